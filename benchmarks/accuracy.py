@@ -32,7 +32,9 @@ CITIES = tuple("abcdefgh")
 QUESTIONS: dict[str, release.Question] = {
     "count": release.Count(),
     "counts by city": release.Count(by="city", keys=CITIES),
-    "contingency table": release.Contingency(by=["city", "sex", "old"], keys=[CITIES, ("f", "m"), (0, 1)]),
+    "contingency table": release.Contingency(
+        by=["city", "sex", "old"], keys=[CITIES, ("f", "m"), (0, 1)]
+    ),
     "histogram": release.Histogram("amount", edges=list(range(0, 101, 10))),
     "sum": release.Sum("amount", **ENDS),
     "mean": release.Mean("amount", **ENDS),
@@ -70,7 +72,9 @@ def truths_of(rows: list[dict[str, Any]]) -> dict[str, list[float]]:
     return {
         "count": [len(rows)],
         "counts by city": [cities[city] for city in CITIES],
-        "contingency table": [cells[city, sex, old] for city in CITIES for sex in "fm" for old in (0, 1)],
+        "contingency table": [
+            cells[city, sex, old] for city in CITIES for sex in "fm" for old in (0, 1)
+        ],
         "histogram": [bins[place] for place in range(10)],
         "sum": [sum(amounts)],
         "mean": [statistics.fmean(amounts)],
@@ -95,7 +99,11 @@ def own(rows: list[dict[str, Any]], epsilon: float, draws: int) -> dict[str, flo
             noisy = question.ordered(design.draw(integers))
             drawn = question.columns(design, noisy)
             if name in truths:
-                cells = next(each.cells for each in drawn if each.name in (name.replace(" ", "_"), "count", name))
+                cells = next(
+                    each.cells
+                    for each in drawn
+                    if each.name in (name.replace(" ", "_"), "count", name)
+                )
                 errors.append(statistics.fmean(map(_distance, cells, truths[name])))
             elif name.startswith("top"):
                 errors.append(best - sum(cities[city] for (city,) in noisy.keys))
@@ -118,7 +126,10 @@ def _rank(value: float, q: float, ordered: list[int]) -> float:
 def peer(name: str, python: str, path: Path, epsilon: float, draws: int) -> dict[str, float]:
     script = Path(__file__).with_name("accuracy_peers.py")
     done = subprocess.run(
-        [python, str(script), name, str(path), str(epsilon), str(draws)], capture_output=True, text=True, check=False
+        [python, str(script), name, str(path), str(epsilon), str(draws)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         print(f"{name} failed: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
@@ -145,7 +156,10 @@ def main() -> None:
     print("question".ljust(26) + "".join(name.rjust(14) for name in columns))
     for question in QUESTIONS:
         cells = (errors.get(question, math.nan) for errors in columns.values())
-        print(question.ljust(26) + "".join(("-" if math.isnan(cell) else f"{cell:.4g}").rjust(14) for cell in cells))
+        print(
+            question.ljust(26)
+            + "".join(("-" if math.isnan(cell) else f"{cell:.4g}").rjust(14) for cell in cells)
+        )
 
 
 if __name__ == "__main__":

@@ -31,19 +31,42 @@ def opendp(rows, epsilon, draws):
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
     found["count"] = mean_error(lambda: count(whole), len(rows), draws)
-    total = space >> dp.t.then_clamp((0, 100)) >> dp.t.then_sum() >> dp.m.then_laplace(scale=100 / epsilon)
+    total = (
+        space
+        >> dp.t.then_clamp((0, 100))
+        >> dp.t.then_sum()
+        >> dp.m.then_laplace(scale=100 / epsilon)
+    )
     found["sum"] = mean_error(lambda: total(whole), sum(whole), draws)
-    part = space >> dp.t.then_clamp((0, 100)) >> dp.t.then_sum() >> dp.m.then_laplace(scale=200 / epsilon)
+    part = (
+        space
+        >> dp.t.then_clamp((0, 100))
+        >> dp.t.then_sum()
+        >> dp.m.then_laplace(scale=200 / epsilon)
+    )
     half = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2 / epsilon)
-    found["mean"] = mean_error(lambda: part(whole) / max(half(whole), 1), sum(whole) / len(rows), draws)
+    found["mean"] = mean_error(
+        lambda: part(whole) / max(half(whole), 1), sum(whole) / len(rows), draws
+    )
     hours = [int(row["hours"]) for row in rows]
-    per = space >> dp.t.then_clamp((0, 10)) >> dp.t.then_sum() >> dp.m.then_laplace(scale=20 / epsilon)
-    found["ratio"] = mean_error(lambda: part(whole) / max(per(hours), 1), sum(whole) / sum(hours), draws)
+    per = (
+        space
+        >> dp.t.then_clamp((0, 10))
+        >> dp.t.then_sum()
+        >> dp.m.then_laplace(scale=20 / epsilon)
+    )
+    found["ratio"] = mean_error(
+        lambda: part(whole) / max(per(hours), 1), sum(whole) / sum(hours), draws
+    )
     words = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
     for name, keys, given in (
         ("counts by city", CITIES, [row["city"] for row in rows]),
         ("contingency table", CELLS, [f"{row['city']}{row['sex']}{row['old']}" for row in rows]),
-        ("histogram", [str(place) for place in range(10)], [str(min(value // 10, 9)) for value in whole]),
+        (
+            "histogram",
+            [str(place) for place in range(10)],
+            [str(min(value // 10, 9)) for value in whole],
+        ),
     ):
         counts = (
             words
@@ -52,13 +75,17 @@ def opendp(rows, epsilon, draws):
         )
         truth = [given.count(key) for key in keys]
         found[name] = statistics.fmean(
-            statistics.fmean(abs(cell - true) for cell, true in zip(counts(given), truth, strict=False))
+            statistics.fmean(
+                abs(cell - true) for cell, true in zip(counts(given), truth, strict=False)
+            )
             for _ in range(draws)
         )
     cities = [sum(row["city"] == city for row in rows) for city in CITIES]
     vector = dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int, monotonic=True)
     scale = dp.binary_search(
-        lambda s: dp.m.make_noisy_top_k(*vector, dp.max_divergence(), k=3, scale=s).map(1) <= epsilon,
+        lambda s: (
+            dp.m.make_noisy_top_k(*vector, dp.max_divergence(), k=3, scale=s).map(1) <= epsilon
+        ),
         bounds=(1e-3, 1e3),
     )
     top = dp.m.make_noisy_top_k(*vector, dp.max_divergence(), k=3, scale=scale)
@@ -71,7 +98,10 @@ def opendp(rows, epsilon, draws):
 
     def quantile(q, share):
         scale = dp.binary_search(
-            lambda s: dp.m.make_private_quantile(*space, dp.max_divergence(), candidates, q, s).map(1) <= share,
+            lambda s: (
+                dp.m.make_private_quantile(*space, dp.max_divergence(), candidates, q, s).map(1)
+                <= share
+            ),
             bounds=(1e-3, 1e3),
         )
         asked = dp.m.make_private_quantile(*space, dp.max_divergence(), candidates, q, scale)
@@ -82,7 +112,9 @@ def opendp(rows, epsilon, draws):
         return max(below - q * len(ordered), above - (1 - q) * len(ordered), 0)
 
     found["median, in rows"] = quantile(0.5, epsilon)
-    found["quartiles, in rows"] = statistics.fmean(quantile(q, epsilon / 3) for q in (0.25, 0.5, 0.75))
+    found["quartiles, in rows"] = statistics.fmean(
+        quantile(q, epsilon / 3) for q in (0.25, 0.5, 0.75)
+    )
     return found
 
 
@@ -144,7 +176,9 @@ def smartnoise(rows, epsilon, draws):
             if name == "ratio":
                 got = [[float(row[0]) / max(float(row[1]), 1.0)] for row in got]
             cells = {tuple(row[:-1]): float(row[-1]) for row in got}
-            errors.append(statistics.fmean(abs(cells.get(key, 0.0) - true) for key, true in truth.items()))
+            errors.append(
+                statistics.fmean(abs(cells.get(key, 0.0) - true) for key, true in truth.items())
+            )
         found[name] = statistics.fmean(errors)
     return found
 
@@ -153,4 +187,8 @@ if __name__ == "__main__":
     peer, path, epsilon, draws = sys.argv[1:]
     with open(path, encoding="utf-8") as stream:
         given = json.load(stream)
-    print(json.dumps({"opendp": opendp, "smartnoise": smartnoise}[peer](given, float(epsilon), int(draws))))
+    print(
+        json.dumps(
+            {"opendp": opendp, "smartnoise": smartnoise}[peer](given, float(epsilon), int(draws))
+        )
+    )

@@ -35,7 +35,9 @@ def calibrations(library: Any, ours: Any, theirs: Any) -> None:
             step = library.PoissonSampledDpEvent(rate, library.GaussianDpEvent(noise))
             return library.SelfComposedDpEvent(step, steps)
 
-        def calibrated(accountant: Any, target: float, delta: float = delta, event: Any = training) -> Any:
+        def calibrated(
+            accountant: Any, target: float, delta: float = delta, event: Any = training
+        ) -> Any:
             return lambda: library.calibrate_dp_mechanism(accountant, event, target, delta)
 
         turns = [
@@ -59,7 +61,9 @@ def many(library: Any, ours: Any) -> None:
         whole = library.ComposedDpEvent(events)
         print(f"10^5 {name}: {seconds(lambda whole=whole: ours().compose(whole)):.3f} s")
     accountant = ours()
-    print(f"10^5 calls of compose: {seconds(lambda: [accountant.compose(one) for _ in range(10**5)]):.3f} s")
+    print(
+        f"10^5 calls of compose: {seconds(lambda: [accountant.compose(one) for _ in range(10**5)]):.3f} s"
+    )
     deep = gaussian(100.0)
     for _ in range(1000):
         deep = library.ComposedDpEvent([deep, gaussian(100.0)])

@@ -124,7 +124,10 @@ def anytime(source: Source, claim: BlackBox, pair: Pair, *, most: int) -> int:
 def fixed(row: Row, total: int, seed: int) -> bool:
     """Whether the fixed-sample test refutes with so many samples."""
     rng, each = np.random.default_rng((seed, total)), total // 4
-    zero, one = ([row.hint(row.draw(rng, data, each)) for _ in range(2)] for data in (0.0, float(row.distance)))
+    zero, one = (
+        [row.hint(row.draw(rng, data, each)) for _ in range(2)]
+        for data in (0.0, float(row.distance))
+    )
     epsilon = row.claim.stated.epsilon * row.distance
     growth, delta = math.exp(epsilon), row.claim.stated.delta
     past = np.concatenate([zero[0], one[0]])
@@ -146,10 +149,16 @@ def _inside(event: tuple[float, str], rows: np.ndarray) -> np.ndarray:
     return {"<=": np.less_equal, ">=": np.greater_equal, "==": np.equal}[event[1]](rows, event[0])
 
 
-def _excess(choice: tuple[tuple[float, str], bool], zero: np.ndarray, one: np.ndarray, growth: float) -> float:
+def _excess(
+    choice: tuple[tuple[float, str], bool], zero: np.ndarray, one: np.ndarray, growth: float
+) -> float:
     """How many standard deviations the event is beyond the claim."""
-    p, q = (np.mean(_inside(choice[0], rows)) for rows in ((zero, one) if choice[1] else (one, zero)))
-    return float((p - growth * q) / math.sqrt((p + growth**2 * q + 1e-12) / len(zero) + 1 / len(zero) ** 2))
+    p, q = (
+        np.mean(_inside(choice[0], rows)) for rows in ((zero, one) if choice[1] else (one, zero))
+    )
+    return float(
+        (p - growth * q) / math.sqrt((p + growth**2 * q + 1e-12) / len(zero) + 1 / len(zero) ** 2)
+    )
 
 
 def fewest(row: Row, runs: int) -> int:
@@ -172,9 +181,13 @@ def breaker(seeds: int) -> list[int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=11)
-    parser.add_argument("--breakers", type=int, default=20, help="runs of the breaker of natural filters")
+    parser.add_argument(
+        "--breakers", type=int, default=20, help="runs of the breaker of natural filters"
+    )
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     print(f"{'mechanism':<50} {'audit':>9} {'table':>9} {'fixed':>9} {'ratio':>6} {'seconds':>8}")
@@ -185,16 +198,22 @@ def main() -> None:
         pair = Pair(0.0, float(row.distance), distance=row.distance)
         middle = int(
             statistics.median(
-                anytime(subject(row, seed), row.claim, pair, most=row.most) for seed in range(options.seeds)
+                anytime(subject(row, seed), row.claim, pair, most=row.most)
+                for seed in range(options.seeds)
             )
         )
         seconds = (time.process_time() - start) / options.seeds
         test = fewest(row, options.seeds)
-        print(f"{row.name:<50} {middle:>9} {row.target:>9} {test:>9} {test / middle:>6.1f} {seconds:>8.2f}", flush=True)
+        print(
+            f"{row.name:<50} {middle:>9} {row.target:>9} {test:>9} {test / middle:>6.1f} {seconds:>8.2f}",
+            flush=True,
+        )
     if options.only in "breaker of natural filters":
         found = sorted(breaker(options.breakers))
         refuted, middle = sum(each < sys.maxsize for each in found), found[len(found) // 2]
-        print(f"breaker of natural filters: {refuted} of {len(found)} refuted, median {middle}, last {found[-1]}")
+        print(
+            f"breaker of natural filters: {refuted} of {len(found)} refuted, median {middle}, last {found[-1]}"
+        )
 
 
 if __name__ == "__main__":

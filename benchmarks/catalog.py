@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from benchmarks.case import Case, Part
 
-SCHEDULES = ((1.0, 0.01, 10**3), (0.8, 0.001, 10**5), (1.1, 256 / 60000, 14062), (0.5, 1e-4, 10**6), (4.0, 0.1, 10**4))
+SCHEDULES = (
+    (1.0, 0.01, 10**3),
+    (0.8, 0.001, 10**5),
+    (1.1, 256 / 60000, 14062),
+    (0.5, 1e-4, 10**6),
+    (4.0, 0.1, 10**4),
+)
 STEPS = ((1.0, 0.001), (4.0, 1e-4))
 FEWEST, MOST = 10**3, 10**9
 
@@ -30,7 +36,9 @@ class Target:
 
 
 TARGETS = {
-    "schedules": Target("DP-SGD, five schedules, delta 1e-5 and 1e-10", 150, 1e-9, beats_renyi=True),
+    "schedules": Target(
+        "DP-SGD, five schedules, delta 1e-5 and 1e-10", 150, 1e-9, beats_renyi=True
+    ),
     "distinct gaussian": Target("1,000 distinct Gaussian", 1000, 1e-12),
     "distinct laplace": Target("1,000 distinct Laplace", 80, 1e-6),
     "phases": Target("200 DP-SGD phases of 50 steps", 400, 1e-9),
@@ -70,13 +78,22 @@ def _training(group: str, schedule: tuple[float, float, int], *, delta: float, q
 def _schedules() -> list[Case]:
     chosen = ((schedule, delta) for schedule in SCHEDULES for delta in (1e-5, 1e-10))
     return [
-        _training("schedules", schedule, delta=delta, quick=delta == 1e-5 and schedule[2] in (10**3, 14062))
+        _training(
+            "schedules",
+            schedule,
+            delta=delta,
+            quick=delta == 1e-5 and schedule[2] in (10**3, 14062),
+        )
         for schedule, delta in chosen
     ]
 
 
 def _few() -> list[Case]:
-    chosen = ((sigma, rate, times) for sigma, rate in ((1.0, 0.01), (2.0, 0.1)) for times in (2, 5, 10, 20))
+    chosen = (
+        (sigma, rate, times)
+        for sigma, rate in ((1.0, 0.01), (2.0, 0.1))
+        for times in (2, 5, 10, 20)
+    )
     return [
         Case(f"{times} sampled Gaussian, sigma {sigma:g}, rate {rate:g}", "few",
              (Part("gaussian", sigma, times, rate),), 1e-5, quick=times == 10)
@@ -102,18 +119,38 @@ def _promises() -> list[Case]:
              golden=golden.get(times), quick=times in (100, 10**4))
         for times, epsilon in pairs
     ]  # fmt: skip
-    book = Case("10^4 BlackBox of epsilon 1/801", "promises", (Part("black-box", 1 / 801, 10**4),), math.exp(-32))
+    book = Case(
+        "10^4 BlackBox of epsilon 1/801",
+        "promises",
+        (Part("black-box", 1 / 801, 10**4),),
+        math.exp(-32),
+    )
     coin = (Part("randomized-response", 0.1, 100),)
-    return [*found, book, Case("100 randomized responses, epsilon 0.1", "promises", coin, 1e-6, golden=golden[100])]
+    return [
+        *found,
+        book,
+        Case("100 randomized responses, epsilon 0.1", "promises", coin, 1e-6, golden=golden[100]),
+    ]
 
 
 def _gaussian() -> list[Case]:
     """The golden values are those of tests/data/peer_defects.json."""
     return [
-        Case("100 Gaussian, sigma 10", "gaussian", (Part("gaussian", 10.0, 100),), 1e-5, quick=True),
+        Case(
+            "100 Gaussian, sigma 10", "gaussian", (Part("gaussian", 10.0, 100),), 1e-5, quick=True
+        ),
         *(
-            Case(f"10^6 Gaussian, sigma {sigma:g}", "gaussian", (Part("gaussian", sigma, 10**6),), delta, golden=golden)
-            for sigma, delta, golden in ((100.0, 1e-10, 112.84032670423223), (1000.0, 1e-11, 6.901820244999318))
+            Case(
+                f"10^6 Gaussian, sigma {sigma:g}",
+                "gaussian",
+                (Part("gaussian", sigma, 10**6),),
+                delta,
+                golden=golden,
+            )
+            for sigma, delta, golden in (
+                (100.0, 1e-10, 112.84032670423223),
+                (1000.0, 1e-11, 6.901820244999318),
+            )
         ),
     ]
 
@@ -132,16 +169,29 @@ def _heterogeneous() -> list[Case]:
         Case("1,000 Laplace, scale 50 to 149.9", "distinct laplace", laplace, 1e-6),
         Case("1,000 Gaussian, sigma 50 to 149.9", "distinct gaussian", gaussian, 1e-6),
         Case("200 phases of 50 steps, sigma 0.8 to 1.795, rate 0.01", "phases", phases, 1e-6),
-        Case("1000 DP-SGD steps, 10 Laplace, 50 BlackBox, 20 Gaussian", "mixed", mixed, 1e-8, quick=True),
+        Case(
+            "1000 DP-SGD steps, 10 Laplace, 50 BlackBox, 20 Gaussian",
+            "mixed",
+            mixed,
+            1e-8,
+            quick=True,
+        ),
     ]
 
 
 def _tiny() -> list[Case]:
     found: list[Case] = []
     for delta in (1e-30, 1e-100):
-        found += [_training("tiny", schedule, delta=delta, quick=schedule[2] == 10**3) for schedule in SCHEDULES]
-        found.append(Case("10^4 Laplace of scale 100", "tiny", (Part("laplace", 100.0, 10**4),), delta))
-        found.append(Case("10^4 BlackBox of epsilon 0.01", "tiny", (Part("black-box", 0.01, 10**4),), delta))
+        found += [
+            _training("tiny", schedule, delta=delta, quick=schedule[2] == 10**3)
+            for schedule in SCHEDULES
+        ]
+        found.append(
+            Case("10^4 Laplace of scale 100", "tiny", (Part("laplace", 100.0, 10**4),), delta)
+        )
+        found.append(
+            Case("10^4 BlackBox of epsilon 0.01", "tiny", (Part("black-box", 0.01, 10**4),), delta)
+        )
         found.append(Case("100 Gaussian, sigma 10", "tiny", (Part("gaussian", 10.0, 100),), delta))
     return found
 

@@ -26,7 +26,8 @@ MECHANISMS: tuple[Composable, ...] = (Laplace(4.0), Gaussian(4.0), RandomizedRes
 def games() -> dict[str, Experiment]:
     queries = [Query(mechanism, ("Bob",), (), Holds("Bob")) for mechanism in MECHANISMS]
     found = {
-        repr(query.mechanism): Experiment(Repeater(query), family=[query.mechanism], rounds=ROUNDS) for query in queries
+        repr(query.mechanism): Experiment(Repeater(query), family=[query.mechanism], rounds=ROUNDS)
+        for query in queries
     }
     found["all three, chosen from the answers"] = Experiment(
         Wanderer(queries, seed=1), family=MECHANISMS, rounds=ROUNDS

@@ -32,14 +32,19 @@ def step_cost(guard: TrainingGuard, steps: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=1000)
     steps = parser.parse_args().steps
     print(f"{'in memory':28}{step_cost(TrainingGuard(epsilon=8, delta=1e-5), steps)}")
     for folder in (None, "/dev/shm"):
         if folder is not None and not Path(folder).is_dir():
             continue
-        with tempfile.TemporaryDirectory(dir=folder) as name, Ledger.open(f"{name}/ledger.db") as ledger:
+        with (
+            tempfile.TemporaryDirectory(dir=folder) as name,
+            Ledger.open(f"{name}/ledger.db") as ledger,
+        ):
             guard = TrainingGuard(epsilon=8, delta=1e-5, ledger=ledger, scope="model")
             print(f"{'SQLite, ' + (folder or 'disk'):28}{step_cost(guard, steps)}")
             guard.plan([(SIGMA, RATE, steps + 1)])

@@ -15,7 +15,12 @@ from dpcompose.composition import running_epsilon
 from dpcompose.interop import opacus as ours
 from dpcompose.mechanism import Gaussian
 
-TARGETS = ((8.0, 1e-5, 256 / 50_000, 30), (3.0, 1e-5, 0.01, 10), (2.0, 1e-6, 512 / 60_000, 40), (1.0, 1e-5, 0.02, 20))
+TARGETS = (
+    (8.0, 1e-5, 256 / 50_000, 30),
+    (3.0, 1e-5, 0.01, 10),
+    (2.0, 1e-6, 512 / 60_000, 40),
+    (1.0, 1e-5, 0.02, 20),
+)
 DELTA, RATE = 1e-6, 0.01
 
 
@@ -32,16 +37,28 @@ def timed(run: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
 def calibration() -> None:
     from opacus.accountants.utils import get_noise_multiplier  # pyright: ignore[reportMissingImports]
 
-    print("| epsilon, delta, rate, epochs | PRV | its sigma | `dpcompose` | times | least | times | sigma |")
+    print(
+        "| epsilon, delta, rate, epochs | PRV | its sigma | `dpcompose` | times | least | times | sigma |"
+    )
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for epsilon, delta, rate, epochs in TARGETS:
-        given: Any = {"target_epsilon": epsilon, "target_delta": delta, "sample_rate": rate, "epochs": epochs}
+        given: Any = {
+            "target_epsilon": epsilon,
+            "target_delta": delta,
+            "sample_rate": rate,
+            "epochs": epochs,
+        }
         prv, theirs = timed(lambda given=given: get_noise_multiplier(**given, accountant="prv"))
-        word, same = timed(lambda given=given: get_noise_multiplier(**given, accountant="dpcompose"))
+        word, same = timed(
+            lambda given=given: get_noise_multiplier(**given, accountant="dpcompose")
+        )
         least, best = timed(lambda given=given: ours.get_noise_multiplier(**given))
         assert best <= theirs and same <= theirs
         name = f"{epsilon:g}, {delta:g}, {rate:.4g}, {epochs}"
-        print(f"| {name} | {prv * 1e3:.0f} ms | {theirs:.5f} | {word * 1e3:.1f} ms | {prv / word:.0f} ", end="")
+        print(
+            f"| {name} | {prv * 1e3:.0f} ms | {theirs:.5f} | {word * 1e3:.1f} ms | {prv / word:.0f} ",
+            end="",
+        )
         print(f"| {least * 1e3:.1f} ms | {prv / least:.0f} | {best:.5f} |")
 
 
@@ -58,8 +75,12 @@ def loop(name: str, noise: Callable[[int], float], before: int, steps: int) -> N
     fresh = ours.Accountant()
     fresh.history = list(accountant.history)
     assert fresh.bound(DELTA) == accountant.bound(DELTA)
-    mean, middle, most = (1e3 * each for each in (statistics.fmean(rest), statistics.median(rest), max(rest)))
-    print(f"| {name} | {1e3 * seconds[0]:.1f} ms | {middle:.2f} ms | {mean:.2f} ms | {most:.1f} ms |")
+    mean, middle, most = (
+        1e3 * each for each in (statistics.fmean(rest), statistics.median(rest), max(rest))
+    )
+    print(
+        f"| {name} | {1e3 * seconds[0]:.1f} ms | {middle:.2f} ms | {mean:.2f} ms | {most:.1f} ms |"
+    )
 
 
 def main() -> None:
@@ -70,7 +91,9 @@ def main() -> None:
     loop("one sigma, steps 1 to 2,000", lambda step: 1.0, 1, 2000)
     loop("500 sigmas before; one after, 200 steps", lambda step: 1 + min(step, 500) / 500, 501, 200)
     loop("500 sigmas before, a new one at each of 200 steps", lambda step: 1 + step / 500, 500, 200)
-    seconds, _ = timed(lambda: running_epsilon(Gaussian(1.0).sampled(RATE) * 10_000, delta=DELTA), 2)
+    seconds, _ = timed(
+        lambda: running_epsilon(Gaussian(1.0).sampled(RATE) * 10_000, delta=DELTA), 2
+    )
     print(f"\n10,000 steps at once: {seconds / 10_000 * 1e6:.0f} microseconds each")
 
 

@@ -40,7 +40,9 @@ LOG_PAGES = 1000
 
 def charge(ledger: Ledger) -> None:
     """One charge; its key is as random as clients make them, which is the worst case for the index of keys."""
-    ledger.charge(SCOPE, cost=COST, description=DESCRIPTION, actor="analyst 17", key=uuid.uuid4().hex)
+    ledger.charge(
+        SCOPE, cost=COST, description=DESCRIPTION, actor="analyst 17", key=uuid.uuid4().hex
+    )
 
 
 def prepared(path: Path) -> Ledger:
@@ -164,7 +166,9 @@ def _processes(path: Path, folder: Path, each: int = 250) -> list[float]:
     for child in children:
         os.waitpid(child, 0)
     return [
-        value for process in range(PROCESSES) for value in json.loads((folder / f"latencies-{process}").read_text())
+        value
+        for process in range(PROCESSES)
+        for value in json.loads((folder / f"latencies-{process}").read_text())
     ]
 
 
@@ -172,7 +176,10 @@ def fill(ledger: Ledger, first: int, stop: int) -> None:
     """Many entries quickly: whole groups, as many threads would send them."""
     store: Any = ledger.store
     assert isinstance(store, SQLiteStore)
-    cost, description = Amounts.of(COST), json.dumps(DESCRIPTION, sort_keys=True, separators=(",", ":"))
+    cost, description = (
+        Amounts.of(COST),
+        json.dumps(DESCRIPTION, sort_keys=True, separators=(",", ":")),
+    )
     for start in range(first, stop, 256):
         group = [
             Charge(SCOPE, cost, description, "analyst 17", uuid.uuid4().hex)
@@ -246,8 +253,12 @@ def report(figures: Figures, entries: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--entries", type=int, default=10**6, help="0 leaves growth, opening and verifying out")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--entries", type=int, default=10**6, help="0 leaves growth, opening and verifying out"
+    )
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=None, help="on the disk to be measured")
     asked = parser.parse_args()

@@ -63,18 +63,27 @@ def timed(name: str, question: Callable[[int], object], times: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--scopes", type=int, default=100_000)
     parser.add_argument("--entries", type=int, default=1_000_000)
     parser.add_argument("--folder")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder, Ledger.open(Path(folder) / "l.db") as ledger:
+    with (
+        tempfile.TemporaryDirectory(dir=arguments.folder) as folder,
+        Ledger.open(Path(folder) / "l.db") as ledger,
+    ):
         start = time.monotonic()
         fill(ledger, arguments.scopes, arguments.entries)
         print(f"filled in {time.monotonic() - start:.0f} s")
         ten = [f"world/d{number}/s{number}" for number in range(10)]
         open_scope(
-            ledger, "world/scheduled", filter=PureFilter(1e5), schedule=[(Laplace(1000.0), 10**6)], actor="keeper"
+            ledger,
+            "world/scheduled",
+            filter=PureFilter(1e5),
+            schedule=[(Laplace(1000.0), 10**6)],
+            actor="keeper",
         )
         open_scope(ledger, "world/plain", filter=PureFilter(1e5), actor="keeper")
         open_scope(ledger, "world/renewed", filter=PureFilter(1e5), renew="day", actor="keeper")
@@ -85,12 +94,24 @@ def main() -> None:
         timed("balances of a department", lambda _: ledger.balances("world/d1"), 5)
         timed("log of one scope", lambda _: list(ledger.entries(ten[0])), 20)
         timed("exposure of ten scopes", lambda _: exposure(ledger, paths=ten, delta=1e-6), 5)
-        timed("plain charge", lambda number: plain.charge(noise, actor="Ada", key=f"p{number}"), 500)
-        timed("scheduled charge", lambda number: scheduled.charge(noise, actor="Ada", key=f"s{number}"), 500)
-        timed("charge that renews", lambda number: renewed.charge(noise, actor="Ada", key=f"r{number}"), 500)
+        timed(
+            "plain charge", lambda number: plain.charge(noise, actor="Ada", key=f"p{number}"), 500
+        )
+        timed(
+            "scheduled charge",
+            lambda number: scheduled.charge(noise, actor="Ada", key=f"s{number}"),
+            500,
+        )
+        timed(
+            "charge that renews",
+            lambda number: renewed.charge(noise, actor="Ada", key=f"r{number}"),
+            500,
+        )
         with Ledger.open(Path(folder) / "l.db", read_only=True) as reader:
             timed("balances, opened for reading", lambda _: reader.balances(ten[0]), 50)
-            timed("exposure, opened for reading", lambda _: exposure(reader, paths=ten, delta=1e-6), 5)
+            timed(
+                "exposure, opened for reading", lambda _: exposure(reader, paths=ten, delta=1e-6), 5
+            )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,9 @@ from pathlib import Path
 
 from benchmarks.measure import ROOT
 
-SAMPLED = "[(1 + 3 * (at * 0.618034 % 1), 1e-3 + 0.05 * (at * 0.754878 % 1)) for at in range({count})]"
+SAMPLED = (
+    "[(1 + 3 * (at * 0.618034 % 1), 1e-3 + 0.05 * (at * 0.754878 % 1)) for at in range({count})]"
+)
 HARDER = "[(0.6 + 2.4 * (at * 0.618034 % 1), 1e-4 + 0.01 * (at * 0.754878 % 1)) for at in range({count})]"
 STEP = "PoissonSampledDpEvent({rate}, GaussianDpEvent({sigma}))"
 EVENTS = "[(PoissonSampledDpEvent(q, GaussianDpEvent(s)), 1) for s, q in {pairs}]"
@@ -92,7 +94,14 @@ def _distinct(name: str, pairs: str, seconds: float, replace: float | None = Non
 def _rare(sigma: float, rate: float, times: int, delta: float) -> Row:
     question = f"(Gaussian({sigma}).sampled({rate}) * {times}).epsilon(delta={delta})"
     events = f"[({STEP.format(rate=rate, sigma=sigma)}, {times})]"
-    return Row(f"sigma {sigma:g}, rate {rate:g}, {times:.0e} steps, delta {delta:g}", "", question, 0.02, events, delta)
+    return Row(
+        f"sigma {sigma:g}, rate {rate:g}, {times:.0e} steps, delta {delta:g}",
+        "",
+        question,
+        0.02,
+        events,
+        delta,
+    )
 
 
 ROWS = (
@@ -114,7 +123,12 @@ ROWS = (
         "c.epsilon(delta=1e-6)",
         0.5,
     ),
-    Row("10^4 parts of six kinds", f"k = range(1667); c = compose(*{KINDS})", "c.epsilon(delta=1e-6)", 4.0),
+    Row(
+        "10^4 parts of six kinds",
+        f"k = range(1667); c = compose(*{KINDS})",
+        "c.epsilon(delta=1e-6)",
+        4.0,
+    ),
     Row(
         "5,000 terms by +",
         "parts = [Gaussian(50 + at / 10) for at in range(5000)]",
@@ -153,17 +167,26 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="only the rows whose name has this text")
-    parser.add_argument("--peers", type=Path, default=ROOT / ".venv/peers/bin/python", help="Python of the peers")
+    parser.add_argument(
+        "--peers", type=Path, default=ROOT / ".venv/peers/bin/python", help="Python of the peers"
+    )
     chosen = parser.parse_args()
-    print("| parts | seconds | asked | lower | upper | width | MB | PLD | RDP |\n|---|---|---|---|---|---|---|---|---|")
+    print(
+        "| parts | seconds | asked | lower | upper | width | MB | PLD | RDP |\n|---|---|---|---|---|---|---|---|---|"
+    )
     for row in ROWS:
         if chosen.only in row.name:
-            spent, lower, upper, peak = _run(sys.executable, SELF.format(setup=row.setup, question=row.question))
+            spent, lower, upper, peak = _run(
+                sys.executable, SELF.format(setup=row.setup, question=row.question)
+            )
             asked = f"{row.seconds:g}" if row.seconds else ""
             peers = " | ".join(_beside(chosen.peers, row, each, upper) for each in ACCOUNTANTS)
             width = (upper - lower) / upper
             answer = f"{lower:.7g} | {upper:.7g} | {width:.1e}"
-            print(f"| {row.name} | {spent:.3f} | {asked} | {answer} | {peak:.0f} | {peers} |", flush=True)
+            print(
+                f"| {row.name} | {spent:.3f} | {asked} | {answer} | {peak:.0f} | {peers} |",
+                flush=True,
+            )
 
 
 def _beside(peers: Path, row: Row, accountant: str, upper: float) -> str:
@@ -179,7 +202,9 @@ def _beside(peers: Path, row: Row, accountant: str, upper: float) -> str:
 
 def _run(python: str, code: str, *, patience: float | None = None) -> list[float]:
     limited = {**os.environ, **ONE_THREAD}
-    done = subprocess.run([python, "-c", code], env=limited, capture_output=True, check=True, timeout=patience)
+    done = subprocess.run(
+        [python, "-c", code], env=limited, capture_output=True, check=True, timeout=patience
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -43,7 +43,9 @@ def flights(rows: int | None) -> dict[str, list[Any]]:
     } | {name: frame[name].tolist() for name in ("origin", "carrier", "month", "dest", "hour")}
 
 
-def own(table: dict[str, list[Any]], columns: tuple[str, ...], lists: list[list[Any]], epsilon: float) -> list[Any]:
+def own(
+    table: dict[str, list[Any]], columns: tuple[str, ...], lists: list[list[Any]], epsilon: float
+) -> list[Any]:
     """The three-way marginals of a charged answer."""
     import pyarrow
 
@@ -56,7 +58,9 @@ def own(table: dict[str, list[Any]], columns: tuple[str, ...], lists: list[list[
     with tempfile.TemporaryDirectory() as home, Ledger.open(Path(home) / "ledger.db") as ledger:
         open_scope(ledger, "flights", filter=BasicFilter(epsilon, delta=DELTA), actor="keeper")
         session = release.Session(held, ledger=ledger, scope="flights", actor="ana")
-        found = session.synthetic(by=columns, keys=lists, spend={"epsilon": epsilon, "delta": DELTA})
+        found = session.synthetic(
+            by=columns, keys=lists, spend={"epsilon": epsilon, "delta": DELTA}
+        )
         return [found.marginal(names)["count"].to_pylist() for names in combinations(columns, 3)]
 
 
@@ -84,7 +88,10 @@ def compared(given: argparse.Namespace) -> None:
         peers = aim(places, sizes, rho, seed)
         end = time.process_time()
         both.append((_error(ours, truths) / count, _error(peers, truths) / count))
-        print(f"{seed:4} {both[-1][0]:11.5f} {both[-1][1]:11.5f} {middle - begin:9.0f} {end - middle:9.0f}", flush=True)
+        print(
+            f"{seed:4} {both[-1][0]:11.5f} {both[-1][1]:11.5f} {middle - begin:9.0f} {end - middle:9.0f}",
+            flush=True,
+        )
     first, second = (statistics.fmean(each) for each in zip(*both, strict=True))
     print(f"mean {first:11.5f} {second:11.5f}")
     print(f"ratio {first / second:.3f} (at most 1.05 wanted)")
@@ -105,7 +112,8 @@ def _counts(places: list[list[int]], sizes: list[int], which: tuple[int, ...]) -
 def _error(found: list[list[float]], truths: list[list[int]]) -> float:
     """The mean L1 distance."""
     return statistics.fmean(
-        sum(abs(a - b) for a, b in zip(one, other, strict=True)) for one, other in zip(found, truths, strict=True)
+        sum(abs(a - b) for a, b in zip(one, other, strict=True))
+        for one, other in zip(found, truths, strict=True)
     )
 
 

@@ -13,7 +13,12 @@ from mbi import Dataset, Domain, LinearMeasurement, estimation, junction_tree
 
 
 def closure(cliques):
-    parts = {part for each in cliques for size in range(1, len(each) + 1) for part in combinations(each, size)}
+    parts = {
+        part
+        for each in cliques
+        for size in range(1, len(each) + 1)
+        for part in combinations(each, size)
+    }
     return sorted(parts, key=len)
 
 
@@ -21,7 +26,9 @@ def worst(candidates, answers, model, epsilon, sigma, rng):
     errors = {}
     for clique, weight in candidates.items():
         bias = np.sqrt(2 / np.pi) * sigma * model.domain.size(clique)
-        errors[clique] = weight * (np.linalg.norm(answers[clique] - model.project(clique).datavector(), 1) - bias)
+        errors[clique] = weight * (
+            np.linalg.norm(answers[clique] - model.project(clique).datavector(), 1) - bias
+        )
     scores = np.array(list(errors.values()))
     logits = 0.5 * epsilon / max(candidates.values()) * (scores - scores.max())
     chances = np.exp(logits) / np.exp(logits).sum()
@@ -34,7 +41,9 @@ def aim(places, sizes, rho, seed, degree=3, megabytes=80, iters=1000):
     domain = Domain([str(at) for at in range(len(sizes))], sizes)
     data = Dataset(np.array(places).T, domain)
     workload = list(combinations(domain.attrs, degree))
-    weights = Counter({part: sum(len({*part} & {*each}) for each in workload) for part in closure(workload)})
+    weights = Counter(
+        {part: sum(len({*part} & {*each}) for each in workload) for part in closure(workload)}
+    )
     answers = {clique: data.project(clique).datavector() for clique in weights}
     rounds = 16 * len(sizes)
     sigma, epsilon = np.sqrt(rounds / (2 * 0.9 * rho)), np.sqrt(8 * 0.1 * rho / rounds)
@@ -42,7 +51,9 @@ def aim(places, sizes, rho, seed, degree=3, megabytes=80, iters=1000):
     used = len(oneway) * 0.5 / sigma**2
 
     def measured(clique):
-        return LinearMeasurement(answers[clique] + rng.normal(0, sigma, answers[clique].size), clique, stddev=sigma)
+        return LinearMeasurement(
+            answers[clique] + rng.normal(0, sigma, answers[clique].size), clique, stddev=sigma
+        )
 
     found = [measured(clique) for clique in oneway]
     model = estimation.mirror_descent(domain, found, iters=iters)
@@ -57,7 +68,8 @@ def aim(places, sizes, rho, seed, degree=3, megabytes=80, iters=1000):
             clique: weight
             for clique, weight in weights.items()
             if clique in free
-            or junction_tree.hypothetical_model_size(domain, [*model.cliques, clique]) <= megabytes * used / rho
+            or junction_tree.hypothetical_model_size(domain, [*model.cliques, clique])
+            <= megabytes * used / rho
         }
         clique = worst(small, answers, model, epsilon, sigma, rng)
         found.append(measured(clique))
@@ -68,4 +80,6 @@ def aim(places, sizes, rho, seed, degree=3, megabytes=80, iters=1000):
         if np.linalg.norm(after - before, 1) <= sigma * np.sqrt(2 / np.pi) * domain.size(clique):
             sigma, epsilon = sigma / 2, epsilon * 2
     model = estimation.mirror_descent(domain, found, iters=iters, potentials=potentials)
-    return [np.asarray(model.project(clique).datavector(), dtype=float).tolist() for clique in workload]
+    return [
+        np.asarray(model.project(clique).datavector(), dtype=float).tolist() for clique in workload
+    ]

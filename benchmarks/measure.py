@@ -87,8 +87,14 @@ class Worker:
     def greet(self) -> Mapping[str, Any]:
         """Start the process; its version, or what is missing."""
         command = [str(self.python), "-m", "benchmarks.worker", self.name]
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self._process = subprocess.Popen(command, cwd=ROOT, env=os.environ | ONE_THREAD, text=True, **pipes)
+        pipes: dict[str, Any] = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.DEVNULL,
+        }
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | ONE_THREAD, text=True, **pipes
+        )
         return self._answer(START) or {"missing": "it does not start"}
 
     def ask(self, case: Case, *, share: float, patience: float) -> Mapping[str, Any] | None:
@@ -96,7 +102,9 @@ class Worker:
         if self._process is None and "missing" in self.greet():
             return None
         assert self._process is not None and self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"case": case.to_json(), "share": share, "patience": patience}) + "\n")
+        self._process.stdin.write(
+            json.dumps({"case": case.to_json(), "share": share, "patience": patience}) + "\n"
+        )
         self._process.stdin.flush()
         return self._answer(BUSY * patience)
 
@@ -118,7 +126,9 @@ class Worker:
         return json.loads(line)
 
 
-def available(peers: Path, names: tuple[str, ...], *, ours: str) -> tuple[list[Worker], dict[str, str]]:
+def available(
+    peers: Path, names: tuple[str, ...], *, ours: str
+) -> tuple[list[Worker], dict[str, str]]:
     """The workers that start, and per system its version or why it is left out."""
     workers: list[Worker] = []
     versions: dict[str, str] = {}
@@ -134,7 +144,9 @@ def available(peers: Path, names: tuple[str, ...], *, ours: str) -> tuple[list[W
     return workers, versions
 
 
-def measure(case: Case, workers: list[Worker], effort: Effort, patience: Mapping[str, float]) -> dict[str, Measurement]:
+def measure(
+    case: Case, workers: list[Worker], effort: Effort, patience: Mapping[str, float]
+) -> dict[str, Measurement]:
     """All systems at one case, in turns; `patience` says per system when its turn is ended."""
     found: dict[str, Measurement] = {}
     for _ in range(effort.rounds):
@@ -156,4 +168,6 @@ def _added(before: Measurement, said: Mapping[str, Any] | None) -> Measurement:
     if "failure" in said:
         return Measurement(failure=said["failure"])
     seconds = (*before.seconds, *said["seconds"])
-    return Measurement(seconds, said["upper"], said["lower"], said["method"], max(before.peak, said["peak"]))
+    return Measurement(
+        seconds, said["upper"], said["lower"], said["method"], max(before.peak, said["peak"])
+    )

@@ -93,7 +93,9 @@ def sampled(sigma: float, rate: float) -> list[Losses]:
 
 def price(pairs: list[Losses], reserve: float, whole: float) -> float:
     """The least x that is enough from every v between the reserve and the whole; inf where none is."""
-    return max(needed(losses, v) for losses in pairs for v in np.geomspace(reserve * 1.001, whole, 8))
+    return max(
+        needed(losses, v) for losses in pairs for v in np.geomspace(reserve * 1.001, whole, 8)
+    )
 
 
 def needed(losses: Losses, v: float) -> float:
@@ -103,7 +105,9 @@ def needed(losses: Losses, v: float) -> float:
     values, masses = losses
 
     def enough(x: float) -> bool:
-        return bool(np.all((masses[:, None] * left(at - values[:, None], v - x)).sum(axis=0) <= now))
+        return bool(
+            np.all((masses[:, None] * left(at - values[:, None], v - x)).sum(axis=0) <= now)
+        )
 
     second = float(masses @ values**2)
     low, high = 0.5 * second, min(6 * second, 0.999 * v)

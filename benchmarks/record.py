@@ -23,7 +23,9 @@ def write(run: Run, path: Path) -> None:
         json.dumps({"case": case.to_json(), "measured": dict(_strict(row))}, allow_nan=False)
         for case, row in run.results
     ]
-    text = json.dumps(head, allow_nan=False)[:-1] + ', "results": [\n' + ",\n".join(lines) + "\n]}\n"
+    text = (
+        json.dumps(head, allow_nan=False)[:-1] + ', "results": [\n' + ",\n".join(lines) + "\n]}\n"
+    )
     path.write_text(text)
 
 
@@ -31,7 +33,10 @@ def read(path: Path) -> Run:
     """The run that `write` wrote."""
     record = json.loads(path.read_text())
     results = [
-        (Case.from_json(entry["case"]), {name: _measured(one) for name, one in entry["measured"].items()})
+        (
+            Case.from_json(entry["case"]),
+            {name: _measured(one) for name, one in entry["measured"].items()},
+        )
         for entry in record["results"]
     ]
     return Run(results, record["versions"], record["machine"])
@@ -40,7 +45,13 @@ def read(path: Path) -> Run:
 def _strict(row: Mapping[str, Measurement]) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, one in row.items():
         fields = asdict(one)
-        yield name, fields | {end: fields[end] if math.isfinite(fields[end]) else str(fields[end]) for end in ENDS}
+        yield (
+            name,
+            fields
+            | {
+                end: fields[end] if math.isfinite(fields[end]) else str(fields[end]) for end in ENDS
+            },
+        )
 
 
 def _measured(fields: dict[str, Any]) -> Measurement:

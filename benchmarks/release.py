@@ -93,7 +93,9 @@ def released(question: str, path: Path) -> tuple[float, float]:
         ledger = Ledger.open(Path(home) / "ledger.db")
         open_scope(ledger, "world", filter=PureFilter(1.0), actor="keeper")
         table = release.table(path, unit="person", max_rows_per_unit=MOST)
-        session = release.Session(table, ledger=ledger, scope="world", actor="ana", answers=Path(home) / "answers")
+        session = release.Session(
+            table, ledger=ledger, scope="world", actor="ana", answers=Path(home) / "answers"
+        )
         grouped: Any = {"by": "city", "keys": cities(), "spend": {"epsilon": "0.1"}}
         ends: Any = {"lower": LOWER, "upper": UPPER}
         asked: dict[str, Any] = {
@@ -117,7 +119,17 @@ def one(which: str, question: str, path: Path) -> None:
 
 
 def measured(which: str, question: str, path: Path) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.release", "--one", which, "--question", question, "--path", str(path)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.release",
+        "--one",
+        which,
+        "--question",
+        question,
+        "--path",
+        str(path),
+    ]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -139,13 +151,18 @@ def main() -> None:
         if given.question == "batch":
             asked = {"count": "count", "sum": "sum", "mean": "mean", "release": "batch"}
         runs = [
-            {which: measured(which if which in FORMS else "release", asked[which], path) for which in asked}
+            {
+                which: measured(which if which in FORMS else "release", asked[which], path)
+                for which in asked
+            }
             for _ in range(given.rounds)
         ]
     everyone = [*asked]
     # Beside the fastest form by hand; a batch beside the slowest of its questions.
     choose = max if given.question == "batch" else min
-    best = choose(everyone[:-1], key=lambda which: statistics.median(run[which]["seconds"] for run in runs))
+    best = choose(
+        everyone[:-1], key=lambda which: statistics.median(run[which]["seconds"] for run in runs)
+    )
     for name, unit in (("seconds", "s"), ("work", "s"), ("peak", "MB")):
         for which in everyone:
             middle = statistics.median(run[which][name] for run in runs)

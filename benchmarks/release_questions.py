@@ -99,9 +99,13 @@ def questions() -> dict[str, Any]:
         "median": release.Quantile("amount", 0.5, **median),
         "median by month": release.Quantile("amount", 0.5, **month, **median),
         "distinct cities": release.Distinct("city", **epsilon),
-        "contingency": release.Contingency(by=["month", "city"], keys=[months, cities()], **epsilon),
+        "contingency": release.Contingency(
+            by=["month", "city"], keys=[months, cities()], **epsilon
+        ),
         "top": release.Top(3, **city, **epsilon),
-        "ratio": release.Ratio("amount", per="points", **ends, per_lower=0, per_upper=90, **epsilon),
+        "ratio": release.Ratio(
+            "amount", per="points", **ends, per_lower=0, per_upper=90, **epsilon
+        ),
         "rows per unit": release.RowsPerUnit(**epsilon),
     }
 
@@ -126,8 +130,12 @@ def by_hand(question: str, path: Path, *, shifted: bool) -> dict[str, float]:
     import duckdb
 
     connection = duckdb.connect()
-    clipped = "*, greatest(least(amount, 50), 0) AS clipped, greatest(least(points, 90), 0) AS other"
-    connection.execute(f"CREATE VIEW people AS SELECT {clipped} FROM read_parquet('{path}') WHERE person IS NOT NULL")
+    clipped = (
+        "*, greatest(least(amount, 50), 0) AS clipped, greatest(least(points, 90), 0) AS other"
+    )
+    connection.execute(
+        f"CREATE VIEW people AS SELECT {clipped} FROM read_parquet('{path}') WHERE person IS NOT NULL"
+    )
     began, worked = time.perf_counter(), time.process_time()
     connection.execute(words(question, shifted=shifted)).fetchall()
     return {"seconds": time.perf_counter() - began, "work": time.process_time() - worked}
@@ -143,7 +151,9 @@ def released(asked: Sequence[str], path: Path) -> dict[str, float]:
         ledger = Ledger.open(Path(home) / "ledger.db")
         open_scope(ledger, "world", filter=BasicFilter(10, delta=1e-5), actor="keeper")
         table = release.table(path, unit=UNIT, max_rows_per_unit=MOST)
-        session = release.Session(table, ledger=ledger, scope="world", actor="ana", answers=Path(home) / "answers")
+        session = release.Session(
+            table, ledger=ledger, scope="world", actor="ana", answers=Path(home) / "answers"
+        )
         known = questions()
         began, worked = time.perf_counter(), time.process_time()
         session.batch([known[each] for each in asked])
@@ -162,7 +172,15 @@ def one(which: str, asked: Sequence[str], path: Path) -> None:
 
 def measured(which: str, asked: Sequence[str], path: Path) -> dict[str, float]:
     """One run in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.release_questions", "--one", which, "--path", str(path)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.release_questions",
+        "--one",
+        which,
+        "--path",
+        str(path),
+    ]
     for each in asked:
         command += ["--ask", each]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)

@@ -33,7 +33,9 @@ def made(spark: Any, folder: Path, rows: int) -> Any:
             f"concat('city ', lpad(cast(pmod(xxhash64(id + 7), {GROUPS}) AS string), 4, '0')) AS city",
             "cast(pmod(xxhash64(id + 13), 1000) AS double) / 10 AS amount",
         ]
-        spark.range(0, rows, 1, 16).selectExpr(*columns).write.mode("overwrite").parquet(str(folder))
+        spark.range(0, rows, 1, 16).selectExpr(*columns).write.mode("overwrite").parquet(
+            str(folder)
+        )
     return spark.read.parquet(str(folder))
 
 
@@ -76,7 +78,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         home = given.home or Path(scratch)
         # Parts as small as they are made: put together, they would not fit the memory, and be written to disk.
-        apart = {"spark_sql_shuffle_partitions": "128", "spark_sql_adaptive_coalescePartitions_enabled": "false"}
+        apart = {
+            "spark_sql_shuffle_partitions": "128",
+            "spark_sql_adaptive_coalescePartitions_enabled": "false",
+        }
         # Both compilers, as in a session of one's own.
         apart["spark_driver_extraJavaOptions"] = f"-Dderby.system.home={scratch}"
         with session(Path(scratch), **apart) as spark:
@@ -85,7 +90,9 @@ def main() -> None:
             print(f"{given.rows:,} rows: folder in {time.perf_counter() - began:.0f} s", flush=True)
             took, rows = batch(spark, frame, Path(scratch))
             own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-            print(f"{given.rows:,} rows: {took:.0f} s, answers of {rows} rows, JVM {peak()} MB, Python {own} MB")
+            print(
+                f"{given.rows:,} rows: {took:.0f} s, answers of {rows} rows, JVM {peak()} MB, Python {own} MB"
+            )
 
 
 if __name__ == "__main__":

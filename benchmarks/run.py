@@ -51,14 +51,24 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer cases and peers, results in out/")
-    parser.add_argument("--only", default="", help="only the cases of this group, results in out/")
-    parser.add_argument("--peers", type=Path, default=ROOT / ".venv/peers/bin/python", help="Python of the peers")
-    parser.add_argument("--teams", type=int, default=1, help="so many sets of processes, each at a case of its own")
     parser.add_argument(
-        "--patience", type=float, help="seconds of the processor after which a turn of most peers is ended"
+        "--quick", action="store_true", help="fewer cases and peers, results in out/"
     )
-    parser.add_argument("--without", nargs="*", default=(), choices=PEERS, help="systems to leave out")
+    parser.add_argument("--only", default="", help="only the cases of this group, results in out/")
+    parser.add_argument(
+        "--peers", type=Path, default=ROOT / ".venv/peers/bin/python", help="Python of the peers"
+    )
+    parser.add_argument(
+        "--teams", type=int, default=1, help="so many sets of processes, each at a case of its own"
+    )
+    parser.add_argument(
+        "--patience",
+        type=float,
+        help="seconds of the processor after which a turn of most peers is ended",
+    )
+    parser.add_argument(
+        "--without", nargs="*", default=(), choices=PEERS, help="systems to leave out"
+    )
     parser.add_argument("--show", type=Path, help="measure nothing; show this JSON again")
     return parser.parse_args()
 
@@ -67,8 +77,14 @@ def _measured(chosen: argparse.Namespace) -> Run:
     effort = QUICK if chosen.quick else FULL
     if chosen.patience is not None:
         effort = replace(effort, others=chosen.patience)
-    asked = [case for case in cases() if (case.quick or not chosen.quick) and chosen.only in ("", case.group)]
-    names = tuple(name for name in (QUICK_PEERS if chosen.quick else PEERS) if name not in chosen.without)
+    asked = [
+        case
+        for case in cases()
+        if (case.quick or not chosen.quick) and chosen.only in ("", case.group)
+    ]
+    names = tuple(
+        name for name in (QUICK_PEERS if chosen.quick else PEERS) if name not in chosen.without
+    )
     found = [available(chosen.peers, names, ours=OURS) for _ in range(chosen.teams)]
     for name, version in found[0][1].items():
         print(f"{TITLES[name]}: {version}", flush=True)
@@ -104,12 +120,18 @@ def _patience(case: Case, effort: Effort) -> dict[str, float]:
 def _line(case: Case, row: Mapping[str, Measurement]) -> str:
     """One case on one screen paragraph."""
     known, ours = truth(case, row[OURS]), row[OURS]
-    lines = [f"{case.name}, delta {case.delta:.4g}: {ours.failure or f'{ours.upper:.12g}, width {ours.width:.1e}'}"]
+    lines = [
+        f"{case.name}, delta {case.delta:.4g}: {ours.failure or f'{ours.upper:.12g}, width {ours.width:.1e}'}"
+    ]
     for name, one in row.items():
         said = one.failure or f"{one.time * 1e3:.4g} ms, {one.peak / 1e6:.0f} MB"
         ratio = speedup(row, name)
         against = "" if name == OURS or math.isnan(ratio) else f", {ratio:.3g} times ours"
-        verdict = judge(one.upper, known, lower=one.lower).words.replace("*", "") if known and not one.failure else ""
+        verdict = (
+            judge(one.upper, known, lower=one.lower).words.replace("*", "")
+            if known and not one.failure
+            else ""
+        )
         lines.append(f"    {TITLES[name]:30} {said}{against}  {verdict}")
     return "\n".join(lines)
 
@@ -119,7 +141,9 @@ def _machine(effort: Effort) -> str:
     details = Path("/proc/cpuinfo")
     if details.exists():
         named = (
-            line.split(":")[1].strip() for line in details.read_text().splitlines() if line.startswith("model name")
+            line.split(":")[1].strip()
+            for line in details.read_text().splitlines()
+            if line.startswith("model name")
         )
         model = next(named, model)
     day = datetime.now(UTC).date().isoformat()

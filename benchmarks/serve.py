@@ -85,7 +85,9 @@ def serving(ledger: str, people: str) -> Iterator[int]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "dpcompose", "serve", "--ledger", ledger, "--people", people]
-    process = subprocess.Popen([*command, "--port", str(port), "--rate", "1e9"], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*command, "--port", str(port), "--rate", "1e9"], stderr=subprocess.DEVNULL
+    )
     try:
         for _ in range(200):
             try:
@@ -121,11 +123,15 @@ def rate(work: list[Callable[[], object]], seconds: float) -> tuple[float, list[
 def prepared(url: str) -> Ledger:
     ledger = Ledger.open(url)
     for path in ("city", "city/health"):
-        open_scope(ledger, path, filter=ConcentratedFilter, epsilon=10, delta="1e-6", actor="keeper")
+        open_scope(
+            ledger, path, filter=ConcentratedFilter, epsilon=10, delta="1e-6", actor="keeper"
+        )
     return ledger
 
 
-def charges(direct: str, served: str, people: str, *, servers: int, seconds: float, runs: int) -> None:
+def charges(
+    direct: str, served: str, people: str, *, servers: int, seconds: float, runs: int
+) -> None:
     """Rates in turns, and the ratios of their medians."""
     found: dict[str, list[float]] = {}
     waits: dict[str, list[float]] = {}
@@ -157,7 +163,8 @@ def charges(direct: str, served: str, people: str, *, servers: int, seconds: flo
         half, rare = (1e3 * statistics.quantiles(waits[name], n=100)[place] for place in (49, 98))
         share = at / medians["direct, 1 client"]
         print(
-            f"{name:24} {at:7.0f} charges/s {share:6.2f} of direct, p50 {half:7.1f} ms p99 {rare:7.1f} ms", flush=True
+            f"{name:24} {at:7.0f} charges/s {share:6.2f} of direct, p50 {half:7.1f} ms p99 {rare:7.1f} ms",
+            flush=True,
         )
 
 
@@ -180,13 +187,20 @@ def pages(folder: Path, *, scopes: int, entries: int) -> None:
                         size = len(caller.page(path))
                         times.append(time.perf_counter() - began)
                     took = statistics.median(times) * 1e3
-                    print(f"{role:8} of {subtree:12} {path:22} {took:9.1f} ms {size:9} bytes", flush=True)
+                    print(
+                        f"{role:8} of {subtree:12} {path:22} {took:9.1f} ms {size:9} bytes",
+                        flush=True,
+                    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", nargs="?", choices=("charges", "pages"), default="charges")
-    parser.add_argument("--postgres", action="store_true", help="on two databases of a server of our own")
+    parser.add_argument(
+        "--postgres", action="store_true", help="on two databases of a server of our own"
+    )
     parser.add_argument("--servers", type=int, default=1, help="with --postgres")
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--runs", type=int, default=3)
@@ -200,14 +214,18 @@ def main() -> None:
         if asked.what == "pages":
             pages(folder, scopes=asked.scopes, entries=asked.entries)
             return
-        direct, served, people = (str(folder / f"{name}.db") for name in ("direct", "served", "people"))
+        direct, served, people = (
+            str(folder / f"{name}.db") for name in ("direct", "served", "people")
+        )
         if asked.postgres:
             from campaigns.ledger.server import server
 
             running = stack.enter_context(server())
             direct, served = running.create("direct"), running.create("served")
             people = served
-        charges(direct, served, people, servers=asked.servers, seconds=asked.seconds, runs=asked.runs)
+        charges(
+            direct, served, people, servers=asked.servers, seconds=asked.seconds, runs=asked.runs
+        )
 
 
 if __name__ == "__main__":

@@ -46,7 +46,13 @@ def seconds(arguments: list[str], folder: str) -> float:
     """Processor seconds of one process, in user and system mode."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = os.environ | ONE_THREAD
-    subprocess.run([sys.executable, *arguments], check=True, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, *arguments],
+        check=True,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

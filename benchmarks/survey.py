@@ -51,7 +51,9 @@ class Cell:
 def survey(share: int = 1, shares: int = 1) -> list[Cell]:
     """Every cell of one share."""
     found: list[Cell] = []
-    for sigma, rate, steps, delta in list(product(SIGMAS, RATES, STEPS, DELTAS))[share - 1 :: shares]:
+    for sigma, rate, steps, delta in list(product(SIGMAS, RATES, STEPS, DELTAS))[
+        share - 1 :: shares
+    ]:
         began = time.process_time()
         answer = (Gaussian(sigma).sampled(rate) * steps).epsilon(delta=delta)
         found.append(Cell(sigma, rate, steps, delta, answer, time.process_time() - began))
@@ -63,10 +65,16 @@ def show(cells: list[Cell]) -> None:
     wide = [cell for cell in cells if cell.width > 1e-6]
     above = [cell for cell in cells if cell.answer.upper > cell.theorem * (1 + 1e-9)]
     slowest = max(cells, key=lambda cell: cell.seconds)
-    for name, group in (("wide", wide), ("above", above), ("slow", [cell for cell in cells if cell.seconds > 1])):
+    for name, group in (
+        ("wide", wide),
+        ("above", above),
+        ("slow", [cell for cell in cells if cell.seconds > 1]),
+    ):
         for cell in group:
             line = f"(Gaussian({cell.sigma}).sampled({cell.rate}) * {cell.steps}).epsilon(delta={cell.delta})"
-            print(f"{name:6} {line:70} {cell.answer.upper:.6g} {cell.width:.1e} {cell.seconds:.2f} s")
+            print(
+                f"{name:6} {line:70} {cell.answer.upper:.6g} {cell.width:.1e} {cell.seconds:.2f} s"
+            )
     print(
         f"{len(cells)} cells, {len(wide)} wider than 1e-6, {sum(cell.width > 1e-3 for cell in cells)} wider than 1e-3"
     )
@@ -83,7 +91,9 @@ def draw(cells: list[Cell], path: Path) -> None:
         for sigma in SIGMAS:
             chosen = [cell for cell in cells if cell.delta == delta and cell.sigma == sigma]
             widths = [max(cell.width, LEAST) for cell in chosen]
-            axes.scatter([cell.rate * cell.steps for cell in chosen], widths, s=9, label=f"sigma {sigma:g}")
+            axes.scatter(
+                [cell.rate * cell.steps for cell in chosen], widths, s=9, label=f"sigma {sigma:g}"
+            )
         axes.set(xscale="log", yscale="log", title=f"delta {delta:g}", xlabel="rate times steps")
         axes.axhline(1e-6, color="black", linewidth=0.6)
         axes.grid(True, alpha=0.25)
@@ -94,7 +104,9 @@ def draw(cells: list[Cell], path: Path) -> None:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--share", default="1/1", help="2/4 is the second of four shares")
     parser.add_argument("--picture", type=Path, help="where to draw the widths, as a PNG")
     chosen = parser.parse_args()

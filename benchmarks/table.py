@@ -38,7 +38,13 @@ def markdown(run: Run) -> str:
 
 
 def _targets(run: Run) -> Iterable[str]:
-    titles = ["demanded of every case", "faster than PLD, grid 1e-4", "faster than its RDP", "relative width", "met"]
+    titles = [
+        "demanded of every case",
+        "faster than PLD, grid 1e-4",
+        "faster than its RDP",
+        "relative width",
+        "met",
+    ]
     yield f"| {' | '.join(titles)} |"
     yield "|---|---|---|---|---|"
     for outcome in outcomes(run.results):
@@ -95,7 +101,13 @@ def _ours(case: Case, ours: Measurement) -> Sequence[str]:
     known = truth(case, ours)
     sound = known is None or not judge(ours.upper, known, lower=ours.lower).unsound
     value = f"{ours.upper:.10g}" if sound else f"**UNSOUND** {ours.upper:.10g}"
-    return [value, f"{ours.width:.1e}", _seconds(ours.time), f"{ours.peak / 1e6:.0f} MB", ours.method]
+    return [
+        value,
+        f"{ours.width:.1e}",
+        _seconds(ours.time),
+        f"{ours.peak / 1e6:.0f} MB",
+        ours.method,
+    ]
 
 
 def _peer(case: Case, row: Mapping[str, Measurement], name: str) -> str:
@@ -113,7 +125,11 @@ def _peer(case: Case, row: Mapping[str, Measurement], name: str) -> str:
 def _systems(run: Run) -> Iterable[str]:
     yield f"{run.machine}. Systems:"
     for name, version in run.versions.items():
-        yield f"{TITLES[name]} ({version});" if name != list(run.versions)[-1] else f"{TITLES[name]} ({version})."
+        yield (
+            f"{TITLES[name]} ({version});"
+            if name != list(run.versions)[-1]
+            else f"{TITLES[name]} ({version})."
+        )
 
 
 def _times(ratio: float) -> str:

@@ -119,8 +119,14 @@ for _ in range(200):
 """
 CHARGES = {
     "charge, SQLite": (LEDGER.replace("WHERE", 'Path(folder.name) / "l.db"'), "charge()"),
-    "charge and redeem, SQLite": (LEDGER.replace("WHERE", 'Path(folder.name) / "l.db"'), "redeemed()"),
-    "balance, SQLite": (LEDGER.replace("WHERE", 'Path(folder.name) / "l.db"'), 'ledger.balance("world/acme/sales")'),
+    "charge and redeem, SQLite": (
+        LEDGER.replace("WHERE", 'Path(folder.name) / "l.db"'),
+        "redeemed()",
+    ),
+    "balance, SQLite": (
+        LEDGER.replace("WHERE", 'Path(folder.name) / "l.db"'),
+        'ledger.balance("world/acme/sales")',
+    ),
     "charge, memory": (LEDGER.replace("WHERE", '"memory:"'), "charge()"),
     "charge and redeem, memory": (LEDGER.replace("WHERE", '"memory:"'), "redeemed()"),
 }
@@ -129,7 +135,9 @@ CHARGES = {
 
 def main() -> None:
     """Measure, print a line a case, and the worst."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
     parser.add_argument("--only", default="", help="cases whose name contains this")
@@ -149,15 +157,25 @@ def main() -> None:
             print(f"{name:55} {before!s:>12.60} {after!s:>12.60}", flush=True)
             continue
         worst.append((after / before, name))
-        print(f"{name:55} {before * 1e3:9.4f} ms {after * 1e3:9.4f} ms {after / before:6.3f}x", flush=True)
+        print(
+            f"{name:55} {before * 1e3:9.4f} ms {after * 1e3:9.4f} ms {after / before:6.3f}x",
+            flush=True,
+        )
     if chosen.only in "import":
-        before, after = (min(_import_seconds(tree) for _ in range(3 * chosen.rounds)) for tree in trees)
+        before, after = (
+            min(_import_seconds(tree) for _ in range(3 * chosen.rounds)) for tree in trees
+        )
         worst.append((after / before, "import"))
         print(f"{'import':55} {before * 1e3:9.2f} ms {after * 1e3:9.2f} ms {after / before:6.3f}x")
-    print("worst:", "; ".join(f"{name} {ratio:.3f}x" for ratio, name in sorted(worst, reverse=True)[:8]))
+    print(
+        "worst:",
+        "; ".join(f"{name} {ratio:.3f}x" for ratio, name in sorted(worst, reverse=True)[:8]),
+    )
 
 
-def _compared(workers: list[_Worker], case: tuple[str, str, str], rounds: int) -> tuple[float | str, float | str]:
+def _compared(
+    workers: list[_Worker], case: tuple[str, str, str], rounds: int
+) -> tuple[float | str, float | str]:
     before, after = _turns(workers, case, rounds)
     if isinstance(before, str) or isinstance(after, str) or after <= PLENTY * before:
         return before, after
@@ -169,7 +187,9 @@ def _compared(workers: list[_Worker], case: tuple[str, str, str], rounds: int) -
             return more
 
 
-def _turns(workers: list[_Worker], case: tuple[str, str, str], rounds: int) -> tuple[float | str, float | str]:
+def _turns(
+    workers: list[_Worker], case: tuple[str, str, str], rounds: int
+) -> tuple[float | str, float | str]:
     """The least time of each tree, or what it said instead."""
     found: list[list[float]] = [[], []]
     for number in range(rounds):
@@ -201,13 +221,19 @@ class _Worker:
 
 
 def _environment(tree: Path) -> dict[str, str]:
-    return {**os.environ, **ONE_THREAD, "PYTHONPATH": f"{tree}/src{os.pathsep}{Path(__file__).parents[1]}"}
+    return {
+        **os.environ,
+        **ONE_THREAD,
+        "PYTHONPATH": f"{tree}/src{os.pathsep}{Path(__file__).parents[1]}",
+    }
 
 
 def _import_seconds(tree: Path) -> float:
     """Processor seconds, of user and system, of `import dpcompose` in a new interpreter."""
     line = "import time; a = time.process_time(); import dpcompose; print(time.process_time() - a)"
-    return float(subprocess.check_output([sys.executable, "-c", line], env=_environment(tree), text=True))
+    return float(
+        subprocess.check_output([sys.executable, "-c", line], env=_environment(tree), text=True)
+    )
 
 
 def _work() -> None:

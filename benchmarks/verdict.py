@@ -94,8 +94,17 @@ def outcomes(results: Results) -> list[Outcome]:
         measured = [row for case, row in results if case.group == group and OURS in row]
         if measured:
             widths = [row[OURS].width for row in measured]
-            width = math.nan if any(map(math.isnan, widths)) else max(widths)  # no answer meets nothing
-            found.append(Outcome(target, least_speedup(measured, REFERENCE), least_speedup(measured, RENYI), width))
+            width = (
+                math.nan if any(map(math.isnan, widths)) else max(widths)
+            )  # no answer meets nothing
+            found.append(
+                Outcome(
+                    target,
+                    least_speedup(measured, REFERENCE),
+                    least_speedup(measured, RENYI),
+                    width,
+                )
+            )
     return found
 
 

@@ -36,7 +36,10 @@ def main() -> None:
     """Answer until standard input ends."""
     signal.signal(signal.SIGPROF, _out_of_time)
     warnings.simplefilter("ignore")
-    out, sys.stdout = sys.stdout, sys.stderr  # whatever a system prints must not be taken for an answer
+    out, sys.stdout = (
+        sys.stdout,
+        sys.stderr,
+    )  # whatever a system prints must not be taken for an answer
     try:
         system = importlib.import_module(f"benchmarks.systems.{sys.argv[1]}")
         system.solve(WARM_UP)
@@ -46,7 +49,15 @@ def main() -> None:
     _say(out, {"version": f"{system.PACKAGE} {version(system.PACKAGE)}"})
     for line in sys.stdin:
         request = json.loads(line)
-        _say(out, _turn(system, Case.from_json(request["case"]), share=request["share"], patience=request["patience"]))
+        _say(
+            out,
+            _turn(
+                system,
+                Case.from_json(request["case"]),
+                share=request["share"],
+                patience=request["patience"],
+            ),
+        )
 
 
 def _turn(system: ModuleType, case: Case, *, share: float, patience: float) -> dict[str, Any]:
@@ -97,8 +108,17 @@ def _forget_peak() -> None:
 def _peak() -> int:
     status = Path("/proc/self/status")
     if status.exists():
-        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        return (
+            next(
+                int(line.split()[1])
+                for line in status.read_text().splitlines()
+                if line.startswith("VmHWM")
+            )
+            * 1024
+        )
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
 def _say(out: TextIO, record: dict[str, Any]) -> None:

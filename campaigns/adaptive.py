@@ -99,7 +99,12 @@ def largest(cost: Cost, left: Reals) -> Reals:
 
 
 def walk(
-    filter: Filter, limits: Mapping[str, float], *, adversaries: int, rounds: int, rng: np.random.Generator
+    filter: Filter,
+    limits: Mapping[str, float],
+    *,
+    adversaries: int,
+    rounds: int,
+    rng: np.random.Generator,
 ) -> Walk:
     """All trees at once, under the limits given (those of the filter, or others)."""
     currencies = list(limits)
@@ -132,7 +137,9 @@ def walk(
     return Walk(probability, loss, 1.0 - np.sum(probability, axis=1))
 
 
-def answers(filter: Filter, size: Reals, rng: np.random.Generator) -> tuple[tuple[Reals, Reals], tuple[Reals, Reals]]:
+def answers(
+    filter: Filter, size: Reals, rng: np.random.Generator
+) -> tuple[tuple[Reals, Reals], tuple[Reals, Reals]]:
     """P(yes), P(no) in both worlds: randomized response, or, for mu, whether Gaussian noise is above a threshold."""
     if filter.kind == "gaussian":
         threshold = ndtri(rng.uniform(0.02, 0.98, size.shape))
@@ -147,7 +154,9 @@ def excess(filter: Filter, seen: Walk) -> Reals:
     if isinstance(filter, RenyiFilter):
         return seen.divergence(filter.order) / float(filter.budget) - 1.0
     pairs = promises(filter)
-    return np.max([(seen.delta(epsilon) - delta) / max(delta, 1e-3) for epsilon, delta in pairs], axis=0)
+    return np.max(
+        [(seen.delta(epsilon) - delta) / max(delta, 1e-3) for epsilon, delta in pairs], axis=0
+    )
 
 
 @cache
@@ -172,7 +181,9 @@ def promised(filter: Any, epsilon: float) -> float | None:
             return gaussian.gaussian_profile(epsilon, mu=float(filter.mu)).upper
         case ConcentratedFilter():
             # The rest keeps the promise: d + (1 - d) delta.
-            rest = concentrated.optimal_moment_delta(concentrated.ConcentratedDP(float(filter.rho)), epsilon=epsilon)
+            rest = concentrated.optimal_moment_delta(
+                concentrated.ConcentratedDP(float(filter.rho)), epsilon=epsilon
+            )
             return float(filter.delta) + (1 - float(filter.delta)) * rest
         case _:
             stated = filter.guarantee()
@@ -196,11 +207,19 @@ def limits_of(filter: Filter) -> dict[str, float]:
     return {currency: float(limit) for currency, limit in filter.limits.items()}
 
 
-def campaign(filter: Filter, *, adversaries: int, rounds: int, seed: int, chunk: int = 4000) -> float:
+def campaign(
+    filter: Filter, *, adversaries: int, rounds: int, seed: int, chunk: int = 4000
+) -> float:
     """The largest excess over the guarantee, relative to it."""
     rng, worst = np.random.default_rng(seed), -math.inf
     for start in range(0, adversaries, chunk):
-        seen = walk(filter, limits_of(filter), adversaries=min(chunk, adversaries - start), rounds=rounds, rng=rng)
+        seen = walk(
+            filter,
+            limits_of(filter),
+            adversaries=min(chunk, adversaries - start),
+            rounds=rounds,
+            rng=rng,
+        )
         worst = max(worst, float(np.max(excess(filter, seen))))
     return worst
 
@@ -213,10 +232,14 @@ def main() -> None:
     options = parser.parse_args()
     for filter in FILTERS:
         began = time.perf_counter()
-        worst = campaign(filter, adversaries=options.adversaries, rounds=options.rounds, seed=options.seed)
+        worst = campaign(
+            filter, adversaries=options.adversaries, rounds=options.rounds, seed=options.seed
+        )
         spent = time.perf_counter() - began
         verdict = "within" if worst <= 1e-9 else "ABOVE ITS GUARANTEE"
-        print(f"{filter!r}: {options.adversaries} adversaries, {verdict}, reached {1 + worst:.6f} of it, {spent:.1f} s")
+        print(
+            f"{filter!r}: {options.adversaries} adversaries, {verdict}, reached {1 + worst:.6f} of it, {spent:.1f} s"
+        )
 
 
 if __name__ == "__main__":

@@ -37,16 +37,28 @@ class Case(NamedTuple):
 
     def truth(self) -> float:
         if self.steps == 2:
-            return float(epochs_of_two(self.sigma, self.epochs, self.epsilon, remove=self.remove, digits=DIGITS))
-        return float(one_epoch(self.sigma, self.steps, self.epsilon, remove=self.remove, digits=DIGITS))
+            return float(
+                epochs_of_two(
+                    self.sigma, self.epochs, self.epsilon, remove=self.remove, digits=DIGITS
+                )
+            )
+        return float(
+            one_epoch(self.sigma, self.steps, self.epsilon, remove=self.remove, digits=DIGITS)
+        )
 
 
 def drawn(rng: Random) -> Case:
     """A random case."""
     remove, few = rng.random() < 0.5, rng.random() < 0.5
-    sigma, steps, epochs = round(rng.uniform(0.7, 3), 3), 2 if few else rng.randint(3, 40), rng.randint(1, 30)
+    sigma, steps, epochs = (
+        round(rng.uniform(0.7, 3), 3),
+        2 if few else rng.randint(3, 40),
+        rng.randint(1, 30),
+    )
     spread = (epochs if few else 1) ** 0.5 / (sigma * steps**0.5)
-    return Case(sigma, steps, epochs if few else 1, round(spread * rng.uniform(0.1, 2.5), 3), remove)
+    return Case(
+        sigma, steps, epochs if few else 1, round(spread * rng.uniform(0.1, 2.5), 3), remove
+    )
 
 
 def outside(found: Bound, truth: float) -> bool:

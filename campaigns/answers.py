@@ -38,7 +38,14 @@ SLOW = f"no answer in {SECONDS} s"
 def questions(count: int, seed: int) -> Iterator[str]:
     """As many lines of Python, the same for the same seed."""
     rng = Random(seed)
-    drawers = [(_composition, 12), (_closed, 2), (_book, 2), (_filter, 4), (_distribution, 2), (_ledger, 1)]
+    drawers = [
+        (_composition, 12),
+        (_closed, 2),
+        (_book, 2),
+        (_filter, 4),
+        (_distribution, 2),
+        (_ledger, 1),
+    ]
     makers, weights = [maker for maker, _ in drawers], [weight for _, weight in drawers]
     for _ in range(count):
         yield rng.choices(makers, weights)[0](rng)
@@ -155,7 +162,14 @@ def _filter(rng: Random) -> str:
     """Return a filter's decisions on a few mechanisms, one after the other."""
     delta = _number(rng, -8, -4)
     name = rng.choice(
-        ["PureFilter", "BasicFilter", "AdvancedFilter", "ConcentratedFilter", "RenyiFilter", "GaussianFilter"]
+        [
+            "PureFilter",
+            "BasicFilter",
+            "AdvancedFilter",
+            "ConcentratedFilter",
+            "RenyiFilter",
+            "GaussianFilter",
+        ]
     )
     target = f"{name}.for_target({_number(rng, -1, 0.7)}, delta={'0.0' if name == 'PureFilter' else delta})"
     asked = ", ".join(_mechanism(rng) for _ in range(rng.randint(1, 4)))
@@ -223,7 +237,8 @@ def names() -> dict[str, Any]:
 
     found = {name: getattr(room, name) for room in (adaptive, dpcompose) for name in room.__all__}
     found |= {
-        each.__name__: each for each in (ApproximateDP, ConcentratedDP, GaussianTradeoff, Fraction, decided, hashes)
+        each.__name__: each
+        for each in (ApproximateDP, ConcentratedDP, GaussianTradeoff, Fraction, decided, hashes)
     }
     return {**found, "book": book, "divergence": divergence}
 
@@ -236,7 +251,11 @@ def plain(value: Any) -> Any:
         return str(value)
     if dataclasses.is_dataclass(value):
         rows = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return {name: plain(row) for name, row in rows.items() if name not in ("certificate", "note", "reference")}
+        return {
+            name: plain(row)
+            for name, row in rows.items()
+            if name not in ("certificate", "note", "reference")
+        }
     if isinstance(value, Mapping):
         return {str(key): plain(row) for key, row in value.items()}
     if callable(value):
@@ -312,7 +331,9 @@ def verdict(before: Any, after: Any) -> str:
 
 def compare(before: Path, after: Path) -> int:
     """Print what differs, and the counts; 1 if two answers exclude each other."""
-    rows = [dict(json.loads(line) for line in file.read_text().splitlines()) for file in (before, after)]
+    rows = [
+        dict(json.loads(line) for line in file.read_text().splitlines()) for file in (before, after)
+    ]
     counts: Counter[str] = Counter()
     for question, old in rows[0].items():
         if question not in rows[1]:
@@ -321,7 +342,9 @@ def compare(before: Path, after: Path) -> int:
         word = verdict(old, rows[1][question])
         counts[word] += 1
         if word.isupper():
-            print(f"{word}  {question}\n    {json.dumps(old)[:300]}\n    {json.dumps(rows[1][question])[:300]}")
+            print(
+                f"{word}  {question}\n    {json.dumps(old)[:300]}\n    {json.dumps(rows[1][question])[:300]}"
+            )
     print(", ".join(f"{count:,} {word}" for word, count in sorted(counts.items())))
     return 1 if counts["APART"] else 0
 

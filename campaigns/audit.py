@@ -79,7 +79,12 @@ def vector(rng: np.random.Generator, data: float, n: int) -> np.ndarray:
 GAUSSIAN = Gaussian(1.0).delta(epsilon=1.0).upper
 CASES: dict[str, tuple[Draw, Composable, Composable, int]] = {
     "Laplace": (laplace, BlackBox(1.0), BlackBox(0.8), 1),
-    "Gaussian, one point": (gaussian, BlackBox(1.0, delta=GAUSSIAN), BlackBox(1.0, delta=0.8 * GAUSSIAN), 1),
+    "Gaussian, one point": (
+        gaussian,
+        BlackBox(1.0, delta=GAUSSIAN),
+        BlackBox(1.0, delta=0.8 * GAUSSIAN),
+        1,
+    ),
     "Gaussian, its curve": (gaussian, Gaussian(1.0), Gaussian(1.3), 1),
     "randomized response": (response, BlackBox(1.0), BlackBox(0.8), 1),
     "geometric": (geometric, BlackBox(1.0), BlackBox(0.8), 1),
@@ -192,7 +197,9 @@ def subject(draw: Draw, seed: int) -> Source:
 
 def called(tell: Callable[[int, float], Any], seed: int) -> Source:
     rng = np.random.default_rng(seed)
-    return Subject(lambda data: tell(int(geometric(rng, data, 1)[0]), float(exact(rng.laplace(size=1))[0])))
+    return Subject(
+        lambda data: tell(int(geometric(rng, data, 1)[0]), float(exact(rng.laplace(size=1))[0]))
+    )
 
 
 def cases() -> dict[str, tuple[Case, Case]]:
@@ -210,9 +217,14 @@ def cases() -> dict[str, tuple[Case, Case]]:
         def told(seed: int, tell: Callable[[int, float], Any] = tell) -> Source:
             return called(tell, seed)
 
-        found[name] = tuple(Case(told, Pair(0.0, 1.0), BlackBox(claim), MOST_CALLED, LEARNERS) for claim in (1.0, 0.25))  # pyright: ignore[reportArgumentType]
+        found[name] = tuple(
+            Case(told, Pair(0.0, 1.0), BlackBox(claim), MOST_CALLED, LEARNERS)
+            for claim in (1.0, 0.25)
+        )  # pyright: ignore[reportArgumentType]
     rounds = RandomizedResponse(0.5)
-    game = Experiment(Repeater(Query(rounds, ("Bob",), (), Holds("Bob"))), family=[rounds], rounds=2)
+    game = Experiment(
+        Repeater(Query(rounds, ("Bob",), (), Holds("Bob"))), family=[rounds], rounds=2
+    )
     views = (lambda seed: Transcripts(game, seed=seed)), Transcripts(game).pair
     found["two adaptive rounds"] = Case(*views, BlackBox(0.5) * 2), Case(*views, BlackBox(0.4) * 2)
     return found
@@ -223,7 +235,12 @@ def alarms(case: Case, *, runs: Iterable[int], samples: int, alpha: float, seed:
     found = 0
     for run in runs:
         most = min(samples, case.most)
-        asked: dict[str, Any] = {"claim": case.claim, "alpha": alpha, "samples": most, "ladder": False}
+        asked: dict[str, Any] = {
+            "claim": case.claim,
+            "alpha": alpha,
+            "samples": most,
+            "ladder": False,
+        }
         asked["learners"] = case.learners
         each = audit(case.source(1_000_003 * seed + run), [case.pair], **asked)
         found += each.verdict is Verdict.REFUTED or each.peak >= -math.log(alpha)
@@ -231,19 +248,27 @@ def alarms(case: Case, *, runs: Iterable[int], samples: int, alpha: float, seed:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--samples", type=int, default=100_000)
     parser.add_argument("--alpha", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
-    parser.add_argument("--share", default="1/1", help="2/10: the second tenth of the runs; counts of shares add up")
+    parser.add_argument(
+        "--share", default="1/1", help="2/10: the second tenth of the runs; counts of shares add up"
+    )
     options = parser.parse_args()
     share, shares = map(int, options.share.split("/"))
     asked_runs = range(share - 1, options.runs, shares)
     most = options.alpha + 3 * math.sqrt(options.alpha * (1 - options.alpha) / len(asked_runs))
     failed, controls = False, max(10, len(asked_runs) // 50)
-    asked: dict[str, Any] = {"samples": options.samples, "alpha": options.alpha, "seed": options.seed}
+    asked: dict[str, Any] = {
+        "samples": options.samples,
+        "alpha": options.alpha,
+        "seed": options.seed,
+    }
     for name, (right, small) in cases().items():
         if options.only not in name:
             continue

@@ -57,8 +57,13 @@ class Game:
         spacing = Fraction(1, rng.choice([3, 4, 6, 8]))
         failing = rng.random() < 0.3
         steps = rng.sample([1, 2, 3, 4, 5, 8], rng.choice([1, 2, 2, 3]))
-        members = tuple((each, Fraction(1, 10**5) if failing and rng.random() < 0.6 else Fraction(0)) for each in steps)
-        epsilon = spacing * rng.randrange(2, 12) + (Fraction(rng.randrange(100), 997) if rng.random() < 0.3 else 0)
+        members = tuple(
+            (each, Fraction(1, 10**5) if failing and rng.random() < 0.6 else Fraction(0))
+            for each in steps
+        )
+        epsilon = spacing * rng.randrange(2, 12) + (
+            Fraction(rng.randrange(100), 997) if rng.random() < 0.3 else 0
+        )
         return cls(spacing, members, epsilon, Fraction(1, rng.choice([20, 100, 1000, 10**5])))
 
     def mechanisms(self) -> list[BlackBox]:
@@ -108,7 +113,10 @@ def granted_by(filter: Filter, game: Game) -> set[State] | None:
     found, waiting = set[State](), [(0,) * len(prices)]
     while waiting:
         state = waiting.pop()
-        spent = {name: sum(n * price[name] for n, price in zip(state, prices, strict=True)) for name in prices[0]}
+        spent = {
+            name: sum(n * price[name] for n, price in zip(state, prices, strict=True))
+            for name in prices[0]
+        }
         if state in found or not any(
             all(spent[each] <= cap for each, cap in caps.items()) for caps in filter.alternatives
         ):
@@ -116,7 +124,9 @@ def granted_by(filter: Filter, game: Game) -> set[State] | None:
         found.add(state)
         if len(found) > MOST_STATES:
             return None
-        waiting += [(*state[:place], state[place] + 1, *state[place + 1 :]) for place in range(len(prices))]
+        waiting += [
+            (*state[:place], state[place] + 1, *state[place + 1 :]) for place in range(len(prices))
+        ]
     return found
 
 
@@ -136,7 +146,10 @@ def natural(game: Game) -> set[State]:
         state = waiting.pop()
         if state not in found and fixed(orders, state, game.epsilon) <= ball(game.delta):
             found.add(state)
-            waiting += [(*state[:place], state[place] + 1, *state[place + 1 :]) for place in range(len(state))]
+            waiting += [
+                (*state[:place], state[place] + 1, *state[place + 1 :])
+                for place in range(len(state))
+            ]
     return found
 
 
@@ -157,7 +170,9 @@ def _play(seed: int, game: Game, found: Found) -> None:
         found.filters += 1
         found.nearest = max(found.nearest, float(reached / delta))
         if not reached <= delta * (1 + arb(10) ** -20):  # a tie is a ball around delta
-            found.above.append(f"game {seed}: {filter!r} reaches {float(reached)}, of {float(delta)}")
+            found.above.append(
+                f"game {seed}: {filter!r} reaches {float(reached)}, of {float(delta)}"
+            )
         if isinstance(filter, MenuFilter) and filter.states:
             _one_too_many(states, game, found)
     if len(game.members) > 1 and worst_of(natural(game), game) > delta:
@@ -168,7 +183,9 @@ def _one_too_many(states: set[State], game: Game, found: Found) -> None:
     """Whether the first state that may be added, with the fewest of the others, exceeds the target."""
     most = max(state[0] for state in states if not any(state[1:]))
     found.too_many += 1
-    found.too_many_caught += worst_of(states | {(most + 1, *[0] * (len(game.members) - 1))}, game) > ball(game.delta)
+    found.too_many_caught += worst_of(
+        states | {(most + 1, *[0] * (len(game.members) - 1))}, game
+    ) > ball(game.delta)
 
 
 def main() -> None:
@@ -178,12 +195,18 @@ def main() -> None:
     given, begun, found = parser.parse_args(), time.monotonic(), Found()
     for seed in range(given.start, given.start + given.games):
         play(seed, found)
-    print(f"{found.games} menus, {found.filters} filters, every adversary, {time.monotonic() - begun:.0f} s")
-    print(f"above the target: {len(found.above)}; the nearest reached {100 * found.nearest:.4f} % of delta")
+    print(
+        f"{found.games} menus, {found.filters} filters, every adversary, {time.monotonic() - begun:.0f} s"
+    )
+    print(
+        f"above the target: {len(found.above)}; the nearest reached {100 * found.nearest:.4f} % of delta"
+    )
     print("\n".join(found.above))
     print(f"controls: the natural filter exceeds {found.natural} targets;", end=" ")
     print(f"a menu filter with one state too many {found.too_many_caught} of {found.too_many}")
-    sys.exit(bool(found.above) or not found.natural or found.too_many_caught < 0.95 * found.too_many)
+    sys.exit(
+        bool(found.above) or not found.natural or found.too_many_caught < 0.95 * found.too_many
+    )
 
 
 if __name__ == "__main__":

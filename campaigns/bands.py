@@ -44,8 +44,15 @@ def ratios(transcripts: int, *, failure: float) -> Iterator[float]:
     ranks = ranks_of(transcripts)
     levels = failure / 2 * shares_of(ranks, transcripts)
     for count in COUNTS:
-        below, above = np.searchsorted(ranks, count, side="right") - 1, np.searchsorted(ranks, count + 1)
-        low = 0.0 if count == 0 else stats.beta.ppf(levels[below], ranks[below], transcripts - ranks[below] + 1)
+        below, above = (
+            np.searchsorted(ranks, count, side="right") - 1,
+            np.searchsorted(ranks, count + 1),
+        )
+        low = (
+            0.0
+            if count == 0
+            else stats.beta.ppf(levels[below], ranks[below], transcripts - ranks[below] + 1)
+        )
         high = stats.beta.isf(levels[above], ranks[above], transcripts - ranks[above] + 1)
         single = stats.beta.isf(failure / 2, count + 1, transcripts - count)
         single -= 0.0 if count == 0 else stats.beta.ppf(failure / 2, count, transcripts - count + 1)
@@ -63,14 +70,24 @@ def main() -> None:
         missed = misses(failure=failure, **common)
         verdict = "holds" if holds(missed, options.runs, failure) else "FAILS"
         share = missed / options.runs
-        print(f"failure {failure}: {missed} of {options.runs} runs miss, {share:.4f}: {verdict}", flush=True)
+        print(
+            f"failure {failure}: {missed} of {options.runs} runs miss, {share:.4f}: {verdict}",
+            flush=True,
+        )
         few = min(options.runs, 1000)
-        caught = not holds(misses(failure=failure, copies=4, **(common | {"runs": few})), few, failure)
-        print(f"control, every loss counted four times: {'caught' if caught else 'NOT CAUGHT'}", flush=True)
+        caught = not holds(
+            misses(failure=failure, copies=4, **(common | {"runs": few})), few, failure
+        )
+        print(
+            f"control, every loss counted four times: {'caught' if caught else 'NOT CAUGHT'}",
+            flush=True,
+        )
     for failure in (0.05, 1e-6):
         pairs = zip(COUNTS, ratios(1 << 20, failure=failure), strict=True)
         shown = " ".join(f"{count}: {ratio:.2f}" for count, ratio in pairs)
-        print(f"width over that of a single place, failure {failure}, of 2^20 losses, by those above: {shown}")
+        print(
+            f"width over that of a single place, failure {failure}, of 2^20 losses, by those above: {shown}"
+        )
 
 
 if __name__ == "__main__":

@@ -62,7 +62,9 @@ def exact_game(seed: int) -> Experiment:
         adversary = Repeater(*[queries[place] for place in rng.integers(len(queries), size=rounds)])
     else:
         adversary = Greedy(queries, epsilon=float(rng.uniform(0.0, 1.5)), adjacency=adjacency)
-    return Experiment(adversary, family=family, rounds=rounds, adjacency=adjacency, orientation=orientation)
+    return Experiment(
+        adversary, family=family, rounds=rounds, adjacency=adjacency, orientation=orientation
+    )
 
 
 def _finite(rng: np.random.Generator, adjacency: Adjacency) -> Composable:
@@ -70,7 +72,9 @@ def _finite(rng: np.random.Generator, adjacency: Adjacency) -> Composable:
     epsilon, rate = float(rng.uniform(0.1, 2.0)), float(rng.choice([0.05, 0.1, 0.3, 0.7]))
     kind = int(rng.integers(5 if adjacency is not Adjacency.REPLACE else 3))
     if kind == 0:
-        return RandomizedResponse(epsilon, categories=int(rng.integers(2, 4)), holds_under=adjacency)
+        return RandomizedResponse(
+            epsilon, categories=int(rng.integers(2, 4)), holds_under=adjacency
+        )
     if kind == 1:
         return BlackBox(epsilon, delta=float(rng.choice([0.0, 0.01])), holds_under=adjacency)
     if kind == 2:
@@ -89,15 +93,22 @@ def exactly(games: int) -> tuple[int, int, int, float]:
     nearest = 0.0
     for seed in range(games):
         playing = exact_game(seed)
-        solved, certified = playing.solve(), playing.composition.profile(tolerance=1e-6)(POINTS).upper
+        solved, certified = (
+            playing.solve(),
+            playing.composition.profile(tolerance=1e-6)(POINTS).upper,
+        )
         found = np.array([solved.delta(float(point)).lower for point in POINTS])
         above += bool(np.any(found > certified * (1 + 1e-12) + 1e-15))
         tail = np.maximum(-np.expm1(POINTS), 0.0)
         shown = certified - tail > 1e-4
-        nearest = max(nearest, float(np.max((found - tail)[shown] / (certified - tail)[shown], initial=0.0)))
+        nearest = max(
+            nearest, float(np.max((found - tail)[shown] / (certified - tail)[shown], initial=0.0))
+        )
         if playing.orientation is Orientation.SAME:
             continue
-        default = playing.composition.rounds.profile(adjacency=playing.adjacency, tolerance=1e-6)(POINTS).upper
+        default = playing.composition.rounds.profile(adjacency=playing.adjacency, tolerance=1e-6)(
+            POINTS
+        ).upper
         possible += 1
         caught += bool(np.any(found > default * (1 + 1e-12) + 1e-15))
     return above, caught, possible, nearest
@@ -132,7 +143,9 @@ def main() -> None:
     if given.exact:
         start = time.monotonic()
         above, caught, possible, nearest = exactly(given.exact)
-        print(f"{given.exact} games solved exactly, {len(POINTS)} epsilons, {time.monotonic() - start:.0f} s")
+        print(
+            f"{given.exact} games solved exactly, {len(POINTS)} epsilons, {time.monotonic() - start:.0f} s"
+        )
         print(f"above the certificate: {above}; nearest: {100 * nearest:.2f} % of it")
         print(f"control, above what is certified for one orientation: {caught} of {possible}")
         sys.exit(above > 0 or caught == 0)
@@ -144,10 +157,14 @@ def main() -> None:
         for number in (rounds, rounds - 1):
             key = (place, number, orientation)
             if key not in known:
-                curve = (one_of(*FAMILIES[place]) * number).profile(orientation=orientation, tolerance=1e-6)
+                curve = (one_of(*FAMILIES[place]) * number).profile(
+                    orientation=orientation, tolerance=1e-6
+                )
                 known[key] = curve(EPSILONS).upper
         rng = np.random.default_rng((12, seed))
-        found = playing.measure(transcripts=given.transcripts, rng=rng, failure=FAILURE, shares=given.adversaries)
+        found = playing.measure(
+            transcripts=given.transcripts, rng=rng, failure=FAILURE, shares=given.adversaries
+        )
         limits, bound = found.delta(EPSILONS), known[place, rounds, orientation]
         above += bool(np.any(limits.lower > bound))
         if rounds > 1:
@@ -155,13 +172,20 @@ def main() -> None:
             possible += 1
         tail = np.maximum(-np.expm1(EPSILONS), 0.0)
         shown = bound - tail > 1e-3
-        nearest = max(nearest, float(np.max((limits.lower - tail)[shown] / (bound - tail)[shown], initial=0.0)))
+        nearest = max(
+            nearest,
+            float(np.max((limits.lower - tail)[shown] / (bound - tail)[shown], initial=0.0)),
+        )
         if sys.stderr.isatty() and seed % 50 == 49:
             print(f"{seed + 1} of {given.adversaries}", file=sys.stderr)
-    print(f"{given.adversaries} adversaries, {given.transcripts:,} transcripts in each world, {len(EPSILONS)} epsilons")
+    print(
+        f"{given.adversaries} adversaries, {given.transcripts:,} transcripts in each world, {len(EPSILONS)} epsilons"
+    )
     print(f"lower limits above the certified upper end: {above} adversaries")
     print(f"nearest: {100 * nearest:.1f} % of what is certified")
-    print(f"control, above what is certified for one round less: {caught} of {possible} with several rounds")
+    print(
+        f"control, above what is certified for one round less: {caught} of {possible} with several rounds"
+    )
     print(f"{time.monotonic() - start:.0f} s")
     sys.exit(above > 0)
 

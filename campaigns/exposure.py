@@ -23,7 +23,15 @@ from typing import Any
 import numpy as np
 
 from dpcompose import BlackBox, RandomizedResponse
-from dpcompose.account import Account, exposure, fix_budgets, open_partition, open_scope, open_slots, take_slot
+from dpcompose.account import (
+    Account,
+    exposure,
+    fix_budgets,
+    open_partition,
+    open_scope,
+    open_slots,
+    take_slot,
+)
 from dpcompose.adaptive import BasicFilter, ConcentratedFilter, Filter, PureFilter
 from dpcompose.errors import DPComposeError
 from dpcompose.ledger import Amount, Ledger
@@ -79,7 +87,10 @@ def drawn(seed: int) -> Game:
     names = list(sizes)
     apart = rng.random() < 0.4
     roots = {name: f"root{place if apart else 0}" for place, name in enumerate(names)}
-    below = {name: str(rng.choice(["itself", "child", "slot", "ward"], p=[0.55, 0.15, 0.15, 0.15])) for name in names}
+    below = {
+        name: str(rng.choice(["itself", "child", "slot", "ward"], p=[0.55, 0.15, 0.15, 0.15]))
+        for name in names
+    }
     return Game(delta, unit, roots, sizes, below)
 
 
@@ -152,7 +163,9 @@ def _stepped(game: Game, history: History) -> Ledger | None:
     what, name, *rest = history[-1]
     try:
         if what == "open":
-            open_scope(ledger, f"{game.roots[name]}/{name}", filter=game.sizes[name][rest[0]][0], **ADA)
+            open_scope(
+                ledger, f"{game.roots[name]}/{name}", filter=game.sizes[name][rest[0]][0], **ADA
+            )
         elif what == "fix":
             fix_budgets(ledger, paths=_opened(game, history), **ADA)
         else:
@@ -176,9 +189,13 @@ def _copied(store: Store) -> MemoryStore:
 def _charge(ledger: Ledger, game: Game, name: str, size: int | float, number: int) -> None:
     """Where the person is: in the scope, or somewhere below it."""
     path, below = f"{game.roots[name]}/{name}", game.below[name]
-    mechanism = RandomizedResponse(size * game.unit) if isinstance(size, int) else BlackBox(0.0, delta=size)
+    mechanism = (
+        RandomizedResponse(size * game.unit) if isinstance(size, int) else BlackBox(0.0, delta=size)
+    )
     if below == "slot":
-        inside = PureFilter(size * game.unit) if isinstance(size, int) else BasicFilter(0.0, delta=size)
+        inside = (
+            PureFilter(size * game.unit) if isinstance(size, int) else BasicFilter(0.0, delta=size)
+        )
         open_slots(ledger, f"{path}/slots{number}", slots=1, filter=inside, **ADA)
         path = take_slot(ledger, f"{path}/slots{number}/bob", **ADA).scope
     elif below == "ward":
@@ -196,7 +213,11 @@ def openings_first(history: History) -> History:
     """The same history, as if nothing had been charged before the last budget was open."""
     opened = [step for step in history if step[0] == "open"]
     names = {step[1] for step in opened}
-    return (*opened, *((("fix", ""),) if len(names) > 1 else ()), *(step for step in history if step[0] == "charge"))
+    return (
+        *opened,
+        *((("fix", ""),) if len(names) > 1 else ()),
+        *(step for step in history if step[0] == "charge"),
+    )
 
 
 def continuations(game: Game, history: History) -> list[Step]:
@@ -229,13 +250,18 @@ def worst(game: Game, promises: Callable[[History], float | None]) -> float:
         waiting += following[history]
     readings = {history: promises(history) for history in following}
     found = 0.0
-    for epsilon in sorted({each for each in readings.values() if each is not None and each < math.inf}):
+    for epsilon in sorted(
+        {each for each in readings.values() if each is not None and each < math.inf}
+    ):
         found = max(found, _best(game, following, readings, epsilon) / game.delta)
     return found
 
 
 def _best(
-    game: Game, following: dict[History, list[History]], readings: dict[History, float | None], epsilon: float
+    game: Game,
+    following: dict[History, list[History]],
+    readings: dict[History, float | None],
+    epsilon: float,
 ) -> float:
     """Backward induction: the most of delta(epsilon) that is reached from a history and a loss."""
 
@@ -254,7 +280,10 @@ def _best(
                 best = max(best, reached(after, None))
             elif isinstance(size, int):
                 yes = 1.0 / (1.0 + math.exp(-size * game.unit))
-                best = max(best, yes * reached(after, loss + size) + (1.0 - yes) * reached(after, loss - size))
+                best = max(
+                    best,
+                    yes * reached(after, loss + size) + (1.0 - yes) * reached(after, loss - size),
+                )
             else:
                 rest = (1.0 - size) * reached(after, loss)
                 best = max(best, rest + size * reached(after, None) if size else rest)
@@ -292,10 +321,17 @@ def main() -> None:
     part, parts = (int(each) for each in given.share.split("/"))
     seeds = range(given.start, given.start + given.trees)[part - 1 :: parts]
     found, control = trees(seeds, begun=begun)
-    above, caught = sum(each > 1.0 + 1e-9 for each in found), sum(each > 1.0 + 1e-9 for each in control)
+    above, caught = (
+        sum(each > 1.0 + 1e-9 for each in found),
+        sum(each > 1.0 + 1e-9 for each in control),
+    )
     print(f"{len(seeds)} trees, every adversary, {time.monotonic() - begun:.0f} s")
-    print(f"delta above what is promised: {above} trees; the nearest reached {100.0 * max(found):.4f} % of it")
-    print(f"control, which forgets the order of openings and charges: {caught} trees, up to {max(control):.3f} of it")
+    print(
+        f"delta above what is promised: {above} trees; the nearest reached {100.0 * max(found):.4f} % of it"
+    )
+    print(
+        f"control, which forgets the order of openings and charges: {caught} trees, up to {max(control):.3f} of it"
+    )
     sys.exit(above > 0 or caught == 0)
 
 

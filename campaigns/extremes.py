@@ -86,7 +86,11 @@ def _part(rng: Random) -> str:
 
 def _ordinary(rng: Random) -> str:
     """A phase of training of a few epochs."""
-    noise, rate, times = rng.uniform(0.7, 12), 10 ** rng.uniform(-3, -0.3), int(10 ** rng.uniform(1, 4))
+    noise, rate, times = (
+        rng.uniform(0.7, 12),
+        10 ** rng.uniform(-3, -0.3),
+        int(10 ** rng.uniform(1, 4)),
+    )
     return f"Gaussian({noise!r}).sampled({rate!r}) * {times}"
 
 
@@ -158,7 +162,9 @@ class Trial:
                 continue
             delta = self.read(case, whole.delta, epsilon=end)
             if delta is not None and not (
-                delta.lower <= case.delta * (1 + 1e-9) if sign > 0 else delta.upper >= case.delta * (1 - 1e-9)
+                delta.lower <= case.delta * (1 + 1e-9)
+                if sign > 0
+                else delta.upper >= case.delta * (1 - 1e-9)
             ):
                 self.note("apart", case, f"epsilon {answer}, and delta({end!r}) = {delta}")
 
@@ -168,9 +174,15 @@ class Trial:
             for some in combinations(case.parts, size):
                 part = self.read(case, getattr(case.of(*some), name), **number)
                 if part is not None and not part.lower <= whole.lower * (1 + CLOSE):
-                    self.note("below", case, f"{name} {whole}, and of {some} alone {part}, {number}")
+                    self.note(
+                        "below", case, f"{name} {whole}, and of {some} alone {part}, {number}"
+                    )
                 if part is not None and not part.lower <= whole.upper * (1 + 1e-9):
-                    self.note("below", case, f"{name} {whole}, and of {some} alone {part}, {number}: UNSOUND")
+                    self.note(
+                        "below",
+                        case,
+                        f"{name} {whole}, and of {some} alone {part}, {number}: UNSOUND",
+                    )
         for at, each in enumerate(case.parts):
             if ".sampled" in each:
                 inner = f"{each[: each.index('.sampled')]} * {each.rpartition(' * ')[2]}"
@@ -191,7 +203,11 @@ class Trial:
             one = partial(dpcompose.epsilons, [wholes[at]], masked=True)
             alone = self.read(case, one, delta=case.delta)
             if alone is not None and _ends(alone, 0) != _ends(batch, at):
-                self.note("apart", case, f"in a batch {_ends(batch, at)}, in one of its own {_ends(alone, 0)}")
+                self.note(
+                    "apart",
+                    case,
+                    f"in a batch {_ends(batch, at)}, in one of its own {_ends(alone, 0)}",
+                )
 
 
 def _ends(bounds: Bounds, at: int) -> tuple[str, str]:
@@ -237,7 +253,9 @@ def run(numbers: range, seed: int, trial: Trial) -> Trial:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
@@ -247,8 +265,15 @@ def main() -> int:
     options = parser.parse_args()
     asked: dict[str, Any] = {}
     if (options.adjacency, options.orientation) != ("add-remove", "same"):
-        asked = {"adjacency": options.adjacency, "orientation": dpcompose.Orientation(options.orientation)}
-    trial = run(range(options.first, options.first + options.cases), options.seed, Trial(options.seconds, asked))
+        asked = {
+            "adjacency": options.adjacency,
+            "orientation": dpcompose.Orientation(options.orientation),
+        }
+    trial = run(
+        range(options.first, options.first + options.cases),
+        options.seed,
+        Trial(options.seconds, asked),
+    )
     print(", ".join(f"{kind} {count}" for kind, count in sorted(trial.counts.items())))
     return 1 if any(trial.counts[kind] for kind in VIOLATIONS) else 0
 

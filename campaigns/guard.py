@@ -37,7 +37,12 @@ from dpcompose.ledger.entry import GRANTED, REDEEMED
 
 RUNS = ("worker one", "worker two")
 KINDS = ((20.0, 0.01), (25.0, 0.01))
-BEFORE_CHARGE, CHARGED, REDEEMED_ALREADY, STEPPED = "before the charge", "charged", "redeemed", "stepped"
+BEFORE_CHARGE, CHARGED, REDEEMED_ALREADY, STEPPED = (
+    "before the charge",
+    "charged",
+    "redeemed",
+    "stepped",
+)
 PLACES = (CHARGED, CHARGED, CHARGED, REDEEMED_ALREADY, REDEEMED_ALREADY, STEPPED, BEFORE_CHARGE)
 CHECKPOINT, LONGEST = 3, 5
 CONTROLS = ("redeemed after the step", "paid by the number of the step", "never resumed")
@@ -121,7 +126,10 @@ class Worker:
                 redeem(*late.pop())
             end(guard, **kind)
 
-        changes = [patch.object(StepBudget, "charge", charged), patch.object(StepBudget, "redeem", redeemed)]
+        changes = [
+            patch.object(StepBudget, "charge", charged),
+            patch.object(StepBudget, "redeem", redeemed),
+        ]
         changes.append(patch.object(TrainingGuard, "end", ended))
         if self.weakness == CONTROLS[2]:
             changes.append(patch.object(StepBudget, "_resumed", lambda *_: None))
@@ -140,7 +148,10 @@ def campaign(folder: Path, *, times: int, weakness: str = "", seed: int = 18) ->
         guarded(ledger, RUNS[0])
     kills: Counter[str] = Counter()
     while kills[CHARGED] + kills[REDEEMED_ALREADY] < times:
-        workers = [Worker(folder, run, rng.randrange(LONGEST), rng.choice(PLACES), weakness) for run in RUNS]
+        workers = [
+            Worker(folder, run, rng.randrange(LONGEST), rng.choice(PLACES), weakness)
+            for run in RUNS
+        ]
         for worker, child in [(worker, fork(worker.train)) for worker in workers]:
             _, status = os.waitpid(child, 0)
             if not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL):
@@ -163,7 +174,10 @@ def _require(folder: Path) -> str:
     with Ledger.open(str(folder / "ledger.db")) as ledger:
         for entry in ledger.entries("model"):
             if entry.kind == GRANTED:
-                named[entry.sequence] = entry.description["note"]["run"], entry.description["mechanism"]
+                named[entry.sequence] = (
+                    entry.description["note"]["run"],
+                    entry.description["mechanism"],
+                )
                 charged[named[entry.sequence]] += 1
             elif entry.kind == REDEEMED and entry.redeems is not None:
                 redeemed[named[entry.redeems]] += 1
@@ -177,7 +191,9 @@ def _require(folder: Path) -> str:
         if not redeemed[kind] >= executed[kind]:
             raise GuardError(f"{kind}: {executed[kind]} steps ran, {redeemed[kind]} were redeemed")
         if not charged[kind] - redeemed[kind] <= 1:
-            raise GuardError(f"{kind}: {charged[kind]} charged, {redeemed[kind]} redeemed: not resumed")
+            raise GuardError(
+                f"{kind}: {charged[kind]} charged, {redeemed[kind]} redeemed: not resumed"
+            )
     return (
         f"{executed.total()} steps ran, {redeemed.total()} redeemed, {charged.total()} charged; "
         f"at most one of a kind waits to be resumed"
@@ -185,7 +201,9 @@ def _require(folder: Path) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--times", type=int, default=1000)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:

@@ -35,7 +35,14 @@ LIMITS = {
     "files with a single importer": 60,
     "lines of docs/architecture.md": 350,
 }
-SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+SILENT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
 WIDTH = 120
 
 
@@ -82,12 +89,15 @@ class Module:
         return [
             token
             for token in every
-            if token.type not in SILENT and not (token.type == tokenize.STRING and token.start[0] in documented)
+            if token.type not in SILENT
+            and not (token.type == tokenize.STRING and token.start[0] in documented)
         ]
 
     @property
     def code_lines(self) -> int:
-        return len({line for token in self.tokens for line in range(token.start[0], token.end[0] + 1)})
+        return len(
+            {line for token in self.tokens for line in range(token.start[0], token.end[0] + 1)}
+        )
 
     def imports(self, modules: dict[str, Module]) -> Iterator[tuple[str, str]]:
         """Every import of a module of the package, within functions too: the module as written, and the file read."""
@@ -97,7 +107,9 @@ class Module:
                     written = [(name.name, "") for name in names]
                 case ast.ImportFrom(module=str(module), names=names, level=0):
                     written = [(module, name.name) for name in names]
-                case ast.Call(args=[ast.Constant(value=str(module)), *_]) if ast.unparse(node.func) == "import_module":
+                case ast.Call(args=[ast.Constant(value=str(module)), *_]) if (
+                    ast.unparse(node.func) == "import_module"
+                ):
                     written = [(module, "")]
                 case _:
                     continue
@@ -105,7 +117,11 @@ class Module:
                 if module.split(".")[0] == "dpcompose":
                     base = module.removeprefix("dpcompose").removeprefix(".")
                     inner = f"{base}.{name}".removeprefix(".")
-                    is_file = inner in modules and name not in modules[base].offered if base in modules else True
+                    is_file = (
+                        inner in modules and name not in modules[base].offered
+                        if base in modules
+                        else True
+                    )
                     target = inner if name and inner in modules and is_file else base
                     if target in modules:
                         yield target, name
@@ -120,7 +136,11 @@ def read(root: Path) -> dict[str, Module]:
         is_face = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_face else parts)
         stub = file.with_suffix(".pyi")
-        offered = frozenset(_names(stub.read_text(encoding="utf-8"))) if stub.exists() else frozenset[str]()
+        offered = (
+            frozenset(_names(stub.read_text(encoding="utf-8")))
+            if stub.exists()
+            else frozenset[str]()
+        )
         modules[name] = Module(name, file.read_text(encoding="utf-8"), is_face, offered)
     return modules
 
@@ -135,13 +155,26 @@ def _names(stub: str) -> Iterator[str]:
 def stubs(root: Path) -> list[Module]:
     """The lists of names of the faces, which are code too."""
     package = root / "src" / "dpcompose"
-    return [Module(file.parent.name, file.read_text(encoding="utf-8"), True) for file in sorted(package.rglob("*.pyi"))]
+    return [
+        Module(file.parent.name, file.read_text(encoding="utf-8"), True)
+        for file in sorted(package.rglob("*.pyi"))
+    ]
 
 
 def formatted(root: Path, folder: Path) -> dict[str, Module]:
     """The same modules, formatted at the width in which lines are counted."""
     shutil.copytree(root / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--quiet", "--line-length", str(WIDTH), "src"]
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "format",
+        "--isolated",
+        "--quiet",
+        "--line-length",
+        str(WIDTH),
+        "src",
+    ]
     subprocess.run(command, cwd=folder, check=True)
     return read(folder)
 
@@ -177,12 +210,16 @@ def single_importers(modules: dict[str, Module]) -> list[str]:
 
 def circles(modules: dict[str, Module]) -> list[str]:
     """Files that import each other, directly or by way of others."""
-    graph = {module.name: {target for target, _ in module.imports(modules)} for module in modules.values()}
+    graph = {
+        module.name: {target for target, _ in module.imports(modules)}
+        for module in modules.values()
+    }
     remaining = {name: targets - {name} for name, targets in graph.items()}
     while removable := [
         name
         for name, targets in remaining.items()
-        if not targets & remaining.keys() or all(name not in others for others in remaining.values())
+        if not targets & remaining.keys()
+        or all(name not in others for others in remaining.values())
     ]:
         for name in removable:
             del remaining[name]
@@ -207,7 +244,11 @@ def figures(root: Path) -> dict[str, int]:
         every = [*formatted(root, Path(folder)).values(), *stubs(Path(folder))]
         lines = sum(module.code_lines for module in every)
     package = root / "src" / "dpcompose"
-    others = [file for file in package.rglob("*") if file.is_file() and file.suffix not in {".py", ".pyi", ".pyc"}]
+    others = [
+        file
+        for file in package.rglob("*")
+        if file.is_file() and file.suffix not in {".py", ".pyi", ".pyc"}
+    ]
     return {
         "code lines": lines,
         "tokens": sum(len(module.tokens) for module in [*modules.values(), *stubs(root)]),
@@ -218,13 +259,17 @@ def figures(root: Path) -> dict[str, int]:
         "files in import circles": len(circles(modules)),
         "class names twice in a room": len(repeated_classes(modules)),
         "files with a single importer": len(single_importers(modules)),
-        "lines of docs/architecture.md": len((root / "docs" / "architecture.md").read_text().splitlines()),
+        "lines of docs/architecture.md": len(
+            (root / "docs" / "architecture.md").read_text().splitlines()
+        ),
     }
 
 
 def main() -> int:
     """Print the figures beside their limits; 1 where one is exceeded."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
     parser.add_argument("--rooms", action="store_true", help="the size of every room")
     parser.add_argument("--list", action="store_true", help="name what each rule complains of")
@@ -238,7 +283,9 @@ def main() -> int:
         for room, number in lines.most_common():
             inside = [module for module in modules.values() if module.room == room]
             tokens = sum(len(module.tokens) for module in inside)
-            print(f"{room or 'dpcompose':14} {number:7,} lines {tokens:9,} tokens {len(inside):4} files")
+            print(
+                f"{room or 'dpcompose':14} {number:7,} lines {tokens:9,} tokens {len(inside):4} files"
+            )
     if options.list:
         for rule in (past_a_face, circles, repeated_classes, single_importers):
             print(f"{rule.__name__}:", *rule(modules), sep="\n  ")

@@ -56,7 +56,10 @@ Family = Callable[[Random, float], Iterator[Check]]
 def hockey(p: Array, q: Array, epsilon: float) -> float:
     """The larger hockey-stick divergence of both orders, less the error of the masses."""
     grow = math.exp(epsilon)
-    return max(float(np.maximum(one - grow * other, 0).sum()) for one, other in ((p, q), (q, p))) - ERROR
+    return (
+        max(float(np.maximum(one - grow * other, 0).sum()) for one, other in ((p, q), (q, p)))
+        - ERROR
+    )
 
 
 def several(p: Array, times: int) -> Array:
@@ -89,13 +92,18 @@ def permute_and_flips(rng: Random, control: float) -> Iterator[Check]:
     signs = [1] * number if monotone else [rng.choice([-1, 1]) for _ in range(number)]
     after = [score + sign * move for score, sign, move in zip(before, signs, moves, strict=True)]
     rate = Fraction(epsilon) / (1 if monotone else 2)
-    p, q = (np.array([float(each) for each in permute_and_flip(scores, rate)]) for scores in (before, after))
+    p, q = (
+        np.array([float(each) for each in permute_and_flip(scores, rate)])
+        for scores in (before, after)
+    )
     one = dp.PermuteAndFlip(epsilon / control, monotone=monotone) * 1
     levels = [0.0, rng.uniform(0, epsilon)]
     yield from profile(repr(one), one, (p, q), levels, times=rng.choice([1, 1, 2, 3]))
     # Two candidates attain Laplace's profile at every epsilon, and a single answer is exact.
     truth = -math.expm1((levels[1] - epsilon) / 2)
-    yield Check(f"{one!r} at {levels[1]}", one.delta(epsilon=levels[1]), truth - 1e-14, truth + 1e-14)
+    yield Check(
+        f"{one!r} at {levels[1]}", one.delta(epsilon=levels[1]), truth - 1e-14, truth + 1e-14
+    )
 
 
 def noisy_maxima(rng: Random, control: float) -> Iterator[Check]:
@@ -109,7 +117,9 @@ def noisy_maxima(rng: Random, control: float) -> Iterator[Check]:
     noises = [Noise(kind, scale)] * number
     one = dp.NoisyMax(scale * control, noise=kind) * 1
     neighbors = winning(before, noises), winning(after, noises)
-    yield from profile(repr(one), one, neighbors, [0.0, rng.uniform(0, 2 / scale)], times=rng.choice([1, 2]))
+    yield from profile(
+        repr(one), one, neighbors, [0.0, rng.uniform(0, 2 / scale)], times=rng.choice([1, 2])
+    )
 
 
 def sparse_vectors(rng: Random, control: float) -> Iterator[Check]:
@@ -117,13 +127,18 @@ def sparse_vectors(rng: Random, control: float) -> Iterator[Check]:
     epsilon, positives, monotone = spread(rng, 0.2, 4), rng.choice([1, 1, 2]), rng.random() < 0.3
     asked, worst = rng.randint(1, 6), rng.random() < 0.4
     before = [rng.uniform(-2, 2) for _ in range(asked)]
-    after = [each + (rng.choice([0, 1]) if monotone else rng.choice([-1, 1, rng.uniform(-1, 1)])) for each in before]
+    after = [
+        each + (rng.choice([0, 1]) if monotone else rng.choice([-1, 1, rng.uniform(-1, 1)]))
+        for each in before
+    ]
     if worst and not monotone:  # all move one way but for the last
         after = [each + 1 for each in before[:-1]] + [before[-1] - 1]
     count = positives if monotone else 2 * positives
     first = epsilon / (1 + count ** (2 / 3))
     threshold, answer = Noise("laplace", 1 / first), Noise("laplace", count / (epsilon - first))
-    masses = tuple(np.array(_strings(each, positives, threshold, answer)) for each in (before, after))
+    masses = tuple(
+        np.array(_strings(each, positives, threshold, answer)) for each in (before, after)
+    )
     one = dp.AboveThreshold(epsilon / control, positives=positives, monotone=monotone) * 1
     yield from profile(repr(one), one, (masses[0], masses[1]), [0.0, rng.uniform(0, epsilon)])
 
@@ -132,7 +147,9 @@ def _strings(values: list[float], positives: int, threshold: Noise, answer: Nois
     reach = 40 * threshold.scale
     kinks = np.unique([-reach, *values, 0.0, reach])
     panels = max(answer.scale, threshold.scale)
-    edges = np.unique(np.concatenate([np.linspace(a, b, 2 + int((b - a) / panels)) for a, b in pairwise(kinks)]))
+    edges = np.unique(
+        np.concatenate([np.linspace(a, b, 2 + int((b - a) / panels)) for a, b in pairwise(kinks)])
+    )
     half, middle = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2
     place = (middle[:, None] + half[:, None] * NODES).ravel()
     weight = (half[:, None] * WEIGHTS).ravel() * threshold.law(place)[0]
@@ -160,12 +177,17 @@ def votes(rng: Random, control: float) -> Iterator[Check]:
 
     def wins(counts: list[int]) -> Array:
         lower = [[ndtr(x + (own - other) / sigma) for other in counts] for own in counts]
-        found = [weight * np.prod([row[j] for j in range(number) if j != i], axis=0) for i, row in enumerate(lower)]
+        found = [
+            weight * np.prod([row[j] for j in range(number) if j != i], axis=0)
+            for i, row in enumerate(lower)
+        ]
         return np.array([each.sum() for each in found])
 
     one = dp.NoisyArgmax(sigma * control) * 1
     levels = [0.0, rng.uniform(0, 1 / sigma)]
-    yield from profile(repr(one), one, (wins(before), wins(after)), levels, times=rng.choice([1, 2, 3]))
+    yield from profile(
+        repr(one), one, (wins(before), wins(after)), levels, times=rng.choice([1, 2, 3])
+    )
     binary = dp.GaussianDP(2 / (math.sqrt(2) * sigma)).delta(epsilon=levels[1])
     yield Check(repr(one), one.delta(epsilon=levels[1]), binary.lower, math.inf)
 
@@ -178,7 +200,12 @@ def staircases(rng: Random, control: float) -> Iterator[Check]:
     found = one.delta(epsilon=level)
     yield Check(f"{one!r} at {level!r}, shift {shift}", found, float(truth.lower()), math.inf)
     worst = _areas(level, shuffles.staircase(epsilon, gamma, shift=1))
-    yield Check(f"{one!r} at {level!r}", found, float(worst.lower()) * (1 - 1e-12), float(worst.upper()) * (1 + 1e-12))
+    yield Check(
+        f"{one!r} at {level!r}",
+        found,
+        float(worst.lower()) * (1 - 1e-12),
+        float(worst.upper()) * (1 + 1e-12),
+    )
 
 
 def _areas(level: float, pair: atoms.Pair) -> arb:
@@ -189,12 +216,23 @@ def _areas(level: float, pair: atoms.Pair) -> arb:
 
 
 def encodings(rng: Random, control: float) -> Iterator[Check]:
-    epsilon, keep, times = spread(rng, 0.2, 4), rng.choice([0.5, round(rng.uniform(0.3, 0.9), 3)]), rng.randint(1, 4)
-    flip, weaker = (keep / (keep + (1 - keep) * math.exp(each)) for each in (epsilon, epsilon / control))
+    epsilon, keep, times = (
+        spread(rng, 0.2, 4),
+        rng.choice([0.5, round(rng.uniform(0.3, 0.9), 3)]),
+        rng.randint(1, 4),
+    )
+    flip, weaker = (
+        keep / (keep + (1 - keep) * math.exp(each)) for each in (epsilon, epsilon / control)
+    )
     one, level = dp.UnaryEncoding(keep, flip=weaker) * times, rng.uniform(0, epsilon * times)
     truth = atoms.delta(level, ((shuffles.encoding(keep, flip), times),))
     found = one.delta(epsilon=level, adjacency=REPLACE)
-    yield Check(f"{one!r} at {level!r}", found, float(truth.lower()) * (1 - 1e-12), float(truth.upper()) + 1e-15)
+    yield Check(
+        f"{one!r} at {level!r}",
+        found,
+        float(truth.lower()) * (1 - 1e-12),
+        float(truth.upper()) + 1e-15,
+    )
 
 
 def shuffled(rng: Random, control: float) -> Iterator[Check]:
@@ -209,7 +247,12 @@ def shuffled(rng: Random, control: float) -> Iterator[Check]:
     p, q = (np.convolve(others, pair) for pair in ([1 - truth, truth], [truth, 1 - truth]))
     found = one.delta(epsilon=level, adjacency=REPLACE)
     clones = atoms.delta(level, ((shuffles.clones(epsilon, reports), 1),))
-    yield Check(f"{one!r} at {level!r}, {ones} ones", found, hockey(p, q, level), float(clones.upper()) * (1 + 1e-12))
+    yield Check(
+        f"{one!r} at {level!r}, {ones} ones",
+        found,
+        hockey(p, q, level),
+        float(clones.upper()) * (1 + 1e-12),
+    )
     yield Check(f"{one!r} at {level!r}, clones", found, float(clones.lower()) * (1 - 1e-12))
 
 
@@ -218,7 +261,9 @@ def skellams(rng: Random, control: float) -> Iterator[Check]:
     one, level = dp.Skellam(variance * control, shift=shift) * times, rng.uniform(0, 1.5)
     truth = atoms.delta(level, ((lattices.skellam(variance, shift), times),))
     found = one.delta(epsilon=level)
-    yield Check(f"{one!r} at {level!r}", found, float(truth.lower()) - 1e-15, float(truth.upper()) + 1e-15)
+    yield Check(
+        f"{one!r} at {level!r}", found, float(truth.lower()) - 1e-15, float(truth.upper()) + 1e-15
+    )
 
 
 def client_noise(rng: Random, control: float) -> Iterator[Check]:
@@ -229,7 +274,12 @@ def client_noise(rng: Random, control: float) -> Iterator[Check]:
     total = np.ones(1)
     for _ in range(clients):
         total = np.convolve(total, each / each.sum())
-    one = dp.distributed_discrete_gaussian(sigma * control, clients=clients, norm=float(shift), dimension=1) * 1
+    one = (
+        dp.distributed_discrete_gaussian(
+            sigma * control, clients=clients, norm=float(shift), dimension=1
+        )
+        * 1
+    )
     order = spread(rng, 1.1, 8)
     p, q = total[shift:], total[:-shift]
     kept = (p > 1e-250) & (q > 1e-250)
@@ -268,7 +318,11 @@ def selections(rng: Random, control: float) -> Iterator[Check]:
     order = spread(rng, 1.2, 20)
     a, b = neighbors
     moment = max(float(np.sum(x**order * y ** (1 - order))) for x, y in ((a, b), (b, a)))
-    yield Check(f"{text}.renyi({order})", one.renyi(order), math.log(moment) / (order - 1) * (1 - 1e-9) - ERROR)
+    yield Check(
+        f"{text}.renyi({order})",
+        one.renyi(order),
+        math.log(moment) / (order - 1) * (1 - 1e-9) - ERROR,
+    )
 
 
 def _dyadic(rng: Random, kinds: int) -> list[float]:
@@ -279,7 +333,10 @@ def _dyadic(rng: Random, kinds: int) -> list[float]:
 def matrices(rng: Random, control: float) -> Iterator[Check]:
     steps, signed = rng.randint(1, 12), rng.random() < 0.4
     bands = rng.randint(1, steps)
-    strategy = [[_entry(rng, i - j, signed) if 0 <= i - j < bands else 0.0 for j in range(steps)] for i in range(steps)]
+    strategy = [
+        [_entry(rng, i - j, signed) if 0 <= i - j < bands else 0.0 for j in range(steps)]
+        for i in range(steps)
+    ]
     if rng.random() < 0.3:
         column = sorted((rng.randint(0, 64) / 64 + (k == 0) for k in range(steps)), reverse=True)
         strategy = [[column[i - j] if j <= i else 0.0 for j in range(steps)] for i in range(steps)]
@@ -290,9 +347,16 @@ def matrices(rng: Random, control: float) -> Iterator[Check]:
     found = dp.MatrixMechanism(strategy, sigma=1.0, participation=participation).sensitivity_squared
     told = Bound(found.lower / control, found.upper / control)
     largest = math.nextafter(float(truth.equal if truth.exact else truth.sizes), math.inf)
-    yield Check(f"{strategy}, {participation}", told, math.nextafter(float(truth.equal), 0), largest)
+    yield Check(
+        f"{strategy}, {participation}", told, math.nextafter(float(truth.equal), 0), largest
+    )
     if truth.exact:
-        yield Check("exact where all products are", Bound(told.upper, told.upper), -math.inf, largest * (1 + 1e-12))
+        yield Check(
+            "exact where all products are",
+            Bound(told.upper, told.upper),
+            -math.inf,
+            largest * (1 + 1e-12),
+        )
 
 
 def _entry(rng: Random, place: int, signed: bool) -> float:
@@ -317,13 +381,18 @@ def epochs(rng: Random, control: float) -> Iterator[Check]:
     others = [rng.choice([-1.0, 0.0, 1.0, -1.0]) for _ in range(3)]
     own = rng.choice([1.0, 1.0, rng.uniform(-1, 1)])
     times = rng.choice([1, 1, 2])
-    edges = np.concatenate([[-np.inf], np.linspace(-2 - 3 * sigma, 2 + 3 * sigma, 60 if times == 1 else 12), [np.inf]])
+    edges = np.concatenate(
+        [[-np.inf], np.linspace(-2 - 3 * sigma, 2 + 3 * sigma, 60 if times == 1 else 12), [np.inf]]
+    )
 
     def masses(value: float) -> Array:
         total = np.zeros((len(edges) - 1) ** 2)
         orders = list(permutations([value, *others]))
         for order in orders:
-            cells = [np.diff(ndtr((edges - mean) / sigma)) for mean in (order[0] + order[1], order[2] + order[3])]
+            cells = [
+                np.diff(ndtr((edges - mean) / sigma))
+                for mean in (order[0] + order[1], order[2] + order[3])
+            ]
             total += np.outer(*cells).ravel() / len(orders)
         return total
 
@@ -340,7 +409,9 @@ def samples(rng: Random, control: float) -> Iterator[Check]:
     others = [rng.choice([-1.0, 1.0, 1.0, rng.uniform(-1, 1)]) for _ in range(records - 1)]
     new, old = rng.choice([(1.0, -1.0), (1.0, -1.0), (1.0, 0.0), (rng.uniform(-1, 1), -1.0)])
     reach = batch + 3 * sigma
-    edges = np.concatenate([[-np.inf], np.linspace(-reach, reach, [300, 120, 36][times - 1]), [np.inf]])
+    edges = np.concatenate(
+        [[-np.inf], np.linspace(-reach, reach, [300, 120, 36][times - 1]), [np.inf]]
+    )
 
     def masses(value: float) -> Array:
         sums = [sum(chosen) for chosen in combinations([value, *others], batch)]
@@ -348,11 +419,15 @@ def samples(rng: Random, control: float) -> Iterator[Check]:
 
     one = dp.FixedSizeSample(sigma * control, records=records, batch=batch) * 1
     level = rng.uniform(0, 2 / sigma)
-    yield from profile(repr(one), one, (masses(new), masses(old)), [0.0, level], times=times, adjacency=REPLACE)
+    yield from profile(
+        repr(one), one, (masses(new), masses(old)), [0.0, level], times=times, adjacency=REPLACE
+    )
     if sigma > 0.8:
         low, high = fixed_size.deltas(sigma, batch / records, times=times, epsilon=level)
         found = (one * times).delta(epsilon=level, adjacency=REPLACE)
-        yield Check(f"({one!r} * {times}) at {level}, the dominating loss", found, low - 1e-11, high + 1e-11)
+        yield Check(
+            f"({one!r} * {times}) at {level}, the dominating loss", found, low - 1e-11, high + 1e-11
+        )
 
 
 def curves(rng: Random, control: float) -> Iterator[Check]:
@@ -370,8 +445,13 @@ def curves(rng: Random, control: float) -> Iterator[Check]:
         return [(atoms.ball(p), atoms.ball(q)), (1 - atoms.ball(p), 1 - atoms.ball(q))]
 
     rest = ((atoms.promise(epsilon), more),) if more else ()
-    least = max(float(atoms.delta(level, ((pair, times), *rest)).lower()) for pair in (points, atoms.swapped(points)))
-    yield Check(f"({whole!r}).delta(epsilon={level!r})", whole.delta(epsilon=level), least * (1 - 1e-14))
+    least = max(
+        float(atoms.delta(level, ((pair, times), *rest)).lower())
+        for pair in (points, atoms.swapped(points))
+    )
+    yield Check(
+        f"({whole!r}).delta(epsilon={level!r})", whole.delta(epsilon=level), least * (1 - 1e-14)
+    )
 
 
 FAMILIES: dict[str, Family] = {
@@ -413,13 +493,17 @@ def run(name: str, *, cases: int, seed: int, controls: int, until: float = math.
         violated += [check for check in found if check.violated]
     caught, factor = 0, CONTROLS.get(name, CONTROL)
     for at in range(controls):
-        caught += any(check.violated for check in FAMILIES[name](Random(f"{seed} {name} {at}"), factor))
+        caught += any(
+            check.violated for check in FAMILIES[name](Random(f"{seed} {name} {at}"), factor)
+        )
     return Result(done, checks, violated, caught)
 
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", type=int, default=500, help="of every family")
     parser.add_argument("--controls", type=int, default=60, help="of every family")
     parser.add_argument("--seed", type=int, default=1)
@@ -431,10 +515,15 @@ def main() -> int:
         start = time.process_time()
         found = run(name, cases=given.cases, seed=given.seed, controls=given.controls, until=until)
         for check in found.violated:
-            print(f"VIOLATED {name}: {check.text}: {check.answer} against [{check.least!r}, {check.most!r}]")
+            print(
+                f"VIOLATED {name}: {check.text}: {check.answer} against [{check.least!r}, {check.most!r}]"
+            )
         seconds = time.process_time() - start
         row = f"{name}: {found.cases} cases, {found.checks} checks, {len(found.violated)} violated"
-        print(f"{row}; control caught in {found.caught} of {given.controls}; {seconds:.0f} s", flush=True)
+        print(
+            f"{row}; control caught in {found.caught} of {given.controls}; {seconds:.0f} s",
+            flush=True,
+        )
         status |= bool(found.violated) or not found.caught
     return int(status)
 

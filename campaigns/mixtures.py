@@ -31,7 +31,9 @@ Drawn = tuple[float, list[float], list[float]]
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -60,14 +62,21 @@ def examined(rng: Random) -> Counter[str]:
     except Exception as error:  # whatever it is, it is what the campaign looks for
         print(f"FAILED {text} at delta {delta!r}: {type(error).__name__}: {error}", flush=True)
         return counts + Counter(failed=1)
-    claims = [(epsilon, answer.lower, answer.upper), (asked.upper, 0.0, delta), (asked.lower, delta, 1.0)]
+    claims = [
+        (epsilon, answer.lower, answer.upper),
+        (asked.upper, 0.0, delta),
+        (asked.lower, delta, 1.0),
+    ]
     for place, low, high in claims:
         if not math.isfinite(place) or (place == 0 and low == delta):
             continue
         least, most = truth(place, exact(sigma, shifts, weights), times)
         counts["held"] += 1
         if high < least * (1 - 1e-12) - 1e-322 or low > most * (1 + 1e-12):
-            print(f"BAD {text} at {place!r}: [{low!r}, {high!r}], truth in [{least!r}, {most!r}]", flush=True)
+            print(
+                f"BAD {text} at {place!r}: [{low!r}, {high!r}], truth in [{least!r}, {most!r}]",
+                flush=True,
+            )
             counts["bad"] += 1
     return counts
 
@@ -75,10 +84,18 @@ def examined(rng: Random) -> Counter[str]:
 def drawn(rng: Random) -> Drawn:
     """Noise, shifts and weights, none of them below the least that is represented."""
     while True:
-        count, sigma = rng.randint(2, 6), 10 ** rng.choice([0.0, rng.uniform(-2, 2), rng.uniform(-5.5, 10)])
-        far = sigma * 10 ** rng.choice([rng.uniform(-1, 1.5), rng.uniform(-4, 1), rng.uniform(-8, 5.5)])
+        count, sigma = (
+            rng.randint(2, 6),
+            10 ** rng.choice([0.0, rng.uniform(-2, 2), rng.uniform(-5.5, 10)]),
+        )
+        far = sigma * 10 ** rng.choice(
+            [rng.uniform(-1, 1.5), rng.uniform(-4, 1), rng.uniform(-8, 5.5)]
+        )
         shifts = [
-            far * rng.choice([1, 1 + 2.0 ** -rng.randint(1, 50), rng.uniform(0, 1), 10 ** -rng.uniform(0, 10)])
+            far
+            * rng.choice(
+                [1, 1 + 2.0 ** -rng.randint(1, 50), rng.uniform(0, 1), 10 ** -rng.uniform(0, 10)]
+            )
             for _ in range(count)
         ]
         shifts[0] *= rng.random() < 0.3
@@ -110,7 +127,9 @@ def truth(epsilon: float, terms: Terms, times: int) -> tuple[float, float]:
         laws = Mixture(terms), Mixture(NOTHING, terms)
         if times == 1:
             found = [profile(epsilon, law) for law in laws]
-            return max(float(each.lower()) for each in found), max(float(each.upper()) for each in found)
+            return max(float(each.lower()) for each in found), max(
+                float(each.upper()) for each in found
+            )
         shared = [profile(epsilon / times, law) for law in laws] if epsilon > 0 else []
     most = max((times * float(each.upper()) for each in shared), default=1.0)
     with ctx.workprec(500):
@@ -122,9 +141,13 @@ def some_test(epsilon: float, terms: Terms, times: int) -> arb:
     best, growth, far = arb(0), ball(epsilon).exp(), float(terms[-1][0])
     for share in range(1, 14):
         point = ball(far * share / 10 + (share - 5) * 0.7)
-        with_it = sum((ball(weight) * upper_tail(point - ball(mean)) for mean, weight in terms), arb(0))
+        with_it = sum(
+            (ball(weight) * upper_tail(point - ball(mean)) for mean, weight in terms), arb(0)
+        )
         none = [(-tail).log1p() * times for tail in (with_it, upper_tail(point))]
-        best = best.max(-none[0].expm1() + growth * none[1].expm1()).max(none[1].exp() - growth * none[0].exp())
+        best = best.max(-none[0].expm1() + growth * none[1].expm1()).max(
+            none[1].exp() - growth * none[0].exp()
+        )
     return best
 
 

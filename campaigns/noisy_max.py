@@ -40,11 +40,15 @@ def drawn(rng: Random) -> Case:
     number = rng.choice([2, 2, 2, 3, 4, 5, 7])
     alike = rng.choice([None, *KINDS])
     noises = [
-        Noise(alike or rng.choice(KINDS), 1.0 if rng.random() < 0.7 else rng.uniform(1, 3)) for _ in range(number)
+        Noise(alike or rng.choice(KINDS), 1.0 if rng.random() < 0.7 else rng.uniform(1, 3))
+        for _ in range(number)
     ]
     before = [rng.gauss(0, rng.choice([0.3, 1.0, 3.0])) for _ in range(number)]
     reach = 10 ** rng.uniform(-2, 0.5)
-    moves = [reach * (rng.choice([-1, 1]) if rng.random() < 0.7 else rng.uniform(-1, 1)) for _ in range(number)]
+    moves = [
+        reach * (rng.choice([-1, 1]) if rng.random() < 0.7 else rng.uniform(-1, 1))
+        for _ in range(number)
+    ]
     after = [score + move for score, move in zip(before, moves, strict=True)]
     test = [i for i in range(number) if rng.random() < 0.5] or [0]
     return Case(before, after, noises, test)
@@ -61,7 +65,9 @@ def laplace(probability: float, width: float) -> float:
 
 def excess(case: Case, *, narrower: float = 1.0) -> float:
     """By how much the probability after the move is above what the theorem allows, in either direction."""
-    before, after = (float(winning(scores, case.noises)[case.test].sum()) for scores in (case.before, case.after))
+    before, after = (
+        float(winning(scores, case.noises)[case.test].sum()) for scores in (case.before, case.after)
+    )
     width = narrower * case.width
     return max(after - laplace(before, width), before - laplace(after, width))
 
@@ -89,8 +95,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     largest, near, broken = run(options.cases, seed=options.seed)
-    print(f"{options.cases} cases: largest excess {largest:.2g}; {near} within a millionth of equality")
-    print(f"controls: integer noise is above by {geometric():.3g}; {broken} cases break a width a tenth too small")
+    print(
+        f"{options.cases} cases: largest excess {largest:.2g}; {near} within a millionth of equality"
+    )
+    print(
+        f"controls: integer noise is above by {geometric():.3g}; {broken} cases break a width a tenth too small"
+    )
     return 0 if largest <= TOLERANCE and geometric() > 0 and broken else 1
 
 

@@ -50,7 +50,8 @@ class Ride:
         steps = rng.sample([1, 2, 3, 4, 6], rng.choice([1, 2, 2]))
         failing = rng.random() < 0.4
         members = tuple(
-            (each, Fraction(delta / 1000) if failing and rng.random() < 0.7 else Fraction(0)) for each in steps
+            (each, Fraction(delta / 1000) if failing and rng.random() < 0.7 else Fraction(0))
+            for each in steps
         )
         if failing:
             kept = delta / 2
@@ -67,9 +68,14 @@ class Ride:
 
         @cache
         def reading(state: State) -> Fraction:
-            spent = sum((each for each, count in zip(mileages, state, strict=True) for _ in range(count)), Mileage())
+            spent = sum(
+                (each for each, count in zip(mileages, state, strict=True) for _ in range(count)),
+                Mileage(),
+            )
             rho = float(spent.rho)
-            found = rho + ONE_TIME * (2 * rho) ** 0.5 if one_time else self.odometer.read(spent).epsilon
+            found = (
+                rho + ONE_TIME * (2 * rho) ** 0.5 if one_time else self.odometer.read(spent).epsilon
+            )
             return Fraction(found)
 
         def above(state: State, key: State) -> bool:
@@ -91,7 +97,9 @@ def main() -> None:
             nearest = max(nearest, float(share))
             if not share <= 1:
                 above += 1
-                print(f"game {seed}: {ride.odometer!r} is exceeded with {float(share)} of its delta")
+                print(
+                    f"game {seed}: {ride.odometer!r} is exceeded with {float(share)} of its delta"
+                )
             if ride.odometer.delta <= 0.05:
                 caught += ride.reached(one_time=True) > ball(Fraction(1, 20))
     print(f"{given.games} odometers, every adversary, {time.monotonic() - begun:.0f} s")

@@ -113,7 +113,11 @@ FAMILY = (Laplace(2.0), RandomizedResponse(0.4), Gaussian(3.0))
 FILTERS: dict[str, tuple[Filter, tuple[Composable, ...], float]] = {
     "pure filter": (PureFilter(1.5), (Laplace(2.0), RandomizedResponse(0.4)), 0.0),
     "basic filter": (BasicFilter(1.5, delta=1e-3), (Laplace(2.0), RandomizedResponse(0.4)), 1e-3),
-    "advanced filter": (AdvancedFilter(1.5, delta=1e-3, slack=9e-4), (Laplace(8.0), RandomizedResponse(0.1)), 1e-3),
+    "advanced filter": (
+        AdvancedFilter(1.5, delta=1e-3, slack=9e-4),
+        (Laplace(8.0), RandomizedResponse(0.1)),
+        1e-3,
+    ),
     "zCDP filter": (ConcentratedFilter(0.1, delta=0), (Gaussian(5.0), Laplace(4.0)), DELTA),
     "Renyi filter": (RenyiFilter(order=8.0, budget=0.6), (Gaussian(5.0), Gaussian(4.0)), DELTA),
     "Gaussian filter": (GaussianFilter(0.6), (Gaussian(5.0), Gaussian(4.0)), DELTA),
@@ -123,7 +127,12 @@ FILTERS: dict[str, tuple[Filter, tuple[Composable, ...], float]] = {
 def cases() -> Iterator[tuple[str, Case]]:
     """Every subject by its name."""
     for name, (mechanism, control) in MECHANISMS.items():
-        game = Experiment(Repeater(about_bob(mechanism)), family=[mechanism], rounds=1, orientation=Orientation.SAME)
+        game = Experiment(
+            Repeater(about_bob(mechanism)),
+            family=[mechanism],
+            rounds=1,
+            orientation=Orientation.SAME,
+        )
         yield name, played(game, mechanism, control)
     queries = [about_bob(mechanism) for mechanism in FAMILY]
     asked: dict[str, Any] = {"family": FAMILY, "orientation": Orientation.SAME}
@@ -139,10 +148,18 @@ def cases() -> Iterator[tuple[str, Case]]:
     for name, question in QUESTIONS.items():
         what = audited_question(question, *tables)
         control = BlackBox(0.5) if name == "count" else None
-        yield f"release: {name}", Case(lambda what=what: what.subject, what.pair, what.claim, control=control)
-    what = audited_session([QUESTIONS["count"], QUESTIONS["units by keys"], QUESTIONS["sum"]], *tables)
+        yield (
+            f"release: {name}",
+            Case(lambda what=what: what.subject, what.pair, what.claim, control=control),
+        )
+    what = audited_session(
+        [QUESTIONS["count"], QUESTIONS["units by keys"], QUESTIONS["sum"]], *tables
+    )
     yield "release: a session", Case(lambda: what.subject, what.pair, what.claim)
-    yield "release: sparse vector", Case(lambda: Subject(_sparse(), label="sparse vector"), Pair(0, 1), BlackBox(1.0))
+    yield (
+        "release: sparse vector",
+        Case(lambda: Subject(_sparse(), label="sparse vector"), Pair(0, 1), BlackBox(1.0)),
+    )
 
 
 def _filtered() -> Iterator[tuple[str, Case]]:
@@ -164,7 +181,11 @@ def _sparse() -> Callable[[int], list[bool]]:
 
     def call(world: int) -> list[bool]:
         opened = open_sparse_vector(
-            account, AboveThreshold(1.0, positives=2), threshold=0, actor="auditor", key=str(uuid.uuid4())
+            account,
+            AboveThreshold(1.0, positives=2),
+            threshold=0,
+            actor="auditor",
+            key=str(uuid.uuid4()),
         )
         told: list[bool] = []
         for value in (-1 + world, 1 - world, -1 + world, world, -1 + world, world):
@@ -178,14 +199,27 @@ def _sparse() -> Callable[[int], list[bool]]:
 def run(name: str, case: Case, folder: Path, *, alpha: float, seconds: float) -> Found:
     """Go on with one subject."""
     path = folder / f"{''.join(letter if letter.isalnum() else '-' for letter in name)}.journal"
-    asked: dict[str, Any] = {"alpha": alpha, "samples": 10**9, "seconds": seconds, "learners": LEARNERS}
+    asked: dict[str, Any] = {
+        "alpha": alpha,
+        "samples": 10**9,
+        "seconds": seconds,
+        "learners": LEARNERS,
+    }
     return audit(case.make(), [case.pair], claim=case.claim, resume=path, **asked)
 
 
 def caught(case: Case) -> bool:
     """Whether the control is refuted."""
     assert case.control is not None
-    found = audit(case.make(), [case.pair], claim=case.control, alpha=ALPHA, samples=200_000, seconds=60, ladder=False)
+    found = audit(
+        case.make(),
+        [case.pair],
+        claim=case.control,
+        alpha=ALPHA,
+        samples=200_000,
+        seconds=60,
+        ladder=False,
+    )
     return found.verdict is Verdict.REFUTED
 
 
@@ -199,7 +233,9 @@ def line(name: str, case: Case, found: Found) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--only", default="")
@@ -209,12 +245,16 @@ def main() -> int:
     everything = dict(cases())
     chosen = {name: case for name, case in everything.items() if options.only in name}
     seconds = 0.0 if options.table else options.seconds / len(chosen)
-    print("| subject | verdict | draws | epsilon shown, of claimed | events excluded | unseen below |")
+    print(
+        "| subject | verdict | draws | epsilon shown, of claimed | events excluded | unseen below |"
+    )
     print("|---|---|--:|---|--:|--:|", flush=True)
     failed = False
     for name, case in chosen.items():
         found = run(name, case, options.folder, alpha=ALPHA / len(everything), seconds=seconds)
-        good = found.verdict is not Verdict.REFUTED and (options.table or case.control is None or caught(case))
+        good = found.verdict is not Verdict.REFUTED and (
+            options.table or case.control is None or caught(case)
+        )
         failed |= not good
         print(line(name, case, found) + ("" if good else " <-- WRONG"), flush=True)
     print("FAILED" if failed else "nothing refuted, and every control is")

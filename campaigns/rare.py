@@ -50,16 +50,23 @@ class Cell:
     @property
     def code(self) -> str:
         """The composition as a line of Python."""
-        parts = (f"Gaussian({sigma!r}).sampled({rate!r}) * {steps}" for sigma, rate, steps in self.rows)
+        parts = (
+            f"Gaussian({sigma!r}).sampled({rate!r}) * {steps}" for sigma, rate, steps in self.rows
+        )
         return f"compose({', '.join(parts)})"
 
     def answer(self) -> Bound:
         """What the library says."""
-        return eval(self.code, {name: getattr(dpcompose, name) for name in dir(dpcompose)}).epsilon(delta=self.delta)
+        return eval(self.code, {name: getattr(dpcompose, name) for name in dir(dpcompose)}).epsilon(
+            delta=self.delta
+        )
 
     def parts(self, direction: Direction) -> Parts:
         """The losses of one order."""
-        return tuple((SampledGaussian(rate, ratio(1, sigma), direction), steps) for sigma, rate, steps in self.rows)
+        return tuple(
+            (SampledGaussian(rate, ratio(1, sigma), direction), steps)
+            for sigma, rate, steps in self.rows
+        )
 
 
 def drawn(number: int, seed: int) -> Cell:
@@ -67,7 +74,11 @@ def drawn(number: int, seed: int) -> Cell:
     rng = Random(f"{seed} rare {number}")
     kinds = 2 if number % 8 == 7 else 1
     rows = tuple(
-        (10 ** rng.uniform(math.log10(0.3), 1), 10 ** rng.uniform(-6, math.log10(0.5)), int(10 ** rng.uniform(0, 8)))
+        (
+            10 ** rng.uniform(math.log10(0.3), 1),
+            10 ** rng.uniform(-6, math.log10(0.5)),
+            int(10 ** rng.uniform(0, 8)),
+        )
         for _ in range(kinds)
     )
     return Cell(rows, 10 ** -rng.uniform(5, 15))
@@ -79,7 +90,10 @@ def verdict(cell: Cell, answer: Bound) -> str:
     if answer.lower > 0:
         found.append(_compared(cell, answer.lower, 1, (Direction.REMOVE, Direction.ADD)))
     if answer.upper < math.inf:
-        both = [_compared(cell, answer.upper, -1, (direction,)) for direction in (Direction.REMOVE, Direction.ADD)]
+        both = [
+            _compared(cell, answer.upper, -1, (direction,))
+            for direction in (Direction.REMOVE, Direction.ADD)
+        ]
         found += both
     return max(found, key=VERDICTS.index, default="inside")
 
@@ -124,17 +138,26 @@ def _truth(cell: Cell, epsilon: float, direction: Direction, bits: int) -> arb:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cells", type=int, default=200, help="of all shares together")
     parser.add_argument("--share", default="1/1", help="2/4 is the second of four shares")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--shift", type=float, default=0.0, help="move both ends by this share of themselves")
+    parser.add_argument(
+        "--shift", type=float, default=0.0, help="move both ends by this share of themselves"
+    )
     options = parser.parse_args()
     share, shares = map(int, options.share.split("/"))
     counts: Counter[str] = Counter()
     for number in range(share - 1, options.cells, shares):
         counts += examined(drawn(number, options.seed), options.shift)
-    print(", ".join(f"{counts[kind]} {kind}" for kind in ("cells", "proved", "open", "outside", "wide", "zero")))
+    print(
+        ", ".join(
+            f"{counts[kind]} {kind}"
+            for kind in ("cells", "proved", "open", "outside", "wide", "zero")
+        )
+    )
     return 1 if counts["outside"] else 0
 
 
@@ -143,13 +166,17 @@ def examined(cell: Cell, shift: float = 0.0) -> Counter[str]:
     answer, started = cell.answer(), time.process_time()
     answer = Bound(answer.lower * (1 + shift), answer.upper * (1 + shift))
     found = verdict(cell, answer)
-    counts = Counter({"cells": 1, "proved" if found == "inside" else found: 1, "zero": answer.upper == 0})
+    counts = Counter(
+        {"cells": 1, "proved" if found == "inside" else found: 1, "zero": answer.upper == 0}
+    )
     wide = answer.width > WIDE * answer.upper
     counts["wide"] += wide
     for kind, applies in ((found, found != "inside"), ("wide", wide)):
         if applies:
             seconds = time.process_time() - started
-            text = f"{cell.code}.epsilon(delta={cell.delta!r}): [{answer.lower!r}, {answer.upper!r}]"
+            text = (
+                f"{cell.code}.epsilon(delta={cell.delta!r}): [{answer.lower!r}, {answer.upper!r}]"
+            )
             print(f"{kind.upper()} {text}  {seconds:.1f} s", flush=True)
     return counts
 

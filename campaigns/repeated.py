@@ -42,13 +42,22 @@ def drawn(each: int, others: int, batch: int, seed: int) -> list[Row]:
             case = Case(family, number, seed)
             options = f"tolerance={case.options['tolerance']!r}{where}"
             rows.append(["line", f"{case.code}.epsilon(delta={case.delta!r}, {options})", 0])
-            rows.append(["line", f"{case.code}.delta(epsilon={case.epsilon(None)!r}, {options})", 0])
+            rows.append(
+                ["line", f"{case.code}.delta(epsilon={case.epsilon(None)!r}, {options})", 0]
+            )
     for number in range(batch):
-        case = Case(rng.choice(("sgd_together", "phases_together", "sgd", "rare_sgd", "gaussians")), number, seed)
+        case = Case(
+            rng.choice(("sgd_together", "phases_together", "sgd", "rare_sgd", "gaussians")),
+            number,
+            seed,
+        )
         rows.append(["epsilons", case.code, 10 ** -rng.uniform(3, 12)])
         rows.append(["deltas", case.code, rng.uniform(0.1, 5)])
         if number % 10 == 0:
-            steps = [f"Gaussian({rng.uniform(0.8, 3)!r}).sampled({rng.uniform(0.001, 0.1)!r}) * 40" for _ in range(2)]
+            steps = [
+                f"Gaussian({rng.uniform(0.8, 3)!r}).sampled({rng.uniform(0.001, 0.1)!r}) * 40"
+                for _ in range(2)
+            ]
             rows.append(["line", f"running_epsilon([{', '.join(steps)}], delta=1e-6)", 0])
     return rows
 
@@ -67,7 +76,10 @@ def asked(rows: list[Row], order: int) -> Iterator[tuple[Row, Any]]:
             text = f"{kind}([{', '.join(row[1] for row in some)}], {place}={[row[2] for row in some]!r}, masked=True)"
             found = answers.answer(text, known)
             for at, row in enumerate(some):
-                yield row, found if isinstance(found, str) else [found["lower"][at], found["upper"][at]]
+                yield (
+                    row,
+                    found if isinstance(found, str) else [found["lower"][at], found["upper"][at]],
+                )
             if lines:  # a batch now and then, among questions one by one
                 line = lines.pop()
                 yield line, answers.answer(line[1], known)
@@ -112,7 +124,9 @@ def compared(found: list[list[tuple[Row, Any]]]) -> Counter[str]:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--each", type=int, default=1, help="compositions of every family")
     parser.add_argument("--others", type=int, default=100, help="questions of campaigns.answers")
     parser.add_argument("--batch", type=int, default=50, help="rows of epsilons, and of deltas")

@@ -71,7 +71,9 @@ def losses(shifts: Shifts, removed: bool, upward: bool) -> np.ndarray:
     """The transform of the masses of one loss on the grid, rounded down or up; what is beyond the grid is left out."""
     far = 10 + max(shift for _, shift in shifts)
     x = np.linspace(-10, far, 60_001)
-    loss = np.logaddexp.reduce([math.log(weight) + shift * x - shift * shift / 2 for weight, shift in shifts])
+    loss = np.logaddexp.reduce(
+        [math.log(weight) + shift * x - shift * shift / 2 for weight, shift in shifts]
+    )
     under = sum(weight * ndtr(x - shift) for weight, shift in shifts) if removed else ndtr(x)
     loss, mass = (loss if removed else -loss), np.diff(under)
     ends = np.minimum(loss[1:], loss[:-1]), np.maximum(loss[1:], loss[:-1])
@@ -85,19 +87,25 @@ def losses(shifts: Shifts, removed: bool, upward: bool) -> np.ndarray:
 def epsilon(parts: tuple[tuple[Shifts, int], ...], upward: bool = False) -> float:
     """Epsilon of independent mixtures against no shift, the larger of both orders, rounded down or up."""
     if all(len(shifts) == 1 for shifts, _ in parts):
-        return gaussian_epsilon(math.sqrt(sum(shifts[0][1] ** 2 * times for shifts, times in parts)))
+        return gaussian_epsilon(
+            math.sqrt(sum(shifts[0][1] ** 2 * times for shifts, times in parts))
+        )
     size = 2 * int(REACH / STEP)
     grid = (np.arange(size) - size // 2) * STEP
     worst = 0.0
     for removed in (True, False):
-        total = np.prod([losses(shifts, removed, upward) ** times for shifts, times in parts], axis=0)
+        total = np.prod(
+            [losses(shifts, removed, upward) ** times for shifts, times in parts], axis=0
+        )
         masses = np.maximum(np.fft.fftshift(np.fft.irfft(total, size)), 0)
         low, high = 0.0, REACH
         while high - low > 1e-6:
             middle = (low + high) / 2
             above = grid > middle
             delta = float(np.sum(masses[above] * -np.expm1(middle - grid[above])))
-            low, high = (middle, high) if delta > DELTA * (1 - 1e-6 * (-1) ** upward) else (low, middle)
+            low, high = (
+                (middle, high) if delta > DELTA * (1 - 1e-6 * (-1) ** upward) else (low, middle)
+            )
         worst = max(worst, high if upward else low)
     return worst
 
@@ -126,7 +134,13 @@ class Loop:
 
         import dpcompose.interop.opacus  # noqa: F401  registers the accountant
 
-        self.torch, self.rng, self.noise, self.poisson, self.ghost = torch, rng, noise, poisson, ghost
+        self.torch, self.rng, self.noise, self.poisson, self.ghost = (
+            torch,
+            rng,
+            noise,
+            poisson,
+            ghost,
+        )
         torch.manual_seed(rng.randrange(2**31))
         ids = torch.arange(RECORDS)
         dataset = torch.utils.data.TensorDataset(torch.randn(RECORDS, 3), ids % 2, ids)
@@ -234,7 +248,10 @@ class Loop:
                 parts[((1.0, len(step.draws) / self.noise),)] += 1
             elif len(step.draws) > 1:
                 n = len(step.draws)
-                binomial = [(math.comb(n, k) * RATE**k * (1 - RATE) ** (n - k), k / self.noise) for k in range(n + 1)]
+                binomial = [
+                    (math.comb(n, k) * RATE**k * (1 - RATE) ** (n - k), k / self.noise)
+                    for k in range(n + 1)
+                ]
                 parts[tuple(binomial)] += 1
         if not self.left_out:
             alone = {draw for step in self.steps if len(step.draws) == 1 for draw in step.draws}
@@ -259,7 +276,9 @@ def plain(loop: Loop, length: int) -> None:
 def managed(loop: Loop, length: int) -> None:
     from opacus.utils.batch_memory_manager import BatchMemoryManager  # pyright: ignore[reportMissingImports]
 
-    manager = BatchMemoryManager(data_loader=loop.loader, max_physical_batch_size=3, optimizer=loop.optimizer)
+    manager = BatchMemoryManager(
+        data_loader=loop.loader, max_physical_batch_size=3, optimizer=loop.optimizer
+    )
     with manager as loader:
         for _ in range(length):
             for batch in loop.draws(loader):
@@ -323,12 +342,16 @@ def liked_late(loop: Loop, length: int) -> None:
 def unwanted(loop: Loop, length: int) -> None:
     for _ in range(length):
         for batch in loop.draws():
-            loop.step([each[:0] for each in batch] if loop.rng.random() < 0.3 else batch, loop.pulled)
+            loop.step(
+                [each[:0] for each in batch] if loop.rng.random() < 0.3 else batch, loop.pulled
+            )
 
 
 def other_loader(loop: Loop, length: int) -> None:
     for _ in range(length):
-        for batch in loop.torch.utils.data.DataLoader(loop.original.dataset, batch_size=BATCH, shuffle=True):
+        for batch in loop.torch.utils.data.DataLoader(
+            loop.original.dataset, batch_size=BATCH, shuffle=True
+        ):
             loop.step(batch, None)
 
 
@@ -351,7 +374,9 @@ def accumulated(loop: Loop, length: int) -> None:
     for _ in range(length):
         for batch in loop.draws():
             count += 1
-            loop.optimizer.signal_skip_step(loop.rng.random() < 0.5 if varied else count % every != 0)
+            loop.optimizer.signal_skip_step(
+                loop.rng.random() < 0.5 if varied else count % every != 0
+            )
             loop.step(batch, loop.pulled)
 
 
@@ -422,14 +447,20 @@ def run(rng: random.Random) -> tuple[str, bool]:
         return name, True
     truth = loop.truth()
     if not charged >= truth - 1e-9:
-        raise TrainingError(f"{name}: charged {charged:.4f} by {accountant.history}, and it costs {truth:.4f}")
+        raise TrainingError(
+            f"{name}: charged {charged:.4f} by {accountant.history}, and it costs {truth:.4f}"
+        )
     if loop.regroups and accountant.adjacency is not Adjacency.ZERO_OUT:
-        raise TrainingError(f"{name}: batches that regroup, charged under {accountant.adjacency.value}")
+        raise TrainingError(
+            f"{name}: batches that regroup, charged under {accountant.adjacency.value}"
+        )
     if train in HONEST:
         if loop.refusals:
             raise TrainingError(f"{name}: an honest loop is refused")
         if loop.poisson and not charged <= loop.truth(upward=True) + 1e-6:
-            raise TrainingError(f"{name}: an honest loop is charged {charged:.4f}, and it costs {truth:.4f}")
+            raise TrainingError(
+                f"{name}: an honest loop is charged {charged:.4f}, and it costs {truth:.4f}"
+            )
     return name, bool(loop.refusals)
 
 
@@ -467,7 +498,9 @@ def believing() -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--loops", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()

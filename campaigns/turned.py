@@ -23,7 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose import Adjacency, BlackBox, DominatingPair, Orientation, RandomizedResponse, compose
-from dpcompose.adaptive import AdvancedFilter, BasicFilter, ConcentratedFilter, Filter, PureFilter, RenyiFilter
+from dpcompose.adaptive import (
+    AdvancedFilter,
+    BasicFilter,
+    ConcentratedFilter,
+    Filter,
+    PureFilter,
+    RenyiFilter,
+)
 from dpcompose.composition import Composable
 from dpcompose.errors import UnsupportedError
 
@@ -78,8 +85,13 @@ def _member(rng: np.random.Generator, adjacency: Adjacency, kind: str) -> tuple[
         mixed = rate * yes + (1 - rate) * (1 - yes)
         pair = (mixed, 1 - mixed), (1 - yes, yes)
         return RandomizedResponse(epsilon, holds_under=adjacency).sampled(rate), pair
-    upper, lower = (tuple(float(each) / 64 for each in rng.multinomial(61, [1 / 3] * 3) + 1) for _ in range(2))
-    return DominatingPair.atoms(upper=list(upper), lower=list(lower), adjacency=adjacency), (upper, lower)
+    upper, lower = (
+        tuple(float(each) / 64 for each in rng.multinomial(61, [1 / 3] * 3) + 1) for _ in range(2)
+    )
+    return DominatingPair.atoms(upper=list(upper), lower=list(lower), adjacency=adjacency), (
+        upper,
+        lower,
+    )
 
 
 def filter_for(kind: str, prices: list[tuple[Fraction, ...]], rng: np.random.Generator) -> Filter:
@@ -106,7 +118,9 @@ def _order(rng: np.random.Generator) -> float:
     return float(rng.choice([2.0, 4.0, 16.0]))
 
 
-def asked(kind: str, item: Item, adjacency: Adjacency, *, free: bool, order: float) -> Prices | None:
+def asked(
+    kind: str, item: Item, adjacency: Adjacency, *, free: bool, order: float
+) -> Prices | None:
     """The price of an item; of the control, for one orientation of all its pairs."""
     priced: dict[str, Any] = {
         "pure": PureFilter(9.0),
@@ -123,8 +137,14 @@ def asked(kind: str, item: Item, adjacency: Adjacency, *, free: bool, order: flo
             return {priced[kind].currency: Fraction(found.upper)}
         if item.delta is None:
             return priced[kind].price(item.mechanism, adjacency=adjacency)
-        same = item.mechanism.epsilon(delta=item.delta, adjacency=adjacency, orientation=Orientation.SAME)
-        return {"epsilon": Fraction(same.upper), "delta": Fraction(item.delta)} if math.isfinite(same.upper) else None
+        same = item.mechanism.epsilon(
+            delta=item.delta, adjacency=adjacency, orientation=Orientation.SAME
+        )
+        return (
+            {"epsilon": Fraction(same.upper), "delta": Fraction(item.delta)}
+            if math.isfinite(same.upper)
+            else None
+        )
     except UnsupportedError:
         return None
 
@@ -157,12 +177,16 @@ def _own(filter: Filter) -> tuple[float, ...]:
 
 
 def _reached(
-    menu: list[tuple[tuple[Pair, ...], tuple[Fraction, ...]]], limits: tuple[Fraction, ...], ratios: NDArray[np.float64]
+    menu: list[tuple[tuple[Pair, ...], tuple[Fraction, ...]]],
+    limits: tuple[Fraction, ...],
+    ratios: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Backward induction over charges, answers and orientations: delta at each of the ratios e^epsilon."""
 
     @cache
-    def after(left: tuple[Fraction, ...], members: int, waiting: tuple[Pair, ...], p: float, q: float) -> Any:
+    def after(
+        left: tuple[Fraction, ...], members: int, waiting: tuple[Pair, ...], p: float, q: float
+    ) -> Any:
         best = np.maximum(p - ratios * q, 0.0)
         if waiting:
             one, other = waiting[0]
@@ -199,8 +223,12 @@ def main() -> None:
     control = [each for each in (worst(seed, free=False) for seed in turned) if each is not None]
     above, caught = (sum(each > 1.0 + 1e-9 for each in shares) for shares in (found, control))
     print(f"{len(found)} filters, every adversary, {time.monotonic() - begun:.0f} s")
-    print(f"delta above what the filter says: {above}; the nearest reached {100.0 * max(found):.4f} % of it")
-    print(f"control, which prices one orientation: {caught} filters, up to {max(control):.3f} of it")
+    print(
+        f"delta above what the filter says: {above}; the nearest reached {100.0 * max(found):.4f} % of it"
+    )
+    print(
+        f"control, which prices one orientation: {caught} filters, up to {max(control):.3f} of it"
+    )
     sys.exit(above > 0 or caught == 0)
 
 

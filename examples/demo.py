@@ -35,8 +35,16 @@ _CENSUS = (
 )
 LINKS = (
     ("census_us_persons.html", "2020 Census: persons, United States", _CENSUS.format("persons")),
-    ("census_pr_persons.html", "2020 Census: persons, Puerto Rico", _CENSUS.format("persons of Puerto Rico")),
-    ("census_us_housing_units.html", "2020 Census: housing units, United States", _CENSUS.format("housing units")),
+    (
+        "census_pr_persons.html",
+        "2020 Census: persons, Puerto Rico",
+        _CENSUS.format("persons of Puerto Rico"),
+    ),
+    (
+        "census_us_housing_units.html",
+        "2020 Census: housing units, United States",
+        _CENSUS.format("housing units"),
+    ),
     (
         "census_pr_housing_units.html",
         "2020 Census: housing units, Puerto Rico",
@@ -76,9 +84,17 @@ def census() -> Iterator[str]:
         published = data[release.table]["published"]
         said = f"epsilon {published['epsilon']} at delta {published['delta']}"
         title = f"2020 Census redistricting data: {release.title}"
-        beside = answer(done, published=float(published["epsilon"])) if float(published["delta"]) == done.delta else ""
+        beside = (
+            answer(done, published=float(published["epsilon"]))
+            if float(published["delta"]) == done.delta
+            else ""
+        )
         page = replace(account_page(done), title=title, answer=beside or answer(done))
-        _write(f"census_{Path(release.plan).stem}", replace(page, facts=(Fact("published", said), *page.facts)), done)
+        _write(
+            f"census_{Path(release.plan).stem}",
+            replace(page, facts=(Fact("published", said), *page.facts)),
+            done,
+        )
         yield from _lines(release, done, said)
 
 
@@ -94,13 +110,19 @@ def bob_everywhere(years: int = 1) -> Iterator[str]:
     table = bob.load()
     done = _account(Plan.parse(bob.plan(table, years=years), source="examples/bob/plan.toml"))
     with_unknown = Plan.parse(bob.plan(table, years=years, unknown=True))
-    all_of_them = with_unknown.composition().epsilon(delta=bob.DELTA, adjacency=with_unknown.adjacency)
+    all_of_them = with_unknown.composition().epsilon(
+        delta=bob.DELTA, adjacency=with_unknown.adjacency
+    )
     _write("bob", bob_page(table, done, years=years), done)
     answers = sum(share.entry.times for share in done.shares)
     yield f"\nBob in {len(table.deployments)} published deployments, {answers:,} answers in {years} year"
     yield "    published  no total; each organization states its own number, for its own unit"
     yield f"    certified  {_certified(done)}"
-    said = "epsilon is infinite" if all_of_them.lower == math.inf else f"epsilon <= {above(all_of_them.upper)}"
+    said = (
+        "epsilon is infinite"
+        if all_of_them.lower == math.inf
+        else f"epsilon <= {above(all_of_them.upper)}"
+    )
     yield f"    unknown    {len(table.unknown)} more state no number for one person: with them {said}"
     yield f"    see        {OUT}/bob.html and .png; what is assumed: examples/bob/deployments.toml"
 
@@ -119,7 +141,9 @@ def city() -> Iterator[str]:
         tables=(*page.tables, *promised.tables),
         notes=promised.notes,
     )
-    (OUT / "city.html").write_text(html(bob_too, pictures=budget_svgs(outcome.balances)), encoding="utf-8")
+    (OUT / "city.html").write_text(
+        html(bob_too, pictures=budget_svgs(outcome.balances)), encoding="utf-8"
+    )
     first, *more = analysts.lines(outcome)
     yield f"\n{first}"
     yield from (f"  {line}" for line in more)

@@ -78,7 +78,9 @@ def two_steps(sigma: Number, order: Number, frequency: Number, *, digits: int = 
         return mean * (p * p / (4 * s * s) - p / (2 * s * s)).exp()
 
 
-def epochs_of_two(sigma: Number, epochs: int, epsilon: Number, *, remove: bool, digits: int = 24) -> arb:
+def epochs_of_two(
+    sigma: Number, epochs: int, epsilon: Number, *, remove: bool, digits: int = 24
+) -> arb:
     """delta(epsilon) of epochs of two steps, by the sum over the line Re t = 1; its period is above all losses."""
     with ctx.workprec(int(digits * 3.4) + 60):
         spread = epochs / float(ball(sigma)) ** 2  # above the variance of the loss

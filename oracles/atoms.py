@@ -103,7 +103,9 @@ def states(parts: Parts) -> int:
 
 def losses(pair: Pair) -> list[tuple[arb, arb]]:
     """The finite losses log(P/Q) with their P masses; equal masses have loss exactly 0."""
-    points = [(above, below) for above, below in pair() if not above.is_zero() and not below.is_zero()]
+    points = [
+        (above, below) for above, below in pair() if not above.is_zero() and not below.is_zero()
+    ]
     return [(arb(0) if above is below else (above / below).log(), above) for above, below in points]
 
 

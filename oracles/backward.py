@@ -91,7 +91,9 @@ def fixed(menu: Sequence[list[Order]], counts: State, epsilon: Number) -> arb:
     """The same for an adversary who takes so many of each, one member after the other."""
 
     def granted(state: State, place: int) -> bool:
-        return state[place] < counts[place] and all(a == b for a, b in zip(state[:place], counts, strict=False))
+        return state[place] < counts[place] and all(
+            a == b for a, b in zip(state[:place], counts, strict=False)
+        )
 
     return worst(menu, granted, epsilon)
 

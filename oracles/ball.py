@@ -54,7 +54,9 @@ def unit(value: arb) -> arb:
     return value if 0 <= value <= 1 else value.nonnegative_part().min(arb(1))
 
 
-def refined(oracle: Callable[[], arb], *, bits: int = 80, start: int = 128, limit: int = 1 << 15) -> arb:
+def refined(
+    oracle: Callable[[], arb], *, bits: int = 80, start: int = 128, limit: int = 1 << 15
+) -> arb:
     """The ball that `oracle` returns at the first working precision where `bits` of it are right."""
     precision = start
     while True:
@@ -65,7 +67,14 @@ def refined(oracle: Callable[[], arb], *, bits: int = 80, start: int = 128, limi
         precision *= 2
 
 
-def inverse(curve: Callable[[arb], arb], target: Number, *, low: Number = 0, high: Number = 1, bits: int = 75) -> arb:
+def inverse(
+    curve: Callable[[arb], arb],
+    target: Number,
+    *,
+    low: Number = 0,
+    high: Number = 1,
+    bits: int = 75,
+) -> arb:
     """The smallest x >= `low` with curve(x) <= target, for a decreasing curve: a proved bracket by Illinois steps."""
     with ctx.workprec(bits + 64):
         goal = ball(target)

@@ -131,7 +131,9 @@ class Listed:
             # With mass at infinity the finite part of P is scaled up, and the masses of Q with it, beyond 1.
             q = np.bincount(at, np.minimum(upper * np.exp(-losses), 1e300), len(edges) - 1)
         reach = float(np.abs(losses).max(initial=0.0))
-        tiny = np.bincount(at, minlength=len(edges) - 1) * 1e-323  # below the normal floats no error is relative
+        tiny = (
+            np.bincount(at, minlength=len(edges) - 1) * 1e-323
+        )  # below the normal floats no error is relative
         return p, q, p * self.error + tiny, q * (self.error + U * (8 + 8 * reach)) + tiny
 
 
@@ -186,10 +188,14 @@ def sampled(base: TailsAt, rate: float, *, remove: bool) -> TailsAt:
         odds = np.expm1(sign * loss) / rate
         inner = np.where(odds > -1, sign * np.log1p(np.maximum(odds, -1.0)), -sign * np.inf)
         above, below, q_above, q_below = base(inner)
-        mixed = [(1 - rate) * far + rate * near for far, near in ((q_above, above), (q_below, below))]
+        mixed = [
+            (1 - rate) * far + rate * near for far, near in ((q_above, above), (q_below, below))
+        ]
         if remove:
             return mixed[0], mixed[1], q_above, q_below
-        mixed = [(1 - rate) * near + rate * far for far, near in ((q_above, above), (q_below, below))]
+        mixed = [
+            (1 - rate) * near + rate * far for far, near in ((q_above, above), (q_below, below))
+        ]
         return above, below, mixed[0], mixed[1]
 
     return tails

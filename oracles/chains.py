@@ -36,7 +36,9 @@ def joined(*pairs: Points) -> Points:
 def corners(points: Points) -> list[tuple[Fraction, Fraction]]:
     """(level, power) where the power function turns, from level 0 to level 1."""
     start = sum((p for p, q in points if q == 0), Fraction(0))
-    finite = sorted(((p, q) for p, q in points if q > 0), key=lambda point: point[0] / point[1], reverse=True)
+    finite = sorted(
+        ((p, q) for p, q in points if q > 0), key=lambda point: point[0] / point[1], reverse=True
+    )
     levels = accumulate((q for _, q in finite), initial=Fraction(0))
     powers = accumulate((p for p, _ in finite), initial=start)
     return list(zip(levels, powers, strict=True))
@@ -64,7 +66,9 @@ def chain_corners(chain: Sequence[Points]) -> list[Fraction]:
     for place in range(len(chain)):
         levels = [level for level, _ in corners(chain[place])]
         for points in chain[place + 1 :]:
-            levels = [_led_back(points, level) for level in levels if corners(points)[0][1] <= level]
+            levels = [
+                _led_back(points, level) for level in levels if corners(points)[0][1] <= level
+            ]
         found.update(levels)
     return sorted(found)
 
@@ -80,13 +84,19 @@ def mixed(weights: Sequence[Fraction], chains: Sequence[Sequence[Points]]) -> Po
     """The pair whose power function is the weighted sum of those of the chains."""
     levels = sorted({level for chain in chains for level in chain_corners(chain)})
     parts = list(zip(weights, chains, strict=True))
-    powers = [sum((weight * chained(chain, level) for weight, chain in parts), Fraction(0)) for level in levels]
+    powers = [
+        sum((weight * chained(chain, level) for weight, chain in parts), Fraction(0))
+        for level in levels
+    ]
     return _steps(levels, powers)
 
 
 def _steps(levels: Sequence[Fraction], powers: Sequence[Fraction]) -> Points:
     gained = [y2 - y1 for y1, y2 in pairwise(powers)]
-    return [(powers[0], Fraction(0)), *zip(gained, (x2 - x1 for x1, x2 in pairwise(levels)), strict=True)]
+    return [
+        (powers[0], Fraction(0)),
+        *zip(gained, (x2 - x1 for x1, x2 in pairwise(levels)), strict=True),
+    ]
 
 
 def delta(epsilon: Number, points: Points) -> arb:
@@ -100,7 +110,12 @@ def tradeoff(level: Fraction, points: Points) -> Fraction:
     """The convex hull of the smaller of both orders' trade-off functions, at a level."""
     turns = [(x, 1 - y) for pair in (points, swapped(points)) for x, y in corners(pair)]
     turns = sorted([*turns, (Fraction(1), Fraction(0))])
-    around = [(one, other) for one in turns for other in turns if one[0] <= level <= other[0] and one[0] < other[0]]
+    around = [
+        (one, other)
+        for one in turns
+        for other in turns
+        if one[0] <= level <= other[0] and one[0] < other[0]
+    ]
     lowest = min(y1 + (y2 - y1) * (level - x1) / (x2 - x1) for (x1, y1), (x2, y2) in around)
     return max(lowest, Fraction(0))
 

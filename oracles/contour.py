@@ -45,7 +45,13 @@ class Plan:
 
 
 def delta(
-    epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES, plan: Plan | None = None, floor: arb = FLOOR
+    epsilon: Number,
+    parts: Parts,
+    *,
+    bits: int = 60,
+    nodes: int = NODES,
+    plan: Plan | None = None,
+    floor: arb = FLOOR,
 ) -> arb:
     """A ball around delta(epsilon) of the composition of `parts`, pairs (law, times); wide where `nodes` are too few.
 
@@ -61,11 +67,20 @@ def delta(
         return span(outside, (outside + chernoff))
     while True:
         chosen = plan or planned_near(epsilon, parts, bits=bits, nodes=nodes)
-        with ctx.workprec(bits + 30 + chosen.lost + times.bit_length() + 2 * max(math.frexp(chosen.order)[1], 0)):
+        with ctx.workprec(
+            bits + 30 + chosen.lost + times.bit_length() + 2 * max(math.frexp(chosen.order)[1], 0)
+        ):
             outside = 1 - _product([1 - law.outside for law, _ in parts], parts)
             largest = sum((count * law.largest for law, count in parts), arb(0))
-            value = (outside + _integral(ball(epsilon), parts, chosen, largest)).intersection(arb(0.5, 0.5))
-        if value.rel_accuracy_bits() >= min(45, 0.75 * bits) or plan or chosen.smoothing or bits > 1000:
+            value = (outside + _integral(ball(epsilon), parts, chosen, largest)).intersection(
+                arb(0.5, 0.5)
+            )
+        if (
+            value.rel_accuracy_bits() >= min(45, 0.75 * bits)
+            or plan
+            or chosen.smoothing
+            or bits > 1000
+        ):
             return value
         bits *= 2  # Chernoff's bound is far from the truth where the loss has two modes
 
@@ -97,7 +112,10 @@ def chernoff_bound(epsilon: Number, parts: Parts) -> arb:
         m = ball(4**exponent)
         if m > min(law.steepest for law, _ in parts):
             break
-        log = sum((count * _log_moment(law, float(4**exponent)) for law, count in parts), arb(0)) - m * level
+        log = (
+            sum((count * _log_moment(law, float(4**exponent)) for law, count in parts), arb(0))
+            - m * level
+        )
         log += m * m.log() - (1 + m) * (1 + m).log()
         if not log < best:
             break
@@ -116,31 +134,48 @@ def planned(epsilon: Number, parts: Parts, *, bits: int = 60, nodes: int = NODES
         @cache
         def chernoff(order: float) -> float:
             with ctx.workprec(ROUGH + sum(count for _, count in parts).bit_length()):
-                power = sum((count * _log_moment(law, order) for law, count in parts), arb(0)) - level * ball(order)
-            return (float(power.mid()) if power.is_finite() else math.inf) - math.log(order) - math.log1p(order)
+                power = sum(
+                    (count * _log_moment(law, order) for law, count in parts), arb(0)
+                ) - level * ball(order)
+            return (
+                (float(power.mid()) if power.is_finite() else math.inf)
+                - math.log(order)
+                - math.log1p(order)
+            )
 
         steepest = min(law.steepest for law, _ in parts)
         saddle = _minimum(chernoff, steepest)
         saddle = min((saddle * factor for factor in (0.98, 0.99, 1.0)), key=chernoff)
         scale, need = chernoff(saddle), (bits + 8) * math.log(2)
-        beyond = [saddle * factor for factor in (0.97, 1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0)]
-        room = float(sum((count * law.largest for law, count in parts), arb(0)).mid()) - float(level.mid())
+        beyond = [
+            saddle * factor for factor in (0.97, 1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0)
+        ]
+        room = float(sum((count * law.largest for law, count in parts), arb(0)).mid()) - float(
+            level.mid()
+        )
 
         def period(order: float) -> tuple[float, float]:
             """The shortest one that keeps the aliases small, and the order at which those of n > 0 are bounded."""
             orders = [above for above in beyond if above > order]
-            costs = [(chernoff(above) + math.log(above) - scale + need) / (above - order) for above in orders]
+            costs = [
+                (chernoff(above) + math.log(above) - scale + need) / (above - order)
+                for above in orders
+            ]
             right, above = min(zip(costs, orders, strict=True))
             return max((need - scale) / order, 1e-3 / order, min(right, room)), above
 
         def cost(order: float) -> float:
             return period(order)[0] * math.sqrt(need + chernoff(order) - scale)
 
-        order = min((saddle * factor for factor in (1.0, 0.97, 0.93, 0.88, 0.8, 0.7, 0.6, 0.45)), key=cost)
+        order = min(
+            (saddle * factor for factor in (1.0, 0.97, 0.93, 0.88, 0.8, 0.7, 0.6, 0.45)), key=cost
+        )
         length, above = period(order)
         limit = nodes * 2 * math.pi / length
         excess = chernoff(order) + math.log(order) + math.log1p(order) - scale
-        last = _frequency(lambda u: _log_envelope(parts, order, u) - math.log(math.pi * u), -need - excess, limit)
+        last = _frequency(
+            lambda u: _log_envelope(parts, order, u) - math.log(math.pi * u), -need - excess, limit
+        )
         smoothing = 0.0 if last < limit else math.sqrt(2 * need) / last
     return Plan(order, length, last, smoothing, above, max(0, math.ceil(excess * 1.5)))
 
@@ -198,7 +233,11 @@ def log_decay(law: Law, order: float, frequency: float, count: int) -> arb:
             return arb.neg_inf() if doubling == 0 else best
         if envelope <= 1:
             shrunk = (1 - envelope.upper() ** 2) / 4**doubling
-            log = count * envelope.upper().log() if doubling == 0 else ball(count) / 2 * (-shrunk).log1p()
+            log = (
+                count * envelope.upper().log()
+                if doubling == 0
+                else ball(count) / 2 * (-shrunk).log1p()
+            )
             best = best.min(log.upper())
         if envelope < 0.2:
             break
@@ -239,7 +278,9 @@ def _integral(level: arb, parts: Parts, plan: Plan, largest: arb) -> arb:
         powers = [power * moment**times for power, moment in zip(powers, moments, strict=True)]
     first = powers[0].real.abs_upper()
     frequency = step * (count - 1)
-    decay = sum((log_decay(law, plan.order, frequency, times) for law, times in parts), arb(0)).exp()
+    decay = sum(
+        (log_decay(law, plan.order, frequency, times) for law, times in parts), arb(0)
+    ).exp()
     scale = ball(step) / (2 * arb.pi())
     terms = [(power / (t * (t + 1))).real for power, t in zip(powers, points, strict=True)]
     value = scale * (terms[0] + 2 * sum(terms[1:], arb(0)))
@@ -251,7 +292,9 @@ def _integral(level: arb, parts: Parts, plan: Plan, largest: arb) -> arb:
         bump = smooth**2 * (smooth**2 / 8).exp()
         total = powers[0].real + 2 * sum((power.real for power in powers[1:]), arb(0))
         tail = first * decay / arb.pi() * (1 / u + bump / (smooth**2 * u))
-        gap = (bump * (scale * total + first * decay / arb.pi() / (smooth**2 * u))).nonnegative_part()
+        gap = (
+            bump * (scale * total + first * decay / arb.pi() / (smooth**2 * u))
+        ).nonnegative_part()
     excess = alias(level, parts, plan, period, largest)
     return span(value - tail - gap - excess, value + tail)
 
@@ -264,7 +307,9 @@ def alias(level: arb, parts: Parts, plan: Plan, period: arb, largest: arb) -> ar
     if plan.smoothing or not level + period >= largest:
         moments = _product([law.moments(plan.above, 0.0, 1)[0].real for law, _ in parts], parts)
         power = (
-            (-above * level + smooth**2 * above * (above + 1) / 2).exp() * above**above * (1 + above) ** (-1 - above)
+            (-above * level + smooth**2 * above * (above + 1) / 2).exp()
+            * above**above
+            * (1 + above) ** (-1 - above)
         )
         p = (-(above - order) * period).exp()
         total += moments * power * p / (1 - p)

@@ -22,7 +22,10 @@ def deltas(sigma: float, rate: float, *, times: int, epsilon: float) -> tuple[fl
     places = 0.5 + s * s * np.log1p(np.expm1(losses) / rate)
     beyond_q = ndtr(-places / s)
     beyond_p = (1 - rate) * beyond_q + rate * ndtr((1 - places) / s)
-    positive, negative = beyond_p - np.append(beyond_p[1:], 0.0), beyond_q - np.append(beyond_q[1:], 0.0)
+    positive, negative = (
+        beyond_p - np.append(beyond_p[1:], 0.0),
+        beyond_q - np.append(beyond_q[1:], 0.0),
+    )
     found = []
     for up in (0, 1):
         cells = len(losses)

@@ -71,11 +71,17 @@ class Line:
     def _value(self, level: arb, side: int) -> arb:
         rate = acb(0, -side * ball(self.step) * level)
         blocks = math.isqrt(self.count) + 1
-        turns, leaps = [(rate * j).exp() for j in range(blocks)], [(rate * j * blocks).exp() for j in range(blocks)]
+        turns, leaps = (
+            [(rate * j).exp() for j in range(blocks)],
+            [(rate * j * blocks).exp() for j in range(blocks)],
+        )
         total = -self._weights[0].real / 2
         for row, leap in enumerate(leaps):
             some = self._weights[row * blocks : (row + 1) * blocks]
-            total += (leap * sum((turn * weight for turn, weight in zip(turns, some, strict=False)), acb(0))).real
+            total += (
+                leap
+                * sum((turn * weight for turn, weight in zip(turns, some, strict=False)), acb(0))
+            ).real
         scale = ball(self.step) / arb.pi() * (level / 2).exp()
         raw = scale * total
         tail = (level / 2).exp() * self._tail
@@ -83,7 +89,10 @@ class Line:
         share = 1 / (period / 2).expm1()
         above = (1 - raw + (1 + level.exp()) * share + tail).min(arb(1))
         ours, theirs = (self.parts, self.other)[::side]
-        aliases = share * (above.upper().min(bound(level + period, ours)) + level.exp() * bound(period - level, theirs))
+        aliases = share * (
+            above.upper().min(bound(level + period, ours))
+            + level.exp() * bound(period - level, theirs)
+        )
         return span(above - 2 * tail - aliases, above).nonnegative_part()
 
     @cached_property
@@ -104,7 +113,15 @@ class Line:
         return self._weights[0].real.abs_upper() / 4 * log.exp() / arb.pi() / last
 
 
-def delta(epsilon: Number, parts: Parts, other: Parts, *, bits: int = 40, nodes: int = NODES, goal: float = 0.0) -> arb:
+def delta(
+    epsilon: Number,
+    parts: Parts,
+    other: Parts,
+    *,
+    bits: int = 40,
+    nodes: int = NODES,
+    goal: float = 0.0,
+) -> arb:
     """A ball around delta(epsilon), good to about `bits` where `nodes` allow; `goal` is roughly what it is."""
     goal = goal or float(bound(ball(epsilon), parts).upper()) or 1e-300
     while True:
@@ -115,7 +132,13 @@ def delta(epsilon: Number, parts: Parts, other: Parts, *, bits: int = 40, nodes:
 
 
 def around(
-    epsilon: Number, parts: Parts, other: Parts, *, bits: int = 40, nodes: int = NODES, goal: float = 0.0
+    epsilon: Number,
+    parts: Parts,
+    other: Parts,
+    *,
+    bits: int = 40,
+    nodes: int = NODES,
+    goal: float = 0.0,
 ) -> Line:
     """The line for delta at and near an epsilon, the same for neighbors, so that they share its nodes."""
     goal = goal or float(bound(ball(epsilon), parts).upper()) or 1e-300
@@ -126,7 +149,12 @@ def around(
     last = _last(parts, need + max(level, 0.0) / 2, limit)
     step = math.ldexp(round(math.ldexp(2 * math.pi / period, 12)), -12) or 2 * math.pi / period
     # c is about 2 / W where W is short; k-th powers lose log k digits.
-    working = math.ceil(need / math.log(2)) + 2 * copies.bit_length() + 40 + max(0, math.ceil(-math.log2(period)))
+    working = (
+        math.ceil(need / math.log(2))
+        + 2 * copies.bit_length()
+        + 40
+        + max(0, math.ceil(-math.log2(period)))
+    )
     return Line(tuple(parts), tuple(other), step, min(math.ceil(last / step) + 2, nodes), working)
 
 
@@ -143,7 +171,10 @@ def bound(level: arb, parts: Parts) -> arb:
         order = 2.0 ** (exponent / 4)
         if order > steepest or worse > 12:
             break
-        log = sum((times * _log_moment(law, order) for law, times in parts), arb(0)) - ball(order) * level
+        log = (
+            sum((times * _log_moment(law, order) for law, times in parts), arb(0))
+            - ball(order) * level
+        )
         log += ball(order) * ball(order).log() - (1 + ball(order)) * (1 + ball(order)).log()
         worse = 0 if log < best else worse + 1
         best = best.min(log.upper())
@@ -230,7 +261,9 @@ def _rough_decay(law: Law, frequency: float, times: int) -> tuple[float, int, fl
     heights = np.array(HEIGHTS) * math.pi / 2 / float(law.mu)
     best = 0.0, 0, 0.0
     for doubling in range(DOUBLINGS if times > 5 else 1):
-        shrunk = lifts * (np.expm1(-math.ldexp(frequency, doubling) * angles) @ weights) + (lifts - 1)
+        shrunk = lifts * (np.expm1(-math.ldexp(frequency, doubling) * angles) @ weights) + (
+            lifts - 1
+        )
         with np.errstate(divide="ignore"):
             if doubling:
                 logs = times / 2 * np.log1p(shrunk * (2 + shrunk) / 4.0**doubling)
@@ -291,7 +324,8 @@ def _shifted(law: SampledGaussian, frequency: float, height: float, bits: int) -
         for j in range(-reach, reach + 1):
             x = acb(h * j, y)
             logs = [
-                ((1 - q) + q * (side * mu * acb(h * j, side * y) - mu * mu / 2).exp()).log() for side in _sides(law)
+                ((1 - q) + q * (side * mu * acb(h * j, side * y) - mu * mu / 2).exp()).log()
+                for side in _sides(law)
             ]
             log = sum(logs, acb(0))
             total += ((-x * x / 2).real + log.real / 2 - u * log.imag).exp()

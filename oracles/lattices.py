@@ -50,7 +50,9 @@ def discrete_gaussian(sigma: Number, shift: int) -> Builder:
         weights, outside = theta(variance)
         reach, total = len(weights) - 1, weights[0] + 2 * sum(weights[1:], arb(0))
         spacing = shift / variance
-        masses = [weights[abs(x)] / span(total, total + outside) for x in range(reach, -reach - 1, -1)]
+        masses = [
+            weights[abs(x)] / span(total, total + outside) for x in range(reach, -reach - 1, -1)
+        ]
         return Lattice(spacing * shift / 2 - spacing * reach, spacing, masses, outside / total)
 
     return build
@@ -88,7 +90,9 @@ def response(epsilon: Number, categories: int) -> Builder:
     def build() -> Lattice:
         step = ball(epsilon)
         total = step.exp() + (categories - 1)
-        return Lattice(-step, step, [1 / total, (categories - 2) / total, step.exp() / total], arb(0))
+        return Lattice(
+            -step, step, [1 / total, (categories - 2) / total, step.exp() / total], arb(0)
+        )
 
     return build
 

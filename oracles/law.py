@@ -42,13 +42,18 @@ class Law(Protocol):
         ...
 
 
-def exponential_sum(logs: Sequence[acb], values: Sequence[acb], step: float | arb, count: int) -> list[acb]:
+def exponential_sum(
+    logs: Sequence[acb], values: Sequence[acb], step: float | arb, count: int
+) -> list[acb]:
     """The sums of e^{log + i step j value} for j < count: one product of two matrices, j = row columns + column."""
     columns = isqrt(max(count - 1, 0)) + 1
     rows = (count + columns - 1) // columns
     turns = [acb(0, ball(step)) * value for value in values]
     left = acb_mat(
-        [[(log + row * columns * turn).exp() for log, turn in zip(logs, turns, strict=True)] for row in range(rows)]
+        [
+            [(log + row * columns * turn).exp() for log, turn in zip(logs, turns, strict=True)]
+            for row in range(rows)
+        ]
     )
     right = acb_mat([[(column * turn).exp() for column in range(columns)] for turn in turns])
     return (left * right).entries()[:count]
@@ -185,7 +190,10 @@ class Lattice:
     def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
         lattice = self.builder()
         values = [lattice.start + lattice.spacing * n for n in range(len(lattice.masses))]
-        logs = [acb(mass.log() + ball(order) * loss) for loss, mass in zip(values, lattice.masses, strict=True)]
+        logs = [
+            acb(mass.log() + ball(order) * loss)
+            for loss, mass in zip(values, lattice.masses, strict=True)
+        ]
         return exponential_sum(logs, [acb(value) for value in values], step, count)
 
     def envelope(self, order: float, frequency: float) -> arb:
@@ -224,7 +232,9 @@ class DiscreteGaussian:
             center = -floor(t.imag * self.shift / (2 * arb.pi() * variance) + arb(0.5))
             value = acb(0)
             for m in range(center - reach, center + reach + 1):
-                value += (t * (t + 1) * half - 2 * (arb.pi() * m) ** 2 * variance + acb(0, m) * turn * t).exp()
+                value += (
+                    t * (t + 1) * half - 2 * (arb.pi() * m) ** 2 * variance + acb(0, m) * turn * t
+                ).exp()
             values.append(padded(value, peak * tail) / total)
         return values
 

@@ -67,7 +67,9 @@ class Mixture:
 
     @cached_property
     def widths(self) -> tuple[float, float]:
-        return tuple(float(terms[-1][0]) - float(terms[0][0]) for terms in (self.first, self.second))  # type: ignore[return-value]
+        return tuple(
+            float(terms[-1][0]) - float(terms[0][0]) for terms in (self.first, self.second)
+        )  # type: ignore[return-value]
 
     def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
         logs, values, missed, cut = self.rule(order)
@@ -83,14 +85,19 @@ class Mixture:
         height = min(heights, key=lambda height: (bits + self._growth(order, height)) / height)
         spacing = math.pi * height / (bits + self._growth(order, height))
         pieces, far = self._pieces(order), bits + self._growth(order, height / 2)
-        left, right = (_reach([(log, sign * float(center)) for log, center in pieces], far) for sign in (-1, 1))
+        left, right = (
+            _reach([(log, sign * float(center)) for log, center in pieces], far) for sign in (-1, 1)
+        )
         indices = range(-math.ceil(left / spacing), math.ceil(right / spacing) + 1)
         h, shift = ball(spacing), ball(height) / 2
         scale = h / (2 * arb.pi()).sqrt()
         points = [acb(h * j, shift) for j in indices]
         rows = [(log_ratio(self.first, x), log_ratio(self.second, -x)) for x in points]
         values = [one - two for one, two in rows]
-        logs = [-x * x / 2 + one + ball(order) * v for x, (one, _), v in zip(points, rows, values, strict=True)]
+        logs = [
+            -x * x / 2 + one + ball(order) * v
+            for x, (one, _), v in zip(points, rows, values, strict=True)
+        ]
         logs, values, dropped = _thinned(logs, values)
         missed = (1 + self._strip(order, ball(height))) / ((arb.pi() * ball(height) / h).exp() - 1)
         ends = self._cut(pieces, -h * indices[0], h * indices[-1])
@@ -109,7 +116,9 @@ class Mixture:
         return arb(best)
 
     def _strip(self, order: float, height: arb) -> arb:
-        return (height * height / 2).exp() * (ball(self.widths[1]) * height / 2).cos() ** -ball(order)
+        return (height * height / 2).exp() * (ball(self.widths[1]) * height / 2).cos() ** -ball(
+            order
+        )
 
     def _growth(self, order: float, height: float) -> float:
         return height**2 / 2 - order * math.log(math.cos(self.widths[1] * height / 2))
@@ -120,18 +129,23 @@ class Mixture:
         rows = [(float(m), math.log(float(w))) for m, w in self.first]
         pieces = [(log + (power * power - power) * m * m / 2, power * m) for m, log in rows]
         if lead[0] == 0:  # s >= its first weight
-            return [(log - order * math.log(float(lead[1])), ball(center)) for log, center in pieces]
+            return [
+                (log - order * math.log(float(lead[1])), ball(center)) for log, center in pieces
+            ]
         mean = sum(float(m) * float(w) for m, w in self.second)
         square = sum(float(m) ** 2 * float(w) for m, w in self.second)
         tilt = order * mean
         return [
-            (log + order * square / 2 + tilt * center + tilt * tilt / 2, ball(center + tilt)) for log, center in pieces
+            (log + order * square / 2 + tilt * center + tilt * tilt / 2, ball(center + tilt))
+            for log, center in pieces
         ]
 
     def _cut(self, pieces: Sequence[tuple[float, arb]], left: arb, right: arb) -> arb:
         total = arb(0)
         for log, center in pieces:  # floats: half a unit covers their rounding many times over
-            total += (ball(log) + 0.5).exp() * (upper_tail(left + center) + upper_tail(right - center))
+            total += (ball(log) + 0.5).exp() * (
+                upper_tail(left + center) + upper_tail(right - center)
+            )
         return total
 
 
@@ -155,29 +169,40 @@ class Chosen:
         return min(law.steepest for _, law in self.parts)
 
     def moments(self, order: float, step: float | arb, count: int) -> list[acb]:
-        rows = [[ball(share) * value for value in law.moments(order, step, count)] for share, law in self.parts]
+        rows = [
+            [ball(share) * value for value in law.moments(order, step, count)]
+            for share, law in self.parts
+        ]
         return [sum(column, acb(0)) for column in zip(*rows, strict=True)]
 
     def envelope(self, order: float, frequency: float) -> arb:
         sizes = [ball(share) * law.moments(order, 0.0, 1)[0].real for share, law in self.parts]
         falling = [law.envelope(order, frequency) for _, law in self.parts]
-        return sum((a * b for a, b in zip(sizes, falling, strict=True)), arb(0)) / sum(sizes, arb(0))
+        return sum((a * b for a, b in zip(sizes, falling, strict=True)), arb(0)) / sum(
+            sizes, arb(0)
+        )
 
 
-def capped(sigma: float | Fraction, rate: float | Fraction, records: int, batch: int) -> tuple[Chosen, Chosen]:
+def capped(
+    sigma: float | Fraction, rate: float | Fraction, records: int, batch: int
+) -> tuple[Chosen, Chosen]:
     """Both orders of a Poisson sample that is cut to a uniform part of `batch`, by exact sums; 0 < rate < 1."""
     q = Fraction(rate)
 
     def beyond(least: int, count: int) -> Fraction:
         terms = range(least, count + 1)
-        return sum((math.comb(count, j) * q**j * (1 - q) ** (count - j) for j in terms), Fraction(0))
+        return sum(
+            (math.comb(count, j) * q**j * (1 - q) ** (count - j) for j in terms), Fraction(0)
+        )
 
     full = beyond(batch, records - 1)
     displaced = Fraction(batch, records) * beyond(batch + 1, records) / full
     mu = 1 / Fraction(sigma)
     kinds = [(1 - full, ((0, 1 - q), (mu, q))), (full, ((0, 1 - displaced), (2 * mu, displaced)))]
     removed = tuple((share, Mixture(terms)) for share, terms in kinds)
-    return Chosen(removed), Chosen(tuple((share, Mixture(NOTHING, law.first)) for share, law in removed))
+    return Chosen(removed), Chosen(
+        tuple((share, Mixture(NOTHING, law.first)) for share, law in removed)
+    )
 
 
 def profile(epsilon: Number, law: Mixture) -> arb:
@@ -189,7 +214,10 @@ def profile(epsilon: Number, law: Mixture) -> arb:
         return log_ratio(law.first, x) - log_ratio(law.second, -x)
 
     for _ in range(12):
-        low, high = (low if loss(low) < level else 4 * low), (high if loss(high) > level else 4 * high)
+        low, high = (
+            (low if loss(low) < level else 4 * low),
+            (high if loss(high) > level else 4 * high),
+        )
     if not loss(high) > level:
         return arb(0)
     if not loss(low) < level:
@@ -225,7 +253,9 @@ def _cells(law: Mixture, order: float) -> tuple[np.ndarray, float]:
         masses.append(((value + slope * slope / 2).exp() * mass).abs_upper())
     rest = law._cut(pieces, ball(-edges[0]), ball(edges[-1]))
     whole = law.moments(order, 0.0, 1)[0].real.lower()
-    return np.array([float((mass / whole).upper()) for mass in masses]), float((rest / whole).upper())
+    return np.array([float((mass / whole).upper()) for mass in masses]), float(
+        (rest / whole).upper()
+    )
 
 
 @lru_cache(maxsize=1024)

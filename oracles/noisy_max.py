@@ -33,7 +33,9 @@ class Noise:
         z = x / self.scale
         fall = np.exp(-np.abs(z))
         if self.kind == "exponential":
-            return np.where(z >= 0, fall, 0.0) / self.scale, np.where(z >= 0, -np.expm1(-np.maximum(z, 0.0)), 0.0)
+            return np.where(z >= 0, fall, 0.0) / self.scale, np.where(
+                z >= 0, -np.expm1(-np.maximum(z, 0.0)), 0.0
+            )
         if self.kind == "laplace":
             return fall / (2 * self.scale), np.where(z >= 0, 1 - fall / 2, fall / 2)
         cdf = np.exp(-np.exp(np.minimum(-z, 700.0)))

@@ -60,7 +60,9 @@ class SampledGaussian:
         whole = (sums[0].real.abs_upper() + cut) / (1 - missed)
         return [padded(value, missed * whole + cut) for value in sums]
 
-    def rule(self, order: float, *, tallest: float = math.inf) -> tuple[list[acb], list[acb], arb, arb]:
+    def rule(
+        self, order: float, *, tallest: float = math.inf
+    ) -> tuple[list[acb], list[acb], arb, arb]:
         """Logarithms and values whose exponential sum is M(order + iu), u >= 0, to within `missed` M(order) + `cut`.
 
         The values have an imaginary part >= 0, so that no term grows with u; the strip is at most `tallest` high.
@@ -70,12 +72,16 @@ class SampledGaussian:
         spacing = math.pi * height / (bits + self._growth(order, height))
         pieces = self._pieces(order)
         far = bits + self._growth(order, height / 2)
-        left, right = (_reach([(log, sign * float(center)) for log, center in pieces], far) for sign in (-1, 1))
+        left, right = (
+            _reach([(log, sign * float(center)) for log, center in pieces], far) for sign in (-1, 1)
+        )
         indices = range(-math.ceil(left / spacing), math.ceil(right / spacing) + 1)
         side = 0.5 if self.direction is Direction.REMOVE else -0.5
         h, shift = ball(spacing), ball(height) * side
         scale = h / (2 * arb.pi()).sqrt()
-        logs, values, dropped = _thinned(*self._integrand(order, [acb(h * j, shift) for j in indices]))
+        logs, values, dropped = _thinned(
+            *self._integrand(order, [acb(h * j, shift) for j in indices])
+        )
         missed = (1 + self._strip(order, ball(height))) / ((arb.pi() * ball(height) / h).exp() - 1)
         ends = self._cut(pieces, -h * indices[0], h * indices[-1])
         cut = self._strip(order, ball(height) / 2) * ends + scale * dropped
@@ -117,7 +123,9 @@ class SampledGaussian:
         return growth * (ball(self.mu) * height / 2).cos() ** -ball(order)
 
     def _growth(self, order: float, height: float) -> float:
-        raised = 0.0 if self._flat(order) else order * math.log(math.cos(float(self.mu) * height / 2))
+        raised = (
+            0.0 if self._flat(order) else order * math.log(math.cos(float(self.mu) * height / 2))
+        )
         return height**2 / 2 - raised
 
     def _flat(self, order: float) -> bool:
@@ -135,7 +143,10 @@ class SampledGaussian:
         power = ball(order) + 1
         if order == -0.5:
             return self._middle_pieces()
-        ends = [(math.log1p(-q), arb(0)), (math.log(q) + (order + 1) * order * mu * mu / 2, power * ball(self.mu))]
+        ends = [
+            (math.log1p(-q), arb(0)),
+            (math.log(q) + (order + 1) * order * mu * mu / 2, power * ball(self.mu)),
+        ]
         low = -order * math.log1p(-q)
         if self.direction is Direction.REMOVE:  # convexity: r^p <= 1 - q + q e^{p (mu x - mu^2/2)}
             return ends
@@ -162,8 +173,13 @@ class SampledGaussian:
     def _cut(self, pieces: list[tuple[float, arb]], left: arb, right: arb) -> arb:
         """The integral of the pieces outside [-left, right], which bounds their trapezoid sum outside it too."""
         total = arb(0)
-        for log, center in pieces:  # the logarithms are floats: half a unit covers their rounding many times over
-            total += (ball(log) + 0.5).exp() * (upper_tail(left + center) + upper_tail(right - center))
+        for (
+            log,
+            center,
+        ) in pieces:  # the logarithms are floats: half a unit covers their rounding many times over
+            total += (ball(log) + 0.5).exp() * (
+                upper_tail(left + center) + upper_tail(right - center)
+            )
         return total
 
 
@@ -204,14 +220,19 @@ def _cells(law: SampledGaussian, order: float) -> tuple[np.ndarray, float]:
         if down:  # log r is convex: its tangent lies below
             grow = q * (mu * middle - mu * mu / 2).exp()
             tangent = mu * grow / (1 - q + grow)
-            value, slope = value - down * (log_ratio(middle) - tangent * middle), slope - down * tangent
+            value, slope = (
+                value - down * (log_ratio(middle) - tangent * middle),
+                slope - down * tangent,
+            )
         mass = upper_tail(a - slope) - upper_tail(b - slope)
         if b < slope:
             mass = upper_tail(slope - b) - upper_tail(slope - a)
         masses.append(((value + slope * slope / 2).exp() * mass).abs_upper())
     rest = law._cut(pieces, ball(-edges[0]), ball(edges[-1]))
     whole = law.moments(order, 0.0, 1)[0].real.lower()
-    return np.array([float((mass / whole).upper()) for mass in masses]), float((rest / whole).upper())
+    return np.array([float((mass / whole).upper()) for mass in masses]), float(
+        (rest / whole).upper()
+    )
 
 
 @lru_cache(maxsize=1024)

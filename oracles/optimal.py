@@ -15,7 +15,9 @@ Promises = Sequence[tuple[Number, Number, int]]
 
 def homogeneous(target_epsilon: Number, *, epsilon: Number, delta: Number, times: int) -> arb:
     """delta(target_epsilon) of `times` mechanisms that promise (epsilon, delta)."""
-    return refined(lambda: _with_infinity(pure(target_epsilon, epsilon, times), [(epsilon, delta, times)]))
+    return refined(
+        lambda: _with_infinity(pure(target_epsilon, epsilon, times), [(epsilon, delta, times)])
+    )
 
 
 def heterogeneous(target_epsilon: Number, promises: Promises) -> arb:
@@ -61,7 +63,9 @@ def pure(target: Number, epsilon: Number, times: int) -> arb:
     first = max(0, floor((level / step + times) / 2) - 1) if level > -times * step else 0
     mode = min(times, floor(times / (1 + (-step).exp())))
     start = max(first, mode)
-    peak = (arb(times + 1).lgamma() - arb(start + 1).lgamma() - arb(times - start + 1).lgamma()).exp()
+    peak = (
+        arb(times + 1).lgamma() - arb(start + 1).lgamma() - arb(times - start + 1).lgamma()
+    ).exp()
     peak *= (-(times - start) * step - times * (-step).exp().log1p()).exp()
     total, mass, grow, rest = arb(0), peak, step.exp(), arb(2) ** -ctx.prec
     for j in range(start, times + 1):
@@ -98,4 +102,7 @@ def _enumerated(target: Number, promises: Promises) -> arb:
 def _atoms(epsilon: arb, times: int) -> Iterator[tuple[arb, arb]]:
     up = 1 / (1 + (-epsilon).exp())
     for j in range(times + 1):
-        yield (2 * j - times) * epsilon, arb.bin_uiui(times, j) * up**times * (-(times - j) * epsilon).exp()
+        yield (
+            (2 * j - times) * epsilon,
+            arb.bin_uiui(times, j) * up**times * (-(times - j) * epsilon).exp(),
+        )

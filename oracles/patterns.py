@@ -21,7 +21,9 @@ class Squared(NamedTuple):
     exact: bool
 
 
-def patterns(steps: int, gap: int, most: int | None, fixed: bool = False) -> Iterator[tuple[int, ...]]:
+def patterns(
+    steps: int, gap: int, most: int | None, fixed: bool = False
+) -> Iterator[tuple[int, ...]]:
     """Every pattern of at least one step."""
     if fixed:
         yield from (tuple(range(slot, steps, gap)) for slot in range(min(gap, steps)))
@@ -34,15 +36,23 @@ def patterns(steps: int, gap: int, most: int | None, fixed: bool = False) -> Ite
             stack.extend((*pattern, later) for later in range(pattern[-1] + gap, steps))
 
 
-def sensitivity_squared(strategy: Sequence[Sequence[float]], gap: int, most: int | None, fixed: bool) -> Squared:
+def sensitivity_squared(
+    strategy: Sequence[Sequence[float]], gap: int, most: int | None, fixed: bool
+) -> Squared:
     """By every pattern."""
     rows = [[Fraction(entry) for entry in row] for row in strategy]
     steps = len(rows)
-    gram = [[sum((row[i] * row[j] for row in rows), Fraction(0)) for j in range(steps)] for i in range(steps)]
+    gram = [
+        [sum((row[i] * row[j] for row in rows), Fraction(0)) for j in range(steps)]
+        for i in range(steps)
+    ]
     equal, sizes, exact = Fraction(0), Fraction(0), True
     for pattern in patterns(steps, gap, most, fixed):
         products = [gram[i][j] for i in pattern for j in pattern]
-        equal, sizes = max(equal, sum(products, Fraction(0))), max(sizes, sum(map(abs, products), Fraction(0)))
+        equal, sizes = (
+            max(equal, sum(products, Fraction(0))),
+            max(sizes, sum(map(abs, products), Fraction(0))),
+        )
         exact &= min(products) >= 0
     return Squared(equal, sizes, exact)
 

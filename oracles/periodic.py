@@ -73,7 +73,9 @@ def _delta(
             kernel = 1 / -(-order * spacing).expm1() + 1 / -(-(order + 1) * spacing).expm1()
             mass = law.moments(plan.order, 0.0, 1)[0].real ** times * (-order * nearest).exp()
             if nodes < count // 2 + 1:
-                tail = kernel * mass * envelope(plan.order, float(step.mid()) * (nodes - 1)) ** times
+                tail = (
+                    kernel * mass * envelope(plan.order, float(step.mid()) * (nodes - 1)) ** times
+                )
         moments = law.moments(plan.order, step, nodes)
         for j, moment in enumerate(moments):
             t = acb(order, step * j)
@@ -82,4 +84,7 @@ def _delta(
             weight = 1 if j == 0 or 2 * j == count else 2
             total += weight * (moment**times * value).real
         value = total / count
-        return span(value - tail - contour.alias(level, [(law, times)], plan, spacing * count, largest), value + tail)
+        return span(
+            value - tail - contour.alias(level, [(law, times)], plan, spacing * count, largest),
+            value + tail,
+        )

@@ -72,7 +72,9 @@ def _least(order: arb, delta: arb, epsilon: arb) -> arb:
         odds = x.exp()
         p, left = (delta + odds) / (1 + odds), (1 - delta) / (1 + odds)
         q = (p - delta) * (-epsilon).exp()
-        return (p**order * q ** (1 - order) + left**order * (1 - q) ** (1 - order)).log() / (order - 1)
+        return (p**order * q ** (1 - order) + left**order * (1 - q) ** (1 - order)).log() / (
+            order - 1
+        )
 
     for _ in range(75):
         first, second = (high - golden * (high - low)).mid(), (low + golden * (high - low)).mid()
@@ -86,9 +88,10 @@ def two_point(upper: Number, lower: Number, order: float) -> float:
     def value() -> arb:
         a, p, q = ball(order), ball(upper), ball(lower)
         sides = (p, q), (q, p)
-        return max(((x**a * y ** (1 - a) + (1 - x) ** a * (1 - y) ** (1 - a)).log() for x, y in sides), key=float) / (
-            a - 1
-        )
+        return max(
+            ((x**a * y ** (1 - a) + (1 - x) ** a * (1 - y) ** (1 - a)).log() for x, y in sides),
+            key=float,
+        ) / (a - 1)
 
     found = refined(value)
     return math.nextafter(float(found.upper()), math.inf)

@@ -118,11 +118,19 @@ def _powers(up: Term, down: Term, times: int) -> Iterator[Term]:
     for j in range(times + 1):
         ups, downs = _power(up, times - j), _power(down, j)
         both = _times(ups, downs)
-        yield Term(both.constant * arb.bin_uiui(times, j), both.shift, both.after, both.at, both.order)
+        yield Term(
+            both.constant * arb.bin_uiui(times, j), both.shift, both.after, both.at, both.order
+        )
 
 
 def _power(term: Term, times: int) -> Term:
-    return Term(term.constant**times, term.shift * times, term.after * times, term.at * times, term.order * times)
+    return Term(
+        term.constant**times,
+        term.shift * times,
+        term.after * times,
+        term.at * times,
+        term.order * times,
+    )
 
 
 def _times(one: Term, other: Term) -> Term:

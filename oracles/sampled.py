@@ -21,7 +21,9 @@ def gaussian(mu: Number) -> Profile:
 
     def profile(level: arb) -> arb:
         size = ball(mu)
-        return upper_tail(level / size - size / 2) - level.exp() * upper_tail(level / size + size / 2)
+        return upper_tail(level / size - size / 2) - level.exp() * upper_tail(
+            level / size + size / 2
+        )
 
     return profile
 
@@ -60,7 +62,11 @@ def remove(epsilon: Number, rate: Number, profile: Profile) -> arb:
         odds = 1 + level.expm1() / q
         if odds <= 0:
             return hockey(-level)
-        return q * profile(odds.log()) if odds > 0 else span(hockey(-level), q * profile((odds.upper()).log()))
+        return (
+            q * profile(odds.log())
+            if odds > 0
+            else span(hockey(-level), q * profile((odds.upper()).log()))
+        )
 
     return refined(value)
 

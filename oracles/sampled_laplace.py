@@ -70,13 +70,17 @@ class SampledLaplace:
             high = (1 + q * reach.expm1()).log()
             low = (1 + q * (-reach).expm1()).log() + (theta / 2).cos().log()
             log_size = reach / 2 - bound / 2 + (power * high).max(power * low) + frequency * theta
-            count = 2 + math.ceil(float((ctx.prec * arb(2).log() + log_size.max(arb(0))) / (2 * rho.log())))
+            count = 2 + math.ceil(
+                float((ctx.prec * arb(2).log() + log_size.max(arb(0))) / (2 * rho.log()))
+            )
             if best is None or count < best[0]:
                 best = count, rho, log_size
         assert best is not None
         count, rho, log_size = best
         count = 1 << (count - 1).bit_length() if count > 32 else 32
-        error = log_size.exp() * arb(64) / 15 * rho ** (-2 * (count - 1)) / (1 - rho**-2) * bound / 4
+        error = (
+            log_size.exp() * arb(64) / 15 * rho ** (-2 * (count - 1)) / (1 - rho**-2) * bound / 4
+        )
         return _gauss(count, ctx.prec), error
 
     def envelope(self, order: float, frequency: float) -> arb:

@@ -98,7 +98,11 @@ def _nodes(parts: Parts, order: float, step: float, count: int) -> _Nodes:
             value = factor.values(index, order, step, columns)
             most = most + factor.times * np.log(np.abs(value) + FACTOR)
             kept = most > -QUIET
-            index, most, power = index[kept], most[kept], power[kept] * _power(value[kept], factor.times)
+            index, most, power = (
+                index[kept],
+                most[kept],
+                power[kept] * _power(value[kept], factor.times),
+            )
         high, low = np.exp(most) * (1 + 4 * doubt), np.abs(power) * (1 - 2 * doubt)
         found.append((index, power, high - np.minimum(low, high)))
     index, power, error = (np.concatenate(each) for each in zip(*found, strict=True))
@@ -131,7 +135,14 @@ class _Factor:
         bound, whole = ball(loss.epsilon), Terms(loss).moments(order, 0.0, 1)[0].real
         up, down = (order * bound).exp() / 2 / whole, (-(order + 1) * bound).exp() / 2 / whole
         turn = acb(0, ball(step)) * bound
-        return cls(bound, times, float(up), float(down), waves(columns * turn, columns), waves(turn, columns))
+        return cls(
+            bound,
+            times,
+            float(up),
+            float(down),
+            waves(columns * turn, columns),
+            waves(turn, columns),
+        )
 
     def values(self, index: np.ndarray, order: float, step: float, columns: int) -> np.ndarray:
         """z at the nodes."""

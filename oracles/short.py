@@ -49,7 +49,9 @@ def summed(epsilon: Number, parts: Parts, plan: Plan, sums: Sums) -> arb:
         level, order, smooth = ball(epsilon), ball(plan.order), ball(plan.smoothing)
         step = float((2 * arb.pi() / ball(plan.period)).mid())
         count = max(2, math.ceil(plan.last / step) + 1)
-        value, bump = (widen(ball(near), ball(by)) for near, by in sums(plan, float(level), step, count))
+        value, bump = (
+            widen(ball(near), ball(by)) for near, by in sums(plan, float(level), step, count)
+        )
         scale = (smooth**2 * order * (order + 1) / 2 - order * level).exp() * ball(step) / arb.pi()
         last, decay = ball(step) * (count - 1), arb(0)
         for law, times in parts:
@@ -69,7 +71,9 @@ def summed(epsilon: Number, parts: Parts, plan: Plan, sums: Sums) -> arb:
         return span(low, high).intersection(arb(0.5, 0.5))
 
 
-def _sums(law: SampledGaussian, times: int, plan: Plan, level: float, step: float, count: int) -> tuple[Summed, Summed]:
+def _sums(
+    law: SampledGaussian, times: int, plan: Plan, level: float, step: float, count: int
+) -> tuple[Summed, Summed]:
     """As `summed` asks for."""
     columns = math.isqrt(count - 1) + 1
     rows = (count + columns - 1) // columns
@@ -102,7 +106,9 @@ def _sums(law: SampledGaussian, times: int, plan: Plan, level: float, step: floa
             kernel = 1 / (t * (t + 1))
             value += math.fsum(np.real(power * kernel))
             bump += math.fsum(np.real(power))
-            spread = times * (size + each) ** (times - 1) * each + (8 * times + 300) * UNIT * size**times
+            spread = (
+                times * (size + each) ** (times - 1) * each + (8 * times + 300) * UNIT * size**times
+            )
             error += float(np.dot(spread * weight, np.abs(kernel))) + 4 * UNIT * abs(value)
             doubt += float(np.dot(spread, weight)) + 4 * UNIT * abs(bump)
     return (value, 1.01 * error), (bump, 1.01 * doubt)

@@ -22,7 +22,11 @@ def clones(epsilon: Number, reports: int) -> Pair:
         share, truth = 2 / (odds + 1), odds / (odds + 1)
         found: Points = []
         for count in range(reports):
-            mass = arb(fmpz(comb(reports - 1, count))) * share**count * (1 - share) ** (reports - 1 - count)
+            mass = (
+                arb(fmpz(comb(reports - 1, count)))
+                * share**count
+                * (1 - share) ** (reports - 1 - count)
+            )
             mass /= arb(2) ** count
             for a in range(count + 2):
                 with_one = arb(fmpz(comb(count, a - 1))) if a >= 1 else arb(0)
@@ -57,7 +61,12 @@ def staircase(epsilon: Number, gamma: Number | None, *, shift: Number = 1) -> Pa
         step = 1 / (1 + (ball(epsilon) / 2).exp()) if gamma is None else ball(gamma)
         height = (1 - fall) / (2 * (step + fall * (1 - step)))
         reach = math.ceil(80 / float(epsilon)) + 2
-        edges = [sign * (place + more) for place in range(reach) for more in (arb(0), step) for sign in (1, -1)]
+        edges = [
+            sign * (place + more)
+            for place in range(reach)
+            for more in (arb(0), step)
+            for sign in (1, -1)
+        ]
         cuts = sorted([*edges, *(edge + moved for edge in edges)], key=lambda cut: float(cut.mid()))
 
         def density(x: arb) -> arb:
@@ -69,7 +78,9 @@ def staircase(epsilon: Number, gamma: Number | None, *, shift: Number = 1) -> Pa
         for left, right in pairwise(cuts):
             if right > left:
                 middle = (left + right) / 2
-                rows.append((density(middle - moved) * (right - left), density(middle) * (right - left)))
+                rows.append(
+                    (density(middle - moved) * (right - left), density(middle) * (right - left))
+                )
         return rows
 
     return points
@@ -81,7 +92,9 @@ Law = Sequence[float]
 def shuffled_delta(epsilon: float, first: Law, second: Law, others: Sequence[Law]) -> float:
     """delta(epsilon) of the histogram of all reports, one of which is of the first or of the second law."""
     one, other = _histograms([first, *others]), _histograms([second, *others])
-    return sum(max(mass - math.exp(epsilon) * other.get(key, 0.0), 0.0) for key, mass in one.items())
+    return sum(
+        max(mass - math.exp(epsilon) * other.get(key, 0.0), 0.0) for key, mass in one.items()
+    )
 
 
 def _histograms(laws: Sequence[Law]) -> dict[tuple[int, ...], float]:

@@ -82,7 +82,9 @@ def group_delta(epsilon: arb, delta: arb, size: int, target: arb) -> arb:
 
 def hockey_stick(upper: Sequence[arb], lower: Sequence[arb], epsilon: arb) -> arb:
     """sum of (P - e^epsilon Q)_+."""
-    return sum(((p - epsilon.exp() * q).max(arb(0)) for p, q in zip(upper, lower, strict=True)), arb(0))
+    return sum(
+        ((p - epsilon.exp() * q).max(arb(0)) for p, q in zip(upper, lower, strict=True)), arb(0)
+    )
 
 
 def clipped(upper: Sequence[arb], lower: Sequence[arb], epsilon: arb) -> list[arb]:
@@ -103,21 +105,29 @@ def balanced(upper: Sequence[arb], lower: Sequence[arb], epsilon: arb) -> list[a
         first.append(one)
         second.append(other)
     missing = 1 - sum(first, arb(0))
-    gap = [(b - a if missing > 0 else a - b).max(arb(0)) for a, b in zip(first, second, strict=True)]
+    gap = [
+        (b - a if missing > 0 else a - b).max(arb(0)) for a, b in zip(first, second, strict=True)
+    ]
     return [a + missing * g / sum(gap, arb(0)) for a, g in zip(first, gap, strict=True)]
 
 
 def connected_dots(epsilons: Sequence[arb], deltas: Sequence[arb]) -> list[arb]:
     """Masses whose profile interpolates the deltas linearly in a = e^epsilon, from (0, 1) on."""
     nodes, heights = [arb(0), *(epsilon.exp() for epsilon in epsilons)], [arb(1), *deltas]
-    slopes = [(heights[i + 1] - heights[i]) / (nodes[i + 1] - nodes[i]) for i in range(len(epsilons))]
+    slopes = [
+        (heights[i + 1] - heights[i]) / (nodes[i + 1] - nodes[i]) for i in range(len(epsilons))
+    ]
     after = [*slopes[1:], arb(0)]
-    return [node * (right - left) for node, left, right in zip(nodes[1:], slopes, after, strict=True)]
+    return [
+        node * (right - left) for node, left, right in zip(nodes[1:], slopes, after, strict=True)
+    ]
 
 
 def lattice_delta(epsilon: arb, losses: Sequence[arb], masses: Sequence[arb], outside: arb) -> arb:
     """delta of a finite distribution of losses with some mass at infinity."""
-    return outside + sum((m * hockey(loss - epsilon) for loss, m in zip(losses, masses, strict=True)), arb(0))
+    return outside + sum(
+        (m * hockey(loss - epsilon) for loss, m in zip(losses, masses, strict=True)), arb(0)
+    )
 
 
 def group_sampled_gaussian(epsilon: arb, size: int, rate: arb, mu: arb) -> arb:
@@ -125,7 +135,10 @@ def group_sampled_gaussian(epsilon: arb, size: int, rate: arb, mu: arb) -> arb:
     weights = [comb(size, j) * rate**j * (1 - rate) ** (size - j) for j in range(size + 1)]
 
     def ratio(x: arb) -> arb:
-        return sum((w * (j * mu * x - (j * mu) ** 2 / 2).exp() for j, w in enumerate(weights)), arb(0)) - epsilon.exp()
+        return (
+            sum((w * (j * mu * x - (j * mu) ** 2 / 2).exp() for j, w in enumerate(weights)), arb(0))
+            - epsilon.exp()
+        )
 
     point = root(ratio, -50, 50, steps=150)
     above = sum((w * upper_tail(point - j * mu) for j, w in enumerate(weights)), arb(0))

@@ -64,9 +64,15 @@ class Side:
         kept = gaps > 0
         gaps = gaps[kept]
         kernel = np.exp(-self.order * gaps) * -np.expm1(-gaps)
-        most = self.order**self.order / (1 + self.order) ** (1 + self.order) if self.order < 100 else 1.0 / self.order
+        most = (
+            self.order**self.order / (1 + self.order) ** (1 + self.order)
+            if self.order < 100
+            else 1.0 / self.order
+        )
         doubt = self.each * float(kernel.sum()) + self.lost * most
-        total = float(np.dot(self.masses[kept], kernel)) * (1 + sign * 64 * U * len(self.losses) ** 0.5)
+        total = float(np.dot(self.masses[kept], kernel)) * (
+            1 + sign * 64 * U * len(self.losses) ** 0.5
+        )
         exponent = self.scale - self.order * epsilon
         if exponent > 690:
             return math.inf if sign > 0 else 0.0
@@ -83,7 +89,9 @@ class Side:
         weights = np.exp(np.minimum(logs[kept], 1e-9))  # no probability is above 1
         exponent = abs(self.scale) + self.order * float(np.abs(self.losses).max())
         error = U * (64 + 8 * exponent)
-        listed = Listed(self.losses[kept], weights, error, spacing, float(self.losses[masses.argmax()]))
+        listed = Listed(
+            self.losses[kept], weights, error, spacing, float(self.losses[masses.argmax()])
+        )
         outside = self.outside + (len(logs) * 1e-304 if sign > 0 else 0.0)  # what was not kept
         step = float(self.losses[1] - self.losses[0]) if len(self.losses) > 1 else spacing
         return _Part(listed, times, self.lost, self.vague, self.shift, outside, step)
@@ -117,17 +125,26 @@ class Enclosure:
     def __call__(self, epsilon: float) -> tuple[float, float]:
         low, high = self.infinite
         lower, upper = self.below.value(epsilon, -1), self.above.value(epsilon, 1)
-        return low + (1 - low) * lower * (1 - 8 * U), min(high + (1 - high) * upper * (1 + 8 * U), 1.0)
+        return low + (1 - low) * lower * (1 - 8 * U), min(
+            high + (1 - high) * upper * (1 + 8 * U), 1.0
+        )
 
 
-def delta(epsilon: float, parts: Parts, *, order: float, points: int = POINTS) -> tuple[float, float]:
+def delta(
+    epsilon: float, parts: Parts, *, order: float, points: int = POINTS
+) -> tuple[float, float]:
     """Two ends around delta(epsilon) of parts without mass at infinity; any `order` > 0 is valid."""
     found = enclosure(parts, order=order, target=1e-12, points=points)
     return (0.0, 1.0) if found is None else found(epsilon)
 
 
 def enclosure(
-    parts: Parts, *, order: float, target: float, infinite: tuple[float, float] = (0.0, 0.0), points: int = POINTS
+    parts: Parts,
+    *,
+    order: float,
+    target: float,
+    infinite: tuple[float, float] = (0.0, 0.0),
+    points: int = POINTS,
 ) -> Enclosure | None:
     """Both ends of one direction, or None where the steps are too many or too wide for the lattice.
 
@@ -138,7 +155,10 @@ def enclosure(
         infinite: Two ends around the mass at infinity.
         points: Of the lattice.
     """
-    sides = [_side([_Part(cells, times) for cells, times in parts], order, target, points, sign) for sign in (1, -1)]
+    sides = [
+        _side([_Part(cells, times) for cells, times in parts], order, target, points, sign)
+        for sign in (1, -1)
+    ]
     if sides[0] is None or sides[1] is None:
         return None
     return Enclosure(sides[0], sides[1], infinite)
@@ -154,7 +174,9 @@ def _side(given: list[_Part], order: float, target: float, points: int, sign: in
             parts.append(part)
             continue
         copies = math.ceil(part.times ** (1 / stages))
-        inside = _side([_Part(part.cells, part.times // copies)], order, target / copies, points, sign)
+        inside = _side(
+            [_Part(part.cells, part.times // copies)], order, target / copies, points, sign
+        )
         if inside is None or not inside.lost < 1e-3:
             return None
         whole = inside.copies(copies, sign, part.cells.spacing)
@@ -174,12 +196,17 @@ def _side(given: list[_Part], order: float, target: float, points: int, sign: in
     count = sum(part.times for part in parts)
     if not (0 < widest / step < 4 * points and count * (step * order) ** 2 < 20):
         return None
-    grids = [_Grid.of(part.cells, each, step, part.edge(step, sign)) for part, each in zip(parts, ends, strict=True)]
+    grids = [
+        _Grid.of(part.cells, each, step, part.edge(step, sign))
+        for part, each in zip(parts, ends, strict=True)
+    ]
     rows = [grid.split() if sign > 0 else grid.merged(order) for grid in grids]
     side = _composed(rows, parts, order, step, points)
     if sign < 0:
         return side
-    outside = sum(part.times * (grid.outside + part.outside) for grid, part in zip(grids, parts, strict=True))
+    outside = sum(
+        part.times * (grid.outside + part.outside) for grid, part in zip(grids, parts, strict=True)
+    )
     return replace(side, outside=float(outside) * (1 + 1e-12))
 
 
@@ -280,7 +307,9 @@ class _Grid:
         return self.start + offset, np.where(clear, np.maximum(p - p_error, 0.0), 0.0)
 
 
-def _composed(rows: list[tuple[float, Array]], parts: list[_Part], order: float, step: float, points: int) -> Side:
+def _composed(
+    rows: list[tuple[float, Array]], parts: list[_Part], order: float, step: float, points: int
+) -> Side:
     """The sum of all of them, on a circle of so many points."""
     scale = vague = shift = before = origin = mean = variance = 0.0
     tilted: list[tuple[Array, Array, int]] = []
@@ -302,7 +331,9 @@ def _composed(rows: list[tuple[float, Array]], parts: list[_Part], order: float,
         scale += times * (top + math.log(total))
         largest = float(np.abs(losses).max())
         before += times * math.log1p(part.lost)
-        vague += times * (part.vague + U * (32 + 4 * order * largest + 4 * abs(top) + 4 * abs(math.log(total))))
+        vague += times * (
+            part.vague + U * (32 + 4 * order * largest + 4 * abs(top) + 4 * abs(math.log(total)))
+        )
         shift += times * (part.shift + 16 * U * largest)
         origin += times * (start + step * center)
         mean += times * first
@@ -316,7 +347,9 @@ def _composed(rows: list[tuple[float, Array]], parts: list[_Part], order: float,
     lost = 2 * _beyond(tilted, room, math.sqrt(variance) + step) + math.expm1(min(before, 700.0))
     vague = math.expm1(vague) if vague < 1 else math.inf
     shift += 8 * U * (abs(origin) + step * points)
-    return Side(order, origin + step * index, sums[index % points], each, lost, scale, vague, shift, 0.0)
+    return Side(
+        order, origin + step * index, sums[index % points], each, lost, scale, vague, shift, 0.0
+    )
 
 
 def _convolved(folded: Array, times: Array) -> tuple[Array, float]:

@@ -30,7 +30,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function):
             parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-            if SERVERS & {*item.fixturenames, *(value for value in parameters if isinstance(value, str))}:
+            if SERVERS & {
+                *item.fixturenames,
+                *(value for value in parameters if isinstance(value, str)),
+            }:
                 item.add_marker(pytest.mark.server)
 
 

@@ -21,7 +21,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "README.zh.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "README.zh.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 # The Chinese pages have the same code as the English ones (tests/website/test_languages.py).
 EXECUTED = [page for page in PAGES if not page.name.endswith(".zh.md")]
 COMMANDS = {page for page in EXECUTED if "```console" in page.read_text()}
@@ -73,7 +78,11 @@ def run_block(block: Block, name: str, workdir: Path, namespace: dict[str, objec
 def _doctest(block: Block, name: str, namespace: dict[str, object]) -> None:
     test = doctest.DocTestParser().get_doctest(block.text, namespace, name, name, block.line)
     said: list[str] = []
-    failed = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.append, clear_globs=False).failed
+    failed = (
+        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+        .run(test, out=said.append, clear_globs=False)
+        .failed
+    )
     namespace.update(test.globs)
     assert not failed, "".join(said)
 
@@ -82,17 +91,31 @@ def _console(block: Block, name: str, workdir: Path) -> None:
     for shown in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
         line, _, expected = shown.partition("\n")
         program, *arguments = shlex.split(line)
-        assert program == "dpcompose", f"{name}:{block.line}: only dpcompose is run here, not {program}"
+        assert program == "dpcompose", (
+            f"{name}:{block.line}: only dpcompose is run here, not {program}"
+        )
         printed = _run(arguments, workdir)
-        same = doctest.OutputChecker().check_output(_stripped(expected), _stripped(printed), doctest.ELLIPSIS)
+        same = doctest.OutputChecker().check_output(
+            _stripped(expected), _stripped(printed), doctest.ELLIPSIS
+        )
         assert same, f"{name}:{block.line}: $ {line}\nexpected:\n{expected}\nprinted:\n{printed}"
 
 
 def _run(arguments: list[str], workdir: Path) -> str:
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(workdir), "COLUMNS": "100", "NO_COLOR": "1", "LANG": "C.UTF-8"}
-    environment["PYTHONPATH"] = str(ROOT / "src")  # the tree whose pages these are, wherever the command comes from
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(workdir),
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+        "LANG": "C.UTF-8",
+    }
+    environment["PYTHONPATH"] = str(
+        ROOT / "src"
+    )  # the tree whose pages these are, wherever the command comes from
     command = [str(COMMAND), *arguments]
-    run = subprocess.run(command, check=False, cwd=workdir, env=environment, capture_output=True, text=True)
+    run = subprocess.run(
+        command, check=False, cwd=workdir, env=environment, capture_output=True, text=True
+    )
     return run.stdout + run.stderr
 
 
@@ -114,7 +137,11 @@ def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "path",
     [
         # Each command is a process of its own.
-        pytest.param(page, id=str(page.relative_to(ROOT)), marks=[pytest.mark.slow] if page in COMMANDS else [])
+        pytest.param(
+            page,
+            id=str(page.relative_to(ROOT)),
+            marks=[pytest.mark.slow] if page in COMMANDS else [],
+        )
         for page in EXECUTED
     ],
 )
@@ -136,9 +163,17 @@ def _runnable(module: str) -> bool:
 def test_modules_that_are_to_be_run_are_there() -> None:
     folders = ("campaigns", "benchmarks", "examples", "tests", "website", "src")
     sources = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
-    pages = [*PAGES, ROOT / "examples" / "README.md", ROOT / "Makefile", *(ROOT / "changelog.d").glob("*.md"), *sources]
+    pages = [
+        *PAGES,
+        ROOT / "examples" / "README.md",
+        ROOT / "Makefile",
+        *(ROOT / "changelog.d").glob("*.md"),
+        *sources,
+    ]
     ours = rf"python -m ((?:{'|'.join(folders)}|oracles)\.\w+(?:\.\w+)*)"
-    named = {module for page in pages for module in re.findall(ours, page.read_text(encoding="utf-8"))}
+    named = {
+        module for page in pages for module in re.findall(ours, page.read_text(encoding="utf-8"))
+    }
     assert "campaigns.soundness" in named
     assert {module for module in named if not _runnable(module)} == set()
 
@@ -146,7 +181,9 @@ def test_modules_that_are_to_be_run_are_there() -> None:
 def test_names_of_the_notation_exist() -> None:
     source = "\n".join(file.read_text() for file in (ROOT / "src").rglob("*.py"))
     rows = [
-        line.split("|") for line in (ROOT / "docs" / "notation.md").read_text().splitlines() if line.startswith("|")
+        line.split("|")
+        for line in (ROOT / "docs" / "notation.md").read_text().splitlines()
+        if line.startswith("|")
     ]
     named = {name for row in rows for name in re.findall(r"`(\w+)`", row[2])}
     assert "sensitivity" in named

@@ -37,7 +37,10 @@ def contents(ledger: Ledger) -> dict[str, Any]:
             balance.scope.path: {
                 "kind": str(balance.scope.kind),
                 "spent": {name: str(amount) for name, amount in balance.spent.items()},
-                "available": {name: str(amount) for name, amount in ledger.available(balance.scope.path).items()},
+                "available": {
+                    name: str(amount)
+                    for name, amount in ledger.available(balance.scope.path).items()
+                },
                 "closed": balance.closed,
                 "description": balance.scope.description,
             }
@@ -57,7 +60,11 @@ def files(tmp_path: Path) -> Path:
 
 def _command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "dpcompose", *words], check=False, cwd=folder, capture_output=True, text=True
+        [sys.executable, "-m", "dpcompose", *words],
+        check=False,
+        cwd=folder,
+        capture_output=True,
+        text=True,
     )
 
 
@@ -71,14 +78,19 @@ def _opened(url: str | Path) -> Iterator[Ledger]:
 def test_a_ledger_in_a_file(name: str, files: Path) -> None:
     with _opened(files / f"{name}.db") as ledger:
         assert contents(ledger) == READ[name]
-        assert ledger.verify().entries == sum(len(hashes) for hashes in READ[name]["entries"].values())
+        assert ledger.verify().entries == sum(
+            len(hashes) for hashes in READ[name]["entries"].values()
+        )
 
 
 def test_a_ledger_in_a_file_goes_on(files: Path) -> None:
     with _opened(files / "city.db") as ledger:
         account = Account(ledger, scope="pure")
         first = account.charge(Laplace(1000.0), key="after the move", actor="Ada")
-        assert account.charge(Laplace(1000.0), key="after the move", actor="Ada").sequence == first.sequence
+        assert (
+            account.charge(Laplace(1000.0), key="after the move", actor="Ada").sequence
+            == first.sequence
+        )
         assert exposure(ledger, paths=["zcdp/wards/north"], delta=1e-6).promised.available
         ledger.verify()
 
@@ -88,7 +100,16 @@ def test_evidence_of_a_ledger(files: Path) -> None:
     for words in (
         ("ledger", "check-proof", "entry.proof", "--trust", trust),
         ("ledger", "verify", "--ledger", "city.db", "--anchor", "anchor.json"),
-        ("ledger", "verify", "--ledger", "city.db", "--anchor", "checkpoints.txt", "--trust", trust),
+        (
+            "ledger",
+            "verify",
+            "--ledger",
+            "city.db",
+            "--anchor",
+            "checkpoints.txt",
+            "--trust",
+            trust,
+        ),
     ):
         done = _command(files, *words)
         assert done.returncode == 0, done.stderr
@@ -108,7 +129,15 @@ def test_a_ledger_on_postgresql(postgres: Server, tmp_path: Path) -> None:
         "aa7d735",
     ]
     text = (FILES / "city.sql").read_text()
-    done = subprocess.run(program, check=False, input=text, text=True, capture_output=True, user=postgres.user, cwd="/")
+    done = subprocess.run(
+        program,
+        check=False,
+        input=text,
+        text=True,
+        capture_output=True,
+        user=postgres.user,
+        cwd="/",
+    )
     assert done.returncode == 0, done.stderr
     with _opened(url) as ledger:
         assert contents(ledger) == READ["postgres"]
@@ -130,7 +159,9 @@ def test_people_and_their_terms(files: Path) -> None:
     }
     service = serve.Service(Ledger.open(files / "served.db"), people)
     requests = service.agreements.requests(identities["Grace"], "city/health", {})
-    assert [(each["state"], each["reason"]) for each in requests["requests"]] == [("approved", "the map")]
+    assert [(each["state"], each["reason"]) for each in requests["requests"]] == [
+        ("approved", "the map")
+    ]
     agreed = service.agreements.agreed(identities["Grace"], "city/health", {})
     assert agreed == READ["agreed"]
 
@@ -139,9 +170,13 @@ def test_stored_answers_and_a_catalog(files: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(files)
     with _opened(files / "answers.db") as ledger:
         visits = release.Catalog(ledger, "hospital").table("visits")
-        session = release.Session(visits, ledger=ledger, scope="hospital", actor="ana", answers=files / "answers")
+        session = release.Session(
+            visits, ledger=ledger, scope="hospital", actor="ana", answers=files / "answers"
+        )
         before = len(list(ledger.entries("hospital")))
-        answer = session.count(by="clinic", keys=["north", "south"], spend={"epsilon": 0.1}, key="first")
+        answer = session.count(
+            by="clinic", keys=["north", "south"], spend={"epsilon": 0.1}, key="first"
+        )
         assert answer.table.to_pylist() == READ["first answer"]
         session.sql("SELECT AVG(minutes) FROM visits", spend={"epsilon": 0.2}, key="second")
         session.quantile("minutes", q=0.5, spend={"epsilon": 0.2}, key="third")
@@ -158,7 +193,10 @@ def test_a_plan_and_its_statement(files: Path) -> None:
 
 def test_certificates_and_a_journal_of_an_audit(files: Path) -> None:
     shutil.copy(files / "noisy.txt", files / "noisy.py")
-    for certificate, verdict in (("refuted.json", "it refutes its claim"), ("honest.json", "it does not refute")):
+    for certificate, verdict in (
+        ("refuted.json", "it refutes its claim"),
+        ("honest.json", "it does not refute"),
+    ):
         done = _command(files, "audit", "check", certificate)
         assert done.returncode == 0 and verdict in done.stdout, done.stdout + done.stderr
     claim = ("--epsilon", "1", "--resume", "refuted.journal")

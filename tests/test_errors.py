@@ -16,7 +16,11 @@ SAMPLES = [
     errors.OverdrawnError("city", "epsilon", "2", "1"),
     errors.LedgerError("nothing was changed"),
 ]
-CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.DPComposeError)]
+CLASSES = [
+    kind
+    for _, kind in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(kind, errors.DPComposeError)
+]
 
 
 @pytest.mark.parametrize("error", SAMPLES, ids=lambda error: type(error).__name__)
@@ -31,8 +35,12 @@ def test_an_error_survives_a_pickle(error: errors.DPComposeError) -> None:
 def test_a_value_that_is_missing_is_not_printed(name: str) -> None:
     error = errors.DomainError(name, None, "a number", "Take one")
     assert str(error) == f"{name} is missing: expected a number. Take one" and error.value is None
-    assert str(errors.DomainError(name, "None", "a number")) == f"{name} = 'None': expected a number"
-    assert "None" not in str(errors.PlanError("plan.toml", "mechanism[1]", "scale", None, "a number"))
+    assert (
+        str(errors.DomainError(name, "None", "a number")) == f"{name} = 'None': expected a number"
+    )
+    assert "None" not in str(
+        errors.PlanError("plan.toml", "mechanism[1]", "scale", None, "a number")
+    )
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)

@@ -81,7 +81,11 @@ def test_a_link_is_replaced_and_what_it_points_to_is_left_alone(tmp_path: Path) 
     link.symlink_to(plan)
     with files.replacing(link) as beside:
         beside.write_text("the page")
-    assert (plan.read_text(), link.read_text(), link.is_symlink()) == ("the plan", "the page", False)
+    assert (plan.read_text(), link.read_text(), link.is_symlink()) == (
+        "the plan",
+        "the page",
+        False,
+    )
 
 
 def test_a_pipe_a_device_and_a_directory_are_not_replaced(tmp_path: Path) -> None:

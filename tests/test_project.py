@@ -22,7 +22,9 @@ def test_fragments_are_named_by_their_type() -> None:
     kinds = "|".join(kind["directory"] for kind in PROJECT["tool"]["towncrier"]["type"])
     others = {"README.md", "template.md.jinja"}
     names = {path.name for path in FRAGMENTS.iterdir()} - others
-    assert {name for name in names if not re.fullmatch(rf"[a-z0-9]+(-[a-z0-9]+)*\.({kinds})\.md", name)} == set()
+    assert {
+        name for name in names if not re.fullmatch(rf"[a-z0-9]+(-[a-z0-9]+)*\.({kinds})\.md", name)
+    } == set()
 
 
 @pytest.mark.parametrize("path", sorted(FRAGMENTS.glob("*.*.md")), ids=lambda path: path.name)
@@ -30,7 +32,9 @@ def test_a_fragment_says_something_and_links_from_the_root(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.strip()
     assert not re.search(r"\*\*(Added|Changed|Fixed|Removed)", text), "the type is the file's name"
-    assert [link for link in re.findall(r"\]\((?!https?:)([^)#]+)", text) if not (ROOT / link).exists()] == []
+    assert [
+        link for link in re.findall(r"\]\((?!https?:)([^)#]+)", text) if not (ROOT / link).exists()
+    ] == []
 
 
 def test_every_target_is_explained_and_no_other() -> None:
@@ -51,7 +55,9 @@ def _unknown(command: str) -> list[str]:
     if program == "make":
         tests = [path for word in words if word.startswith("TESTS=") for path in word[6:].split()]
         goals = [word for word in words if "=" not in word]
-        return [goal for goal in goals if goal not in TARGETS] + [path for path in tests if not (ROOT / path).exists()]
+        return [goal for goal in goals if goal not in TARGETS] + [
+            path for path in tests if not (ROOT / path).exists()
+        ]
     if program == "bash":
         return [word for word in words if not (ROOT / word).exists()]
     return [] if program in {"sudo", "python"} else [program]
@@ -67,20 +73,32 @@ def test_a_workflow_calls_what_there_is(path: Path) -> None:
     assert [word for command in commands for word in _unknown(command)] == []
 
 
-@pytest.mark.parametrize("command", ["make no-such-target", "make check TESTS='tests/none'", "bash none.sh", "curl x"])
+@pytest.mark.parametrize(
+    "command", ["make no-such-target", "make check TESTS='tests/none'", "bash none.sh", "curl x"]
+)
 def test_an_unknown_command_is_found(command: str) -> None:
     assert _unknown(command)
 
 
 def test_the_oldest_versions_are_those_that_are_promised() -> None:
     promised = dict(re.findall(r"([\w-]+)>=([\d.]+)", " ".join(PROJECT["project"]["dependencies"])))
-    pins = dict(re.findall(r"^([\w-]+)==([\d.]+)\.\*$", (ROOT / ".ci" / "oldest.txt").read_text(), re.MULTILINE))
+    pins = dict(
+        re.findall(
+            r"^([\w-]+)==([\d.]+)\.\*$", (ROOT / ".ci" / "oldest.txt").read_text(), re.MULTILINE
+        )
+    )
     assert set(pins) == {"numpy", "scipy"}
     assert all(promised[name] == version for name, version in pins.items())
 
 
 def test_the_hooks_are_commands_of_the_makefile() -> None:
-    hooks = re.findall(r"^ +entry: (.*)$", (ROOT / ".pre-commit-config.yaml").read_text(), re.MULTILINE)
+    hooks = re.findall(
+        r"^ +entry: (.*)$", (ROOT / ".pre-commit-config.yaml").read_text(), re.MULTILINE
+    )
     lint = MAKEFILE.replace("$(BIN)", ".venv/bin")
     assert hooks
-    assert [hook for hook in hooks if hook not in lint and not hook.startswith(".venv/bin/python -m pytest")] == []
+    assert [
+        hook
+        for hook in hooks
+        if hook not in lint and not hook.startswith(".venv/bin/python -m pytest")
+    ] == []

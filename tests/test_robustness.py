@@ -78,7 +78,15 @@ def _case(planted: Callable[..., Any]) -> Case:
 
 @pytest.mark.parametrize(
     "planted",
-    [_foreign_error, _accepts_all, _not_a_number, _type_error_inside, _works_for_ever, _warns, _obeyed_by_terminals],
+    [
+        _foreign_error,
+        _accepts_all,
+        _not_a_number,
+        _type_error_inside,
+        _works_for_ever,
+        _warns,
+        _obeyed_by_terminals,
+    ],
 )
 def test_a_planted_defect_is_found(planted: Callable[..., Any]) -> None:
     assert run.calls(subjects=[_case(planted)], work=10_000)[1]

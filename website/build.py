@@ -30,7 +30,9 @@ def shown(markdown: str, *, up: int) -> str:
     """A page of the folder `up` levels below docs, as the site can show it."""
     above = "../" * up
     linked = re.sub(rf"\]\({above}\.\./README(\.zh)?\.md\)", f"]({above}readme.md)", markdown)
-    inner = re.sub(rf"\]\({above}(?=[\w.-]+\.(?:md|bib|png))", "](inside:", linked) if up else linked
+    inner = (
+        re.sub(rf"\]\({above}(?=[\w.-]+\.(?:md|bib|png))", "](inside:", linked) if up else linked
+    )
     plain = OUTSIDE.sub(r"\1 (`\2`)", inner).replace("](inside:", f"]({above}")
     return DOCTEST.sub("```pycon", NAMED.sub(r'```\1 title="\2"', plain))
 
@@ -49,9 +51,15 @@ def names(room: str) -> str:
 def readme(markdown: str) -> str:
     """The README as a page beside the others."""
     shorter = re.sub(r"\]\(docs/", "](", markdown)
-    shorter = re.sub(r"\]\(([\w/-]+)\.zh\.md\)", r"](\1.md)", shorter)  # the Chinese site finds its own edition
-    shorter = re.sub(r"^\[\w+\]\(README(?:\.zh)?\.md\)\n", "", shorter, flags=re.MULTILINE)  # the site has a menu
-    return re.sub(r"\[([^\]]+)\]\(((?:CONTRIBUTING|CHANGELOG)\.md|LICENSE)\)", r"\1 (`\2`)", shorter)
+    shorter = re.sub(
+        r"\]\(([\w/-]+)\.zh\.md\)", r"](\1.md)", shorter
+    )  # the Chinese site finds its own edition
+    shorter = re.sub(
+        r"^\[\w+\]\(README(?:\.zh)?\.md\)\n", "", shorter, flags=re.MULTILINE
+    )  # the site has a menu
+    return re.sub(
+        r"\[([^\]]+)\]\(((?:CONTRIBUTING|CHANGELOG)\.md|LICENSE)\)", r"\1 (`\2`)", shorter
+    )
 
 
 def stage() -> None:

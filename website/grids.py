@@ -76,7 +76,9 @@ def grids() -> dict[str, object]:
         "epsilons": EPSILONS,
         "deltas": DELTAS,
         "odds": ODDS,
-        "optimum": [[[optimum(k, each, delta) for delta in DELTAS] for each in EPSILONS] for k in TIMES],
+        "optimum": [
+            [[optimum(k, each, delta) for delta in DELTAS] for each in EPSILONS] for k in TIMES
+        ],
         "bob": [bob(each) for each in ODDS],
         "mean": [mean(each) for each in EPSILONS],
     }

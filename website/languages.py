@@ -33,7 +33,9 @@ def english_of(page: Path) -> Path:
 def pages() -> list[Path]:
     """The English pages that have a Chinese edition, the README first."""
     places = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [page for page in places if not page.name.endswith(".zh.md") and chinese_of(page).exists()]
+    return [
+        page for page in places if not page.name.endswith(".zh.md") and chinese_of(page).exists()
+    ]
 
 
 def headings(text: str) -> list[tuple[int, str]]:
@@ -62,7 +64,9 @@ def linked(page: Path) -> str:
     def changed(match: re.Match[str]) -> str:
         file, anchor = match.groups()
         target = page.parent / file if file else page
-        return f"]({file.replace('.zh.md', '.md')}{f'#{anchors(target)[anchor]}' if anchor else ''})"
+        return (
+            f"]({file.replace('.zh.md', '.md')}{f'#{anchors(target)[anchor]}' if anchor else ''})"
+        )
 
     return LINK.sub(changed, page.read_text("utf-8"))
 
@@ -72,7 +76,9 @@ def anchored(chinese: str, english: str) -> str:
     anchors = iter(slug(words) for _, words in headings(english))
     parts = CODE.split(chinese)
     marked = [HEADING.sub(lambda match: f"{match[0]} {{#{next(anchors)}}}", part) for part in parts]
-    return "".join(part + code for part, code in zip_longest(marked, CODE.findall(chinese), fillvalue=""))
+    return "".join(
+        part + code for part, code in zip_longest(marked, CODE.findall(chinese), fillvalue="")
+    )
 
 
 def with_code_of(chinese: str, english: str) -> str:
@@ -92,7 +98,9 @@ def main() -> None:
     """Copy the code of every English page into its Chinese edition."""
     for page in pages():
         chinese = chinese_of(page)
-        chinese.write_text(with_code_of(chinese.read_text("utf-8"), page.read_text("utf-8")), "utf-8")
+        chinese.write_text(
+            with_code_of(chinese.read_text("utf-8"), page.read_text("utf-8")), "utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,9 @@ def executed(page: Path) -> tuple[str, str]:
 def _shown(cell: NotebookNode) -> str:
     if cell.cell_type != "code":
         return cell.source
-    printed = "".join(output.text if output.output_type == "stream" else _value(output) for output in cell.outputs)
+    printed = "".join(
+        output.text if output.output_type == "stream" else _value(output) for output in cell.outputs
+    )
     code = f"```python\n{cell.source}\n```"
     return f"{code}\n\n```text\n{printed.rstrip()}\n```" if printed.strip() else code
 

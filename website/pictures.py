@@ -31,7 +31,12 @@ def example_3_7() -> Figure:
     left, right = figure.subplots(1, 2)
     for values, color, name, place in (
         ([each.theorem_3_20 for each in found], ORANGE, "Theorem 3.20", (750, 1.14)),
-        ([each.theorem_3_20_tight for each in found], PINK, "with the tight mean loss", (750, 1.115)),
+        (
+            [each.theorem_3_20_tight for each in found],
+            PINK,
+            "with the tight mean loss",
+            (750, 1.115),
+        ),
         ([each.optimum for each in found], BLUE, "the optimum", (700, 0.95)),
     ):
         left.plot(odds, values, color=color)
@@ -40,7 +45,12 @@ def example_3_7() -> Figure:
     left.set_ylabel("total epsilon at delta = e$^{-32}$")
     for values, color, name, place in (
         ([each.loss_above_1 / SLACK for each in found], BLUE, "everyone: at most", (775, 6.0)),
-        ([each.loss_above_1_response / SLACK for each in found], GREEN, "randomized response", (700, 0.15)),
+        (
+            [each.loss_above_1_response / SLACK for each in found],
+            GREEN,
+            "randomized response",
+            (700, 0.15),
+        ),
     ):
         right.plot(odds, values, color=color)
         right.text(*place, name, color=color, fontsize=9)
@@ -61,8 +71,18 @@ def theorem_3_20() -> Figure:
     axes = figure.subplots()
     for values, color, name, up in (
         ([book.basic([(0.01, 0.0)] * k).epsilon for k in times], ORANGE, "the sum: k", 1.3),
-        ([book.advanced(0.01, times=k, slack=1e-6).epsilon for k in times], PINK, "Theorem 3.20", 1.0),
-        ([book.optimal(0.01, times=k, total_delta=1e-6).epsilon for k in times], BLUE, "the optimum", 0.72),
+        (
+            [book.advanced(0.01, times=k, slack=1e-6).epsilon for k in times],
+            PINK,
+            "Theorem 3.20",
+            1.0,
+        ),
+        (
+            [book.optimal(0.01, times=k, total_delta=1e-6).epsilon for k in times],
+            BLUE,
+            "the optimum",
+            0.72,
+        ),
     ):
         axes.plot(times, values, color=color)
         axes.text(11_500, values[-1] * up, name, color=color, fontsize=9, clip_on=False)
@@ -83,7 +103,9 @@ def _frame(axes: Axes, ticks: list[int]) -> None:
 def gallery(page: str) -> Iterator[tuple[str, Figure]]:
     """Name and figure of each picture of docs/gallery.md, drawn by the code above it."""
     namespace: dict[str, Any] = {}
-    for code, name in re.findall(r"^```python\n(.*?)^```\n\n!\[[^\]]*\]\(pictures/(.*?)\.svg\)$", page, re.M | re.S):
+    for code, name in re.findall(
+        r"^```python\n(.*?)^```\n\n!\[[^\]]*\]\(pictures/(.*?)\.svg\)$", page, re.M | re.S
+    ):
         exec(code, namespace)
         yield name, namespace["axes"].figure
 
@@ -93,7 +115,11 @@ def main() -> None:
     PLACE.mkdir(exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": "dpcompose", "svg.fonttype": "path"}):
         shown = gallery((PLACE.parent / "gallery.md").read_text("utf-8"))
-        for name, figure in (("example-3-7", example_3_7()), ("theorem-3-20", theorem_3_20()), *shown):
+        for name, figure in (
+            ("example-3-7", example_3_7()),
+            ("theorem-3-20", theorem_3_20()),
+            *shown,
+        ):
             figure.savefig(PLACE / f"{name}.svg", metadata={"Date": None}, facecolor="white")
 
 

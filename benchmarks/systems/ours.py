@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from benchmarks.case import Answer, Case, Part
-from dpcompose import BlackBox, Composition, Gaussian, Laplace, RandomizedResponse, calibrate, compose
+from dpcompose import (
+    BlackBox,
+    Composition,
+    Gaussian,
+    Laplace,
+    RandomizedResponse,
+    calibrate,
+    compose,
+)
 
 PACKAGE = "dpcompose"
-KINDS = {"gaussian": Gaussian, "laplace": Laplace, "black-box": BlackBox, "randomized-response": RandomizedResponse}
+KINDS = {
+    "gaussian": Gaussian,
+    "laplace": Laplace,
+    "black-box": BlackBox,
+    "randomized-response": RandomizedResponse,
+}
 STEPS = (1e-10, 2e-10, 5e-10, 1e-9, 1e-8, 1e-6, 1e-3)
 """How far below a calibrated sigma, relatively, `confirmed` looks for one that is too small."""
 

@@ -18,7 +18,9 @@ def solve(case: Case) -> Answer:
         raise NotOfferedError("calibration")
     counts = [part.times for part in case.parts]
     errors = {"eps_error": 0.01, "delta_error": case.delta / 1000}
-    accountant = PRVAccountant([_variable(part) for part in case.parts], max_self_compositions=counts, **errors)
+    accountant = PRVAccountant(
+        [_variable(part) for part in case.parts], max_self_compositions=counts, **errors
+    )
     lower, _, upper = accountant.compute_epsilon(case.delta, counts)
     return Answer(float(upper), float(lower))
 

@@ -47,4 +47,6 @@ def _calibrated(case: Case) -> Answer:
         return dp_accounting.SelfComposedDpEvent(_event(part, sigma), part.times)
 
     bracket = dp_accounting.LowerEndpointAndGuess(0.3, 1.0)
-    return Answer(dp_accounting.calibrate_dp_mechanism(RdpAccountant, event, case.target, case.delta, bracket))
+    return Answer(
+        dp_accounting.calibrate_dp_mechanism(RdpAccountant, event, case.target, case.delta, bracket)
+    )

@@ -22,7 +22,14 @@ from campaigns.ledger.work import Diary, prepare, run_stream
 
 
 def campaign(
-    url: str, folder: Path, *, clients: int, threads: int, operations: int, kills: int, weakness: str = "shipped"
+    url: str,
+    folder: Path,
+    *,
+    clients: int,
+    threads: int,
+    operations: int,
+    kills: int,
+    weakness: str = "shipped",
 ) -> str:
     """Run it, and say what was found; HistoryError if a promise was broken."""
     with opened(url) as ledger:
@@ -35,7 +42,9 @@ def campaign(
 
         def work() -> None:
             with opened(url, weakness) as ledger:
-                in_threads([lambda s=s: run_stream(ledger, s, Diary(folder / s), each) for s in mine])
+                in_threads(
+                    [lambda s=s: run_stream(ledger, s, Diary(folder / s), each) for s in mine]
+                )
 
         return work
 
@@ -44,7 +53,9 @@ def campaign(
     hit = run_with_kills(works, kills=kills, pause=0.1, rng=random.Random(6))
     seconds = time.perf_counter() - began
     found = replay(url)
-    acknowledged = sum(require_acknowledged(found, Diary(folder / stream).lines()) for stream in streams)
+    acknowledged = sum(
+        require_acknowledged(found, Diary(folder / stream).lines()) for stream in streams
+    )
     if acknowledged != each * len(streams):
         raise HistoryError(f"{acknowledged} of {each * len(streams)} requests were answered")
     with opened(url) as ledger:
@@ -57,15 +68,26 @@ def campaign(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--postgres", action="store_true", help="on a PostgreSQL server of its own instead of SQLite")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--postgres",
+        action="store_true",
+        help="on a PostgreSQL server of its own instead of SQLite",
+    )
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--operations", type=int, default=None, help="10^6; with --postgres 10^5")
     parser.add_argument("--kills", type=int, default=500)
     asked = parser.parse_args()
     operations = asked.operations or (10**5 if asked.postgres else 10**6)
-    sizes = {"clients": asked.clients, "threads": asked.threads, "operations": operations, "kills": asked.kills}
+    sizes = {
+        "clients": asked.clients,
+        "threads": asked.threads,
+        "operations": operations,
+        "kills": asked.kills,
+    }
     with tempfile.TemporaryDirectory() as folder:
         if asked.postgres:
             with server() as running:
@@ -75,7 +97,13 @@ def main() -> None:
         control.mkdir()
         try:
             campaign(
-                str(control / "ledger.db"), control, clients=8, threads=1, operations=800, kills=0, weakness="checking"
+                str(control / "ledger.db"),
+                control,
+                clients=8,
+                threads=1,
+                operations=800,
+                kills=0,
+                weakness="checking",
             )
             raise SystemExit("the control passed: the campaign finds nothing")
         except HistoryError as caught:

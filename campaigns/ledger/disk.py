@@ -99,7 +99,11 @@ class Disk:
     def after_power_loss(self, rng: random.Random) -> dict[str, bytes]:
         """One legal state: names and contents."""
         names = dict(self.durable_names)
-        kept = self.changes if rng.random() < 0.4 else [change for change in self.changes if rng.random() < 0.5]
+        kept = (
+            self.changes
+            if rng.random() < 0.4
+            else [change for change in self.changes if rng.random() < 0.5]
+        )
         for name, file in kept:
             if file is None:
                 names.pop(name, None)

@@ -60,7 +60,9 @@ class Pair:
     def _follow(self) -> None:
         self.standby.copy_from(self.primary)
         self.running[self.standby.home] = self.standby.start(*SETTINGS)
-        while not self.ask(self.primary, "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"):
+        while not self.ask(
+            self.primary, "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
+        ):
             time.sleep(0.01)
 
     def ask(self, server: Server, statement: str) -> list[tuple[Any, ...]]:
@@ -196,7 +198,9 @@ def campaign(folder: Path, *, rounds: int, clients: int = 4, weakness: str = "sh
                 one_round(number, servers, keeper, asking)
                 if number % 20 == 19 or number + 1 == rounds:
                     found = replay(servers.url)
-                    acknowledged = sum(require_acknowledged(found, client.diary.lines()) for client in asking)
+                    acknowledged = sum(
+                        require_acknowledged(found, client.diary.lines()) for client in asking
+                    )
                     keeper.verify(keeper.anchor())
         except TamperedError as error:
             raise HistoryError(str(error)) from error
@@ -205,7 +209,9 @@ def campaign(folder: Path, *, rounds: int, clients: int = 4, weakness: str = "sh
                 client.ledger.close()
     cancelled = sum(client.cancelled for client in asking)
     if not cancelled >= rounds * clients:
-        raise HistoryError(f"only {cancelled} requests were left open in {rounds} rounds: the campaign attacks nothing")
+        raise HistoryError(
+            f"only {cancelled} requests were left open in {rounds} rounds: the campaign attacks nothing"
+        )
     return (
         f"{rounds} failovers in {time.perf_counter() - began:.0f} s under {clients} clients that stayed: {cancelled} "
         f"requests left open, {acknowledged} answers acknowledged, none lost; {found.entries} entries "
@@ -253,7 +259,9 @@ CONTROLS = tuple(name for name in WEAKNESSES if name != "shipped")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=200)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -71,10 +71,28 @@ def campaign(*, charges: int, every: int, weakness: str = "shipped") -> str:
     """Run it in a process with the shim; its last line. HistoryError with what it found broken."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "disk"
-        environment = os.environ | {"LD_PRELOAD": str(shim(Path(temporary))), "FAULTS_FOLDER": str(folder)}
-        command = [sys.executable, "-m", "campaigns.ledger.faults", "--inside", folder, "--charges", str(charges)]
+        environment = os.environ | {
+            "LD_PRELOAD": str(shim(Path(temporary))),
+            "FAULTS_FOLDER": str(folder),
+        }
+        command = [
+            sys.executable,
+            "-m",
+            "campaigns.ledger.faults",
+            "--inside",
+            folder,
+            "--charges",
+            str(charges),
+        ]
         command += ["--every", str(every), "--weakness", weakness]
-        run = subprocess.run(command, env=environment, cwd=HERE.parents[1], capture_output=True, text=True, check=False)
+        run = subprocess.run(
+            command,
+            env=environment,
+            cwd=HERE.parents[1],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if run.returncode != 0:
         raise HistoryError((run.stderr.strip().splitlines() or ["no message"])[-1])
     return run.stdout.strip().splitlines()[-1]
@@ -88,7 +106,9 @@ def inside(folder: Path, *, charges: int, every: int, weakness: str) -> str:
     for fault in FAULTS:
         at = 1
         while True:
-            child = fork(lambda at=at, fault=fault: _told(folder, faults, fault, at, charges, weakness))
+            child = fork(
+                lambda at=at, fault=fault: _told(folder, faults, fault, at, charges, weakness)
+            )
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             if status != 0:
                 raise HistoryError(f"{fault.name} at call {at}: {(folder / 'broken').read_text()}")
@@ -101,7 +121,9 @@ def inside(folder: Path, *, charges: int, every: int, weakness: str) -> str:
     return f"{runs} faults in {seconds:.0f} s, {refused} errors raised: nothing acknowledged lost, nothing half done"
 
 
-def _told(folder: Path, faults: ctypes.CDLL, fault: Fault, at: int, charges: int, weakness: str) -> None:
+def _told(
+    folder: Path, faults: ctypes.CDLL, fault: Fault, at: int, charges: int, weakness: str
+) -> None:
     """The client, and what it found broken."""
     try:
         _client(faults, folder, fault, at, charges, weakness)
@@ -111,7 +133,9 @@ def _told(folder: Path, faults: ctypes.CDLL, fault: Fault, at: int, charges: int
         os._exit(1)
 
 
-def _client(faults: ctypes.CDLL, folder: Path, fault: Fault, at: int, charges: int, weakness: str) -> None:
+def _client(
+    faults: ctypes.CDLL, folder: Path, fault: Fault, at: int, charges: int, weakness: str
+) -> None:
     """Open, charge, close; with the fault on the way."""
     shutil.rmtree(folder)
     folder.mkdir()
@@ -123,7 +147,9 @@ def _client(faults: ctypes.CDLL, folder: Path, fault: Fault, at: int, charges: i
             ledger.scope("world", caps={"epsilon": charges}, actor="keeper")
             for number in range(charges):
                 try:
-                    receipt = ledger.charge("world", cost={"epsilon": 1}, actor="client", key=str(number))
+                    receipt = ledger.charge(
+                        "world", cost={"epsilon": 1}, actor="client", key=str(number)
+                    )
                     diary.note([receipt.key, "granted", receipt.sequence, receipt.hash, False])
                 except UnknownScopeError:
                     raise HistoryError("a scope was opened and is lost") from None
@@ -144,7 +170,10 @@ def _client(faults: ctypes.CDLL, folder: Path, fault: Fault, at: int, charges: i
 
 def _require_words(error: StoreError, fault: Fault) -> None:
     said = str(error)
-    if not any(word in said for word in ("disk", "cannot be", "I/O", "Input/output", "No space", "damaged", "locked")):
+    if not any(
+        word in said
+        for word in ("disk", "cannot be", "I/O", "Input/output", "No space", "damaged", "locked")
+    ):
         raise HistoryError(f"{fault.name}: not a clear error: {said}")
 
 
@@ -165,7 +194,9 @@ def _require_sound(folder: Path, fault: Fault, at: int, charges: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--charges", type=int, default=12)
     parser.add_argument("--every", type=int, default=1, help="only every so many calls")
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)

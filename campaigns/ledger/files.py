@@ -103,11 +103,18 @@ def campaign(way: str, *, times: int, seed: int = 4, weakness: str = "shipped") 
             except HistoryError as error:
                 raise HistoryError(f"{way}, time {number}: {error}") from error
     found = ", ".join(f"{what} {count}" for what, count in told.most_common())
-    return f"{way} {times} times in {time.perf_counter() - began:.0f} s, no loss in silence: {found}"
+    return (
+        f"{way} {times} times in {time.perf_counter() - began:.0f} s, no loss in silence: {found}"
+    )
 
 
 def _once(
-    folder: Path, happen: Callable[[Path, random.Random], None], rng: random.Random, weakness: str, *, killed: bool
+    folder: Path,
+    happen: Callable[[Path, random.Random], None],
+    rng: random.Random,
+    weakness: str,
+    *,
+    killed: bool,
 ) -> str:
     """One life of a ledger; how it ended."""
     url, streams = folder / NAME, ["one", "two"][: rng.choice([1, 2])]
@@ -127,7 +134,9 @@ def _once(
         happen(folder, rng)
         time.sleep(0 if killed else rng.random() * 0.05)
         (folder / "stop").touch()
-        for child in [] if rng.random() < 0.5 else children:  # half of them close the ledger, if they can
+        for child in (
+            [] if rng.random() < 0.5 else children
+        ):  # half of them close the ledger, if they can
             os.waitpid(child, 0)
             children = [each for each in children if each != child]
     finally:
@@ -149,7 +158,10 @@ def _charge(url: Path, folder: Path, stream: str, weakness: str, pages: int) -> 
 def _wait(folder: Path, streams: list[str], lines: int) -> None:
     """Until so many requests were acknowledged, or nobody goes on."""
     deadline = time.monotonic() + 5
-    while sum(len(_lines(folder / stream)) for stream in streams) < lines and time.monotonic() < deadline:
+    while (
+        sum(len(_lines(folder / stream)) for stream in streams) < lines
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.001)
 
 
@@ -158,7 +170,10 @@ def _copy(folder: Path) -> None:
     shutil.copyfile(folder / NAME, folder / "older")
     with suppress(FileNotFoundError):
         shutil.copyfile(folder / f"{NAME}-wal", folder / "older-wal")
-    with closing(sqlite3.connect(folder / NAME)) as source, closing(sqlite3.connect(folder / "backup")) as target:
+    with (
+        closing(sqlite3.connect(folder / NAME)) as source,
+        closing(sqlite3.connect(folder / "backup")) as target,
+    ):
         source.backup(target)
 
 
@@ -183,7 +198,9 @@ def _judged(url: Path, diaries: list[list[str]], weakness: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--times", type=int, default=1000)
     parser.add_argument("--way", choices=sorted(WAYS), default=None)
     asked = parser.parse_args()

@@ -62,7 +62,9 @@ def replay(url: str) -> Replayed:
         last, previous = heads.get(root, (0, "0" * 64))
         fields = json.loads(body)
         _demand(sequence == last + 1 == fields["sequence"], f"{root}/{sequence}: a gap")
-        _demand(hashlib.sha256(body.encode()).hexdigest() == digest, f"{root}/{sequence}: wrong hash")
+        _demand(
+            hashlib.sha256(body.encode()).hexdigest() == digest, f"{root}/{sequence}: wrong hash"
+        )
         _demand(fields["previous"] == previous, f"{root}/{sequence}: wrong previous hash")
         heads[root] = sequence, digest
         found.entries += 1
@@ -87,22 +89,37 @@ def _follow(found: Replayed, fields: dict[str, Any]) -> None:
         definition = fields["definition"]
         caps = None if definition["caps"] is None else units(definition["caps"])
         planned = fields["description"].get("budget", {}).get("schedule")
-        schedule = None if planned is None else [text for text, times in planned for _ in range(times)]
+        schedule = (
+            None if planned is None else [text for text, times in planned for _ in range(times)]
+        )
         outcome = found.model.open(
-            path, definition["kind"], caps, definition.get("slots"), cost, request=path, schedule=schedule
+            path,
+            definition["kind"],
+            caps,
+            definition.get("slots"),
+            cost,
+            request=path,
+            schedule=schedule,
         )
     else:
         said = fields["description"].get("mechanism")
-        outcome = found.model.charge(path, cost, fields["key"], request=fields["key"], mechanism=said)
+        outcome = found.model.charge(
+            path, cost, fields["key"], request=fields["key"], mechanism=said
+        )
         found.granted += fields["kind"] == "granted"
         found.refused += fields["kind"] == "refused"
     expected = {"opened": "done", "granted": "done", "refused": "OverdrawnError"}[fields["kind"]]
-    _demand(outcome.name == expected, f"{path}: entry {fields['sequence']} is {fields['kind']}, the model: {outcome}")
+    _demand(
+        outcome.name == expected,
+        f"{path}: entry {fields['sequence']} is {fields['kind']}, the model: {outcome}",
+    )
     if "short" in fields:
         short = fields["short"]
         amounts = [int(Fraction(short[name]) * SCALE) for name in ("asked", "left")]
         said = Outcome("OverdrawnError", (short["scope"], short["currency"], *amounts))  # type: ignore[arg-type]
-        _demand(outcome == said, f"{path}: entry {fields['sequence']} says {said}, the model: {outcome}")
+        _demand(
+            outcome == said, f"{path}: entry {fields['sequence']} says {said}, the model: {outcome}"
+        )
 
 
 def _compare(found: Replayed, url: str) -> None:
@@ -111,11 +128,14 @@ def _compare(found: Replayed, url: str) -> None:
     for path, spent, taken in rows(url, BALANCES):
         expected, place = found.model.spent(path), found.model.places[path]
         _demand(
-            place.schedule is None or taken == place.rounds, f"{path}: {taken} rounds, the history has {place.rounds}"
+            place.schedule is None or taken == place.rounds,
+            f"{path}: {taken} rounds, the history has {place.rounds}",
         )
         for name, text in json.loads(spent).items():
             has, must = int(Fraction(text) * SCALE), expected.get(name, 0)
-            _demand(has == must, f"{path}: the balance of {name} is {has}, the history gives {must}")
+            _demand(
+                has == must, f"{path}: the balance of {name} is {has}, the history gives {must}"
+            )
 
 
 def require_acknowledged(found: Replayed, lines: Iterable[list[Any]]) -> int:
@@ -128,8 +148,14 @@ def require_acknowledged(found: Replayed, lines: Iterable[list[Any]]) -> int:
         _demand(key in found.keys, f"{key} was acknowledged and is lost")
         kind, place, hashed = found.keys[key]
         _demand(kind == outcome, f"{key} was acknowledged as {outcome} and is {kind}")
-        _demand(outcome == "refused" or (place, hashed) == (sequence, digest), f"{key} has another receipt")
-        _demand(not redeemed or outcome == "refused" or key in found.redeemed_keys, f"{key}: its redemption is lost")
+        _demand(
+            outcome == "refused" or (place, hashed) == (sequence, digest),
+            f"{key} has another receipt",
+        )
+        _demand(
+            not redeemed or outcome == "refused" or key in found.redeemed_keys,
+            f"{key}: its redemption is lost",
+        )
     return count
 
 

@@ -65,7 +65,9 @@ def _client(url: str, key: str, told: Path, answers: Path, wants_answer: bool) -
 
 
 def _retry(ledger: Ledger, key: str, told: Path) -> Receipt:
-    receipt = ledger.charge("world", cost={"epsilon": "0.1"}, actor="client", key=key, description={"ask": key})
+    receipt = ledger.charge(
+        "world", cost={"epsilon": "0.1"}, actor="client", key=key, description={"ask": key}
+    )
     _append(told, receipt.to_json() + "\n")
     return receipt
 
@@ -85,7 +87,9 @@ def _require_one_receipt_each(told: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--retries", type=int, default=10_000)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -39,7 +39,10 @@ def campaign(folder: Path, *, cycles: int, weakness: str = "shipped", seed: int 
         child = fork(lambda: _charge(url, folder, threads, weakness))
         before = sum(diary.path.stat().st_size for diary in diaries)
         deadline = time.monotonic() + 10
-        while sum(diary.path.stat().st_size for diary in diaries) == before and time.monotonic() < deadline:
+        while (
+            sum(diary.path.stat().st_size for diary in diaries) == before
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.0005)
         time.sleep(rng.random() * 0.012)
         kill(child)
@@ -81,7 +84,9 @@ def _require_new_lines(url: str, diary: Diary, offset: int, cycle: int) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cycles", type=int, default=10_000)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

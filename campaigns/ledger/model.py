@@ -90,7 +90,9 @@ class Model:
             self.below[above].remove(path)
         return outcome
 
-    def charge(self, path: str, cost: Costs, key: str, *, request: object, mechanism: str | None = None) -> Outcome:
+    def charge(
+        self, path: str, cost: Costs, key: str, *, request: object, mechanism: str | None = None
+    ) -> Outcome:
         root = path.split("/", maxsplit=1)[0]
         if (root, key) in self.keys:
             earlier, outcome = self.keys[root, key]
@@ -111,7 +113,9 @@ class Model:
             return Outcome("ScopeKindError")
         if set(cost) != self.currencies(path):
             return Outcome("CurrencyError")
-        if place.schedule is not None and place.schedule[place.rounds : place.rounds + 1] != [mechanism]:
+        if place.schedule is not None and place.schedule[place.rounds : place.rounds + 1] != [
+            mechanism
+        ]:
             return Outcome("UnsupportedError")
         before = {each: self.spent(each) for each in _upwards(path)}
         earlier = dict(place.direct)
@@ -127,7 +131,11 @@ class Model:
         earlier = self.granted[root, key]
         if earlier is None:
             self.granted[root, key] = attempt
-        return DONE if earlier is None or (attempt and earlier == attempt) else Outcome("AlreadyRedeemedError")
+        return (
+            DONE
+            if earlier is None or (attempt and earlier == attempt)
+            else Outcome("AlreadyRedeemedError")
+        )
 
     def close(self, path: str, key: str, *, request: object) -> Outcome:
         root = path.split("/", maxsplit=1)[0]
@@ -181,7 +189,9 @@ class Model:
             for name in [] if place.kind == "slots" else sorted(place.caps):
                 had, has = before.get(each, {}).get(name, 0), now.get(name, 0)
                 if has > place.caps[name]:
-                    return Outcome("OverdrawnError", (each, name, has - had, place.caps[name] - had))
+                    return Outcome(
+                        "OverdrawnError", (each, name, has - had, place.caps[name] - had)
+                    )
         return DONE
 
     def _not_open(self, path: str) -> Outcome | None:

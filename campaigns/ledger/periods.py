@@ -81,7 +81,9 @@ class PeriodModel:
             return own + sum(self.spent(child, within) for child in below)
         spans = {span(place.renew, at) for at in self.times(path)}
         cut = [(max(first, within[0]), min(last, within[1])) for first, last in spans]
-        return sum(max(self.spent(child, each) for child in below) for each in cut if each[0] < each[1])
+        return sum(
+            max(self.spent(child, each) for child in below) for each in cut if each[0] < each[1]
+        )
 
     def times(self, path: str) -> Iterator[datetime]:
         for each, place in self.places.items():
@@ -139,7 +141,9 @@ def campaign(url: str, *, seed: int, requests: int, weakness: str = "") -> int:
             except DPComposeError as error:
                 raise HistoryError(f"{path}: {error}") from error
             if found != expected:
-                raise HistoryError(f"tree {seed}, request {number} at {last}: {found}, the model says {expected}")
+                raise HistoryError(
+                    f"tree {seed}, request {number} at {last}: {found}, the model says {expected}"
+                )
             _compare(ledger, model, last)
         ledger.verify()
     return granted
@@ -189,7 +193,11 @@ def _moved(draw: random.Random, clock: datetime, model: PeriodModel) -> datetime
 
 
 def _nanoseconds(at: datetime) -> int:
-    return (at.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+    return (
+        (at.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC))
+        // timedelta(microseconds=1)
+        * 1000
+    )
 
 
 _AT = AccountNode.at
@@ -205,13 +213,19 @@ _WEAK = {"never": lambda node, time: node, "late": _late}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--trees", type=int, default=200)
     parser.add_argument("--requests", type=int, default=60)
     parser.add_argument("--url", default="memory:")
     asked = parser.parse_args()
-    granted = sum(campaign(asked.url, seed=seed, requests=asked.requests) for seed in range(asked.trees))
-    print(f"{asked.trees} trees, {asked.trees * asked.requests} charges, {granted} granted: as the model says")
+    granted = sum(
+        campaign(asked.url, seed=seed, requests=asked.requests) for seed in range(asked.trees)
+    )
+    print(
+        f"{asked.trees} trees, {asked.trees * asked.requests} charges, {granted} granted: as the model says"
+    )
 
 
 if __name__ == "__main__":

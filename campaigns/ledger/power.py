@@ -45,7 +45,9 @@ class Recording:
             folder = Path(temporary) / "disk"
             folder.mkdir()
             sync = LIVELY if weakness in ("shipped", "unsettled", "delete") else None
-            first = record(folder, weakness, 0, charges if sync else charges // 2, kill_at_sync=sync)
+            first = record(
+                folder, weakness, 0, charges if sync else charges // 2, kill_at_sync=sync
+            )
             done = sum(event.kind == "acknowledge" for event in first)
             return cls([*first, *record(folder, weakness, done, charges)])
 
@@ -87,10 +89,14 @@ def _require(path: Path, acknowledged: dict[str, str], place: int) -> None:
     if path.exists():
         try:
             with closing(sqlite3.connect(path)) as connection:
-                found = dict(connection.execute("SELECT key, hash FROM entry WHERE key IS NOT NULL"))
+                found = dict(
+                    connection.execute("SELECT key, hash FROM entry WHERE key IS NOT NULL")
+                )
         except sqlite3.Error as error:
             if acknowledged:
-                raise HistoryError(f"event {place}: SQLite cannot read the state: {error}") from None
+                raise HistoryError(
+                    f"event {place}: SQLite cannot read the state: {error}"
+                ) from None
     lost = [key for key, digest in acknowledged.items() if found.get(key) != digest]
     if lost:
         raise HistoryError(f"event {place}: {lost[0]} was acknowledged and is lost")
@@ -102,13 +108,17 @@ def _require_usable(path: Path, acknowledged: dict[str, str], place: int) -> Non
         with Ledger.open(path) as ledger:
             ledger.scope("world", caps={"epsilon": 10**6}, actor="keeper")
             ledger.scope("world/acme", actor="keeper")
-            ledger.charge("world/acme", cost={"epsilon": "0.1"}, actor="client", key="after the loss")
+            ledger.charge(
+                "world/acme", cost={"epsilon": "0.1"}, actor="client", key="after the loss"
+            )
             ledger.verify()
             spent = ledger.balance("world").spent["epsilon"].fraction
     except LedgerError as error:
         raise HistoryError(f"event {place}: the ledger cannot go on: {error}") from error
     if not spent * 10 >= len(acknowledged) + 1:
-        raise HistoryError(f"event {place}: {spent} spent, {len(acknowledged)} charges acknowledged")
+        raise HistoryError(
+            f"event {place}: {spent} spent, {len(acknowledged)} charges acknowledged"
+        )
 
 
 def require_controls_to_lose(*, states: int) -> None:
@@ -123,7 +133,9 @@ def require_controls_to_lose(*, states: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--states", type=int, default=100_000)
     asked = parser.parse_args()
     require_controls_to_lose(states=4000)
@@ -133,7 +145,9 @@ def main() -> None:
         done += part
         print("short:", campaign(Recording.of(60), states=part * 4 // 5, seed=done), flush=True)
         print(
-            "long, with checkpoints:", campaign(Recording.of(700), states=part - part * 4 // 5, seed=done), flush=True
+            "long, with checkpoints:",
+            campaign(Recording.of(700), states=part - part * 4 // 5, seed=done),
+            flush=True,
         )
         print(f"{done} states", flush=True)
 

@@ -18,7 +18,9 @@ def fork(work: Callable[[], None]) -> int:
     """A child that does `work` and ends; the ledger must be opened in it, not before."""
     sys.stdout.flush()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # later Pythons warn where other threads run
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # later Pythons warn where other threads run
         child = os.fork()
     if child:
         return child
@@ -59,7 +61,9 @@ def in_threads(works: Sequence[Callable[[], object]]) -> None:
         raise failed[0]
 
 
-def run_with_kills(works: list[Callable[[], None]], *, kills: int, pause: float, rng: random.Random) -> int:
+def run_with_kills(
+    works: list[Callable[[], None]], *, kills: int, pause: float, rng: random.Random
+) -> int:
     """Run every work in a process of its own until it ends by itself; kill some on the way. How many kills hit."""
     running = {fork(work): work for work in works}
     hit = 0

@@ -41,19 +41,38 @@ class Server:
 
     def initialize(self) -> None:
         """Make its directory of data."""
-        init = [self.binaries / "initdb", "-D", self.home / "data", "-U", "ledger", "--auth=trust", "-E", "UTF8"]
+        init = [
+            self.binaries / "initdb",
+            "-D",
+            self.home / "data",
+            "-U",
+            "ledger",
+            "--auth=trust",
+            "-E",
+            "UTF8",
+        ]
         self._run(*init, "--locale=C", "--wal-segsize=1", "--no-sync")
 
     def copy_from(self, primary: Server) -> None:
         """Make its directory of data a copy of that of a running server, to follow it."""
         shutil.rmtree(self.home / "data", ignore_errors=True)
         self._run(
-            *(self.binaries / "pg_basebackup", "-D", self.home / "data", "-h", primary.home, "-U", "ledger"),
+            *(
+                self.binaries / "pg_basebackup",
+                "-D",
+                self.home / "data",
+                "-h",
+                primary.home,
+                "-U",
+                "ledger",
+            ),
             *("-R", "-X", "stream", "--checkpoint=fast", "--no-sync"),
         )
 
     def _run(self, *command: str | Path) -> None:
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, user=self.user, cwd=self.home)
+        subprocess.run(
+            command, check=True, stdout=subprocess.DEVNULL, user=self.user, cwd=self.home
+        )
 
     def create(self, database: str) -> str:
         """A new, empty database; its URL."""
@@ -69,9 +88,13 @@ class Server:
         command += ["-c", f"unix_socket_directories={self.home}", "-c", "max_connections=300"]
         command += [each for setting in settings for each in ("-c", setting)]
         with (self.home / "log").open("ab") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, user=self.user, cwd=self.home, process_group=0)
+            process = subprocess.Popen(
+                command, stdout=log, stderr=log, user=self.user, cwd=self.home, process_group=0
+            )
         for _ in range(600):
-            ready = subprocess.run([self.binaries / "pg_isready", "-q", "-h", self.home], check=False)
+            ready = subprocess.run(
+                [self.binaries / "pg_isready", "-q", "-h", self.home], check=False
+            )
             if ready.returncode == 0:
                 return process
             if process.poll() is not None:
@@ -81,7 +104,9 @@ class Server:
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         """kill -9 the server and its children, stopped ones too, and wait until they are gone."""
-        children = [int(path.name) for path in Path("/proc").iterdir() if _parent(path) == process.pid]
+        children = [
+            int(path.name) for path in Path("/proc").iterdir() if _parent(path) == process.pid
+        ]
         for pid in [process.pid, *children]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -99,7 +124,11 @@ class Server:
 def _parent(process: Path) -> int | None:
     """The parent of a process that runs; None if it is gone, or a zombie that somebody else will bury."""
     try:
-        _, _, rest = (process / "stat").read_text().rpartition(") ") if process.name.isdigit() else ("", "", "Z")
+        _, _, rest = (
+            (process / "stat").read_text().rpartition(") ")
+            if process.name.isdigit()
+            else ("", "", "Z")
+        )
     except OSError:
         return None
     state, *others = rest.split()
@@ -112,7 +141,10 @@ def find_binaries() -> Path:
     Raises:
         MissingError: There is none.
     """
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda each: int(each.parts[-3].split(".")[0]))
+    found = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/initdb"),
+        key=lambda each: int(each.parts[-3].split(".")[0]),
+    )
     on_path = shutil.which("initdb")
     if not found and on_path is None:
         raise MissingError("PostgreSQL's server is not installed: apt-get install postgresql")

@@ -34,19 +34,27 @@ def campaign(url: str | Path, *, charges: int, threads: int = 1) -> str:
         seconds = time.perf_counter() - began
         spent = ledger.balance("world").spent["epsilon"].fraction
     each = [len(range(place, charges, len(AMOUNTS))) for place in range(len(AMOUNTS))]
-    expected = sum(count * Fraction(str(amount)) for count, amount in zip(each, AMOUNTS, strict=True))
+    expected = sum(
+        count * Fraction(str(amount)) for count, amount in zip(each, AMOUNTS, strict=True)
+    )
     if spent != expected:
         raise HistoryError(f"{charges} charges are {spent}, not {expected}")
     return f"{charges} charges in {seconds:.0f} s end at exactly {expected}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--memory", type=int, default=10**7)
     parser.add_argument("--durable", type=int, default=10**5)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        print("SQLite:", campaign(Path(folder) / "ledger.db", charges=asked.durable, threads=THREADS), flush=True)
+        print(
+            "SQLite:",
+            campaign(Path(folder) / "ledger.db", charges=asked.durable, threads=THREADS),
+            flush=True,
+        )
     print("memory:", campaign("memory:", charges=asked.memory), flush=True)
 
 

@@ -34,7 +34,12 @@ COLUMNS = {
     "scope": ("root", "path", "kind", "caps", "slots", "description", "opened"),
     "migration": ("number", "name"),
 }
-KEYS = {"entry": "root, sequence", "balance": "root, path", "scope": "root, path", "migration": "number"}
+KEYS = {
+    "entry": "root, sequence",
+    "balance": "root, path",
+    "scope": "root, path",
+    "migration": "number",
+}
 Connection = sqlite3.Connection
 
 
@@ -57,7 +62,9 @@ def flip_value(connection: Connection, rng: random.Random) -> None:
     row = _row(connection, rng, table)
     name = rng.choice(COLUMNS[table])
     where, values = _where(table, row)
-    connection.execute(f"UPDATE {table} SET {name} = ? WHERE {where}", [_flipped(row[name], rng), *values])
+    connection.execute(
+        f"UPDATE {table} SET {name} = ? WHERE {where}", [_flipped(row[name], rng), *values]
+    )
 
 
 def _flipped(value: object, rng: random.Random) -> object:
@@ -83,7 +90,9 @@ def delete(connection: Connection, rng: random.Random) -> None:
 
 def copy(connection: Connection, rng: random.Random) -> None:
     row = _row(connection, rng, "entry")
-    last = connection.execute("SELECT max(sequence) FROM entry WHERE root = ?", [row["root"]]).fetchone()[0]
+    last = connection.execute(
+        "SELECT max(sequence) FROM entry WHERE root = ?", [row["root"]]
+    ).fetchone()[0]
     changed = row | {"sequence": last + 1, "key": rng.choice([None, "a new key"]), "redeems": None}
     connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)", list(changed.values()))
 
@@ -95,14 +104,17 @@ def exchange(connection: Connection, rng: random.Random) -> None:
     for one, other in ((first, second), (second, first)):
         where, values = _where("entry", one)
         connection.execute(
-            f"UPDATE entry SET body = ?, hash = ? WHERE {where}", [other["body"], other["hash"], *values]
+            f"UPDATE entry SET body = ?, hash = ? WHERE {where}",
+            [other["body"], other["hash"], *values],
         )
 
 
 def cut(connection: Connection, rng: random.Random) -> None:
     """The last entries of one chain, as if they had never been."""
     root = rng.choice(["world", "other"])
-    last = connection.execute("SELECT max(sequence) FROM entry WHERE root = ?", [root]).fetchone()[0]
+    last = connection.execute("SELECT max(sequence) FROM entry WHERE root = ?", [root]).fetchone()[
+        0
+    ]
     keep = last - rng.randint(1, last - 1)
     connection.execute("DELETE FROM entry WHERE root = ? AND sequence > ?", [root, keep])
     _rebuild(connection)
@@ -111,7 +123,9 @@ def cut(connection: Connection, rng: random.Random) -> None:
 def rewrite(connection: Connection, rng: random.Random) -> None:
     """A granted cost made smaller, every hash after it computed anew, every balance made right."""
     rows = connection.execute("SELECT root, sequence, body FROM entry").fetchall()
-    granted = [row for row in rows if '"kind":"granted"' in row[2] and '"epsilon":"0"' not in row[2]]
+    granted = [
+        row for row in rows if '"kind":"granted"' in row[2] and '"epsilon":"0"' not in row[2]
+    ]
     root, sequence, _ = rng.choice(granted)
     previous = None
     for _, number, body in [row for row in rows if row[0] == root and row[1] >= sequence]:
@@ -125,7 +139,9 @@ def rewrite(connection: Connection, rng: random.Random) -> None:
             raise HarmlessError
         previous = hashlib.sha256(text.encode()).hexdigest()
         values = [text, previous, root, number]
-        connection.execute("UPDATE entry SET body = ?, hash = ? WHERE root = ? AND sequence = ?", values)
+        connection.execute(
+            "UPDATE entry SET body = ?, hash = ? WHERE root = ? AND sequence = ?", values
+        )
     _rebuild(connection)
 
 
@@ -146,7 +162,10 @@ def _rebuild(connection: Connection) -> None:
         for node in replay.balances.values():
             spent = balance_row(node)
             values = [spent[3], spent[4], spent[0], spent[1], spent[2]]
-            connection.execute("INSERT INTO balance (root, path, spent, taken, closed) VALUES (?, ?, ?, ?, ?)", values)
+            connection.execute(
+                "INSERT INTO balance (root, path, spent, taken, closed) VALUES (?, ?, ?, ?, ?)",
+                values,
+            )
     connection.execute("DELETE FROM scope WHERE path NOT IN (SELECT path FROM balance)")
 
 
@@ -179,25 +198,35 @@ def dump(path: Path) -> object:
     """Every value of the file; None if it cannot be read."""
     try:
         with closing(sqlite3.connect(path)) as connection:
-            schema = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
-            tables = [connection.execute(f"SELECT * FROM {table}").fetchall() for table in sorted(COLUMNS)]
+            schema = connection.execute(
+                "SELECT type, name, tbl_name, sql FROM sqlite_master"
+            ).fetchall()
+            tables = [
+                connection.execute(f"SELECT * FROM {table}").fetchall() for table in sorted(COLUMNS)
+            ]
             sound = connection.execute("PRAGMA integrity_check").fetchall()
             return schema, tables, sound
     except (sqlite3.Error, UnicodeDecodeError):
         return None
 
 
-def campaign(*, tries: int, seed: int = 5, verify: Callable[[Path, Anchor], None] | None = None) -> str:
+def campaign(
+    *, tries: int, seed: int = 5, verify: Callable[[Path, Anchor], None] | None = None
+) -> str:
     """Tamper so many times; HistoryError at the first that is not found."""
     rng, found, harmless = random.Random(seed), Counter[str](), 0
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as temporary:
-        sound, older, target = (Path(temporary) / name for name in ("sound.db", "older.db", "target.db"))
+        sound, older, target = (
+            Path(temporary) / name for name in ("sound.db", "older.db", "target.db")
+        )
         anchor = _make(sound, older)
         truth = dump(sound)
         (verify or _verify)(sound, anchor)
         while sum(found.values()) < tries:
-            way = rng.choice([*ROWS, "a value", "bits of the file", "bits of the file", "an older copy"])
+            way = rng.choice(
+                [*ROWS, "a value", "bits of the file", "bits of the file", "an older copy"]
+            )
             shutil.copy(sound, target)
             try:
                 _tamper(way, target, older, rng)
@@ -213,7 +242,9 @@ def campaign(*, tries: int, seed: int = 5, verify: Callable[[Path, Anchor], None
             else:
                 if dump(target) != truth:
                     raise HistoryError(f"not found: {way} (try {sum(found.values())})")
-                harmless += 1  # opening took the last step of the schema again, whose record was gone
+                harmless += (
+                    1  # opening took the last step of the schema again, whose record was gone
+                )
             for path in Path(temporary).glob("target.db*"):
                 path.unlink()
     ways = ", ".join(f"{way} {count}" for way, count in found.most_common())
@@ -232,7 +263,11 @@ def _make(sound: Path, older: Path) -> Anchor:
         for number in range(40):
             answer(ledger, ask("late", number))
         ledger.close_scope("other/lab", actor="keeper", key="closes the lab")
-        for path, renew in (("renewed", "year"), ("renewed/daily", "day"), ("renewed/by hours", "PT7H")):
+        for path, renew in (
+            ("renewed", "year"),
+            ("renewed/daily", "day"),
+            ("renewed/by hours", "PT7H"),
+        ):
             ledger.scope(path.replace(" ", "-"), caps={"epsilon": 1}, renew=renew, actor="keeper")
         for number in range(6):
             ledger.charge("renewed/daily", cost={"epsilon": 0.1}, actor="client", key=str(number))
@@ -271,7 +306,9 @@ def _hashes_only(path: Path, anchor: Anchor) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tries", type=int, default=10_000)
     asked = parser.parse_args()
     try:

@@ -18,7 +18,18 @@ CALLS = (
     "open,openat,creat,lseek,write,pwrite64,writev,pwritev,pwritev2,fsync,fdatasync,sync_file_range,ftruncate,truncate,"
     "unlink,unlinkat,rename,renameat,renameat2,fallocate,link,linkat,sendfile,copy_file_range"
 )
-UNDERSTOOD = {"open", "openat", "lseek", "write", "pwrite64", "fsync", "fdatasync", "ftruncate", "unlink", "rename"}
+UNDERSTOOD = {
+    "open",
+    "openat",
+    "lseek",
+    "write",
+    "pwrite64",
+    "fsync",
+    "fdatasync",
+    "ftruncate",
+    "unlink",
+    "rename",
+}
 _LINE = re.compile(r"^\d+\s+(\w+)\((.*)\)\s+= (-?\d+)")
 _STRING = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
 _PLACE = re.compile(r"<((?:\\x[0-9a-f]{2})+)>(\(deleted\))?")
@@ -41,7 +52,9 @@ class Event:
     data: bytes = b""
 
 
-def record(folder: Path, weakness: str, first: int, stop: int, *, kill_at_sync: int | None = None) -> list[Event]:
+def record(
+    folder: Path, weakness: str, first: int, stop: int, *, kill_at_sync: int | None = None
+) -> list[Event]:
     """Run one session under strace; with `kill_at_sync`, kill -9 just before its n-th fdatasync.
 
     Raises:
@@ -56,10 +69,21 @@ def record(folder: Path, weakness: str, first: int, stop: int, *, kill_at_sync: 
         command += ["--seccomp-bpf"]
     else:
         command += ["-e", f"inject=fdatasync:signal=KILL:when={kill_at_sync}"]
-    command += [sys.executable, "-B", "-m", "campaigns.ledger.session", folder, weakness, str(first), str(stop)]
+    command += [
+        sys.executable,
+        "-B",
+        "-m",
+        "campaigns.ledger.session",
+        folder,
+        weakness,
+        str(first),
+        str(stop),
+    ]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     if "PTRACE" in run.stderr.decode(errors="replace"):
-        raise MissingError(f"strace may not trace here: {run.stderr.decode(errors='replace').strip()}")
+        raise MissingError(
+            f"strace may not trace here: {run.stderr.decode(errors='replace').strip()}"
+        )
     if kill_at_sync is None and run.returncode != 0:
         raise RuntimeError(run.stderr.decode(errors="replace")[-2000:])
     events = list(_events(log, folder))
@@ -76,12 +100,19 @@ def _events(log: Path, folder: Path) -> Iterator[Event]:
             continue
         call, arguments, result = match[1], match[2], int(match[3])
         strings = [_text(each) for each in _STRING.findall(arguments)]
-        places = [(Path(_text(each).decode(errors="replace")), bool(gone)) for each, gone in _PLACE.findall(arguments)]
+        places = [
+            (Path(_text(each).decode(errors="replace")), bool(gone))
+            for each, gone in _PLACE.findall(arguments)
+        ]
         if call == "write" and strings and strings[0].startswith(b"acknowledged "):
             yield Event("acknowledge", "", data=strings[0].removeprefix(b"acknowledged ").strip())
             continue
         by_name = call in ("openat", "open", "rename")
-        path = places[-1][0] if places and not by_name else Path(_first(strings).decode(errors="replace"))
+        path = (
+            places[-1][0]
+            if places and not by_name
+            else Path(_first(strings).decode(errors="replace"))
+        )
         if path != folder and path.parent != folder:
             continue
         if call not in UNDERSTOOD:

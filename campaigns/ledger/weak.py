@@ -134,7 +134,18 @@ def opened(url: str, weakness: str = "shipped") -> Any:
             ledger.close()
         return
     settings = {**sqlite_connection.SETTINGS, **SETTINGS.get(weakness, {})}
-    logless = patch.object(sqlite, "beside", _beside_without_log) if weakness == "delete" else patch.dict({})
-    unsettled = patch.object(sqlite, "settle", lambda _: None) if weakness == UNSETTLED else patch.dict({})
-    with patch.object(sqlite_connection, "SETTINGS", settings), logless, unsettled, Ledger.open(url) as ledger:
+    logless = (
+        patch.object(sqlite, "beside", _beside_without_log)
+        if weakness == "delete"
+        else patch.dict({})
+    )
+    unsettled = (
+        patch.object(sqlite, "settle", lambda _: None) if weakness == UNSETTLED else patch.dict({})
+    )
+    with (
+        patch.object(sqlite_connection, "SETTINGS", settings),
+        logless,
+        unsettled,
+        Ledger.open(url) as ledger,
+    ):
         yield ledger

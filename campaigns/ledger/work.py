@@ -59,7 +59,9 @@ def tree(operations: int) -> tuple[Place, ...]:
         Place("world/slots/b"),
         Place("other", caps={"epsilon": most}),
         Place("other/lab", caps={"epsilon": small}),
-        Place(PLANNED, description={"budget": {"schedule": [[text, 1] for text in MECHANISMS] * 500}}),
+        Place(
+            PLANNED, description={"budget": {"schedule": [[text, 1] for text in MECHANISMS] * 500}}
+        ),
     )
 
 
@@ -140,7 +142,9 @@ def answer(ledger: Ledger, asked: Ask) -> list[Any]:
     """The ledger's acknowledgement: key, outcome, sequence, hash, redeemed."""
     said = {} if asked.mechanism is None else {"mechanism": asked.mechanism}
     try:
-        receipt = ledger.charge(asked.path, cost=asked.cost, description=said, actor="client", key=asked.key)
+        receipt = ledger.charge(
+            asked.path, cost=asked.cost, description=said, actor="client", key=asked.key
+        )
     except OverdrawnError:
         return [asked.key, "refused", 0, "", False]
     except UnsupportedError:

@@ -27,7 +27,13 @@ import dpcompose.release as release
 from campaigns.release.marginals import audited_rounds
 from dpcompose.audit import Found, Verdict, audit
 from dpcompose.release.aggregate import exact
-from dpcompose.release.audited import AuditedRelease, World, audited_question, audited_session, audited_worlds
+from dpcompose.release.audited import (
+    AuditedRelease,
+    World,
+    audited_question,
+    audited_session,
+    audited_worlds,
+)
 from dpcompose.release.bounds import Change
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, RankStep, SelectionStep
 from dpcompose.release.noise import DiscreteLaplaceNoise
@@ -54,14 +60,20 @@ QUESTIONS: dict[str, release.Question] = {
     "units by private keys": release.Units(by="city", spend=_PRIVATE),
     "sum": release.Sum("amount", lower=0, upper=3, granularity=1, spend=_SPEND),
     "mean": release.Mean("amount", lower=0, upper=4, granularity=1, spend=_SPEND),
-    "histogram": release.Histogram("amount", edges=[0, 2, 4, "1e21"], by="city", keys=_CITIES, spend=_SPEND),
+    "histogram": release.Histogram(
+        "amount", edges=[0, 2, 4, "1e21"], by="city", keys=_CITIES, spend=_SPEND
+    ),
     "quantile": release.Quantile("amount", 0.5, lower=0, upper=4, granularity=1, spend=_SPEND),
     "variance": release.Variance("amount", lower=0, upper=4, granularity=1, spend=_SPEND),
     "deviation by keys": release.StandardDeviation(
         "amount", lower=0, upper=2, granularity=1, by="city", keys=_CITIES, spend=_SPEND
     ),
-    "ratio": release.Ratio("amount", per="age", lower=0, upper=2, per_lower=0, per_upper=1, spend=_SPEND, **_STEPS),
-    "quantiles": release.Quantiles("amount", [0.25, 0.75], lower=0, upper=4, granularity=1, spend=_SPEND),
+    "ratio": release.Ratio(
+        "amount", per="age", lower=0, upper=2, per_lower=0, per_upper=1, spend=_SPEND, **_STEPS
+    ),
+    "quantiles": release.Quantiles(
+        "amount", [0.25, 0.75], lower=0, upper=4, granularity=1, spend=_SPEND
+    ),
     "minimum": release.Minimum("amount", lower=0, upper=3, granularity=1, spend=_SPEND),
     "maximum": release.Maximum("amount", lower=0, upper=3, granularity=1, spend=_SPEND),
     "top by counts": release.Top(2, by="city", keys=_CITIES, method="counts", spend=_SPEND),
@@ -69,7 +81,9 @@ QUESTIONS: dict[str, release.Question] = {
     "top of private keys": release.Top(2, by="city", spend=_PRIVATE),
     "distinct": release.Distinct("city", spend=_SPEND),
     "distinct by keys": release.Distinct("age", by="city", keys=_CITIES, spend=_SPEND),
-    "contingency table": release.Contingency(by=["city", "age"], keys=[["a", "c"], [1, 7]], spend=_SPEND),
+    "contingency table": release.Contingency(
+        by=["city", "age"], keys=[["a", "c"], [1, 7]], spend=_SPEND
+    ),
     "rows per unit": release.RowsPerUnit(spend=_SPEND),
     "rows per unit by keys": release.RowsPerUnit(by="city", keys=_CITIES, most=2, spend=_SPEND),
     "left out": release.LeftOut(release.Count(), spend=_SPEND),
@@ -85,7 +99,9 @@ def neighbors() -> tuple[Table, Table]:
 
 def _table(rows: Sequence[tuple[str, str, float, int]]) -> Table:
     names = ("person", "city", "amount", "age")
-    frame = pa.table(dict(zip(names, (list(cells) for cells in zip(*rows, strict=True)), strict=True)))
+    frame = pa.table(
+        dict(zip(names, (list(cells) for cells in zip(*rows, strict=True)), strict=True))
+    )
     return release.table(frame, unit="person", max_rows_per_unit=ROWS)
 
 
@@ -93,7 +109,9 @@ def totals(asked: release.Question, table: Table) -> Counter[tuple[Any, ...]]:
     """The exact integers of a question, by group, bin and measure."""
     found = exact(table, asked.design(table).aggregation)
     cells = ((key, bin, numbers) for key, bins in found.items() for bin, numbers in bins.items())
-    return Counter({(key, bin, at): n for key, bin, numbers in cells for at, n in enumerate(numbers)})
+    return Counter(
+        {(key, bin, at): n for key, bin, numbers in cells for at, n in enumerate(numbers)}
+    )
 
 
 def audited(asked: release.Question, draws: int, alarm: float) -> Found:
@@ -102,7 +120,15 @@ def audited(asked: release.Question, draws: int, alarm: float) -> Found:
 
 
 def _found(what: AuditedRelease, draws: int, alarm: float, journal: Path | None = None) -> Found:
-    return audit(what.subject, [what.pair], claim=what.claim, alpha=alarm, samples=draws, ladder=False, resume=journal)
+    return audit(
+        what.subject,
+        [what.pair],
+        claim=what.claim,
+        alpha=alarm,
+        samples=draws,
+        ladder=False,
+        resume=journal,
+    )
 
 
 def sessions(count: int, alarm: float) -> Found:
@@ -145,8 +171,12 @@ def too_little_noise(draws: int) -> Found:
     """Noise for a sensitivity of 1 where 2 is due."""
     honest = QUESTIONS["count"].design(neighbors()[0])
     one = Change(1, 1, 1, 1, box=True)
-    design = replace(honest, steps=(NoiseStep(DiscreteLaplaceNoise.costing(one, Spend(Fraction(1), "epsilon"))),))
-    return _planted("count", draws, [World(design, exact(table, design.aggregation)) for table in neighbors()])
+    design = replace(
+        honest, steps=(NoiseStep(DiscreteLaplaceNoise.costing(one, Spend(Fraction(1), "epsilon"))),)
+    )
+    return _planted(
+        "count", draws, [World(design, exact(table, design.aggregation)) for table in neighbors()]
+    )
 
 
 def missing_group_dropped(draws: int) -> Found:
@@ -166,7 +196,9 @@ def noise_before_clamping(draws: int) -> Found:
     first, _ = neighbors()
     design = QUESTIONS["sum"].design(first)
     wide = release.Sum("amount", lower=0, upper=30, granularity=1, spend=_SPEND).design(first)
-    return _planted("sum", draws, [World(design, exact(table, wide.aggregation)) for table in neighbors()])
+    return _planted(
+        "sum", draws, [World(design, exact(table, wide.aggregation)) for table in neighbors()]
+    )
 
 
 def float_sum(draws: int) -> Found:
@@ -177,7 +209,9 @@ def float_sum(draws: int) -> Found:
     """
     others = [2047.0, *([-0.6, 0.4] * 500)]
     unit = [1.5, 1.5]
-    honest = release.Sum("amount", lower=-3, upper=3, granularity=1, spend=_SPEND).design(neighbors()[0])
+    honest = release.Sum("amount", lower=-3, upper=3, granularity=1, spend=_SPEND).design(
+        neighbors()[0]
+    )
 
     def added(values: Sequence[float]) -> int:
         total = 0.0
@@ -185,7 +219,11 @@ def float_sum(draws: int) -> Found:
             (total,) = struct.unpack("e", struct.pack("e", total + value))
         return int(total) - 2040
 
-    return _planted("sum", draws, [World(honest, {(): {0: (1, added(rows))}}) for rows in (others, unit + others)])
+    return _planted(
+        "sum",
+        draws,
+        [World(honest, {(): {0: (1, added(rows))}}) for rows in (others, unit + others)],
+    )
 
 
 def weakened(design: Design, parts: float = 4) -> Design:
@@ -206,7 +244,9 @@ def weakened(design: Design, parts: float = 4) -> Design:
             case SelectionStep():
                 steps.append(replace(step, selection=quieter(step.selection)))
             case PeelingStep():
-                steps.append(replace(step, noise=quieter(step.noise), selection=quieter(step.selection)))
+                steps.append(
+                    replace(step, noise=quieter(step.noise), selection=quieter(step.selection))
+                )
             case _:
                 raise AssertionError(step)
     threshold = design.threshold
@@ -233,7 +273,11 @@ PLANTED: dict[str, Callable[[int], Found]] = {
     "a float sum": float_sum,
     "too little noise on marginals": too_little_noise_on_marginals,
     # Of so few rows no private key comes out.
-    **{f"wrong sensitivity: {name}": partial(wrong_sensitivity, name) for name in NEW if "private" not in name},
+    **{
+        f"wrong sensitivity: {name}": partial(wrong_sensitivity, name)
+        for name in NEW
+        if "private" not in name
+    },
 }
 
 
@@ -250,7 +294,8 @@ def main() -> None:
                 found = plant(min(draws, 10**5))
                 bad |= found.verdict is not Verdict.REFUTED
                 print(
-                    f"planted: {planted:32} {found.verdict.value}, {found.samples:,} draws  {found.event}", flush=True
+                    f"planted: {planted:32} {found.verdict.value}, {found.samples:,} draws  {found.event}",
+                    flush=True,
                 )
             continue
         if name in WHOLES:
@@ -258,7 +303,10 @@ def main() -> None:
         else:
             found = audited(QUESTIONS[name], draws, alarm)
         bad |= found.verdict is Verdict.REFUTED
-        took, excess = time.perf_counter() - began, max((tried.excess for tried in found.tried), default=0.0)
+        took, excess = (
+            time.perf_counter() - began,
+            max((tried.excess for tried in found.tried), default=0.0),
+        )
         print(f"{name:24} {found.verdict.value}, {found.samples:,} draws, largest excess {excess:+.5f}, unseen "
               f"{found.unseen:.2g}  {took:.0f} s", flush=True)  # fmt: skip
     verdict = "a violation, or a plant missed" if bad else "all as it should be"

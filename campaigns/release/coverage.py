@@ -45,10 +45,14 @@ QUESTIONS: Mapping[str, release.Question] = {
 }
 
 
-def covered(question: release.Question, rows: Rows, spend: Mapping[str, Any], draws: int) -> tuple[float, float]:
+def covered(
+    question: release.Question, rows: Rows, spend: Mapping[str, Any], draws: int
+) -> tuple[float, float]:
     """The share of draws whose interval holds the exact number, and the mean width."""
     names = ("person", "amount", "other")
-    frame = pa.table(dict(zip(names, (list(cells) for cells in zip(*rows, strict=True)), strict=True)))
+    frame = pa.table(
+        dict(zip(names, (list(cells) for cells in zip(*rows, strict=True)), strict=True))
+    )
     table = release.table(frame, unit="person", max_rows_per_unit=1)
     design = question.design(table, spend)
     found = exact(table, design.aggregation)
@@ -76,7 +80,10 @@ def main() -> None:
                 outside |= share < CONFIDENCE - 4 * (CONFIDENCE * (1 - CONFIDENCE) / draws) ** 0.5
                 outside |= name == "mean" and not share <= 0.97
                 took = time.process_time() - began
-                print(f"{name:9} {label:28} {noise:8} {share:.4f}  width {width:.4g}  {took:.0f} s", flush=True)
+                print(
+                    f"{name:9} {label:28} {noise:8} {share:.4f}  width {width:.4g}  {took:.0f} s",
+                    flush=True,
+                )
     print("outside what is stated" if outside else "all as stated")
     sys.exit(outside)
 

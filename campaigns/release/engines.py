@@ -31,7 +31,9 @@ QUESTIONS: dict[str, release.Question] = {
     "count": release.Count(spend=EPSILON),
     "count by text": release.Count(by="city", keys=CITIES, spend=EPSILON),
     "count by private text": release.Count(by="city", spend=PRIVATE),
-    "count by integer": release.Count(by="code", keys=[0, 2**40, 2**63 - 1, 9, None], spend=EPSILON),
+    "count by integer": release.Count(
+        by="code", keys=[0, 2**40, 2**63 - 1, 9, None], spend=EPSILON
+    ),
     "count by date": release.Count(by="day", keys=DAYS, spend=EPSILON),
     "count by truth": release.Count(by="flag", keys=[True, False, None], spend=EPSILON),
     "count by two": release.Count(
@@ -49,7 +51,9 @@ QUESTIONS: dict[str, release.Question] = {
     "sum of huge integers": release.Sum("points", lower=-(10**12), upper=10**12, spend=EPSILON),
     "sum of floats": release.Sum("single", **ENDS, spend=EPSILON),
     "sum of small integers": release.Sum("small", lower=-40000, upper=40000, spend=EPSILON),
-    "sum of decimals": release.Sum("price", lower="-1e9", upper="1e9", granularity="0.01", spend=EPSILON),
+    "sum of decimals": release.Sum(
+        "price", lower="-1e9", upper="1e9", granularity="0.01", spend=EPSILON
+    ),
     "sum of truths": release.Sum("flag", lower=0, upper=1, spend=EPSILON),
     "mean": release.Mean("amount", **ENDS, by="city", keys=CITIES, spend=EPSILON),
     "mean by private date": release.Mean("points", **ENDS, by="day", spend=PRIVATE),
@@ -57,18 +61,28 @@ QUESTIONS: dict[str, release.Question] = {
     "histogram of integers by private text": release.Histogram(
         "points", edges=[-9, 0, 1, 50], by="city", spend=PRIVATE
     ),
-    "median": release.Quantile("amount", 0.5, lower=-10, upper=10, granularity="0.25", spend=EPSILON),
+    "median": release.Quantile(
+        "amount", 0.5, lower=-10, upper=10, granularity="0.25", spend=EPSILON
+    ),
     "variance": release.Variance("amount", **ENDS, granularity=1, spend=EPSILON),
-    "deviation by private text": release.StandardDeviation("points", **ENDS, by="city", spend=PRIVATE),
-    "ratio": release.Ratio("amount", per="points", **ENDS, per_lower=0, per_upper=20, spend=EPSILON),
+    "deviation by private text": release.StandardDeviation(
+        "points", **ENDS, by="city", spend=PRIVATE
+    ),
+    "ratio": release.Ratio(
+        "amount", per="points", **ENDS, per_lower=0, per_upper=20, spend=EPSILON
+    ),
     "ratio by private truth": release.Ratio(
         "single", per="price", **ENDS, per_lower=0, per_upper=20, by="flag", spend=PRIVATE
     ),
     "distinct texts": release.Distinct("city", spend=EPSILON),
     "distinct integers by text": release.Distinct("code", by="city", keys=CITIES, spend=EPSILON),
-    "distinct dates by truth": release.Distinct("day", by="flag", keys=[True, False], spend=EPSILON),
+    "distinct dates by truth": release.Distinct(
+        "day", by="flag", keys=[True, False], spend=EPSILON
+    ),
     "contingency table": release.Contingency(
-        by=["city", "flag", "code"], keys=[["Zug", "東京", None], [True, None], [0, 2**40]], spend=EPSILON
+        by=["city", "flag", "code"],
+        keys=[["Zug", "東京", None], [True, None], [0, 2**40]],
+        spend=EPSILON,
     ),
     "top by text": release.Top(3, by="city", keys=CITIES, spend=EPSILON),
     "top by text, peeled": release.Top(2, by="city", keys=CITIES, method="peeling", spend=EPSILON),
@@ -76,8 +90,12 @@ QUESTIONS: dict[str, release.Question] = {
     "rows per unit": release.RowsPerUnit(spend=EPSILON),
     "rows per unit by text": release.RowsPerUnit(by="city", keys=CITIES, most=3, spend=EPSILON),
     "left out": release.LeftOut(release.Count(by="city", keys=CITIES), spend=EPSILON),
-    "left out of private sums": release.LeftOut(release.Sum("points", **ENDS, by="day"), spend=EPSILON),
-    "quartiles": release.Quantiles("amount", [0.25, 0.5, 0.75], lower=-10, upper=10, granularity="0.25", spend=EPSILON),
+    "left out of private sums": release.LeftOut(
+        release.Sum("points", **ENDS, by="day"), spend=EPSILON
+    ),
+    "quartiles": release.Quantiles(
+        "amount", [0.25, 0.5, 0.75], lower=-10, upper=10, granularity="0.25", spend=EPSILON
+    ),
     "minimum by text": release.Minimum(
         "points", lower=-9, upper=9, granularity=1, by="city", keys=CITIES, spend=EPSILON
     ),
@@ -117,7 +135,11 @@ def integers(table: Table, question: release.Question) -> Any:
 def differing(here: Table, there: Table, asked: slice = slice(None)) -> list[str]:
     """The questions whose integers differ, of those that are asked."""
     questions = list(QUESTIONS.items())[asked]
-    return [name for name, question in questions if integers(here, question) != integers(there, question)]
+    return [
+        name
+        for name, question in questions
+        if integers(here, question) != integers(there, question)
+    ]
 
 
 def run(sources: dict[str, Any], frame: Any) -> Sequence[str]:
@@ -129,7 +151,10 @@ def run(sources: dict[str, Any], frame: Any) -> Sequence[str]:
             there = release.table(source, name="frame", **bounds)
             found = differing(here, there)
             wrong += [f"{name} differs on {engine}, {label}" for name in found]
-            print(f"{label:12} {engine:11} {len(QUESTIONS)} questions, {len(found)} differ", flush=True)
+            print(
+                f"{label:12} {engine:11} {len(QUESTIONS)} questions, {len(found)} differ",
+                flush=True,
+            )
     return wrong
 
 
@@ -149,7 +174,9 @@ def main() -> None:
         sources["PostgreSQL"].get_backend().disconnect()
     print(*wrong, sep="\n")
     took = time.perf_counter() - began
-    print(f"{units:,} units, {len(made):,} rows, seed {seed}: {len(wrong)} questions differ, {took:.0f} s")
+    print(
+        f"{units:,} units, {len(made):,} rows, seed {seed}: {len(wrong)} questions differ, {took:.0f} s"
+    )
     sys.exit(bool(wrong))
 
 

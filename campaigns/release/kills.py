@@ -38,12 +38,16 @@ OPENING, QUESTION = 0.15, 0.05
 
 def session(home: Path, ledger: Ledger) -> release.Session:
     table = release.table(home / "people.parquet", unit="person", max_rows_per_unit=3)
-    return release.Session(table, ledger=ledger, scope="world", actor="ana", answers=home / "answers")
+    return release.Session(
+        table, ledger=ledger, scope="world", actor="ana", answers=home / "answers"
+    )
 
 
 def prepared(home: Path) -> None:
     """A table and a ledger."""
-    frame = pa.table({"person": [n % 50 for n in range(300)], "city": ["ab"[n % 2] for n in range(300)]})
+    frame = pa.table(
+        {"person": [n % 50 for n in range(300)], "city": ["ab"[n % 2] for n in range(300)]}
+    )
     pq.write_table(frame, home / "people.parquet")
     ledger = Ledger.open(home / "ledger.db")
     open_scope(ledger, "world", filter=PureFilter(1000.0), actor="keeper")
@@ -117,7 +121,9 @@ def judged(home: Path, came: list[tuple[str, object]]) -> list[str]:
         if answer != "spent":
             numbers[key].add(json.dumps(answer))
     wrong = [f"{key}: an answer without a charge" for key in numbers if key not in granted]
-    wrong += [f"{key}: {len(each)} different answers" for key, each in numbers.items() if len(each) > 1]
+    wrong += [
+        f"{key}: {len(each)} different answers" for key, each in numbers.items() if len(each) > 1
+    ]
     if not len(numbers) <= redeemed <= len(granted):
         wrong.append(f"{len(numbers)} answers, {redeemed} redeemed, {len(granted)} granted")
     asked = session(home, ledger)
@@ -158,7 +164,9 @@ def main() -> None:
     wrong, answers, spent = run(kills, seed)
     print(*wrong, sep="\n")
     took = time.perf_counter() - began
-    print(f"{kills:,} kills, seed {seed}: {answers:,} answers, {spent:,} spent; {len(wrong)} wrong, {took:.0f} s")
+    print(
+        f"{kills:,} kills, seed {seed}: {answers:,} answers, {spent:,} spent; {len(wrong)} wrong, {took:.0f} s"
+    )
     sys.exit(bool(wrong))
 
 

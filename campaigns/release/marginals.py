@@ -49,11 +49,16 @@ class Latest:
         return math.inf if len(columns) >= self.large else 0.0
 
     def after(self, measured: Sequence[Marginal]) -> Latest:
-        return replace(self, known={each.columns: [float(count) for count in each.counts] for each in measured})
+        return replace(
+            self, known={each.columns: [float(count) for count in each.counts] for each in measured}
+        )
 
     def sample(self, rows: int) -> list[Sequence[int]]:
         cells = list(product(*(range(size) for size in self.sizes)))
-        return [[cells[row % len(cells)][column] for row in range(rows)] for column in range(len(self.sizes))]
+        return [
+            [cells[row % len(cells)][column] for row in range(rows)]
+            for column in range(len(self.sizes))
+        ]
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,13 @@ class Weakened(AdaptiveMarginals):
 
 def rounds(*, parts: float = 1.0) -> AdaptiveMarginals:
     """Four rounds on two columns: both alone, then what is chosen."""
-    given: dict[str, Any] = {"rho": RHO, "change": CHANGE, "sizes": SIZES, "rounds": 4, "megabytes": 1.0}
+    given: dict[str, Any] = {
+        "rho": RHO,
+        "change": CHANGE,
+        "sizes": SIZES,
+        "rounds": 4,
+        "megabytes": 1.0,
+    }
     given |= {"weights": workload([(0, 1)]), "start": Latest(SIZES)}
     return AdaptiveMarginals(**given) if parts == 1 else Weakened(**given, parts=parts)
 
@@ -81,7 +92,9 @@ def audited_rounds(*, parts: float = 1.0) -> AuditedRelease:
     def batch(world: int, count: int) -> list[list[float]]:
         return [_seen(step.measured(worlds[world])) for _ in range(count)]
 
-    return AuditedRelease(Subject(batch=batch, label="release: adaptive marginals"), Pair(0, 1), Concentrated(RHO))
+    return AuditedRelease(
+        Subject(batch=batch, label="release: adaptive marginals"), Pair(0, 1), Concentrated(RHO)
+    )
 
 
 def _seen(measured: Sequence[Marginal]) -> list[float]:

@@ -30,7 +30,9 @@ def case(rng: random.Random, source: Source, *, defect: bool = False) -> list[st
     keys = rng.sample(list(dict.fromkeys(tables.CITIES)), rng.choice([2, 3, 5]))
     sampling, found = Sampling(rng.randbytes(8)), list[list[Any]]()
     for rows in (without, [*without, *more]):
-        table = release.table(source(rng.sample(rows, len(rows))), unit=unit, max_rows_per_unit=3, name="people")
+        table = release.table(
+            source(rng.sample(rows, len(rows))), unit=unit, max_rows_per_unit=3, name="people"
+        )
         parts = rows_of_parts(table, "city", keys, sampling)
         if defect:
             parts = [table.data.filter(table.data.city == key) for key in keys]

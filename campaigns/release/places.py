@@ -52,7 +52,8 @@ def collated() -> Place:
     """A table of DuckDB whose texts are declared with a collation."""
     types = tables.TYPES.replace("text", "VARCHAR COLLATE nocase.noaccent")
     columns = ", ".join(
-        f"{name} {kind.strip()}" for name, kind in zip(tables.SCHEMA.names, tables.split(types), strict=True)
+        f"{name} {kind.strip()}"
+        for name, kind in zip(tables.SCHEMA.names, tables.split(types), strict=True)
     )
     backend = ibis.duckdb.connect()
 
@@ -91,8 +92,13 @@ def _spark(home: Path) -> Iterator[Place]:
     from campaigns.release.spark import session
 
     # Small queries take a third of the time where none is compiled; campaigns.release.engines asks compiled ones.
-    interpreted = {"spark_sql_codegen_wholeStage": "false", "spark_sql_codegen_factoryMode": "NO_CODEGEN"}
-    with session(home, **interpreted, spark_sql_adaptive_enabled="false", spark_sql_shuffle_partitions="1") as spark:
+    interpreted = {
+        "spark_sql_codegen_wholeStage": "false",
+        "spark_sql_codegen_factoryMode": "NO_CODEGEN",
+    }
+    with session(
+        home, **interpreted, spark_sql_adaptive_enabled="false", spark_sql_shuffle_partitions="1"
+    ) as spark:
         calls = itertools.count()
 
         def fill(rows: Rows) -> None:

@@ -40,19 +40,27 @@ class Sampled:
 def _laplace(scale: float) -> Sampled:
     reach = math.ceil(40 * scale)
     weights = [math.exp(-abs(x) / scale) for x in range(-reach, reach + 1)]
-    return Sampled(lambda number: sampler.discrete_laplace([0] * number, scale=scale), weights, -reach)
+    return Sampled(
+        lambda number: sampler.discrete_laplace([0] * number, scale=scale), weights, -reach
+    )
 
 
 def _gaussian(sigma: float) -> Sampled:
     reach = math.ceil(9 * sigma)
     weights = [math.exp(-x * x / (2 * sigma**2)) for x in range(-reach, reach + 1)]
-    return Sampled(lambda number: sampler.discrete_gaussian([0] * number, sigma=sigma), weights, -reach)
+    return Sampled(
+        lambda number: sampler.discrete_gaussian([0] * number, sigma=sigma), weights, -reach
+    )
 
 
 def _choice(scores: Sequence[int], scale: float, *, flips: bool) -> Sampled:
     weights = _flipped(scores, scale) if flips else [math.exp(-score / scale) for score in scores]
     return Sampled(
-        lambda number: [sampler.least_with_noise(scores, scale=scale, flips=flips) for _ in range(number)], weights, 0
+        lambda number: [
+            sampler.least_with_noise(scores, scale=scale, flips=flips) for _ in range(number)
+        ],
+        weights,
+        0,
     )
 
 
@@ -103,8 +111,13 @@ def main() -> None:
         began = time.perf_counter()
         found = worst(sampled, draws, ALARM / len(SAMPLERS))
         bad |= found > 1
-        print(f"{name:27} {found:.3f} of the margin, {draws:,} draws, {time.perf_counter() - began:.0f} s", flush=True)
-    print(f"false alarm probability at most {ALARM:g}: {'a sampler deviates' if bad else 'all within their margins'}")
+        print(
+            f"{name:27} {found:.3f} of the margin, {draws:,} draws, {time.perf_counter() - began:.0f} s",
+            flush=True,
+        )
+    print(
+        f"false alarm probability at most {ALARM:g}: {'a sampler deviates' if bad else 'all within their margins'}"
+    )
     sys.exit(bad)
 
 

@@ -43,7 +43,9 @@ JOINS = (
 )
 OTHERS = "SELECT person, points AS score FROM people WHERE small > 0"
 DEFECTS: dict[str, Any] = {
-    "remainders from 0": lambda: mock.patch.dict(sql_scalar.__dict__["_CALLS"], {"Mod": operator.mod}),
+    "remainders from 0": lambda: mock.patch.dict(
+        sql_scalar.__dict__["_CALLS"], {"Mod": operator.mod}
+    ),
     "the left side's key for the right side's": lambda: mock.patch.object(
         sql, "left_joined", lambda root, join, alias, keys, other, marker: other
     ),
@@ -53,7 +55,10 @@ DEFECTS: dict[str, Any] = {
 
 def remainder(rng: random.Random) -> str:
     """A random condition on a remainder, whose sign is that of the dividend."""
-    number, by = rng.choice(["points", "points", "code", "people.small"]), rng.choice([1, 2, 3, 3, -3, 7, 2**31])
+    number, by = (
+        rng.choice(["points", "points", "code", "people.small"]),
+        rng.choice([1, 2, 3, 3, -3, 7, 2**31]),
+    )
     made = [f"{number} % {by} {{}}", f"MOD({number}, {by}) {{}}", f"-people.small % {by} {{}}"]
     return rng.choice(made).format(f"{rng.choice(['=', '<', '>='])} {rng.choice([0, 1, -1, 2])}")
 
@@ -72,7 +77,14 @@ def condition(rng: random.Random, join: str, depth: int) -> str:
     if join:
         key, more = ("city", "area") if "areas" in join else ("person", "score")
         right = [f"o.{key} IS NULL", f"o.{key} IS NOT NULL", f"o.{more} IS NULL"]
-        made += [*right, *right, *right, f"people.{key} IS NULL", f"o.{key} > 'b'", f"people.{key} > 'b'"]
+        made += [
+            *right,
+            *right,
+            *right,
+            f"people.{key} IS NULL",
+            f"o.{key} > 'b'",
+            f"people.{key} > 'b'",
+        ]
         made += [f"{key} IS NULL"] if "USING" in join else []
     return rng.choice(made)
 
@@ -91,7 +103,9 @@ def statement(rng: random.Random) -> tuple[str, bool]:
 
 def answer(table: Table, text: str, *, grouped: bool) -> tuple[dict[Any, int], list[str]] | None:
     """The exact numbers by key and the names of the columns; None where the statement is refused."""
-    active = table.where(release.col("small") > 0).mutate(score=release.col("points")).select("score")
+    active = (
+        table.where(release.col("small") > 0).mutate(score=release.col("points")).select("score")
+    )
     keys = [True, False, None] if grouped else None
     others = {"areas": release.public(AREAS), "active": active}
     try:
@@ -101,7 +115,9 @@ def answer(table: Table, text: str, *, grouped: bool) -> tuple[dict[Any, int], l
         return None
     numbers = {key: bins[0][0] for key, bins in exact(design.table, design.aggregation).items()}
     own = [*design.aggregation.by, question.kind]
-    return {k: n for k, n in numbers.items() if n}, [question.labels.get(name, name) for name in own]
+    return {k: n for k, n in numbers.items() if n}, [
+        question.labels.get(name, name) for name in own
+    ]
 
 
 def case(rng: random.Random, here: list[Place]) -> tuple[list[str], int]:
@@ -125,7 +141,9 @@ def case(rng: random.Random, here: list[Place]) -> tuple[list[str], int]:
         if found is None:
             continue
         numbers = {tuple(row[:-1]): row[-1] for row in wanted if row[-1]}
-        named = [(head, name) for head, name in zip(heads, found[1], strict=True) if "(" not in head]
+        named = [
+            (head, name) for head, name in zip(heads, found[1], strict=True) if "(" not in head
+        ]
         answers += 1
         if found[0] != numbers or any(head != name for head, name in named):
             wrong.append(f"{place.opened.engine.name}: {text}: {found}, not {numbers}, {heads}")
@@ -148,7 +166,9 @@ def run(engine: str, cases: int, seed: int, *, defect: str = "") -> tuple[list[s
         here = [places.frame()]
         if engine != "duckdb":
             here.append(
-                stack.enter_context(places.PLACES[engine](Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+                stack.enter_context(
+                    places.PLACES[engine](Path(stack.enter_context(tempfile.TemporaryDirectory())))
+                )
             )
         for number in range(cases):
             found, answered = case(random.Random(f"{seed} {number}"), here)
@@ -167,7 +187,9 @@ def main() -> None:
     wrong, answers = run(engine, given.cases, given.seed)
     controls = {defect: len(run("duckdb", 40, given.seed, defect=defect)[0]) for defect in DEFECTS}
     print(*wrong, sep="\n")
-    print(f"{given.engine}, {given.cases:,} statements, seed {given.seed}: {answers:,} answers, {len(wrong)} wrong")
+    print(
+        f"{given.engine}, {given.cases:,} statements, seed {given.seed}: {answers:,} answers, {len(wrong)} wrong"
+    )
     print("planted:", ", ".join(f"{name}: {number} found" for name, number in controls.items()))
     sys.exit(bool(wrong) or not all(controls.values()))
 

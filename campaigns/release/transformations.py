@@ -53,7 +53,15 @@ CONSTANTS: dict[str, list[Any]] = {
 }
 Step = Callable[[Table], Table]
 KEYED, CROWDED = "join on another key", "rows of a key that follow from how many there are"
-DEFECTS = ("where", "mutate", "union", "join on the unit", "join with a public table", KEYED, CROWDED)
+DEFECTS = (
+    "where",
+    "mutate",
+    "union",
+    "join on the unit",
+    "join with a public table",
+    KEYED,
+    CROWDED,
+)
 
 
 def expression(rng: random.Random, columns: dict[str, str], kind: str, depth: int) -> RowExpression:
@@ -97,7 +105,11 @@ def expression(rng: random.Random, columns: dict[str, str], kind: str, depth: in
             lambda: of("integer").cast("float"),
             lambda: of("float").abs(),
         ],
-        "text": [lambda: of("text").lower(), lambda: of("text").upper(), lambda: of("integer").cast("text")],
+        "text": [
+            lambda: of("text").lower(),
+            lambda: of("text").upper(),
+            lambda: of("integer").cast("text"),
+        ],
         "date": common,
         "boolean": [
             lambda: of(number) < of("integer"),
@@ -119,18 +131,36 @@ def expression(rng: random.Random, columns: dict[str, str], kind: str, depth: in
     return rng.choice(made[kind] + common)()
 
 
-def step(rng: random.Random, table: Table, others: list[Table], number: int, defect: str) -> tuple[str, Step]:
+def step(
+    rng: random.Random, table: Table, others: list[Table], number: int, defect: str
+) -> tuple[str, Step]:
     """A transformation of this table that can be asked of the other one too, and its name."""
     kinds = {each.name: "float" if each.kind == "decimal" else each.kind for each in table.columns}
     columns = {name: kind for name, kind in kinds.items() if kind in CONSTANTS}
-    choice = rng.choice(["where", "where", "mutate", "mutate", "mutate", "select", "union", "join", "public", "keyed"])
+    choice = rng.choice(
+        [
+            "where",
+            "where",
+            "mutate",
+            "mutate",
+            "mutate",
+            "select",
+            "union",
+            "join",
+            "public",
+            "keyed",
+        ]
+    )
     planted = {"join on the unit": "join", "join with a public table": "public"}
     choice = planted.get(defect, defect) or choice
     kind = rng.choice([*CONSTANTS])
     found = expression(rng, columns, kind, rng.randint(1, 3))
     predicate = expression(rng, columns, "boolean", rng.randint(1, 3))
     at, how, most = rng.randrange(len(others)), rng.choice(["inner", "left"]), rng.choice([2, 3])
-    key = rng.choice([name for name, kind in columns.items() if kind != "float" and name not in table.unit] or ["city"])
+    key = rng.choice(
+        [name for name, kind in columns.items() if kind != "float" and name not in table.unit]
+        or ["city"]
+    )
     few = rng.choice([1, 2, 5]), rng.choice([1, 2, 5])
     of_unit = rng.choice([None, (1, 1), (rng.randint(1, 4), rng.randint(1, 4))])
     del others, kind
@@ -141,7 +171,10 @@ def step(rng: random.Random, table: Table, others: list[Table], number: int, def
         "union": lambda each: each.union(each.where(predicate)),
         # The other side has a bound of its own, as the tables of a catalog do.
         "join": lambda each: each.join(
-            replace(each.select().mutate(**{f"other{number}": release.lit(at)}), bounds=Bounds.stated(few[1])),
+            replace(
+                each.select().mutate(**{f"other{number}": release.lit(at)}),
+                bounds=Bounds.stated(few[1]),
+            ),
             on=each.unit,
             how=how,
         ),
@@ -175,7 +208,9 @@ def _broken(table: Table, defect: str) -> Table:
 def _one_key(table: Table, rows_per_unit: Any = None) -> Table:
     """A join on one key for all rows."""
     rows = table.mutate(all_of_them=release.lit(1))
-    return rows.join(rows.select("all_of_them"), on="all_of_them", at_most=(9, 9), rows_per_unit=rows_per_unit)
+    return rows.join(
+        rows.select("all_of_them"), on="all_of_them", at_most=(9, 9), rows_per_unit=rows_per_unit
+    )
 
 
 def _crowded(table: Table) -> Table:
@@ -208,7 +243,9 @@ def case(rng: random.Random, here: list[Place], *, defect: str = "") -> list[str
     for at in range(number):
         planted = defect if at == number - 1 else ""
         for _ in range(20):
-            _, made = step(rng, table, [table], at, "" if planted in ("where", "mutate") else planted)
+            _, made = step(
+                rng, table, [table], at, "" if planted in ("where", "mutate") else planted
+            )
             try:
                 table = made(table)
             except (DomainError, UnsupportedError):
@@ -241,9 +278,12 @@ def case(rng: random.Random, here: list[Place], *, defect: str = "") -> list[str
         design = asked.design(replace(table, bounds=bounds))
     else:
         design = asked.design(table)
-    wrong += [f"integers differ between engines: {table.steps}" for each in found[1:] if each != found[0]]
+    wrong += [
+        f"integers differ between engines: {table.steps}" for each in found[1:] if each != found[0]
+    ]
     return wrong + [
-        f"{asked}, {unit}, {bounds}, {table.steps}: {each}" for each in excess(found[0][0], found[0][1], design)
+        f"{asked}, {unit}, {bounds}, {table.steps}: {each}"
+        for each in excess(found[0][0], found[0][1], design)
     ]
 
 
@@ -251,7 +291,9 @@ def _question(rng: random.Random, defect: str) -> release.Question:
     spread = rng.choice(["points", "amount", "small", "price"])
     groups: dict[str, Any] = rng.choice([{}, {"by": "city", "keys": tables.CITIES}])
     number = release.Sum(spread, lower=-5, upper=50, granularity=1, spend=EPSILON, **groups)
-    asked = rng.choice([release.Count(spend=EPSILON, **groups), release.Units(spend=EPSILON, **groups), number])
+    asked = rng.choice(
+        [release.Count(spend=EPSILON, **groups), release.Units(spend=EPSILON, **groups), number]
+    )
     if defect == "mutate":
         return release.Sum("points", lower=-5, upper=50, spend=EPSILON)
     return release.Count(spend=EPSILON) if spread == "small" or defect else asked
@@ -263,7 +305,9 @@ def _built(table: Table, steps: Sequence[Step]) -> Table:
     return table
 
 
-def run(engine: str, cases: int, seed: int, *, first: int = 0, defect: str = "", told: bool = False) -> list[str]:
+def run(
+    engine: str, cases: int, seed: int, *, first: int = 0, defect: str = "", told: bool = False
+) -> list[str]:
     """The cases in which a unit moved more than is charged, an engine failed, or two engines disagree.
 
     Args:
@@ -286,7 +330,11 @@ def run(engine: str, cases: int, seed: int, *, first: int = 0, defect: str = "",
             wrong += [f"case {number} of seed {seed}: {each}" for each in found]
             if told and (number == first or time.monotonic() - last > 10):
                 last, done = time.monotonic(), number + 1 - first
-                print(f"{done:,} cases, {len(wrong)} wrong, {last - began:.0f} s", file=sys.stderr, flush=True)
+                print(
+                    f"{done:,} cases, {len(wrong)} wrong, {last - began:.0f} s",
+                    file=sys.stderr,
+                    flush=True,
+                )
     return wrong
 
 
@@ -306,7 +354,9 @@ def main() -> None:
     controls = {defect: len(run("duckdb", 30, given.seed, defect=defect)) for defect in DEFECTS}
     print(*wrong, sep="\n")
     took = time.perf_counter() - began
-    print(f"{given.engine}, {given.cases:,} cases, seed {given.seed}: {len(wrong)} wrong, in {took:.0f} s")
+    print(
+        f"{given.engine}, {given.cases:,} cases, seed {given.seed}: {len(wrong)} wrong, in {took:.0f} s"
+    )
     print("planted:", ", ".join(f"{name}: {number} found" for name, number in controls.items()))
     sys.exit(bool(wrong) or not all(controls.values()))
 

@@ -56,7 +56,9 @@ def changes(design: Design) -> list[Change]:
 def excess(one: Any, other: Any, design: Design) -> list[str]:
     """In which norm two tables' integers differ by more than is charged."""
     keys = design.aggregation.public or tuple(one.keys() | other.keys())
-    vectors = zip(_vectors(one, design, keys), _vectors(other, design, keys), changes(design), strict=True)
+    vectors = zip(
+        _vectors(one, design, keys), _vectors(other, design, keys), changes(design), strict=True
+    )
     found: list[str] = []
     for before, after, change in vectors:
         steps = [abs(x - y) for x, y in zip(before, after, strict=True)]
@@ -76,8 +78,13 @@ def _vectors(found: Any, design: Design, keys: Sequence[Any]) -> list[list[int]]
     nothing = (0,) * design.aggregation.width
     vectors: list[list[int]] = []
     for step, measure in zip(design.steps, design.measures, strict=True):
-        cells = [[found.get(key, {}).get(bin, nothing)[measure] for bin in range(bins)] for key in keys]
-        each = (step.scores(cell) if isinstance(step, (SelectionStep, RankStep)) else cell for cell in cells)
+        cells = [
+            [found.get(key, {}).get(bin, nothing)[measure] for bin in range(bins)] for key in keys
+        ]
+        each = (
+            step.scores(cell) if isinstance(step, (SelectionStep, RankStep)) else cell
+            for cell in cells
+        )
         vectors.append([number for cell in each for number in cell])
     if design.threshold is not None:
         measure = design.threshold.measure
@@ -85,7 +92,9 @@ def _vectors(found: Any, design: Design, keys: Sequence[Any]) -> list[list[int]]
     return vectors
 
 
-def integers(table: Table, design: Design, key: bytes, beside: Sequence[release.Question] = ()) -> Any:
+def integers(
+    table: Table, design: Design, key: bytes, beside: Sequence[release.Question] = ()
+) -> Any:
     """The exact aggregates of a design, asked alone, or in one statement with other questions."""
     if not beside:
         return exact(table, design.aggregation, statement(table, design.aggregation, Sampling(key)))
@@ -98,10 +107,15 @@ def case(rng: random.Random, source: Source, *, key_of_rows: bool = False) -> li
     most = rng.choice([1, 2, 3, 7, 60])
     bounds: dict[str, Any] = {"max_rows_per_unit": most}
     if rng.random() < 0.5:
-        bounds |= {"max_groups_per_unit": rng.randint(1, most), "max_rows_per_group": rng.randint(1, most)}
+        bounds |= {
+            "max_groups_per_unit": rng.randint(1, most),
+            "max_rows_per_group": rng.randint(1, most),
+        }
     bounds["unit"] = rng.choice(["person", "number", ["person", "number"]])
     without = tables.rows(rng, units=rng.choice([1, 3, 9]), most=12, nothing=rng.choice([0.0, 0.3]))
-    unit = tables.of_unit(rng, f"p{rng.choice([99, 2**31 - 1, 2**31, 2**63 - 1])}", most=rng.choice([9, 200]))
+    unit = tables.of_unit(
+        rng, f"p{rng.choice([99, 2**31 - 1, 2**31, 2**63 - 1])}", most=rng.choice([9, 200])
+    )
     if unit and rng.random() < 0.3:
         at = tables.SCHEMA.get_field_index("code")
         unit = [(*unit[0][:at], month, *unit[0][at + 1 :]) for month in MONTHS for _ in range(50)]
@@ -113,7 +127,9 @@ def case(rng: random.Random, source: Source, *, key_of_rows: bool = False) -> li
         shuffled = rng.sample(rows, len(rows))
         table = release.table(source(shuffled), **bounds)
         design = ASKED[name].design(table)
-        found.append(integers(table, design, key + bytes(len(rows)) if key_of_rows else key, beside))
+        found.append(
+            integers(table, design, key + bytes(len(rows)) if key_of_rows else key, beside)
+        )
         if table.engine.name != "Spark":
             # To close a table of Spark's would stop its session.
             table.close()
@@ -124,7 +140,8 @@ def case(rng: random.Random, source: Source, *, key_of_rows: bool = False) -> li
 def _duckdb(home: Path) -> Iterator[Source]:
     types = tables.TYPES.replace("text", "VARCHAR COLLATE nocase.noaccent")
     columns = ", ".join(
-        f"{name} {kind.strip()}" for name, kind in zip(tables.SCHEMA.names, tables.split(types), strict=True)
+        f"{name} {kind.strip()}"
+        for name, kind in zip(tables.SCHEMA.names, tables.split(types), strict=True)
     )
     calls = itertools.count()
 
@@ -182,7 +199,9 @@ def main() -> None:
     control = run("duckdb", 40, seed, key_of_rows=True)
     print(*wrong, sep="\n")
     took = time.perf_counter() - began
-    print(f"{engine}, {cases:,} cases, seed {seed}: {len(wrong)} wrong, in {took:.0f} s; control: {len(control)} found")
+    print(
+        f"{engine}, {cases:,} cases, seed {seed}: {len(wrong)} wrong, in {took:.0f} s; control: {len(control)} found"
+    )
     sys.exit(bool(wrong) or not control)
 
 

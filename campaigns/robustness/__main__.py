@@ -19,7 +19,10 @@ def main() -> None:
     asked = parser.parse_args()
     part, parts = map(int, asked.share.split("/"))
     counts, found = run.calls(asked.every, only=asked.only, share=(part, parts))
-    print(f"{counts.callables} callables, {counts.parameters} parameters, {counts.calls} calls", flush=True)
+    print(
+        f"{counts.callables} callables, {counts.parameters} parameters, {counts.calls} calls",
+        flush=True,
+    )
     if not asked.only and part == 1:
         found += run.plans(asked.plans, seed=asked.seed)
         found += run.commands()

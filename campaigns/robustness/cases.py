@@ -167,7 +167,10 @@ class Case:
     def takes(self) -> Mapping[str, str]:
         """The parameters that are tried, each with its annotation."""
         parameters = inspect.signature(self.make()).parameters
-        return {name: str(parameters[name].annotation) if name in parameters else "Any" for name in self.good()}
+        return {
+            name: str(parameters[name].annotation) if name in parameters else "Any"
+            for name in self.good()
+        }
 
 
 @cache
@@ -191,7 +194,9 @@ def opened() -> ledger.Ledger:
     found = ledger.Ledger.open("memory:")
     account.open_scope(found, "world", filter=adaptive.BasicFilter(5.0, delta=1e-3), actor="keeper")
     account.open_partition(found, "world/parts", actor="keeper")
-    account.open_slots(found, "world/slots", slots=3, filter=adaptive.PureFilter(0.1), actor="keeper")
+    account.open_slots(
+        found, "world/slots", slots=3, filter=adaptive.PureFilter(0.1), actor="keeper"
+    )
     return found
 
 
@@ -463,18 +468,30 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
         "family": lambda: dp.Laplace,
         # A target for an attacker would be a second one.
         **dict.fromkeys(
-            ("advantage", "true_positive_rate", "false_positive_rate", "bayes_error", "prior"), lambda: None
+            ("advantage", "true_positive_rate", "false_positive_rate", "bayes_error", "prior"),
+            lambda: None,
         ),
     },
     "experiment.count": {"database": lambda: ("Bob",)},
     "experiment.Experiment": {"adversary": lambda: experiment.Repeater(query())},
-    "experiment.Query": {"zero": lambda: ("Bob",), "one": lambda: (), "statistic": lambda: experiment.count},
+    "experiment.Query": {
+        "zero": lambda: ("Bob",),
+        "one": lambda: (),
+        "statistic": lambda: experiment.count,
+    },
     "experiment.summarize": {"game": game},
     "plan.account": {"plan": lambda: plan.Plan.parse(PLAN)},
-    "plan.calibrate": {"plan": lambda: plan.Plan.parse(PLAN), "key": lambda: "mechanism.laplace.scale"},
+    "plan.calibrate": {
+        "plan": lambda: plan.Plan.parse(PLAN),
+        "key": lambda: "mechanism.laplace.scale",
+    },
     "plan.risk_of": {"plan": lambda: plan.Plan.parse(PLAN)},
     "plan.PlanQuestion": {"value": lambda: 1e-6},
-    "plan.Entry": {"kind": lambda: "laplace", "parameters": lambda: (("scale", 2.0),), "rate": lambda: 0.5},
+    "plan.Entry": {
+        "kind": lambda: "laplace",
+        "parameters": lambda: (("scale", 2.0),),
+        "rate": lambda: 0.5,
+    },
     "plan.over_delta": {"account": _accounted},
     "plan.over_times": {"account": _accounted},
     "account.open_partition": {"path": lambda: "world/more", "filter": lambda: None},
@@ -525,7 +542,9 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     },
     "Ledger.charge": {"description": lambda: None},
     "Ledger.charge_together": {
-        "charges": lambda: [Charge.of("world", {"epsilon": "0.1", "delta": "0"}, None, actor="Ada", key="one")]
+        "charges": lambda: [
+            Charge.of("world", {"epsilon": "0.1", "delta": "0"}, None, actor="Ada", key="one")
+        ]
     },
     "Account.asked": {"description": lambda: None, "delta": lambda: None},
     "Ledger.redeem": {"receipt": lambda: None},
@@ -549,7 +568,10 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "Session.quantile": {"q": lambda: 0.5},
     "Session.top": QUESTION,
     "Session.left_out": QUESTION | {"spend": lambda: {"epsilon": 0.01}},
-    "Session.workload": {"questions": lambda: [release.Count(by="x", keys=(1, 2))], "method": lambda: "independent"},
+    "Session.workload": {
+        "questions": lambda: [release.Count(by="x", keys=(1, 2))],
+        "method": lambda: "independent",
+    },
     "Session.ask": {"question": lambda: release.Count(spend={"epsilon": 0.01})},
     "Session.batch": {"questions": lambda: [release.Count()], "spend": lambda: {"epsilon": 0.01}},
     "Session.sql": {
@@ -600,9 +622,14 @@ def _individual() -> adaptive.IndividualFilter:
 
 def _session() -> release.Session:
     found = ledger.Ledger.open("memory:")
-    account.open_scope(found, "world", filter=adaptive.BasicFilter(10**6, delta=1e-3), actor="keeper")
+    account.open_scope(
+        found, "world", filter=adaptive.BasicFilter(10**6, delta=1e-3), actor="keeper"
+    )
     return release.Session(
-        release.table(_frame(), unit="person", max_rows_per_unit=2), ledger=found, scope="world", actor="Ada"
+        release.table(_frame(), unit="person", max_rows_per_unit=2),
+        ledger=found,
+        scope="world",
+        actor="Ada",
     )
 
 
@@ -645,7 +672,9 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "Anchor": lambda: ledger.Anchor,
     "Receipt": lambda: ledger.Receipt,
     "Experiment": game,
-    "Views": cache(lambda: game().play(experiment.World.ONE, transcripts=5, rng=np.random.default_rng(1))),
+    "Views": cache(
+        lambda: game().play(experiment.World.ONE, transcripts=5, rng=np.random.default_rng(1))
+    ),
     "Questions": cache(lambda: INSTANCES["Views"]().questions(experiment.Repeater(query()))),
     "Solved": lambda: game().solve(),
     "Measured": lambda: game().measure(transcripts=50, rng=np.random.default_rng(1)),
@@ -688,7 +717,9 @@ def cases() -> Iterator[Case]:
                 continue
             seen.add(id(thing))
             short = (
-                f"{thing.__module__.split('.')[1]}.{name}" if room != "dpcompose" or name in ("calibrate",) else name
+                f"{thing.__module__.split('.')[1]}.{name}"
+                if room != "dpcompose" or name in ("calibrate",)
+                else name
             )
             short = (
                 "dpcompose.calibrate"
@@ -698,15 +729,21 @@ def cases() -> Iterator[Case]:
             yield _case(short, lambda thing=thing: thing, inspect.signature(thing))
     for label, instance in INSTANCES.items():
         made = instance()
-        for name, method in inspect.getmembers(type(made) if not inspect.isclass(made) else made, callable):
+        for name, method in inspect.getmembers(
+            type(made) if not inspect.isclass(made) else made, callable
+        ):
             if name.startswith("_") or name in BETWEEN_ROOMS or not hasattr(made, name):
                 continue
-            if inspect.isclass(made) and (name not in OF_CLASSES or f"{label}.{name}" in ("Anchor.of", "Receipt.of")):
+            if inspect.isclass(made) and (
+                name not in OF_CLASSES or f"{label}.{name}" in ("Anchor.of", "Receipt.of")
+            ):
                 continue
             signature = inspect.signature(getattr(made, name))
             if signature.parameters:
                 yield _case(
-                    f"{label}.{name}", lambda instance=instance, name=name: getattr(instance(), name), signature
+                    f"{label}.{name}",
+                    lambda instance=instance, name=name: getattr(instance(), name),
+                    signature,
                 )
             del method
 
@@ -722,5 +759,7 @@ def _case(name: str, make: Callable[[], Callable[..., Any]], signature: inspect.
     missing = [each for each in parameters if each not in own and each not in GOOD]
     if missing:
         raise LookupError(f"{name}: no good value of {', '.join(missing)} is known; add one")
-    chosen = {each: own.get(each) or GOOD[each] for each in parameters if each != LEFT_OUT.get(name)}
+    chosen = {
+        each: own.get(each) or GOOD[each] for each in parameters if each != LEFT_OUT.get(name)
+    }
     return Case(name, make, lambda: {each: factory() for each, factory in chosen.items()})

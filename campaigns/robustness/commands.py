@@ -57,12 +57,16 @@ def tried(command: str, name: str, redirected: str) -> str | None:
         (Path(home) / "plan.toml").write_text(PLAN)
         python = f"{sys.executable} -c 'from dpcompose.cli import main; main()'"
         environment = (
-            os.environ | {"DPCOMPOSE_LEDGER": "l.db", "USER": "Ada"} | ({"COLUMNS": "30"} if name == "narrow" else {})
+            os.environ
+            | {"DPCOMPOSE_LEDGER": "l.db", "USER": "Ada"}
+            | ({"COLUMNS": "30"} if name == "narrow" else {})
         )
         setup = f"{python} ledger scope world --filter concentrated --epsilon 1 --delta 1e-6"
         first = f"{python} ledger init && {setup}" if command.startswith("ledger") else "true"
         limit = "ulimit -f 60; trap '' XFSZ; " if name == "no space for files" else ""
-        subprocess.run(["bash", "-c", first], cwd=home, env=environment, capture_output=True, check=False)
+        subprocess.run(
+            ["bash", "-c", first], cwd=home, env=environment, capture_output=True, check=False
+        )
         before = {each.name for each in Path(home).iterdir()}
         line = f"{limit}{python} {command} {redirected}"
         done = subprocess.run(
@@ -74,7 +78,11 @@ def tried(command: str, name: str, redirected: str) -> str | None:
             check=False,
             stdin=subprocess.DEVNULL,
         )
-        if "Traceback" in done.stderr or "a defect" in done.stderr or "Exception ignored" in done.stderr:
+        if (
+            "Traceback" in done.stderr
+            or "a defect" in done.stderr
+            or "Exception ignored" in done.stderr
+        ):
             return done.stderr[-300:]
         if done.returncode not in (0, 1, 2, 3):
             return f"status {done.returncode}: {done.stderr[-200:]}"

@@ -108,7 +108,8 @@ def judged(
         text = str(error)
         return (
             None
-            if 0 < len(text) <= LONGEST_MESSAGE and all(line.isprintable() for line in text.splitlines())
+            if 0 < len(text) <= LONGEST_MESSAGE
+            and all(line.isprintable() for line in text.splitlines())
             else f"the message {text!r:.200}"
         )
     except TooMuchWork:
@@ -123,7 +124,11 @@ def judged(
             return None
         # What an iterable raises while it is read is its own.
         text = _text(error)
-        return None if kind == "other" and text == "no items" else f"{type(error).__name__}: {text:.120}"
+        return (
+            None
+            if kind == "other" and text == "no items"
+            else f"{type(error).__name__}: {text:.120}"
+        )
     if not accepted(takes, kind):
         return f"accepted, and gave {_shown(found)}"
     wrong = None if inspect.isclass(call) else nonsense(found)
@@ -163,7 +168,9 @@ def nonsense(found: Any, depth: int = 3) -> str | None:
         return next(filter(None, (nonsense(each, depth - 1) for each in found[:50])), None)
     if dataclasses.is_dataclass(found) and not isinstance(found, type):
         promised = type(found).__name__ in PROMISES
-        fields = {field.name: getattr(found, field.name, None) for field in dataclasses.fields(found)}
+        fields = {
+            field.name: getattr(found, field.name, None) for field in dataclasses.fields(found)
+        }
         for name, low, high in (("epsilon", 0.0, math.inf), ("delta", 0.0, 1.0)):
             value = fields.get(name)
             if promised and isinstance(value, float) and not low <= value <= high:

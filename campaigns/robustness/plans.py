@@ -45,7 +45,10 @@ def drawn(rng: random.Random) -> str:
         lines.append("adjacency = " + value(['"add-remove"', '"replace"', '"zero-out"']))
     for _ in range(rng.randint(0 if rng.random() < 0.05 else 1, 3)):
         kind = rng.choice(list(KINDS))
-        lines += ["[[mechanism]]", f'kind = "{kind}"' if rng.random() < 0.97 else f"kind = {rng.choice(WRONG)}"]
+        lines += [
+            "[[mechanism]]",
+            f'kind = "{kind}"' if rng.random() < 0.97 else f"kind = {rng.choice(WRONG)}",
+        ]
         lines += [f"{key} = {value(NUMBERS if key not in ('shift', 'categories') else ['1', '2', '3'])}"
                   for place, key in enumerate(KINDS[kind]) if place == 0 or rng.random() < 0.3]  # fmt: skip
         if rng.random() < 0.5:
@@ -57,7 +60,11 @@ def drawn(rng: random.Random) -> str:
     text = "\n".join(lines) + "\n"
     if rng.random() < 0.1:
         place = rng.randrange(len(text))
-        text = text[:place] + rng.choice(["\0", "\x1b", "[", '"', "=", "\u3164", "\n\n", ""]) + text[place + 1 :]
+        text = (
+            text[:place]
+            + rng.choice(["\0", "\x1b", "[", '"', "=", "\u3164", "\n\n", ""])
+            + text[place + 1 :]
+        )
     return text
 
 
@@ -79,4 +86,8 @@ def _accounted(text: str) -> object:
     found = plan.account(read, read.question or plan.PlanQuestion("delta", 1e-6))
     if any(share.alone.lower > found.total.upper for share in found.shares):
         raise AssertionError("a part costs more than the whole")
-    return found.total, [share.alone for share in found.shares], [each.epsilon for each in found.comparisons]
+    return (
+        found.total,
+        [share.alone for share in found.shares],
+        [each.epsilon for each in found.comparisons],
+    )

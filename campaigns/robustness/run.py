@@ -34,7 +34,10 @@ def calls(
 ) -> tuple[Counts, list[str]]:
     """Every parameter of every public callable by every bad value, or one in `every`; of share (1, 4), a quarter."""
     (part, parts), counts, found = share, Counts(), []
-    with TemporaryDirectory() as beside, chdir(beside):  # for files that a call makes by a name it was given
+    with (
+        TemporaryDirectory() as beside,
+        chdir(beside),
+    ):  # for files that a call makes by a name it was given
         for place, case in enumerate(cases() if subjects is None else subjects):
             if only in case.name and place % parts == part - 1:
                 counts.callables += 1
@@ -53,10 +56,14 @@ def _tried(case: Case, every: int, counts: Counts, work: int) -> Iterator[str]:
             if (place + offset) % every:
                 continue
             counts.calls += 1
-            wrong = judged(case.make(), case.good() | {parameter: value.make()}, takes, value.kind, work=work)
+            wrong = judged(
+                case.make(), case.good() | {parameter: value.make()}, takes, value.kind, work=work
+            )
             if wrong:
                 yield f"{case.name}({parameter}={value.label}): {wrong}"
-                print(f"{case.name}({parameter}={value.label}): {wrong}", file=sys.stderr, flush=True)
+                print(
+                    f"{case.name}({parameter}={value.label}): {wrong}", file=sys.stderr, flush=True
+                )
 
 
 def plans(number: int, *, seed: int) -> list[str]:

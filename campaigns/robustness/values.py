@@ -46,7 +46,20 @@ _NUMBERS = [
     math.nextafter(1.0, 2.0), 2.5, 750.0, 1e17, 1e154, 1e300, 1.7976931348623157e308, math.inf, -math.inf,
     Fraction(1, 3), Fraction(-1, 3), Fraction(10) ** 400, Fraction(1, 10**400), np.float64(0.25), np.float32(0.25),
 ]  # fmt: skip
-_INTEGERS = [-1, 0, 1, 2, 3, 10**6, 2**63, 10**15 + 1, 10**30, -(10**30), np.int64(3), np.uint8(200)]
+_INTEGERS = [
+    -1,
+    0,
+    1,
+    2,
+    3,
+    10**6,
+    2**63,
+    10**15 + 1,
+    10**30,
+    -(10**30),
+    np.int64(3),
+    np.uint8(200),
+]
 _OTHERS: list[tuple[Any, str]] = [
     (math.nan, "nan"), (np.float64("nan"), "nan"), (Decimal("nan"), "nan"), (Decimal("0.5"), "decimal"),
     (1j, "complex"), (True, "flag"), (False, "flag"), (np.True_, "flag"), (None, "none"),

@@ -32,7 +32,13 @@ from campaigns.service.kills import Servers, serve
 from dpcompose import Laplace, ledger
 from dpcompose.account import open_scope
 from dpcompose.adaptive import PureFilter
-from dpcompose.errors import LedgerError, OverdrawnError, ScopeExistsError, StoreError, TamperedError
+from dpcompose.errors import (
+    LedgerError,
+    OverdrawnError,
+    ScopeExistsError,
+    StoreError,
+    TamperedError,
+)
 from dpcompose.ledger import Ledger, Receipt
 from dpcompose.serve import Identities, Identity, RemoteAccount, Role
 from dpcompose.serve.service import own_key
@@ -172,11 +178,15 @@ def one_round(number: int, servers: Pair, keeper: Keeper, clients: list[Client])
 
 
 @contextmanager
-def clients_of(service: Servers, keeper: Keeper, folder: Path, count: int) -> Iterator[list[Client]]:
+def clients_of(
+    service: Servers, keeper: Keeper, folder: Path, count: int
+) -> Iterator[list[Client]]:
     """Clients with tokens of their own."""
     import httpx
 
-    ways = [httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30.0) for port in service.ports]
+    ways = [
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30.0) for port in service.ports
+    ]
     made: list[Client] = []
     for number in range(count):
         name = f"client {number}"
@@ -204,7 +214,9 @@ def campaign(folder: Path, *, rounds: int, clients: int = 4, weakness: str = "sh
                     one_round(number, servers, keeper, asking)
                     if number % 20 == 19 or number + 1 == rounds:
                         found = replay(servers.url)
-                        acknowledged = sum(require_acknowledged(found, client.diary.lines()) for client in asking)
+                        acknowledged = sum(
+                            require_acknowledged(found, client.diary.lines()) for client in asking
+                        )
                         ledger.verify(ledger.anchor())
                 cancelled = sum(client.cancelled for client in asking)
         except TamperedError as error:
@@ -214,7 +226,9 @@ def campaign(folder: Path, *, rounds: int, clients: int = 4, weakness: str = "sh
                 service.kill(place)
             keeper.people.database.close()
     if found is None or not cancelled >= rounds * clients:
-        raise HistoryError(f"only {cancelled} requests were left open in {rounds} rounds: the campaign attacks nothing")
+        raise HistoryError(
+            f"only {cancelled} requests were left open in {rounds} rounds: the campaign attacks nothing"
+        )
     return (
         f"{rounds} failovers in {time.perf_counter() - began:.0f} s under 2 servers and {clients} clients that stayed: "
         f"{cancelled} requests left open, {acknowledged} answers acknowledged, none lost; {found.entries} entries "
@@ -241,7 +255,9 @@ CONTROLS = tuple(name for name in WEAKNESSES if name != "shipped")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=200)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -93,10 +93,15 @@ class Servers:
     def start(self, place: int) -> None:
         """Start a server, and wait until it listens."""
         asked = (self.ledger, self.people, self.ports[place], self.control)
-        self.processes[place] = process = self.context.Process(target=self.target, args=asked, daemon=True)
+        self.processes[place] = process = self.context.Process(
+            target=self.target, args=asked, daemon=True
+        )
         process.start()
         for _ in range(600):
-            with suppress(OSError), socket.create_connection(("127.0.0.1", self.ports[place]), timeout=1):
+            with (
+                suppress(OSError),
+                socket.create_connection(("127.0.0.1", self.ports[place]), timeout=1),
+            ):
                 return
             time.sleep(0.05)
         raise RuntimeError("a server does not start")
@@ -108,7 +113,12 @@ class Servers:
 
 
 def client(
-    servers: Servers, token: str, scope: str, seed: int, told: list[tuple[str, Receipt]], stop: threading.Event
+    servers: Servers,
+    token: str,
+    scope: str,
+    seed: int,
+    told: list[tuple[str, Receipt]],
+    stop: threading.Event,
 ) -> None:
     """Charges until the budget is spent or it is stopped; what was acknowledged is told, by the name of the charge."""
     import httpx
@@ -117,7 +127,9 @@ def client(
     accounts: list[RemoteAccount] = []
     for port in servers.ports:
         url = f"http://127.0.0.1:{port}"
-        accounts.append(RemoteAccount(url, token, scope=scope, client=httpx.Client(base_url=url, timeout=10.0)))
+        accounts.append(
+            RemoteAccount(url, token, scope=scope, client=httpx.Client(base_url=url, timeout=10.0))
+        )
     while not stop.is_set():
         name, tries = f"{scope} {seed} {number}", 0
         number += 1
@@ -125,7 +137,9 @@ def client(
             key = f"{name} {tries}" if servers.control == CONTROLS[1] else name
             tries += 1
             try:
-                told.append((name, draw.choice(accounts).charge(COST, key=key, description={"name": name})))
+                told.append(
+                    (name, draw.choice(accounts).charge(COST, key=key, description={"name": name}))
+                )
                 break
             except StoreError:
                 time.sleep(0.02)
@@ -171,7 +185,13 @@ def places(postgres: bool, folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def run(
-    rounds: int, *, seed: int = 0, servers: int = 1, clients: int = 8, postgres: bool = False, control: str = ""
+    rounds: int,
+    *,
+    seed: int = 0,
+    servers: int = 1,
+    clients: int = 8,
+    postgres: bool = False,
+    control: str = "",
 ) -> tuple[int, int, list[str]]:
     """Rounds of charges and kills: the acknowledged charges, the kills, and every promise that was not kept."""
     draw, kills, acknowledged = random.Random(seed), 0, 0
@@ -182,16 +202,24 @@ def run(
         ledger = stack.enter_context(Ledger.open(url))
         open_scope(ledger, "city", filter=PureFilter(1e6), actor="keeper")
         for number in range(rounds):
-            open_scope(ledger, f"city/r{number}", filter=PureFilter(0.1 * MOST + 0.05), actor="keeper")
+            open_scope(
+                ledger, f"city/r{number}", filter=PureFilter(0.1 * MOST + 0.05), actor="keeper"
+            )
         known = Identities.open(people)
         token = known.invite("Ada", Role.ANALYST, "city")
         known.database.close()
         running = Servers(url, people, servers, control)
         try:
             for number in range(rounds):
-                scope, stop, told = f"city/r{number}", threading.Event(), list[tuple[str, Receipt]]()
+                scope, stop, told = (
+                    f"city/r{number}",
+                    threading.Event(),
+                    list[tuple[str, Receipt]](),
+                )
                 threads = [
-                    threading.Thread(target=client, args=(running, token, scope, each, told, stop), daemon=True)
+                    threading.Thread(
+                        target=client, args=(running, token, scope, each, told, stop), daemon=True
+                    )
                     for each in range(clients)
                 ]
                 for thread in threads:
@@ -218,7 +246,9 @@ def run(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--servers", type=int, default=1, help="several need --postgres")
@@ -228,7 +258,9 @@ def main() -> int:
     asked = vars(parser.parse_args())
     rounds = asked.pop("rounds")
     acknowledged, kills, found = run(rounds, **asked)
-    print(f"{rounds} rounds, {kills} kills: {acknowledged} acknowledged; {len(found)} problems {found[:3]}")
+    print(
+        f"{rounds} rounds, {kills} kills: {acknowledged} acknowledged; {len(found)} problems {found[:3]}"
+    )
     return bool(found)
 
 

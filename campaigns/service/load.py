@@ -66,10 +66,14 @@ def disorder(answers: Sequence[Answered]) -> list[str]:
     """The answers that came before another was asked that has an earlier place."""
     found: list[str] = []
     latest: Answered | None = None
-    for _, same in itertools.groupby(sorted(answers, key=lambda each: each.place), lambda each: each.place):
+    for _, same in itertools.groupby(
+        sorted(answers, key=lambda each: each.place), lambda each: each.place
+    ):
         here = list(same)
         found += [
-            f"{each.what} came before {latest.what} was asked" for each in here if latest and each.end < latest.start
+            f"{each.what} came before {latest.what} was asked"
+            for each in here
+            if latest and each.end < latest.start
         ]
         latest = max([*here, *([latest] if latest else [])], key=lambda each: each.start)
     return found
@@ -109,7 +113,9 @@ class Client:
     draw: random.Random
     connection: http.client.HTTPConnection | None = None
 
-    def ask(self, method: str, path: str, fields: dict[str, str] | None = None) -> tuple[int, Any, float, float]:
+    def ask(
+        self, method: str, path: str, fields: dict[str, str] | None = None
+    ) -> tuple[int, Any, float, float]:
         """The status, the answer, and the times of the first question and the last answer; asked until one comes."""
         start = time.perf_counter()
         while True:
@@ -121,7 +127,9 @@ class Client:
                 start = time.perf_counter()
             try:
                 headers = {"authorization": f"Bearer {self.token}"}
-                self.connection.request(method, path, json.dumps(fields) if fields else None, headers)
+                self.connection.request(
+                    method, path, json.dumps(fields) if fields else None, headers
+                )
                 response = self.connection.getresponse()
                 answer = json.loads(response.read())
                 if response.status not in (429, 503):
@@ -132,7 +140,9 @@ class Client:
             time.sleep(0.02)
 
 
-def work(client: Client, numbers: Iterator[int], told: dict[str, Told], problems: list[str]) -> None:
+def work(
+    client: Client, numbers: Iterator[int], told: dict[str, Told], problems: list[str]
+) -> None:
     """Charge until the numbers end; after every tenth charge, ask what is left."""
     trees = list(told)
     for number in numbers:
@@ -165,9 +175,13 @@ def problems_of(ledger: Ledger, tree: str, told: Told) -> list[str]:
             continue
         answers.append(Answered(places[receipt.hash], start, end, key))
     names = Counter(each.key for each in granted)
-    found += [f"{tree}: {name} is there {times} times" for name, times in names.items() if times > 1]
+    found += [
+        f"{tree}: {name} is there {times} times" for name, times in names.items() if times > 1
+    ]
     if len(granted) > most or len(granted) != len(told.charges):
-        found.append(f"{tree}: {len(granted)} charges, {len(told.charges)} acknowledged, {most} fit")
+        found.append(
+            f"{tree}: {len(granted)} charges, {len(told.charges)} acknowledged, {most} fit"
+        )
     for left, start, end in told.left:
         number, rest = divmod(cap - left, UNITS)
         if rest:
@@ -190,7 +204,9 @@ def bare(folder: Path, url: str, count: int = 400) -> list[float]:
         else:
             connection = sqlite3.connect(folder / "bare.db")
             stack.callback(connection.close)
-            connection.executescript("pragma journal_mode=wal; pragma synchronous=full; create table bare (body text)")
+            connection.executescript(
+                "pragma journal_mode=wal; pragma synchronous=full; create table bare (body text)"
+            )
         for number in range(count):
             start = time.perf_counter()
             connection.execute(f"insert into bare values ('{number} {'x' * 600}')")
@@ -200,7 +216,9 @@ def bare(folder: Path, url: str, count: int = 400) -> list[float]:
 
 
 @contextmanager
-def places(postgres: bool, folder: Path, partitioned: bool) -> Iterator[tuple[str, str, list[Proxy]]]:
+def places(
+    postgres: bool, folder: Path, partitioned: bool
+) -> Iterator[tuple[str, str, list[Proxy]]]:
     """Where the ledger is, where servers find it, and the network between them."""
     if not postgres:
         yield str(folder / "city.db"), str(folder / "city.db"), []
@@ -212,7 +230,9 @@ def places(postgres: bool, folder: Path, partitioned: bool) -> Iterator[tuple[st
         if not partitioned:
             yield url, url, []
             return
-        with closing(Proxy(f"{running.home}/.s.PGSQL.5432", at=str(folder / ".s.PGSQL.5432"))) as proxy:
+        with closing(
+            Proxy(f"{running.home}/.s.PGSQL.5432", at=str(folder / ".s.PGSQL.5432"))
+        ) as proxy:
             yield url, f"postgresql://ledger@/city?host={folder}", [proxy]
 
 
@@ -261,7 +281,9 @@ def run(
         if partitions:
             network += [stack.enter_context(closing(Proxy(port))) for port in running.ports]
         ports = [each.port for each in network if each.port] or running.ports
-        each_client = [Client(ports, token, random.Random(f"{seed} {number}")) for number in range(clients)]
+        each_client = [
+            Client(ports, token, random.Random(f"{seed} {number}")) for number in range(clients)
+        ]
         threads = [
             threading.Thread(target=work, args=(client, numbers, told, found.problems), daemon=True)
             for client in each_client
@@ -283,7 +305,10 @@ def run(
                 running.kill(place)
         for tree, each in told.items():
             found.problems += problems_of(ledger, tree, each)
-            found.granted, found.refused = found.granted + len(each.charges), found.refused + len(each.refused)
+            found.granted, found.refused = (
+                found.granted + len(each.charges),
+                found.refused + len(each.refused),
+            )
             found.answers += len(each.left)
             found.waits += [end - start for _, start, end in each.charges.values()]
         found.cuts = sum(each.cuts for each in network)
@@ -292,7 +317,9 @@ def run(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--charges", type=int, default=100_000)
     parser.add_argument("--trees", type=int, default=1)

@@ -31,7 +31,9 @@ class Proxy:
     def partition(self, draw: random.Random) -> None:
         """Nothing arrives, at the target, at whoever asks, or at both, for a while; then every connection is cut."""
         deaf = draw.choice([(True, False), (False, True), (True, True)])
-        asyncio.run_coroutine_threadsafe(self._partition(deaf, draw.uniform(0.0, LONGEST)), self.loop).result(10)
+        asyncio.run_coroutine_threadsafe(
+            self._partition(deaf, draw.uniform(0.0, LONGEST)), self.loop
+        ).result(10)
         self.cuts += 1
 
     def close(self) -> None:
@@ -80,7 +82,9 @@ class Proxy:
         await asyncio.gather(self._pump(reader, further[1], 0), self._pump(further[0], writer, 1))
         self.writers -= both
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, side: int) -> None:
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, side: int
+    ) -> None:
         with suppress(OSError):
             while piece := await reader.read(65536):
                 await self.open[side].wait()

@@ -37,11 +37,41 @@ from dpcompose.serve.terms import Terms
 from dpcompose.serve.web import application
 
 MARK = "zzforeignzz"
-WORDS = ["", "city", "city/none", "other", "../other", "<script>alert(1)</script>", "a\r\nx: y", "%00", "NaN"]
-WORDS += ["\ud800", "é" * 300, "9" * 400, "-1", "1e999", "'; drop table service_token; --", "{{7*7}}"]
+WORDS = [
+    "",
+    "city",
+    "city/none",
+    "other",
+    "../other",
+    "<script>alert(1)</script>",
+    "a\r\nx: y",
+    "%00",
+    "NaN",
+]
+WORDS += [
+    "\ud800",
+    "é" * 300,
+    "9" * 400,
+    "-1",
+    "1e999",
+    "'; drop table service_token; --",
+    "{{7*7}}",
+]
 WORDS += ["city/health/new"]
-MECHANISMS = ["Gaussian(30.0)", "Laplace(90.0) * 3", "Gaussian(80.0)", "Gaussian(1e-300)", "Gaussian(0)"]
-MECHANISMS += ["().__class__", "Gaussian(" * 500, "Gaussian(10.0) * 10**9", "Gaussian(5.0).sampled(0.01) * 20", "1"]
+MECHANISMS = [
+    "Gaussian(30.0)",
+    "Laplace(90.0) * 3",
+    "Gaussian(80.0)",
+    "Gaussian(1e-300)",
+    "Gaussian(0)",
+]
+MECHANISMS += [
+    "().__class__",
+    "Gaussian(" * 500,
+    "Gaussian(10.0) * 10**9",
+    "Gaussian(5.0).sampled(0.01) * 20",
+    "1",
+]
 MECHANISMS += ["Laplace(1e400)", "-" * 3000 + "1"]
 VALUES: list[Any] = [None, True, 1, -1.5, [], {}, [[1]], {"a": {"b": 1}}, 10**30, 1e308]
 VOLATILE = re.compile(
@@ -53,7 +83,9 @@ LEAKS = re.compile(r"Traceback|site-packages|sqlite3|psycopg|\.py\b|/tmp/", re.I
 @cache
 def budget(epsilon: int) -> ConcentratedFilter:
     """A budget, made once."""
-    return ConcentratedFilter.for_target(Fraction(epsilon), delta=Fraction(1, 10**6), mechanism_delta=Fraction(0))
+    return ConcentratedFilter.for_target(
+        Fraction(epsilon), delta=Fraction(1, 10**6), mechanism_delta=Fraction(0)
+    )
 
 
 class World:
@@ -65,7 +97,10 @@ class World:
             open_scope(ledger, path, filter=budget(epsilon), actor="keeper")
         self.service, self.fails = Service(ledger, people), ""
         for key in WORDS[: number * 5]:
-            named = {"actor": f"{MARK}@{MARK}", "key": own_key(Identity(MARK, Role.ANALYST, MARK), key)}
+            named = {
+                "actor": f"{MARK}@{MARK}",
+                "key": own_key(Identity(MARK, Role.ANALYST, MARK), key),
+            }
             self.service.account(MARK).charge(Gaussian(50.0), description={"note": MARK}, **named)
         if number:
             keeper = Identity(MARK, Role.KEEPER, MARK)
@@ -88,13 +123,17 @@ class World:
         if self.fails == "before":
             raise StoreError("ledger", "gone")
         outcomes = self.transact(requests)
-        if self.fails == "after" and any(getattr(each, "refusal", each) is None for each in outcomes):
+        if self.fails == "after" and any(
+            getattr(each, "refusal", each) is None for each in outcomes
+        ):
             raise StoreError("ledger", "gone", uncertain=True)
         return outcomes
 
     def complaint(self) -> str:
         """Whether the ledger holds each acknowledged charge once, and nothing else."""
-        kept = [each.sequence for each in self.service.ledger.entries("city") if each.kind == "granted"]
+        kept = [
+            each.sequence for each in self.service.ledger.entries("city") if each.kind == "granted"
+        ]
         told = sorted(each.sequence for each in self.acknowledged.values())
         self.service.ledger.verify()
         return "" if kept == told else f"{len(kept)} charges are kept, {len(told)} acknowledged"
@@ -141,7 +180,9 @@ class Fuzz:
         """A route, and its fields: mostly sensible, so that requests get far."""
         draw = self.draw
         weights = {"charge": 9, "redeem": 2, "close": 0.02, "revoke": 0.05, "open": 0.3}
-        name = draw.choices(sorted(PERMISSIONS), [weights.get(each, 1) for each in sorted(PERMISSIONS)])[0]
+        name = draw.choices(
+            sorted(PERMISSIONS), [weights.get(each, 1) for each in sorted(PERMISSIONS)]
+        )[0]
         schemas, required = self.fields.get(name, ({}, set[str]()))
         chance = {"reservation": 0.1, "description": 0.1, "delta": 0.1}
         fields = {
@@ -151,7 +192,9 @@ class Fuzz:
         }
         if draw.random() < 0.2:
             chosen = draw.choice(sorted(fields) or ["scope"])
-            fields[chosen] = draw.choice([draw.choice(WORDS), draw.choice(VALUES), draw.choice(MECHANISMS)])
+            fields[chosen] = draw.choice(
+                [draw.choice(WORDS), draw.choice(VALUES), draw.choice(MECHANISMS)]
+            )
         if draw.random() < 0.05:
             others = len(WORDS) * [MARK] if name in HANDLERS else []  # a page repeats it
             fields["scope"] = draw.choice(["other", *others, *WORDS])
@@ -162,27 +205,41 @@ class Fuzz:
         draw, (name, fields) = self.draw, self.asked()
         self.now += draw.choice([0, 0, 0, 0.1, -1, -10])
         permission = PERMISSIONS[name]
-        method = permission.method if draw.random() < 0.98 else draw.choice(["PUT", "DELETE", "HEAD", "OPTIONS"])
+        method = (
+            permission.method
+            if draw.random() < 0.98
+            else draw.choice(["PUT", "DELETE", "HEAD", "OPTIONS"])
+        )
         place, bearer = draw.randrange(len(self.worlds[0].tokens)), draw.random() < 0.95
         raw = draw.randbytes(50) if draw.random() < 0.02 else None
         receipt, number = "receipt" in fields and draw.random() < 0.9, draw.randrange(10**9)
         fails = (
-            draw.choice(["before", "after"]) if name in ("charge", "redeem", "close") and draw.random() < 0.05 else ""
+            draw.choice(["before", "after"])
+            if name in ("charge", "redeem", "close") and draw.random() < 0.05
+            else ""
         )
         answers = list[Answer]()
         for world in self.worlds:
             token = world.tokens[place]
-            headers = {"cookie": f"dpcompose={token}"} | ({"authorization": f"Bearer {token}"} if bearer else {})
+            headers = {"cookie": f"dpcompose={token}"} | (
+                {"authorization": f"Bearer {token}"} if bearer else {}
+            )
             if receipt:
                 fields["receipt"] = world.receipts[number % len(world.receipts)]
             query, body = "", b""
             if method == "GET":
-                query = urlencode({each: str(value).encode("utf-8", "replace") for each, value in fields.items()})
+                query = urlencode(
+                    {each: str(value).encode("utf-8", "replace") for each, value in fields.items()}
+                )
             else:
                 body = json.dumps(fields).encode() if raw is None else raw
 
-            def ask(world: World = world, headers: Any = headers, query: str = query, body: bytes = body) -> Answer:
-                return world.direct.ask(method, permission.path, query=query, headers=headers, body=body)
+            def ask(
+                world: World = world, headers: Any = headers, query: str = query, body: bytes = body
+            ) -> Answer:
+                return world.direct.ask(
+                    method, permission.path, query=query, headers=headers, body=body
+                )
 
             world.fails = fails
             answer = ask()
@@ -195,7 +252,10 @@ class Fuzz:
                 return answer.status, f"{name} {fields}: {said}"
         first, second = (f"{each.status} {VOLATILE.sub('~', each.text)}" for each in answers)
         if name != "metrics" and first != second:
-            return answers[0].status, f"{name}: the answer depends on another tenant: {first[:200]} / {second[:200]}"
+            return (
+                answers[0].status,
+                f"{name}: the answer depends on another tenant: {first[:200]} / {second[:200]}",
+            )
         return answers[0].status, ""
 
     def _complaint(self, world: World, name: str, answer: Answer) -> str:
@@ -208,11 +268,19 @@ class Fuzz:
             return "a token is told"
         if name in HANDLERS and answer.status >= 400 and answer.status != 405:
             error = json.loads(text)
-            if LEAKS.search(text) or not {"error", "reason"} <= set(error) or "\n" in error["reason"]:
+            if (
+                LEAKS.search(text)
+                or not {"error", "reason"} <= set(error)
+                or "\n" in error["reason"]
+            ):
                 return f"no plain sentence: {text[:200]}"
         if answer.kind == "text/html; charset=utf-8" and "<script>alert" in text:
             return f"markup: {text[:200]}"
-        return self._charged(world, answer) if name == "charge" and answer.status == 200 and text else ""
+        return (
+            self._charged(world, answer)
+            if name == "charge" and answer.status == 200 and text
+            else ""
+        )
 
     def _charged(self, world: World, answer: Answer) -> str:
         written: str = json.loads(answer.text)["receipt"]
@@ -258,7 +326,9 @@ def _broken(*_: object) -> dict[str, object]:
 
 
 def _twice(self: Terms, asked: Any, commit: Any) -> Any:
-    self.ledger.charge(asked.scope, cost=asked.cost, actor=asked.who.actor, key=f"{asked.key} again")
+    self.ledger.charge(
+        asked.scope, cost=asked.cost, actor=asked.who.actor, key=f"{asked.key} again"
+    )
     return commit({})
 
 
@@ -281,7 +351,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     statuses, problems = run(asked.requests, seed=asked.seed)
-    print(f"{asked.requests} requests: {dict(sorted(statuses.items()))}; {len(problems)} problems {problems[:3]}")
+    print(
+        f"{asked.requests} requests: {dict(sorted(statuses.items()))}; {len(problems)} problems {problems[:3]}"
+    )
     for name, control in CONTROLS.items():
         with control():
             caught = bool(run(1000, seed=asked.seed)[1])

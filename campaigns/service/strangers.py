@@ -35,7 +35,12 @@ from dpcompose.adaptive import BasicFilter
 from dpcompose.ledger import Ledger, Receipt
 from dpcompose.serve import Identities, Role, Service
 
-CONTROLS = ("headers without an end", "connections without an end", "work without a turn", "an issuer asked in a batch")
+CONTROLS = (
+    "headers without an end",
+    "connections without an end",
+    "work without a turn",
+    "an issuer asked in a batch",
+)
 PATIENCE, TIME = 1.0, 10.0
 """Seconds that the server waits for a request, and that anything here may take."""
 MEMORY, FILES = 150_000, 150
@@ -86,9 +91,16 @@ def _silent(url: str) -> bytes:
 class Attack:
     """Connections to one server, as somebody who means no good."""
 
-    def __init__(self, port: int, draw: random.Random, tokens: dict[Role, str], process: int) -> None:
+    def __init__(
+        self, port: int, draw: random.Random, tokens: dict[Role, str], process: int
+    ) -> None:
         self.port, self.draw, self.tokens, self.process = port, draw, tokens, process
-        self.attacks: list[Callable[[], str]] = [self.abandoned, self.headers, self.half_open, self.unknown_key]
+        self.attacks: list[Callable[[], str]] = [
+            self.abandoned,
+            self.headers,
+            self.half_open,
+            self.unknown_key,
+        ]
 
     def connected(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=TIME)
@@ -112,7 +124,12 @@ class Attack:
                     ("GET", "/?scope=city", Role.AUDITOR),
                 ]
             )
-            fields = {"scope": "city", "mechanism": LONG, "delta": "1e-7", "key": str(self.draw.random())}
+            fields = {
+                "scope": "city",
+                "mechanism": LONG,
+                "delta": "1e-7",
+                "key": str(self.draw.random()),
+            }
             self.sent(method, path, self.tokens[role], fields if method == "POST" else None).close()
         return ""
 
@@ -124,7 +141,10 @@ class Attack:
                 (b"GET / HTTP/1.1\r\nx: ", b"y" * 1000),
                 (b"GET /", b"y" * 1000),
                 (b"", b"\r\n" * 500),
-                (b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n0\r\nx: ", b"y" * 1000),
+                (
+                    b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n0\r\nx: ",
+                    b"y" * 1000,
+                ),
             ]
         )
         with self.connected() as client, suppress(ConnectionError):
@@ -136,7 +156,9 @@ class Attack:
 
     def half_open(self) -> str:
         """Connections whose request does not end."""
-        start = self.draw.choice([b"", b"GET / HT", b"POST /login HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\ntok"])
+        start = self.draw.choice(
+            [b"", b"GET / HT", b"POST /login HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\ntok"]
+        )
         with ExitStack() as stack:
             clients = [stack.enter_context(self.connected()) for _ in range(20)]
             with suppress(ConnectionError):
@@ -161,18 +183,29 @@ class Attack:
 
     def charged(self, key: str) -> Receipt | None:
         """A charge of an analyst who has nothing to do with that; its receipt, or None if there was no answer."""
-        fields = {"scope": "city", "mechanism": "Laplace(1000.0)", "key": key, "description": {"name": key}}
+        fields = {
+            "scope": "city",
+            "mechanism": "Laplace(1000.0)",
+            "key": key,
+            "description": {"name": key},
+        }
         try:
             with self.sent("POST", "/v1/charge", self.tokens[Role.KEEPER], fields) as client:
                 answer = client.recv(65536)
         except OSError:
             return None
-        return Receipt.read(json.loads(answer.partition(b"\r\n\r\n")[2])["receipt"]) if b" 200 " in answer else None
+        return (
+            Receipt.read(json.loads(answer.partition(b"\r\n\r\n")[2])["receipt"])
+            if b" 200 " in answer
+            else None
+        )
 
     def size(self) -> tuple[int, int]:
         """Kilobytes of the server, and its open files."""
         status = Path(f"/proc/{self.process}/status").read_text()
-        return int(status.partition("VmRSS:")[2].split()[0]), len(os.listdir(f"/proc/{self.process}/fd"))
+        return int(status.partition("VmRSS:")[2].split()[0]), len(
+            os.listdir(f"/proc/{self.process}/fd")
+        )
 
 
 @contextmanager
@@ -181,7 +214,9 @@ def serving(ledger: str, people: str, control: str) -> Iterator[tuple[int, int]]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    process = multiprocessing.get_context("spawn").Process(target=serve, args=(ledger, people, port, control))
+    process = multiprocessing.get_context("spawn").Process(
+        target=serve, args=(ledger, people, port, control)
+    )
     process.start()
     try:
         for _ in range(600):
@@ -201,9 +236,13 @@ def run(rounds: int, *, seed: int = 0, control: str = "") -> tuple[Counter[str],
     with tempfile.TemporaryDirectory() as folder:
         url, file = f"{folder}/city.db", f"{folder}/people.db"
         with Ledger.open(url) as ledger:
-            account = open_scope(ledger, "city", filter=BasicFilter, epsilon=1000, delta="1e-3", actor="keeper")
+            account = open_scope(
+                ledger, "city", filter=BasicFilter, epsilon=1000, delta="1e-3", actor="keeper"
+            )
             for number in range(200):
-                account.charge(COST, actor="Eve", key=f"{number}", description={"name": f"{number}"})
+                account.charge(
+                    COST, actor="Eve", key=f"{number}", description={"name": f"{number}"}
+                )
             people = Identities.open(file)
             invited = {Role.ANALYST: "Eve", Role.AUDITOR: "Cleo"}
             tokens = {role: people.invite(name, role, "city") for role, name in invited.items()}
@@ -213,7 +252,11 @@ def run(rounds: int, *, seed: int = 0, control: str = "") -> tuple[Counter[str],
                 attack = Attack(port, draw, tokens, process)
                 before = attack.size()[0] if attack.charged("first") else 0
                 for number in range(rounds):
-                    one = attack.attacks[number] if number < len(attack.attacks) else draw.choice(attack.attacks)
+                    one = (
+                        attack.attacks[number]
+                        if number < len(attack.attacks)
+                        else draw.choice(attack.attacks)
+                    )
                     one = attack.attacks[_CAUGHT_BY[control]] if control else one
                     counts[one.__name__] += 1
                     problem, receipt = one(), attack.charged(f"round {number}")
@@ -227,7 +270,9 @@ def run(rounds: int, *, seed: int = 0, control: str = "") -> tuple[Counter[str],
                 time.sleep(2 * PATIENCE)
                 grown, files = attack.size()
                 if grown - before > MEMORY or files > FILES:
-                    found.append(f"the server grew by {grown - before} kB and has {files} files open")
+                    found.append(
+                        f"the server grew by {grown - before} kB and has {files} files open"
+                    )
             found += problems_of(ledger, "city", told)
     return counts, found
 
@@ -236,12 +281,17 @@ _CAUGHT_BY = {CONTROLS[0]: 1, CONTROLS[1]: 2, CONTROLS[2]: 0, CONTROLS[3]: 3}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     counts, problems = run(asked.rounds, seed=asked.seed)
-    print(f"{asked.rounds} rounds: {dict(counts)}; {len(problems)} problems {problems[:3]}", flush=True)
+    print(
+        f"{asked.rounds} rounds: {dict(counts)}; {len(problems)} problems {problems[:3]}",
+        flush=True,
+    )
     for control in CONTROLS:
         caught = run(3, seed=asked.seed, control=control)[1]
         print(f"control, {control}: {caught[0] if caught else 'NOT CAUGHT'}", flush=True)

@@ -36,29 +36,45 @@ from campaigns.soundness.run import VIOLATIONS, WEAK, Campaign, Journal, Totals,
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--compositions", type=int, default=1000, help="of all families and shares together")
-    parser.add_argument("--proved", type=int, default=50, help="how many of them are held against ball arithmetic")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--compositions", type=int, default=1000, help="of all families and shares together"
+    )
+    parser.add_argument(
+        "--proved", type=int, default=50, help="how many of them are held against ball arithmetic"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--share", default="1/1", help="1/2 and 2/2 are the halves of one campaign")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="stop after the turn that is then under way")
-    parser.add_argument("--family", action="append", choices=sorted(FAMILIES), help="default: all of them")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="stop after the turn that is then under way"
+    )
+    parser.add_argument(
+        "--family", action="append", choices=sorted(FAMILIES), help="default: all of them"
+    )
     parser.add_argument("--journal", type=Path, help="where to keep what is done")
     parser.add_argument("--report", action="store_true", help="only print what the journal has")
-    parser.add_argument("--proof", action="store_true", help="ask the library for its answers in ball arithmetic")
+    parser.add_argument(
+        "--proof", action="store_true", help="ask the library for its answers in ball arithmetic"
+    )
     options = parser.parse_args()
     if options.journal is not None and options.journal.is_dir():
         parser.error(f"--journal {options.journal} is a directory: name a file in it")
     journal = Journal(options.journal)
     if options.report:
-        counts = sum((_reported(campaign, rows) for campaign, rows in journal.rows.items()), Counter[str]())
+        counts = sum(
+            (_reported(campaign, rows) for campaign, rows in journal.rows.items()), Counter[str]()
+        )
         return _status(counts)
     families = tuple(options.family or FAMILIES)
     each = math.ceil(options.compositions / len(families))
     proved = min(math.ceil(options.proved / len(families)), each)
     campaign = Campaign(each, proved, options.seed, options.proof)
     share, shares = map(int, options.share.split("/"))
-    totals = run(campaign, campaign.blocks(families, share, shares), journal, minutes=options.minutes)
+    totals = run(
+        campaign, campaign.blocks(families, share, shares), journal, minutes=options.minutes
+    )
     return _status(report(campaign, totals))
 
 

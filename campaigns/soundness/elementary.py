@@ -43,14 +43,20 @@ class Theorems:
         if delta / count < 1e-300:
             return math.inf
         share = {"delta": delta / count, **self.options}
-        steps = [(_asked(_built(item.code), "epsilon", **share), times) for item, times in self.parts]
+        steps = [
+            (_asked(_built(item.code), "epsilon", **share), times) for item, times in self.parts
+        ]
         return math.fsum(step * times for step, times in steps) * (1 + 1e-12)
 
     @cached_property
     def _pure(self) -> float:
-        where: dict[str, Any] = {"adjacency": self.options["adjacency"]} if "adjacency" in self.options else {}
+        where: dict[str, Any] = (
+            {"adjacency": self.options["adjacency"]} if "adjacency" in self.options else {}
+        )
         steps = [(_built(item.code).pure(**where), times) for item, times in self.parts]
-        return math.fsum(math.inf if step is None else step * times for step, times in steps) * (1 + 1e-12)
+        return math.fsum(math.inf if step is None else step * times for step, times in steps) * (
+            1 + 1e-12
+        )
 
     def _unsampled(self, delta: float) -> float:
         if all(item.unsampled == item.code for item, _ in self.parts):
@@ -70,7 +76,8 @@ class Theorems:
     def _divergences(self) -> list[float]:
         steps = [(_built(item.code), times) for item, times in self.parts]
         return [
-            math.fsum(_asked(step, "renyi", order, **self.options) * times for step, times in steps) for order in ORDERS
+            math.fsum(_asked(step, "renyi", order, **self.options) * times for step, times in steps)
+            for order in ORDERS
         ]
 
 

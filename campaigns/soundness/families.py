@@ -19,7 +19,9 @@ def gaussians(rng: Random) -> Parts:
         sensitivity = _sensitivity(rng)
         sigma = sensitivity * math.sqrt(kinds * times) / _spread(rng)
         item = subject.normal(sigma, sensitivity=sensitivity)
-        parts.append((subject.gaussian_promise(sensitivity / sigma) if rng.random() < 0.3 else item, times))
+        parts.append(
+            (subject.gaussian_promise(sensitivity / sigma) if rng.random() < 0.3 else item, times)
+        )
     return tuple(parts)
 
 
@@ -30,8 +32,12 @@ def correlated(rng: Random) -> Parts:
         steps = rng.randint(1, 6)
         if rng.random() < 0.5:
             steps, restart = 2 * steps, rng.choice([None, rng.randint(1, 2 * steps)])
-            return subject.tree(steps / size, steps, rng.randint(1, steps), rng.randint(1, 4), restart=restart)
-        strategy = [[rng.random() + 0.1 if j <= i else 0.0 for j in range(steps)] for i in range(steps)]
+            return subject.tree(
+                steps / size, steps, rng.randint(1, steps), rng.randint(1, 4), restart=restart
+            )
+        strategy = [
+            [rng.random() + 0.1 if j <= i else 0.0 for j in range(steps)] for i in range(steps)
+        ]
         return subject.correlated(strategy, steps / size, rng.randint(1, steps), rng.randint(1, 4))
 
     return _some(rng, item, rng.randint(1, 2), 4)
@@ -47,12 +53,24 @@ def few_laplace(rng: Random) -> Parts:
 
 def many_laplace(rng: Random) -> Parts:
     times = int(10 ** rng.uniform(2.5, 9))
-    return ((subject.laplace(1 / max(_spread(rng) / math.sqrt(times), rng.choice([110, 450, 450]) / times)), times),)
+    return (
+        (
+            subject.laplace(
+                1 / max(_spread(rng) / math.sqrt(times), rng.choice([110, 450, 450]) / times)
+            ),
+            times,
+        ),
+    )
 
 
 def different_laplace(rng: Random) -> Parts:
     """Several scales, without anything smoother among them."""
-    return _some(rng, lambda size, _: subject.laplace(1 / size), rng.choice([3, 3, 4, 5, 12]), rng.choice([4, 7]))
+    return _some(
+        rng,
+        lambda size, _: subject.laplace(1 / size),
+        rng.choice([3, 3, 4, 5, 12]),
+        rng.choice([4, 7]),
+    )
 
 
 def promises(rng: Random) -> Parts:
@@ -63,7 +81,9 @@ def promises(rng: Random) -> Parts:
 
 def different_promises(rng: Random) -> Parts:
     kinds = rng.randint(2, 5)
-    return _some(rng, lambda size, times: subject.promise(size, _leak(rng, times)), kinds, 4 / kinds)
+    return _some(
+        rng, lambda size, times: subject.promise(size, _leak(rng, times)), kinds, 4 / kinds
+    )
 
 
 def two_term_mixtures(rng: Random) -> Parts:
@@ -85,16 +105,22 @@ def exponentials(rng: Random) -> Parts:
 def selections(rng: Random) -> Parts:
     """Noisy maxima, sparse vectors and votes: their upper ends are those of other families."""
     kinds = ("laplace", "exponential", "gumbel", "AboveThreshold", "NoisyArgmax")
-    return _some(rng, lambda size, _: subject.selection(size, rng.choice(kinds)), rng.randint(1, 2), 1.5)
+    return _some(
+        rng, lambda size, _: subject.selection(size, rng.choice(kinds)), rng.randint(1, 2), 1.5
+    )
 
 
 def responses(rng: Random) -> Parts:
-    return _some(rng, lambda size, _: subject.response(size, rng.randint(2, 20)), 1, rng.choice([3, 3, 3, 6]))
+    return _some(
+        rng, lambda size, _: subject.response(size, rng.randint(2, 20)), 1, rng.choice([3, 3, 3, 6])
+    )
 
 
 def staircases(rng: Random) -> Parts:
     gammas = (None, 0.0, 0.5, round(rng.uniform(0, 1), 3))
-    return _some(rng, lambda size, _: subject.staircase(size, rng.choice(gammas)), 1, rng.choice([2, 3]))
+    return _some(
+        rng, lambda size, _: subject.staircase(size, rng.choice(gammas)), 1, rng.choice([2, 3])
+    )
 
 
 def skellams(rng: Random) -> Parts:
@@ -135,7 +161,12 @@ def sgd(rng: Random) -> Parts:
 def short_sgd(rng: Random) -> Parts:
     times = rng.randint(2, 30)
     return (
-        (subject.sampled_normal(10 ** rng.uniform(-0.3, 0.7), rng.choice([0.01, 0.1, rng.uniform(0.003, 0.6)])), times),
+        (
+            subject.sampled_normal(
+                10 ** rng.uniform(-0.3, 0.7), rng.choice([0.01, 0.1, rng.uniform(0.003, 0.6)])
+            ),
+            times,
+        ),
     )
 
 
@@ -143,26 +174,43 @@ def rare_sgd(rng: Random) -> Parts:
     """Samples so rare that large losses are rare and decide, once in five of two kinds."""
     kinds = 2 if rng.random() < 0.2 else 1
     return tuple(
-        (subject.sampled_normal(10 ** rng.uniform(-0.5, 1), 10 ** rng.uniform(-6, -3)), int(10 ** rng.uniform(1, 8)))
+        (
+            subject.sampled_normal(10 ** rng.uniform(-0.5, 1), 10 ** rng.uniform(-6, -3)),
+            int(10 ** rng.uniform(1, 8)),
+        )
         for _ in range(kinds)
     )
 
 
 def random_shifts(rng: Random) -> Parts:
     """Sums that a record moves by a random amount: two to five shifts, weights from tiny to all."""
-    shifts = sorted({round(rng.uniform(0.05, 4), 3) for _ in range(rng.randint(2, 4))} | {rng.choice([0.0, 0.01])})
+    shifts = sorted(
+        {round(rng.uniform(0.05, 4), 3) for _ in range(rng.randint(2, 4))}
+        | {rng.choice([0.0, 0.01])}
+    )
     parts = [max(1, int(2 ** rng.uniform(0, 40))) for _ in shifts]
     parts[parts.index(max(parts))] += 2**50 - sum(parts)
     weights = tuple(part / 2**50 for part in parts)
-    return ((subject.mixture(10 ** rng.uniform(-0.5, 1.3), tuple(shifts), weights), int(10 ** rng.uniform(0, 4))),)
+    return (
+        (
+            subject.mixture(10 ** rng.uniform(-0.5, 1.3), tuple(shifts), weights),
+            int(10 ** rng.uniform(0, 4)),
+        ),
+    )
 
 
 def rare_shifts(rng: Random) -> Parts:
     """Far shifts of tiny weights, near-equal ones among them, in any order of size; once in two a single answer."""
     far, sigma = 10 ** rng.uniform(-1, 1.5), 10 ** rng.uniform(-1, 1)
-    shifts = {round(far * rng.choice([1.0, 1 + 1 / 64, rng.uniform(0, 1.2)]) * 2**20) / 2**20 for _ in range(4)}
+    shifts = {
+        round(far * rng.choice([1.0, 1 + 1 / 64, rng.uniform(0, 1.2)]) * 2**20) / 2**20
+        for _ in range(4)
+    }
     shifts |= {0.0} if rng.random() < 0.8 else set()
-    tiny = [10 ** -rng.choice([rng.uniform(3, 17), rng.uniform(3, 100), rng.uniform(100, 289)]) for _ in shifts]
+    tiny = [
+        10 ** -rng.choice([rng.uniform(3, 17), rng.uniform(3, 100), rng.uniform(100, 289)])
+        for _ in shifts
+    ]
     heavy = 0 if rng.random() < 0.7 else rng.randrange(len(tiny))
     weights = [1.0 if at == heavy else weight for at, weight in enumerate(tiny)]
     weights[heavy] = 1 - math.fsum(weight for at, weight in enumerate(weights) if at != heavy)
@@ -175,7 +223,12 @@ def capped_batches(rng: Random) -> Parts:
     """Poisson samples that are cut where they are large, rarely or nearly always."""
     records = rng.randint(2, 60)
     rate, batch = rng.randint(1, 60) / 64, rng.randint(1, records - 1)
-    return ((subject.capped(10 ** rng.uniform(-0.3, 1), rate, records, batch), int(10 ** rng.uniform(0, 3))),)
+    return (
+        (
+            subject.capped(10 ** rng.uniform(-0.3, 1), rate, records, batch),
+            int(10 ** rng.uniform(0, 3)),
+        ),
+    )
 
 
 def phases(rng: Random) -> Parts:
@@ -191,11 +244,18 @@ def sgd_together(rng: Random) -> Parts:
 
 def phases_together(rng: Random) -> Parts:
     """Two or three phases of it."""
-    return tuple((_run(rng), int(10 ** rng.uniform(1.0, 4.5))) for _ in range(rng.choice([2, 2, 3])))
+    return tuple(
+        (_run(rng), int(10 ** rng.uniform(1.0, 4.5))) for _ in range(rng.choice([2, 2, 3]))
+    )
 
 
 def short_replaced(rng: Random) -> Parts:
-    return ((subject.replaced_normal(10 ** rng.uniform(-0.3, 0.7), rng.uniform(0.003, 0.6)), rng.randint(1, 30)),)
+    return (
+        (
+            subject.replaced_normal(10 ** rng.uniform(-0.3, 0.7), rng.uniform(0.003, 0.6)),
+            rng.randint(1, 30),
+        ),
+    )
 
 
 def replaced_sgd(rng: Random) -> Parts:
@@ -274,7 +334,9 @@ def pairs(rng: Random) -> Parts:
 def sampled_together(rng: Random) -> Parts:
     """Several promises on one sample, a few times."""
     size = 10 ** rng.uniform(-1.5, 0.3)
-    item = subject.together(size, size * rng.uniform(0.2, 3), rng.randint(1, 3), 10 ** rng.uniform(-2, -0.1))
+    item = subject.together(
+        size, size * rng.uniform(0.2, 3), rng.randint(1, 3), 10 ** rng.uniform(-2, -0.1)
+    )
     return ((item, rng.randint(1, 3)),)
 
 
@@ -343,7 +405,10 @@ def asymmetric_atoms(rng: Random) -> Parts:
     """Pairs with masses from tiny to huge on a sample of nearly everybody, a few times or many."""
     if rng.random() < 0.3:
         rare = Fraction(1, 2 ** rng.randint(10, 50))
-        rows = [[1 - rare, rare], rng.choice([[Fraction(1, 2)] * 2, [Fraction(1, 4), Fraction(3, 4)]])]
+        rows = [
+            [1 - rare, rare],
+            rng.choice([[Fraction(1, 2)] * 2, [Fraction(1, 4), Fraction(3, 4)]]),
+        ]
     else:
         kinds = rng.choice([2, 2, 3])
         rows = [_scattered(rng, kinds), _scattered(rng, kinds)]
@@ -359,7 +424,9 @@ def vast_losses(rng: Random) -> Parts:
             lambda: subject.promise(each, _leak(rng, 1)),
             lambda: subject.response(min(each, 300.0), rng.choice([2, 3, 5, 20, 10**6])),
             lambda: subject.discrete_laplace(1 / min(each, 900.0), 1),
-            lambda: subject.discrete_laplace((shift := rng.randint(2, 7)) / min(each, 590.0), shift),
+            lambda: subject.discrete_laplace(
+                (shift := rng.randint(2, 7)) / min(each, 590.0), shift
+            ),
             lambda: subject.sampled_promise(each, _leak(rng, 1), _nearly_all(rng)),
             lambda: subject.sampled_promise(each, _leak(rng, 1), 10 ** rng.uniform(-12, -0.01)),
             lambda: subject.sampled_response(min(each, 300.0), rng.randint(3, 6), _nearly_all(rng)),
@@ -372,14 +439,24 @@ def vast_losses(rng: Random) -> Parts:
         times = rng.randint(100, 2000)
         return ((subject.vast(subject.promise(total / times, 0.0)), times),)
     most = rng.choice([2, 5, 20]) if kinds == 1 else 4
-    return tuple((item(total / kinds / times), times) for times in (rng.randint(1, most) for _ in range(kinds)))
+    return tuple(
+        (item(total / kinds / times), times)
+        for times in (rng.randint(1, most) for _ in range(kinds))
+    )
 
 
 def vast_replaced(rng: Random) -> Parts:
     """The same where a record is replaced."""
     epsilon, times = 10 ** rng.uniform(2.4, 4.7), rng.choice([1, 1, 2, 3])
     categories = rng.choice([2, 2, 3, 50, 10**6])
-    return ((subject.replaced_response(epsilon if categories == 2 else min(epsilon, 300.0), categories), times),)
+    return (
+        (
+            subject.replaced_response(
+                epsilon if categories == 2 else min(epsilon, 300.0), categories
+            ),
+            times,
+        ),
+    )
 
 
 def many_sampled_laplace(rng: Random) -> Parts:
@@ -387,29 +464,42 @@ def many_sampled_laplace(rng: Random) -> Parts:
     kinds = rng.choice([2, 2, 3, 3, 4, 4, 6, 12, 40])
     size = _spread(rng) / math.sqrt(kinds)
     rates = [10 ** rng.uniform(-2, -0.02) for _ in range(kinds)]
-    return tuple((subject.sampled_laplace(max(rate / size * rng.uniform(0.6, 1.4), 0.3), rate), 1) for rate in rates)
+    return tuple(
+        (subject.sampled_laplace(max(rate / size * rng.uniform(0.6, 1.4), 0.3), rate), 1)
+        for rate in rates
+    )
 
 
 def many_sgd(rng: Random) -> Parts:
     """Sampled Gaussian noise, every scale and every rate different."""
-    return tuple((subject.sampled_normal(sigma, rate), times) for sigma, rate, times in _phases(rng))
+    return tuple(
+        (subject.sampled_normal(sigma, rate), times) for sigma, rate, times in _phases(rng)
+    )
 
 
 def many_replaced(rng: Random) -> Parts:
     """The same where a record is replaced."""
-    return tuple((subject.replaced_normal(sigma, rate), times) for sigma, rate, times in _phases(rng))
+    return tuple(
+        (subject.replaced_normal(sigma, rate), times) for sigma, rate, times in _phases(rng)
+    )
 
 
 def many_exponentials(rng: Random) -> Parts:
     """Exponential mechanisms, every range different."""
     kinds = rng.choice([9, 17, 33])
     size = _spread(rng) / math.sqrt(kinds)
-    return tuple((subject.bounded_range(size * rng.uniform(0.3, 1.7)), rng.choice([1, 1, 3])) for _ in range(kinds))
+    return tuple(
+        (subject.bounded_range(size * rng.uniform(0.3, 1.7)), rng.choice([1, 1, 3]))
+        for _ in range(kinds)
+    )
 
 
 def exponentials_among_others(rng: Random) -> Parts:
     """Exponential mechanisms with enough Gaussian noise among them for lines to end."""
-    others = (subject.normal(1 / _spread(rng)), 1), (subject.laplace(1 / _spread(rng)), rng.randint(1, 9))
+    others = (
+        (subject.normal(1 / _spread(rng)), 1),
+        (subject.laplace(1 / _spread(rng)), rng.randint(1, 9)),
+    )
     return (*exponentials(rng), *others[: rng.randint(1, 2)])
 
 
@@ -465,13 +555,18 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
 
 
 def _run(rng: Random) -> Item:
-    return subject.sampled_normal(round(10 ** rng.uniform(-0.3, 0.9), 3), round(10 ** rng.uniform(-3.3, -0.2), 5))
+    return subject.sampled_normal(
+        round(10 ** rng.uniform(-0.3, 0.9), 3), round(10 ** rng.uniform(-3.3, -0.2), 5)
+    )
 
 
 def _scattered(rng: Random, kinds: int) -> list[Fraction]:
     """Positive masses of very different sizes, every one a float, that add up to 1."""
     reach = rng.choice([1, 3, 10, 20])
-    small = [Fraction(rng.randint(1, 255), 2 ** (9 + rng.randint(0, 2 * reach))) for _ in range(kinds - 1)]
+    small = [
+        Fraction(rng.randint(1, 255), 2 ** (9 + rng.randint(0, 2 * reach)))
+        for _ in range(kinds - 1)
+    ]
     masses = [*small, 1 - sum(small)]
     rng.shuffle(masses)
     return masses

@@ -43,7 +43,12 @@ class Lines:
         for contour in self.contours:
             bracket = contour.bracket(epsilon)
             lower, upper = min(max(bracket.lower, 0.0), 1.0), min(max(bracket.upper, 0.0), 1.0)
-            found.append((low + (1 - low) * lower * (1 - 8 * U), min(high + (1 - high) * upper * (1 + 8 * U), 1.0)))
+            found.append(
+                (
+                    low + (1 - low) * lower * (1 - 8 * U),
+                    min(high + (1 - high) * upper * (1 + 8 * U), 1.0),
+                )
+            )
         return found
 
 
@@ -62,7 +67,12 @@ def transform(product: Product) -> Transform:
 
 @np.errstate(all="ignore")
 def drawn(
-    product: Product, epsilon: float, tolerance: float, *, tilts: Sequence[float] = TILTS, budget: int = BUDGET
+    product: Product,
+    epsilon: float,
+    tolerance: float,
+    *,
+    tilts: Sequence[float] = TILTS,
+    budget: int = BUDGET,
 ) -> Lines | None:
     """The lines for `epsilon`; None where it is beyond the largest loss, or has no saddle point."""
     infinite = product.infinite.lower, product.infinite.upper

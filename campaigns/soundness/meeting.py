@@ -77,7 +77,9 @@ class Case:
         largest = subject.largest(self.parts)
         if self.rng.random() < 0.15 and largest < math.inf:
             return largest * (1 - 10 ** self.rng.uniform(-16, -1))
-        factor = self.rng.choice([1.0, 1.0, self.rng.uniform(0.3, 1.1), self.rng.uniform(0, 1), 0.0, None])
+        factor = self.rng.choice(
+            [1.0, 1.0, self.rng.uniform(0.3, 1.1), self.rng.uniform(0, 1), 0.0, None]
+        )
         return scale * (-self.rng.uniform(0, 0.5) if factor is None else factor)
 
 
@@ -144,7 +146,10 @@ def _beside_theorems(found: Findings, case: Case, first: Asked, second: Asked) -
         theorem, smaller = known.least(mass)
         found.counts["theorems"] += 1
         if smaller < place * (1 - max(tolerance, 1e-6)) - 1e-9:
-            found.note("loose", f"{case.code}.{text}, **{case.options}): {place!r} is above {smaller!r} by {theorem}")
+            found.note(
+                "loose",
+                f"{case.code}.{text}, **{case.options}): {place!r} is above {smaller!r} by {theorem}",
+            )
     found.seconds["theorems"] += time.process_time() - start
 
 
@@ -165,14 +170,19 @@ def _asked(
             else:
                 answer = getattr(composition, asked)(**question, **options)
         found.counts["answers"] += 1
-        vacuous = answer.upper == math.inf or (answer.lower <= 0 and answer.upper >= 1 and asked == "delta")
+        vacuous = answer.upper == math.inf or (
+            answer.lower <= 0 and answer.upper >= 1 and asked == "delta"
+        )
         found.counts["without news"] += vacuous
         found.counts["over 1% wide"] += not vacuous and answer.width > 0.01 * abs(answer.upper)
         return answer
     except UnsupportedError as error:
         found.note("refused", f"{case.code}.{asked}(**{question}, **{options})  # {error}")
     except Exception as error:  # whatever it is, it is what the campaign looks for
-        found.note("failed", f"{case.code}.{asked}(**{question}, **{options})  # {type(error).__name__}: {error}")
+        found.note(
+            "failed",
+            f"{case.code}.{asked}(**{question}, **{options})  # {type(error).__name__}: {error}",
+        )
     finally:
         found.seconds["answers"] += time.process_time() - start
     return None
@@ -204,7 +214,10 @@ def _compare(
             found.counts[f"{name} wide"] += upper - lower > WIDE * upper
         least, most = max(known, key=lambda row: row[1]), min(known, key=lambda row: row[2])
         if least[1] > most[2]:
-            found.note("apart", f"{case.code}.{text}, **{case.options}): at {place!r} {least} against {most}")
+            found.note(
+                "apart",
+                f"{case.code}.{text}, **{case.options}): at {place!r} {least} against {most}",
+            )
 
 
 def _question(case: Case, composition: Any) -> PrivacyQuestion:
@@ -230,13 +243,18 @@ class _Opinions:
         middle = time.process_time()
         self.found.seconds["lines"] += middle - start
         self.found.counts["line"] += sum(map(len, rows))
-        self.found.counts["line wide"] += sum(high - low > WIDE * high for row in rows for low, high in row)
+        self.found.counts["line wide"] += sum(
+            high - low > WIDE * high for row in rows for low, high in row
+        )
         if rows and all(rows):
             # One direction by all its lines, and the larger direction.
             ends = [(max(low for low, _ in row), min(high for _, high in row)) for row in rows]
             for direction, (low, high) in enumerate(ends):
                 if low > high:
-                    self.found.note("apart", f"{self.case.code} at {place!r}, direction {direction}: {rows[direction]}")
+                    self.found.note(
+                        "apart",
+                        f"{self.case.code} at {place!r}, direction {direction}: {rows[direction]}",
+                    )
             least = max(low for low, _ in ends) if self.question.tight else 0.0
             yield "lines", least, max(high for _, high in ends)
         lattices = self._lattices(place)
@@ -258,7 +276,9 @@ class _Opinions:
                 new.append(lines.drawn(product, place, tolerance, tilts=tilts))
             except (ArithmeticError, ValueError) as error:
                 new.append(None)
-                self.found.note("no line", f"{self.case.code} at {place!r}: {type(error).__name__}: {error}")
+                self.found.note(
+                    "no line", f"{self.case.code} at {place!r}: {type(error).__name__}: {error}"
+                )
         self.drawn.append((place, new))
         return new
 
@@ -270,11 +290,17 @@ class _Opinions:
             staged = any(times > tilted.MOST[1] for _, times in self.case.parts)
             skipped = staged and self.case.number % 2 == 1
             rows = zip(
-                [] if skipped else subject.in_cells(self.case.parts), subject.infinite(self.case.parts), strict=False
+                [] if skipped else subject.in_cells(self.case.parts),
+                subject.infinite(self.case.parts),
+                strict=False,
             )
             self.lattices = [
                 tilted.enclosure(
-                    row, order=orders[at % len(orders)], target=self.case.delta, infinite=infinite, points=points
+                    row,
+                    order=orders[at % len(orders)],
+                    target=self.case.delta,
+                    infinite=infinite,
+                    points=points,
                 )
                 for at, (row, infinite) in enumerate(rows)
             ]
@@ -291,8 +317,16 @@ def _prove(
 ) -> None:
     """Both answers against ball arithmetic; where its balls are too wide, against the library's own proof."""
     rows = [
-        (verdicts.epsilon_verdict(*first, case.parts, truth), f"epsilon(delta={first[1]!r}", first[0]),
-        (verdicts.delta_verdict(*second, case.parts, truth), f"delta(epsilon={second[1]!r}", second[0]),
+        (
+            verdicts.epsilon_verdict(*first, case.parts, truth),
+            f"epsilon(delta={first[1]!r}",
+            first[0],
+        ),
+        (
+            verdicts.delta_verdict(*second, case.parts, truth),
+            f"delta(epsilon={second[1]!r}",
+            second[0],
+        ),
     ]
     shown = [
         f"{case.code}.{text}, **{case.options}): [{bound.lower!r}, {bound.upper!r}], {said}"
@@ -308,24 +342,36 @@ def _prove(
         found.counts["proved"] += 1
         found.counts["vacuous"] += worst == "vacuous"
     else:
-        found.note("unproved", next(line for (row, line) in zip(rows, shown, strict=True) if row[0][0] == "open"))
+        found.note(
+            "unproved",
+            next(line for (row, line) in zip(rows, shown, strict=True) if row[0][0] == "open"),
+        )
         try:
             options = {**case.options, "proof": True}
-            own = [composition.epsilon(delta=first[1], **options), composition.delta(epsilon=second[1], **options)]
+            own = [
+                composition.epsilon(delta=first[1], **options),
+                composition.delta(epsilon=second[1], **options),
+            ]
         except UnsupportedError:
             return
         ahead = [
-            max(each.lower, row[2].lower) <= min(each.upper, row[2].upper) for each, row in zip(own, rows, strict=True)
+            max(each.lower, row[2].lower) <= min(each.upper, row[2].upper)
+            for each, row in zip(own, rows, strict=True)
         ]
         inside = [
-            row[2].lower <= each.lower and each.upper <= row[2].upper for each, row in zip(own, rows, strict=True)
+            row[2].lower <= each.lower and each.upper <= row[2].upper
+            for each, row in zip(own, rows, strict=True)
         ]
         found.counts["own proof"] += all(inside)
         for meets, each, line in zip(ahead, own, shown, strict=True):
             if not meets:
-                found.note("apart", f"{line} against its own proof [{each.lower!r}, {each.upper!r}]")
+                found.note(
+                    "apart", f"{line} against its own proof [{each.lower!r}, {each.upper!r}]"
+                )
 
 
 def ends(value: arb) -> tuple[float, float]:
     """Two floats around a ball."""
-    return math.nextafter(float(value.lower()), -math.inf), math.nextafter(float(value.upper()), math.inf)
+    return math.nextafter(float(value.lower()), -math.inf), math.nextafter(
+        float(value.upper()), math.inf
+    )

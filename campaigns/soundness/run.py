@@ -55,7 +55,9 @@ class Campaign:
     def proves(self, family: str, number: int) -> bool:
         """Whether this one is to be proved: evenly spread, not the same numbers of every family."""
         start = zlib.crc32(family.encode()) % self.each
-        return (start + number * self.proved) // self.each < (start + (number + 1) * self.proved) // self.each
+        return (start + number * self.proved) // self.each < (
+            start + (number + 1) * self.proved
+        ) // self.each
 
     def one(self, case: Case, *, prove: bool) -> Findings:
         """Return the findings about one composition and its cost, also where a check breaks down."""
@@ -111,7 +113,9 @@ def findings(row: dict) -> Findings:
     return Findings(Counter(row["counts"]), defaultdict(float, row["seconds"]), row["lines"])
 
 
-def run(campaign: Campaign, blocks: Iterator[Block], journal: Journal, *, minutes: float = math.inf) -> Totals:
+def run(
+    campaign: Campaign, blocks: Iterator[Block], journal: Journal, *, minutes: float = math.inf
+) -> Totals:
     """Every family's findings; what is to be seen is printed at once."""
     totals: Totals = {}
     end, turn = time.monotonic() + 60 * minutes, None
@@ -138,20 +142,28 @@ def show(family: str, found: Findings) -> None:
 def report(campaign: Campaign, totals: Totals) -> Counter[str]:
     """A line for each family and for all; return the sum of all counts."""
     whole = Findings()
-    print(f"seed {campaign.seed}, {campaign.each} of every family, {campaign.proved} of them proved")
+    print(
+        f"seed {campaign.seed}, {campaign.each} of every family, {campaign.proved} of them proved"
+    )
     for family, found in totals.items():
         _line(family, found, campaign.each)
         whole.add(found)
     _line("all", whole, campaign.each * len(totals))
     _costs(whole)
     violations = sum(whole.counts[kind] for kind in VIOLATIONS)
-    print(f"{violations} violations; CPU " + ", ".join(f"{kind} {time:.0f} s" for kind, time in whole.seconds.items()))
+    print(
+        f"{violations} violations; CPU "
+        + ", ".join(f"{kind} {time:.0f} s" for kind, time in whole.seconds.items())
+    )
     return whole.counts
 
 
 def _line(name: str, found: Findings, planned: int) -> None:
     count = found.counts
-    wide = {kind: f"{count[kind]} ({count[f'{kind} wide']} wide)" for kind in ("line", "lattice", "ball")}
+    wide = {
+        kind: f"{count[kind]} ({count[f'{kind} wide']} wide)"
+        for kind in ("line", "lattice", "ball")
+    }
     shown = {
         "compositions": f"{count['compositions']} ({100 * count['compositions'] / planned:.1f}%)",
         "answers": count["answers"],
@@ -159,14 +171,23 @@ def _line(name: str, found: Findings, planned: int) -> None:
         "over 1% wide": count["over 1% wide"],
         **wide,
         "proved": f"{count['proved']} of {count['tried']} ({count['vacuous']} vacuous)",
-        **{kind: count[kind] for kind in ("unproved", "own proof", "refused", "no line", "slow", *WEAK, *VIOLATIONS)},
+        **{
+            kind: count[kind]
+            for kind in ("unproved", "own proof", "refused", "no line", "slow", *WEAK, *VIOLATIONS)
+        },
     }
     spent = sum(found.seconds.values()) / max(count["compositions"], 1)
-    print(f"{name:18} " + "  ".join(f"{key} {value}" for key, value in shown.items()) + f"  {1e3 * spent:.0f} ms each")
+    print(
+        f"{name:18} "
+        + "  ".join(f"{key} {value}" for key, value in shown.items())
+        + f"  {1e3 * spent:.0f} ms each"
+    )
 
 
 def _costs(whole: Findings) -> None:
     """How many compositions cost how much."""
-    powers = sorted(int(kind.removeprefix("cost ")) for kind in whole.counts if kind.startswith("cost "))
+    powers = sorted(
+        int(kind.removeprefix("cost ")) for kind in whole.counts if kind.startswith("cost ")
+    )
     shown = (f"{2.0**power / 1e3:g} s: {whole.counts[f'cost {power}']}" for power in powers)
     print("compositions that cost up to " + ", ".join(shown))

@@ -80,7 +80,9 @@ def delta(epsilon: Number, parts: Parts) -> arb:
         first = _directed(epsilon, parts, 0, contour.FLOOR)
         if all(len(item.laws) == 1 for item, _ in parts) or _surely_below(epsilon, parts, 1, first):
             return first
-        return first.max(_directed(epsilon, parts, 1, (first.lower() * arb(2) ** -90).max(contour.FLOOR)))
+        return first.max(
+            _directed(epsilon, parts, 1, (first.lower() * arb(2) ** -90).max(contour.FLOOR))
+        )
 
 
 def _surely_below(epsilon: Number, parts: Parts, direction: int, known: arb) -> bool:
@@ -88,7 +90,9 @@ def _surely_below(epsilon: Number, parts: Parts, direction: int, known: arb) -> 
     laws = list(zip(_rows(parts)[direction], _counts(parts), strict=True))
     if not all(isinstance(law, SampledGaussian | Gaussian | Terms) for law, _ in laws):
         return False
-    return bool(contour.delta(epsilon, laws, bits=20, floor=known.lower().max(contour.FLOOR)) <= known)
+    return bool(
+        contour.delta(epsilon, laws, bits=20, floor=known.lower().max(contour.FLOOR)) <= known
+    )
 
 
 def dominating(parts: Parts) -> bool:
@@ -113,9 +117,14 @@ def infinite(parts: Parts) -> list[tuple[float, float]]:
     found = []
     with ctx.workprec(200):
         for row in _rows(parts):
-            logs = [times * (-law.outside).log1p() for law, times in zip(row, _counts(parts), strict=True)]
+            logs = [
+                times * (-law.outside).log1p()
+                for law, times in zip(row, _counts(parts), strict=True)
+            ]
             mass = -sum(logs, arb(0)).expm1()
-            found.append((max(float(mass.lower()) * (1 - 1e-15), 0.0), float(mass.upper()) * (1 + 1e-15)))
+            found.append(
+                (max(float(mass.lower()) * (1 - 1e-15), 0.0), float(mass.upper()) * (1 + 1e-15))
+            )
     return found
 
 
@@ -124,20 +133,31 @@ def in_cells(parts: Parts) -> list[list[tuple[cells.Cells, int]]]:
     if not all(item.cells for item, _ in parts):
         return []
     directions = max(len(item.cells) for item, _ in parts)
-    return [[(item.cells[turn % len(item.cells)](), times) for item, times in parts] for turn in range(directions)]
+    return [
+        [(item.cells[turn % len(item.cells)](), times) for item, times in parts]
+        for turn in range(directions)
+    ]
 
 
 def largest(parts: Parts) -> float:
     """An upper bound of the finite losses."""
     return max(
-        float(sum((times * law.largest for law, times in zip(row, _counts(parts), strict=True)), arb(0)))
+        float(
+            sum(
+                (times * law.largest for law, times in zip(row, _counts(parts), strict=True)),
+                arb(0),
+            )
+        )
         for row in _rows(parts)
     )
 
 
 def _rows(parts: Parts) -> list[list[Law]]:
     directions = max(len(item.laws) for item, _ in parts)
-    return [[item.laws[direction % len(item.laws)] for item, _ in parts] for direction in range(directions)]
+    return [
+        [item.laws[direction % len(item.laws)] for item, _ in parts]
+        for direction in range(directions)
+    ]
 
 
 def _counts(parts: Parts) -> list[int]:
@@ -148,7 +168,9 @@ def _directed(epsilon: Number, parts: Parts, direction: int, floor: arb) -> arb:
     squares = [(item.square, times) for item, times in parts if item.square is not None]
     if len(squares) == len(parts):
         return refined(
-            lambda: gaussian.profile(ball(epsilon), sum((times * ball(square) for square, times in squares), arb(0)))
+            lambda: gaussian.profile(
+                ball(epsilon), sum((times * ball(square) for square, times in squares), arb(0))
+            )
         )
     if len(parts) == 1 and parts[0][0].curves:
         curves = parts[0][0].curves
@@ -156,13 +178,19 @@ def _directed(epsilon: Number, parts: Parts, direction: int, floor: arb) -> arb:
         if value is not None:
             return value
     terms = [(item.two_term, times) for item, times in parts if item.two_term is not None]
-    if len(terms) == len(parts) and residues.states(terms) * (1 + sum(times for _, times in terms)) <= 150_000:
+    if (
+        len(terms) == len(parts)
+        and residues.states(terms) * (1 + sum(times for _, times in terms)) <= 150_000
+    ):
         finite = refined(
-            lambda: sum((times * (-ball(item.outside)).log1p() for item, times in parts), arb(0)), bits=100
+            lambda: sum((times * (-ball(item.outside)).log1p() for item, times in parts), arb(0)),
+            bits=100,
         )
         inner = residues.delta(epsilon, terms)
         return inner if finite.is_zero() else -finite.expm1() + finite.exp() * inner
-    pairs = [(item.pairs[direction % len(item.pairs)], times) for item, times in parts if item.pairs]
+    pairs = [
+        (item.pairs[direction % len(item.pairs)], times) for item, times in parts if item.pairs
+    ]
     if len(pairs) == len(parts) and atoms.states(pairs) <= 6_000:
         return atoms.delta(epsilon, pairs)
     laws = list(zip(_rows(parts)[direction], _counts(parts), strict=True))
@@ -173,10 +201,14 @@ def _directed(epsilon: Number, parts: Parts, direction: int, floor: arb) -> arb:
             return value
     if len(parts) == 1 and isinstance(laws[0][0], SampledGaussian) and parts[0][1] <= 100:
         return _short(epsilon, laws[0][0], parts[0][1], floor)
-    if any(isinstance(law, SampledGaussian) and law.rate < RARE for law, _ in laws) and epsilon < FARTHEST:
+    if (
+        any(isinstance(law, SampledGaussian) and law.rate < RARE for law, _ in laws)
+        and epsilon < FARTHEST
+    ):
         rows = _rows(parts)
         ours, theirs = (
-            [*zip(rows[turn % len(rows)], _counts(parts), strict=True)] for turn in (direction, direction + 1)
+            [*zip(rows[turn % len(rows)], _counts(parts), strict=True)]
+            for turn in (direction, direction + 1)
         )
         if all(isinstance(law, SampledGaussian | Gaussian) for law, _ in ours):
             value = halfway.delta(epsilon, ours, theirs, bits=60, nodes=20_000)
@@ -199,19 +231,31 @@ def laplace(scale: float, *, sensitivity: float = 1.0, records: int = 1) -> Item
     loss = residues.Laplace(records * ratio(sensitivity, scale))
     bound = float(loss.epsilon)
     floats = (lambda: cells.Smooth(cells.laplace(bound), bound, 2 * bound),)
-    return Item(f"Laplace({scale!r}{_sensitivity(sensitivity)})", (Terms(loss),), two_term=loss, cells=floats)
+    return Item(
+        f"Laplace({scale!r}{_sensitivity(sensitivity)})",
+        (Terms(loss),),
+        two_term=loss,
+        cells=floats,
+    )
 
 
 def normal(sigma: float, *, sensitivity: float = 1.0, records: int = 1) -> Item:
     square = (records * ratio(sensitivity, sigma)) ** 2
     mu = float(records * ratio(sensitivity, sigma))
     text = f"Gaussian({sigma!r}{_sensitivity(sensitivity)})"
-    return Item(text, (Gaussian(square),), square=square, cells=(lambda: cells.Smooth(cells.gaussian(mu)),))
+    return Item(
+        text, (Gaussian(square),), square=square, cells=(lambda: cells.Smooth(cells.gaussian(mu)),)
+    )
 
 
 def gaussian_promise(mu: float) -> Item:
     floats = (lambda: cells.Smooth(cells.gaussian(mu)),)
-    return Item(f"GaussianDP({mu!r})", (Gaussian(Fraction(mu) ** 2),), square=Fraction(mu) ** 2, cells=floats)
+    return Item(
+        f"GaussianDP({mu!r})",
+        (Gaussian(Fraction(mu) ** 2),),
+        square=Fraction(mu) ** 2,
+        cells=floats,
+    )
 
 
 def correlated(strategy: list[list[float]], sigma: float, gap: int, most: int) -> Item:
@@ -247,13 +291,24 @@ def promise(epsilon: float, delta: float) -> Item:
 
     law = Points(pair)
     text = f"BlackBox({epsilon!r}, delta={delta!r})" if delta else f"BlackBox({epsilon!r})"
-    return Item(text, (law,), None, residues.Flip(epsilon), delta, (pair,), (curve,), (_listed(pair, 2 * epsilon),))
+    return Item(
+        text,
+        (law,),
+        None,
+        residues.Flip(epsilon),
+        delta,
+        (pair,),
+        (curve,),
+        (_listed(pair, 2 * epsilon),),
+    )
 
 
 def bounded_range(epsilon: float, *, records: int = 1) -> Item:
     loss = residues.Range(records * ratio(epsilon, 1))
     floats = (lambda: cells.Smooth(cells.bounded_range(float(loss.epsilon))),)
-    return Item(f"Exponential({epsilon!r})", (Terms(loss),), two_term=loss, cells=floats, attained=False)
+    return Item(
+        f"Exponential({epsilon!r})", (Terms(loss),), two_term=loss, cells=floats, attained=False
+    )
 
 
 def _listed(pair: atoms.Pair, spacing: float = 0.0) -> Floats:
@@ -320,7 +375,11 @@ def discrete_gaussian(sigma: float, shift: int, *, records: int = 1) -> Item:
         weights = np.exp(-((noise / sigma) ** 2) / 2)
         losses = (moved - 2 * noise) * moved / (2 * sigma * sigma)
         return cells.Listed(
-            losses, weights / weights.sum(), 4000 * cells.U, moved / (sigma * sigma), float(losses[reach])
+            losses,
+            weights / weights.sum(),
+            4000 * cells.U,
+            moved / (sigma * sigma),
+            float(losses[reach]),
         )
 
     text, floats = f"DiscreteGaussian({sigma!r}, shift={shift})", (build,) if sigma < 1000 else ()
@@ -329,8 +388,15 @@ def discrete_gaussian(sigma: float, shift: int, *, records: int = 1) -> Item:
 
 def sampled_normal(sigma: float, rate: float) -> Item:
     mu, text = ratio(1, sigma), f"Gaussian({sigma!r}).sampled({rate!r})"
-    laws = tuple(SampledGaussian(rate, mu, direction) for direction in (Direction.REMOVE, Direction.ADD))
-    return Item(text, laws, curves=_single(rate, sampled.gaussian(mu)), cells=_mixed(cells.gaussian(float(mu)), rate))
+    laws = tuple(
+        SampledGaussian(rate, mu, direction) for direction in (Direction.REMOVE, Direction.ADD)
+    )
+    return Item(
+        text,
+        laws,
+        curves=_single(rate, sampled.gaussian(mu)),
+        cells=_mixed(cells.gaussian(float(mu)), rate),
+    )
 
 
 def mixture(sigma: float, shifts: tuple[float, ...], weights: tuple[float, ...]) -> Item:
@@ -341,7 +407,10 @@ def mixture(sigma: float, shifts: tuple[float, ...], weights: tuple[float, ...])
     text = f"MixtureOfGaussians({sigma!r}, shifts={shifts!r}, weights={weights!r})"
     exact = [Fraction(weight) for weight in weights]
     exact[exact.index(max(exact))] += 1 - sum(exact)
-    terms = tuple((Fraction(shift) / Fraction(sigma), weight) for shift, weight in zip(shifts, exact, strict=True))
+    terms = tuple(
+        (Fraction(shift) / Fraction(sigma), weight)
+        for shift, weight in zip(shifts, exact, strict=True)
+    )
     laws = mixtures.Mixture(terms), mixtures.Mixture(mixtures.NOTHING, terms)
     return Item(text, laws, curves=tuple(partial(_one_mixture, law) for law in laws))
 
@@ -370,7 +439,12 @@ def replaced_normal(sigma: float, rate: float) -> Item:
     def curve(level: Number, times: int) -> arb | None:
         return sampled.replace_gaussian(level, rate, mu) if times == 1 else None
 
-    return Item(text, (law,), curves=(curve,), cells=(lambda: cells.Smooth(cells.replaced_gaussian(rate, float(mu))),))
+    return Item(
+        text,
+        (law,),
+        curves=(curve,),
+        cells=(lambda: cells.Smooth(cells.replaced_gaussian(rate, float(mu))),),
+    )
 
 
 def sampled_laplace(scale: float, rate: float) -> Item:
@@ -416,7 +490,13 @@ def selection(size: float, kind: str) -> Item:
         sigma = math.sqrt(2) / size
         square = 2 / ratio(sigma, 1) ** 2
         floats = (lambda: cells.Smooth(cells.gaussian(size)),)
-        return Item(f"NoisyArgmax({sigma!r})", (Gaussian(square),), square=square, cells=floats, attained=False)
+        return Item(
+            f"NoisyArgmax({sigma!r})",
+            (Gaussian(square),),
+            square=square,
+            cells=floats,
+            attained=False,
+        )
     if kind == "gumbel":
         scale = 1 / size
         loss = residues.Range(ratio(1, scale))
@@ -432,7 +512,9 @@ def skellam(variance: float, shift: int) -> Item:
 
 
 def staircase(epsilon: float, gamma: float | None) -> Item:
-    text = f"Staircase({epsilon!r})" if gamma is None else f"Staircase({epsilon!r}, gamma={gamma!r})"
+    text = (
+        f"Staircase({epsilon!r})" if gamma is None else f"Staircase({epsilon!r}, gamma={gamma!r})"
+    )
 
     def pair() -> atoms.Points:
         fall = (-ball(epsilon)).exp()
@@ -450,7 +532,9 @@ def encoding(keep: float, flip: float) -> Item:
 
 
 def shuffled(epsilon: float, reports: int) -> Item:
-    item = _paired(f"ShuffledReports({epsilon!r}, reports={reports})", (shuffles.clones(epsilon, reports),))
+    item = _paired(
+        f"ShuffledReports({epsilon!r}, reports={reports})", (shuffles.clones(epsilon, reports),)
+    )
     return replace(item, attained=False)
 
 
@@ -468,14 +552,18 @@ def points(upper: list[int], lower: list[int]) -> Item:
 def profiled(inner: Item, *, error: float) -> Item:
     """A mechanism known by values of its profile."""
     profile = f"lambda epsilon: {inner.code}.delta(epsilon=epsilon).upper"
-    text = f"DominatingPair.from_profile({profile}, error={error!r}, adjacency=Adjacency.ADD_REMOVE)"
+    text = (
+        f"DominatingPair.from_profile({profile}, error={error!r}, adjacency=Adjacency.ADD_REMOVE)"
+    )
     return replace(inner, code=text)
 
 
 def sampled_response(epsilon: float, categories: int, rate: float) -> Item:
     pair = atoms.response(epsilon, categories)
     pairs = atoms.remove(pair, rate), atoms.add(pair, rate)
-    return _paired(f"RandomizedResponse({epsilon!r}, categories={categories}).sampled({rate!r})", pairs)
+    return _paired(
+        f"RandomizedResponse({epsilon!r}, categories={categories}).sampled({rate!r})", pairs
+    )
 
 
 def sampled_points(upper: list[Fraction], lower: list[Fraction], rate: float) -> Item:

@@ -35,7 +35,8 @@ def main() -> None:
     options = parser.parse_args()
     first, *rest = rounds(options.records, options.rounds)
     print(
-        f"{options.records} records: first round {first:.3f} s, then median {statistics.median(rest):.3f} s,", end=" "
+        f"{options.records} records: first round {first:.3f} s, then median {statistics.median(rest):.3f} s,",
+        end=" ",
     )
     print(f"slowest {max(rest):.3f} s")
 

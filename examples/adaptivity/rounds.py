@@ -14,7 +14,15 @@ from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from itertools import islice
 
-from dpcompose import BlackBox, DiscreteGaussian, Exponential, Gaussian, Laplace, UnsupportedError, compose
+from dpcompose import (
+    BlackBox,
+    DiscreteGaussian,
+    Exponential,
+    Gaussian,
+    Laplace,
+    UnsupportedError,
+    compose,
+)
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
@@ -53,7 +61,13 @@ def zooming() -> Run:
 def mixed() -> Run:
     """Counts, means and choices as they come, most of them small."""
     draws = random.Random(2)
-    kinds = (Laplace(100.0), Gaussian(100.0), Exponential(0.02), DiscreteGaussian(80.0), Gaussian(50.0))
+    kinds = (
+        Laplace(100.0),
+        Gaussian(100.0),
+        Exponential(0.02),
+        DiscreteGaussian(80.0),
+        Gaussian(50.0),
+    )
     while True:
         yield draws.choice(kinds)
 
@@ -117,7 +131,10 @@ def fixed(run: Run, *, epsilon: float, delta: float) -> int:
     def fits(count: int) -> bool:
         whole = compose(*listed[:count])
         rho = whole.zcdp()
-        best = min(whole.epsilon(delta=delta, tolerance=1e-6).upper, rho.epsilon(delta=delta) if rho else float("inf"))
+        best = min(
+            whole.epsilon(delta=delta, tolerance=1e-6).upper,
+            rho.epsilon(delta=delta) if rho else float("inf"),
+        )
         return best <= epsilon
 
     low, high = 0, 1

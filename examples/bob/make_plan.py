@@ -64,7 +64,12 @@ class Deployment:
 
     def added(self, key: str) -> Fraction:
         """The sum of epsilon, delta or rho over the parts of one unit's reading, exactly."""
-        stated = ((Fraction(value), part.times) for part in self.reading for name, value in part.numbers if name == key)
+        stated = (
+            (Fraction(value), part.times)
+            for part in self.reading
+            for name, value in part.numbers
+            if name == key
+        )
         return sum((value * times for value, times in stated), Fraction(0))
 
 
@@ -109,7 +114,12 @@ def double_above(value: Decimal) -> float:
 
 
 def plan(
-    table: Table, *, years: int = 1, organization: str | None = None, replace: bool = False, unknown: bool = False
+    table: Table,
+    *,
+    years: int = 1,
+    organization: str | None = None,
+    replace: bool = False,
+    unknown: bool = False,
 ) -> str:
     """The plan of every deployment of one organization, or of all, for a horizon of so many years.
 
@@ -125,7 +135,11 @@ def plan(
         f"# Bob in {organization or 'the published deployments that state a number for one person'}.",
         f"# Horizon: {years} year{'s' * (years > 1)}. deployments.toml says what is assumed; make_plan.py, which wrote",
         f"# this, says what the adjacency means. {len(table.unknown)} deployments state no number: "
-        + ("they are the last ones here." if unknown else "they are left out; with any of them no total is finite."),
+        + (
+            "they are the last ones here."
+            if unknown
+            else "they are left out; with any of them no total is finite."
+        ),
         f"delta = {DELTA!r}",
         f'adjacency = "{adjacency}"',
     ]
@@ -135,7 +149,13 @@ def plan(
     if unknown:
         for nothing in table.unknown:
             name = json.dumps(f"{nothing['organization']}: {nothing['name']}", ensure_ascii=False)
-            lines += ["", f"# Unknown: {nothing['reason']}.", "[[mechanism]]", f"name = {name}", 'kind = "black-box"']
+            lines += [
+                "",
+                f"# Unknown: {nothing['reason']}.",
+                "[[mechanism]]",
+                f"name = {name}",
+                'kind = "black-box"',
+            ]
             lines += ["epsilon = 0.0", "delta = 1.0", f'holds_under = "{adjacency}"']
     return "\n".join(lines) + "\n"
 
@@ -146,7 +166,10 @@ def _holds_under(row: Deployment) -> str:
 
 
 def _mechanisms(row: Deployment, years: int, holds_under: str) -> list[str]:
-    lines = ["", f"# {row.unit}: {row.units(years)} of them. Stated under: {row.adjacency}. {row.assumed}"]
+    lines = [
+        "",
+        f"# {row.unit}: {row.units(years)} of them. Stated under: {row.adjacency}. {row.assumed}",
+    ]
     for position, part in enumerate(row.reading, start=1):
         suffix = f", {part.what or f'part {position}'}" if len(row.reading) > 1 else ""
         name = json.dumps(f"{row.organization}: {row.name}{suffix}", ensure_ascii=False)
@@ -160,8 +183,12 @@ def main() -> None:
     """Writes the plan for the horizon asked for; plan.toml itself is the plan for one year."""
     parser = argparse.ArgumentParser(description="Write Bob's plan.")
     parser.add_argument("--years", type=int, default=1, help="horizon, default 1")
-    parser.add_argument("--replace", action="store_true", help="ask for replacement in every database")
-    parser.add_argument("--unknown", action="store_true", help="add the deployments that state no number")
+    parser.add_argument(
+        "--replace", action="store_true", help="ask for replacement in every database"
+    )
+    parser.add_argument(
+        "--unknown", action="store_true", help="add the deployments that state no number"
+    )
     parser.add_argument("--output", type=Path, default=PLAN, help="where to write it")
     given = parser.parse_args()
     if not given.years >= 1:

@@ -15,8 +15,14 @@ NO_TOTAL = "With any of these the total is infinite: nothing is promised about w
 
 def subtotals(table: Table, *, years: int, delta: float) -> dict[str, Bound]:
     """The certified epsilon of each organization's deployments alone, at the same delta."""
-    plans = {name: Plan.parse(plan(table, years=years, organization=name)) for name in table.organizations}
-    return {name: each.composition().epsilon(delta=delta, adjacency=each.adjacency) for name, each in plans.items()}
+    plans = {
+        name: Plan.parse(plan(table, years=years, organization=name))
+        for name in table.organizations
+    }
+    return {
+        name: each.composition().epsilon(delta=delta, adjacency=each.adjacency)
+        for name, each in plans.items()
+    }
 
 
 def bob_page(table: Table, account: PlanAccount, *, years: int) -> Page:
@@ -27,7 +33,8 @@ def bob_page(table: Table, account: PlanAccount, *, years: int) -> Page:
         Fact("published", "no total: each organization states its own number, for its own unit"),
         Fact("horizon", f"{horizon} of every deployment that repeats"),
         Fact(
-            "unknown", f"{len(table.unknown)} more deployments state no number for Bob: with them epsilon is infinite"
+            "unknown",
+            f"{len(table.unknown)} more deployments state no number for Bob: with them epsilon is infinite",
         ),
     )
     notes = (
@@ -37,7 +44,9 @@ def bob_page(table: Table, account: PlanAccount, *, years: int) -> Page:
         "these statements give no finite answer.",
     )
     grids = (
-        _organizations(table, subtotals(table, years=years, delta=account.delta), years, account.delta),
+        _organizations(
+            table, subtotals(table, years=years, delta=account.delta), years, account.delta
+        ),
         _unknown(table),
         _assumptions(table, years),
     )
@@ -64,7 +73,11 @@ def _organizations(table: Table, totals: dict[str, Bound], years: int, delta: fl
             str(sum(row.organization == name for row in table.deployments)),
             above(
                 float(
-                    sum(row.added("delta") * row.units(years) for row in table.deployments if row.organization == name)
+                    sum(
+                        row.added("delta") * row.units(years)
+                        for row in table.deployments
+                        if row.organization == name
+                    )
                 ),
                 3,
             ),
@@ -76,7 +89,11 @@ def _organizations(table: Table, totals: dict[str, Bound], years: int, delta: fl
 
 
 def _unknown(table: Table) -> PageTable:
-    columns = (Heading("organization"), Heading("deployment"), Heading("why there is no number", wrap=True))
+    columns = (
+        Heading("organization"),
+        Heading("deployment"),
+        Heading("why there is no number", wrap=True),
+    )
     rows = tuple((row["organization"], row["name"], row["reason"]) for row in table.unknown)
     return PageTable("Unknown", columns, rows, (NO_TOTAL,))
 

@@ -28,7 +28,17 @@ from dpcompose.errors import AlreadyRedeemedError, OverdrawnError
 from dpcompose.ledger import Balance, Ledger, Receipt
 
 ANALYSTS = 40
-REGISTERS = ("energy", "health", "housing", "library", "police", "schools", "tax", "transport", "water")
+REGISTERS = (
+    "energy",
+    "health",
+    "housing",
+    "library",
+    "police",
+    "schools",
+    "tax",
+    "transport",
+    "water",
+)
 BOB = tuple(f"city/{name}" for name in ("energy", "health", "housing", "tax", "transport"))
 SIGMAS = (10.0, 15.0, 25.0, 40.0)
 DELTA = 1e-6
@@ -80,10 +90,19 @@ def open_city(ledger: Ledger) -> None:
     note = {"unit": "one citizen, with all records in all registers"}
     odometer = Odometer(DELTA)
     open_scope(
-        ledger, "city", filter=ConcentratedFilter, epsilon=3, delta=DELTA, odometer=odometer, note=note, actor="mayor"
+        ledger,
+        "city",
+        filter=ConcentratedFilter,
+        epsilon=3,
+        delta=DELTA,
+        odometer=odometer,
+        note=note,
+        actor="mayor",
     )
     for name in REGISTERS:
-        open_scope(ledger, f"city/{name}", filter=ConcentratedFilter, epsilon=1, delta=DELTA, actor="mayor")
+        open_scope(
+            ledger, f"city/{name}", filter=ConcentratedFilter, epsilon=1, delta=DELTA, actor="mayor"
+        )
 
 
 def analyst(file: Path, receipts: Path, number: int, questions: int) -> None:
@@ -128,7 +147,9 @@ def _ask_all(file: Path, receipts: Path, questions: int, luck: random.Random) ->
 
 def _start(file: Path, receipts: Path, number: int, questions: int) -> int:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # later Pythons warn where other threads run
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # later Pythons warn where other threads run
         process = os.fork()
     if process:
         return process
@@ -148,11 +169,16 @@ def _keep(receipts: Path, receipt: Receipt) -> None:
 
 def _require_all_kept(ledger: Ledger, receipts: Path) -> None:
     """Every receipt that an analyst ever saw is in the ledger, and no key has two."""
-    granted = {entry.sequence: entry.hash for entry in ledger.entries("city") if entry.kind == "granted"}
+    granted = {
+        entry.sequence: entry.hash for entry in ledger.entries("city") if entry.kind == "granted"
+    }
     seen: dict[str, str] = {}
     for line in receipts.read_text(encoding="utf-8").splitlines():
         receipt = Receipt.read(line)
-        if granted.get(receipt.sequence) != receipt.hash or seen.setdefault(receipt.key, line) != line:
+        if (
+            granted.get(receipt.sequence) != receipt.hash
+            or seen.setdefault(receipt.key, line) != line
+        ):
             raise RuntimeError(f"{receipt.key}: the ledger does not have this receipt")
 
 
@@ -170,7 +196,9 @@ def main() -> None:
     from dpcompose.report.exposure import exposure_page
     from dpcompose.report.ledger import tree_page
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--questions", type=int, default=12, help="of each analyst")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

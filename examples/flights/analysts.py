@@ -89,7 +89,9 @@ def on_spark(frame: Any) -> Iterator[Any]:
     with tempfile.TemporaryDirectory() as home:
         pq.write_table(frame, Path(home) / "flights.parquet")
         with session(Path(home)) as running:
-            running.read.parquet(str(Path(home) / "flights.parquet")).createOrReplaceTempView("flights")
+            running.read.parquet(str(Path(home) / "flights.parquet")).createOrReplaceTempView(
+                "flights"
+            )
             yield ibis.pyspark.connect(running).table("flights")
 
 
@@ -105,7 +107,11 @@ def questions() -> list[tuple[str, str, Any]]:
     return [
         ("ana", "aircraft in all", release.Units(spend=small)),
         ("ana", "flights from each airport", release.Count(**airport, spend=small)),
-        ("ben", "mean departure delay, minutes", release.Mean("dep_delay", lower=-30, upper=180, spend=large)),
+        (
+            "ben",
+            "mean departure delay, minutes",
+            release.Mean("dep_delay", lower=-30, upper=180, spend=large),
+        ),
         ("cleo", "aircraft at each airport", release.Units(**airport, spend=small)),
         (
             "ben",
@@ -113,7 +119,11 @@ def questions() -> list[tuple[str, str, Any]]:
             release.Quantile("distance", 0.5, lower=0, upper=3000, granularity=10, spend=small),
         ),
         ("cleo", "flights from each airport, again", release.Count(**airport, spend=large)),
-        ("ana", "aircraft of each airline", release.Units(by="carrier", spend={"epsilon": "0.1", "delta": "1e-6"})),
+        (
+            "ana",
+            "aircraft of each airline",
+            release.Units(by="carrier", spend={"epsilon": "0.1", "delta": "1e-6"}),
+        ),
     ]
 
 
@@ -128,8 +138,12 @@ def told(engine: str) -> Iterator[str]:
     frame = flights()
     with tempfile.TemporaryDirectory() as home, ENGINES[engine](frame) as source:
         ledger = Ledger.open(Path(home) / "ledger.db")
-        account = open_scope(ledger, "flights", filter=BasicFilter(EPSILON, delta=1e-5), actor="keeper")
-        table = release.table(source, unit="tailnum", max_rows_per_unit=ROWS, max_groups_per_unit=3, name="flights")
+        account = open_scope(
+            ledger, "flights", filter=BasicFilter(EPSILON, delta=1e-5), actor="keeper"
+        )
+        table = release.table(
+            source, unit="tailnum", max_rows_per_unit=ROWS, max_groups_per_unit=3, name="flights"
+        )
         yield f"{frame.num_rows:,} flights on {table.engine.name}; one budget: epsilon {EPSILON} for each aircraft"
         for actor, asked, question in questions():
             session = release.Session(table, ledger=ledger, scope="flights", actor=actor)
@@ -144,7 +158,11 @@ def told(engine: str) -> Iterator[str]:
 
 
 def _shown(answer: Any) -> str:
-    keys, main, rows = len(answer.design.aggregation.by), answer.columns.index(answer.main), answer.rows
+    keys, main, rows = (
+        len(answer.design.aggregation.by),
+        answer.columns.index(answer.main),
+        answer.rows,
+    )
     shown = [" ".join([*row[:keys], row[main], row[-1]]) for row in answer.texts(0.95, most=3)]
     more = f", and {len(rows) - 3} more" if len(rows) > 3 else ""
     return ", ".join(shown) + more

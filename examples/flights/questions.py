@@ -19,7 +19,17 @@ from typing import Any
 
 from examples.flights.analysts import data_of, installed
 
-COLUMNS = ("tailnum", "carrier", "origin", "dest", "month", "dep_delay", "arr_delay", "air_time", "distance")
+COLUMNS = (
+    "tailnum",
+    "carrier",
+    "origin",
+    "dest",
+    "month",
+    "dep_delay",
+    "arr_delay",
+    "air_time",
+    "distance",
+)
 AIRPORTS, CARRIERS = ("EWR", "JFK", "LGA"), ("9E", "AA", "B6", "DL", "EV", "MQ", "UA", "US", "WN")
 ENGINES = ("Turbo-fan", "Turbo-jet", "Turbo-prop", "Reciprocating")
 DAYS = tuple(date(2013, 1, 1) + timedelta(days=n) for n in range(365))
@@ -44,13 +54,22 @@ def frames(rows: int | None = None) -> tuple[Any, Any, tuple[str, ...]]:
     home = data_of()
     wanted = ["year", "day", *COLUMNS]
     options = csv.ConvertOptions(include_columns=wanted, strings_can_be_null=True)
-    with zipfile.ZipFile(home / "flights.csv.zip") as archive, archive.open(archive.namelist()[0]) as stream:
+    with (
+        zipfile.ZipFile(home / "flights.csv.zip") as archive,
+        archive.open(archive.namelist()[0]) as stream,
+    ):
         flights = csv.read_csv(stream, convert_options=options).slice(0, rows)
     parts = (flights.column(name).to_pylist() for name in ("year", "month", "day"))
     days = pa.array([date(*each) for each in zip(*parts, strict=True)])
-    planes = csv.read_csv(home / "planes.csv", convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    planes = csv.read_csv(
+        home / "planes.csv", convert_options=csv.ConvertOptions(strings_can_be_null=True)
+    )
     airports = csv.read_csv(home / "airports.csv").column("faa").to_pylist()
-    return flights.select(COLUMNS).append_column("date", days), planes.select(["tailnum", "engine"]), tuple(airports)
+    return (
+        flights.select(COLUMNS).append_column("date", days),
+        planes.select(["tailnum", "engine"]),
+        tuple(airports),
+    )
 
 
 def questions(flights: Any, planes: Any, airports: tuple[str, ...]) -> list[Asked]:
@@ -122,7 +141,9 @@ def questions(flights: Any, planes: Any, airports: tuple[str, ...]) -> list[Aske
         ),
         Asked(
             "minutes in the air for a mile",
-            release.Ratio("air_time", per="distance", lower=0, upper=700, per_lower=0, per_upper=5000),
+            release.Ratio(
+                "air_time", per="distance", lower=0, upper=700, per_lower=0, per_upper=5000
+            ),
             "SELECT SUM(CLAMP(air_time, 0, 700)) / SUM(CLAMP(distance, 0, 5000)) FROM flights",
         ),
     ]

@@ -27,7 +27,9 @@ def main() -> None:
     event = config.plan.dp_event
     spent = Accountant(NeighboringRelation.REPLACE_SPECIAL).compose(event)
     noise = event.event.event.noise_multiplier
-    print(f"{STEPS} steps in {len(STRATEGY)} bands: noise multiplier {noise:.6f}, {event.count} rounds for each record")
+    print(
+        f"{STEPS} steps in {len(STRATEGY)} bands: noise multiplier {noise:.6f}, {event.count} rounds for each record"
+    )
     print(f"epsilon at most {spent.get_epsilon(DELTA):.9f} at delta {DELTA:g}")
 
 

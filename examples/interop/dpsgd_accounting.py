@@ -18,7 +18,9 @@ RATE, STEPS, DELTA = 256 / 60_000, 14_062, 1e-5
 
 def training(noise_multiplier: float) -> Any:
     """60 epochs over 60,000 records, in Poisson samples of 256."""
-    step = dp_accounting.PoissonSampledDpEvent(RATE, dp_accounting.GaussianDpEvent(noise_multiplier))
+    step = dp_accounting.PoissonSampledDpEvent(
+        RATE, dp_accounting.GaussianDpEvent(noise_multiplier)
+    )
     return dp_accounting.SelfComposedDpEvent(step, STEPS)
 
 
@@ -30,7 +32,9 @@ def main() -> None:
         start = time.perf_counter()
         noise = dp_accounting.calibrate_dp_mechanism(kind, training, 3.0, DELTA)
         seconds.append(time.perf_counter() - start)
-        print(f"{kind.__name__}: epsilon 3 needs a noise multiplier of {noise:.6f}, found in {seconds[-1]:.3f} s")
+        print(
+            f"{kind.__name__}: epsilon 3 needs a noise multiplier of {noise:.6f}, found in {seconds[-1]:.3f} s"
+        )
 
 
 if __name__ == "__main__":

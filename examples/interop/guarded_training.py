@@ -33,13 +33,22 @@ def records() -> tuple[Any, Any]:
     """Features of each deployment, the first of them constant, and whether it is local."""
     rows = json.loads(DATA.read_text(encoding="utf-8"))["deployments"]
     features = [
-        (1.0, row["sector"] == "Technology", row["variant"] == "Pure DP", row["release_type"] == "Many releases")
+        (
+            1.0,
+            row["sector"] == "Technology",
+            row["variant"] == "Pure DP",
+            row["release_type"] == "Many releases",
+        )
         for row in rows
     ]
-    return np.array(features, dtype=float), np.array([row["model"] == "Local" for row in rows], dtype=float)
+    return np.array(features, dtype=float), np.array(
+        [row["model"] == "Local" for row in rows], dtype=float
+    )
 
 
-def noisy_gradient(weights: Any, features: Any, local: Any, sigma: float, noise: np.random.Generator) -> Any:
+def noisy_gradient(
+    weights: Any, features: Any, local: Any, sigma: float, noise: np.random.Generator
+) -> Any:
     """The sum of clipped gradients over a Poisson sample, plus noise, over the expected size of the sample."""
     chosen = noise.random(len(local)) < RATE
     predicted = 1 / (1 + np.exp(-features[chosen] @ weights))
@@ -55,7 +64,9 @@ def train(folder: Path, *, seed: int, killed_in: int | None = None) -> None:
     noise, checkpoint, sigma = np.random.default_rng(seed), folder / "weights.npy", 6.0
     weights = np.load(checkpoint) if checkpoint.exists() else np.zeros(features.shape[1])
     with Ledger.open(str(folder / "ledger.db")) as ledger:
-        guard = TrainingGuard(epsilon=EPSILON, delta=DELTA, ledger=ledger, scope="registry", run="local or not")
+        guard = TrainingGuard(
+            epsilon=EPSILON, delta=DELTA, ledger=ledger, scope="registry", run="local or not"
+        )
         print(f"{guard.steps_left(sigma=sigma, rate=RATE)} steps of sigma {sigma:g} fit")
         for taken in itertools.count():
             try:
@@ -69,10 +80,14 @@ def train(folder: Path, *, seed: int, killed_in: int | None = None) -> None:
             weights = weights - LEARNING_RATE * gradient
             if taken % 5 == 4:
                 np.save(checkpoint, weights)
-            sigma = 6.0 if np.linalg.norm(gradient) > 0.5 else 9.0  # from what was released, as a filter allows
+            sigma = (
+                6.0 if np.linalg.norm(gradient) > 0.5 else 9.0
+            )  # from what was released, as a filter allows
         history = guard.history(points=5)
     for steps, epsilon in zip(history.steps, history.epsilon, strict=True):
-        print(f"  {steps:4d} steps charged: epsilon {epsilon.upper:.4f} of {EPSILON:g} at delta {DELTA:g}")
+        print(
+            f"  {steps:4d} steps charged: epsilon {epsilon.upper:.4f} of {EPSILON:g} at delta {DELTA:g}"
+        )
     right = ((features @ weights > 0) == (local > 0)).mean()
     print(f"weights {np.round(weights, 2)}; {right:.0%} of the records are on the right side")
 
@@ -81,7 +96,9 @@ def main() -> None:
     """One attempt that is killed, and one that ends."""
     with tempfile.TemporaryDirectory() as folder:
         print("first attempt, killed in its 13th step:")
-        first = get_context("spawn").Process(target=train, args=(Path(folder),), kwargs={"seed": 1, "killed_in": 12})
+        first = get_context("spawn").Process(
+            target=train, args=(Path(folder),), kwargs={"seed": 1, "killed_in": 12}
+        )
         first.start()
         first.join()
         assert first.exitcode == -signal.SIGKILL

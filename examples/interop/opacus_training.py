@@ -53,7 +53,10 @@ def main() -> list[tuple[float, float]]:
     from dpcompose.interop.opacus import check
 
     rows = flights()
-    features, late = torch.tensor([row for row, _ in rows]), torch.tensor([label for _, label in rows])
+    features, late = (
+        torch.tensor([row for row, _ in rows]),
+        torch.tensor([label for _, label in rows]),
+    )
     loader: Any = torch.utils.data.DataLoader(
         torch.utils.data.TensorDataset(features, late), batch_size=BATCH, shuffle=True
     )
@@ -86,11 +89,15 @@ def main() -> list[tuple[float, float]]:
         theirs = ", ".join(f"{name} {each.get_epsilon(DELTA):.4f}" for name, each in others.items())
         with torch.no_grad():
             right = float((model(features).argmax(dim=1) == late).float().mean())
-        print(f"epoch {epoch + 1}: epsilon {bound.lower:.9f} .. {bound.upper:.9f} ({theirs}); {right:.1%} right")
+        print(
+            f"epoch {epoch + 1}: epsilon {bound.lower:.9f} .. {bound.upper:.9f} ({theirs}); {right:.1%} right"
+        )
     least = dpcompose.interop.opacus.get_noise_multiplier(
         target_epsilon=EPSILON, target_delta=DELTA, sample_rate=1 / len(loader), epochs=EPOCHS
     )
-    print(f"noise multiplier {optimizer.noise_multiplier:.4f}; the least for epsilon {EPSILON:g}: {least:.4f}")
+    print(
+        f"noise multiplier {optimizer.noise_multiplier:.4f}; the least for epsilon {EPSILON:g}: {least:.4f}"
+    )
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from dpcompose.errors import DomainError
 
+Kind = TypeVar("Kind")
 Member = TypeVar("Member", bound=Enum)
 _MOST_TIMES = 10**15
 
@@ -26,7 +27,9 @@ def real(name: str, value: Any) -> float:
     if not (number <= math.inf and number >= -math.inf):
         raise DomainError(name, value, "a real number, not NaN")
     if number == 0 and value != 0:
-        raise DomainError(name, value, "0, or a number of at least 5e-324 in size, the least positive double")
+        raise DomainError(
+            name, value, "0, or a number of at least 5e-324 in size, the least positive double"
+        )
     return number
 
 
@@ -115,13 +118,24 @@ def flag(name: str, value: Any) -> bool:
 def told(value: Any) -> None:
     """Refuse a `progress` that nobody can call."""
     if not (value is None or callable(value)):
-        raise DomainError("progress", value, "None or a function of how many are done, and of how many")
+        raise DomainError(
+            "progress", value, "None or a function of how many are done, and of how many"
+        )
+
+
+def kind(name: str, value: Any, of: type[Kind], accepted: str, remedy: str = "") -> Kind:
+    """`value`, if it is of that class; else a DomainError that says what is `accepted`."""
+    if not isinstance(value, of):
+        raise DomainError(name, value, accepted, remedy)
+    return value
 
 
 def member(name: str, value: Any, of: type[Member]) -> Member:
     """`value`, if it is a member of that enumeration, such as an Adjacency."""
     if not isinstance(value, of):
-        raise DomainError(name, value, f"{of.__name__}.{next(iter(of)).name}, or another {of.__name__}")
+        raise DomainError(
+            name, value, f"{of.__name__}.{next(iter(of)).name}, or another {of.__name__}"
+        )
     return value
 
 
@@ -133,5 +147,7 @@ def named(name: str, value: Any, of: type[Member]) -> Member:
         if isinstance(value, str) and value == each.value:
             return each
     raise DomainError(
-        name, value, f"one of {', '.join(repr(each.value) for each in of)}, or the member of {of.__name__}"
+        name,
+        value,
+        f"one of {', '.join(repr(each.value) for each in of)}, or the member of {of.__name__}",
     )

@@ -91,7 +91,13 @@ class PlanError(DPComposeError, ValueError):
     """
 
     def __init__(self, file: str, table: str, key: str, value: Any, expected: str) -> None:
-        self.file, self.table, self.key, self.value, self.expected = file, table, key, value, expected
+        self.file, self.table, self.key, self.value, self.expected = (
+            file,
+            table,
+            key,
+            value,
+            expected,
+        )
         place = ": ".join(printable(part) for part in (file, table, key) if part)
         shown = "" if value is None else f" = {_shown(value)}"
         super().__init__(f"{place}{shown}: expected {expected}")
@@ -179,7 +185,9 @@ class OverdrawnError(LedgerError):
 
     def __init__(self, scope: str, currency: str, asked: Any, left: Any) -> None:
         self.scope, self.currency, self.asked, self.left = scope, currency, asked, left
-        amounts = f"{few_digits(asked, up=True)} of {currency} asked, {few_digits(left, up=False)} left"
+        amounts = (
+            f"{few_digits(asked, up=True)} of {currency} asked, {few_digits(left, up=False)} left"
+        )
         super().__init__(f"{scope}: {amounts}. Nothing was spent; ask for less")
 
     def reworded(self, text: str) -> OverdrawnError:
@@ -197,7 +205,9 @@ class StepRefusedError(OverdrawnError):
         fitting: How many of them would fit.
     """
 
-    def __init__(self, scope: str, currency: str, asked: Any, left: Any, *, steps: int, fitting: int) -> None:
+    def __init__(
+        self, scope: str, currency: str, asked: Any, left: Any, *, steps: int, fitting: int
+    ) -> None:
         super().__init__(scope, currency, asked, left)
         self.steps, self.fitting = steps, fitting
         more = f"{fitting} more {'step' if fitting == 1 else 'steps'} of this kind would fit"
@@ -213,7 +223,9 @@ class ReservedError(OverdrawnError):
 
     def __init__(self, scope: str, currency: str, asked: Any, left: Any) -> None:
         super().__init__(scope, currency, asked, left)
-        self.args = (f"{self.args[0]}, or ask again when what others reserved was used or has ended",)
+        self.args = (
+            f"{self.args[0]}, or ask again when what others reserved was used or has ended",
+        )
 
 
 class ReservationError(LedgerError):
@@ -236,9 +248,17 @@ class QuotaError(LedgerError):
     """
 
     def __init__(self, scope: str, period: str, *, currency: str, asked: Any, left: Any) -> None:
-        self.scope, self.period, self.currency, self.asked, self.left = scope, period, currency, asked, left
+        self.scope, self.period, self.currency, self.asked, self.left = (
+            scope,
+            period,
+            currency,
+            asked,
+            left,
+        )
         amounts = f"{few_digits(asked, up=True)} of {currency} asked, {few_digits(left, up=False)} left to you"
-        super().__init__(f"{scope}: {amounts} in {period}, by a quota. Nothing was spent; ask the keeper for more")
+        super().__init__(
+            f"{scope}: {amounts} in {period}, by a quota. Nothing was spent; ask the keeper for more"
+        )
 
 
 class ApprovalError(LedgerError):
@@ -254,7 +274,9 @@ class UnknownScopeError(LedgerError):
 
     def __init__(self, scope: str) -> None:
         self.scope = scope
-        super().__init__(f"{scope}: there is no such scope. Open it first; paths are compared letter by letter")
+        super().__init__(
+            f"{scope}: there is no such scope. Open it first; paths are compared letter by letter"
+        )
 
 
 class ScopeExistsError(LedgerError):
@@ -280,7 +302,9 @@ class ClosedScopeError(LedgerError):
 
     def __init__(self, scope: str) -> None:
         self.scope = scope
-        super().__init__(f"{scope}: this scope is closed; nothing more is charged in it or below it")
+        super().__init__(
+            f"{scope}: this scope is closed; nothing more is charged in it or below it"
+        )
 
 
 class CurrencyError(LedgerError):
@@ -293,8 +317,17 @@ class CurrencyError(LedgerError):
     """
 
     def __init__(self, scope: str, currency: str, expected: Any, *, missing: bool) -> None:
-        self.scope, self.currency, self.expected, self.missing = scope, currency, tuple(expected), missing
-        said = "is missing from the cost; a zero is written" if missing else "is capped nowhere on the chain"
+        self.scope, self.currency, self.expected, self.missing = (
+            scope,
+            currency,
+            tuple(expected),
+            missing,
+        )
+        said = (
+            "is missing from the cost; a zero is written"
+            if missing
+            else "is capped nowhere on the chain"
+        )
         names = ", ".join(self.expected) or "nothing"
         super().__init__(f"{scope}: the currency {currency!r} {said}. Expected exactly: {names}")
 
@@ -304,7 +337,9 @@ class KeyReusedError(LedgerError):
 
     def __init__(self, key: str, scope: str) -> None:
         self.key, self.scope = key, scope
-        super().__init__(f"key = {_shown(key)}: used before below {scope!r}, for another request. Choose a new key")
+        super().__init__(
+            f"key = {_shown(key)}: used before below {scope!r}, for another request. Choose a new key"
+        )
 
 
 class ReceiptError(LedgerError):
@@ -319,7 +354,11 @@ class AlreadyRedeemedError(ReceiptError):
     """A receipt that was redeemed before: one charge pays for one answer."""
 
     def __init__(self, scope: str, sequence: int) -> None:
-        super().__init__(scope, sequence, "redeemed before; one charge pays for one answer. Charge again for another")
+        super().__init__(
+            scope,
+            sequence,
+            "redeemed before; one charge pays for one answer. Charge again for another",
+        )
 
 
 class TamperedError(LedgerError):
@@ -351,7 +390,9 @@ class StoreError(LedgerError):
 
     def __init__(self, where: str, what: str, remedy: str = "", *, uncertain: bool = False) -> None:
         self.where, self.what, self.remedy, self.uncertain = where, what, remedy, uncertain
-        super().__init__(f"{printable(where)}: {what}. {remedy}" if remedy else f"{printable(where)}: {what}")
+        super().__init__(
+            f"{printable(where)}: {what}. {remedy}" if remedy else f"{printable(where)}: {what}"
+        )
 
 
 class NewerSchemaError(StoreError):
@@ -360,14 +401,18 @@ class NewerSchemaError(StoreError):
     def __init__(self, where: str, found: int, known: int) -> None:
         self.found, self.known = found, known
         what = f"written by a later dpcompose (schema {found}; this version knows {known})"
-        super().__init__(where, what, "Install that version: pip install --upgrade dpcompose, or pull your clone")
+        super().__init__(
+            where, what, "Install that version: pip install --upgrade dpcompose, or pull your clone"
+        )
 
 
 def printable(text: str) -> str:
     """`text` on one line, with whatever a terminal would obey, such as an escape or a newline, as Python writes it."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
 
 
 def stated(name: str, value: Any) -> str:
@@ -381,7 +426,11 @@ def few_digits(amount: Any, *, up: bool) -> str:
 
     try:
         exact = Decimal(str(amount))
-        rounded = Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR).create_decimal(exact).normalize()
+        rounded = (
+            Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+            .create_decimal(exact)
+            .normalize()
+        )
     except ArithmeticError:
         return str(amount)
     return f"{rounded:f}" if rounded == 0 or -5 < rounded.adjusted() < 7 else f"{rounded:e}"
@@ -396,7 +445,9 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
 
 
-def _restored(kind: type[DPComposeError], args: tuple[Any, ...], fields: dict[str, Any]) -> DPComposeError:
+def _restored(
+    kind: type[DPComposeError], args: tuple[Any, ...], fields: dict[str, Any]
+) -> DPComposeError:
     error = kind.__new__(kind, *args)
     error.args = args
     error.__dict__.update(fields)

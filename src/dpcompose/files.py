@@ -54,9 +54,13 @@ def load_toml(path: str | Path, *, most: int, what: str) -> str:
         # Some editors begin a file with a byte order mark.
         return content.decode("utf-8-sig")
     except OSError as error:
-        raise PlanError(str(path), "", "", None, f"{what} that can be read ({error.strerror})") from None
+        raise PlanError(
+            str(path), "", "", None, f"{what} that can be read ({error.strerror})"
+        ) from None
     except UnicodeDecodeError as error:
-        raise PlanError(str(path), "", "", None, f"UTF-8 text; byte {error.start} is not valid") from None
+        raise PlanError(
+            str(path), "", "", None, f"UTF-8 text; byte {error.start} is not valid"
+        ) from None
 
 
 def read_toml(text: str, *, source: str) -> dict[str, Any]:

@@ -12,5 +12,8 @@ MOST = 10
 def lines(headline: str, rows: Sequence[str] = ()) -> str:
     """A headline and rows below it, as HTML in which every character stands for itself."""
     shown = [*rows[:MOST], *([f"and {len(rows) - MOST:,} more"] if len(rows) > MOST else [])]
-    texts = [f"<code>{html.escape(headline)}</code>", *(f"<small>{html.escape(row)}</small>" for row in shown)]
+    texts = [
+        f"<code>{html.escape(headline)}</code>",
+        *(f"<small>{html.escape(row)}</small>" for row in shown),
+    ]
     return "<br>".join(texts)

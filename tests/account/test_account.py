@@ -64,7 +64,8 @@ def test_the_price_is_the_largest_of_the_filters_on_the_chain(ledger: Ledger) ->
     ]
     price = account.price(mechanism)
     assert {name: amount.fraction for name, amount in price.items()} == {
-        name: max(each.get(name, Fraction(0)) for each in prices) for name in ("rho", "delta", "epsilon")
+        name: max(each.get(name, Fraction(0)) for each in prices)
+        for name in ("rho", "delta", "epsilon")
     }
     receipt = account.charge(mechanism, key="one", **ADA)
     assert dict(receipt.cost) == price
@@ -177,7 +178,12 @@ def test_a_description_that_names_other_caps_is_refused(ledger: Ledger) -> None:
         {"version": 1, "filter": {"filter": "natural"}, "adjacency": "add-remove"},
         {"version": 1, "filter": {"filter": "pure", "version": 1}, "adjacency": "add-remove"},
         {"version": 1, "filter": None, "adjacency": "add-remove", "odometer": {"odometer": "line"}},
-        {"version": 1, "filter": None, "adjacency": "add-remove", "schedule": [["Laplace(1.0)", -1]]},
+        {
+            "version": 1,
+            "filter": None,
+            "adjacency": "add-remove",
+            "schedule": [["Laplace(1.0)", -1]],
+        },
         {"version": 1, "filter": None, "adjacency": "add-remove", "schedule": "Laplace(1.0)"},
     ],
 )
@@ -200,7 +206,9 @@ def test_a_description_that_cannot_be_read_is_refused(ledger: Ledger, budget: An
         {"filter": None, "schedule": [(Laplace(1.0), 1)]},
     ],
 )
-def test_bad_openings_are_refused_and_write_nothing(ledger: Ledger, arguments: dict[str, Any]) -> None:
+def test_bad_openings_are_refused_and_write_nothing(
+    ledger: Ledger, arguments: dict[str, Any]
+) -> None:
     with pytest.raises(DomainError):
         open_scope(ledger, "world", **arguments, **ADA)
     assert ledger.scopes() == ()
@@ -210,7 +218,9 @@ def test_one_adjacency_along_the_chain(ledger: Ledger) -> None:
     open_scope(ledger, "world", filter=PureFilter(1.0), adjacency=Adjacency.REPLACE, **ADA)
     with pytest.raises(DomainError, match="adjacency"):
         open_scope(ledger, "world/sales", filter=PureFilter(1.0), **ADA)
-    account = open_scope(ledger, "world/sales", filter=PureFilter(1.0), adjacency=Adjacency.REPLACE, **ADA)
+    account = open_scope(
+        ledger, "world/sales", filter=PureFilter(1.0), adjacency=Adjacency.REPLACE, **ADA
+    )
     assert account.price(Laplace(4.0))["epsilon"].fraction >= Fraction(1, 2)
 
 
@@ -218,9 +228,21 @@ def test_one_adjacency_along_the_chain(ledger: Ledger) -> None:
 
 
 SLOTTED = [
-    (ConcentratedFilter(9.0, delta=1e-5), PureFilter(0.1), {"rho": 10 * 0.1 * math.tanh(0.05), "delta": 0}),
-    (ConcentratedFilter(9.0, delta=1e-5), BasicFilter(0.1, delta=1e-9), {"rho": 1.0 * math.tanh(0.05), "delta": 1e-8}),
-    (ConcentratedFilter(9.0, delta=1e-5), ConcentratedFilter(0.01, delta=1e-9), {"rho": 0.1, "delta": 1e-8}),
+    (
+        ConcentratedFilter(9.0, delta=1e-5),
+        PureFilter(0.1),
+        {"rho": 10 * 0.1 * math.tanh(0.05), "delta": 0},
+    ),
+    (
+        ConcentratedFilter(9.0, delta=1e-5),
+        BasicFilter(0.1, delta=1e-9),
+        {"rho": 1.0 * math.tanh(0.05), "delta": 1e-8},
+    ),
+    (
+        ConcentratedFilter(9.0, delta=1e-5),
+        ConcentratedFilter(0.01, delta=1e-9),
+        {"rho": 0.1, "delta": 1e-8},
+    ),
     (ConcentratedFilter(9.0, delta=1e-5), GaussianFilter(0.1), {"rho": 0.05, "delta": 0}),
     (PureFilter(9.0), PureFilter(0.1), {"epsilon": 1.0}),
     (BasicFilter(9.0, delta=1e-5), PureFilter(0.1), {"epsilon": None, "delta": 1e-6}),
@@ -229,14 +251,20 @@ SLOTTED = [
         BasicFilter(0.1, delta=1e-9),
         {"epsilon squared": None, "delta": 1e-6},
     ),
-    (RenyiFilter(8.0, budget=9.0), PureFilter(0.1), {"renyi:8": 10 * math.log(math.cosh(0.75) / math.cosh(0.05)) / 7}),
+    (
+        RenyiFilter(8.0, budget=9.0),
+        PureFilter(0.1),
+        {"renyi:8": 10 * math.log(math.cosh(0.75) / math.cosh(0.05)) / 7},
+    ),
     (RenyiFilter(8.0, budget=9.0), RenyiFilter(16.0, budget=0.1), {"renyi:8": 1.0}),
     (RenyiFilter(8.0, budget=9.0), ConcentratedFilter(0.01, delta=0.0), {"renyi:8": 0.8}),
     (GaussianFilter(9.0), GaussianFilter(0.1), {"mu squared": 0.1}),
 ]
 
 
-@pytest.mark.parametrize(("above", "below", "price"), SLOTTED, ids=lambda each: getattr(each, "kind", ""))
+@pytest.mark.parametrize(
+    ("above", "below", "price"), SLOTTED, ids=lambda each: getattr(each, "kind", "")
+)
 def test_opening_slots_charges_the_chain_once(
     ledger: Ledger, above: Filter, below: Filter, price: dict[str, float | None]
 ) -> None:
@@ -268,7 +296,9 @@ def test_opening_slots_charges_the_chain_once(
     ],
     ids=lambda each: each.kind,
 )
-def test_slots_without_a_price_above_are_refused(ledger: Ledger, above: Filter, below: Filter) -> None:
+def test_slots_without_a_price_above_are_refused(
+    ledger: Ledger, above: Filter, below: Filter
+) -> None:
     open_scope(ledger, "world", filter=above, **ADA)
     with pytest.raises(UnsupportedError):
         open_slots(ledger, "world/slots", slots=10, filter=below, **ADA)
@@ -311,7 +341,9 @@ def test_a_partition_under_replace_is_refused(ledger: Ledger) -> None:
 
 def test_a_committed_schedule_is_kept_in_order(ledger: Ledger) -> None:
     schedule = [(Laplace(100.0), 2), Gaussian(50.0) * 3, (BlackBox(0.01), 1)]
-    account = open_scope(ledger, "world", filter=BasicFilter(5.0, delta=1e-5), schedule=schedule, **ADA)
+    account = open_scope(
+        ledger, "world", filter=BasicFilter(5.0, delta=1e-5), schedule=schedule, **ADA
+    )
     with pytest.raises(UnsupportedError, match="round 1"):
         account.charge(BlackBox(0.01), key="early", **ADA)
     first = account.charge(Laplace(100.0), key="0", **ADA)
@@ -326,7 +358,9 @@ def test_a_committed_schedule_is_kept_in_order(ledger: Ledger) -> None:
 
 
 def test_a_schedule_that_cannot_be_written_down_is_refused(ledger: Ledger) -> None:
-    opaque = DominatingPair.atoms(upper=[0.6, 0.4], lower=[0.4, 0.6], adjacency=Adjacency.ADD_REMOVE)
+    opaque = DominatingPair.atoms(
+        upper=[0.6, 0.4], lower=[0.4, 0.6], adjacency=Adjacency.ADD_REMOVE
+    )
     with pytest.raises(UnsupportedError, match="written down"):
         open_scope(ledger, "world", filter=PureFilter(1.0), schedule=[opaque], **ADA)
 
@@ -376,7 +410,9 @@ def test_texts_that_are_no_mechanism_are_refused(text: Any) -> None:
 
 
 def test_an_opaque_mechanism_is_charged_and_said_to_be_opaque(ledger: Ledger) -> None:
-    opaque = DominatingPair.atoms(upper=[0.6, 0.4], lower=[0.4, 0.6], adjacency=Adjacency.ADD_REMOVE)
+    opaque = DominatingPair.atoms(
+        upper=[0.6, 0.4], lower=[0.4, 0.6], adjacency=Adjacency.ADD_REMOVE
+    )
     account = open_scope(ledger, "world", filter=PureFilter(1.0), **ADA)
     account.charge(opaque, key="one", **ADA)
     said = list(ledger.entries("world"))[-1].description
@@ -385,7 +421,9 @@ def test_an_opaque_mechanism_is_charged_and_said_to_be_opaque(ledger: Ledger) ->
 
 def test_an_odometer_is_written_at_opening_and_measures_each_charge(ledger: Ledger) -> None:
     odometer = Odometer(1e-6, mechanism_delta=1e-7)
-    account = open_scope(ledger, "world", filter=ConcentratedFilter(9.0, delta=1e-5), odometer=odometer, **ADA)
+    account = open_scope(
+        ledger, "world", filter=ConcentratedFilter(9.0, delta=1e-5), odometer=odometer, **ADA
+    )
     account.charge(GaussianDP(0.5), key="0", **ADA)
     account.charge(BlackBox(0.5, delta=1e-9), key="1", **ADA)
     account.charge(Concentrated(0.1), key="2", **ADA)
@@ -408,7 +446,9 @@ opened: Any = Account
         lambda ledger: opening(ledger, 3, filter=None, **ADA),
         lambda ledger: opening(None, "new", filter=None, **ADA),
         lambda ledger: opening(ledger, "new", filter=PureFilter(1.0), schedule=Laplace(1.0), **ADA),
-        lambda ledger: opening(ledger, "new", filter=PureFilter(1.0), schedule=[(Laplace(1.0), 2, 3)], **ADA),
+        lambda ledger: opening(
+            ledger, "new", filter=PureFilter(1.0), schedule=[(Laplace(1.0), 2, 3)], **ADA
+        ),
         lambda ledger: opening(ledger, "new", filter=PureFilter(1.0), note="mine", **ADA),
         lambda ledger: opening(ledger, "new", filter=PureFilter(1.0), odometer="mixture", **ADA),
         lambda ledger: parting(ledger, "new", filter="pure", **ADA),
@@ -416,7 +456,9 @@ opened: Any = Account
         lambda ledger: taking(ledger, None, **ADA),
         lambda ledger: opened(ledger, scope=3),
         lambda ledger: opened(None, scope="world"),
-        lambda ledger: opened(ledger, scope="world").charge(Laplace(9.0), key="0", description="mine", **ADA),
+        lambda ledger: opened(ledger, scope="world").charge(
+            Laplace(9.0), key="0", description="mine", **ADA
+        ),
     ],
 )
 def test_arguments_of_the_wrong_kind_are_named(ledger: Ledger, ask: Any) -> None:
@@ -424,7 +466,9 @@ def test_arguments_of_the_wrong_kind_are_named(ledger: Ledger, ask: Any) -> None
     open_scope(ledger, "world", filter=PureFilter(1.0), **ADA)
     with pytest.raises(DomainError):
         ask(ledger)
-    assert [scope.path for scope in ledger.scopes("world")] == ["world"] and not spent(ledger, "world")["epsilon"]
+    assert [scope.path for scope in ledger.scopes("world")] == ["world"] and not spent(
+        ledger, "world"
+    )["epsilon"]
 
 
 # Budgets in words
@@ -440,7 +484,9 @@ def test_what_is_typed_is_the_cap_exactly(ledger: Ledger, text: str, how: str) -
 
 
 def test_the_failure_of_an_odometer_is_at_most_what_was_typed(ledger: Ledger) -> None:
-    BudgetArguments(filter="pure", parameters={"epsilon": "1"}, odometer="0.1").open(ledger, "world", **ADA)
+    BudgetArguments(filter="pure", parameters={"epsilon": "1"}, odometer="0.1").open(
+        ledger, "world", **ADA
+    )
     (found,) = [each.odometer for each in Account(ledger, scope="world").chain]
     assert found is not None and Fraction(found.delta) < Fraction(1, 10)
 
@@ -452,29 +498,44 @@ def test_the_failure_of_an_odometer_is_at_most_what_was_typed(ledger: Ledger) ->
         (BudgetArguments(filter="natural"), "pure, basic"),
         (BudgetArguments(filter=["pure"]), "pure, basic"),  # type: ignore[arg-type]
         (BudgetArguments(adjacency=["replace"]), "add-remove, replace"),  # type: ignore[arg-type]
-        (BudgetArguments(filter="basic", parameters={"epsilon": "1"}), "those of a basic filter: epsilon, delta"),
-        (BudgetArguments(filter="pure", parameters={"rho": "1"}), "those of a pure filter: epsilon"),
+        (
+            BudgetArguments(filter="basic", parameters={"epsilon": "1"}),
+            "those of a basic filter: epsilon, delta",
+        ),
+        (
+            BudgetArguments(filter="pure", parameters={"rho": "1"}),
+            "those of a pure filter: epsilon",
+        ),
         (BudgetArguments(filter="pure", parameters={"epsilon": "nan"}), "epsilon"),
         (BudgetArguments(filter="pure", target={"delta": "0.1"}), "the target of the filter"),
         (BudgetArguments(filter="pure", target={"epsilon": "1"}, slots=2), "goes with kind slots"),
-        (BudgetArguments(filter="pure", target={"epsilon": "1"}, price_delta="0.1"), "goes with kind slots"),
+        (
+            BudgetArguments(filter="pure", target={"epsilon": "1"}, price_delta="0.1"),
+            "goes with kind slots",
+        ),
         (BudgetArguments(kind="partition", odometer="0.1"), "goes with kind filter"),
         (BudgetArguments(kind="slots", slots=2), "the filter that each has"),
     ],
 )
-def test_words_that_mean_nothing_here_are_refused(ledger: Ledger, spelling: BudgetArguments, said: str) -> None:
+def test_words_that_mean_nothing_here_are_refused(
+    ledger: Ledger, spelling: BudgetArguments, said: str
+) -> None:
     with pytest.raises(DomainError, match=said):
         spelling.open(ledger, "world", **ADA)
 
 
 def test_a_slot_keeps_the_adjacency_of_the_slots(ledger: Ledger) -> None:
-    BudgetArguments(kind="slots", slots=2, filter="pure", parameters={"epsilon": "1"}).open(ledger, "world", **ADA)
+    BudgetArguments(kind="slots", slots=2, filter="pure", parameters={"epsilon": "1"}).open(
+        ledger, "world", **ADA
+    )
     with pytest.raises(DomainError, match="add-remove, which was fixed with the slots"):
         BudgetArguments(adjacency="replace").open(ledger, "world/a", **ADA)
     assert BudgetArguments().open(ledger, "world/a", **ADA).path == "world/a"
 
 
-def test_what_goes_on_answering_is_no_charge_inside_a_partition_unless_it_is_pure(ledger: Ledger) -> None:
+def test_what_goes_on_answering_is_no_charge_inside_a_partition_unless_it_is_pure(
+    ledger: Ledger,
+) -> None:
     """Of many children one shows early that it is about to fail, and a person who is put there meets the failure."""
     open_scope(ledger, "world", filter=BasicFilter(9.0, delta=0.5), **ADA)
     open_partition(ledger, "world/wards", **ADA)
@@ -492,13 +553,21 @@ def test_what_goes_on_answering_is_no_charge_inside_a_partition_unless_it_is_pur
     open_slots(ledger, "world/outside", slots=2, filter=late, **ADA)
 
 
-@pytest.mark.parametrize("filter", [ConcentratedFilter(1.0, delta=0.0), RenyiFilter(8.0, budget=1.0)])
+@pytest.mark.parametrize(
+    "filter", [ConcentratedFilter(1.0, delta=0.0), RenyiFilter(8.0, budget=1.0)]
+)
 def test_averages_bound_no_interaction_inside_a_partition(ledger: Ledger, filter: Filter) -> None:
     open_scope(ledger, "world", filter=filter, **ADA)
     open_partition(ledger, "world/wards", **ADA)
     open_scope(ledger, "world/wards/north", filter=None, **ADA)
     with pytest.raises(UnsupportedError, match="in a partition"):
-        open_slots(ledger, "world/wards/north/slots", slots=2, filter=ConcentratedFilter(0.01, delta=0.0), **ADA)
+        open_slots(
+            ledger,
+            "world/wards/north/slots",
+            slots=2,
+            filter=ConcentratedFilter(0.01, delta=0.0),
+            **ADA,
+        )
     open_slots(ledger, "world/wards/north/pure", slots=2, filter=PureFilter(0.01), **ADA)
 
 

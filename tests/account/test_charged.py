@@ -75,7 +75,12 @@ class Waiting(Ledger):
 LIES = [
     {"pure": "0"},
     {"version": 1, "mechanism": None, "adjacency": "add-remove", "pure": "0.001"},
-    {"version": 1, "mechanism": "Laplace(1000000.0)", "adjacency": "add-remove", "pure": "0.000001"},
+    {
+        "version": 1,
+        "mechanism": "Laplace(1000000.0)",
+        "adjacency": "add-remove",
+        "pure": "0.000001",
+    },
     {"mechanism": "no mechanism at all", "pure": "0"},
     {"mechanism": 7, "mileage": {"rho": "0", "drift": "0", "failure": "0", "epsilon": "0"}},
 ]
@@ -109,7 +114,9 @@ def test_an_odometer_reads_what_was_paid(ledger: Ledger, said: dict[str, Any]) -
         (BasicFilter(4.0, delta=1e-3), {"epsilon": 1, "delta": "1e-6"}),
     ],
 )
-def test_a_charge_that_nothing_vouches_for_is_not_pure(ledger: Ledger, filter: Filter, cost: dict[str, Any]) -> None:
+def test_a_charge_that_nothing_vouches_for_is_not_pure(
+    ledger: Ledger, filter: Filter, cost: dict[str, Any]
+) -> None:
     open_scope(ledger, "world", filter=filter, **ADA)
     ledger.charge("world", cost=cost, description={"pure": "0.1"}, key="0", **ADA)
     assert not of(ledger, "world").spent.available
@@ -119,7 +126,9 @@ def test_a_charge_below_the_price_of_its_mechanism_leaves_no_promise(ledger: Led
     account = open_scope(ledger, "world", filter=PureFilter(1.0), **ADA)
     account.charge(Laplace(4.0), key="0", **ADA)
     assert of(ledger, "world", delta=0.0).promised.epsilon == 1.0
-    ledger.charge("world", cost={"epsilon": "0.1"}, description={"mechanism": "Laplace(0.5)"}, key="1", **ADA)
+    ledger.charge(
+        "world", cost={"epsilon": "0.1"}, description={"mechanism": "Laplace(0.5)"}, key="1", **ADA
+    )
     found = of(ledger, "world")
     assert not found.promised.available and "charge 3 of 'world' paid less" in found.promised.holds
     assert found.spent.epsilon == 2.25
@@ -144,4 +153,10 @@ def test_an_account_of_before_charges_no_scope_that_was_opened_otherwise() -> No
     object.__setattr__(account, "ledger", ledgers[1])
     with pytest.raises(ScopeExistsError):
         account.charge(Laplace(1.0), key="0", **ADA)
-    assert Account(ledgers[1], scope="world").charge(Laplace(1.0), key="0", **ADA).cost["epsilon"].fraction == 2
+    assert (
+        Account(ledgers[1], scope="world")
+        .charge(Laplace(1.0), key="0", **ADA)
+        .cost["epsilon"]
+        .fraction
+        == 2
+    )

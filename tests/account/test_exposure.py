@@ -86,7 +86,10 @@ def test_equal_budgets_compose_by_the_tightest_theorem(ledger: Ledger, filter: F
     for name in "abc":
         open_scope(ledger, name, filter=filter, **ADA)
     fix_budgets(ledger, paths=["a", "b", "c"], **ADA)
-    assert of(ledger, "a", "b", "c").promised.epsilon == Curators(3, filter=filter).total(delta=DELTA).epsilon
+    assert (
+        of(ledger, "a", "b", "c").promised.epsilon
+        == Curators(3, filter=filter).total(delta=DELTA).epsilon
+    )
     assert of(ledger, "a", "a").promised.epsilon == filter.epsilon_at(delta=DELTA)
 
 
@@ -95,7 +98,9 @@ def test_different_budgets_promise_more_than_each_and_less_than_the_sum(ledger: 
         open_scope(ledger, f"r{place}", filter=filter, **ADA)
         fix_budgets(ledger, paths=[f"r{each}" for each in range(place + 1)], **ADA)
         together = of(ledger, *[f"r{each}" for each in range(place + 1)]).promised.epsilon
-        assert together >= max(each.epsilon_at(delta=DELTA) for each in FILTERS[: place + 1]) * (1 - 1e-12)
+        assert together >= max(each.epsilon_at(delta=DELTA) for each in FILTERS[: place + 1]) * (
+            1 - 1e-12
+        )
         share = DELTA / (place + 1)
         assert together <= 1.5 * sum(each.epsilon_at(delta=share) for each in FILTERS[: place + 1])
 
@@ -162,17 +167,25 @@ def test_budgets_under_different_adjacencies_are_not_added(ledger: Ledger) -> No
     assert "adjacencies" in of(ledger, "a", "b").promised.holds
 
 
-def test_a_budget_that_is_opened_after_an_answer_promises_nothing_with_those_before(ledger: Ledger) -> None:
+def test_a_budget_that_is_opened_after_an_answer_promises_nothing_with_those_before(
+    ledger: Ledger,
+) -> None:
     """The natural filter in a ledger: delta 0.0634 where each of the two openings adds up to (1.5, 0.05)."""
     open_scope(ledger, "world", filter=None, **ADA)
     first = open_scope(ledger, "world/a", filter=PureFilter(1.0), **ADA)
     first.charge(RandomizedResponse(1.0), key="a", **ADA)
     assert of(ledger, "world/a", delta=0.05).promised.available
-    for name, late in (("yes", PureFilter(0.6114909688018489)), ("no", BasicFilter(0.0, delta=0.05))):
+    for name, late in (
+        ("yes", PureFilter(0.6114909688018489)),
+        ("no", BasicFilter(0.0, delta=0.05)),
+    ):
         open_scope(ledger, f"world/{name}", filter=late, **ADA)
         promised = of(ledger, "world/a", f"world/{name}", delta=0.05).promised
         assert not promised.available and "natural filter" in promised.holds
-        assert f"'world/{name}' was opened by entry" in promised.holds and "after entry 3" in promised.holds
+        assert (
+            f"'world/{name}' was opened by entry" in promised.holds
+            and "after entry 3" in promised.holds
+        )
 
 
 @pytest.mark.parametrize("where", ["an ancestor", "a slot", "a child"])
@@ -204,7 +217,9 @@ def test_closed_and_unused_budgets_count_in_full(ledger: Ledger) -> None:
     assert of(ledger, "world/a", "world/b", delta=0.0).promised.epsilon == 1.0
 
 
-def test_budgets_of_two_trees_compose_where_each_tree_recorded_the_others_before_its_first_charge() -> None:
+def test_budgets_of_two_trees_compose_where_each_tree_recorded_the_others_before_its_first_charge() -> (
+    None
+):
     def opened(*, recorded: str, charged: str = "") -> tuple[Ledger, list[str]]:
         ledger = Ledger.open("memory:")
         accounts = {name: open_scope(ledger, name, filter=PureFilter(0.5), **ADA) for name in "ab"}
@@ -214,7 +229,9 @@ def test_budgets_of_two_trees_compose_where_each_tree_recorded_the_others_before
             fix_budgets(ledger, paths=["a", "b"], **ADA)
         elif recorded:
             (head,) = [entry.hash for entry in ledger.entries("a" if recorded == "b" else "b")]
-            ledger.scope(f"{recorded}/fixed-by-hand", description={"open elsewhere": {"other": head}}, **ADA)
+            ledger.scope(
+                f"{recorded}/fixed-by-hand", description={"open elsewhere": {"other": head}}, **ADA
+            )
         for name in "ab":
             accounts[name].charge(BlackBox(0.25), key="late", **ADA)
         return ledger, ["a", "b"]
@@ -223,7 +240,10 @@ def test_budgets_of_two_trees_compose_where_each_tree_recorded_the_others_before
     assert of(ledger, *paths, delta=0.0).promised.epsilon == 1.0
     for recorded, lacking in (("", "a"), ("a", "b"), ("b", "a")):
         ledger, paths = opened(recorded=recorded)
-        assert f"no entry of {lacking!r} before its first charge, entry" in of(ledger, *paths).promised.holds
+        assert (
+            f"no entry of {lacking!r} before its first charge, entry"
+            in of(ledger, *paths).promised.holds
+        )
     with pytest.raises(UnsupportedError, match="entry 2 charged it"):
         opened(recorded="both", charged="b")
     # What is opened when one tree was charged is recorded nowhere, though the new tree has no charge.
@@ -265,9 +285,17 @@ def adversary(filters: list[Filter], rng: np.random.Generator, *, rounds: int) -
         size = float(largest(cost_of(filter), np.array(left[which][0] * share)))
         coin = left[which][1] if last else left[which][1] * float(rng.integers(2)) * 0.5
         after = [list(each) for each in left]
-        after[which] = [left[which][0] - float(cost_of(filter)(np.array(size))), left[which][1] - coin]
+        after[which] = [
+            left[which][0] - float(cost_of(filter)(np.array(size))),
+            left[which][1] - coin,
+        ]
         for one, two in zip(*answers(filter, np.array(size), rng), strict=True):
-            node(after, round + 1, probability * (1 - coin) * float(one), loss + math.log(float(one) / float(two)))
+            node(
+                after,
+                round + 1,
+                probability * (1 - coin) * float(one),
+                loss + math.log(float(one) / float(two)),
+            )
 
     limits = [[float(each) for each in filter.limits.values()] for filter in filters]
     node([[*each, 0.0][:2] for each in limits], 0, 1.0, 0.0)
@@ -287,10 +315,16 @@ def adversary(filters: list[Filter], rng: np.random.Generator, *, rounds: int) -
     ],
     ids=lambda each: "+".join(filter.kind for filter in each),
 )
-def test_no_adversary_gets_more_from_several_budgets_than_is_promised(ledger: Ledger, filters: list[Filter]) -> None:
+def test_no_adversary_gets_more_from_several_budgets_than_is_promised(
+    ledger: Ledger, filters: list[Filter]
+) -> None:
     for place, filter in enumerate(filters):
         open_scope(ledger, f"r{place}", filter=filter, **ADA)
-    paths, rng, closest = [f"r{place}" for place in range(len(filters))], np.random.default_rng(4), 0.0
+    paths, rng, closest = (
+        [f"r{place}" for place in range(len(filters))],
+        np.random.default_rng(4),
+        0.0,
+    )
     fix_budgets(ledger, paths=paths, **ADA)
     walks = [adversary(filters, rng, rounds=len(filters) + 3) for _ in range(60)]
     for delta in (0.05, 0.15, 0.3):
@@ -307,7 +341,9 @@ def test_no_adversary_gets_more_from_several_budgets_than_is_promised(ledger: Le
 
 def test_nothing_charged_is_nothing_spent(ledger: Ledger) -> None:
     open_scope(ledger, "world", filter=PureFilter(0.1), **ADA)
-    assert of(ledger, "world").spent == ExposureStatement(0.0, "sum along the path", "nothing was charged")
+    assert of(ledger, "world").spent == ExposureStatement(
+        0.0, "sum along the path", "nothing was charged"
+    )
 
 
 def test_pure_charges_are_summed_and_those_of_a_common_ancestor_count_once(ledger: Ledger) -> None:
@@ -342,18 +378,27 @@ def test_spending_in_slots_is_spent(ledger: Ledger) -> None:
         take_slot(ledger, f"world/slots/{name}", **ADA).charge(BlackBox(0.25), key=name, **ADA)
     assert of(ledger, "world/slots/a").spent.epsilon == 0.25
     assert of(ledger, "world/slots").spent.epsilon == 0.5
-    assert of(ledger, "world").spent.epsilon == 0.5 and of(ledger, "world", delta=0.0).promised.epsilon == 8.0
+    assert (
+        of(ledger, "world").spent.epsilon == 0.5
+        and of(ledger, "world", delta=0.0).promised.epsilon == 8.0
+    )
 
 
 def test_committed_schedules_compose_tightly(ledger: Ledger) -> None:
     schedule = [(Gaussian(10.0), 60), (Laplace(20.0), 3)]
-    account = open_scope(ledger, "world", filter=ConcentratedFilter(2.0, delta=0.0), schedule=schedule, **ADA)
+    account = open_scope(
+        ledger, "world", filter=ConcentratedFilter(2.0, delta=0.0), schedule=schedule, **ADA
+    )
     for number in range(50):
         account.charge(Gaussian(10.0), key=str(number), **ADA)
     spent = of(ledger, "world").spent
     assert spent.epsilon == (Gaussian(10.0) * 50).epsilon(delta=DELTA).upper
     whole = (Gaussian(10.0) * 60 + Laplace(20.0) * 3).epsilon(delta=DELTA).upper
-    assert spent.regime == "committed schedule" and repr(whole) in spent.holds and "not chosen" in spent.holds
+    assert (
+        spent.regime == "committed schedule"
+        and repr(whole) in spent.holds
+        and "not chosen" in spent.holds
+    )
     for number in range(50, 63):
         account.charge(Gaussian(10.0) if number < 60 else Laplace(20.0), key=str(number), **ADA)
     spent = of(ledger, "world").spent
@@ -364,12 +409,16 @@ def test_what_a_schedule_spent_holds_for_turned_pairs(ledger: Ledger) -> None:
     """Two answers on samples, and one that hardly fails: who turns one pair is above the profile of either order."""
     answer, last = RandomizedResponse(1.0).sampled(0.1), BlackBox(0.0, delta=1e-9)
     schedule = [(answer, 2), last]
-    account = open_scope(ledger, "world", filter=ConcentratedFilter(9.0, delta=0.5), schedule=schedule, **ADA)
+    account = open_scope(
+        ledger, "world", filter=ConcentratedFilter(9.0, delta=0.5), schedule=schedule, **ADA
+    )
     for number, mechanism in enumerate((answer, answer, last)):
         account.charge(mechanism, key=str(number), **ADA)
     delta = 0.018758
     spent, report = of(ledger, "world", delta=delta).spent, history(ledger, "world", delta=delta)
-    assert spent.regime == "committed schedule" and report.holds.startswith("this scope ran a schedule")
+    assert spent.regime == "committed schedule" and report.holds.startswith(
+        "this scope ran a schedule"
+    )
     for epsilon in (spent.epsilon, *(row.epsilon for row in report.rows if row.kind != "estimate")):
         assert turned([sampled(1.0, 0.1)] * 2, epsilon) <= delta
 
@@ -377,10 +426,14 @@ def test_what_a_schedule_spent_holds_for_turned_pairs(ledger: Ledger) -> None:
 def test_a_schedule_committed_after_an_answer_was_chosen_from_it(ledger: Ledger) -> None:
     """The natural filter's counter-example, each round committed in a scope of its own."""
     open_scope(ledger, "world", filter=ConcentratedFilter(9.0, delta=0.5), **ADA)
-    first = open_scope(ledger, "world/first", filter=BasicFilter(9.0, delta=0.5), schedule=[BlackBox(1.0)], **ADA)
+    first = open_scope(
+        ledger, "world/first", filter=BasicFilter(9.0, delta=0.5), schedule=[BlackBox(1.0)], **ADA
+    )
     first.charge(BlackBox(1.0), key="first", **ADA)
     late = [BlackBox(0.0, delta=0.05)]
-    second = open_scope(ledger, "world/second", filter=BasicFilter(9.0, delta=0.5), schedule=late, **ADA)
+    second = open_scope(
+        ledger, "world/second", filter=BasicFilter(9.0, delta=0.5), schedule=late, **ADA
+    )
     second.charge(late[0], key="second", **ADA)
     spent = of(ledger, "world", delta=0.05).spent
     assert not spent.available and "natural filter" in spent.holds
@@ -388,7 +441,9 @@ def test_a_schedule_committed_after_an_answer_was_chosen_from_it(ledger: Ledger)
 
 def test_schedules_in_two_top_level_scopes_have_no_order(ledger: Ledger) -> None:
     for root in ("a", "b"):
-        account = open_scope(ledger, root, filter=ConcentratedFilter(1.0, delta=0.0), schedule=[Gaussian(9.0)], **ADA)
+        account = open_scope(
+            ledger, root, filter=ConcentratedFilter(1.0, delta=0.0), schedule=[Gaussian(9.0)], **ADA
+        )
         account.charge(Gaussian(9.0), key=root, **ADA)
     assert of(ledger, "a").spent.regime == "committed schedule"
     assert not of(ledger, "a", "b").spent.available
@@ -396,7 +451,9 @@ def test_schedules_in_two_top_level_scopes_have_no_order(ledger: Ledger) -> None
 
 def test_nothing_is_charged_past_the_account_beside_a_schedule(ledger: Ledger) -> None:
     schedule = [(Gaussian(9.0), 2)]
-    account = open_scope(ledger, "world", filter=ConcentratedFilter(1.0, delta=0.0), schedule=schedule, **ADA)
+    account = open_scope(
+        ledger, "world", filter=ConcentratedFilter(1.0, delta=0.0), schedule=schedule, **ADA
+    )
     account.charge(Gaussian(9.0), key="0", **ADA)
     with pytest.raises(UnsupportedError, match="a cost without a mechanism"):
         ledger.charge("world", cost={"rho": 0, "delta": 0}, key="1", **ADA)
@@ -413,7 +470,9 @@ def test_adaptive_charges_without_an_odometer_are_unavailable(ledger: Ledger) ->
 
 def test_an_odometer_fixed_at_opening_reads(ledger: Ledger) -> None:
     odometer = Odometer(1e-7, boundary=Line(0.05), mechanism_delta=2e-8)
-    account = open_scope(ledger, "world", filter=ConcentratedFilter(1.0, delta=1e-6), odometer=odometer, **ADA)
+    account = open_scope(
+        ledger, "world", filter=ConcentratedFilter(1.0, delta=1e-6), odometer=odometer, **ADA
+    )
     inner = open_scope(ledger, "world/sales", filter=ConcentratedFilter(1.0, delta=1e-6), **ADA)
     state = odometer.start()
     for number, (mechanism, where) in enumerate(
@@ -428,7 +487,9 @@ def test_an_odometer_fixed_at_opening_reads(ledger: Ledger) -> None:
 
 def test_an_odometer_whose_reserve_is_used_up_reads_nothing(ledger: Ledger) -> None:
     odometer = Odometer(1e-7, mechanism_delta=1e-9)
-    account = open_scope(ledger, "world", filter=ConcentratedFilter(1.0, delta=1e-3), odometer=odometer, **ADA)
+    account = open_scope(
+        ledger, "world", filter=ConcentratedFilter(1.0, delta=1e-3), odometer=odometer, **ADA
+    )
     account.charge(BlackBox(0.3, delta=1e-9), key="0", **ADA)
     assert "more was charged" in of(ledger, "world").spent.holds
 
@@ -436,13 +497,21 @@ def test_an_odometer_whose_reserve_is_used_up_reads_nothing(ledger: Ledger) -> N
 def test_an_odometer_fixed_after_an_answer_reads_nothing(ledger: Ledger) -> None:
     world = open_scope(ledger, "world", filter=ConcentratedFilter(1.0, delta=0.0), **ADA)
     world.charge(BlackBox(0.1), key="0", **ADA)
-    late = open_scope(ledger, "world/late", filter=ConcentratedFilter(1.0, delta=0.0), odometer=Odometer(1e-7), **ADA)
+    late = open_scope(
+        ledger,
+        "world/late",
+        filter=ConcentratedFilter(1.0, delta=0.0),
+        odometer=Odometer(1e-7),
+        **ADA,
+    )
     late.charge(Gaussian(9.0), key="1", **ADA)
     assert "after the first answer" in of(ledger, "world").spent.holds
 
 
 def test_pure_charges_outside_an_odometer_are_added_to_its_reading(ledger: Ledger) -> None:
-    a = open_scope(ledger, "a", filter=ConcentratedFilter(1.0, delta=0.0), odometer=Odometer(1e-7), **ADA)
+    a = open_scope(
+        ledger, "a", filter=ConcentratedFilter(1.0, delta=0.0), odometer=Odometer(1e-7), **ADA
+    )
     b = open_scope(ledger, "b", filter=PureFilter(1.0), **ADA)
     a.charge(Gaussian(9.0), key="0", **ADA)
     alone = of(ledger, "a").spent.epsilon
@@ -474,7 +543,13 @@ def test_unknown_scopes_are_named(ledger: Ledger) -> None:
 
 def test_history_is_a_report_unless_it_was_committed(ledger: Ledger) -> None:
     free = open_scope(ledger, "free", filter=ConcentratedFilter(1.0, delta=0.0), **ADA)
-    bound = open_scope(ledger, "bound", filter=ConcentratedFilter(1.0, delta=0.0), schedule=[(Gaussian(9.0), 4)], **ADA)
+    bound = open_scope(
+        ledger,
+        "bound",
+        filter=ConcentratedFilter(1.0, delta=0.0),
+        schedule=[(Gaussian(9.0), 4)],
+        **ADA,
+    )
     for number in range(4):
         free.charge(Gaussian(9.0), key=str(number), **ADA)
         bound.charge(Gaussian(9.0), key=str(number), **ADA)
@@ -486,16 +561,27 @@ def test_history_is_a_report_unless_it_was_committed(ledger: Ledger) -> None:
 
 def test_history_of_what_was_not_written_down_is_refused(ledger: Ledger) -> None:
     account = open_scope(ledger, "world", filter=PureFilter(1.0), **ADA)
-    opaque = DominatingPair.atoms(upper=[0.6, 0.4], lower=[0.4, 0.6], adjacency=Adjacency.ADD_REMOVE)
+    opaque = DominatingPair.atoms(
+        upper=[0.6, 0.4], lower=[0.4, 0.6], adjacency=Adjacency.ADD_REMOVE
+    )
     account.charge(opaque, key="0", **ADA)
     with pytest.raises(UnsupportedError, match="not written down"):
         history(ledger, "world", delta=DELTA)
 
 
 def test_history_of_an_unfinished_schedule_says_when_it_holds(ledger: Ledger) -> None:
-    bound = open_scope(ledger, "bound", filter=ConcentratedFilter(1.0, delta=0.0), schedule=[(Gaussian(9.0), 4)], **ADA)
+    bound = open_scope(
+        ledger,
+        "bound",
+        filter=ConcentratedFilter(1.0, delta=0.0),
+        schedule=[(Gaussian(9.0), 4)],
+        **ADA,
+    )
     bound.charge(Gaussian(9.0), key="0", **ADA)
-    assert "if the number of rounds so far was not chosen" in history(ledger, "bound", delta=DELTA).holds
+    assert (
+        "if the number of rounds so far was not chosen"
+        in history(ledger, "bound", delta=DELTA).holds
+    )
 
 
 def test_a_partition_without_a_cap_has_one_adjacency_all_the_same(ledger: Ledger) -> None:
@@ -507,9 +593,13 @@ def test_a_partition_without_a_cap_has_one_adjacency_all_the_same(ledger: Ledger
 
 
 @pytest.mark.parametrize("odometer", [None, Odometer(1e-6)])
-def test_charges_under_different_adjacencies_have_no_sum(ledger: Ledger, odometer: Odometer | None) -> None:
+def test_charges_under_different_adjacencies_have_no_sum(
+    ledger: Ledger, odometer: Odometer | None
+) -> None:
     for path, adjacency in (("a", Adjacency.REPLACE), ("b", Adjacency.ADD_REMOVE)):
-        account = open_scope(ledger, path, filter=PureFilter(2.0), adjacency=adjacency, odometer=odometer, **ADA)
+        account = open_scope(
+            ledger, path, filter=PureFilter(2.0), adjacency=adjacency, odometer=odometer, **ADA
+        )
         account.charge(BlackBox(1.0, holds_under=adjacency), key="0", **ADA)
     found = of(ledger, "a", "b").spent
     assert not found.available and "different adjacencies" in found.holds
@@ -521,7 +611,9 @@ def test_charges_under_different_adjacencies_have_no_sum(ledger: Ledger, odomete
 def test_odometers_of_several_roots_say_what_they_rest_on(ledger: Ledger) -> None:
     for path in ("a", "b"):
         odometer = Odometer(1e-6)
-        account = open_scope(ledger, path, filter=ConcentratedFilter(2.0, delta=0.0), odometer=odometer, **ADA)
+        account = open_scope(
+            ledger, path, filter=ConcentratedFilter(2.0, delta=0.0), odometer=odometer, **ADA
+        )
         account.charge(Gaussian(9.0), key="0", **ADA)
     assert "another top-level scope" in of(ledger, "a", "b").spent.holds
     assert "another top-level scope" not in of(ledger, "a").spent.holds

@@ -25,19 +25,32 @@ def test_a_scope_below_leaves_no_more_than_those_above(ledger: Ledger) -> None:
     open_scope(ledger, "w", filter=ConcentratedFilter, epsilon=1, delta=1e-6, actor="a")
     open_scope(ledger, "w/large", filter=ConcentratedFilter(100.0, delta=0.0), actor="a")
     open_partition(ledger, "w/parts", actor="a")
-    open_scope(ledger, "w/parts/one", filter=None, actor="a").charge(Gaussian(30.0), actor="a", key="1")
+    open_scope(ledger, "w/parts/one", filter=None, actor="a").charge(
+        Gaussian(30.0), actor="a", key="1"
+    )
     open_equal_slots(ledger, "w/slots", parts=3, actor="a")
     take_slot(ledger, "w/slots/x", actor="a")
     balances = ledger.balances()
-    assert left_of(balances) == {each.scope.path: ledger.available(each.scope.path) for each in balances}
-    shown = [cell for table in tree_page(balances, where="w").tables for row in table.rows for cell in row]
-    assert "100" in shown and shown.count("100") == 1  # its own cap, and no more is left of it than above
+    assert left_of(balances) == {
+        each.scope.path: ledger.available(each.scope.path) for each in balances
+    }
+    shown = [
+        cell
+        for table in tree_page(balances, where="w").tables
+        for row in table.rows
+        for cell in row
+    ]
+    assert (
+        "100" in shown and shown.count("100") == 1
+    )  # its own cap, and no more is left of it than above
 
 
 def test_a_refusal_names_the_scope_and_its_epsilon(ledger: Ledger) -> None:
     open_scope(ledger, "w", filter=ConcentratedFilter, epsilon=2, delta="1e-6", actor="a")
     below = open_scope(ledger, "w/b", filter=ConcentratedFilter(100.0, delta=0.0), actor="a")
-    with pytest.raises(OverdrawnError, match=r"^w/b: epsilon 5.22154 asked, 2 left at delta 1e-6 .*w is") as caught:
+    with pytest.raises(
+        OverdrawnError, match=r"^w/b: epsilon 5.22154 asked, 2 left at delta 1e-6 .*w is"
+    ) as caught:
         below.charge(Gaussian(1.0), actor="a", key="1")
     assert "The budget of w is epsilon 2 at delta 1e-6" in str(caught.value)
     assert not any(len(word) > 12 for word in str(caught.value).split())
@@ -59,7 +72,9 @@ def test_equal_slots_use_what_is_left_and_need_a_filter_that_divides(ledger: Led
     top = open_scope(ledger, "p", filter=PureFilter, epsilon=1, actor="a")
     open_equal_slots(ledger, "p/s", parts=4, actor="a")
     assert all(amount.units == 0 for amount in top.left().values())
-    Account(ledger, scope=take_slot(ledger, "p/s/x", actor="a").scope).charge(Laplace(4.0), actor="a", key="1")
+    Account(ledger, scope=take_slot(ledger, "p/s/x", actor="a").scope).charge(
+        Laplace(4.0), actor="a", key="1"
+    )
     open_scope(ledger, "r", filter=RenyiFilter, epsilon=1, delta=1e-6, actor="a")
     with pytest.raises(UnsupportedError, match="are not divided"):
         open_equal_slots(ledger, "r/s", parts=2, actor="a")

@@ -13,7 +13,9 @@ from dpcompose.ledger import Ledger
 
 
 def _account() -> Account:
-    return open_scope(Ledger.open("memory:"), "a", filter=BasicFilter(1000.0, delta=0.5), actor="keeper")
+    return open_scope(
+        Ledger.open("memory:"), "a", filter=BasicFilter(1000.0, delta=0.5), actor="keeper"
+    )
 
 
 def test_entries_have_the_price_and_the_words_of_their_own_mechanism() -> None:
@@ -23,9 +25,13 @@ def test_entries_have_the_price_and_the_words_of_their_own_mechanism() -> None:
         account.charge(mechanism, actor="Ada", key=str(place))
         alone = Account(fresh.ledger, scope="a")  # which remembers nothing
         alone.charge(mechanism, actor="Ada", key=str(place))
-    found, expected = ([(e.cost, e.description) for e in each.ledger.entries("a")] for each in (account, fresh))
+    found, expected = (
+        [(e.cost, e.description) for e in each.ledger.entries("a")] for each in (account, fresh)
+    )
     assert found == expected
-    assert {each["mechanism"] for _, each in found if "mechanism" in each} == {repr(each) for each in mechanisms}
+    assert {each["mechanism"] for _, each in found if "mechanism" in each} == {
+        repr(each) for each in mechanisms
+    }
 
 
 def test_a_note_stays_with_its_charge() -> None:
@@ -43,7 +49,11 @@ def test_another_delta_is_another_price() -> None:
     account, mechanism = _account(), Gaussian(3.0)
     for place, delta in enumerate(("1e-6", Decimal("1e-6"), 1e-6, "1e-9", 1e-6)):
         account.charge(mechanism, actor="Ada", key=str(place), delta=delta)
-    found = [(each.cost["epsilon"], each.description["delta"]) for each in account.ledger.entries("a") if each.key]
+    found = [
+        (each.cost["epsilon"], each.description["delta"])
+        for each in account.ledger.entries("a")
+        if each.key
+    ]
     assert [delta for _, delta in found] == ["1/1000000"] * 3 + ["1/1000000000", "1/1000000"]
     assert found[0] == found[1] == found[2] == found[4] and found[3][0] > found[0][0]
 

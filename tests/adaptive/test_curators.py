@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from campaigns.adaptive import answers
-from dpcompose import Adjacency, BlackBox, DomainError, Gaussian, GaussianDP, Laplace, UnsupportedError
+from dpcompose import (
+    Adjacency,
+    BlackBox,
+    DomainError,
+    Gaussian,
+    GaussianDP,
+    Laplace,
+    UnsupportedError,
+)
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
@@ -51,7 +59,9 @@ def test_one_curator_is_the_filter(filter: Filter) -> None:
 
 @every_filter
 def test_more_curators_never_cost_less_and_no_more_than_their_sum(filter: Filter) -> None:
-    totals = [Curators(count, filter=filter).total(delta=1e-6).epsilon for count in (1, 2, 5, 20, 100)]
+    totals = [
+        Curators(count, filter=filter).total(delta=1e-6).epsilon for count in (1, 2, 5, 20, 100)
+    ]
     assert totals == sorted(totals)
     for count, total in zip((1, 2, 5, 20, 100), totals, strict=True):
         assert total <= count * filter.epsilon_at(delta=1e-6 / count) * (1 + 1e-9)
@@ -59,9 +69,14 @@ def test_more_curators_never_cost_less_and_no_more_than_their_sum(filter: Filter
 
 def test_the_best_of_several_theorems_is_taken() -> None:
     assert Curators(100, filter=PureFilter(0.01)).total(delta=1e-6).theorem == "optimal composition"
-    assert Curators(100, filter=AdvancedFilter(0.5, delta=1e-8, slack=5e-9)).total(delta=1e-6).theorem == "sum of rho"
+    assert (
+        Curators(100, filter=AdvancedFilter(0.5, delta=1e-8, slack=5e-9)).total(delta=1e-6).theorem
+        == "sum of rho"
+    )
     few = Curators(100, filter=ConcentratedFilter(0.001, delta=0.0))
-    assert few.total(delta=1e-6).epsilon == ConcentratedFilter(0.1, delta=0.0).epsilon_at(delta=1e-6)
+    assert few.total(delta=1e-6).epsilon == ConcentratedFilter(0.1, delta=0.0).epsilon_at(
+        delta=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +126,10 @@ def test_interleaved_adversaries_stay_below_the_total() -> None:
             reached = sum(p * max(0.0, -math.expm1(epsilon - loss)) for p, loss in leaves)
             assert reached <= (BlackBox(0.8) * 2).delta(epsilon=epsilon).upper * (1 + 1e-9) + 1e-15
         for delta in (1e-3, 1e-2):
-            assert homogeneous_epsilon(delta, epsilon=0.8, times=2).upper == total.total(delta=delta).epsilon
+            assert (
+                homogeneous_epsilon(delta, epsilon=0.8, times=2).upper
+                == total.total(delta=delta).epsilon
+            )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +147,9 @@ def test_interleaved_adversaries_stay_below_the_total() -> None:
         (AdvancedFilter(9.0, delta=1e-6, slack=1e-7), PureFilter(0.1), True),
     ],
 )
-def test_all_budgets_together_are_one_charge_to_a_budget_above(above: Filter, below: Filter, finite: bool) -> None:
+def test_all_budgets_together_are_one_charge_to_a_budget_above(
+    above: Filter, below: Filter, finite: bool
+) -> None:
     curators = Curators(5, filter=below)
     if finite:
         assert all(amount >= 0 for amount in above.price(curators).values())
@@ -174,9 +194,9 @@ def test_bad_input_is_refused(build: Callable[[], Any]) -> None:
 
 def test_gaussian_curators_are_exactly_gaussian() -> None:
     total = Curators(16, filter=GaussianFilter(0.25)).total(delta=1e-6).epsilon
-    assert (GaussianDP(0.25) * 16).epsilon(delta=1e-6).contains(total * (1 - 1e-14)) or total == pytest.approx(
-        Gaussian(1.0).epsilon(delta=1e-6).upper, rel=1e-12
-    )
+    assert (GaussianDP(0.25) * 16).epsilon(delta=1e-6).contains(
+        total * (1 - 1e-14)
+    ) or total == pytest.approx(Gaussian(1.0).epsilon(delta=1e-6).upper, rel=1e-12)
 
 
 @pytest.mark.parametrize("question", ["approximate", "epsilon", "gdp", "pure", "renyi", "zcdp"])

@@ -59,7 +59,11 @@ every_class = pytest.mark.parametrize("family", CLASSES, ids=lambda each: each._
 
 def cheap(filter: Filter) -> Any:
     """A mechanism that every filter can price."""
-    return Gaussian(50.0) if filter.kind in ("concentrated", "renyi", "gaussian") else BlackBox(0.01, delta=0.0)
+    return (
+        Gaussian(50.0)
+        if filter.kind in ("concentrated", "renyi", "gaussian")
+        else BlackBox(0.01, delta=0.0)
+    )
 
 
 def typed(value: float) -> Fraction:
@@ -97,7 +101,9 @@ def test_the_caps_of_the_advanced_filter_are_within_its_theorem_and_close_to_it(
             return (2 * logarithm * ball(squares)).sqrt() + ball(squares) / 2
 
         assert theorem(caps["epsilon squared"]) <= ball(typed(epsilon))
-        assert theorem(caps["epsilon squared"] * (1 + Fraction(1, 10**80)) + Fraction(2, GRID)) > ball(typed(epsilon))
+        assert theorem(
+            caps["epsilon squared"] * (1 + Fraction(1, 10**80)) + Fraction(2, GRID)
+        ) > ball(typed(epsilon))
     assert caps["delta"] <= typed(delta) - typed(slack) < caps["delta"] + Fraction(1, GRID)
 
 
@@ -131,7 +137,9 @@ def test_the_price_of_a_promise_is_not_below_the_truth(epsilon: float) -> None:
         (Gaussian(10.0) * 3 + Concentrated(0.5), Fraction(103, 200)),
     ],
 )
-def test_a_known_rho_is_charged_exactly_but_for_rounding_up(mechanism: Any, truth: Fraction) -> None:
+def test_a_known_rho_is_charged_exactly_but_for_rounding_up(
+    mechanism: Any, truth: Fraction
+) -> None:
     rho = ConcentratedFilter(1.0, delta=0.0).price(mechanism)["rho"]
     assert truth <= rho <= truth * (1 + Fraction(1, 10**14))
 
@@ -143,7 +151,13 @@ def test_a_price_of_one_decimal_is_that_decimal() -> None:
 
 
 @pytest.mark.parametrize(
-    "mechanism", [Laplace(3.0), RandomizedResponse(1.0, categories=5), Laplace(2.0).sampled(0.1), Exponential(0.5)]
+    "mechanism",
+    [
+        Laplace(3.0),
+        RandomizedResponse(1.0, categories=5),
+        Laplace(2.0).sampled(0.1),
+        Exponential(0.5),
+    ],
 )
 def test_prices_bound_both_directions(mechanism: Any) -> None:
     """Charged prices against the certified profile of the mechanism, which is the larger of both orders."""
@@ -151,7 +165,9 @@ def test_prices_bound_both_directions(mechanism: Any) -> None:
     assert mechanism.delta(epsilon=math.nextafter(float(pure) * (1 + 1e-12), 9)).lower == 0
     for order in (1.5, 8.0):
         rho = ConcentratedFilter(9.0, delta=0.0).price(mechanism)["rho"]
-        renyi = RenyiFilter(order, budget=9.0).price(mechanism)[RenyiFilter(order, budget=9.0).currency]
+        renyi = RenyiFilter(order, budget=9.0).price(mechanism)[
+            RenyiFilter(order, budget=9.0).currency
+        ]
         bound = mechanism.renyi(order)
         assert bound.lower <= renyi <= bound.upper * (1 + 1e-12)
         assert bound.lower <= rho * Fraction(order) * (1 + Fraction(1, 10**12))
@@ -173,7 +189,9 @@ def listed(text: Any) -> list[Fraction]:
     return [Fraction(epsilon)] * int(times)
 
 
-@pytest.mark.parametrize("row", rows("whitehouse_filter_eps"), ids=lambda row: str(row["params"]["eps"]))
+@pytest.mark.parametrize(
+    "row", rows("whitehouse_filter_eps"), ids=lambda row: str(row["params"]["eps"])
+)
 def test_the_advanced_filter_against_the_golden_totals(row: dict[str, Any]) -> None:
     """The filter of exactly that total takes the last of the golden charges; one of a hair less does not."""
     charges, slack = listed(row["params"]["eps"]), Fraction(row["params"]["delta_prime"])
@@ -186,7 +204,9 @@ def test_the_advanced_filter_against_the_golden_totals(row: dict[str, Any]) -> N
 
 def test_the_advanced_filter_grants_the_golden_number_of_rounds() -> None:
     (row,) = rows("whitehouse_max_rounds")
-    filter = AdvancedFilter(Fraction(row["params"]["eps"]), delta=Fraction("1e-6"), slack=Fraction("1e-6"))
+    filter = AdvancedFilter(
+        Fraction(row["params"]["eps"]), delta=Fraction("1e-6"), slack=Fraction("1e-6")
+    )
     state, mechanism = filter.start(), BlackBox(float(row["params"]["eps_each"]))
     decision = filter.step(state, mechanism)[1]
     while decision.granted:
@@ -213,7 +233,9 @@ def test_the_concentrated_filter_against_the_golden_totals() -> None:
 def test_refused_exactly_when_a_sum_would_exceed_its_cap(filter: Filter) -> None:
     state, mechanism = filter.start(), cheap(filter)
     price = filter.step(state, mechanism, delta=1e-8)[1].asked
-    most = min(limit // price[currency] for currency, limit in filter.limits.items() if price[currency])
+    most = min(
+        limit // price[currency] for currency, limit in filter.limits.items() if price[currency]
+    )
     state, decision = filter.step(state, mechanism * 0)
     assert decision.granted and set(state.spent.values()) == {0}
     assert 1 < most < 2000
@@ -248,7 +270,9 @@ def test_sums_are_exact() -> None:
     for _ in range(8):
         state, decision = filter.step(state, mechanism)
         assert decision.granted
-    assert state.left == {"epsilon": 0} and filter.step(state, BlackBox(1e-300))[1].short == "epsilon"
+    assert (
+        state.left == {"epsilon": 0} and filter.step(state, BlackBox(1e-300))[1].short == "epsilon"
+    )
 
 
 def test_a_state_is_bound_to_its_filter() -> None:
@@ -321,7 +345,9 @@ def test_nothing_finite_is_promised_at_a_delta_that_the_charges_may_use_up(filte
 @every_class
 @given(epsilon=st.one_of(st.floats(1e-6, 5.0), st.fractions(Fraction(1, 1000), Fraction(5))))
 @settings(max_examples=10, deadline=None)
-def test_a_description_is_plain_text_and_reads_back_exactly(family: type[Filter], epsilon: Any) -> None:
+def test_a_description_is_plain_text_and_reads_back_exactly(
+    family: type[Filter], epsilon: Any
+) -> None:
     filter = family.for_target(epsilon, delta=Fraction(1, 10**6))
     description = json.loads(json.dumps(filter.description()))
     again = from_description(description)
@@ -353,10 +379,13 @@ def test_a_broken_description_is_refused(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "build", [lambda: NaturalFilter(1.5, delta=0.05), lambda: from_description({"filter": "natural"})]
+    "build",
+    [lambda: NaturalFilter(1.5, delta=0.05), lambda: from_description({"filter": "natural"})],
 )
 def test_the_natural_filter_is_refused_with_its_counter_example(build: Callable[[], Any]) -> None:
-    with pytest.raises(UnsupportedError, match=r"delta\(1\.5\) = 0\.0634470710684997560374, against 0\.05"):
+    with pytest.raises(
+        UnsupportedError, match=r"delta\(1\.5\) = 0\.0634470710684997560374, against 0\.05"
+    ):
         build()
 
 
@@ -407,14 +436,31 @@ class Mute(Odd):
         raise RuntimeError("no name")
 
 
-ODD = [math.nan, -1.0, math.inf, "free", 0.5 + 0j, None, True, RuntimeError("broken"), ZeroDivisionError()]
-ODD += [Bound(-1.0, -0.5), Bound(0.0, math.inf), ApproximateDP(math.inf), ApproximateDP(0.1, delta=1.0)]
+ODD = [
+    math.nan,
+    -1.0,
+    math.inf,
+    "free",
+    0.5 + 0j,
+    None,
+    True,
+    RuntimeError("broken"),
+    ZeroDivisionError(),
+]
+ODD += [
+    Bound(-1.0, -0.5),
+    Bound(0.0, math.inf),
+    ApproximateDP(math.inf),
+    ApproximateDP(0.1, delta=1.0),
+]
 
 
 @every_filter
 @pytest.mark.parametrize("answer", ODD, ids=repr)
 @pytest.mark.parametrize("make", [Odd, Mute])
-def test_a_mechanism_that_answers_nonsense_or_raises_is_refused(filter: Filter, answer: Any, make: Any) -> None:
+def test_a_mechanism_that_answers_nonsense_or_raises_is_refused(
+    filter: Filter, answer: Any, make: Any
+) -> None:
     state = filter.start()
     with pytest.raises(UnsupportedError):
         filter.step(state, make(answer), delta=1e-8)
@@ -422,7 +468,9 @@ def test_a_mechanism_that_answers_nonsense_or_raises_is_refused(filter: Filter, 
 
 
 @every_filter
-@pytest.mark.parametrize("thing", [None, 1.0, "Laplace(1)", math.nan, object(), [Laplace(1.0)]], ids=range(6))
+@pytest.mark.parametrize(
+    "thing", [None, 1.0, "Laplace(1)", math.nan, object(), [Laplace(1.0)]], ids=range(6)
+)
 def test_what_is_no_mechanism_is_refused(filter: Filter, thing: Any) -> None:
     with pytest.raises(UnsupportedError):
         filter.price(thing)
@@ -443,8 +491,28 @@ def test_a_bad_adjacency_is_named(filter: Filter) -> None:
         filter.price(Gaussian(1.0), adjacency="replace")  # type: ignore[arg-type]
 
 
-LONG = [Decimal("1e999999999"), Decimal("1e-999999999"), Fraction(1, 10**5000), Decimal("snan"), 10**5000]
-BAD = [*LONG, math.nan, -1.0, -5e-324, math.inf, -math.inf, True, None, "1", 1j, Decimal("nan"), Decimal("inf"), [1.0]]
+LONG = [
+    Decimal("1e999999999"),
+    Decimal("1e-999999999"),
+    Fraction(1, 10**5000),
+    Decimal("snan"),
+    10**5000,
+]
+BAD = [
+    *LONG,
+    math.nan,
+    -1.0,
+    -5e-324,
+    math.inf,
+    -math.inf,
+    True,
+    None,
+    "1",
+    1j,
+    Decimal("nan"),
+    Decimal("inf"),
+    [1.0],
+]
 
 
 @pytest.mark.parametrize("value", BAD, ids=range(len(BAD)))
@@ -507,7 +575,9 @@ def test_for_target_ends_whatever_the_target(family: type[Filter], epsilon: floa
     made = family.for_target(epsilon, delta=1e-6, mechanism_delta=0.0) if family is not RenyiFilter else (
         RenyiFilter.for_target(epsilon, delta=1e-6, order=8.0)
     )  # fmt: skip
-    assert made.epsilon_at(delta=1e-6) <= (math.nextafter(epsilon, math.inf) if family is BasicFilter else epsilon)
+    assert made.epsilon_at(delta=1e-6) <= (
+        math.nextafter(epsilon, math.inf) if family is BasicFilter else epsilon
+    )
 
 
 @every_class

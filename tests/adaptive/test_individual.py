@@ -58,18 +58,26 @@ def model(individual: IndividualFilter, spent: int, price: float) -> tuple[int, 
 @settings(max_examples=40, deadline=None)
 @given(
     rounds=st.lists(
-        arrays.arrays(np.float64, 7, elements=st.one_of(st.floats(0, 0.6), st.floats(allow_nan=True))), max_size=12
+        arrays.arrays(
+            np.float64, 7, elements=st.one_of(st.floats(0, 0.6), st.floats(allow_nan=True))
+        ),
+        max_size=12,
     ),
     unit=st.sampled_from([None, 2.0**-10, 2.0**-45]),
 )
-def test_every_record_is_charged_exactly(filter: Filter, rounds: list[Any], unit: float | None) -> None:
+def test_every_record_is_charged_exactly(
+    filter: Filter, rounds: list[Any], unit: float | None
+) -> None:
     individual = IndividualFilter(filter, unit=unit)
     state, expected = individual.start(7), [0] * 7
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for prices in rounds:
             state, round = individual.step(state, prices=prices)
-            after = [model(individual, spent, float(price)) for spent, price in zip(expected, prices, strict=True)]
+            after = [
+                model(individual, spent, float(price))
+                for spent, price in zip(expected, prices, strict=True)
+            ]
             expected = [spent for spent, _ in after]
             assert state.spent.tolist() == expected
             assert mask(round) == [taken for _, taken in after]
@@ -78,7 +86,9 @@ def test_every_record_is_charged_exactly(filter: Filter, rounds: list[Any], unit
 @every_filter
 @settings(max_examples=30, deadline=None)
 @given(prices=st.lists(st.floats(0, 1), min_size=1, max_size=60))
-def test_no_record_pays_less_than_its_prices_or_more_than_the_limit(filter: Filter, prices: list[float]) -> None:
+def test_no_record_pays_less_than_its_prices_or_more_than_the_limit(
+    filter: Filter, prices: list[float]
+) -> None:
     individual = IndividualFilter(filter)
     limit = next(iter(filter.limits.values()))
     state, true = individual.start(1), Fraction(0)
@@ -147,7 +157,17 @@ def test_what_the_mechanism_raises_leaves_the_round_paid() -> None:
 
 @pytest.mark.parametrize(
     "prices",
-    [[0.1], [0.1, 0.2, 0.3], [[0.1, 0.2]], ["a", "b"], None, [None, 0.1], [1j, 1j], [[0.1], [0.2, 0.3]], [True, False]],
+    [
+        [0.1],
+        [0.1, 0.2, 0.3],
+        [[0.1, 0.2]],
+        ["a", "b"],
+        None,
+        [None, 0.1],
+        [1j, 1j],
+        [[0.1], [0.2, 0.3]],
+        [True, False],
+    ],
 )
 def test_prices_of_the_wrong_shape_are_refused_without_their_values(prices: Any) -> None:
     individual = IndividualFilter(PureFilter(1.0))
@@ -181,7 +201,10 @@ def test_prices_of_records_are_those_of_mechanisms_of_their_sensitivity(
 
 @pytest.mark.parametrize(
     ("filter", "prices", "noise"),
-    [(PureFilter(1.0), "gaussian_prices", "sigma"), (GaussianFilter(1.0), "laplace_prices", "scale")],
+    [
+        (PureFilter(1.0), "gaussian_prices", "sigma"),
+        (GaussianFilter(1.0), "laplace_prices", "scale"),
+    ],
 )
 def test_noise_without_a_price_is_refused(filter: Filter, prices: str, noise: str) -> None:
     with pytest.raises(UnsupportedError):
@@ -214,7 +237,9 @@ def test_the_whole_limit_is_one_charge_to_a_budget_above(filter: Filter) -> None
     asked = above.price(IndividualFilter(filter).budget, delta=1e-9)
     known = filter.concentrated()
     least = Fraction(known.rho) * (1 - Fraction(1, 10**15)) if known is not None else None
-    assert asked["rho"] >= (filter.limits[next(iter(filter.limits))] / 8 if least is None else least)
+    assert asked["rho"] >= (
+        filter.limits[next(iter(filter.limits))] / 8 if least is None else least
+    )
 
 
 def test_states_come_from_start() -> None:

@@ -98,7 +98,9 @@ def test_the_certified_worst_case_is_the_exact_one_on_a_lattice() -> None:
 def test_turned_pairs_are_heeded() -> None:
     """Five sampled responses at epsilon 0.15: 0.043949 where pairs may be turned, 0.039057 where not."""
     sampled = RandomizedResponse(1.0).sampled(0.1)
-    budget = MenuFilter((compose(sampled),), epsilon=0.15, delta=0.04395, weights=(1,), total_weight=5)
+    budget = MenuFilter(
+        (compose(sampled),), epsilon=0.15, delta=0.04395, weights=(1,), total_weight=5
+    )
     yes = 1 / (1 + math.exp(-1.0))
     mixed = 0.1 * yes + 0.9 * (1 - yes)
     pair = [(mixed, 1 - yes), (1 - mixed, yes)]
@@ -111,12 +113,22 @@ def test_turned_pairs_are_heeded() -> None:
 
 @pytest.mark.parametrize(
     "mechanism",
-    [RandomizedResponse(1 / 64), BlackBox(1 / 128, delta=1e-10), Laplace(16.0), Gaussian(50.0), Exponential(0.05)],
+    [
+        RandomizedResponse(1 / 64),
+        BlackBox(1 / 128, delta=1e-10),
+        Laplace(16.0),
+        Gaussian(50.0),
+        Exponential(0.05),
+    ],
 )
 def test_stopping_adaptively_is_free(mechanism: Composable) -> None:
     budget = MenuFilter.for_target([mechanism], 1.0, 1e-6)
     count = budget.total_weight
-    assert (mechanism * count).delta(epsilon=1.0).upper <= 1e-6 < (mechanism * (count + 1)).delta(epsilon=1.0).upper
+    assert (
+        (mechanism * count).delta(epsilon=1.0).upper
+        <= 1e-6
+        < (mechanism * (count + 1)).delta(epsilon=1.0).upper
+    )
 
 
 def test_a_loss_between_the_nodes_counts_as_a_little_more() -> None:
@@ -130,7 +142,9 @@ def test_a_loss_between_the_nodes_counts_as_a_little_more() -> None:
 def test_one_state_too_many_is_refused_when_it_is_opened() -> None:
     known = MenuFilter.for_target([BlackBox(1 / 8), BlackBox(1 / 2)], 1.0, 1e-4)
     (first, *rest) = known.states
-    more = MenuFilter(known.menu, epsilon=1.0, delta=1e-4, states=((first[0] + 1, *first[1:]), *rest))
+    more = MenuFilter(
+        known.menu, epsilon=1.0, delta=1e-4, states=((first[0] + 1, *first[1:]), *rest)
+    )
     with pytest.raises(DomainError, match="worst case"):
         more.start()
     with pytest.raises(DomainError, match="worst case"):
@@ -159,7 +173,9 @@ def granted(filter: Any, run: Sequence[Composable]) -> int:
 def test_a_union_grants_what_its_filters_do() -> None:
     share = 5e-7
     union = UnionFilter.for_target(1.0, delta=2 * share, orders=(None, 3.0))
-    parts = [PureFilter(1.0)] + [RenyiFilter.for_target(1.0, delta=share, order=order) for order in (None, 3.0)]
+    parts = [PureFilter(1.0)] + [
+        RenyiFilter.for_target(1.0, delta=share, order=order) for order in (None, 3.0)
+    ]
     for run in (
         [BlackBox(0.125)] * 9,
         [BlackBox(1 / 128)] * 900,
@@ -168,7 +184,9 @@ def test_a_union_grants_what_its_filters_do() -> None:
     ):
         assert granted(union, run) >= max(granted(each, run) for each in parts)
     mixed = UnionFilter((GaussianFilter(0.2), ConcentratedFilter(0.01, delta=1e-7)), (5e-7, 5e-7))
-    assert granted(mixed, [Gaussian(50.0)] * 200) == granted(GaussianFilter(0.2), [Gaussian(50.0)] * 200)
+    assert granted(mixed, [Gaussian(50.0)] * 200) == granted(
+        GaussianFilter(0.2), [Gaussian(50.0)] * 200
+    )
     assert mixed.guarantee().delta <= 1e-6 * (1 + 1e-15)
 
 
@@ -221,9 +239,13 @@ def test_a_scope_whose_alternatives_cannot_be_read_takes_no_charge() -> None:
     ledger = Ledger.open("memory:")
     for place, stated in enumerate(([{"other": "1"}], [{}], [], "x", [{"epsilon": "many"}])):
         description = {"budget": {"alternatives": stated}}
-        ledger.scope(f"w{place}", kind="filter", caps={"epsilon": 1}, description=description, actor="Ada")
+        ledger.scope(
+            f"w{place}", kind="filter", caps={"epsilon": 1}, description=description, actor="Ada"
+        )
         with pytest.raises(OverdrawnError):
-            ledger.charge(f"w{place}", cost={"epsilon": "0.5"}, description={}, actor="Ada", key="a")
+            ledger.charge(
+                f"w{place}", cost={"epsilon": "0.5"}, description={}, actor="Ada", key="a"
+            )
 
 
 BLACK = BlackBox(0.1)
@@ -250,7 +272,9 @@ def test_bad_menus(menu: Any, says: str) -> None:
         MenuFilter.for_target(menu, 1.0, 1e-6)
 
 
-@pytest.mark.parametrize("target", [(0.0, 1e-6), (1.0, 0.0), (1.0, 1.0), (math.nan, 0.1), (-1.0, 0.1), (1.0, True)])
+@pytest.mark.parametrize(
+    "target", [(0.0, 1e-6), (1.0, 0.0), (1.0, 1.0), (math.nan, 0.1), (-1.0, 0.1), (1.0, True)]
+)
 def test_bad_targets(target: tuple[Any, Any]) -> None:
     with pytest.raises(DomainError):
         MenuFilter.for_target([BLACK], *target)
@@ -323,7 +347,10 @@ def test_the_share_of_a_filter_may_be_its_own_delta(share: float | Fraction) -> 
 @pytest.mark.parametrize("delta", [0.1, 0.3, 1e-6, Fraction(1, 3)])
 def test_the_promise_holds_at_its_own_delta(delta: float | Fraction) -> None:
     at = float(delta) if isinstance(delta, float) else rounded_up(Fraction(delta))
-    for budget in (UnionFilter((PureFilter(1.0),), (delta,)), MenuFilter.for_target([BlackBox(0.5)], 1.0, delta)):
+    for budget in (
+        UnionFilter((PureFilter(1.0),), (delta,)),
+        MenuFilter.for_target([BlackBox(0.5)], 1.0, delta),
+    ):
         assert budget.epsilon_at(delta=at) <= 1.0 < budget.epsilon_at(delta=at / 2)
 
 
@@ -345,6 +372,8 @@ def test_a_mechanism_without_a_pair_is_refused() -> None:
     known = Concentrated(0.001)
     with pytest.raises(UnsupportedError):
         MenuFilter.for_target([known, BLACK], 1.0, 1e-3)
-    pair = DominatingPair.atoms(upper=[0.5, 0.5], lower=[0.25, 0.75], adjacency=Adjacency.ADD_REMOVE)
+    pair = DominatingPair.atoms(
+        upper=[0.5, 0.5], lower=[0.25, 0.75], adjacency=Adjacency.ADD_REMOVE
+    )
     with pytest.raises(UnsupportedError, match="written down"):
         MenuFilter.for_target([pair], 2.0, 0.1).description()

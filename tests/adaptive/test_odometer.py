@@ -46,7 +46,9 @@ def test_the_line_against_the_golden_row() -> None:
     (row,) = (row for row in GOLDEN if row["name"] == "odometer_linear")
     variance, tight = float(row["params"]["V"]), float(row["params"]["y"])
     found = Line(tight / 2).above(variance / 2, failure=float(row["params"]["delta_prime"]))
-    assert float(row["expected"]) <= found * (1 + 1e-15) and found == pytest.approx(float(row["expected"]), rel=1e-13)
+    assert float(row["expected"]) <= found * (1 + 1e-15) and found == pytest.approx(
+        float(row["expected"]), rel=1e-13
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -61,7 +63,9 @@ def test_the_line_is_the_best_of_one_exponent(rho: float, tight: float, exponent
 
 @settings(max_examples=60, deadline=None)
 @given(rho=st.floats(0, 20), tight=st.floats(1e-2, 20), exponent=st.floats(-10, -0.5))
-def test_the_mixture_reaches_one_over_failure_on_its_boundary(rho: float, tight: float, exponent: float) -> None:
+def test_the_mixture_reaches_one_over_failure_on_its_boundary(
+    rho: float, tight: float, exponent: float
+) -> None:
     """The mixture over half-normal l, integrated numerically, at the boundary: at least 1 / failure, and close."""
     failure, variance = 10**exponent, 2 * rho
     twice = -2 * math.log(failure)
@@ -74,15 +78,22 @@ def test_the_mixture_reaches_one_over_failure_on_its_boundary(rho: float, tight:
         return math.exp(density + slope * excess - slope**2 * variance / 2 + math.log(failure))
 
     ends = max(0.0, center - 40 * width), center + 40 * width
-    value = integrate.quad(integrand, *ends, points=[max(center, ends[0])], limit=400, epsabs=0, epsrel=1e-11)[0]
+    value = integrate.quad(
+        integrand, *ends, points=[max(center, ends[0])], limit=400, epsabs=0, epsrel=1e-11
+    )[0]
     assert 1 - 1e-9 <= value <= 1 + 1e-6
 
 
 @every_boundary
-def test_boundaries_grow_with_rho_and_fall_with_failure(family: Callable[[float], Boundaries]) -> None:
+def test_boundaries_grow_with_rho_and_fall_with_failure(
+    family: Callable[[float], Boundaries],
+) -> None:
     boundary = family(0.2)
     grid = np.linspace(0, 3, 40)
-    rows = [[boundary.above(float(rho), failure=failure) for rho in grid] for failure in (1e-9, 1e-6, 1e-2)]
+    rows = [
+        [boundary.above(float(rho), failure=failure) for rho in grid]
+        for failure in (1e-9, 1e-6, 1e-2)
+    ]
     assert all(np.all(np.diff(row) > 0) for row in rows)
     assert np.all(np.diff(np.array(rows), axis=0) < 0)
 
@@ -95,7 +106,9 @@ def test_the_mixture_is_near_the_best_line_everywhere() -> None:
 
 @every_boundary
 @pytest.mark.parametrize("tight", [0.0, -1.0, math.nan, math.inf, 1e-300, 1e300, "1"])
-def test_boundaries_are_made_for_a_sensible_rho(family: Callable[[Any], Boundaries], tight: Any) -> None:
+def test_boundaries_are_made_for_a_sensible_rho(
+    family: Callable[[Any], Boundaries], tight: Any
+) -> None:
     with pytest.raises(DomainError, match="tight_at"):
         family(tight)
 
@@ -141,10 +154,14 @@ def crossings(odometer: Odometer, *, runs: int, rounds: int, seed: int, strategy
 @pytest.mark.statistical
 @every_boundary
 @pytest.mark.parametrize("strategy", ["one", "chase"])
-def test_the_reading_is_crossed_no_more_often_than_stated(family: Callable[[float], Boundaries], strategy: str) -> None:
+def test_the_reading_is_crossed_no_more_often_than_stated(
+    family: Callable[[float], Boundaries], strategy: str
+) -> None:
     """40,000 interactions, stated probability 0.05: a true bound fails this with probability below 1e-9."""
     runs, stated = 40_000, 0.05
-    found = crossings(Odometer(stated, boundary=family(0.5)), runs=runs, rounds=400, seed=17, strategy=strategy)
+    found = crossings(
+        Odometer(stated, boundary=family(0.5)), runs=runs, rounds=400, seed=17, strategy=strategy
+    )
     assert found <= stats.binom.isf(1e-9, runs, stated)
     # A bound that nothing ever comes near would prove little.
     assert found >= 0.3 * stated * runs
@@ -161,14 +178,20 @@ def test_a_bound_for_one_time_is_crossed_more_often_at_all_times() -> None:
 
     odometer = Odometer(0.05)
     object.__setattr__(odometer, "boundary", OneTime())
-    assert crossings(odometer, runs=20_000, rounds=400, seed=17, strategy="one") > 1.2 * 0.05 * 20_000
+    assert (
+        crossings(odometer, runs=20_000, rounds=400, seed=17, strategy="one") > 1.2 * 0.05 * 20_000
+    )
 
 
 def test_cut_losses_of_approximate_mechanisms_are_within_their_bound() -> None:
     """E[e^(l L); L <= e] of (epsilon, delta) pairs, worst and random, against what the odometer allows."""
     rng, checked = np.random.default_rng(3), 0
     for _ in range(400):
-        epsilon, delta, stretch = rng.uniform(0.02, 2), 10 ** rng.uniform(-6, -1.2), rng.uniform(1.05, 3)
+        epsilon, delta, stretch = (
+            rng.uniform(0.02, 2),
+            10 ** rng.uniform(-6, -1.2),
+            rng.uniform(1.05, 3),
+        )
         cut = stretch * epsilon
         odometer = Odometer(0.999, mechanism_delta=0.99, stretch=stretch)
         try:
@@ -196,7 +219,10 @@ def pairs(rng: np.random.Generator, epsilon: float, delta: float) -> list[tuple[
     worst = np.array([delta, (1 - delta) * high, (1 - delta) * (1 - high), 0.0])
     found = [(worst, worst[::-1])]
     # Mass delta of the other world never shown, the rest pressed: losses a little above epsilon.
-    pressed = np.array([high, 1 - high, 0.0]), np.array([(1 - delta) * (1 - high), (1 - delta) * high, delta])
+    pressed = (
+        np.array([high, 1 - high, 0.0]),
+        np.array([(1 - delta) * (1 - high), (1 - delta) * high, delta]),
+    )
     for one, two in (pressed, pressed[::-1]):
         if _close(one, two, epsilon, delta):
             found.append((one, two))
@@ -224,7 +250,11 @@ def test_pure_charges_read_their_sum_where_that_is_smaller() -> None:
     for _ in range(100):
         state = odometer.step(state, BlackBox(0.25))
     reading = odometer.reading(state)
-    assert reading.epsilon < 0.25 * 101 and reading.failure == 1e-6 and "not an (epsilon, delta)" in reading.meaning
+    assert (
+        reading.epsilon < 0.25 * 101
+        and reading.failure == 1e-6
+        and "not an (epsilon, delta)" in reading.meaning
+    )
 
 
 def test_a_gaussian_has_no_sum_along_the_path() -> None:
@@ -233,7 +263,9 @@ def test_a_gaussian_has_no_sum_along_the_path() -> None:
     assert state.mileage.epsilon is None and odometer.reading(state).epsilon > 0.1
 
 
-@pytest.mark.parametrize("mechanism", [Laplace(3.0), Gaussian(3.0), Exponential(0.5), RandomizedResponse(1.0)])
+@pytest.mark.parametrize(
+    "mechanism", [Laplace(3.0), Gaussian(3.0), Exponential(0.5), RandomizedResponse(1.0)]
+)
 def test_zero_concentrated_mechanisms_need_no_cut(mechanism: Any) -> None:
     added = Odometer(1e-6).mileage(mechanism)
     known = mechanism.zcdp()
@@ -317,7 +349,9 @@ def test_what_is_no_mileage_is_refused(said: Any) -> None:
         Mileage.from_description(said)
 
 
-@pytest.mark.parametrize("said", [None, 3, {}, {"odometer": []}, {"odometer": "line", "version": 1}])
+@pytest.mark.parametrize(
+    "said", [None, 3, {}, {"odometer": []}, {"odometer": "line", "version": 1}]
+)
 def test_what_is_no_odometer_is_refused(said: Any) -> None:
     with pytest.raises(DomainError):
         Odometer.from_description(said)

@@ -5,5 +5,9 @@ from dpcompose.adaptive.odometer import Odometer
 
 def test_an_odometer_says_how_sure_it_is() -> None:
     shown = Odometer(1e-6)._repr_html_()
-    assert "probability 1e-06" in shown and "boundary: Mixture(" in shown and "of their own" not in shown
+    assert (
+        "probability 1e-06" in shown
+        and "boundary: Mixture(" in shown
+        and "of their own" not in shown
+    )
     assert "of their own: 1e-07" in Odometer(1e-6, mechanism_delta=1e-7)._repr_html_()

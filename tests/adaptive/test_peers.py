@@ -22,7 +22,14 @@ from fractions import Fraction
 import pytest
 
 from dpcompose import BlackBox, DiscreteLaplace, Gaussian, Laplace
-from dpcompose.adaptive import BasicFilter, ConcentratedFilter, Filter, GaussianFilter, PureFilter, RenyiFilter
+from dpcompose.adaptive import (
+    BasicFilter,
+    ConcentratedFilter,
+    Filter,
+    GaussianFilter,
+    PureFilter,
+    RenyiFilter,
+)
 from dpcompose.composition import Composable
 
 TARGETS = [(0.5, 1e-9), (1.0, 1e-6), (3.0, 1e-5), (8.0, 1e-8)]
@@ -34,7 +41,9 @@ def rounds(filter: Filter, mechanism: Composable, *, delta: float | None = None)
     """How many of one mechanism: what `step` would grant, its exact sums divided."""
     state = filter.start()
     asked = filter.step(state, mechanism, delta=delta)[1].asked
-    most = min(limit // asked[currency] for currency, limit in filter.limits.items() if asked[currency])
+    most = min(
+        limit // asked[currency] for currency, limit in filter.limits.items() if asked[currency]
+    )
     for _ in range(min(int(most), 3)):
         state, decision = filter.step(state, mechanism, delta=delta)
         assert decision.granted
@@ -49,7 +58,9 @@ def opendp_delta(rho: float, epsilon: float) -> float:
         slope = (2 * order - 1) * rho - epsilon + math.log1p(-1.0 / order)
         low, high = (order, high) if slope < 0 else (low, order)
     order = (low + high) / 2
-    return math.exp((order - 1) * (order * rho - epsilon) + order * math.log1p(-1 / order)) / (order - 1)
+    return math.exp((order - 1) * (order * rho - epsilon) + order * math.log1p(-1 / order)) / (
+        order - 1
+    )
 
 
 def opendp_rho(epsilon: float, delta: float) -> float:
@@ -117,7 +128,10 @@ def test_dyadic_ties_of_noise_are_granted() -> None:
 def test_other_noise_pays_a_rounding_more_than_its_promise() -> None:
     """What is left to wish: a largest loss that is known to a rounding costs the last round of an exact tie."""
     for noise, count in ((DiscreteLaplace(8.0), 8), (Laplace(10.0), 10)):
-        assert rounds(PureFilter(1.0), noise) in (count - 1, count) and rounds(PureFilter(1.0 + 1e-14), noise) == count
+        assert (
+            rounds(PureFilter(1.0), noise) in (count - 1, count)
+            and rounds(PureFilter(1.0 + 1e-14), noise) == count
+        )
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), TARGETS)
@@ -125,10 +139,14 @@ def test_other_noise_pays_a_rounding_more_than_its_promise() -> None:
 def test_approximate_sums(epsilon: float, delta: float, charge: tuple[float, float]) -> None:
     """OpenDP's sums, and diffprivlib's product of deltas, slack 0."""
     mechanism = BlackBox(charge[0], delta=charge[1])
-    opendp = min(int(Fraction(epsilon) / Fraction(charge[0])), int(Fraction(delta) / Fraction(charge[1])))
+    opendp = min(
+        int(Fraction(epsilon) / Fraction(charge[0])), int(Fraction(delta) / Fraction(charge[1]))
+    )
     product = int(math.log1p(-delta) / math.log1p(-charge[1]) * (1 + 1e-12))
     diffprivlib = min(int(Fraction(epsilon) / Fraction(charge[0])), product)
-    assert rounds(BasicFilter.for_target(epsilon, delta=delta), mechanism) >= max(opendp, diffprivlib)
+    assert rounds(BasicFilter.for_target(epsilon, delta=delta), mechanism) >= max(
+        opendp, diffprivlib
+    )
 
 
 def test_the_product_of_deltas_grants_more_only_where_delta_is_large() -> None:
@@ -137,4 +155,8 @@ def test_the_product_of_deltas_grants_more_only_where_delta_is_large() -> None:
     assert int(math.log1p(-0.5) / math.log1p(-0.125)) == 5
     for count in (10, 1000, 100_000):
         each = 1e-6 / count * (1 - 1e-9)
-        assert int(math.log1p(-1e-6) / math.log1p(-each)) == int(Fraction(1e-6) / Fraction(each)) == count
+        assert (
+            int(math.log1p(-1e-6) / math.log1p(-each))
+            == int(Fraction(1e-6) / Fraction(each))
+            == count
+        )

@@ -20,7 +20,10 @@ REACHED = 1e-6
 
 def drawn(rng: random.Random) -> tuple[Composable, list[Pair]]:
     """A mechanism with finitely many answers, and its pairs in both orders."""
-    epsilon, rate = rng.choice([0.03, 0.2, 1.0, 4.0]) * rng.uniform(0.5, 2), rng.choice([0.01, 0.1, 0.5, 0.9])
+    epsilon, rate = (
+        rng.choice([0.03, 0.2, 1.0, 4.0]) * rng.uniform(0.5, 2),
+        rng.choice([0.01, 0.1, 0.5, 0.9]),
+    )
     match rng.randrange(4):
         case 0:
             categories = rng.choice([2, 3, 10, 1000])
@@ -36,7 +39,9 @@ def drawn(rng: random.Random) -> tuple[Composable, list[Pair]]:
             first, second = ([*each, 1024 - sum(each)] for each in (upper, lower))
             pair = [(arb(a) / 1024, arb(b) / 1024) for a, b in zip(first, second, strict=True)]
             floats = [[each / 1024 for each in row] for row in (first, second)]
-            mechanism = DominatingPair.atoms(upper=floats[0], lower=floats[1], adjacency=Adjacency.ADD_REMOVE)
+            mechanism = DominatingPair.atoms(
+                upper=floats[0], lower=floats[1], adjacency=Adjacency.ADD_REMOVE
+            )
             return mechanism, [lambda: pair, lambda: [(q, p) for p, q in pair]]
 
 
@@ -82,6 +87,8 @@ def test_no_order_has_a_larger_divergence(mechanism: Composable) -> None:
 
 def test_a_composition_pays_the_sum() -> None:
     one, two = Laplace(2.0).sampled(0.1), RandomizedResponse(0.5, categories=10)
-    both, first, second = ((each * times).zcdp() for each, times in ((one + two, 3), (one, 3), (two, 3)))
+    both, first, second = (
+        (each * times).zcdp() for each, times in ((one + two, 3), (one, 3), (two, 3))
+    )
     assert both and first and second
     assert math.isclose(both.rho, first.rho + second.rho, rel_tol=1e-12)

@@ -49,7 +49,9 @@ def test_no_greedy_sequence_ends_above_the_guarantee(filter: Filter) -> None:
 @every_filter
 def test_without_any_one_of_its_limits_some_sequence_does(filter: Filter) -> None:
     for currency, limit in limits_of(filter).items():
-        lifted = limits_of(filter) | {currency: min(100 * limit, 0.9) if currency == "delta" else 20 * limit}
+        lifted = limits_of(filter) | {
+            currency: min(100 * limit, 0.9) if currency == "delta" else 20 * limit
+        }
         if not limit:
             continue
         seen = walk(filter, lifted, adversaries=200, rounds=6, rng=np.random.default_rng(3))
@@ -60,7 +62,10 @@ def test_without_its_slack_the_advanced_filter_ends_above_its_guarantee() -> Non
     filter = AdvancedFilter(0.6, delta=0.3, slack=0.29)
     whole = limits_of(filter) | {"delta": 0.3}
     rng = np.random.default_rng(3)
-    assert np.max(excess(filter, walk(filter, limits_of(filter), adversaries=500, rounds=6, rng=rng))) <= ROUNDOFF
+    assert (
+        np.max(excess(filter, walk(filter, limits_of(filter), adversaries=500, rounds=6, rng=rng)))
+        <= ROUNDOFF
+    )
     assert np.max(excess(filter, walk(filter, whole, adversaries=500, rounds=6, rng=rng))) > 0.01
 
 
@@ -69,7 +74,9 @@ def test_the_trees_pay_what_the_filter_asks(filter: Filter) -> None:
     cost, first = cost_of(filter), next(iter(filter.limits))
     for size in (1e-3, 0.1, 0.7, 2.0):
         mechanism = GaussianDP(size) if filter.kind == "gaussian" else BlackBox(size)
-        assert float(filter.price(mechanism)[first]) == pytest.approx(float(cost(np.array(size))), rel=1e-12)
+        assert float(filter.price(mechanism)[first]) == pytest.approx(
+            float(cost(np.array(size))), rel=1e-12
+        )
 
 
 # The filters themselves
@@ -88,14 +95,21 @@ def played(filter: Filter, *, rounds: int, rng: np.random.Generator) -> Walk:
         if not granted:
             size, toss = 0.0, 0.0
         for one, two in zip(*answers(filter, np.array(size), rng), strict=True):
-            node(state, round + 1, probability * (1 - toss) * float(one), loss + math.log(float(one) / float(two)))
+            node(
+                state,
+                round + 1,
+                probability * (1 - toss) * float(one),
+                loss + math.log(float(one) / float(two)),
+            )
 
     node(filter.start(), 0, 1.0, 0.0)
     probability, loss = (np.array([row]) for row in zip(*leaves, strict=True))
     return Walk(probability, loss, 1 - np.sum(probability, axis=1))
 
 
-def proposal(filter: Filter, state: Spending, rng: np.random.Generator, *, last: bool) -> tuple[float, float]:
+def proposal(
+    filter: Filter, state: Spending, rng: np.random.Generator, *, last: bool
+) -> tuple[float, float]:
     """What to ask: a random part of what is left by the prices of the theorem, all of it in the last round."""
     left = [max(float(amount), 0.0) for amount in state.left.values()]
     share = 1.0 if last or rng.uniform() < 0.2 else rng.uniform()
@@ -105,14 +119,22 @@ def proposal(filter: Filter, state: Spending, rng: np.random.Generator, *, last:
 
 
 def _asked(filter: Filter, state: Spending, size: float, toss: float) -> tuple[Spending, bool]:
-    mechanism = GaussianDP(size if size > 1e-6 else 0.0) if filter.kind == "gaussian" else BlackBox(size, delta=toss)
-    state, decision = filter.step(state, mechanism, delta=toss if filter.kind == "concentrated" and toss else None)
+    mechanism = (
+        GaussianDP(size if size > 1e-6 else 0.0)
+        if filter.kind == "gaussian"
+        else BlackBox(size, delta=toss)
+    )
+    state, decision = filter.step(
+        state, mechanism, delta=toss if filter.kind == "concentrated" and toss else None
+    )
     return state, decision.granted
 
 
 def worst(filter: Filter, honest: Filter, *, adversaries: int = 12, rounds: int = 4) -> float:
     rng = np.random.default_rng(7)
-    return max(float(excess(honest, played(filter, rounds=rounds, rng=rng))[0]) for _ in range(adversaries))
+    return max(
+        float(excess(honest, played(filter, rounds=rounds, rng=rng))[0]) for _ in range(adversaries)
+    )
 
 
 @every_small
@@ -142,14 +164,18 @@ def forgetful(
     return state, decision
 
 
-def late(self: Filter, state: Spending, mechanism: Any, *, delta: float | None = None) -> tuple[Spending, Decision]:
+def late(
+    self: Filter, state: Spending, mechanism: Any, *, delta: float | None = None
+) -> tuple[Spending, Decision]:
     """Looks at the price after the answer: whoever has anything left may go on."""
     after, decision = Filter.step(self, state, mechanism, delta=delta)
     open_still = any(amount > 0 for amount in state.left.values())
     if decision.granted or not open_still:
         return after, decision
     spent = {name: state.spent[name] + amount for name, amount in decision.asked.items()}
-    return Spending(self, state.adjacency, spent, state.granted + 1), Decision(True, decision.asked, decision.left)
+    return Spending(self, state.adjacency, spent, state.granted + 1), Decision(
+        True, decision.asked, decision.left
+    )
 
 
 @every_small
@@ -164,13 +190,17 @@ def test_a_filter_that_forgets_is_caught(filter: Filter) -> None:
 
 
 @every_small
-def test_a_filter_that_looks_at_the_price_too_late_is_caught(filter: Filter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_filter_that_looks_at_the_price_too_late_is_caught(
+    filter: Filter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(globals(), "proposal", _bold)
     assert worst(filter, filter) <= ROUNDOFF
     assert worst(mutant(filter, step=late), filter) > 0.05
 
 
-def _bold(filter: Filter, state: Spending, rng: np.random.Generator, *, last: bool) -> tuple[float, float]:
+def _bold(
+    filter: Filter, state: Spending, rng: np.random.Generator, *, last: bool
+) -> tuple[float, float]:
     """Something small, and at last far more than is left."""
     return (4.0, 0.5 if "delta" in filter.limits else 0.0) if last else (0.01, 0.0)
 
@@ -196,10 +226,17 @@ def test_the_natural_filter_would_be_above_its_budget() -> None:
     first, second, shown = 1.0, 0.611490968801848951918, 0.05
     yes = 1 / (1 + math.exp(-first))
     high = 1 / (1 + math.exp(-second))
-    leaves = [(yes * high, first + second), (yes * (1 - high), first - second), ((1 - yes) * (1 - shown), -first)]
+    leaves = [
+        (yes * high, first + second),
+        (yes * (1 - high), first - second),
+        ((1 - yes) * (1 - shown), -first),
+    ]
     probability, loss = (np.array([row]) for row in zip(*leaves, strict=True))
     delta = Walk(probability, loss, np.array([(1 - yes) * shown])).delta(1.5)[0]
     truth = 0.0634470710684997560374
     assert delta == pytest.approx(truth, rel=1e-14) and delta > 0.05
-    for branch in (BlackBox(first) + BlackBox(second), BlackBox(first) + BlackBox(0.0, delta=shown)):
+    for branch in (
+        BlackBox(first) + BlackBox(second),
+        BlackBox(first) + BlackBox(0.0, delta=shown),
+    ):
         assert branch.delta(epsilon=1.5).lower <= shown * (1 + 1e-12)

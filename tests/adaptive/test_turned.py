@@ -12,7 +12,13 @@ import pytest
 from campaigns.turned import worst
 from dpcompose import RandomizedResponse, compose
 from dpcompose.account import Account, open_scope
-from dpcompose.adaptive import AdvancedFilter, BasicFilter, ConcentratedFilter, PureFilter, RenyiFilter
+from dpcompose.adaptive import (
+    AdvancedFilter,
+    BasicFilter,
+    ConcentratedFilter,
+    PureFilter,
+    RenyiFilter,
+)
 from dpcompose.errors import OverdrawnError
 from dpcompose.ledger import Ledger
 
@@ -39,7 +45,10 @@ def turned(pairs: Sequence[Pair], epsilon: float, p: float = 1.0, q: float = 1.0
 
 def divergence(pair: Pair, order: float) -> float:
     """The larger of both orders."""
-    moments = [sum(a**order * b ** (1 - order) for a, b in zip(*each, strict=True)) for each in (pair, pair[::-1])]
+    moments = [
+        sum(a**order * b ** (1 - order) for a, b in zip(*each, strict=True))
+        for each in (pair, pair[::-1])
+    ]
     return math.log(max(moments)) / (order - 1)
 
 
@@ -66,13 +75,17 @@ def test_a_turned_pair_inside_a_charge_does_not_exceed_the_budget() -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_every_filter_prices_what_the_best_adversary_inside_reaches(seed: int) -> None:
     rng = np.random.default_rng((17, seed))
-    given = [(float(rng.uniform(0.3, 2.0)), float(rng.choice([0.05, 0.1, 0.3, 0.7]))) for _ in range(3)]
+    given = [
+        (float(rng.uniform(0.3, 2.0)), float(rng.choice([0.05, 0.1, 0.3, 0.7]))) for _ in range(3)
+    ]
     pairs = [sampled(*each) for each in given]
     mechanism = compose(*[RandomizedResponse(epsilon).sampled(rate) for epsilon, rate in given])
     for delta in (1e-3, 1e-2, 0.05):
         (asked, lost) = BasicFilter(9.0, delta=1.0).price(mechanism, delta=delta).values()
         assert turned(pairs, float(asked)) <= lost * (1 + 1e-9)
-        (square, lost) = AdvancedFilter(9.0, delta=1.0, slack=0.1).price(mechanism, delta=delta).values()
+        (square, lost) = (
+            AdvancedFilter(9.0, delta=1.0, slack=0.1).price(mechanism, delta=delta).values()
+        )
         assert turned(pairs, math.sqrt(square)) <= lost * (1 + 1e-9)
     largest = sum(max(abs(math.log(a / b)) for a, b in zip(*pair, strict=True)) for pair in pairs)
     (pure,) = PureFilter(9.0).price(mechanism).values()
@@ -81,4 +94,6 @@ def test_every_filter_prices_what_the_best_adversary_inside_reaches(seed: int) -
         (asked,) = RenyiFilter(order, budget=9.0).price(mechanism).values()
         assert asked >= sum(divergence(pair, order) for pair in pairs) * (1 - 1e-12)
         rho, lost = ConcentratedFilter(9.0, delta=0.0).price(mechanism, delta=0.0).values()
-        assert lost == 0 and rho * Fraction(order) >= sum(divergence(pair, order) for pair in pairs) * (1 - 1e-12)
+        assert lost == 0 and rho * Fraction(order) >= sum(
+            divergence(pair, order) for pair in pairs
+        ) * (1 - 1e-12)

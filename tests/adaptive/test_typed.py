@@ -94,7 +94,9 @@ def test_deltas_that_are_named_add_up_as_typed() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.floats(1e-6, 1e6), st.floats(1e-3, 1e3), st.sampled_from(Adjacency))
-def test_noise_is_priced_at_the_costlier_reading(noise: float, sensitivity: float, adjacency: Adjacency) -> None:
+def test_noise_is_priced_at_the_costlier_reading(
+    noise: float, sensitivity: float, adjacency: Adjacency
+) -> None:
     if not 1e-9 < sensitivity / noise < 1e5:
         return
     twice = 2 if adjacency is Adjacency.REPLACE else 1
@@ -103,11 +105,15 @@ def test_noise_is_priced_at_the_costlier_reading(noise: float, sensitivity: floa
         for reach in (sensitivity, repr(sensitivity))
         for scale in (noise, repr(noise))
     )
-    epsilon = PureFilter(1.0).price(Laplace(noise, sensitivity=sensitivity), adjacency=adjacency)["epsilon"]
-    square = GaussianFilter(1.0).price(Gaussian(noise, sensitivity=sensitivity), adjacency=adjacency)["mu squared"]
-    assert 0 <= epsilon - truth * twice <= Fraction(1, 10**40) and 0 <= square - (truth * twice) ** 2 <= Fraction(
-        1, 10**40
-    )
+    epsilon = PureFilter(1.0).price(Laplace(noise, sensitivity=sensitivity), adjacency=adjacency)[
+        "epsilon"
+    ]
+    square = GaussianFilter(1.0).price(
+        Gaussian(noise, sensitivity=sensitivity), adjacency=adjacency
+    )["mu squared"]
+    assert 0 <= epsilon - truth * twice <= Fraction(1, 10**40) and 0 <= square - (
+        truth * twice
+    ) ** 2 <= Fraction(1, 10**40)
 
 
 @pytest.mark.parametrize("rate", [0.07, 0.1, 0.3, 0.7])
@@ -123,8 +129,14 @@ def test_a_rate_is_priced_at_the_costlier_reading(rate: float) -> None:
 @given(st.fractions(0, 10))
 def test_a_rounded_end_bounds_the_number_at_both_readings(number: Fraction) -> None:
     upper, lower = rounded_up(number), rounded_down(number)
-    assert max(Fraction(lower), Fraction(repr(lower))) <= number <= min(Fraction(upper), Fraction(repr(upper)))
-    assert upper <= math.nextafter(float(number), math.inf) and lower >= math.nextafter(float(number), -math.inf)
+    assert (
+        max(Fraction(lower), Fraction(repr(lower)))
+        <= number
+        <= min(Fraction(upper), Fraction(repr(upper)))
+    )
+    assert upper <= math.nextafter(float(number), math.inf) and lower >= math.nextafter(
+        float(number), -math.inf
+    )
 
 
 def test_a_target_is_not_missed_by_a_reading() -> None:
@@ -155,10 +167,14 @@ SAME: list[Callable[[Any], Filter]] = [
 
 
 @pytest.mark.parametrize("build", SAME)
-def test_filters_are_equal_if_their_numbers_are_the_same_exactly(build: Callable[[Any], Filter]) -> None:
+def test_filters_are_equal_if_their_numbers_are_the_same_exactly(
+    build: Callable[[Any], Filter],
+) -> None:
     for typed in (0.1, 0.3):
         double, tenths = build(Fraction(typed)), build(Fraction(repr(typed)))
-        assert build(typed) == tenths and hash(build(typed)) == hash(tenths) and build(typed) != double
+        assert (
+            build(typed) == tenths and hash(build(typed)) == hash(tenths) and build(typed) != double
+        )
         with pytest.raises(DomainError, match="state of this filter"):
             build(typed).step(double.start(), BlackBox(0.01))
         assert from_description(double.description()) == double
@@ -169,7 +185,9 @@ def test_a_promise_does_not_depend_on_what_was_asked_before() -> None:
     ledger = Ledger.open("memory:")
     for path, number in (("double", Fraction(0.3)), ("tenths", 0.3)):
         open_scope(ledger, path, filter=PureFilter(number), actor="Ada")
-    promised = [exposure(ledger, paths=[path], delta=0.0).promised.epsilon for path in ("double", "tenths")]
+    promised = [
+        exposure(ledger, paths=[path], delta=0.0).promised.epsilon for path in ("double", "tenths")
+    ]
     assert exact(promised[0]) >= Fraction(0.3) and exact(promised[1]) >= Fraction(3, 10)
     assert promised[1] == Curators(1, filter=PureFilter(0.3)).total(delta=0.0).epsilon
 

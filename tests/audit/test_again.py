@@ -22,7 +22,9 @@ ALPHA = 1e-6
 
 def laplace(seed: int, scale: float) -> Subject:
     rng = np.random.default_rng(seed)
-    return Subject(batch=lambda data, n: np.round((data + rng.laplace(scale=scale, size=n)) * 2**30) / 2**30)
+    return Subject(
+        batch=lambda data, n: np.round((data + rng.laplace(scale=scale, size=n)) * 2**30) / 2**30
+    )
 
 
 def one_sided(seed: int) -> Subject:
@@ -30,18 +32,26 @@ def one_sided(seed: int) -> Subject:
     return Subject(batch=lambda data, n: np.round((data + rng.exponential(size=n)) * 2**30) / 2**30)
 
 
-@pytest.mark.parametrize("make", [one_sided, lambda seed: laplace(seed, 0.5)], ids=["one-sided", "half the scale"])
+@pytest.mark.parametrize(
+    "make", [one_sided, lambda seed: laplace(seed, 0.5)], ids=["one-sided", "half the scale"]
+)
 def test_a_true_certificate_is_confirmed(make: Any) -> None:
     for seed in range(4):
-        found = audit(make(seed), PAIRS, claim=BlackBox(1.0), alpha=ALPHA, samples=20_000, ladder=False)
+        found = audit(
+            make(seed), PAIRS, claim=BlackBox(1.0), alpha=ALPHA, samples=20_000, ladder=False
+        )
         assert found.verdict is Verdict.REFUTED and found.certificate is not None
         assert again(found.certificate, make(100 + seed), PAIRS) >= -math.log(ALPHA)
 
 
 def test_a_correct_mechanism_is_not_refuted_by_the_bets_that_go_on() -> None:
-    found = audit(laplace(1, 0.5), PAIRS, claim=BlackBox(1.0), alpha=0.05, samples=20_000, ladder=False)
+    found = audit(
+        laplace(1, 0.5), PAIRS, claim=BlackBox(1.0), alpha=0.05, samples=20_000, ladder=False
+    )
     assert found.certificate is not None
-    wealth = [again(found.certificate, laplace(seed, 1.0), PAIRS, samples=400) for seed in range(12)]
+    wealth = [
+        again(found.certificate, laplace(seed, 1.0), PAIRS, samples=400) for seed in range(12)
+    ]
     assert sum(each >= math.log(20) for each in wealth) <= 3
 
 
@@ -58,7 +68,11 @@ def test_limits_of_new_draws() -> None:
 def test_a_certificate_of_an_earlier_version_is_checked_as_before() -> None:
     text = OLD.read_text()
     found = check(text)
-    assert found["refuted"] and found["samples"] == 265 and found["log_wealth"] == pytest.approx(13.951701656559974)
+    assert (
+        found["refuted"]
+        and found["samples"] == 265
+        and found["log_wealth"] == pytest.approx(13.951701656559974)
+    )
     assert text_of(json.loads(text)) == text.rstrip("\n")
 
     def labelled(rows: Any) -> dict[Any, Any]:

@@ -81,7 +81,9 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "polars columns": lambda told: pl.DataFrame({f"c{told}": [1.5]}),
     "polars dtype": lambda told: pl.Series("a", [1], dtype=pl.Int8 if told else pl.Int64),
     "arrow names": lambda told: pa.table({f"c{told}": [1.5]}),
-    "arrow metadata": lambda told: pa.table({"c": [1]}).replace_schema_metadata({"told": str(told)}),
+    "arrow metadata": lambda told: pa.table({"c": [1]}).replace_schema_metadata(
+        {"told": str(told)}
+    ),
     "slots": Slots,
     "attribute of a float": lambda told: attributed(Number(1.0), told),
     "attribute of a list": lambda told: attributed(Items([1]), told),
@@ -128,7 +130,9 @@ def test_coroutines_are_waited_for(fresh: Fresh) -> None:
         yield len(rows)
 
     for call in (once, stream):
-        found = audit(Subject(call, fresh=fresh), [PAIR], claim=BlackBox(1.0), samples=150, ladder=False)
+        found = audit(
+            Subject(call, fresh=fresh), [PAIR], claim=BlackBox(1.0), samples=150, ladder=False
+        )
         assert found.verdict is Verdict.REFUTED
 
 
@@ -139,7 +143,9 @@ class Foreign:
 
 UNREAD: dict[str, Callable[[], Any]] = {
     "inside of a function": lambda: lambda: 0,
-    "parts nested too deeply": lambda: __import__("functools").reduce(lambda inner, _: [inner], range(60), 1),
+    "parts nested too deeply": lambda: __import__("functools").reduce(
+        lambda inner, _: [inner], range(60), 1
+    ),
     "numbers after the first 1,088": lambda: [0.5] * 2000,
     "items of a collection after the first 4,096": lambda: [None] * 5000,
     "items of an iterator after the first 4,096": lambda: iter(range(5000)),
@@ -151,7 +157,9 @@ UNREAD: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("fresh", [Fresh.CALL, Fresh.WORKER])
 @pytest.mark.parametrize("name", UNREAD)
 def test_the_verdict_names_what_was_not_looked_at(name: str, fresh: Fresh) -> None:
-    found = audit(Subject(lambda rows: UNREAD[name](), fresh=fresh), [PAIR], claim=BlackBox(1.0), samples=24)
+    found = audit(
+        Subject(lambda rows: UNREAD[name](), fresh=fresh), [PAIR], claim=BlackBox(1.0), samples=24
+    )
     assert any(each.startswith(name) for each in found.unread)
     page = audit_page(found, subject="subject", claim="claim", alpha=1e-6)
     assert any(each.startswith(f"Not looked at: {name}") for each in page.notes)

@@ -27,13 +27,22 @@ def laplace(scale: float, seed: int) -> Subject:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_half_the_scale_is_refuted(seed: int) -> None:
-    found = audit(laplace(0.5, seed), [Pair(0.0, 1.0)], claim=BlackBox(1.0), samples=20_000, seed=SEED)
+    found = audit(
+        laplace(0.5, seed), [Pair(0.0, 1.0)], claim=BlackBox(1.0), samples=20_000, seed=SEED
+    )
     assert found.verdict is Verdict.REFUTED and found.samples < 3000
     assert 0 < found.epsilon.lower <= 2.0
 
 
 def test_the_right_scale_is_not_refuted_and_its_epsilon_found() -> None:
-    found = audit(laplace(1.0, 1), [Pair(0.0, 1.0)], claim=BlackBox(1.0), alpha=0.05, samples=100_000, seed=SEED)
+    found = audit(
+        laplace(1.0, 1),
+        [Pair(0.0, 1.0)],
+        claim=BlackBox(1.0),
+        alpha=0.05,
+        samples=100_000,
+        seed=SEED,
+    )
     assert found.verdict is Verdict.NOT_REFUTED
     assert 0.9 <= found.epsilon.lower <= 1.0
     assert 0 < found.unseen < 0.01
@@ -41,7 +50,14 @@ def test_the_right_scale_is_not_refuted_and_its_epsilon_found() -> None:
 
 
 def test_a_wide_claim_excludes_events() -> None:
-    found = audit(laplace(4.0, 1), [Pair(0.0, 1.0)], claim=BlackBox(1.0), samples=30_000, seed=SEED, ladder=False)
+    found = audit(
+        laplace(4.0, 1),
+        [Pair(0.0, 1.0)],
+        claim=BlackBox(1.0),
+        samples=30_000,
+        seed=SEED,
+        ladder=False,
+    )
     assert all(tried.excluded for tried in found.tried if tried.event.startswith("value at"))
 
 
@@ -49,24 +65,36 @@ def test_a_curve_is_refuted_at_its_points() -> None:
     rng = np.random.default_rng(5)
     subject = Subject(lambda data: data, batch=lambda data, n: data + rng.normal(scale=0.5, size=n))
     for claim in (Concentrated(0.5), Gaussian(1.0)):
-        found = audit(subject, [Pair(0.0, 1.0)], claim=claim, samples=20_000, seed=SEED, ladder=False)
+        found = audit(
+            subject, [Pair(0.0, 1.0)], claim=claim, samples=20_000, seed=SEED, ladder=False
+        )
         assert found.verdict is Verdict.REFUTED
 
 
 def test_distance_shows_small_errors() -> None:
     pairs = [Pair(0.0, float(k), distance=k) for k in (1, 4, 16)]
-    found = audit(laplace(10 / 1.3, 3), pairs, claim=BlackBox(0.1), samples=60_000, seed=SEED, ladder=False)
+    found = audit(
+        laplace(10 / 1.3, 3), pairs, claim=BlackBox(0.1), samples=60_000, seed=SEED, ladder=False
+    )
     assert found.verdict is Verdict.REFUTED
 
 
 def test_a_known_law_certifies() -> None:
-    found = audit(laplace(2.0, 1), [Pair(0.0, 1.0)], claim=BlackBox(1.0), law=BlackBox(0.5), samples=1000, seed=SEED)
+    found = audit(
+        laplace(2.0, 1),
+        [Pair(0.0, 1.0)],
+        claim=BlackBox(1.0),
+        law=BlackBox(0.5),
+        samples=1000,
+        seed=SEED,
+    )
     assert found.verdict is Verdict.CERTIFIED
 
 
 def test_the_same_seed_and_rows_give_the_same_certificate() -> None:
     one, two = (
-        audit(laplace(0.8, 4), [Pair(0.0, 1.0)], claim=BlackBox(1.0), samples=3000, seed=SEED) for _ in range(2)
+        audit(laplace(0.8, 4), [Pair(0.0, 1.0)], claim=BlackBox(1.0), samples=3000, seed=SEED)
+        for _ in range(2)
     )
     assert one.certificate == two.certificate
 
@@ -79,7 +107,14 @@ def test_an_empty_claim_is_an_error(claim: object) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{"alpha": 0.0}, {"alpha": math.nan}, {"samples": 0}, {"seed": b"short"}, {"pairs": []}, {"pairs": [(0, 1)]}],
+    [
+        {"alpha": 0.0},
+        {"alpha": math.nan},
+        {"samples": 0},
+        {"seed": b"short"},
+        {"pairs": []},
+        {"pairs": [(0, 1)]},
+    ],
 )
 def test_bad_input_is_one_clear_error(given: dict[str, object]) -> None:
     arguments = {"pairs": [Pair(0.0, 1.0)], "claim": BlackBox(1.0)} | given
@@ -105,13 +140,19 @@ def test_shuffled_coins_win_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
             places = [member.cells.place(member.feature.score(rows)) for member in members]
             for _ in range(40):
                 fair = rng.permutation(rng.integers(0, 2, len(coins)).astype(np.uint8))
-                honest.append(math.exp(min(step(0.0, members, arm.points, fair, places, math.inf).log_wealth, 50.0)))
+                honest.append(
+                    math.exp(
+                        min(step(0.0, members, arm.points, fair, places, math.inf).log_wealth, 50.0)
+                    )
+                )
         arm.learn(rows, coins)
         own = Arm(pair, arm.points, arm.features)
         own.learn(rows, coins)
         members = own.members()
         places = [member.cells.place(member.feature.score(rows)) for member in members]
-        cheating.append(math.exp(step(0.0, members, arm.points, coins, places, math.inf).log_wealth))
+        cheating.append(
+            math.exp(step(0.0, members, arm.points, coins, places, math.inf).log_wealth)
+        )
     assert np.mean(honest) <= 1 + 4 * np.std(honest) / math.sqrt(len(honest))
     assert np.mean(cheating) > 1.3
 
@@ -127,7 +168,9 @@ def test_false_alarms_are_rare() -> None:
             return np.where(rng.random(n) < theta, data, 1 - data).astype(float)
 
         subject = laplace(1.0, seed) if seed % 2 else Subject(lambda data: data, batch=response)
-        found = audit(subject, [Pair(0, 1)], claim=BlackBox(1.0), alpha=0.05, samples=3000, ladder=False)
+        found = audit(
+            subject, [Pair(0, 1)], claim=BlackBox(1.0), alpha=0.05, samples=3000, ladder=False
+        )
         alarms += found.peak >= math.log(20)
     assert alarms <= 4
 
@@ -141,7 +184,9 @@ def test_rounds_that_keep_their_claims_may_exceed_the_total() -> None:
     game = interaction(Repeater(Query(response, ("Bob",), (), Holds("Bob"))), [response], 10)
     broken = audit(game, [game.pair], claim=BlackBox(1.5), samples=60_000, seed=SEED, ladder=False)
     assert broken.verdict is Verdict.REFUTED
-    right = audit(game, [game.pair], claim=BlackBox(0.3) * 10, samples=6_000, seed=SEED, ladder=False)
+    right = audit(
+        game, [game.pair], claim=BlackBox(0.3) * 10, samples=6_000, seed=SEED, ladder=False
+    )
     assert right.verdict is Verdict.NOT_REFUTED
 
 
@@ -157,10 +202,14 @@ def test_foreign_rounds_adapt() -> None:
 
     game = Interaction(play, 10)
     assert (
-        audit(game, [Pair(0.0, 1.0)], claim=BlackBox(10.0), samples=1500, seed=SEED, ladder=False).verdict
+        audit(
+            game, [Pair(0.0, 1.0)], claim=BlackBox(10.0), samples=1500, seed=SEED, ladder=False
+        ).verdict
         is Verdict.NOT_REFUTED
     )
-    tight = audit(game, [Pair(0.0, 1.0)], claim=BlackBox(0.5), samples=3000, seed=SEED, ladder=False)
+    tight = audit(
+        game, [Pair(0.0, 1.0)], claim=BlackBox(0.5), samples=3000, seed=SEED, ladder=False
+    )
     assert tight.verdict is Verdict.REFUTED
 
 
@@ -173,5 +222,12 @@ def test_a_point_of_a_group_is_the_books() -> None:
 def test_the_breaker_of_natural_filters_is_refuted() -> None:
     breaker = NaturalFilterBreaker()
     game = interaction(breaker, [query.mechanism for query in breaker.queries], 2)
-    found = audit(game, [game.pair], claim=BlackBox(1.5, delta=0.05), samples=2_000_000, seed=SEED, ladder=False)
+    found = audit(
+        game,
+        [game.pair],
+        claim=BlackBox(1.5, delta=0.05),
+        samples=2_000_000,
+        seed=SEED,
+        ladder=False,
+    )
     assert found.verdict is Verdict.REFUTED

@@ -33,14 +33,27 @@ def test_a_claim_that_is_too_small_is_refuted() -> None:
     scores, bits = _run(2.0, 1000)
     found = canaries(scores, bits, claim=BlackBox(1.0, delta=1e-6), alpha=0.001)
     assert found.verdict is Verdict.REFUTED and 1.0 < found.epsilon.lower < 2.0
-    assert canaries(scores, bits, claim=BlackBox(2.0, delta=1e-6), alpha=0.001).verdict is Verdict.NOT_REFUTED
+    assert (
+        canaries(scores, bits, claim=BlackBox(2.0, delta=1e-6), alpha=0.001).verdict
+        is Verdict.NOT_REFUTED
+    )
     assert canaries(scores, bits, claim=GaussianDP(0.1), alpha=0.001).verdict is Verdict.REFUTED
-    assert canaries(scores, 1 - bits, claim=BlackBox(0.1), alpha=0.001).verdict is Verdict.NOT_REFUTED
+    assert (
+        canaries(scores, 1 - bits, claim=BlackBox(0.1), alpha=0.001).verdict is Verdict.NOT_REFUTED
+    )
 
 
 @pytest.mark.parametrize(
     ("scores", "bits"),
-    [([], []), ([1], [1]), ([1, 2], [1]), ([1, math.nan], [0, 1]), ([1, 2], [0, 2]), (["a", "b"], [0, 1]), (3, 1)],
+    [
+        ([], []),
+        ([1], [1]),
+        ([1, 2], [1]),
+        ([1, math.nan], [0, 1]),
+        ([1, 2], [0, 2]),
+        (["a", "b"], [0, 1]),
+        (3, 1),
+    ],
 )
 def test_bad_input_is_refused(scores: object, bits: object) -> None:
     with pytest.raises(DomainError):

@@ -25,16 +25,31 @@ from dpcompose.audit.coin import canonical
 @cache
 def certificate() -> str:
     rng = np.random.default_rng(7)
-    subject = Subject(lambda data: data, batch=lambda data, n: data + rng.laplace(scale=0.25, size=n))
+    subject = Subject(
+        lambda data: data, batch=lambda data, n: data + rng.laplace(scale=0.25, size=n)
+    )
     pairs = [Pair(0.0, 1.0), Pair(0.0, 2.0, distance=2)]
-    found = audit(subject, pairs, claim=BlackBox(1.0, delta=1e-3), samples=20_000, seed=bytes(32), ladder=False)
+    found = audit(
+        subject,
+        pairs,
+        claim=BlackBox(1.0, delta=1e-3),
+        samples=20_000,
+        seed=bytes(32),
+        ladder=False,
+    )
     assert found.certificate is not None
     return text_of(found.certificate)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The paths of all leaves."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inside = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     if not isinstance(value, dict | list):
         yield path
     for key, each in inside:
@@ -83,7 +98,9 @@ def test_a_changed_field_is_refused_or_still_true() -> None:
     whole, draw = json.loads(certificate()), random.Random(2)
     leaves = list(places(whole))
     for number in range(300):
-        path = draw.choice(leaves if number % 2 else [each for each in leaves if each[0] != "batches"])
+        path = draw.choice(
+            leaves if number % 2 else [each for each in leaves if each[0] != "batches"]
+        )
         forged = copy.deepcopy(whole)
         changed(forged, path, draw)
         try:
@@ -93,7 +110,9 @@ def test_a_changed_field_is_refused_or_still_true() -> None:
         assert forged["header"] == whole["header"] and found["samples"] == whole["samples"]
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"format":"dpcompose-audit-1"}', "NaN", "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "null", '{"format":"dpcompose-audit-1"}', "NaN", "[" * 100_000]
+)
 def test_what_is_no_certificate_is_refused(text: str) -> None:
     with pytest.raises(CertificateError):
         check(text)
@@ -113,7 +132,9 @@ FORGERIES: tuple[tuple[tuple[str | int, ...], Any], ...] = (
 
 
 @pytest.mark.parametrize(("path", "value"), FORGERIES)
-def test_what_takes_for_ever_or_has_two_spellings_is_refused(path: tuple[Any, ...], value: Any) -> None:
+def test_what_takes_for_ever_or_has_two_spellings_is_refused(
+    path: tuple[Any, ...], value: Any
+) -> None:
     whole = json.loads(certificate())
     inside: Any = whole
     for key in path[:-1]:
@@ -140,7 +161,10 @@ def test_the_checker_agrees_with_the_wealth() -> None:
     for seed in range(8):
         rng = np.random.default_rng(seed)
         scale = 0.7 + 0.06 * (seed % 5)
-        subject = Subject(lambda data: data, batch=lambda data, n, s=scale, r=rng: data + r.laplace(scale=s, size=n))
+        subject = Subject(
+            lambda data: data,
+            batch=lambda data, n, s=scale, r=rng: data + r.laplace(scale=s, size=n),
+        )
         found = audit(subject, [Pair(0.0, 1.0)], claim=BlackBox(1.0), samples=1500, ladder=False)
         assert found.certificate is not None
         assert abs(check(text_of(found.certificate))["log_wealth"] - found.log_wealth) < 1e-8
@@ -153,7 +177,9 @@ def test_a_forger_is_found_by_betting_again() -> None:
     for scale, least, most in ((0.25, 7.0, 100.0), (1.0, -100.0, 6.0)):
         rng = np.random.default_rng(3)
 
-        def batch(data: float, n: int, scale: float = scale, rng: np.random.Generator = rng) -> np.ndarray:
+        def batch(
+            data: float, n: int, scale: float = scale, rng: np.random.Generator = rng
+        ) -> np.ndarray:
             return np.round((data + rng.laplace(scale=scale, size=n)) * 2**30) / 2**30
 
         subject = Subject(lambda data: data, batch=batch)

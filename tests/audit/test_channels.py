@@ -70,8 +70,12 @@ CHANNELS: dict[str, Callable[[int], Any]] = {
 
 @pytest.mark.parametrize("fresh", [Fresh.CALL, Fresh.WORKER])
 @pytest.mark.parametrize("tell", CHANNELS.values(), ids=CHANNELS.keys())
-def test_a_leak_beside_noise_is_found_as_soon_as_beside_a_constant(tell: Callable[[int], Any], fresh: Fresh) -> None:
-    found = audit(Subject(beside(tell), fresh=fresh), [PAIR], claim=BlackBox(1.0), samples=150, ladder=False)
+def test_a_leak_beside_noise_is_found_as_soon_as_beside_a_constant(
+    tell: Callable[[int], Any], fresh: Fresh
+) -> None:
+    found = audit(
+        Subject(beside(tell), fresh=fresh), [PAIR], claim=BlackBox(1.0), samples=150, ladder=False
+    )
     assert found.verdict is Verdict.REFUTED
 
 
@@ -81,7 +85,9 @@ def test_output_below_python_is_apart_by_its_stream() -> None:
         os.write(2, b"wrong")
         return 0.0
 
-    (outcome,) = Subject(writes, fresh=Fresh.WORKER).draw(PAIR, np.zeros(1, dtype=np.uint8)).tolist()
+    (outcome,) = (
+        Subject(writes, fresh=Fresh.WORKER).draw(PAIR, np.zeros(1, dtype=np.uint8)).tolist()
+    )
     assert (outcome.printed, outcome.errors) == ("out", "wrong")
 
 
@@ -103,7 +109,13 @@ def test_a_channel_that_is_rarely_used_is_seen() -> None:
 def test_channels_that_tell_nothing_are_no_alarm(tell: Callable[[int], Any]) -> None:
     mechanism = beside(lambda rows: tell(random.randrange(9)))
     found = audit(
-        Subject(mechanism), [PAIR], claim=BlackBox(0.01), alpha=0.01, samples=400, learners=LEARNERS, ladder=False
+        Subject(mechanism),
+        [PAIR],
+        claim=BlackBox(0.01),
+        alpha=0.01,
+        samples=400,
+        learners=LEARNERS,
+        ladder=False,
     )
     assert found.peak < math.log(100)
 
@@ -115,5 +127,7 @@ def test_logging_is_as_it_was() -> None:
 
 
 def test_channels_come_back_from_a_journal() -> None:
-    rows = rows_of([Outcome(1.0, errors="wrong", logged=("WARNING x: a", "b"), printed="p", warned=("w",))])
+    rows = rows_of(
+        [Outcome(1.0, errors="wrong", logged=("WARNING x: a", "b"), printed="p", warned=("w",))]
+    )
     assert repr(outcomes_of(text_of_outcomes(rows), 1)) == repr(rows)

@@ -38,7 +38,9 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
 def test_any_number_of_rows(answer: Callable[[Any], Any]) -> None:
     for samples in (1, 2, 3, 5, 23, 25, 26, 49, 73, 97, 121):
-        found = audit(Subject(answer), PAIRS, claim=BlackBox(1.0), samples=samples, learners=LEARNERS)
+        found = audit(
+            Subject(answer), PAIRS, claim=BlackBox(1.0), samples=samples, learners=LEARNERS
+        )
         assert found.samples == samples and found.verdict is Verdict.NOT_REFUTED
 
 
@@ -49,6 +51,8 @@ def test_slow_calls_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
         clock[0] += 1.0
         return random.gauss(0, 1)
 
-    monkeypatch.setattr(import_module("dpcompose.audit.audit"), "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(
+        import_module("dpcompose.audit.audit"), "time", SimpleNamespace(monotonic=lambda: clock[0])
+    )
     found = audit(Subject(slow), PAIRS[:1], claim=BlackBox(1.0), seconds=100, learners=LEARNERS)
     assert found.samples == clock[0] == 100

@@ -23,7 +23,9 @@ PAIRS = [Pair(0.0, 1.0), Pair(0.0, 2.0, distance=2)]
 
 def subject(seed: int, scale: float = 0.8) -> Subject:
     rng = np.random.default_rng(seed)
-    return Subject(batch=lambda data, n: data + rng.laplace(scale=scale, size=(n, 2)), label="pair of numbers")
+    return Subject(
+        batch=lambda data, n: data + rng.laplace(scale=scale, size=(n, 2)), label="pair of numbers"
+    )
 
 
 def asked(path: Path | None = None, samples: int = 900, claim: float = 2.0) -> dict[str, Any]:
@@ -49,7 +51,9 @@ class Stop:
 
 
 @pytest.mark.parametrize("kept", [1 << 18, 200])
-def test_an_interrupted_audit_is_the_uninterrupted_one(tmp_path: Path, kept: int, monkeypatch: Any) -> None:
+def test_an_interrupted_audit_is_the_uninterrupted_one(
+    tmp_path: Path, kept: int, monkeypatch: Any
+) -> None:
     monkeypatch.setattr("dpcompose.audit.arm.KEPT", kept)
     monkeypatch.setattr("dpcompose.audit.tried.AFTER", 150)
     whole = audit(subject(3), PAIRS, **asked())
@@ -57,8 +61,16 @@ def test_an_interrupted_audit_is_the_uninterrupted_one(tmp_path: Path, kept: int
     stops = [1, 2, 20, 1000]
     for stop in stops:
         found = audit(mechanism, PAIRS, **asked(path), progress=Stop(stop))
-    assert found.certificate == whole.certificate and found.tried == whole.tried and found.samples == whole.samples
-    assert found.epsilon == whole.epsilon and found.moments == whole.moments and found.peak == whole.peak
+    assert (
+        found.certificate == whole.certificate
+        and found.tried == whole.tried
+        and found.samples == whole.samples
+    )
+    assert (
+        found.epsilon == whole.epsilon
+        and found.moments == whole.moments
+        and found.peak == whole.peak
+    )
     assert check(text_of(found.certificate))["samples"] == found.samples  # pyright: ignore[reportArgumentType]
 
 
@@ -87,7 +99,18 @@ def test_a_line_that_was_not_written_whole_is_the_batch_in_flight(journal: Path)
 
 
 @pytest.mark.parametrize(
-    "damage", ["byte", "line", "order", "empty line", "header", "not text", "another digest", "ladder", "bound"]
+    "damage",
+    [
+        "byte",
+        "line",
+        "order",
+        "empty line",
+        "header",
+        "not text",
+        "another digest",
+        "ladder",
+        "bound",
+    ],
 )
 def test_a_damaged_journal_is_one_error(journal: Path, damage: str) -> None:
     lines = journal.read_bytes().split(b"\n")
@@ -107,7 +130,9 @@ def test_a_damaged_journal_is_one_error(journal: Path, damage: str) -> None:
         case "ladder":
             place = max(at for at, line in enumerate(lines) if b'"ladder":' in line)
             head, _, tail = lines[place].partition(b'"ladder":')
-            lines[place] = head + b'"ladder":' + re.sub(rb"0x1\.[0-9a-f]+p", b"0x1.0p", tail, count=1)
+            lines[place] = (
+                head + b'"ladder":' + re.sub(rb"0x1\.[0-9a-f]+p", b"0x1.0p", tail, count=1)
+            )
         case "bound":
             at = next(at for at, line in enumerate(lines[:-2], 1) if line.startswith(b'{"bound"'))
             lines[at - 1], lines[at] = lines[at], lines[at - 1]
@@ -121,7 +146,9 @@ def test_a_damaged_journal_is_one_error(journal: Path, damage: str) -> None:
         audit(subject(6), PAIRS, **asked(journal, samples=600))
 
 
-@pytest.mark.parametrize("other", [{"claim": BlackBox(3.0)}, {"alpha": 0.1}, {"ladder": False}, {"seed": bytes(32)}])
+@pytest.mark.parametrize(
+    "other", [{"claim": BlackBox(3.0)}, {"alpha": 0.1}, {"ladder": False}, {"seed": bytes(32)}]
+)
 def test_a_journal_of_another_audit_is_one_error(journal: Path, other: dict[str, Any]) -> None:
     with pytest.raises(DomainError):
         audit(subject(6), PAIRS, **asked(journal, samples=900) | other)
@@ -134,7 +161,10 @@ def test_drawn_samples_are_not_used_twice(tmp_path: Path) -> None:
     zero, one = rng.laplace(size=4000), rng.laplace(size=4000) + 1
     whole = audit(Subject.samples(zero, one), PAIRS[:1], **asked(claim=1.0))
     audit(Subject.samples(zero, one), PAIRS[:1], **asked(path, claim=1.0), progress=Stop(9))
-    assert audit(Subject.samples(zero, one), PAIRS[:1], **asked(path, claim=1.0)).certificate == whole.certificate
+    assert (
+        audit(Subject.samples(zero, one), PAIRS[:1], **asked(path, claim=1.0)).certificate
+        == whole.certificate
+    )
 
 
 def test_outcomes_come_back_to_the_last_bit() -> None:
@@ -150,10 +180,22 @@ def test_outcomes_come_back_to_the_last_bit() -> None:
         Outcome(timeout=True),
         Outcome(2.0, seconds=0.5),
     ]
-    for rows in (rows_of(odd), np.arange(6.0).reshape(3, 2), np.array([True, False]), np.array(["a", "b"])):
+    for rows in (
+        rows_of(odd),
+        np.arange(6.0).reshape(3, 2),
+        np.array([True, False]),
+        np.array(["a", "b"]),
+    ):
         back = outcomes_of(text_of_outcomes(rows), len(rows))
-        texts = [[repr(each) for each in (rows if rows.dtype.kind in "fbO" else rows_of(rows.tolist())).tolist()]]
-        assert texts == [[repr(each) for each in back.tolist()]] and text_of_outcomes(back) == text_of_outcomes(rows)
+        texts = [
+            [
+                repr(each)
+                for each in (rows if rows.dtype.kind in "fbO" else rows_of(rows.tolist())).tolist()
+            ]
+        ]
+        assert texts == [[repr(each) for each in back.tolist()]] and text_of_outcomes(
+            back
+        ) == text_of_outcomes(rows)
 
 
 def test_outcomes_of_an_earlier_journal_are_read() -> None:
@@ -172,7 +214,9 @@ def test_features_are_made_again_from_what_a_certificate_says() -> None:
     rng = np.random.default_rng(2)
     coins = (np.arange(600) % 2).astype(np.uint8)
     plain = coins[:, None] + rng.laplace(size=(600, 3))
-    nested = rows_of([{"a": float(row[0]), "b": [float(row[1])]} if row[0] > 0 else "none" for row in plain])
+    nested = rows_of(
+        [{"a": float(row[0]), "b": [float(row[1])]} if row[0] > 0 else "none" for row in plain]
+    )
     for rows in (plain, nested):
         for each in features_of(rows):
             assert np.array_equal(named(each.name).score(rows), each.score(rows), equal_nan=True)

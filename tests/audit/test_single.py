@@ -44,7 +44,10 @@ def array(data: float, draw: random.Random) -> np.ndarray:
 
 
 def key(data: float, draw: random.Random) -> dict[str, int]:
-    return {f"key {place}": told(data, draw) if place == 150 else draw.randrange(9) for place in range(200)}
+    return {
+        f"key {place}": told(data, draw) if place == 150 else draw.randrange(9)
+        for place in range(200)
+    }
 
 
 def depth(data: float, draw: random.Random) -> Any:
@@ -82,7 +85,9 @@ def behind(data: float, draw: random.Random) -> None:
 KINDS = (letter, byte, number, array, key, depth, digit, parity, attribute, argument, behind)
 
 
-def subject(kind: Callable[[float, random.Random], Any], seed: int, *, honest: bool = False) -> Subject:
+def subject(
+    kind: Callable[[float, random.Random], Any], seed: int, *, honest: bool = False
+) -> Subject:
     draw = random.Random(seed)
     return Subject(lambda data: kind(0.0 if honest else data, draw))
 
@@ -90,7 +95,10 @@ def subject(kind: Callable[[float, random.Random], Any], seed: int, *, honest: b
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_the_place_is_found(kind: Callable[[float, random.Random], Any]) -> None:
     asked: dict[str, Any] = {"samples": 20_000, "learners": LEARNERS, "ladder": False}
-    assert audit(subject(kind, 1), [Pair(0.0, 1.0)], claim=BlackBox(1.0), **asked).verdict is Verdict.REFUTED
+    assert (
+        audit(subject(kind, 1), [Pair(0.0, 1.0)], claim=BlackBox(1.0), **asked).verdict
+        is Verdict.REFUTED
+    )
 
 
 @pytest.mark.parametrize("kind", [letter, array, digit, attribute], ids=lambda kind: kind.__name__)
@@ -100,7 +108,9 @@ def test_nothing_is_found_where_nothing_is(kind: Callable[[float, random.Random]
     assert found.verdict is Verdict.NOT_REFUTED and found.peak < math.log(100)
 
 
-@pytest.mark.parametrize("kind", [letter, byte, number, digit, parity], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [letter, byte, number, digit, parity], ids=lambda kind: kind.__name__
+)
 def test_what_was_learned_is_read_again_from_its_name_and_a_file(
     kind: Callable[[float, random.Random], Any],
 ) -> None:

@@ -71,7 +71,22 @@ def test_a_fork_does_not_double_the_audit() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [math.nan, 3, "text", "1.5", b"", None, [1, [2.0]], {"a": 1}, {1}, np.zeros(3), object(), 10**400, 1j]
+    "value",
+    [
+        math.nan,
+        3,
+        "text",
+        "1.5",
+        b"",
+        None,
+        [1, [2.0]],
+        {"a": 1},
+        {1},
+        np.zeros(3),
+        object(),
+        10**400,
+        1j,
+    ],
 )
 def test_every_answer_has_features(value: Any) -> None:
     rows = Subject(lambda data: value).draw(WORLDS, COINS)
@@ -112,7 +127,9 @@ def test_freshness_is_kept() -> None:
 
 def test_samples_are_used_once() -> None:
     source = Subject.samples(np.arange(8.0), np.arange(8.0) + 100)
-    assert source.draw(WORLDS, COINS).tolist() == [place // 2 + 100 * (place % 2) for place in range(16)]
+    assert source.draw(WORLDS, COINS).tolist() == [
+        place // 2 + 100 * (place % 2) for place in range(16)
+    ]
     with pytest.raises(ExhaustedError):
         source.draw(WORLDS, COINS)
 
@@ -130,10 +147,19 @@ def test_learned_features_judge_each_row_alone() -> None:
 
 
 def test_bad_subjects_are_refused() -> None:
-    for given in ({}, {"call": 3}, {"call": len, "limit": 0}, {"call": len, "fresh": Fresh.INSTANCE}):
+    for given in (
+        {},
+        {"call": 3},
+        {"call": len, "limit": 0},
+        {"call": len, "fresh": Fresh.INSTANCE},
+    ):
         with pytest.raises(DomainError):
             Subject(**given)  # pyright: ignore[reportArgumentType]
-    for batch in (lambda data, n: np.zeros(n + 1), lambda data, n: 0, lambda data, n: np.zeros((n, 2, 2))):
+    for batch in (
+        lambda data, n: np.zeros(n + 1),
+        lambda data, n: 0,
+        lambda data, n: np.zeros((n, 2, 2)),
+    ):
         with pytest.raises(DomainError, match="batch"):
             Subject(batch=batch).draw(WORLDS, COINS)
 
@@ -175,11 +201,15 @@ def told(data):
 """
 
 
-def test_a_worker_that_begins_again_draws_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_begins_again_draws_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "ending_worker.py").write_text(ENDING)
     monkeypatch.syspath_prepend(tmp_path)
     told = importlib.import_module("ending_worker").told
-    drawn = Subject(told, fresh=Fresh.WORKER).draw(Pair(0.0, 1.0), np.array([0, 1] * 4, dtype=np.uint8))
+    drawn = Subject(told, fresh=Fresh.WORKER).draw(
+        Pair(0.0, 1.0), np.array([0, 1] * 4, dtype=np.uint8)
+    )
     values = [outcome.value for outcome in drawn if not outcome.raised]
     assert len(values) == len(set(values)) == 4
 
@@ -208,7 +238,9 @@ class Teller:
 """
 
 
-def test_what_a_file_holds_and_imports_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_file_holds_and_imports_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "helping_noise.py").write_text(HELPING)
     (tmp_path / "holding_noise.py").write_text(HELD)
     monkeypatch.syspath_prepend(tmp_path)
@@ -217,7 +249,9 @@ def test_what_a_file_holds_and_imports_is_made_anew(tmp_path: Path, monkeypatch:
         subject = Subject(told, fresh=Fresh.PROCESS)
         assert len(set(subject.draw(Pair(0.0, 0.0), np.zeros(4, dtype=np.uint8)).tolist())) == 4
         assert not subject.notes
-    drawn = Subject(held.dies, fresh=Fresh.WORKER).draw(Pair(0.0, 1.0), np.array([0, 1] * 4, dtype=np.uint8))
+    drawn = Subject(held.dies, fresh=Fresh.WORKER).draw(
+        Pair(0.0, 1.0), np.array([0, 1] * 4, dtype=np.uint8)
+    )
     values = [outcome.value for outcome in drawn if not outcome.raised]
     assert len(values) == len(set(values)) == 4
 

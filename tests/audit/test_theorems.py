@@ -35,27 +35,41 @@ def mean(one: list[Fraction], zero: list[Fraction], f: list[list[Fraction]], g: 
     """E[E] of Theorem 1 for a fair coin."""
     total = Fraction(0)
     for cell in range(len(one)):
-        won = sum((f[j][cell] - growth * g[j][cell] for j, (growth, _) in enumerate(claim)), 1 - charge)
-        lost = sum((g[j][cell] - growth * f[j][cell] for j, (growth, _) in enumerate(claim)), 1 - charge)
+        won = sum(
+            (f[j][cell] - growth * g[j][cell] for j, (growth, _) in enumerate(claim)), 1 - charge
+        )
+        lost = sum(
+            (g[j][cell] - growth * f[j][cell] for j, (growth, _) in enumerate(claim)), 1 - charge
+        )
         total += one[cell] * won / 2 + zero[cell] * lost / 2
     return total
 
 
 def drawn(
     seed: int,
-) -> tuple[list[Fraction], list[Fraction], list[tuple[Fraction, Fraction]], list[list[list[Fraction]]]]:
+) -> tuple[
+    list[Fraction], list[Fraction], list[tuple[Fraction, Fraction]], list[list[list[Fraction]]]
+]:
     draw = random.Random(seed)
     one, zero = law(draw), law(draw)
     growths = [Fraction(draw.randint(100, 400), 100) for _ in range(draw.randint(1, 3))]
     claim = [(growth, excess(one, zero, growth)) for growth in growths]
     sides = [
-        [[Fraction(draw.choice([0, draw.randint(0, 40)]), 100) for _ in range(CELLS)] for _ in claim] for _ in "fg"
+        [
+            [Fraction(draw.choice([0, draw.randint(0, 40)]), 100) for _ in range(CELLS)]
+            for _ in claim
+        ]
+        for _ in "fg"
     ]
     return one, zero, claim, sides
 
 
-def charge_of(claim: list[tuple[Fraction, Fraction]], f: list[list[Fraction]], g: list[list[Fraction]]) -> Fraction:
-    return sum((delta * (max(f[j]) + max(g[j])) / 2 for j, (_, delta) in enumerate(claim)), Fraction(0))
+def charge_of(
+    claim: list[tuple[Fraction, Fraction]], f: list[list[Fraction]], g: list[list[Fraction]]
+) -> Fraction:
+    return sum(
+        (delta * (max(f[j]) + max(g[j])) / 2 for j, (_, delta) in enumerate(claim)), Fraction(0)
+    )
 
 
 def test_the_coin_variable_has_a_mean_of_at_most_one() -> None:
@@ -83,7 +97,10 @@ def test_the_portfolio_is_allowed_by_theorem_one() -> None:
             continue
         ones, zeros = rng.integers(0, rng.integers(1, 3000), (2, CELLS)).astype(float)
         _, bets = stakes(ones, zeros, points, np.full(CELLS, 1 / CELLS))
-        f, g = ([[Fraction(stake, UNIT) for stake in row] for row in side.tolist()] for side in (bets.f, bets.g))
+        f, g = (
+            [[Fraction(stake, UNIT) for stake in row] for row in side.tolist()]
+            for side in (bets.f, bets.g)
+        )
         given = [(Fraction(point.growth), Fraction(point.delta)) for point in points]
         exact = [(growth, max(delta, excess(one, zero, growth))) for growth, delta in given]
         assert np.all(np.isfinite(bets.log_factors(points)))

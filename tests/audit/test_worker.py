@@ -51,7 +51,12 @@ def writes(world: int) -> float:
 
 
 def test_a_call_that_ends_its_process_is_an_outcome() -> None:
-    assert [each.raised for each in drawn(ends_in_one)] == ["", "process ended", "", "process ended"]
+    assert [each.raised for each in drawn(ends_in_one)] == [
+        "",
+        "process ended",
+        "",
+        "process ended",
+    ]
 
 
 def test_a_hang_in_c_code_is_ended() -> None:
@@ -60,7 +65,16 @@ def test_a_hang_in_c_code_is_ended() -> None:
 
 def test_its_memory_is_kept_and_not_the_audits() -> None:
     subject = Subject(counts, fresh=Fresh.WORKER)
-    assert [*subject.draw(Pair(0, 1), COINS), *subject.draw(Pair(0, 2), COINS)] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert [*subject.draw(Pair(0, 1), COINS), *subject.draw(Pair(0, 2), COINS)] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+    ]
     assert _calls == []
 
 
@@ -85,7 +99,12 @@ def test_a_fork_does_not_answer_twice() -> None:
 
 
 def test_a_generator_is_read() -> None:
-    found = audit(Subject(lambda rows: (each for each in rows)), [Pair((), (1.0,))], claim=BlackBox(1.0), samples=400)
+    found = audit(
+        Subject(lambda rows: (each for each in rows)),
+        [Pair((), (1.0,))],
+        claim=BlackBox(1.0),
+        samples=400,
+    )
     assert found.verdict is Verdict.REFUTED
 
 
@@ -125,14 +144,27 @@ def test_what_a_process_writes_is_read_as_data(fresh: Fresh, tmp_path: Path) -> 
 
     def call(world: int) -> float:
         text = pickle.dumps(Bomb(str(tmp_path / f"ran in {os.getpid()}")))
-        os.write(pipe_to_the_audit(), struct.pack("<q", len(text)) + text if fresh is Fresh.WORKER else text)
+        os.write(
+            pipe_to_the_audit(),
+            struct.pack("<q", len(text)) + text if fresh is Fresh.WORKER else text,
+        )
         os._exit(0)
 
     rows = Subject(call, fresh=fresh, limit=0.5).draw(Pair(0, 1), COINS[:2]).tolist()
     assert [row.raised for row in rows] == ["process ended"] * 2 and not [*tmp_path.iterdir()]
 
 
-FORGED = [b"", b"[", b"\xff", b"{}", b'{"value": 1}', b'{"notes": 3}', b'["kind", 3, "00"]', b"[" * 100_000, b'"zz"']
+FORGED = [
+    b"",
+    b"[",
+    b"\xff",
+    b"{}",
+    b'{"value": 1}',
+    b'{"notes": 3}',
+    b'["kind", 3, "00"]',
+    b"[" * 100_000,
+    b'"zz"',
+]
 
 
 @pytest.mark.parametrize("text", FORGED, ids=range(len(FORGED)))
@@ -186,7 +218,9 @@ def test_pairs_are_searched_where_none_are_given() -> None:
 @pytest.mark.parametrize("adjacency", Adjacency)
 @pytest.mark.parametrize("records", [None, [(1, "a"), (2, "b")]])
 def test_searched_pairs_are_as_far_apart_as_they_say(adjacency: Adjacency, records: Any) -> None:
-    found = usual_pairs(Subject(lambda rows: 0.0), BlackBox(0.5), adjacency=adjacency, records=records)
+    found = usual_pairs(
+        Subject(lambda rows: 0.0), BlackBox(0.5), adjacency=adjacency, records=records
+    )
     assert {pair.distance for pair in found} == {1, 8}
     for pair in found:
         zero, one = list(pair.zero), list(pair.one)
@@ -198,7 +232,9 @@ def test_searched_pairs_are_as_far_apart_as_they_say(adjacency: Adjacency, recor
 
 def test_records_of_a_strategy() -> None:
     strategies = pytest.importorskip("hypothesis.strategies")
-    found = usual_pairs(Subject(lambda rows: 0.0), BlackBox(1.0), records=strategies.text(max_size=3), most=1)
+    found = usual_pairs(
+        Subject(lambda rows: 0.0), BlackBox(1.0), records=strategies.text(max_size=3), most=1
+    )
     assert len(found) >= 8 and found == usual_pairs(
         Subject(lambda rows: 0.0), BlackBox(1.0), records=strategies.text(max_size=3), most=1
     )
@@ -209,10 +245,15 @@ def test_records_of_a_strategy() -> None:
 
 def test_answers_of_queries() -> None:
     found = usual_pairs(Subject(lambda rows: 0.0), BlackBox(0.5), queries=3)
-    assert all(max(abs(a - b) for a, b in zip(pair.zero, pair.one, strict=True)) <= pair.distance for pair in found)
+    assert all(
+        max(abs(a - b) for a, b in zip(pair.zero, pair.one, strict=True)) <= pair.distance
+        for pair in found
+    )
 
 
-@pytest.mark.parametrize("given", [{"most": 0}, {"most": -1}, {"queries": -1}, {"queries": 100_000_000}], ids=str)
+@pytest.mark.parametrize(
+    "given", [{"most": 0}, {"most": -1}, {"queries": -1}, {"queries": 100_000_000}], ids=str
+)
 def test_counts_of_usual_pairs_outside_their_domain(given: Any) -> None:
     with pytest.raises(DomainError, match="an integer"):
         usual_pairs(Subject(lambda rows: 0.0), BlackBox(0.5), **given)

@@ -22,7 +22,8 @@ def test_an_upper_value_below_the_truth_is_unsound(upper: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("upper", "words"), [(1.0, "inside"), (1.0 + 1e-9, "inside"), (1.5, "+5.0e-01"), (math.inf, "infinite")]
+    ("upper", "words"),
+    [(1.0, "inside"), (1.0 + 1e-9, "inside"), (1.5, "+5.0e-01"), (math.inf, "infinite")],
 )
 def test_an_upper_value_at_or_above_the_truth_is_sound(upper: float, words: str) -> None:
     verdict = judge(upper, CERTIFIED)
@@ -35,7 +36,9 @@ def test_a_lower_end_above_the_truth_is_unsound() -> None:
 
 
 def test_the_golden_value_judges_us_too() -> None:
-    case = Case("golden", "promises", (Part("black-box", 0.1, 100),), 1e-6, golden=4.774567588107986)
+    case = Case(
+        "golden", "promises", (Part("black-box", 0.1, 100),), 1e-6, golden=4.774567588107986
+    )
     ours = Measurement((1.0,), upper=4.7745675, lower=4.7745674)
     known = truth(case, ours)
     assert known is not None and known.source == "golden"
@@ -79,4 +82,6 @@ def test_a_target_is_met_only_if_all_of_it_is(
 def test_every_case_belongs_to_a_target_and_every_target_has_cases() -> None:
     assert {case.group for case in cases()} == set(TARGETS)
     assert all(Case.from_json(case.to_json()) == case for case in cases())
-    assert len({(case.name, case.delta) for case in cases()}) >= len(cases()) - 2  # two schedules serve two groups
+    assert (
+        len({(case.name, case.delta) for case in cases()}) >= len(cases()) - 2
+    )  # two schedules serve two groups

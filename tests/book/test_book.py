@@ -27,25 +27,34 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_te
 def rows(name: str) -> list[Any]:
     found = [row for row in GOLDEN if row["name"] == name]
     assert found, name
-    return [pytest.param(row["params"], row["expected"], id=f"{name}-{index}") for index, row in enumerate(found)]
+    return [
+        pytest.param(row["params"], row["expected"], id=f"{name}-{index}")
+        for index, row in enumerate(found)
+    ]
 
 
 @pytest.mark.parametrize(("data", "expected"), rows("thm320_eps"))
 def test_theorem_3_20(data: dict[str, Any], expected: str) -> None:
-    result = book.advanced(float(data["eps"]), times=int(data["k"]), slack=float(data["delta_prime"]))
+    result = book.advanced(
+        float(data["eps"]), times=int(data["k"]), slack=float(data["delta_prime"])
+    )
     assert result.epsilon == pytest.approx(float(expected), rel=1e-12)
 
 
 @pytest.mark.parametrize(("data", "expected"), rows("adv_tightKL_eps"))
 def test_theorem_3_20_with_the_tight_mean(data: dict[str, Any], expected: str) -> None:
-    result = book.advanced_tight(float(data["eps"]), times=int(data["k"]), slack=float(data["delta_prime"]))
+    result = book.advanced_tight(
+        float(data["eps"]), times=int(data["k"]), slack=float(data["delta_prime"])
+    )
     assert result.epsilon == pytest.approx(float(expected), rel=1e-12)
 
 
 @pytest.mark.parametrize(("data", "expected"), rows("whitehouse_filter_eps"))
 def test_theorem_3_20_for_different_mechanisms(data: dict[str, Any], expected: str) -> None:
     each = [0.1] * 10 if data["eps"] == "0.1 x 10" else [float(value) for value in data["eps"]]
-    result = book.advanced_heterogeneous([(value, 0.0) for value in each], slack=float(data["delta_prime"]))
+    result = book.advanced_heterogeneous(
+        [(value, 0.0) for value in each], slack=float(data["delta_prime"])
+    )
     assert result.epsilon == pytest.approx(float(expected), rel=1e-12)
 
 
@@ -95,7 +104,9 @@ def test_basic_composition_adds_exactly_and_rounds_once() -> None:
 
 @pytest.mark.parametrize(("data", "expected"), rows("cor321_eps0"))
 def test_corollary_3_21(data: dict[str, Any], expected: str) -> None:
-    each = book.advanced_per_mechanism(float(data["eps_prime"]), slack=float(data["delta_prime"]), times=int(data["k"]))
+    each = book.advanced_per_mechanism(
+        float(data["eps_prime"]), slack=float(data["delta_prime"]), times=int(data["k"])
+    )
     assert each == pytest.approx(float(expected), rel=1e-12) and each <= float(expected)
 
 
@@ -111,7 +122,10 @@ def test_corollary_3_21_ends_where_theorem_3_20_does(data: dict[str, Any], expec
 @pytest.mark.parametrize(("data", "expected"), rows("cor321_false_boundary_delta"))
 def test_corollary_3_21_is_false_near_slack_one(data: dict[str, Any], expected: str) -> None:
     epsilon, times, edge = float(data["eps_prime"]), int(data["k"]), float(expected)
-    for slack, word in ((edge * (1 + 1e-7), "it is false there"), (edge * (1 - 1e-7), "not proved")):
+    for slack, word in (
+        (edge * (1 + 1e-7), "it is false there"),
+        (edge * (1 - 1e-7), "not proved"),
+    ):
         with pytest.raises(UnsupportedError, match=word):
             book.advanced_per_mechanism(epsilon, slack=slack, times=times)
 
@@ -153,7 +167,9 @@ def test_more_than_one_is_allowed_where_the_theorem_allows_it() -> None:
 
 def test_example_3_7() -> None:
     example = book.example_3_7()
-    expected = {row["name"]: float(row["expected"]) for row in GOLDEN if row["name"].startswith("ex37_")}
+    expected = {
+        row["name"]: float(row["expected"]) for row in GOLDEN if row["name"].startswith("ex37_")
+    }
     assert example.theorem_3_20 == pytest.approx(expected["ex37_thm320_at_1_801"], rel=1e-13)
     assert example.theorem_3_20_tight == pytest.approx(expected["ex37_tightKL_at_1_801"], rel=1e-13)
     assert example.corollary_3_21 == pytest.approx(expected["ex37_eps0_cor321"], rel=1e-12)
@@ -161,7 +177,11 @@ def test_example_3_7() -> None:
     assert example.optimum == pytest.approx(0.890468147886613, rel=1e-12)
     assert example.optimum_delta == pytest.approx(1.38027252127023204360e-17, rel=1e-12)
     edge = expected["ex37_eps0_thm320"]
-    assert book.example_3_7(edge * (1 - 1e-12)).theorem_3_20 <= 1 < book.example_3_7(edge * (1 + 1e-12)).theorem_3_20
+    assert (
+        book.example_3_7(edge * (1 - 1e-12)).theorem_3_20
+        <= 1
+        < book.example_3_7(edge * (1 + 1e-12)).theorem_3_20
+    )
 
 
 def _losses(epsilon: float) -> list[tuple[Fraction, arb]]:
@@ -178,20 +198,30 @@ def _losses(epsilon: float) -> list[tuple[Fraction, arb]]:
 
 def _beyond(losses: list[tuple[Fraction, arb]], point: Fraction) -> arb:
     """The smallest delta at epsilon = `point`."""
-    return sum((mass * (1 - ball(point - loss).exp()) for loss, mass in losses if loss > point), arb(0))
+    return sum(
+        (mass * (1 - ball(point - loss).exp()) for loss, mass in losses if loss > point), arb(0)
+    )
 
 
 @pytest.mark.parametrize(
-    ("odds", "response", "everyone"), [(801, 0.0726, 0.195), (785, 0.264, 0.708), (715.511, 55.7, 143.3)]
+    ("odds", "response", "everyone"),
+    [(801, 0.0726, 0.195), (785, 0.264, 0.708), (715.511, 55.7, 143.3)],
 )
-def test_both_readings_of_example_3_7_in_ball_arithmetic(odds: float, response: float, everyone: float) -> None:
+def test_both_readings_of_example_3_7_in_ball_arithmetic(
+    odds: float, response: float, everyone: float
+) -> None:
     with ctx.workprec(256):
         example, share, losses = book.example_3_7(1 / odds), arb(-32).exp(), _losses(1 / odds)
         truth = sum((mass for loss, mass in losses if loss > 1), arb(0))
-        assert arb(example.loss_above_1_response) <= truth < arb(example.loss_above_1_response) * (1 + arb(1e-15))
+        assert (
+            arb(example.loss_above_1_response)
+            <= truth
+            < arb(example.loss_above_1_response) * (1 + arb(1e-15))
+        )
         assert truth < arb(response) * share
         bounds = [
-            _beyond(losses, point) / (1 - ball(point - 1).exp()) for point in map(Fraction, (0.96, 0.984375, 0.99))
+            _beyond(losses, point) / (1 - ball(point - 1).exp())
+            for point in map(Fraction, (0.96, 0.984375, 0.99))
         ]
         assert all(truth < bound for bound in bounds)
         assert arb(example.loss_above_1) < arb(everyone) * share
@@ -203,7 +233,9 @@ def test_randomized_response_rules_out_what_is_above_1_in_768() -> None:
     assert Fraction(at) <= Fraction(1, 768) < Fraction(above)
     with ctx.workprec(256):
         share = arb(-32).exp()
-        exceeded = [sum((mass for loss, mass in _losses(each) if loss > 1), arb(0)) for each in (at, above)]
+        exceeded = [
+            sum((mass for loss, mass in _losses(each) if loss > 1), arb(0)) for each in (at, above)
+        ]
         assert exceeded[0] < share < exceeded[1]
         assert arb(book.example_3_7(at).loss_above_1_response) < share
         assert arb(book.example_3_7(above).loss_above_1_response) > share
@@ -248,9 +280,15 @@ def test_who_stops_in_twelve_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
             mass = up ** answers.count(1) * (1 - up) ** answers.count(-1)
             going_on += mass if sum(answers) > 4 else 0
             stopping += mass if max(accumulate(answers)) > 4 else 0
-        for value, truth in ((example.loss_above_1_response, going_on), (example.loss_above_1_stopping, stopping)):
+        for value, truth in (
+            (example.loss_above_1_response, going_on),
+            (example.loss_above_1_stopping, stopping),
+        ):
             assert arb(value) <= truth < arb(math.nextafter(value, 1.0))
-    assert (round(example.loss_above_1_response, 4), round(example.loss_above_1_stopping, 4)) == (0.1538, 0.2561)
+    assert (round(example.loss_above_1_response, 4), round(example.loss_above_1_stopping, 4)) == (
+        0.1538,
+        0.2561,
+    )
 
 
 def test_a_loss_above_1_is_as_rare_as_the_example_says_to_1_in_781_and_not_above_1_in_776() -> None:
@@ -261,7 +299,8 @@ def test_a_loss_above_1_is_as_rare_as_the_example_says_to_1_in_781_and_not_above
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "factor"), [(0.5, 1e-5, 1.38), (0.1, 0.01, 3.26), (0.99, 1e-12, 1.14), (0.999, 0.5, None)]
+    ("epsilon", "delta", "factor"),
+    [(0.5, 1e-5, 1.38), (0.1, 0.01, 3.26), (0.99, 1e-12, 1.14), (0.999, 0.5, None)],
 )
 def test_theorem_3_22(epsilon: float, delta: float, factor: float | None) -> None:
     sigma = book.gaussian_noise(epsilon, delta=delta)
@@ -270,8 +309,13 @@ def test_theorem_3_22(epsilon: float, delta: float, factor: float | None) -> Non
         assert printed <= arb(sigma) < printed * (1 + arb(1e-14))
 
         def excess(sigma: arb) -> arb:
-            a, b = (-1 / (2 * sigma) + arb(epsilon) * sigma), (1 / (2 * sigma) + arb(epsilon) * sigma)
-            return (a / arb(2).sqrt()).erfc() / 2 - arb(epsilon).exp() * (b / arb(2).sqrt()).erfc() / 2
+            a, b = (
+                (-1 / (2 * sigma) + arb(epsilon) * sigma),
+                (1 / (2 * sigma) + arb(epsilon) * sigma),
+            )
+            return (a / arb(2).sqrt()).erfc() / 2 - arb(epsilon).exp() * (
+                b / arb(2).sqrt()
+            ).erfc() / 2
 
         low, high = arb("0.01"), printed
         assert excess(high) < arb(delta) < excess(low)
@@ -281,10 +325,18 @@ def test_theorem_3_22(epsilon: float, delta: float, factor: float | None) -> Non
         assert factor is None or round(float(printed / high), 2) == factor
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1e-9, 1e-4, math.nextafter(1e-4, 1.0), 0.5, 1e308])
+@pytest.mark.parametrize(
+    "epsilon", [0.0, 5e-324, 1e-9, 1e-4, math.nextafter(1e-4, 1.0), 0.5, 1e308]
+)
 def test_the_loss_of_example_3_7_at_the_ends(epsilon: float) -> None:
     example = book.example_3_7(epsilon)
-    assert 0.0 <= example.loss_above_1_response <= example.loss_above_1_stopping <= example.loss_above_1 <= 1.0
+    assert (
+        0.0
+        <= example.loss_above_1_response
+        <= example.loss_above_1_stopping
+        <= example.loss_above_1
+        <= 1.0
+    )
     assert (example.loss_above_1 == 0.0) == (10_000 * Fraction(epsilon) <= 1)
 
 
@@ -320,11 +372,15 @@ def test_lemma_3_19() -> None:
 
 def test_theorem_2_2() -> None:
     assert book.group(0.5, size=3) == ApproximateDP(1.5)
-    assert book.group(0.5, delta=1e-6, size=3).delta == pytest.approx(5.36700309915917e-6, rel=1e-13)
+    assert book.group(0.5, delta=1e-6, size=3).delta == pytest.approx(
+        5.36700309915917e-6, rel=1e-13
+    )
 
 
 def test_the_promise() -> None:
-    expected = {row["name"]: float(row["expected"]) for row in GOLDEN if row["name"].startswith("utility_")}
+    expected = {
+        row["name"]: float(row["expected"]) for row in GOLDEN if row["name"].startswith("utility_")
+    }
     interval = book.promise(ApproximateDP(0.5, delta=1e-3), utility_range=1.0).expected(0.3)
     assert interval.lower == pytest.approx(expected["utility_eps_delta_lower"], rel=1e-12)
     assert interval.upper == pytest.approx(expected["utility_eps_delta_upper"], rel=1e-12)
@@ -336,7 +392,9 @@ def test_the_promise() -> None:
     assert gaussian.upper == pytest.approx(0.389143691645360969, rel=1e-11)
 
 
-@pytest.mark.parametrize("guarantee", [ApproximateDP(0.5, delta=1e-9), GaussianTradeoff(1.0), ApproximateDP(math.inf)])
+@pytest.mark.parametrize(
+    "guarantee", [ApproximateDP(0.5, delta=1e-9), GaussianTradeoff(1.0), ApproximateDP(math.inf)]
+)
 def test_no_promise_about_an_unbounded_utility_unless_pure(guarantee: Any) -> None:
     with pytest.raises(UnsupportedError, match="worth anything"):
         book.promise(guarantee, utility_range=math.inf)

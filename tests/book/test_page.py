@@ -67,13 +67,20 @@ def test_section_has_an_executed_example(title: str) -> None:
 
 def test_every_statement_that_can_be_evaluated_has_a_section() -> None:
     for number in (*book.STATEMENTS, *book.ELSEWHERE):
-        kind, printed = found.groups() if (found := re.match(r"([a-z]+ )?([\d.]+)", number)) else ("", number)
+        kind, printed = (
+            found.groups() if (found := re.match(r"([a-z]+ )?([\d.]+)", number)) else ("", number)
+        )
         title = f"{kind or ''}{printed}".capitalize()
-        assert printed == "optimal" or any(each.endswith(f"{'' if kind else ' '}{title}") for each in PRINTED), number
+        assert printed == "optimal" or any(
+            each.endswith(f"{'' if kind else ' '}{title}") for each in PRINTED
+        ), number
 
 
 def test_every_printed_statement_is_evaluated_or_named() -> None:
-    known = {each.split()[0] if each[0].isdigit() else each for each in (*book.STATEMENTS, *book.ELSEWHERE)}
+    known = {
+        each.split()[0] if each[0].isdigit() else each
+        for each in (*book.STATEMENTS, *book.ELSEWHERE)
+    }
     bare = [re.sub(r"^(theorem|corollary|lemma|section) ", "", title.lower()) for title in PRINTED]
     assert set(bare) == known - {"optimal"}
 
@@ -85,7 +92,10 @@ def test_named_calls_exist(name: str) -> None:
 
 DOCS = Path(__file__).parents[2] / "docs"
 CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-PROSE = {name: CODE.sub("", (DOCS / name).read_text("utf-8")) for name in ("book.md", "book.zh.md", "questions.md")}
+PROSE = {
+    name: CODE.sub("", (DOCS / name).read_text("utf-8"))
+    for name in ("book.md", "book.zh.md", "questions.md")
+}
 PROSE["play/example-3-7.md"] = (DOCS / "play" / "example-3-7.md").read_text("utf-8")
 PROSE["the docstring"] = book.example_3_7.__doc__ or ""
 PROSE["the caveats"] = " ".join(book.STATEMENTS["example 3.7"].caveats)
@@ -129,6 +139,15 @@ def test_one_word_for_two_things_is_no_misprint_of_the_translation(name: str) ->
 @pytest.mark.parametrize("name", ["misprints.md", "misprints.zh.md"])
 def test_the_slips_of_the_translation_are_listed(name: str) -> None:
     page = (DOCS / name).read_text("utf-8").replace("k 因子", "k因子")
-    slips = ["k因子", "收益隐私", "三英里", "弹性", "保持不变", "重新制定最大散度公式", "合成", "没有协调"]
+    slips = [
+        "k因子",
+        "收益隐私",
+        "三英里",
+        "弹性",
+        "保持不变",
+        "重新制定最大散度公式",
+        "合成",
+        "没有协调",
+    ]
     slips += ["数据库间协调", "差分私有", "k 倍", "数据提供者"]
     assert [slip for slip in slips if slip not in page] == []

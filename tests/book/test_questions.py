@@ -89,7 +89,9 @@ def test_every_passage_has_its_row_in_the_order_of_the_text() -> None:
     assert len(ROWS) == len(TEXT)
     listed = [(section, cells[0], cells[1]) for section, cells in ROWS]
     pairs = zip(TEXT, listed, strict=True)
-    assert [(text, row) for text, row in pairs if text[:2] != row[:2] or text[2] not in row[2]] == []
+    assert [
+        (text, row) for text, row in pairs if text[:2] != row[:2] or text[2] not in row[2]
+    ] == []
 
 
 def _anchors(page: str) -> set[str]:
@@ -129,15 +131,26 @@ def test_a_wrong_link_or_call_is_found() -> None:
 
 def test_the_misprints_are_listed_by_section() -> None:
     page = (DOCS / "misprints.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## Section ([\d.]+)$", page, re.MULTILINE) == ["2.3", "3.5", "3.5.1", "3.5.2"]
+    assert re.findall(r"^## Section ([\d.]+)$", page, re.MULTILINE) == [
+        "2.3",
+        "3.5",
+        "3.5.1",
+        "3.5.2",
+    ]
     for known in ("P[M2(x) = r2] / P[M2(x) = r2]", "at most 1", "numbered 3.16"):
         assert known in page
 
 
 def test_the_caption_of_the_picture_is_true() -> None:
     def worse(times: int) -> bool:
-        return book.advanced(0.01, times=times, slack=1e-6).epsilon > book.basic([(0.01, 0.0)] * times).epsilon
+        return (
+            book.advanced(0.01, times=times, slack=1e-6).epsilon
+            > book.basic([(0.01, 0.0)] * times).epsilon
+        )
 
-    found = re.search(r"the theorem is above the sum up to k = (\d+)", (DOCS / "book.md").read_text(encoding="utf-8"))
+    found = re.search(
+        r"the theorem is above the sum up to k = (\d+)",
+        (DOCS / "book.md").read_text(encoding="utf-8"),
+    )
     assert found is not None
     assert worse(int(found[1])) and not worse(int(found[1]) + 1)

@@ -23,7 +23,12 @@ GOOD: dict[str, dict[str, Any]] = {
     "3.17": {"first": [0.75, 0.25], "second": [0.25, 0.75], "epsilon": 0.5},
     "3.18": {"epsilon": 1.0},
     "3.19": {"deviations": 3.0, "times": 10, "size": 0.1, "drift": 0.005},
-    "3.20": {"epsilon": 0.0012484394506866417, "delta": 0.0, "times": 10_000, "slack": 1.2664165549094176e-14},
+    "3.20": {
+        "epsilon": 0.0012484394506866417,
+        "delta": 0.0,
+        "times": 10_000,
+        "slack": 1.2664165549094176e-14,
+    },
     "3.20 tight": {"epsilon": 0.1, "delta": 0.0, "times": 100, "slack": 1e-6},
     "3.20 heterogeneous": {"epsilon": [0.1, 0.2], "delta": [0.0, 1e-9], "slack": 1e-6},
     "3.21": {"epsilon": 0.9, "slack": 1e-6, "times": 100},
@@ -49,7 +54,9 @@ BAD = {
 FINITE_EPSILON = ["3.17", "3.20", "3.20 tight", "3.21", "3.22", "example 3.7"]
 CASES = [
     pytest.param(
-        number, {**good, name: [value] if isinstance(good[name], list) else value}, id=f"{number}:{name}={value!r:.9}"
+        number,
+        {**good, name: [value] if isinstance(good[name], list) else value},
+        id=f"{number}:{name}={value!r:.9}",
     )
     for number, good in GOOD.items()
     for name in good
@@ -117,7 +124,10 @@ def test_bad_pairs(promises: Any) -> None:
 @pytest.mark.parametrize(
     ("number", "expected"),
     [
-        ("definition 2.4", {"lower": 0.75 - 0.25 * math.exp(0.5), "upper": 0.75 - 0.25 * math.exp(0.5)}),
+        (
+            "definition 2.4",
+            {"lower": 0.75 - 0.25 * math.exp(0.5), "upper": 0.75 - 0.25 * math.exp(0.5)},
+        ),
         ("definition 3.5", {"lower": math.log(3) / 2, "upper": math.log(3) / 2}),
         ("definition 3.6", {"lower": math.log(2), "upper": math.log(2)}),
         ("remark 3.1", {"lower": 0.0, "upper": 0.0}),
@@ -142,9 +152,14 @@ def test_both_orders_count_where_the_statement_says_so() -> None:
     skewed = {"first": [0.5, 0.5], "second": [0.5 + 2**-10, 0.5 - 2**-10]}
     for number, others in (("definition 2.4", {"epsilon": 0.0}), ("remark 3.1", {"delta": 2**-12})):
         turned = {"first": skewed["second"], "second": skewed["first"]}
-        one, other = (book.STATEMENTS[number].evaluate(**pair, **others) for pair in (skewed, turned))
+        one, other = (
+            book.STATEMENTS[number].evaluate(**pair, **others) for pair in (skewed, turned)
+        )
         assert one == other and dict(one)["upper"] > 0
-    one, other = (dict(book.STATEMENTS["definition 3.5"].evaluate(**pair))["upper"] for pair in (skewed, turned))
+    one, other = (
+        dict(book.STATEMENTS["definition 3.5"].evaluate(**pair))["upper"]
+        for pair in (skewed, turned)
+    )
     assert one != other
 
 

@@ -110,8 +110,20 @@ def test_people_of_a_city_share_a_budget(browser: Any, running: Running, tmp_pat
     command = auditor.locator("#signed pre").inner_text()
     assert command.startswith(f"dpcompose ledger check-proof {file.name} --trust ")
     key = command.partition('"')[2].rstrip('"')
-    checked = [sys.executable, "-m", "dpcompose", "ledger", "check-proof", str(file), "--trust", key]
-    assert "Entry 5 is in the log" in subprocess.run(checked, capture_output=True, text=True, check=True).stdout
+    checked = [
+        sys.executable,
+        "-m",
+        "dpcompose",
+        "ledger",
+        "check-proof",
+        str(file),
+        "--trust",
+        key,
+    ]
+    assert (
+        "Entry 5 is in the log"
+        in subprocess.run(checked, capture_output=True, text=True, check=True).stdout
+    )
     file.write_text(file.read_text().replace("index 4", "index 3"))
     assert subprocess.run(checked, capture_output=True, check=False).returncode == 1
     auditor.screenshot(path=SHOTS / "dashboard-auditor.png", full_page=True)
@@ -125,7 +137,9 @@ def test_the_dashboard_is_readable(browser: Any, running: Running, name: str) ->
     for scheme, _ in SCHEMES:
         context = browser.new_context(color_scheme=scheme, reduced_motion="reduce")
         if name:
-            context.add_cookies([{"name": "dpcompose", "value": running.token(name), "url": running.address}])
+            context.add_cookies(
+                [{"name": "dpcompose", "value": running.token(name), "url": running.address}]
+            )
         path = SHOTS / f"dashboard-{name or 'login'}"
         wrong += looked_at(_One(context), running.address, shot=path)
         context.close()
@@ -144,7 +158,9 @@ class _One:
         return page
 
 
-def test_markup_that_is_not_escaped_is_stopped(browser: Any, running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_markup_that_is_not_escaped_is_stopped(
+    browser: Any, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The control: even a page that escapes nothing runs no script but its own."""
     from dpcompose.serve import page
 
@@ -155,7 +171,9 @@ def test_markup_that_is_not_escaped_is_stopped(browser: Any, running: Running, m
     changed = environment.from_string(
         '{% extends "base.html" %}{% block content %}<h1>t</h1><p id="budgets">b</p>{{ bad|safe }}{% endblock %}'
     )
-    monkeypatch.setattr(environment, "get_template", lambda name, *_: base(name) if name == "base.html" else changed)
+    monkeypatch.setattr(
+        environment, "get_template", lambda name, *_: base(name) if name == "base.html" else changed
+    )
     tab = browser.new_page()
     tab.goto(running.address)
     tab.get_by_text("shown").wait_for()

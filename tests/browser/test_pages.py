@@ -32,7 +32,9 @@ pytestmark = [
 
 
 def _pages() -> list[Path]:
-    return [*sorted(OUT.glob("*.html")), *sorted((OUT / "site").rglob("*.html"))] if REQUIRED else []
+    return (
+        [*sorted(OUT.glob("*.html")), *sorted((OUT / "site").rglob("*.html"))] if REQUIRED else []
+    )
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +54,9 @@ class Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
     """The address of the site, whose page of errors asks for absolute paths."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(OUT / "site"))) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(OUT / "site"))
+    ) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -75,7 +79,9 @@ def looked_at(browser: Any, address: str, *, shot: Path | None = None) -> list[s
                 wrong += [f"not {scheme}: {view}"] if found["dark"] != (scheme == "dark") else []
                 for each in Axe().run(tab).response["violations"] if width == read_at else ():
                     if each["impact"] in SERIOUS:
-                        wrong.append(f"{each['id']}: {each['nodes'][0]['html'][:120]} ({len(each['nodes'])}), {view}")
+                        wrong.append(
+                            f"{each['id']}: {each['nodes'][0]['html'][:120]} ({len(each['nodes'])}), {view}"
+                        )
                 if shot is not None:
                     tab.screenshot(path=shot.with_name(f"{shot.name}-{width}-{scheme}.png"))
             if shot is not None and scheme == "light":
@@ -100,7 +106,10 @@ def test_a_page_is_readable(browser: Any, site: str, page: Path) -> None:
     ("body", "defect"),
     [
         ('<p style="width: 900px">wide</p>', "wider than the window"),
-        ('<p style="width: 3em; overflow-wrap: anywhere">incomprehensibilities</p>', "broken inside"),
+        (
+            '<p style="width: 3em; overflow-wrap: anywhere">incomprehensibilities</p>',
+            "broken inside",
+        ),
         ('<p style="color: #ddd; background: #fff">pale</p>', "color-contrast"),
         ("<img src='none.png'>", "image-alt"),
         ("<style>body { background: #fff }</style>", "not dark: 400"),
@@ -108,5 +117,8 @@ def test_a_page_is_readable(browser: Any, site: str, page: Path) -> None:
 )
 def test_what_is_wrong_is_found(browser: Any, tmp_path: Path, body: str, defect: str) -> None:
     page = tmp_path / "page.html"
-    page.write_text(f'<!doctype html><html lang="en"><title>t</title><main><h1>t</h1>{body}</main></html>', "utf-8")
+    page.write_text(
+        f'<!doctype html><html lang="en"><title>t</title><main><h1>t</h1>{body}</main></html>',
+        "utf-8",
+    )
     assert any(each.startswith(defect) for each in looked_at(browser, page.as_uri()))

@@ -40,7 +40,9 @@ WORK: list[list[tuple[Composable, int]]] = [
 @pytest.mark.parametrize("work", WORK, ids=str)
 def test_each_filter_grants_what_is_advised_and_no_more(work: list[tuple[Composable, int]]) -> None:
     found = advise(work, 1.0, delta=1e-6)
-    assert [each.work for each in found] == sorted((each.work or Fraction(0) for each in found), reverse=True)
+    assert [each.work for each in found] == sorted(
+        (each.work or Fraction(0) for each in found), reverse=True
+    )
     for each in found:
         for (mechanism, _), count in zip(work, each.alone, strict=False):
             assert count is not None
@@ -70,7 +72,10 @@ def plan(tmp_path: Path) -> str:
 def test_a_table_and_one_document(plan: str) -> None:
     result = invoke(["adaptive", "advise", plan, "--epsilon", "1"])
     assert result.exit_code == 0, result.output
-    assert all(word in result.stdout for word in ("Open the menu filter", "laplace", "rest", "union", "No gaussian"))
+    assert all(
+        word in result.stdout
+        for word in ("Open the menu filter", "laplace", "rest", "union", "No gaussian")
+    )
     document = json.loads(invoke(["adaptive", "advise", plan, "--epsilon", "1", "--json"]).stdout)
     assert document["target"] == {"delta": 1e-6, "epsilon": 1.0}
     assert [set(each["alone"]) for each in document["filters"]][:2] == [{"laplace", "rest"}] * 2

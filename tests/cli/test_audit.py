@@ -136,7 +136,9 @@ def test_the_zoo_is_listed() -> None:
 
 
 def test_scores_of_canaries() -> None:
-    Path("s.csv").write_text("score,inside\n" + "".join(f"{place},{int(place >= 50)}\n" for place in range(100)))
+    Path("s.csv").write_text(
+        "score,inside\n" + "".join(f"{place},{int(place >= 50)}\n" for place in range(100))
+    )
     assert _run("scores s.csv --epsilon 1")[0] == 1
     assert _run("scores s.csv --epsilon 9 --delta 1e-6")[0] == 0
     assert _run("scores missing.csv --epsilon 1")[0] == 2
@@ -159,7 +161,9 @@ def test_a_killed_audit_goes_on_from_its_journal(tmp_path: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     journal = tmp_path / "run.journal"
-    while running.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") > 4):
+    while running.poll() is None and not (
+        journal.exists() and journal.read_bytes().count(b"\n") > 4
+    ):
         time.sleep(0.02)
     running.kill()
     running.wait()
@@ -202,22 +206,41 @@ time.sleep(0.6)
 
 
 @pytest.mark.parametrize("fresh", ["worker", "call"])
-def test_a_limit_leaves_no_library_half_imported(fresh: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_leaves_no_library_half_imported(
+    fresh: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Path("pairs.json").write_text('[{"zero": [], "one": [1.0]}]')
     Path("registry.py").write_text("names = []\n")
     Path("slow_library.py").write_text(REGISTERED)
     for name in ("registry", "slow_library"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    status, text = _run(f"noisy.py:slow_import --epsilon 1 --samples 60 --limit 0.1 --fresh {fresh} --pairs pairs.json")
+    status, text = _run(
+        f"noisy.py:slow_import --epsilon 1 --samples 60 --limit 0.1 --fresh {fresh} --pairs pairs.json"
+    )
     assert status == 0 and "already registered" not in text and "NOT REFUTED" in text
 
 
 @pytest.mark.parametrize(
-    "end", ["import os; os._exit(0)", "import sys; sys.exit(0)", "import os; os.execv('/bin/true', ['true'])"]
+    "end",
+    [
+        "import os; os._exit(0)",
+        "import sys; sys.exit(0)",
+        "import os; os.execv('/bin/true', ['true'])",
+    ],
 )
 def test_a_module_that_ends_its_process_is_no_audit(end: str) -> None:
     Path("ending.py").write_text(end + "\ndef f(rows): return 0.0\n")
-    line = [sys.executable, "-m", "dpcompose", "audit", "ending.py:f", "--epsilon", "1", "--samples", "24"]
+    line = [
+        sys.executable,
+        "-m",
+        "dpcompose",
+        "audit",
+        "ending.py:f",
+        "--epsilon",
+        "1",
+        "--samples",
+        "24",
+    ]
     ended = subprocess.run(line, check=False, capture_output=True, text=True)
     assert ended.returncode == 2 and "a module that can be imported" in ended.stderr
 
@@ -225,7 +248,11 @@ def test_a_module_that_ends_its_process_is_no_audit(end: str) -> None:
 def test_a_description_is_replayed() -> None:
     Path("pairs.json").write_text('[{"zero": [], "one": [3.0]}]')
     status, text = _run("replay noisy.py:described --epsilon 1 --pairs pairs.json --model 200")
-    assert status == 0 and "CERTIFIED, of the description" in text and "Laplace noise of scale 1" in text
+    assert (
+        status == 0
+        and "CERTIFIED, of the description" in text
+        and "Laplace noise of scale 1" in text
+    )
     status, text = _run("replay noisy.py:undescribed --epsilon 1 --pairs pairs.json --json")
     assert status == 1
     assert "moves by 3" in json.loads(text[text.index("{") :])["reason"]

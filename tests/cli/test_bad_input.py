@@ -15,7 +15,9 @@ FILES: dict[str, bytes] = {
     "rho.toml": b'delta = 1e-6\n[[mechanism]]\nkind = "concentrated"\nrho = 0.1\n',
     "rate.toml": b'delta = 1e-6\n[[mechanism]]\nkind = "concentrated"\nrho = 0.1\nrate = 0.5\n',
     "huge.toml": b'delta = 1e-6\n[[mechanism]]\nkind = "laplace"\nscale = 2.0\ntimes = 99999999999999999\n',
-    "integer.toml": b'delta = 1e-6\n[[mechanism]]\nkind = "laplace"\nscale = ' + b"9" * 5000 + b"\n",
+    "integer.toml": b'delta = 1e-6\n[[mechanism]]\nkind = "laplace"\nscale = '
+    + b"9" * 5000
+    + b"\n",
     "wide.toml": b'delta = "1e-6"\n[[mechanism]]\nkind = "laplace"\nscale = 2.0\n',
     "date.toml": b'delta = 1e-6\n[[mechanism]]\nkind = "laplace"\nscale = 2020-01-01\n',
     "table.toml": b'delta = 1e-6\n[mechanism]\nkind = "laplace"\n',
@@ -37,7 +39,11 @@ WRONG: list[tuple[str, int, str]] = [
     ("account wide.toml", 2, "wide.toml: delta = '1e-6': expected a number"),
     ("account date.toml", 2, "mechanism[1]: scale = datetime.date(2020, 1, 1): expected a number"),
     ("account table.toml", 2, "[[mechanism]] on its own line"),
-    ("account huge.toml", 2, "huge.toml: mechanism[1]: times = 99999999999999999: expected an integer from 0 to 10^15"),
+    (
+        "account huge.toml",
+        2,
+        "huge.toml: mechanism[1]: times = 99999999999999999: expected an integer from 0 to 10^15",
+    ),
     ("account integer.toml", 2, "integer.toml: expected TOML"),
     ("account rate.toml", 3, "no sound guarantee is known of concentrated"),
     ("account good.toml --delta nan", 2, "delta = nan"),
@@ -46,8 +52,16 @@ WRONG: list[tuple[str, int, str]] = [
     ("account good.toml --delta many", 2, "Invalid value for '--delta'"),
     ("account good.toml --epsilon nan", 2, "epsilon = nan"),
     ("account good.toml --epsilon inf", 2, "epsilon = inf"),
-    ("account good.toml --delta 1e-6 --epsilon -1", 2, "epsilon = -1.0: expected a finite number >= 0"),
-    ("account good.toml --html page.txt", 2, "--html = 'page.txt': expected a file name that ends in .html or .htm"),
+    (
+        "account good.toml --delta 1e-6 --epsilon -1",
+        2,
+        "epsilon = -1.0: expected a finite number >= 0",
+    ),
+    (
+        "account good.toml --html page.txt",
+        2,
+        "--html = 'page.txt': expected a file name that ends in .html or .htm",
+    ),
     ("account good.toml --plot nowhere/x.png", 2, "a file in a directory that exists"),
     ("account good.toml --plot x.gif", 2, "ends in .png"),
     ("account good.toml more.toml", 2, "more.toml"),
@@ -66,31 +80,67 @@ WRONG: list[tuple[str, int, str]] = [
     ("theorem 3.20 --epsilon 0.1 --times 9", 2, "--slack is missing: expected a value"),
     ("theorem optimal --epsilon 0.1 --times 9", 2, "--total-delta is missing: expected a value"),
     ("ledger key ada", 2, "--out is missing: expected a new file for the secret key"),
-    ("ledger check-proof asks.toml", 2, "--trust is missing: expected the public key of the signer"),
-    ("theorem 3.20 --epsilon", 2, "option = '--epsilon': expected a value after it: of each mechanism"),
+    (
+        "ledger check-proof asks.toml",
+        2,
+        "--trust is missing: expected the public key of the signer",
+    ),
+    (
+        "theorem 3.20 --epsilon",
+        2,
+        "option = '--epsilon': expected a value after it: of each mechanism",
+    ),
     ("theorem 3.20 0.1", 2, "option = '0.1': expected one of 3.20: --epsilon"),
     ("theorem 3.20 --eta 1", 2, "option = '--eta'"),
     ("theorem 3.20 --epsilon x", 2, "--epsilon = 'x': expected a number: of each mechanism"),
     ("theorem 3.20 --epsilon nan --times 1 --slack 0.1", 2, "epsilon = nan"),
-    ("theorem 3.20 --epsilon 0.1 --times 1.5 --slack 0.1", 2, "--times = '1.5': expected an integer"),
+    (
+        "theorem 3.20 --epsilon 0.1 --times 1.5 --slack 0.1",
+        2,
+        "--times = '1.5': expected an integer",
+    ),
     ("theorem 3.20 --epsilon 0.1 --times 0 --slack 0.1", 2, "times = 0: expected an integer >= 1"),
-    ("theorem 3.20 --epsilon 0.1 --times 1 --slack 1", 2, "slack = 1.0: expected a number in (0, 1)"),
+    (
+        "theorem 3.20 --epsilon 0.1 --times 1 --slack 1",
+        2,
+        "slack = 1.0: expected a number in (0, 1)",
+    ),
     ("theorem 3.20 --epsilon 0.1,0.2 --times 1 --slack 0.1", 2, "one value, given once"),
     ("theorem 3.16 --epsilon 0.1,0.2 --delta 0.1", 2, "as many values as epsilon has, 2"),
     ("theorem 3.16 --epsilon 0.1,,0.2", 2, "--epsilon = ''"),
-    ("theorem 3.19 --deviations 3 --times 9 --size 0.1 --drift 5", 2, "drift = 5.0: expected at most the size 0.1"),
+    (
+        "theorem 3.19 --deviations 3 --times 9 --size 0.1 --drift 5",
+        2,
+        "drift = 5.0: expected at most the size 0.1",
+    ),
     ("theorem 3.21 --epsilon 0.99 --times 100 --slack 0.998", 3, "it is false there"),
     ("theorem 2.3.1 --epsilon 1 --without 2 --utility-range 1", 2, "without = 2.0"),
-    ("theorem 2.3.1 --epsilon 1 --delta 0.1 --without 2 --utility-range inf", 3, "may be worth anything"),
+    (
+        "theorem 2.3.1 --epsilon 1 --delta 0.1 --without 2 --utility-range inf",
+        3,
+        "may be worth anything",
+    ),
     ("theorem 2.2 --epsilon 1 --size 1000000000", 2, "size = 1000000000"),
     ("experiment nobody good.toml", 2, "nobody"),
-    ("experiment repeater", 2, "PLAN is missing: expected a plan file, whose mechanisms are the family"),
+    (
+        "experiment repeater",
+        2,
+        "PLAN is missing: expected a plan file, whose mechanisms are the family",
+    ),
     ("experiment repeater missing.toml", 2, "missing.toml"),
     ("experiment repeater good.toml --rounds 0", 2, "rounds = 0: expected an integer >= 1"),
-    ("experiment repeater good.toml --rounds 99999999", 2, "--rounds = 99999999: expected at most 10000"),
+    (
+        "experiment repeater good.toml --rounds 99999999",
+        2,
+        "--rounds = 99999999: expected at most 10000",
+    ),
     ("experiment repeater none.toml", 2, "a number of rounds: the plan runs nothing"),
     ("experiment repeater good.toml --transcripts 0", 2, "transcripts = 0"),
-    ("experiment repeater good.toml --transcripts 9999999999999999", 2, "an integer from 1 to 1000000000000"),
+    (
+        "experiment repeater good.toml --transcripts 9999999999999999",
+        2,
+        "an integer from 1 to 1000000000000",
+    ),
     ("experiment repeater good.toml --seed -1", 2, "--seed = -1: expected an integer >= 0"),
     ("experiment repeater good.toml --epsilon nan", 2, "epsilon = nan"),
     ("experiment repeater good.toml --orientation up", 2, "--orientation"),
@@ -112,17 +162,28 @@ def test_a_mistake_is_named_in_one_sentence(
     monkeypatch.setenv("COLUMNS", "200")
     result = invoke(words.split(" "))
     assert result.exit_code == status and said in result.stderr, result.output
-    assert "Traceback" not in result.output and "a defect" not in result.output and not result.stdout
+    assert (
+        "Traceback" not in result.output and "a defect" not in result.output and not result.stdout
+    )
     assert " = None" not in result.output
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("ledger charge city good.toml", "--key is missing: expected a key that names this request"),
+        (
+            "ledger charge city good.toml",
+            "--key is missing: expected a key that names this request",
+        ),
         ("ledger scope town --epsilon 1", "--filter is missing: expected the name of a filter"),
-        ("ledger scope town --filter renyi --delta 1e-6", "--epsilon is missing: expected the target of the filter"),
-        ("ledger scope town --kind slots --filter pure --epsilon 1", "--slots is missing: expected"),
+        (
+            "ledger scope town --filter renyi --delta 1e-6",
+            "--epsilon is missing: expected the target of the filter",
+        ),
+        (
+            "ledger scope town --kind slots --filter pure --epsilon 1",
+            "--slots is missing: expected",
+        ),
         ("ledger checkpoint", "--key is missing: expected the file of the secret key"),
         ("ledger prove city", "--entry is missing: expected a number"),
         ("ledger backup", "--out is missing: expected a new file"),

@@ -75,16 +75,34 @@ def test_page_and_picture(plan: Path, tmp_path: Path) -> None:
 
 
 def test_theorem() -> None:
-    words = ["3.20", "--epsilon", "0.0012484394506866417", "--times", "10000", "--slack", "1.2664165549094176e-14"]
+    words = [
+        "3.20",
+        "--epsilon",
+        "0.0012484394506866417",
+        "--times",
+        "10000",
+        "--slack",
+        "1.2664165549094176e-14",
+    ]
     text = " ".join(run("theorem", *words).stdout.split())
     assert "1.01434730431488" in text
     assert "1/801 exceeds 1 under this theorem" in text and "the optimum certifies it" in text
-    assert json.loads(run("theorem", *words, "--json").stdout)["value"]["epsilon"] == pytest.approx(1.01434730431488)
+    assert json.loads(run("theorem", *words, "--json").stdout)["value"]["epsilon"] == pytest.approx(
+        1.01434730431488
+    )
     assert run("theorem").exit_code == 0
-    for wrong in (["9.9"], ["3.20"], ["3.20", "--epsilon", "x"], ["3.20", "--eta", "1"], ["3.20", "--epsilon"]):
+    for wrong in (
+        ["9.9"],
+        ["3.20"],
+        ["3.20", "--epsilon", "x"],
+        ["3.20", "--eta", "1"],
+        ["3.20", "--epsilon"],
+    ):
         assert run("theorem", *wrong).exit_code == 2
     assert "option = '--eta': expected one of 3.20" in run("theorem", "3.20", "--eta", "1").stderr
-    assert "option = '--times': expected a value after it" in run("theorem", "3.20", "--times").stderr
+    assert (
+        "option = '--times': expected a value after it" in run("theorem", "3.20", "--times").stderr
+    )
 
 
 PAIR = ["--first", "2/3,1/3", "--second", "1/3,2/3"]
@@ -112,7 +130,9 @@ PAIR = ["--first", "2/3,1/3", "--second", "1/3,2/3"]
         ("2.2", "2.2", ["--epsilon", "1", "--size", "2"]),
     ],
 )  # fmt: skip
-def test_a_statement_is_known_by_the_name_that_the_book_gives_it(name: str, number: str, rest: list[str]) -> None:
+def test_a_statement_is_known_by_the_name_that_the_book_gives_it(
+    name: str, number: str, rest: list[str]
+) -> None:
     for words in ([name], name.split()):
         result = run("theorem", *words, *rest, "--json")
         assert result.exit_code == 0, result.stderr
@@ -132,7 +152,9 @@ def test_a_statement_is_known_by_the_name_that_the_book_gives_it(name: str, numb
         ("2.3", 3, "definition 2.3: it states no number"),
     ],
 )
-def test_what_has_no_number_is_named_and_two_of_one_number_are_asked_about(name: str, code: int, message: str) -> None:
+def test_what_has_no_number_is_named_and_two_of_one_number_are_asked_about(
+    name: str, code: int, message: str
+) -> None:
     result = run("theorem", name)
     assert result.exit_code == code and message in " ".join(result.stderr.split())
 
@@ -140,11 +162,16 @@ def test_what_has_no_number_is_named_and_two_of_one_number_are_asked_about(name:
 def test_every_numbered_statement_of_the_questions_is_evaluated_or_located() -> None:
     page = (Path(__file__).parents[2] / "docs" / "questions.md").read_text("utf-8")
     kinds = "Theorem|Lemma|Corollary|Definition|Example|Remark|Proposition|Section"
-    names = set(re.findall(rf"\b(?:{kinds}) (?:2\.3\.1|[23]\.\d+)\b", page)) - {"Section 2.3", "Section 3.5"}
+    names = set(re.findall(rf"\b(?:{kinds}) (?:2\.3\.1|[23]\.\d+)\b", page)) - {
+        "Section 2.3",
+        "Section 3.5",
+    }
     assert len(names) >= 17
     for name in names:
         message = run("theorem", name).stderr
-        assert message == "" or " requires " in message or "it states no number" in message, f"{name}: {message}"
+        assert message == "" or " requires " in message or "it states no number" in message, (
+            f"{name}: {message}"
+        )
 
 
 @pytest.mark.parametrize("wrong", ["1/0", "1/", "1/x", "nan/1", "1e400/1"])
@@ -155,25 +182,51 @@ def test_a_fraction_that_is_none_is_refused(wrong: str) -> None:
 
 def test_calibrate(plan: Path) -> None:
     result = run(
-        "calibrate", str(plan), "--vary", "mechanism.counts.sigma", "--epsilon", "2", "--delta", "1e-6", "--json"
+        "calibrate",
+        str(plan),
+        "--vary",
+        "mechanism.counts.sigma",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-6",
+        "--json",
     )
     document = json.loads(result.stdout)
     assert result.exit_code == 0
     assert document["epsilon"]["upper"] <= 2 < document["beyond"]["upper"]
     assert (
-        run("calibrate", str(plan), "--vary", "mechanism.none.sigma", "--epsilon", "2", "--delta", "1e-6").exit_code
+        run(
+            "calibrate",
+            str(plan),
+            "--vary",
+            "mechanism.none.sigma",
+            "--epsilon",
+            "2",
+            "--delta",
+            "1e-6",
+        ).exit_code
         == 2
     )
     assert (
         run(
-            "calibrate", str(plan), "--vary", "mechanism.counts.sigma", "--epsilon", "0.01", "--delta", "1e-6"
+            "calibrate",
+            str(plan),
+            "--vary",
+            "mechanism.counts.sigma",
+            "--epsilon",
+            "0.01",
+            "--delta",
+            "1e-6",
         ).exit_code
         == 1
     )
 
 
 def test_no_common_adjacency(plan: Path) -> None:
-    plan.write_text('adjacency = "replace"\n' + PLAN.replace("times = 10", "rate = 0.1") + "rate = 0.1\n")
+    plan.write_text(
+        'adjacency = "replace"\n' + PLAN.replace("times = 10", "rate = 0.1") + "rate = 0.1\n"
+    )
     result = run("account", str(plan))
     assert result.exit_code == 3
     assert "black-box" in result.stderr or "BlackBox" in result.stderr

@@ -19,7 +19,16 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from dpcompose.cli import adaptive, experiment, ledger, ledger_read, plan, release, statement, theorem
+from dpcompose.cli import (
+    adaptive,
+    experiment,
+    ledger,
+    ledger_read,
+    plan,
+    release,
+    statement,
+    theorem,
+)
 from dpcompose.cli.app import app
 from dpcompose.cli.output import emit
 from dpcompose.cli.terminal import show
@@ -79,7 +88,9 @@ ERRORS = [
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("documents")
     (folder / "small.toml").write_text(SMALL)
-    (folder / "scores.csv").write_text("score,inside\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(40)))
+    (folder / "scores.csv").write_text(
+        "score,inside\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(40))
+    )
     (folder / "table.csv").write_text("id,age\n" + "".join(f"{i},{i % 50}\n" for i in range(200)))
     (folder / "opacus.json").write_text('{"history": [[1.0, 0.01, 10]], "mechanism": "rdp"}')
     return folder
@@ -91,7 +102,10 @@ def document_of(line: str) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(found.stdout)
     validate(document, schema(document["command"]))
     assert line.startswith(document["command"]), line
-    assert ("error" in document) <= (found.exit_code == document.get("error", {}).get("status")), (line, found.output)
+    assert ("error" in document) <= (found.exit_code == document.get("error", {}).get("status")), (
+        line,
+        found.output,
+    )
     return document
 
 
@@ -178,7 +192,11 @@ def test_every_error_is_valid(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_schema_takes_no_other_document() -> None:
     head = {"dpcompose": "1", "format": 1, "command": "ledger init"}
     validate(head | {"ledger": "x", "scopes": 1}, schema("ledger init"))
-    for wrong in (head, head | {"ledger": "x", "scopes": "1"}, head | {"format": 2, "ledger": "x", "scopes": 1}):
+    for wrong in (
+        head,
+        head | {"ledger": "x", "scopes": "1"},
+        head | {"format": 2, "ledger": "x", "scopes": 1},
+    ):
         with pytest.raises(Exception, match=r"valid|expected|required"):
             validate(wrong, schema("ledger init"))
 
@@ -192,11 +210,16 @@ def test_every_command_with_documents_has_a_schema() -> None:
                 commands(command, (*words, name))
                 if below
                 else [" ".join((*words, name))]
-                * ("--json" in [option for parameter in command.params for option in parameter.opts])
+                * (
+                    "--json"
+                    in [option for parameter in command.params for option in parameter.opts]
+                )
             )
         return found
 
-    assert {name.replace("audit mechanism", "audit") for name in commands(get_command(app))} == DOCUMENTS.keys()
+    assert {
+        name.replace("audit mechanism", "audit") for name in commands(get_command(app))
+    } == DOCUMENTS.keys()
     assert invoke(["schema"]).stdout.split("\n")[:-1] == list(DOCUMENTS)
     assert json.loads(invoke(["schema", "ledger", "show"]).stdout) == schema("ledger show")
     assert invoke(["schema", "nonsense"]).exit_code == 2

@@ -49,7 +49,10 @@ def test_every_adversary_plays_a_plan(plan: Path, adversary: str) -> None:
     assert document["sound"] is True
     assert len(document["curve"]["epsilon"]) == len(document["curve"]["certified"]) == 41
     assert sum(document["losses"]["world_0"]) == pytest.approx(1)
-    assert {row["theorem"] for row in document["theorems"]} >= {"certified composition", "basic composition"}
+    assert {row["theorem"] for row in document["theorems"]} >= {
+        "certified composition",
+        "basic composition",
+    }
 
 
 def test_the_breaker_needs_no_plan() -> None:
@@ -65,7 +68,11 @@ def test_the_breaker_needs_no_plan() -> None:
 
 def test_the_same_seed_gives_the_same_document(plan: Path) -> None:
     words = ("random", str(plan), "--transcripts", "3000", "--rounds", "2", "--json")
-    first, again, other = run(*words, "--seed", "3"), run(*words, "--seed", "3"), run(*words, "--seed", "4")
+    first, again, other = (
+        run(*words, "--seed", "3"),
+        run(*words, "--seed", "3"),
+        run(*words, "--seed", "4"),
+    )
     assert first.stdout == again.stdout
     assert first.stdout != other.stdout
 

@@ -32,10 +32,14 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
 
     run("init --ledger l.db")
     run("scope --ledger l.db world --filter concentrated --epsilon 1 --delta 1e-6 --unit citizen")
-    run("scope --ledger l.db world/sales --filter concentrated --parameter rho=0.01 --parameter delta=0")
+    run(
+        "scope --ledger l.db world/sales --filter concentrated --parameter rho=0.01 --parameter delta=0"
+    )
     run("scope --ledger l.db world/regions --kind partition")
     run("scope --ledger l.db world/regions/north")
-    run("scope --ledger l.db world/curators --kind slots --slots 2 --filter pure --parameter epsilon=0.01")
+    run(
+        "scope --ledger l.db world/curators --kind slots --slots 2 --filter pure --parameter epsilon=0.01"
+    )
     run("scope --ledger l.db world/curators/a")
     return run
 
@@ -50,7 +54,11 @@ def test_charging_until_it_is_refused(ask: Ask) -> None:
     ask("charge --ledger l.db world/sales plan.toml --key three --redeem")
     refused = ask("charge --ledger l.db world/sales plan.toml --key four --json", status=1)
     document = json.loads(refused[: refused.rindex("}") + 1])
-    assert (document["granted"], document["scope"], document["currency"]) == (False, "world/sales", "rho")
+    assert (document["granted"], document["scope"], document["currency"]) == (
+        False,
+        "world/sales",
+        "rho",
+    )
     with Ledger.open("l.db", create=False) as ledger:
         kinds = [entry.kind for entry in ledger.entries("world/sales")]
         assert kinds == ["opened", "granted", "granted", "granted", "redeemed", "refused"]
@@ -63,8 +71,13 @@ def test_the_tree_and_its_document(ask: Ask) -> None:
     shown = ask("show --ledger l.db")
     assert "[#######.........]  40 %" in shown
     document = json.loads(ask("show --ledger l.db --json"))
-    assert {scope["path"]: scope["spent"].get("rho") for scope in document["scopes"]}["world/sales"] == "0.004"
-    assert [scope["path"] for scope in json.loads(ask("show --ledger l.db world/regions --json"))["scopes"]] == [
+    assert {scope["path"]: scope["spent"].get("rho") for scope in document["scopes"]}[
+        "world/sales"
+    ] == "0.004"
+    assert [
+        scope["path"]
+        for scope in json.loads(ask("show --ledger l.db world/regions --json"))["scopes"]
+    ] == [
         "world/regions",
         "world/regions/north",
     ]
@@ -76,12 +89,16 @@ def test_the_log(ask: Ask) -> None:
     ask("charge --ledger l.db world/sales --cost rho=0.004 --cost delta=0 --key one")
     assert "key one" in ask("log --ledger l.db world/sales")
     entries = json.loads(ask("log --ledger l.db world --after 6 --json"))["entries"]
-    assert [(entry["sequence"], entry["kind"], entry["actor"]) for entry in entries] == [(7, "granted", "Ada")]
+    assert [(entry["sequence"], entry["kind"], entry["actor"]) for entry in entries] == [
+        (7, "granted", "Ada")
+    ]
     assert len(json.loads(ask("log --ledger l.db world --most 3 --json"))["entries"]) == 3
 
 
 def test_exposure(ask: Ask) -> None:
-    document = json.loads(ask("exposure --ledger l.db world/sales world/regions/north --delta 1e-6 --json"))
+    document = json.loads(
+        ask("exposure --ledger l.db world/sales world/regions/north --delta 1e-6 --json")
+    )
     assert document["promised"]["epsilon"] <= 1 + 1e-9
     assert "promised" in ask("exposure --ledger l.db world/sales --delta 1e-6")
     ask("scope --ledger l.db city --filter concentrated --epsilon 1 --delta 1e-6 --odometer 1e-9")
@@ -96,7 +113,12 @@ def test_verify_with_an_anchor(ask: Ask) -> None:
     assert "No anchor was given" in ask("verify --ledger l.db --keep anchor.json")
     older = Path("l.db").read_bytes()
     ask("charge --ledger l.db world/sales --cost rho=0.004 --cost delta=0 --key one")
-    assert json.loads(ask("verify --ledger l.db --anchor anchor.json --keep anchor.json --json"))["anchored"] is True
+    assert (
+        json.loads(ask("verify --ledger l.db --anchor anchor.json --keep anchor.json --json"))[
+            "anchored"
+        ]
+        is True
+    )
     Path("l.db").write_bytes(older)
     assert "acknowledged and is gone" in ask("verify --ledger l.db", status=1)
     said = ask("verify --ledger l.db --anchor anchor.json --json --restored", status=1)
@@ -111,9 +133,13 @@ def test_export_names_mechanisms_units_and_totals_and_nobody(ask: Ask) -> None:
     text = ask("export --ledger l.db")
     document: dict[str, Any] = json.loads(text)
     sales = next(each for each in document["deployments"] if each["name"] == "world/sales")
-    assert [(line["mechanism"], line["times"]) for line in sales["mechanisms"]] == [("Gaussian(30.0) * 5", 2)]
+    assert [(line["mechanism"], line["times"]) for line in sales["mechanisms"]] == [
+        ("Gaussian(30.0) * 5", 2)
+    ]
     assert document["deployments"][0]["unit"] == "citizen"
-    assert document["totals"]["world/sales"]["spent"]["rho"] == sales["mechanisms"][0]["cost"]["rho"]
+    assert (
+        document["totals"]["world/sales"]["spent"]["rho"] == sales["mechanisms"][0]["cost"]["rho"]
+    )
     assert "Ada" not in text
     assert "private-key" not in text
     ask("export --ledger l.db world --out export.json")
@@ -136,7 +162,11 @@ def test_export_names_mechanisms_units_and_totals_and_nobody(ask: Ask) -> None:
         ("scope --ledger l.db world/x --filter pure", 2, "target"),
         ("scope --ledger l.db world/x --epsilon 1", 2, "name of a filter"),
         ("scope --ledger l.db world/x --kind folder", 2, "folder"),
-        ("scope --ledger l.db world/x --filter pure --epsilon 1 --parameter epsilon=1", 2, "left out"),
+        (
+            "scope --ledger l.db world/x --filter pure --epsilon 1 --parameter epsilon=1",
+            2,
+            "left out",
+        ),
         ("scope --ledger l.db world/curators/b --filter pure --epsilon 1", 2, "slot"),
         ("scope --ledger l.db world --filter pure --epsilon 2", 1, "never changes"),
         ("scope --ledger l.db world/x --odometer 1.5", 2, "(0, 1)"),
@@ -159,7 +189,9 @@ def test_bad_input_is_one_sentence(ask: Ask, line: str, status: int, said: str) 
 
 def test_closing(ask: Ask) -> None:
     assert "closed" in ask("close --ledger l.db world/sales")
-    assert "closed" in ask("charge --ledger l.db world/sales --cost rho=0 --cost delta=0 --key a", status=1)
+    assert "closed" in ask(
+        "charge --ledger l.db world/sales --cost rho=0 --cost delta=0 --key a", status=1
+    )
     assert "filter, closed" in ask("show --ledger l.db")
 
 
@@ -205,9 +237,13 @@ def test_no_database_is_written_over(ask: Ask) -> None:
     ask("verify --ledger l.json --anchor anchor.json --keep anchor.json")
 
 
-def test_a_place_for_the_anchor_is_looked_for_before_the_work(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_for_the_anchor_is_looked_for_before_the_work(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Ledger, "verify", lambda *_: pytest.fail("verified for nothing"))
-    assert "directory that exists" in ask("verify --ledger l.db --keep nowhere/anchor.json", status=2)
+    assert "directory that exists" in ask(
+        "verify --ledger l.db --keep nowhere/anchor.json", status=2
+    )
 
 
 @pytest.mark.slow
@@ -227,7 +263,11 @@ def test_show_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     environment = {"DPCOMPOSE_LEDGER": "l.db", "USER": "Ada"}
-    for line in ("init", "scope city --filter pure --epsilon 2", "charge city --cost epsilon=0.5 --key one"):
+    for line in (
+        "init",
+        "scope city --filter pure --epsilon 2",
+        "charge city --cost epsilon=0.5 --key one",
+    ):
         assert invoke(["ledger", *line.split()], env=environment).exit_code == 0
     for words in (["show"], ["show", "city"]):
         found = invoke(["ledger", *words, "--html", "page.html"], env=environment)

@@ -46,10 +46,14 @@ def test_from_a_key_to_a_checked_proof(ask: Ask) -> None:
         Account(ledger, scope="world").charge(Gaussian(50.0), actor="Ada", key="later")
     ask("prove world --entry 3 --checkpoint kept.txt --trust public.key --out entry.proof")
     ask("prove world --since kept.txt --key secret.key --out since.proof")
-    assert "Entry 3 is in the log: world, granted" in ask("check-proof entry.proof --trust public.key")
+    assert "Entry 3 is in the log: world, granted" in ask(
+        "check-proof entry.proof --trust public.key"
+    )
     document = json.loads(ask("check-proof entry.proof --trust public.key --json"))
     assert document["holds"] and document["entry"]["sequence"] == 3 and document["entries"] == 6
-    assert "Nothing of the first 6 entries was changed" in ask("check-proof since.proof --trust public.key")
+    assert "Nothing of the first 6 entries was changed" in ask(
+        "check-proof since.proof --trust public.key"
+    )
     assert json.loads(ask("check-proof since.proof --trust public.key --json"))["since"] == 6
     assert "so does the anchor" in ask("verify --anchor kept.txt --trust public.key")
     ask("announce world --key public.key --revoke")
@@ -100,4 +104,6 @@ def test_a_charge_below_the_price_of_its_mechanism_is_found(ask: Ask) -> None:
         honest = next(each for each in ledger.entries("world") if each.kind == "granted")
         description = {**honest.description, "mechanism": "Gaussian(1.0)"}
         ledger.charge("world", cost=honest.cost, description=description, actor="Eve", key="cheap")
-    assert "charge 7 of 'world' paid less than the mechanism it names costs" in ask("verify", status=1)
+    assert "charge 7 of 'world' paid less than the mechanism it names costs" in ask(
+        "verify", status=1
+    )

@@ -25,13 +25,17 @@ def _a_schedule_of_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def ask(command: str, *rest: str, status: int = 0) -> str:
-    result = invoke(["ledger", command, "--ledger", "l.db", *rest], env={"COLUMNS": "140", "USER": "Ada"})
+    result = invoke(
+        ["ledger", command, "--ledger", "l.db", *rest], env={"COLUMNS": "140", "USER": "Ada"}
+    )
     assert result.exit_code == status, (result.output, result.exception)
     return result.output
 
 
 def test_a_bare_cost_is_charged_beside_no_schedule() -> None:
-    said = ask("charge", "world", "--cost", "rho=0.1", "--cost", "delta=0", "--key", "two", status=3)
+    said = ask(
+        "charge", "world", "--cost", "rho=0.1", "--cost", "delta=0", "--key", "two", status=3
+    )
     assert "round 2 of the schedule of 'world': a cost without a mechanism was asked" in said
 
 
@@ -43,7 +47,13 @@ def test_what_is_exported_is_one_moment(monkeypatch: pytest.MonkeyPatch) -> None
         found = seen(moment, path)
         with Ledger.open("l.db", create=False) as other:
             said = {"mechanism": "Gaussian(60.0)"}
-            other.charge("world", cost={"rho": "0.001", "delta": 0}, description=said, actor="Eve", key="meanwhile")
+            other.charge(
+                "world",
+                cost={"rho": "0.001", "delta": 0},
+                description=said,
+                actor="Eve",
+                key="meanwhile",
+            )
         return found
 
     with monkeypatch.context() as disturbed:

@@ -37,7 +37,16 @@ class Run:
 
 
 def run(home: Path, *arguments: str) -> Run:
-    always = ["release", "t.parquet", "--unit", "person", "--max-rows", "2", "--ledger", "ledger.db"]
+    always = [
+        "release",
+        "t.parquet",
+        "--unit",
+        "person",
+        "--max-rows",
+        "2",
+        "--ledger",
+        "ledger.db",
+    ]
     always += ["--scope", "world", "--actor", "ana", "--answers", "answers"]
     with chdir(home):
         found = invoke([*always, *arguments])
@@ -46,7 +55,17 @@ def run(home: Path, *arguments: str) -> Run:
 
 
 def test_one_question_in_every_form(home: Path) -> None:
-    asked = ["--count", "--by", "city", "--keys", "rome,oslo", "--spend", "epsilon=0.5", "--key", "k"]
+    asked = [
+        "--count",
+        "--by",
+        "city",
+        "--keys",
+        "rome,oslo",
+        "--spend",
+        "epsilon=0.5",
+        "--key",
+        "k",
+    ]
     first = run(home, *asked, "--json", "--out", "a.csv")
     document = json.loads(first.stdout)
     assert first.returncode == 0
@@ -101,18 +120,38 @@ def test_questions_of_a_file(home: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (["--count", "--spend", "epsilon=0.1", "--confidence", "2"], "--confidence = 2.0: expected a number in (0, 1)"),
+        (
+            ["--count", "--spend", "epsilon=0.1", "--confidence", "2"],
+            "--confidence = 2.0: expected a number in (0, 1)",
+        ),
         (["--count"], "--spend is missing: expected what it may cost, such as epsilon=0.1"),
-        (["--sum", "city", "--lower", "0", "--upper", "9", "--spend", "epsilon=0.1"], "--schema city=float64"),
-        (["--histogram", "city", "--edges", "0,1", "--spend", "epsilon=0.1"], "--schema city=float64"),
-        (["--count", "--by", "city", "--spend", "epsilon=0.1"], "spend = {'epsilon': 0.1}: expected a delta > 0"),
-        (["--questions", "q.toml", "--count", "--spend", "epsilon=0.1"], "either that file or --count, not both"),
-        (["--questions", "q.toml", "--spend", "epsilon=0.1"], "question[2]: column = 'size': expected one of person"),
+        (
+            ["--sum", "city", "--lower", "0", "--upper", "9", "--spend", "epsilon=0.1"],
+            "--schema city=float64",
+        ),
+        (
+            ["--histogram", "city", "--edges", "0,1", "--spend", "epsilon=0.1"],
+            "--schema city=float64",
+        ),
+        (
+            ["--count", "--by", "city", "--spend", "epsilon=0.1"],
+            "spend = {'epsilon': 0.1}: expected a delta > 0",
+        ),
+        (
+            ["--questions", "q.toml", "--count", "--spend", "epsilon=0.1"],
+            "either that file or --count, not both",
+        ),
+        (
+            ["--questions", "q.toml", "--spend", "epsilon=0.1"],
+            "question[2]: column = 'size': expected one of person",
+        ),
         (["--questions", "q.toml"], "--spend is missing: expected what it may cost"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
-def test_what_is_refused_before_the_charge_says_that_there_was_none(home: Path, asked: list[str], said: str) -> None:
+def test_what_is_refused_before_the_charge_says_that_there_was_none(
+    home: Path, asked: list[str], said: str
+) -> None:
     (home / "q.toml").write_text(
         '[[question]]\nkind = "count"\n[[question]]\nkind = "mean"\ncolumn = "size"\nlower = 0\nupper = 1\n'
     )
@@ -132,7 +171,9 @@ def test_several_columns_and_sql(home: Path) -> None:
         (answer,) = json.loads(run(home, "--count", *by, *lists, *spend).stdout)["answers"]
         keys = list(zip(answer["columns"]["city"], answer["columns"]["age"], strict=True))
         assert keys == [("rome", 1), ("rome", 2), ("oslo", 1), ("oslo", 2)]
-    text = "SELECT city, COUNT(*), COUNT(DISTINCT person) FROM t WHERE city IN ('oslo') GROUP BY city"
+    text = (
+        "SELECT city, COUNT(*), COUNT(DISTINCT person) FROM t WHERE city IN ('oslo') GROUP BY city"
+    )
     asked = json.loads(run(home, "--sql", text, *spend).stdout)
     assert [each["columns"]["city"] for each in asked["answers"]] == [["oslo"], ["oslo"]]
     assert float(asked["charged"]["epsilon"]) <= 0.1
@@ -142,11 +183,18 @@ def test_several_columns_and_sql(home: Path) -> None:
     for arguments, said in (
         (["--sql", "SELECT COUNT(*) FROM t -- all"], "sql: a comment"),
         (["--sql", text, "--count"], "either that SELECT or --count"),
-        (["--count", "--by", "city,age", "--keys", "rome"], "one list for each --by, of which there are 2"),
+        (
+            ["--count", "--by", "city,age", "--keys", "rome"],
+            "one list for each --by, of which there are 2",
+        ),
     ):
         found = run(home, *arguments, *spend)
         assert found.returncode in (2, 3) and said in found.stderr
-    assert asked["left"] == left == json.loads(run(home, "--sql", text, "--quote", *spend).stdout)["left"]
+    assert (
+        asked["left"]
+        == left
+        == json.loads(run(home, "--sql", text, "--quote", *spend).stdout)["left"]
+    )
 
 
 def test_a_table_of_the_catalog_is_named_and_joined_with_a_public_one(tmp_path: Path) -> None:
@@ -154,18 +202,26 @@ def test_a_table_of_the_catalog_is_named_and_joined_with_a_public_one(tmp_path: 
     import pyarrow.parquet as pq
 
     pq.write_table(world.frame(), tmp_path / "t.parquet")
-    pq.write_table(pa.table({"city": ["rome", "oslo"], "country": ["it", "no"]}), tmp_path / "c.parquet")
+    pq.write_table(
+        pa.table({"city": ["rome", "oslo"], "country": ["it", "no"]}), tmp_path / "c.parquet"
+    )
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         definition = {"source": tmp_path / "t.parquet", "unit": "person", "max_rows_per_unit": 2}
         tables = {"people": definition | {"ranges": {"age": (0, 10)}}}
         public = {"cities": tmp_path / "c.parquet"}
-        Catalog.define(ledger, "world", tables, filter=BasicFilter(3, delta=0), actor="keeper", public=public)
+        Catalog.define(
+            ledger, "world", tables, filter=BasicFilter(3, delta=0), actor="keeper", public=public
+        )
     text = "SELECT country, SUM(age) FROM people JOIN cities USING (city) WHERE country IN ('it','no') GROUP BY country"
     always = ["--ledger", "ledger.db", "--scope", "world", "--spend", "epsilon=1"]
     with chdir(tmp_path):
         found = invoke(["release", "people", *always, "--sql", text, "--json"])
         assert json.loads(found.stdout)["answers"][0]["columns"]["country"] == ["it", "no"]
-        for wrong in (["other", "--count"], ["people", "--unit", "person", "--count"], ["people", "--sum", "amount"]):
+        for wrong in (
+            ["other", "--count"],
+            ["people", "--unit", "person", "--count"],
+            ["people", "--sum", "amount"],
+        ):
             refused = invoke(["release", *wrong, *always])
             assert refused.exit_code == 2 and "Nothing was charged" in refused.stderr, wrong
 

@@ -32,8 +32,12 @@ def written(path: Path, text: str = PLAN) -> Path:
 
 def test_it_is_what_the_library_says(tmp_path: Path) -> None:
     found = risk_of(Plan.read(written(tmp_path / "plan.toml")))
-    expected = (Gaussian(4.0) * 10 + BlackBox(0.1, delta=1e-8)).risk(prior=0.5, false_positive_rate=1e-3)
-    assert found.risk.true_positive_rate.upper == pytest.approx(expected.true_positive_rate.upper, rel=1e-6)
+    expected = (Gaussian(4.0) * 10 + BlackBox(0.1, delta=1e-8)).risk(
+        prior=0.5, false_positive_rate=1e-3
+    )
+    assert found.risk.true_positive_rate.upper == pytest.approx(
+        expected.true_positive_rate.upper, rel=1e-6
+    )
     assert found.risk.bayes_error.lower == pytest.approx(expected.bayes_error.lower, rel=1e-6)
     power, rate = found.power(1e-3), found.risk.true_positive_rate
     assert max(power.lower, rate.lower) <= min(power.upper, rate.upper)
@@ -49,7 +53,10 @@ def test_every_number_is_rounded_against_the_victim(tmp_path: Path) -> None:
             assert sign == ">=" and float(number) <= found.risk.bayes_error.lower
         else:
             assert sign == "<="
-    assert float(rows["advantage: the largest difference of the two rates"].split()[1]) >= found.risk.advantage.upper
+    assert (
+        float(rows["advantage: the largest difference of the two rates"].split()[1])
+        >= found.risk.advantage.upper
+    )
     assert len(risk_document(found)["curve"]) == len(found.rates)
 
 
@@ -59,14 +66,22 @@ def test_the_command(tmp_path: Path) -> None:
     assert shown.exit_code == 0
     assert "What an attacker gains" in shown.stdout and "advantage" in shown.stdout
     document = json.loads(invoke(["account", plan, "--risk", "--json"]).stdout)
-    assert 0.001 < document["risk"]["true_positive_rate"]["lower"] <= document["risk"]["true_positive_rate"]["upper"]
+    assert (
+        0.001
+        < document["risk"]["true_positive_rate"]["lower"]
+        <= document["risk"]["true_positive_rate"]["upper"]
+    )
     assert "risk" not in json.loads(invoke(["account", plan, "--json"]).stdout)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [PLAN, CURVELESS], ids=["losses", "concentrated"])
 def test_the_picture(tmp_path: Path, text: str) -> None:
-    plan, page, picture = written(tmp_path / "plan.toml", text), tmp_path / "page.html", tmp_path / "picture.png"
+    plan, page, picture = (
+        written(tmp_path / "plan.toml", text),
+        tmp_path / "page.html",
+        tmp_path / "picture.png",
+    )
     words = ["account", str(plan), "--risk", "--html", str(page), "--plot", str(picture)]
     result = invoke(words)
     assert result.exit_code == 0, result.output

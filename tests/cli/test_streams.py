@@ -34,7 +34,9 @@ def run(*words: str, **how: Any) -> subprocess.CompletedProcess[str]:
 
 def shell(words: str) -> subprocess.CompletedProcess[str]:
     line = f"""{sys.executable} -c 'from dpcompose.cli import main; main()' {words}"""
-    return subprocess.run(["bash", "-c", line], text=True, check=False, timeout=60, capture_output=True)
+    return subprocess.run(
+        ["bash", "-c", line], text=True, check=False, timeout=60, capture_output=True
+    )
 
 
 def test_every_ledger_command_takes_the_variable(home: Path) -> None:
@@ -57,10 +59,14 @@ def test_the_option_goes_before_the_variable(home: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [20, 50, 79, 80, 85])
-@pytest.mark.parametrize("words", ["account plan.toml --explain", "theorem 3.20 --epsilon 0.1 --times 9 --slack 1e-6"])
+@pytest.mark.parametrize(
+    "words", ["account plan.toml --explain", "theorem 3.20 --epsilon 0.1 --times 9 --slack 1e-6"]
+)
 def test_no_number_is_cut_whatever_the_width(home: Path, words: str, columns: int) -> None:
     number = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-    wide, narrow = (invoke(words.split(), env={"COLUMNS": str(width)}).stdout for width in (400, columns))
+    wide, narrow = (
+        invoke(words.split(), env={"COLUMNS": str(width)}).stdout for width in (400, columns)
+    )
     assert set(number.findall(wide)) == set(number.findall(narrow))
 
 
@@ -69,12 +75,19 @@ def test_a_closed_standard_output_is_said_before_anything_is_done(home: Path) ->
     assert (done.returncode, "closed" in done.stderr, (home / "l.db").exists()) == (3, True, False)
 
 
-@pytest.mark.parametrize("words", ["account plan.toml", "account plan.toml --json", "theorem", "--version"])
+@pytest.mark.parametrize(
+    "words", ["account plan.toml", "account plan.toml --json", "theorem", "--version"]
+)
 def test_a_full_standard_output_is_no_defect(home: Path, words: str) -> None:
     done = shell(f"{words} >/dev/full")
     *progress, said = done.stderr.splitlines()
-    assert done.returncode == 3 and "standard output cannot be written (No space left on device)" in said, done.stderr
-    assert all(line.startswith("dpcompose: ") and "written" not in line for line in progress), done.stderr
+    assert (
+        done.returncode == 3
+        and "standard output cannot be written (No space left on device)" in said
+    ), done.stderr
+    assert all(line.startswith("dpcompose: ") and "written" not in line for line in progress), (
+        done.stderr
+    )
 
 
 def test_a_reader_that_went_away_is_no_defect(home: Path) -> None:
@@ -89,9 +102,17 @@ def test_a_terminal_without_utf_8_shows_every_character(home: Path) -> None:
     name = "\u05e9\u05dc\u05d5\u05dd \u00e9\u0302 \u9690\u79c1"
     (home / "named.toml").write_text(PLAN + f'name = "{name}"\n', encoding="utf-8")
     for encoding, shown in (("ascii", ascii(name)[1:-1]), ("utf-8", name)):
-        done = run("account", "named.toml", env={**os.environ, "PYTHONIOENCODING": encoding}, encoding="utf-8")
+        done = run(
+            "account",
+            "named.toml",
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+            encoding="utf-8",
+        )
         assert done.returncode == 0 and shown in done.stdout, done
-        assert ("\u2500" in done.stdout, "-----" in done.stdout) == (encoding == "utf-8", encoding == "ascii")
+        assert ("\u2500" in done.stdout, "-----" in done.stdout) == (
+            encoding == "utf-8",
+            encoding == "ascii",
+        )
 
 
 def test_a_closed_standard_error_does_not_mix_with_what_is_printed(home: Path) -> None:
@@ -104,7 +125,13 @@ def test_a_closed_standard_error_does_not_mix_with_what_is_printed(home: Path) -
 def test_a_name_that_no_file_can_have_is_bad_input(home: Path, option: str) -> None:
     end = {"--html": ".html", "--plot": ".png"}[option]
     os.mkfifo(home / f"pipe{end}")
-    for name in (f"{'x' * 300}{end}", f"nowhere/x{end}", f"pipe{end}", f"plan.toml/x{end}", f"a\ud800{end}"):
+    for name in (
+        f"{'x' * 300}{end}",
+        f"nowhere/x{end}",
+        f"pipe{end}",
+        f"plan.toml/x{end}",
+        f"a\ud800{end}",
+    ):
         found = invoke(["account", "plan.toml", option, name])
         assert found.exit_code == 2 and not found.stdout, (name, found.output, found.exception)
         assert all(line.isprintable() for line in found.stderr.splitlines())
@@ -112,9 +139,15 @@ def test_a_name_that_no_file_can_have_is_bad_input(home: Path, option: str) -> N
 
 def test_a_deleted_directory_is_bad_input(home: Path) -> None:
     (home / "gone").mkdir()
-    for words in ("account plan.toml", "account ../plan.toml --html x.html", "ledger init --ledger l.db"):
+    for words in (
+        "account plan.toml",
+        "account ../plan.toml --html x.html",
+        "ledger init --ledger l.db",
+    ):
         line = f"cd {home}/gone && rmdir {home}/gone && {COMMAND[0]} -c '{COMMAND[2]}' {words}"
-        done = subprocess.run(["bash", "-c", line], text=True, check=False, timeout=60, capture_output=True)
+        done = subprocess.run(
+            ["bash", "-c", line], text=True, check=False, timeout=60, capture_output=True
+        )
         assert done.returncode in (1, 2) and "defect" not in done.stderr, (words, done.stderr)
         (home / "gone").mkdir()
 

@@ -50,7 +50,15 @@ NOT_A_NUMBER: list[Any] = [
     object(),
     np.bool_(True),
 ]
-NOT_A_NUMBER += [np.array(1.0), np.array([1.0, 2.0]), b"1", Orientation.SAME, 10**400, -(10**400), Fraction(10**400)]
+NOT_A_NUMBER += [
+    np.array(1.0),
+    np.array([1.0, 2.0]),
+    b"1",
+    Orientation.SAME,
+    10**400,
+    -(10**400),
+    Fraction(10**400),
+]
 INFINITE: list[Any] = [math.inf, -math.inf, np.inf]
 PROBABILITY = [*NOT_A_NUMBER, *INFINITE, -1.0, -5e-324, 1.0000000000000002, 1e300]
 ENTRIES: list[Any] = [
@@ -91,7 +99,15 @@ BAD: dict[str, list[Any]] = {
     "composition": [None, 1.0, "x", [], Laplace],
     "item": [None, 1, "x", Laplace, [Laplace(1.0)], (Laplace(1.0), 2), math.nan, True],
 }  # fmt: skip
-GOOD: dict[str, Any] = {"delta": 1e-6, "epsilon": 0.5, "order": 3.0, "rate": 0.5, "times": 2, "size": 2, "alpha": 0.1}
+GOOD: dict[str, Any] = {
+    "delta": 1e-6,
+    "epsilon": 0.5,
+    "order": 3.0,
+    "rate": 0.5,
+    "times": 2,
+    "size": 2,
+    "alpha": 0.1,
+}
 GOOD |= {"adjacency": Adjacency.ADD_REMOVE}
 
 ONE, NOTHING = Laplace(1.0), compose()
@@ -106,9 +122,15 @@ ASKED: dict[str, Composable] = {
     "nothing": compose(),
 }
 # Operators have their own test: the language decides who is asked first.
-METHODS = [name for name, _ in inspect.getmembers(Composable, inspect.isfunction) if not name.startswith("_")]
+METHODS = [
+    name
+    for name, _ in inspect.getmembers(Composable, inspect.isfunction)
+    if not name.startswith("_")
+]
 QUESTIONS: dict[str, Callable[..., Any]] = {
-    f"{label}.{method}": getattr(asked, method) for label, asked in ASKED.items() for method in METHODS
+    f"{label}.{method}": getattr(asked, method)
+    for label, asked in ASKED.items()
+    for method in METHODS
 }
 CELLS = parallel(Laplace(2.0), Gaussian(2.0), adjacency=Adjacency.REPLACE)
 QUESTIONS |= {
@@ -129,7 +151,9 @@ QUESTIONS |= {
     if name == "__call__" or not name.startswith("_")
 }
 QUESTIONS |= {
-    "compare": lambda composition=NOTHING, delta=0.1, **others: compare(composition, delta=delta, **others),
+    "compare": lambda composition=NOTHING, delta=0.1, **others: compare(
+        composition, delta=delta, **others
+    ),
     "calibrate": lambda family=Laplace, epsilon=1.0, delta=1e-6, **others: calibrate(
         family, epsilon=epsilon, delta=delta, **others
     ),
@@ -185,7 +209,9 @@ def test_a_bad_value_is_refused_by_name(label: str, name: str) -> None:
             answer = question(**{**good(label, question), name: value})
         except DomainError as error:
             if name not in str(error) or "expected" not in str(error) or not error.domain:
-                wrong.append(f"{value!r:.40}: the message does not name {name} and its domain: {error}")
+                wrong.append(
+                    f"{value!r:.40}: the message does not name {name} and its domain: {error}"
+                )
         except Exception as error:
             wrong.append(f"{value!r:.40}: {type(error).__name__}: {error}")
         else:
@@ -268,7 +294,9 @@ def test_any_real_number_will_do(kind: Callable[[float], Any]) -> None:
     assert asked.epsilon(delta=kind(0.25)) == asked.epsilon(delta=0.25)
     assert asked.delta(epsilon=kind(-0.5)) == asked.delta(epsilon=-0.5)
     assert asked.renyi(kind(2.5)) == asked.renyi(2.5)
-    assert asked.epsilon(delta=0.25, tolerance=kind(0.125)) == asked.epsilon(delta=0.25, tolerance=0.125)
+    assert asked.epsilon(delta=0.25, tolerance=kind(0.125)) == asked.epsilon(
+        delta=0.25, tolerance=0.125
+    )
     assert asked.sampled(kind(0.5)) == asked.sampled(0.5)
     assert asked.delta(epsilon=1) == asked.delta(epsilon=kind(1)) == asked.delta(epsilon=1.0)
 
@@ -289,7 +317,10 @@ def test_the_ends_of_the_domains(label: str) -> None:
     for epsilon in (-1e308, -1e6, -800.0, -50.0, -5e-324, 0.0, 5e-324, 50.0, 800.0, 1e6, 1e308):
         delta = asked.delta(epsilon=epsilon)
         assert -math.expm1(min(epsilon, 0.0)) * (1 - 1e-15) <= delta.upper <= 1
-        assert delta.lower >= -math.expm1(min(epsilon, 0.0)) * (1 - 1e-12) - 1e-300 and delta.upper >= last.lower
+        assert (
+            delta.lower >= -math.expm1(min(epsilon, 0.0)) * (1 - 1e-12) - 1e-300
+            and delta.upper >= last.lower
+        )
     for delta in (5e-324, 1e-300, 1e-30, 0.5, 1 - 1e-9, math.nextafter(1.0, 0.0)):
         assert 0 <= asked.epsilon(delta=delta).lower <= asked.epsilon(delta=0.0).upper
 
@@ -326,10 +357,14 @@ class TestCalibration:
 
     @pytest.mark.parametrize("declared", ["decreasing", "increasing"])
     @pytest.mark.parametrize("epsilon", [1.0, 10.0])
-    def test_the_direction_is_found_whatever_was_declared(self, declared: str, epsilon: float) -> None:
+    def test_the_direction_is_found_whatever_was_declared(
+        self, declared: str, epsilon: float
+    ) -> None:
         sigma = calibrate(Gaussian, epsilon=epsilon, delta=1e-6, parameter=declared)
         assert sigma.bound.upper == pytest.approx(epsilon, rel=1e-6) and sigma.neighbor is not None
-        times = calibrate(copies(Laplace(10.0)), epsilon=epsilon, delta=0.0, parameter=declared, integer=True)
+        times = calibrate(
+            copies(Laplace(10.0)), epsilon=epsilon, delta=0.0, parameter=declared, integer=True
+        )
         assert times.value == 10 * epsilon
         rate = calibrate(lambda q: Gaussian(0.5).sampled(q) * 40, epsilon=epsilon, delta=1e-6, parameter=declared,
                          bracket=(1e-12, 1.0))  # fmt: skip
@@ -338,13 +373,24 @@ class TestCalibration:
     def test_what_releases_nothing_is_not_found(self) -> None:
         for declared in ("increasing", "decreasing"):
             with pytest.raises(UnreachableError, match="only the end, 0, meets it") as caught:
-                calibrate(copies(Gaussian(0.1)), epsilon=1.0, delta=1e-6, parameter=declared, integer=True)
+                calibrate(
+                    copies(Gaussian(0.1)), epsilon=1.0, delta=1e-6, parameter=declared, integer=True
+                )
             assert caught.value.limit == pytest.approx(96.71727, rel=1e-6)
         with pytest.raises(UnreachableError, match="Ask for a larger epsilon or delta"):
-            calibrate(lambda q: Laplace(1.0).sampled(q) + BlackBox(1.0), epsilon=1.0, delta=0.0, bracket=(1e-12, 1.0))
+            calibrate(
+                lambda q: Laplace(1.0).sampled(q) + BlackBox(1.0),
+                epsilon=1.0,
+                delta=0.0,
+                bracket=(1e-12, 1.0),
+            )
 
-    @pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 1e-9), (1.0, 1e-5), (50.0, 1e-12), (1.0, 0.3)])
-    def test_the_default_range_holds_what_a_family_can_be(self, epsilon: float, delta: float) -> None:
+    @pytest.mark.parametrize(
+        ("epsilon", "delta"), [(1e-3, 1e-9), (1.0, 1e-5), (50.0, 1e-12), (1.0, 0.3)]
+    )
+    def test_the_default_range_holds_what_a_family_can_be(
+        self, epsilon: float, delta: float
+    ) -> None:
         for family in (Laplace, Gaussian):
             found = calibrate(family, epsilon=epsilon, delta=delta)
             assert found.bound.upper <= epsilon
@@ -363,8 +409,14 @@ def test_a_part_that_states_nothing_is_refused() -> None:
         def label(self) -> str:
             return "silent"
 
-    for ask in (lambda c: c.epsilon(delta=1e-5), lambda c: c.delta(epsilon=1.0), lambda c: c.renyi(2.0)):
-        with pytest.raises(UnsupportedError, match=r"silent.*neither a privacy loss nor a Renyi curve"):
+    for ask in (
+        lambda c: c.epsilon(delta=1e-5),
+        lambda c: c.delta(epsilon=1.0),
+        lambda c: c.renyi(2.0),
+    ):
+        with pytest.raises(
+            UnsupportedError, match=r"silent.*neither a privacy loss nor a Renyi curve"
+        ):
             ask(compose(Silent(), Gaussian(1.0)))
 
 
@@ -377,7 +429,10 @@ def test_a_mechanism_without_losses_cannot_be_made() -> None:
     "parts",
     [
         ((Gaussian(1.0), 10), (Laplace(1.0), -1)),
-        *(((Laplace(1.0), count),) for count in (-1, 0, math.nan, math.inf, 1.5, True, "2", None, 10**15 + 1)),
+        *(
+            ((Laplace(1.0), count),)
+            for count in (-1, 0, math.nan, math.inf, 1.5, True, "2", None, 10**15 + 1)
+        ),
         ((Gaussian(1.0), 1), (Gaussian(1.0), 2)),
         (("Laplace(1.0)", 1),),
         ((Gaussian(1.0) * 2, 1),),
@@ -395,4 +450,8 @@ def test_the_constructor_drops_nothing(parts: Any) -> None:
 
 def test_the_constructor_takes_what_compose_makes() -> None:
     made = compose(Gaussian(1.0) * 2, Laplace(1.0))
-    assert Composition(made.parts) == made == Composition(((Gaussian(1.0), np.int64(2)), (Laplace(1.0), 1)))  # pyright: ignore[reportArgumentType]
+    assert (
+        Composition(made.parts)
+        == made
+        == Composition(((Gaussian(1.0), np.int64(2)), (Laplace(1.0), 1)))
+    )  # pyright: ignore[reportArgumentType]

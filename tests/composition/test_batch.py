@@ -62,22 +62,30 @@ def test_a_question_that_is_not_planned_takes_no_other_with_it() -> None:
     asked: list[Composable] = [MIXED[1], APART, MIXED[3]]
     found = epsilons(asked, delta=1e-5, masked=True)
     assert not found.refusals
-    assert [found[at].upper for at in (0, 2)] == [epsilons([asked[at]], delta=1e-5)[0].upper for at in (0, 2)]
+    assert [found[at].upper for at in (0, 2)] == [
+        epsilons([asked[at]], delta=1e-5)[0].upper for at in (0, 2)
+    ]
     one = APART.epsilon(delta=1e-5)
     assert found[1].contains(0.18240757) or abs(found[1].upper - 0.18240757) < 1e-8
     assert max(one.lower, found[1].lower) <= min(one.upper, found[1].upper)
     one, other = APART.delta(epsilon=0.15), deltas(asked, epsilon=0.15)[1]
-    assert max(one.lower, other.lower) <= min(one.upper, other.upper) and other.width < 1e-6 * other.upper
+    assert (
+        max(one.lower, other.lower) <= min(one.upper, other.upper)
+        and other.width < 1e-6 * other.upper
+    )
 
 
 def test_noises_that_are_far_apart_are_calibrated_as_one_by_one() -> None:
     def family(sigma: float) -> Composable:
         return Gaussian(sigma).sampled(0.01) * 2000 + Gaussian(27.0).sampled(1e-9) * 8000
 
-    found = calibrations([family, lambda sigma: Gaussian(sigma) * 10], epsilon=0.2, delta=1e-5, bracket=(4.0, 400.0))
+    found = calibrations(
+        [family, lambda sigma: Gaussian(sigma) * 10], epsilon=0.2, delta=1e-5, bracket=(4.0, 400.0)
+    )
     one = calibrate(family, epsilon=0.2, delta=1e-5, bracket=(4.0, 400.0))
     assert (
-        found[0].value == pytest.approx(one.value, rel=1e-6) and family(found[0].value).epsilon(delta=1e-5).upper <= 0.2
+        found[0].value == pytest.approx(one.value, rel=1e-6)
+        and family(found[0].value).epsilon(delta=1e-5).upper <= 0.2
     )
 
 
@@ -93,7 +101,9 @@ def test_sums_beyond_floats_certify_nothing() -> None:
 def test_losses_that_are_never_far_from_zero_have_an_answer() -> None:
     delta = 1.8401046415232317e-15
     one, other = FAINT.epsilon(delta=delta), epsilons([FAINT], delta=delta)[0]
-    assert 0 <= one.lower <= one.upper < 1e-6 and max(one.lower, other.lower) <= min(one.upper, other.upper)
+    assert 0 <= one.lower <= one.upper < 1e-6 and max(one.lower, other.lower) <= min(
+        one.upper, other.upper
+    )
 
 
 def test_an_answer_depends_on_its_question_alone() -> None:
@@ -103,10 +113,17 @@ def test_an_answer_depends_on_its_question_alone() -> None:
     assert shuffled.upper.tolist() == together.upper[order].tolist()
 
 
-@pytest.mark.parametrize(("sigma", "rate", "most"), [(1.0, 0.01, 34), (1.3, 0.004, 34), (1.0, 0.02, 3000)])
-def test_an_answer_does_not_depend_on_how_many_are_asked(sigma: float, rate: float, most: int) -> None:
+@pytest.mark.parametrize(
+    ("sigma", "rate", "most"), [(1.0, 0.01, 34), (1.3, 0.004, 34), (1.0, 0.02, 3000)]
+)
+def test_an_answer_does_not_depend_on_how_many_are_asked(
+    sigma: float, rate: float, most: int
+) -> None:
     """Long lines fill arrays beyond sizes at which numpy computes otherwise."""
-    asked = [Gaussian(sigma).sampled(rate) * int(times) for times in np.geomspace(20, most, 14).astype(int)]
+    asked = [
+        Gaussian(sigma).sampled(rate) * int(times)
+        for times in np.geomspace(20, most, 14).astype(int)
+    ]
     together = epsilons(asked, delta=1e-5)
     for some in ([3, 1, 7], [0], [13, 2]):
         found = epsilons([asked[at] for at in some], delta=1e-5)
@@ -149,7 +166,9 @@ def test_a_refused_composition_is_named_by_its_index() -> None:
     assert found[:1].refused.tolist() == [False] and found[1:].refused.tolist() == [True, True]
 
 
-@pytest.mark.parametrize("given", [np.ma.array([1e-5, 1e-6], mask=[False, True]), np.ma.array(0.1), np.ma.masked])
+@pytest.mark.parametrize(
+    "given", [np.ma.array([1e-5, 1e-6], mask=[False, True]), np.ma.array(0.1), np.ma.masked]
+)
 def test_no_mask_is_dropped(given: Any) -> None:
     asked = [Gaussian(1.0)] * 2
     for masked in (False, True):
@@ -213,14 +232,18 @@ def test_schedules_are_answered_together_within_the_tolerance() -> None:
     drawn, given = _drawn(1, 48)
     schedules = [_composed(phases) for phases in drawn]
     found = epsilons(schedules, delta=given)
-    together = [certificate.method.startswith("contour, many") for certificate in found.certificates]
+    together = [
+        certificate.method.startswith("contour, many") for certificate in found.certificates
+    ]
     assert sum(together) >= 40
     assert np.all(found.width[together] <= 1e-9 * np.maximum(found.upper[together], 1e-3))
     for schedule, delta, bound in zip(schedules[:16], given, found, strict=False):
         one = schedule.epsilon(delta=delta)
         assert max(one.lower, bound.lower) <= min(one.upper, bound.upper)
     back = deltas(schedules, epsilon=found.upper)
-    assert np.all(back.lower <= given) and np.all(back.upper[together] >= np.array(given)[together] * (1 - 1e-5))
+    assert np.all(back.lower <= given) and np.all(
+        back.upper[together] >= np.array(given)[together] * (1 - 1e-5)
+    )
 
 
 def test_shuffled_and_split_batches_agree_to_the_last_bit() -> None:
@@ -229,7 +252,9 @@ def test_shuffled_and_split_batches_agree_to_the_last_bit() -> None:
     whole = epsilons(schedules, delta=given)
     order = np.random.default_rng(3).permutation(len(schedules))
     parts = [order[:1], order[1:8], order[8:]]
-    split = [epsilons([schedules[at] for at in part], delta=np.array(given)[part]) for part in parts]
+    split = [
+        epsilons([schedules[at] for at in part], delta=np.array(given)[part]) for part in parts
+    ]
     assert np.concatenate([part.lower for part in split]).tolist() == whole.lower[order].tolist()
     assert np.concatenate([part.upper for part in split]).tolist() == whole.upper[order].tolist()
 
@@ -239,7 +264,10 @@ def test_answers_hold_the_truth_by_ball_arithmetic() -> None:
     found = epsilons([_composed(phases) for phases in drawn], delta=given)
     for phases, delta, bound in zip(drawn, given, found, strict=True):
         directions = [
-            [(SampledGaussian(rate, 1 / Fraction(sigma), direction), steps) for sigma, rate, steps in phases]
+            [
+                (SampledGaussian(rate, 1 / Fraction(sigma), direction), steps)
+                for sigma, rate, steps in phases
+            ]
             for direction in (Direction.REMOVE, Direction.ADD)
         ]
         assert any(contour.delta(bound.lower, laws) > delta for laws in directions)
@@ -247,13 +275,26 @@ def test_answers_hold_the_truth_by_ball_arithmetic() -> None:
 
 
 def test_epsilon_after_every_step_is_that_of_the_prefix() -> None:
-    phases = [Gaussian(1.5).sampled(0.01) * 400, Gaussian(1.0).sampled(0.02) * 300, Gaussian(2.0).sampled(0.01) * 100]
+    phases = [
+        Gaussian(1.5).sampled(0.01) * 400,
+        Gaussian(1.0).sampled(0.02) * 300,
+        Gaussian(2.0).sampled(0.01) * 100,
+    ]
     found = running_epsilon(phases, delta=1e-6)
-    assert len(found) == 800 and np.all(np.diff(found.lower) >= 0) and np.all(np.diff(found.upper) >= 0)
+    assert (
+        len(found) == 800
+        and np.all(np.diff(found.lower) >= 0)
+        and np.all(np.diff(found.upper) >= 0)
+    )
     for steps in (1, 2, 7, 90, 400, 401, 433, 700, 701, 800):
         first, second = min(steps, 400), min(max(steps - 400, 0), 300)
         third = max(steps - 700, 0)
-        prefix = compose(*(phase.parts[0][0] * n for phase, n in zip(phases, (first, second, third), strict=True)))
+        prefix = compose(
+            *(
+                phase.parts[0][0] * n
+                for phase, n in zip(phases, (first, second, third), strict=True)
+            )
+        )
         one, bound = prefix.epsilon(delta=1e-6), found[steps - 1]
         assert max(one.lower, bound.lower) <= min(one.upper, bound.upper)
         assert bound.width <= max(1.01e-8 * bound.upper, one.width)
@@ -261,16 +302,22 @@ def test_epsilon_after_every_step_is_that_of_the_prefix() -> None:
 
 def test_a_schedule_of_any_mechanisms_runs() -> None:
     found = running_epsilon(Laplace(10.0) * 3 + BlackBox(0.1) * 2, delta=1e-6)
-    assert len(found) == 5 and found[4] == (Laplace(10.0) * 3 + BlackBox(0.1) * 2).epsilon(delta=1e-6)
+    assert len(found) == 5 and found[4] == (Laplace(10.0) * 3 + BlackBox(0.1) * 2).epsilon(
+        delta=1e-6
+    )
     assert len(running_epsilon([], delta=1e-6)) == 0
     with pytest.raises(DomainError, match=r"schedule\[1\]"):
         running_epsilon([Laplace(1.0), 3], delta=1e-6)  # type: ignore[list-item]
 
 
 def test_a_batch_of_calibrations_meets_its_targets() -> None:
-    families = [lambda sigma, rate=rate: Gaussian(sigma).sampled(rate) * 1000 for rate in (0.01, 0.02)]
+    families = [
+        lambda sigma, rate=rate: Gaussian(sigma).sampled(rate) * 1000 for rate in (0.01, 0.02)
+    ]
     found = calibrations([*families, Gaussian], epsilon=[1.0, 2.0, 1.0], delta=1e-5)
-    for index, (family, target) in enumerate(zip([*families, Gaussian], (1.0, 2.0, 1.0), strict=True)):
+    for index, (family, target) in enumerate(
+        zip([*families, Gaussian], (1.0, 2.0, 1.0), strict=True)
+    ):
         one = calibrate(family, epsilon=target, delta=1e-5)
         assert abs(found.value[index] / one.value - 1) < 1e-8
         assert family(float(found.value[index])).epsilon(delta=1e-5).lower <= target
@@ -281,6 +328,10 @@ def test_a_calibration_without_an_answer_is_named_by_its_index() -> None:
     with pytest.raises(UnreachableError, match=r"families\[1\]"):
         calibrations(families, epsilon=1.0, delta=0.0001)
     found = calibrations(families, epsilon=[1.0, 1.0, -1.0], delta=0.0001, masked=True)
-    assert sorted(found.refusals) == [1, 2] and np.isnan(found.value).tolist() == [False, True, True]
+    assert sorted(found.refusals) == [1, 2] and np.isnan(found.value).tolist() == [
+        False,
+        True,
+        True,
+    ]
     with pytest.raises(DomainError, match=r"epsilon\[2\]"):
         _ = found[2]

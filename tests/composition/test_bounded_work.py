@@ -43,7 +43,9 @@ def relative(bound: Bound) -> float:
     return bound.width / bound.upper
 
 
-@pytest.mark.parametrize("one, two, rounds", [(0.1, 0.2, 10**9), (1.0, 0.5, 10**9), (5.0, 3.0, 10**8)])
+@pytest.mark.parametrize(
+    "one, two, rounds", [(0.1, 0.2, 10**9), (1.0, 0.5, 10**9), (5.0, 3.0, 10**8)]
+)
 def test_many_copies_of_two_responses_have_their_mean_loss_at_an_even_chance(
     one: float, two: float, rounds: int
 ) -> None:
@@ -92,7 +94,11 @@ def test_a_sum_on_a_lattice_is_inverted_between_its_points(work: Work) -> None:
     [
         (compose(*[RandomizedResponse(30 + i / 10, categories=3) for i in range(25)]), 1e-6, 780.0),
         (compose(*[RandomizedResponse(30 + i / 10) for i in range(25)]), 1e-6, 780.0),
-        (Laplace(1.2964).sampled(0.12175) * 10, 1.28e-12, 10 * math.log1p(0.12175 * math.expm1(1 / 1.2964))),
+        (
+            Laplace(1.2964).sampled(0.12175) * 10,
+            1.28e-12,
+            10 * math.log1p(0.12175 * math.expm1(1 / 1.2964)),
+        ),
     ],
 )
 def test_next_to_the_largest_loss_the_lower_end_is_next_to_it(
@@ -116,13 +122,20 @@ def test_a_sample_by_itself_is_exact_whatever_its_largest_loss() -> None:
 def test_a_sample_of_a_long_composition_ends_where_the_unsampled_one_is_moved_to() -> None:
     for base in (Laplace(0.01) * 8, RandomizedResponse(10.0, categories=4) * 80):
         inner, found = base.epsilon(delta=2e-6), base.sampled(0.5).epsilon(delta=1e-6)
-        assert inner.lower + math.log(0.5) <= found.upper and found.lower <= inner.upper + math.log(0.5)
+        assert inner.lower + math.log(0.5) <= found.upper and found.lower <= inner.upper + math.log(
+            0.5
+        )
         assert relative(found) < 1e-6
 
 
 def test_a_sampled_gaussian_of_little_noise_is_finite() -> None:
-    inner, found = Gaussian(0.01).epsilon(delta=1e-8), Gaussian(0.01).sampled(0.01).epsilon(delta=1e-10)
-    assert inner.lower + math.log(0.01) <= found.upper and found.lower <= inner.upper + math.log(0.01)
+    inner, found = (
+        Gaussian(0.01).epsilon(delta=1e-8),
+        Gaussian(0.01).sampled(0.01).epsilon(delta=1e-10),
+    )
+    assert inner.lower + math.log(0.01) <= found.upper and found.lower <= inner.upper + math.log(
+        0.01
+    )
     assert relative(found) < 1e-12
 
 
@@ -165,7 +178,10 @@ def test_screened_nodes_of_a_line_are_summed_by_blocks(monkeypatch: pytest.Monke
         found = elementary.exponential_sums(kept, amplitude, rate)
     assert sum(taken) < 50 * 2000
     truth = np.exp(kept[:, None] * rate) @ amplitude
-    assert np.max(np.abs(found - truth)) < (4 * 50 + 64 + 16 * kept[-1]) * 2.0**-53 * amplitude.sum() * 2
+    assert (
+        np.max(np.abs(found - truth))
+        < (4 * 50 + 64 + 16 * kept[-1]) * 2.0**-53 * amplitude.sum() * 2
+    )
 
 
 def test_an_answer_depends_on_the_question_alone() -> None:

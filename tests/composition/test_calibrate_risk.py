@@ -26,7 +26,9 @@ def gaussian_gains(sigma: float, *, rate: float = 0.0, prior: float = 0.5) -> di
             quantile = mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(rate) - 1)
             power = mpmath.ncdf(mu + quantile)
         odds = mpmath.log((1 - mpmath.mpf(prior)) / prior)
-        error = prior * mpmath.ncdf(odds / mu - mu / 2) + (1 - prior) * mpmath.ncdf(-odds / mu - mu / 2)
+        error = prior * mpmath.ncdf(odds / mu - mu / 2) + (1 - prior) * mpmath.ncdf(
+            -odds / mu - mu / 2
+        )
         return {"advantage": 2 * mpmath.ncdf(mu / 2) - 1, "power": power, "error": error}
 
 
@@ -37,17 +39,24 @@ def test_an_advantage_is_met_and_hardly_more(advantage: float) -> None:
     assert gaussian_gains(found.value * (1 - 1e-8))["advantage"] > advantage
 
 
-@pytest.mark.parametrize(("power", "rate"), [(0.05, 0.001), (0.002, 0.001), (0.9, 0.1), (1e-4, 1e-6)])
+@pytest.mark.parametrize(
+    ("power", "rate"), [(0.05, 0.001), (0.002, 0.001), (0.9, 0.1), (1e-4, 1e-6)]
+)
 def test_a_true_positive_rate_is_met_and_hardly_more(power: float, rate: float) -> None:
     found = calibrate(Gaussian, true_positive_rate=power, false_positive_rate=rate)
     assert gaussian_gains(found.value, rate=rate)["power"] <= power and found.bound.upper <= power
     assert gaussian_gains(found.value * (1 - 1e-6), rate=rate)["power"] > power
 
 
-@pytest.mark.parametrize(("error", "prior"), [(0.4, 0.5), (0.2, 0.3), (0.09, 0.9), (0.4999, 0.5), (1e-3, 0.5)])
+@pytest.mark.parametrize(
+    ("error", "prior"), [(0.4, 0.5), (0.2, 0.3), (0.09, 0.9), (0.4999, 0.5), (1e-3, 0.5)]
+)
 def test_a_bayes_error_is_met_and_hardly_more(error: float, prior: float) -> None:
     found = calibrate(Gaussian, bayes_error=error, prior=prior)
-    assert gaussian_gains(found.value, prior=prior)["error"] >= error and found.bound.upper <= 1 - error
+    assert (
+        gaussian_gains(found.value, prior=prior)["error"] >= error
+        and found.bound.upper <= 1 - error
+    )
     assert gaussian_gains(found.value * (1 - 1e-6), prior=prior)["error"] < error
 
 
@@ -59,9 +68,17 @@ def test_counts_and_whole_trainings_are_calibrated_too() -> None:
         return Gaussian(sigma).sampled(0.01) * 1000
 
     found = calibrate(questions, advantage=0.3, integer=True, parameter="increasing")
-    assert questions(found.value).delta(epsilon=0).upper <= 0.3 < questions(found.value + 1).delta(epsilon=0).lower
+    assert (
+        questions(found.value).delta(epsilon=0).upper
+        <= 0.3
+        < questions(found.value + 1).delta(epsilon=0).lower
+    )
     sigma = calibrate(training, advantage=0.2).value
-    assert training(sigma).delta(epsilon=0).upper <= 0.2 < training(sigma * 0.999).delta(epsilon=0).lower
+    assert (
+        training(sigma).delta(epsilon=0).upper
+        <= 0.2
+        < training(sigma * 0.999).delta(epsilon=0).lower
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +102,10 @@ def test_counts_and_whole_trainings_are_calibrated_too() -> None:
         {"bayes_error": 0.1, "prior": 0.0},
         {"bayes_error": 0.1, "prior": math.nan},
         {"prior": 0.5},
-        *({"advantage": wrong} for wrong in (0.0, 1.0, -0.1, 1.5, math.nan, math.inf, True, "0.1", [0.1], 10**400)),
+        *(
+            {"advantage": wrong}
+            for wrong in (0.0, 1.0, -0.1, 1.5, math.nan, math.inf, True, "0.1", [0.1], 10**400)
+        ),
     ],
 )
 def test_what_is_no_target_is_refused(target: dict[str, Any]) -> None:
@@ -105,7 +125,9 @@ def test_a_plan_is_calibrated_by_the_command(tmp_path: Path) -> None:
     plan.write_text('[[mechanism]]\nkind = "gaussian"\nsigma = 1.0\n')
     words = ["calibrate", str(plan), "--vary", "mechanism.gaussian.sigma"]
     found = json.loads(invoke([*words, "--advantage", "0.1", "--json"]).stdout)
-    assert found["value"] == calibrate(Gaussian, advantage=0.1).value and found["target"] == {"advantage": 0.1}
+    assert found["value"] == calibrate(Gaussian, advantage=0.1).value and found["target"] == {
+        "advantage": 0.1
+    }
     assert found["gain"]["upper"] <= 0.1
     page = invoke([*words, "--bayes-error", "0.4"])
     assert page.exit_code == 0 and "right guess" in page.stdout
@@ -113,5 +135,11 @@ def test_a_plan_is_calibrated_by_the_command(tmp_path: Path) -> None:
     assert "true positive rate <=" in invoke([*words, *rates]).stdout
     with pytest.raises(DomainError, match="orientation"):
         calibrate_plan(Plan.read(plan), words[-1], advantage=0.1, orientation=1)
-    for wrong in ([], ["--epsilon", "1"], ["--advantage", "2"], rates[:2], ["--advantage", "0.1", "--prior", "0.5"]):
+    for wrong in (
+        [],
+        ["--epsilon", "1"],
+        ["--advantage", "2"],
+        rates[:2],
+        ["--advantage", "0.1", "--prior", "0.5"],
+    ):
         assert invoke([*words, *wrong]).exit_code == 2

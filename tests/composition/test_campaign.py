@@ -13,7 +13,10 @@ PROVED = 2
 EACH = dict.fromkeys(FAMILIES, 12)
 EACH |= dict.fromkeys(("different_laplace", "sgd", "phases", "mixtures", "rare_shifts"), 4)
 EACH |= dict.fromkeys(("rare_sgd", "sgd_together", "many_sgd", "many_replaced"), 4)
-EACH |= {"edges_of_sgd": 10, "replaced_edges": 8}  # with 12, balls of ten seconds are among the proved
+EACH |= {
+    "edges_of_sgd": 10,
+    "replaced_edges": 8,
+}  # with 12, balls of ten seconds are among the proved
 LONG = {"many_sampled_laplace"}  # half a minute each
 
 

@@ -61,10 +61,12 @@ def test_no_bound_is_below_the_certified_interval(composition: Any, delta: float
 def test_every_theorem_about_equal_promises() -> None:
     rows = named(compare(BlackBox(0.1) * 100, delta=1e-6))
     assert rows["advanced composition"].epsilon == pytest.approx(6.30823095051340822674, rel=1e-14)
-    assert rows["advanced, tight mean loss"].epsilon == pytest.approx(5.75610551933573170061, rel=1e-14)
-    assert rows["basic composition"].epsilon == 10.0 or rows["basic composition"].epsilon == pytest.approx(
-        10, rel=1e-15
+    assert rows["advanced, tight mean loss"].epsilon == pytest.approx(
+        5.75610551933573170061, rel=1e-14
     )
+    assert rows["basic composition"].epsilon == 10.0 or rows[
+        "basic composition"
+    ].epsilon == pytest.approx(10, rel=1e-15)
     wanted = optimal.homogeneous_epsilon(1e-6, epsilon=0.1, times=100)
     assert rows["optimal composition of the promises"].epsilon == wanted.upper
     assert rows["certified composition"].lower == pytest.approx(wanted.lower, rel=1e-12)
@@ -87,7 +89,9 @@ def test_infeasible_is_infinite_and_says_so_once() -> None:
 
 def test_gaussians_are_exact() -> None:
     rows = named(compare(Gaussian(10.0) * 100, delta=1e-5))
-    assert rows["Gaussian"].epsilon == pytest.approx(gaussian.gaussian_epsilon(1e-5, mu=1.0).upper, rel=1e-12)
+    assert rows["Gaussian"].epsilon == pytest.approx(
+        gaussian.gaussian_epsilon(1e-5, mu=1.0).upper, rel=1e-12
+    )
     assert "central limit" not in rows and "basic composition" not in rows
 
 
@@ -103,7 +107,11 @@ def test_the_central_limit_is_an_estimate() -> None:
 def test_a_part_without_losses_leaves_the_curves() -> None:
     rows = named(compare(Concentrated(0.1) + Laplace(3.0), delta=1e-6))
     assert "optimal composition of the promises" not in rows and "basic composition" not in rows
-    assert {"certified composition", "zero-concentrated", "Renyi, best order and conversion"} <= rows.keys()
+    assert {
+        "certified composition",
+        "zero-concentrated",
+        "Renyi, best order and conversion",
+    } <= rows.keys()
 
 
 def test_replacing_costs_more() -> None:

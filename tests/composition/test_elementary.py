@@ -76,7 +76,9 @@ def test_several_parts_cost_no_more_than_basic_composition() -> None:
     parts = [(Gaussian(2.0).sampled(1e-6), 10), (Gaussian(0.5).sampled(1e-7), 5)]
     asked = compose(*(part * times for part, times in parts))
     found = asked.epsilon(delta=1e-15)
-    assert found.upper <= sum(times * part.epsilon(delta=1e-15 / 15).upper for part, times in parts) * (1 + 1e-12)
+    assert found.upper <= sum(
+        times * part.epsilon(delta=1e-15 / 15).upper for part, times in parts
+    ) * (1 + 1e-12)
     again = asked.delta(epsilon=found.upper)
     assert again.lower <= 1e-15 * (1 + 1e-9) and again.lower <= again.upper
 
@@ -87,7 +89,9 @@ def test_exponentials_by_their_rho() -> None:
         assert answer.lower <= answer.upper <= zcdp_epsilon(times * epsilon**2 / 8, delta)
     answer = (Exponential(1.0) * 1000).epsilon(delta=1e-6)
     assert answer.upper < 205.86 and (Exponential(1.0) * 10).epsilon(delta=1e-6).upper < 8.1163
-    with mpmath.workdps(30):  # the worst two-point mechanism of range 1: it is never above the answer
+    with mpmath.workdps(
+        30
+    ):  # the worst two-point mechanism of range 1: it is never above the answer
 
         def divergence(t: float) -> float:
             high = -math.expm1(t - 1) / -math.expm1(-1)
@@ -102,22 +106,35 @@ def test_concentrated_far_out() -> None:
     assert 1e-240 < Concentrated(5e-30).delta(epsilon=1e-13).upper <= 2.7e-234
     for rho, epsilon in ((1.0, 2.0), (3.0, 3.5), (1e-9, 1e-3)):
         order = mpmath.mpf(epsilon) / (2 * rho) + 0.5
-        orders = [order * (1 + mpmath.mpf(n) / 20) for n in range(-19, 40) if order * (1 + mpmath.mpf(n) / 20) > 1]
-        moments = [mpmath.exp((a - 1) * (rho * a - epsilon)) * (1 - 1 / a) ** a / (a - 1) for a in orders]
+        orders = [
+            order * (1 + mpmath.mpf(n) / 20)
+            for n in range(-19, 40)
+            if order * (1 + mpmath.mpf(n) / 20) > 1
+        ]
+        moments = [
+            mpmath.exp((a - 1) * (rho * a - epsilon)) * (1 - 1 / a) ** a / (a - 1) for a in orders
+        ]
         assert Concentrated(rho).delta(epsilon=epsilon).upper <= float(min(moments)) * (1 + 1e-6)
 
 
 class TestRenyi:
     def test_moderate_orders_of_samples(self) -> None:
         answer = Gaussian(1.0).sampled(0.01).renyi(500.0)
-        assert answer.lower <= 245.385601016 <= answer.upper * (1 + 1e-9) and answer.upper < 245.3857
+        assert (
+            answer.lower <= 245.385601016 <= answer.upper * (1 + 1e-9) and answer.upper < 245.3857
+        )
 
     def test_next_to_order_one(self) -> None:
         truth = 0.63727584
         answer = (RandomizedResponse(0.5) * 5 + BlackBox(0.1) * 5).renyi(1 + 2**-40)
-        assert truth - 1e-5 < answer.lower <= truth + 1e-8 and truth - 1e-8 <= answer.upper < truth + 1e-5
+        assert (
+            truth - 1e-5 < answer.lower <= truth + 1e-8
+            and truth - 1e-8 <= answer.upper < truth + 1e-5
+        )
 
-    @pytest.mark.parametrize("order", [math.nextafter(1.0, 2.0), 1 + 1e-12, 1e20, 1e170, 9e307, 1.7e308])
+    @pytest.mark.parametrize(
+        "order", [math.nextafter(1.0, 2.0), 1 + 1e-12, 1e20, 1e170, 9e307, 1.7e308]
+    )
     @pytest.mark.parametrize(
         "part",
         [
@@ -137,7 +154,9 @@ class TestRenyi:
         with warnings.catch_warnings(action="error"):
             answer = (part * 3).renyi(order)
         pure = (part * 3).pure()
-        assert 0 <= answer.lower <= answer.upper <= (math.inf if pure is None else pure * (1 + 1e-9))
+        assert (
+            0 <= answer.lower <= answer.upper <= (math.inf if pure is None else pure * (1 + 1e-9))
+        )
         if order < 2:
             assert answer.upper < 4
 
@@ -155,7 +174,11 @@ def test_at_delta_zero_the_largest_losses_add_up_exactly() -> None:
         (BlackBox(0.125) * 8, 1.0),
     ):
         assert asked.epsilon(delta=0.0).upper == asked.pure() == largest
-    for asked in (BlackBox(0.1) * 10, Laplace(7.0) * 49 + BlackBox(0.1) * 3, Laplace(1.0).sampled(0.3) * 5):
+    for asked in (
+        BlackBox(0.1) * 10,
+        Laplace(7.0) * 49 + BlackBox(0.1) * 3,
+        Laplace(1.0).sampled(0.3) * 5,
+    ):
         pure = asked.pure()
         assert pure is not None and asked.epsilon(delta=0.0).upper <= pure
     pure = (BlackBox(0.1) * 10).pure()
@@ -172,7 +195,10 @@ def random_case(rng: random.Random) -> tuple[Composable, float]:
         lambda: Exponential(10 ** rng.uniform(-2, 0.5)),
         lambda: Concentrated(10 ** rng.uniform(-4, 0)),
     )
-    parts = [rng.choice(kinds)() * int(10 ** rng.uniform(0, 4)) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+    parts = [
+        rng.choice(kinds)() * int(10 ** rng.uniform(0, 4))
+        for _ in range(rng.choice((1, 1, 1, 2, 3)))
+    ]
     return compose(*parts), 10 ** -rng.uniform(0.3, 30)
 
 
@@ -180,7 +206,9 @@ def random_case(rng: random.Random) -> tuple[Composable, float]:
 def test_random_compositions(seed: int) -> None:
     rng = random.Random(seed)
     asked, delta = random_case(rng)
-    options: dict[str, Any] = {"orientation": rng.choice([Orientation.SAME] * 7 + [Orientation.FREE])}
+    options: dict[str, Any] = {
+        "orientation": rng.choice([Orientation.SAME] * 7 + [Orientation.FREE])
+    }
     parts: Any = compose(asked).parts
     count = sum(times for _, times in parts)
     found = asked.epsilon(delta=delta, **options)
@@ -191,7 +219,9 @@ def test_random_compositions(seed: int) -> None:
     rhos = [each and each.rho * times for each, (_, times) in zip(rho, parts, strict=True)]
     if None not in rhos:
         assert found.upper <= zcdp_epsilon(sum(rhos), delta) * (1 + 1e-9)
-    everybody = [(part.base if hasattr(part, "base") else compose(part)) * times for part, times in parts]
+    everybody = [
+        (part.base if hasattr(part, "base") else compose(part)) * times for part, times in parts
+    ]
     assert found.upper <= compose(*everybody).epsilon(delta=delta, **options).upper * (1 + 1e-9)
     assert asked.delta(epsilon=basic * (1 + 1e-12), **options).upper <= delta * (1 + 1e-6)
 

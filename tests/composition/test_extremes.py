@@ -20,7 +20,9 @@ def test_no_law_is_broken(first: int) -> None:
 def test_parameters_lie_ten_orders_apart() -> None:
     code = [drawn(number, 1).code for number in range(200)]
     assert len(set(code)) == 200 and {drawn(0, 1)} == {drawn(0, 1)}
-    assert any("e-12)" in each or "e-11)" in each for each in code) and any("Laplace" in each for each in code)
+    assert any("e-12)" in each or "e-11)" in each for each in code) and any(
+        "Laplace" in each for each in code
+    )
     assert min(drawn(number, 1).delta for number in range(200)) < 1e-250
 
 

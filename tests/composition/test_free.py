@@ -32,7 +32,9 @@ REMOVE = Adjacency.ADD_REMOVE
 Pair = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
 
 
-def best(pairs: list[Pair], a: Fraction, p: Fraction = Fraction(1), q: Fraction = Fraction(1)) -> Fraction:
+def best(
+    pairs: list[Pair], a: Fraction, p: Fraction = Fraction(1), q: Fraction = Fraction(1)
+) -> Fraction:
     """The largest delta at e^epsilon = a of an adversary who orients each pair after all earlier answers."""
     if not pairs:
         return max(p - a * q, Fraction(0))
@@ -46,7 +48,9 @@ def best(pairs: list[Pair], a: Fraction, p: Fraction = Fraction(1), q: Fraction 
 def pair_of(upper: list[int], lower: list[int]) -> tuple[Composable, Pair]:
     """Masses in 64ths, exact as floats."""
     high, low = tuple(Fraction(x, 64) for x in upper), tuple(Fraction(x, 64) for x in lower)
-    return DominatingPair.atoms(upper=list(map(float, high)), lower=list(map(float, low)), adjacency=REMOVE), (
+    return DominatingPair.atoms(
+        upper=list(map(float, high)), lower=list(map(float, low)), adjacency=REMOVE
+    ), (
         high,
         low,
     )
@@ -65,13 +69,17 @@ def delta(mechanism: Composable, a: Fraction, orientation: Orientation = FREE) -
     """Enclosed at ln a, which is no float: from both sides of it."""
     point = math.log(a)
     slack = 1e-15 * (1 + abs(point))
-    low, high = (mechanism.delta(epsilon=point + side * slack, orientation=orientation) for side in (1, -1))
+    low, high = (
+        mechanism.delta(epsilon=point + side * slack, orientation=orientation) for side in (1, -1)
+    )
     return Bound(low.lower, high.upper)
 
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(MASSES, MASSES), min_size=1, max_size=4), A)
-def test_the_best_adversary_is_enclosed(masses: list[tuple[list[int], list[int]]], a: Fraction) -> None:
+def test_the_best_adversary_is_enclosed(
+    masses: list[tuple[list[int], list[int]]], a: Fraction
+) -> None:
     built = [pair_of(upper, lower) for upper, lower in masses]
     truth = best([pair for _, pair in built], a)
     bound = delta(compose(*(mechanism for mechanism, _ in built)), a)
@@ -80,7 +88,9 @@ def test_the_best_adversary_is_enclosed(masses: list[tuple[list[int], list[int]]
 
 @settings(max_examples=20)
 @given(MASSES, MASSES, st.integers(2, 6), A)
-def test_the_same_pair_again_and_again(upper: list[int], lower: list[int], times: int, a: Fraction) -> None:
+def test_the_same_pair_again_and_again(
+    upper: list[int], lower: list[int], times: int, a: Fraction
+) -> None:
     mechanism, pair = pair_of(upper, lower)
     truth, bound, same = (
         best([pair] * times, a),
@@ -182,12 +192,17 @@ def test_with_a_part_that_has_no_loss() -> None:
     mixed = RandomizedResponse(1.0).sampled(0.1) + Concentrated(0.01)
     same, free = mixed.epsilon(delta=1e-5), mixed.epsilon(delta=1e-5, orientation=FREE)
     assert same.lower <= free.upper
-    assert free.upper <= same.upper * 1.001  # the one round may be turned after the answer of the other part
+    assert (
+        free.upper <= same.upper * 1.001
+    )  # the one round may be turned after the answer of the other part
 
 
 def test_groups_may_be_turned_too() -> None:
     pair = BlackBox(0.5).sampled(0.5) * 2
-    same, free = pair.group(2).delta(epsilon=0.1), pair.group(2).delta(epsilon=0.1, orientation=FREE)
+    same, free = (
+        pair.group(2).delta(epsilon=0.1),
+        pair.group(2).delta(epsilon=0.1, orientation=FREE),
+    )
     assert same.upper <= free.upper
     assert same.lower <= free.lower * (1 + 1e-9)
     assert pair.delta(epsilon=0.1, orientation=FREE).upper <= free.upper
@@ -211,7 +226,9 @@ def test_no_proof_is_offered() -> None:
     with pytest.raises(UnsupportedError, match="floats"):
         (RandomizedResponse(1.0).sampled(0.1) * 2).delta(epsilon=0.1, orientation=FREE, proof=True)
     symmetric = Gaussian(1.0) * 2
-    assert symmetric.delta(epsilon=0.1, orientation=FREE, proof=True) == symmetric.delta(epsilon=0.1, proof=True)
+    assert symmetric.delta(epsilon=0.1, orientation=FREE, proof=True) == symmetric.delta(
+        epsilon=0.1, proof=True
+    )
 
 
 def test_a_pair_of_replaced_records_may_lie_either_way_round() -> None:

@@ -66,7 +66,9 @@ def blackbox(row: Row) -> Composable:
 
 def different(row: Row) -> Composable:
     deltas = row.delta or [0.0] * len(row.eps)
-    return compose(*(BlackBox(epsilon, delta=delta) for epsilon, delta in zip(row.eps, deltas, strict=True)))
+    return compose(
+        *(BlackBox(epsilon, delta=delta) for epsilon, delta in zip(row.eps, deltas, strict=True))
+    )
 
 
 def sampled(row: Row) -> Composable:
@@ -174,9 +176,15 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("row", "asked", "width"),
-    [pytest.param(row, asked, width, id=name) for name, asked, width in TABLE for row in rows(name)],
+    [
+        pytest.param(row, asked, width, id=name)
+        for name, asked, width in TABLE
+        for row in rows(name)
+    ],
 )
-def test_the_interval_contains_the_value_and_is_narrow(row: dict[str, Any], asked: Asked, width: float) -> None:
+def test_the_interval_contains_the_value_and_is_narrow(
+    row: dict[str, Any], asked: Asked, width: float
+) -> None:
     bound, truth = asked(Row(row["params"])), float(Fraction(row["expected"]))
     assert bound.lower * (1 - ROUNDING) <= truth <= bound.upper * (1 + ROUNDING)
     assert bound.width <= width * abs(truth)
@@ -195,7 +203,9 @@ def test_the_largest_epsilon_of_example_3_7() -> None:
 
 def test_the_noise_of_the_analytic_gaussian_mechanism() -> None:
     (row,) = rows("gaussian_mu_for")
-    found = calibrate(Gaussian, epsilon=float(row["params"]["eps"]), delta=float(row["params"]["delta"]))
+    found = calibrate(
+        Gaussian, epsilon=float(row["params"]["eps"]), delta=float(row["params"]["delta"])
+    )
     assert 1 / found.value == pytest.approx(float(row["expected"]), rel=1e-9)
     assert 1 / found.value <= float(row["expected"]) * (1 + ROUNDING)
 

@@ -37,7 +37,9 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_te
 
 def golden(name: str) -> dict[str, float]:
     (found,) = [row for row in GOLDEN if row["name"] == name]
-    return {key: float(value) for key, value in found["params"].items()} | {"expected": float(found["expected"])}
+    return {key: float(value) for key, value in found["params"].items()} | {
+        "expected": float(found["expected"])
+    }
 
 
 # --- closed forms
@@ -46,7 +48,11 @@ def golden(name: str) -> dict[str, float]:
 @pytest.mark.parametrize("name", ["group_tight_delta_pure", "group_tight_delta"])
 def test_golden(name: str) -> None:
     data = golden(name)
-    bound = BlackBox(data["eps"], delta=data["delta"]).group(int(data["k"])).delta(epsilon=data["eps_target"])
+    bound = (
+        BlackBox(data["eps"], delta=data["delta"])
+        .group(int(data["k"]))
+        .delta(epsilon=data["eps_target"])
+    )
     assert bound.lower <= data["expected"] * (1 + 1e-15)
     assert bound.upper >= data["expected"] * (1 - 1e-15)
     assert bound.width <= 1e-12 * bound.upper
@@ -63,7 +69,11 @@ def test_golden_group_on_a_sample() -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_gaussian_noise_is_k_mu(seed: int) -> None:
     rng = random.Random(seed)
-    sigma, times, size = math.exp(rng.uniform(-1, 4)), rng.choice([1, 1, 7]), rng.choice([1, 2, 3, 10, 1000])
+    sigma, times, size = (
+        math.exp(rng.uniform(-1, 4)),
+        rng.choice([1, 1, 7]),
+        rng.choice([1, 2, 3, 10, 1000]),
+    )
     group = (Gaussian(sigma) * times).group(size)
     mu = Fraction(size) / Fraction(sigma)
     with ctx.workprec(300):
@@ -101,15 +111,26 @@ def test_noise_on_a_value_is_noise_at_a_larger_shift(one: Composable, many: Comp
 
 @pytest.mark.parametrize(
     "mechanism",
-    [BlackBox(0.4), BlackBox(0.4, delta=1e-3) * 3, RandomizedResponse(0.7, categories=4), Exponential(0.3) * 2],
+    [
+        BlackBox(0.4),
+        BlackBox(0.4, delta=1e-3) * 3,
+        RandomizedResponse(0.7, categories=4),
+        Exponential(0.3) * 2,
+    ],
     ids=repr,
 )
 def test_a_replacement_is_a_group_of_two(mechanism: Composable) -> None:
     for epsilon in (0.0, 0.4, 1.1):
-        found, known = mechanism.group(2).delta(epsilon=epsilon), mechanism.delta(epsilon=epsilon, adjacency=REPLACE)
+        found, known = (
+            mechanism.group(2).delta(epsilon=epsilon),
+            mechanism.delta(epsilon=epsilon, adjacency=REPLACE),
+        )
         assert found.lower == pytest.approx(known.lower, rel=1e-9)
         assert found.upper == pytest.approx(known.upper, rel=1e-9)
-    three, six = mechanism.group(3).delta(epsilon=0.5, adjacency=REPLACE), mechanism.group(6).delta(epsilon=0.5)
+    three, six = (
+        mechanism.group(3).delta(epsilon=0.5, adjacency=REPLACE),
+        mechanism.group(6).delta(epsilon=0.5),
+    )
     assert max(three.lower, six.lower) <= min(three.upper, six.upper)
 
 
@@ -192,7 +213,9 @@ def test_a_group_on_a_sample(seed: int) -> None:
     assert arb(bound.upper) >= pure - 1e-11
     one = chains.mixed([1 - rate, rate], [[stay], [points]])
     chain = chains.pair_of([one, chains.swapped(one)])
-    assert arb(bound.upper) <= largest(epsilon, [remove, add, chains.joined(*[chain] * times)]) + 1e-9
+    assert (
+        arb(bound.upper) <= largest(epsilon, [remove, add, chains.joined(*[chain] * times)]) + 1e-9
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -203,7 +226,10 @@ def test_gaussian_noise_on_a_sample(seed: int) -> None:
     sigma, rate, size = 2.0 ** rng.randrange(-1, 3), 10 ** rng.uniform(-3, -0.3), rng.choice([2, 3])
     group = Gaussian(sigma).sampled(rate).group(size)
     for epsilon in (0.01 / sigma, 0.5 / sigma, 2 / sigma):
-        found, truth = group.delta(epsilon=epsilon), mixture_delta(epsilon, mu=1 / sigma, rate=rate, size=size)
+        found, truth = (
+            group.delta(epsilon=epsilon),
+            mixture_delta(epsilon, mu=1 / sigma, rate=rate, size=size),
+        )
         assert arb(found.lower) <= truth <= arb(found.upper)
         assert found.width <= 0.02 * found.upper
 
@@ -215,7 +241,9 @@ def mixture_delta(epsilon: float, *, mu: float, rate: float, size: int) -> arb:
         low, high = arb(-200) / m, arb(200) / m
         for _ in range(400):
             x = ((low + high) / 2).mid()
-            ratio = sum((w * (j * m * x - j * j * m * m / 2).exp() for j, w in enumerate(weights)), arb(0))
+            ratio = sum(
+                (w * (j * m * x - j * j * m * m / 2).exp() for j, w in enumerate(weights)), arb(0)
+            )
             low, high = (x, high) if ratio < arb(epsilon).exp() else (low, x)
         point = low.union(high)
         above = sum((w * upper_tail(point - j * m) for j, w in enumerate(weights)), arb(0))
@@ -248,7 +276,9 @@ MEMBERS = [
 ]
 
 
-@pytest.mark.parametrize("composition", [*MEMBERS, Gaussian(1.0).sampled(0.1), Concentrated(0.1), compose()], ids=repr)
+@pytest.mark.parametrize(
+    "composition", [*MEMBERS, Gaussian(1.0).sampled(0.1), Concentrated(0.1), compose()], ids=repr
+)
 def test_a_group_of_one_is_the_composition_itself(composition: Composable) -> None:
     assert composition.group(1).delta(epsilon=0.4) == composition.delta(epsilon=0.4)
     assert composition.group(1).epsilon(delta=1e-4) == composition.epsilon(delta=1e-4)
@@ -270,7 +300,9 @@ def test_the_order_of_parts_does_not_matter(composition: Composable) -> None:
     assert max(first.lower, second.lower) <= min(first.upper, second.upper)
 
 
-@pytest.mark.parametrize("composition", [Gaussian(3.0) * 4, BlackBox(0.2, delta=1e-7) * 3, Laplace(4.0)], ids=repr)
+@pytest.mark.parametrize(
+    "composition", [Gaussian(3.0) * 4, BlackBox(0.2, delta=1e-7) * 3, Laplace(4.0)], ids=repr
+)
 def test_the_theorems_stand_in_their_order(composition: Composable) -> None:
     rows = composition.group(3).compare(delta=1e-5)
     assert [row.name for row in rows] == ["certified group", "geometric sum", "the book's bound"]
@@ -295,13 +327,21 @@ def _twice() -> atoms.Points:
     """Two randomized responses of epsilon 1/2 in a row: +1, 0 and -1, where the iterate turns."""
     growth = arb(0.5).exp()
     high, low = growth / (1 + growth), 1 / (1 + growth)
-    return [(high, low / growth), ((high - low) / growth, (high - low) / growth), (low / growth, high)]
+    return [
+        (high, low / growth),
+        ((high - low) / growth, (high - low) / growth),
+        (low / growth, high),
+    ]
 
 
 def test_the_profile_and_the_risk_of_a_group() -> None:
     group = Gaussian(6.0).group(3)
-    assert group.profile()(1.0).upper == pytest.approx(Gaussian(2.0).delta(epsilon=1.0).upper, rel=1e-12)
-    assert group.risk(prior=0.2).advantage.upper == pytest.approx(Gaussian(2.0).risk().advantage.upper, rel=1e-12)
+    assert group.profile()(1.0).upper == pytest.approx(
+        Gaussian(2.0).delta(epsilon=1.0).upper, rel=1e-12
+    )
+    assert group.risk(prior=0.2).advantage.upper == pytest.approx(
+        Gaussian(2.0).risk().advantage.upper, rel=1e-12
+    )
 
 
 # --- bad input

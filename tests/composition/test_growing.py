@@ -51,7 +51,9 @@ def test_another_history_is_read_anew() -> None:
     growing = GrowingEpsilon(DELTA)
     first = growing.bound([(SMALL, 100), (LARGE, 50)])
     assert growing.bound([(SMALL, 90)]).upper < first.lower
-    assert growing.bound([(LARGE, 100), (LARGE, 60)]) == GrowingEpsilon(DELTA).bound([(LARGE, 100), (LARGE, 60)])
+    assert growing.bound([(LARGE, 100), (LARGE, 60)]) == GrowingEpsilon(DELTA).bound(
+        [(LARGE, 100), (LARGE, 60)]
+    )
     assert growing.bound([(SMALL, 100), (LARGE, 50)]) == first
     assert growing.bound([]).upper == 0
 

@@ -22,7 +22,8 @@ def test_moments_exceed_what_is_below_the_least_of_all_orders(rho: float, multip
 
     orders = [2 ** (power / 64) for power in range(-19 * 64, 39 * 64)]
     least = min(
-        rho * order * (order + 1) - order * (value + math.log1p(1 / order)) - math.log1p(order) for order in orders
+        rho * order * (order + 1) - order * (value + math.log1p(1 / order)) - math.log1p(order)
+        for order in orders
     )
     for start in (1e-3, 1.0, 100.0):
         # Where the least is next to order 0, next to log 1, it may be in doubt.
@@ -39,15 +40,21 @@ def test_moments_exceed_what_is_below_the_least_of_all_orders(rho: float, multip
     ],
     ids=repr,
 )
-def test_no_order_is_searched_where_none_can_win(monkeypatch: pytest.MonkeyPatch, composition, epsilon: float):
+def test_no_order_is_searched_where_none_can_win(
+    monkeypatch: pytest.MonkeyPatch, composition, epsilon: float
+):
     asked: list[float] = []
-    monkeypatch.setattr(RenyiCurve, "delta", lambda self, at: asked.append(at) or RenyiCurve.delta(self, at))
+    monkeypatch.setattr(
+        RenyiCurve, "delta", lambda self, at: asked.append(at) or RenyiCurve.delta(self, at)
+    )
     bound = composition.delta(epsilon=epsilon)
     assert bound.lower <= bound.upper
     assert not asked
 
 
-def test_a_coarse_answer_is_not_compared_where_no_more_was_asked_for(monkeypatch: pytest.MonkeyPatch):
+def test_a_coarse_answer_is_not_compared_where_no_more_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+):
     asked: list[float] = []
     monkeypatch.setattr(RenyiCurve, "epsilon", lambda self, at: asked.append(at))
     (Gaussian(1.0).sampled(0.01) * 1000).epsilon(delta=1e-8, tolerance=1e-3)
@@ -61,6 +68,7 @@ def test_what_is_skipped_is_not_better(times: int):
     rho = times * 0.1**2 / 8
     orders = [1 + 2 ** (power / 16) for power in range(-64, 160)]
     moments = [
-        rho * order + math.log1p(-1 / order) - (math.log(1e-6) + math.log(order)) / (order - 1) for order in orders
+        rho * order + math.log1p(-1 / order) - (math.log(1e-6) + math.log(order)) / (order - 1)
+        for order in orders
     ]
     assert found <= min(moments) * (1 + 1e-9)

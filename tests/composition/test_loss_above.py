@@ -29,9 +29,13 @@ def test_sums_of_two_valued_losses(epsilon: float) -> None:
     yes = 1 / (1 + math.exp(-0.1))
 
     def tail(above: float) -> float:
-        losses = (Fraction(0.1) * (2 * n - 5) for n in range(6))  # at 0.5 the largest is just above it
+        losses = (
+            Fraction(0.1) * (2 * n - 5) for n in range(6)
+        )  # at 0.5 the largest is just above it
         chances = (math.comb(5, n) * yes**n * (1 - yes) ** (5 - n) for n in range(6))
-        return sum(chance for loss, chance in zip(losses, chances, strict=True) if loss > Fraction(above))
+        return sum(
+            chance for loss, chance in zip(losses, chances, strict=True) if loss > Fraction(above)
+        )
 
     found = (BlackBox(0.1) * 5).loss_above(epsilon=epsilon)
     assert found.removed.lower <= tail(epsilon) * (1 + 1e-12)
@@ -54,4 +58,8 @@ def test_what_has_no_answer_is_refused() -> None:
         (Gaussian(1.0).sampled(0.1) * 2).loss_above(epsilon=1.0, orientation=Orientation.FREE)
     with pytest.raises(UnsupportedError):
         Gaussian(1.0).loss_above(epsilon=1.0, proof=True)
-    assert BlackBox(0.1, delta=0.25).loss_above(epsilon=math.inf).removed.contains(float(Fraction(1, 4)))
+    assert (
+        BlackBox(0.1, delta=0.25)
+        .loss_above(epsilon=math.inf)
+        .removed.contains(float(Fraction(1, 4)))
+    )

@@ -12,7 +12,9 @@ WIDEST = 1e-9
 
 
 @pytest.mark.parametrize("times", [10**3, 10**6, 10**9])
-@pytest.mark.parametrize("kind", ["Laplace", "two Laplace", "sampled Gaussian", "discrete Gaussian", "three kinds"])
+@pytest.mark.parametrize(
+    "kind", ["Laplace", "two Laplace", "sampled Gaussian", "discrete Gaussian", "three kinds"]
+)
 def test_copies_keep_their_digits(kind: str, times: int) -> None:
     root = math.sqrt(times)
     made: dict[str, Composition] = {
@@ -21,7 +23,9 @@ def test_copies_keep_their_digits(kind: str, times: int) -> None:
         "sampled Gaussian": Gaussian(1.0).sampled(0.3 / root) * times,
         "discrete Gaussian": DiscreteGaussian(2 * root) * times,
         "three kinds": compose(
-            DiscreteGaussian(4 * root) * times, Laplace(4 * root) * times, Gaussian(4 * root) * times
+            DiscreteGaussian(4 * root) * times,
+            Laplace(4 * root) * times,
+            Gaussian(4 * root) * times,
         ),
     }
     found = made[kind].epsilon(delta=1e-8)

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from dpcompose import Adjacency, DomainError, Gaussian, Laplace, Orientation, calibrate, epsilons, parallel
+from dpcompose import (
+    Adjacency,
+    DomainError,
+    Gaussian,
+    Laplace,
+    Orientation,
+    calibrate,
+    epsilons,
+    parallel,
+)
 
 
 def test_a_name_is_its_member() -> None:
     composed = Gaussian(3.0) * 4
     for each in Adjacency:
         if each is not Adjacency.ZERO_OUT:
-            assert composed.epsilon(delta=1e-6, adjacency=each.value) == composed.epsilon(delta=1e-6, adjacency=each)
-            assert composed.zcdp(adjacency=each.value) == composed.zcdp(adjacency=each)
-            assert composed.group(2).delta(epsilon=1, adjacency=each.value) == composed.group(2).delta(
-                epsilon=1, adjacency=each
+            assert composed.epsilon(delta=1e-6, adjacency=each.value) == composed.epsilon(
+                delta=1e-6, adjacency=each
             )
+            assert composed.zcdp(adjacency=each.value) == composed.zcdp(adjacency=each)
+            assert composed.group(2).delta(epsilon=1, adjacency=each.value) == composed.group(
+                2
+            ).delta(epsilon=1, adjacency=each)
     doubled = composed.epsilon(delta=1e-6, adjacency="replace").upper
     assert doubled > composed.epsilon(delta=1e-6).upper
     assert epsilons([composed], delta=1e-6, adjacency="replace").upper[0] == pytest.approx(doubled)

@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcompose import Adjacency, BlackBox, Concentrated, DiscreteLaplace, Gaussian, Laplace, Orientation, compose
+from dpcompose import (
+    Adjacency,
+    BlackBox,
+    Concentrated,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    Orientation,
+    compose,
+)
 from dpcompose.composition.composition import ComposablePart
 from dpcompose.composition.parallel import parallel
 from dpcompose.composition.part import Pairs
@@ -41,7 +50,9 @@ class Cell(ComposablePart):
         return "cell"
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
-        upper, lower = (self.present, self.absent) if adjacency is ADD_REMOVE else (self.before, self.after)
+        upper, lower = (
+            (self.present, self.absent) if adjacency is ADD_REMOVE else (self.before, self.after)
+        )
         loss = AtomicLoss(Atoms.of(list(upper), list(lower)))
         return ((Pair(loss, loss.reverse), 1),)
 
@@ -57,7 +68,9 @@ def random_masses(rng: random.Random) -> Masses:
 
 def joint(*sides: Masses) -> dict[Any, Fraction]:
     return {
-        outcome: math.prod((Fraction(side[x]) for side, x in zip(sides, outcome, strict=True)), start=Fraction(1))
+        outcome: math.prod(
+            (Fraction(side[x]) for side, x in zip(sides, outcome, strict=True)), start=Fraction(1)
+        )
         for outcome in itertools.product(range(3), repeat=len(sides))
     }
 
@@ -67,7 +80,9 @@ def truth(cells: list[Cell], epsilon: float, adjacency: Adjacency) -> float:
     worlds: list[tuple[list[Masses], list[Masses]]] = []
     idle = [cell.absent for cell in cells]
     for i, cell in enumerate(cells):
-        upper, lower = (cell.present, cell.absent) if adjacency is ADD_REMOVE else (cell.before, cell.after)
+        upper, lower = (
+            (cell.present, cell.absent) if adjacency is ADD_REMOVE else (cell.before, cell.after)
+        )
         worlds.append(([*idle[:i], upper, *idle[i + 1 :]], [*idle[:i], lower, *idle[i + 1 :]]))
     if adjacency is REPLACE:
         for i, j in itertools.permutations(range(len(cells)), 2):
@@ -89,7 +104,11 @@ def test_joint_outputs_of_three_cells(adjacency: Adjacency) -> None:
         together = parallel(*cells, adjacency=adjacency)
         for epsilon in (-0.5, 0.0, 0.7, 1.5):
             bound = together.delta(epsilon=epsilon)
-            assert bound.lower * (1 - 1e-15) <= truth(cells, epsilon, adjacency) <= bound.upper * (1 + 1e-15) + 1e-300
+            assert (
+                bound.lower * (1 - 1e-15)
+                <= truth(cells, epsilon, adjacency)
+                <= bound.upper * (1 + 1e-15) + 1e-300
+            )
             assert bound.width <= 1e-9 * bound.upper + 1e-300
 
 
@@ -135,7 +154,9 @@ def test_a_histogram_of_gaussian_counts() -> None:
         assert found.upper == pytest.approx(vector.epsilon(delta=delta).upper, rel=1e-9)
         assert parallel(*cells).epsilon(delta=delta) == cells[0].epsilon(delta=delta)
     default = parallel(Gaussian(2.0), Gaussian(2.0), adjacency=REPLACE).epsilon(delta=1e-3)
-    assert default.upper == pytest.approx(Gaussian(2.0, sensitivity=2.0).epsilon(delta=1e-3).upper, rel=1e-9)
+    assert default.upper == pytest.approx(
+        Gaussian(2.0, sensitivity=2.0).epsilon(delta=1e-3).upper, rel=1e-9
+    )
 
 
 def test_sampled_gaussians_remove_here_and_add_there() -> None:
@@ -148,7 +169,9 @@ def test_sampled_gaussians_remove_here_and_add_there() -> None:
     assert found.lower > max(case.delta(epsilon=0.2).upper for case in (one, other))
 
 
-def moved_delta(rate: float, mu: float, other_rate: float, other_mu: float, epsilon: float) -> float:
+def moved_delta(
+    rate: float, mu: float, other_rate: float, other_mu: float, epsilon: float
+) -> float:
     grid = np.linspace(-8, 10, 3000)
     normal = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
 
@@ -167,7 +190,9 @@ def test_one_cell_can_be_left_for_where_nothing_runs() -> None:
     """A record may leave the only cell: as bad as a removal, however little a replacement within it changes."""
     cell = Laplace(1.0, replace_sensitivity=1e-3)
     assert parallel(cell, adjacency=REPLACE).epsilon(delta=0).contains(1.0)
-    assert parallel(cell, adjacency=REPLACE, moves=False).epsilon(delta=0).upper == pytest.approx(1e-3)
+    assert parallel(cell, adjacency=REPLACE, moves=False).epsilon(delta=0).upper == pytest.approx(
+        1e-3
+    )
 
 
 def test_records_that_keep_their_cell() -> None:
@@ -179,12 +204,16 @@ def test_compositions_in_cells_and_other_guarantees() -> None:
     cells = Gaussian(2.0) * 3, compose(Gaussian(1.0), Laplace(5.0))
     together = parallel(*cells)
     for delta in (1e-3, 1e-8):
-        assert together.epsilon(delta=delta).upper == max(cell.epsilon(delta=delta).upper for cell in cells)
+        assert together.epsilon(delta=delta).upper == max(
+            cell.epsilon(delta=delta).upper for cell in cells
+        )
     assert together.renyi(4.0).upper == max(cell.renyi(4.0).upper for cell in cells)
     assert together.pure() is None
     rho = together.zcdp()
     assert rho is not None
-    assert rho.rho == max(promise.rho for promise in (cell.zcdp() for cell in cells) if promise is not None)
+    assert rho.rho == max(
+        promise.rho for promise in (cell.zcdp() for cell in cells) if promise is not None
+    )
     moved = parallel(Concentrated(0.1), Concentrated(0.2), adjacency=REPLACE).zcdp()
     assert moved is not None
     assert moved.rho == pytest.approx(0.8)
@@ -192,7 +221,10 @@ def test_compositions_in_cells_and_other_guarantees() -> None:
 
 def test_order_does_not_matter_and_calling_twice_gives_the_same() -> None:
     cells = [Laplace(1.0), Gaussian(2.0), Laplace(3.0) * 4]
-    found = {parallel(*order, adjacency=REPLACE).epsilon(delta=1e-6).upper for order in itertools.permutations(cells)}
+    found = {
+        parallel(*order, adjacency=REPLACE).epsilon(delta=1e-6).upper
+        for order in itertools.permutations(cells)
+    }
     assert max(found) == pytest.approx(min(found), rel=1e-9)
     assert parallel(*cells).epsilon(delta=1e-6) == parallel(*cells).epsilon(delta=1e-6)
 
@@ -218,7 +250,9 @@ def test_what_no_cell_can_promise_is_refused() -> None:
         parallel(stated, stated, adjacency=REPLACE).epsilon(delta=1e-6)
     assert parallel(stated, stated, adjacency=REPLACE, moves=False).epsilon(delta=0).contains(1.0)
     with pytest.raises(UnsupportedError):
-        parallel(Gaussian(1.0).sampled(0.1), Gaussian(2.0)).epsilon(delta=1e-6, orientation=Orientation.FREE)
+        parallel(Gaussian(1.0).sampled(0.1), Gaussian(2.0)).epsilon(
+            delta=1e-6, orientation=Orientation.FREE
+        )
 
 
 def test_cells_are_not_composed_further() -> None:

@@ -23,15 +23,23 @@ from dpcompose.composition import Composable
 
 PARTNER = Gaussian(10.0).sampled(0.5) * 164
 DELTA = 3e-7
-TRUTH = {Adjacency.ADD_REMOVE: 3.154956511, Adjacency.ZERO_OUT: 3.154956511, Adjacency.REPLACE: 6.795978595}
+TRUTH = {
+    Adjacency.ADD_REMOVE: 3.154956511,
+    Adjacency.ZERO_OUT: 3.154956511,
+    Adjacency.REPLACE: 6.795978595,
+}
 """Of the partner alone."""
 
 
-@pytest.mark.parametrize(("noise", "adjacency"), [(1e5, Adjacency.ADD_REMOVE), *((1e6, each) for each in Adjacency)])
+@pytest.mark.parametrize(
+    ("noise", "adjacency"), [(1e5, Adjacency.ADD_REMOVE), *((1e6, each) for each in Adjacency)]
+)
 def test_a_free_phase_costs_nothing(noise: float, adjacency: Adjacency) -> None:
     both, plain = PARTNER + Gaussian(noise).sampled(0.3) * 3000, PARTNER + Gaussian(noise) * 3000
     found = both.epsilon(delta=DELTA, adjacency=adjacency)
-    assert TRUTH[adjacency] * (1 - 1e-9) < found.lower <= found.upper < TRUTH[adjacency] * (1 + 1e-6)
+    assert (
+        TRUTH[adjacency] * (1 - 1e-9) < found.lower <= found.upper < TRUTH[adjacency] * (1 + 1e-6)
+    )
     assert found.upper <= plain.epsilon(delta=DELTA, adjacency=adjacency).upper * (1 + 1e-9)
     for epsilon in (3.15, -1.0):
         alone, back = (each.delta(epsilon=epsilon, adjacency=adjacency) for each in (PARTNER, both))
@@ -40,11 +48,15 @@ def test_a_free_phase_costs_nothing(noise: float, adjacency: Adjacency) -> None:
 
 def test_a_free_phase_among_several() -> None:
     others = PARTNER + Gaussian(2.0).sampled(0.01) * 500
-    found = (others + Gaussian(1e6).sampled(0.3) * 3000 + Gaussian(1e7).sampled(0.9) * 10).epsilon(delta=DELTA)
+    found = (others + Gaussian(1e6).sampled(0.3) * 3000 + Gaussian(1e7).sampled(0.9) * 10).epsilon(
+        delta=DELTA
+    )
     alone = others.epsilon(delta=DELTA)
     assert alone.lower * (1 - 1e-9) <= found.lower <= found.upper <= alone.upper * (1 + 1e-7)
     batch = epsilons([others, others + Gaussian(1e6).sampled(0.3) * 3000], delta=DELTA)
-    assert batch.lower[1] >= batch.lower[0] * (1 - 1e-9) and batch.upper[1] <= batch.upper[0] * (1 + 1e-7)
+    assert batch.lower[1] >= batch.lower[0] * (1 - 1e-9) and batch.upper[1] <= batch.upper[0] * (
+        1 + 1e-7
+    )
 
 
 @pytest.mark.slow
@@ -76,17 +88,26 @@ DRAWN = FixedSizeSample(1e6, records=1000, batch=300)
         (TruncatedPoisson(1e6, rate=0.5, records=10, batch=10), 1.0, Adjacency.ADD_REMOVE),
     ],
 )  # fmt: skip
-def test_a_dominating_pair_without_the_sample(part: Any, reach: float, adjacency: Adjacency) -> None:
+def test_a_dominating_pair_without_the_sample(
+    part: Any, reach: float, adjacency: Adjacency
+) -> None:
     inner = part.unsampled(adjacency)
     ((plain, times),) = inner.parts
-    assert plain.gdp(adjacency=adjacency) == pytest.approx(reach / 1e6) and (times, inner.rate) == (1, 1.0)
+    assert plain.gdp(adjacency=adjacency) == pytest.approx(reach / 1e6) and (times, inner.rate) == (
+        1,
+        1.0,
+    )
     for small in (part, type(part)(**{**vars(part), "sigma": 0.7})):
         (without, _) = small.unsampled(adjacency).parts[0]
         for epsilon in (-1.0, 0.0, 1e-6, 0.5, 3.0, 9.0):
-            above, below = (each.delta(epsilon=epsilon, adjacency=adjacency) for each in (without, small))
+            above, below = (
+                each.delta(epsilon=epsilon, adjacency=adjacency) for each in (without, small)
+            )
             assert below.lower <= above.upper
     partner = PARTNER if adjacency is not Adjacency.REPLACE else Gaussian(10.0).sampled(0.5) * 20
-    alone, found = (each.epsilon(delta=DELTA, adjacency=adjacency) for each in (partner, partner + part * 300))
+    alone, found = (
+        each.epsilon(delta=DELTA, adjacency=adjacency) for each in (partner, partner + part * 300)
+    )
     assert alone.lower * (1 - 1e-9) <= found.lower and found.upper <= alone.upper * (1 + 1e-6)
 
 
@@ -105,19 +126,27 @@ HARD: list[tuple[Composable, ...]] = [
         Gaussian(28.432731236066376).sampled(0.0009386492170698906) * 644708,
         Gaussian(123773.998).sampled(0.846) * 1388519,
     ),
-    (Gaussian(0.8056701983699789) * 30098, Gaussian(30807.714528384462).sampled(0.3435373705071826) * 319),
+    (
+        Gaussian(0.8056701983699789) * 30098,
+        Gaussian(30807.714528384462).sampled(0.3435373705071826) * 319,
+    ),
     (
         Gaussian(748438.4579330627).sampled(1.487280108118853e-06) * 5145,
         Laplace(1.5175765135084134).sampled(4.1e-07) * 15,
     ),
-    (FixedSizeSample(2.0, records=1000, batch=100), FixedSizeSample(3.0, records=1000, batch=10) * 3),
+    (
+        FixedSizeSample(2.0, records=1000, batch=100),
+        FixedSizeSample(3.0, records=1000, batch=10) * 3,
+    ),
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parts", HARD, ids=str)
 @pytest.mark.parametrize("delta", [1e-9, 1e-70])
-def test_no_lower_end_is_below_that_of_some_parts(parts: tuple[Composable, ...], delta: float) -> None:
+def test_no_lower_end_is_below_that_of_some_parts(
+    parts: tuple[Composable, ...], delta: float
+) -> None:
     under = Adjacency.REPLACE if isinstance(parts[0], FixedSizeSample) else Adjacency.ADD_REMOVE
     whole = compose(*parts).epsilon(delta=delta, adjacency=under)
     for size in range(1, len(parts)):

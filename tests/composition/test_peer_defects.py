@@ -12,29 +12,39 @@ import pytest
 
 from dpcompose import Adjacency, BlackBox, Bound, Exponential, Gaussian, Laplace, RandomizedResponse
 
-DEFECTS: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "data" / "peer_defects.json").read_text())
+DEFECTS: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[1] / "data" / "peer_defects.json").read_text()
+)
 REPLACE = Adjacency.REPLACE
 
 # The call that names the defect, and how the same question is put here.
 ASKED: dict[str, Callable[[], Bound]] = {
     # Half of the answers are random over both categories: the truth has odds of 3.
-    "RandomizedResponseDpEvent(0.5,2),10": lambda: (RandomizedResponse(math.log(3), holds_under=REPLACE) * 10).epsilon(
-        delta=1e-6, adjacency=REPLACE
+    "RandomizedResponseDpEvent(0.5,2),10": lambda: (
+        RandomizedResponse(math.log(3), holds_under=REPLACE) * 10
+    ).epsilon(delta=1e-6, adjacency=REPLACE),
+    "from_gaussian_mechanism(100.).self_compose(10**6)": lambda: (Gaussian(100.0) * 10**6).epsilon(
+        delta=1e-10
     ),
-    "from_gaussian_mechanism(100.).self_compose(10**6)": lambda: (Gaussian(100.0) * 10**6).epsilon(delta=1e-10),
-    "from_gaussian_mechanism(1000.).self_compose(10**6)": lambda: (Gaussian(1000.0) * 10**6).epsilon(delta=1e-11),
-    "from_gaussian_mechanism(100.).self_compose(10**4)": lambda: (Gaussian(100.0) * 10**4).delta(epsilon=8.5),
+    "from_gaussian_mechanism(1000.).self_compose(10**6)": lambda: (
+        Gaussian(1000.0) * 10**6
+    ).epsilon(delta=1e-11),
+    "from_gaussian_mechanism(100.).self_compose(10**4)": lambda: (Gaussian(100.0) * 10**4).delta(
+        epsilon=8.5
+    ),
     "PureDPMechanism(1.0),eps_error=0.1": lambda: (BlackBox(1.0) * 1000).epsilon(delta=1e-6),
     "PureDPMechanism(1.0), k=100": lambda: (BlackBox(1.0) * 100).epsilon(delta=1e-6),
     "PureDPMechanism(2.0), k=50": lambda: (BlackBox(2.0) * 50).epsilon(delta=1e-6),
-    "get_epsilon_S(1e-6,sigma=2,q=.01,ncomp=1e5": lambda: (Gaussian(2.0).sampled(0.01) * 100_000).epsilon(
-        delta=1e-6, adjacency=REPLACE
-    ),
+    "get_epsilon_S(1e-6,sigma=2,q=.01,ncomp=1e5": lambda: (
+        Gaussian(2.0).sampled(0.01) * 100_000
+    ).epsilon(delta=1e-6, adjacency=REPLACE),
     "advanced_composition(DifferentialPrivacyParameters(0.1,1e-8),1000": lambda: (
         BlackBox(0.1, delta=1e-8) * 1000
     ).epsilon(delta=1e-5),
     "ExponentialMechanismDpEvent(1.0),1000": lambda: (Exponential(1.0) * 1000).epsilon(delta=1e-6),
-    "5x GaussianDpEvent(3.0), REPLACE_ONE": lambda: (Gaussian(3.0) * 5).epsilon(delta=1e-5, adjacency=REPLACE),
+    "5x GaussianDpEvent(3.0), REPLACE_ONE": lambda: (Gaussian(3.0) * 5).epsilon(
+        delta=1e-5, adjacency=REPLACE
+    ),
     "ComposeAFA": lambda: (Laplace(100.0) * 1000).epsilon(delta=1e-6),
 }
 # A budget of decimals is the ledger's business, not a composition's.
@@ -47,7 +57,11 @@ def defect(call: str) -> dict[str, Any]:
 
 
 def test_every_defect_is_asked() -> None:
-    left = [each["repro"] for each in DEFECTS if not any(call in each["repro"] for call in (*ASKED, LEDGER))]
+    left = [
+        each["repro"]
+        for each in DEFECTS
+        if not any(call in each["repro"] for call in (*ASKED, LEDGER))
+    ]
     assert not left
 
 
@@ -59,11 +73,18 @@ INEXACT = {"get_epsilon_S(1e-6,sigma=2,q=.01,ncomp=1e5": 1e-8}
 THEOREM = "ExponentialMechanismDpEvent(1.0),1000"
 
 
-@pytest.mark.parametrize("call", [call for call in ASKED if not isinstance(defect(call)["correct"], str)])
+@pytest.mark.parametrize(
+    "call", [call for call in ASKED if not isinstance(defect(call)["correct"], str)]
+)
 def test_the_right_value_is_inside_and_the_wrong_one_is_not(call: str) -> None:
     bound, row = ASKED[call](), defect(call)
     correct, above = row["correct"], ROUNDED_UP.get(call, 0.0)
-    slack = INEXACT.get(call, max(1e-14, 10.0 ** (1 - len(f"{correct!r}".split("e")[0].replace(".", ""))))) * correct
+    slack = (
+        INEXACT.get(
+            call, max(1e-14, 10.0 ** (1 - len(f"{correct!r}".split("e")[0].replace(".", ""))))
+        )
+        * correct
+    )
     if call == THEOREM:
         assert bound.lower < bound.upper < correct
         return
@@ -76,11 +97,17 @@ def test_the_right_value_is_inside_and_the_wrong_one_is_not(call: str) -> None:
 def test_theorems_come_close_to_the_exact_renyi_curve_of_bounded_range() -> None:
     """That figure takes the supremum over the shapes at each order; ours, epsilon^2 / 8, is within a percent."""
     rows = (Exponential(1.0) * 1000).compare(delta=1e-6)
-    assert min(row.epsilon for row in rows if row.kind != "estimate") <= defect(THEOREM)["correct"] * 1.01
+    assert (
+        min(row.epsilon for row in rows if row.kind != "estimate")
+        <= defect(THEOREM)["correct"] * 1.01
+    )
 
 
 def test_the_sensitivity_of_replacing_is_doubled() -> None:
-    bound, row = ASKED["5x GaussianDpEvent(3.0), REPLACE_ONE"](), defect("5x GaussianDpEvent(3.0), REPLACE_ONE")
+    bound, row = (
+        ASKED["5x GaussianDpEvent(3.0), REPLACE_ONE"](),
+        defect("5x GaussianDpEvent(3.0), REPLACE_ONE"),
+    )
     assert row["correct"].startswith(">= 6.99922")
     assert bound.lower == pytest.approx(6.99922, abs=5e-5) and bound.lower > 2 * row["got"]
     # The one number that the peer takes for both adjacencies.

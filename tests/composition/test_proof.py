@@ -56,7 +56,9 @@ def _atoms(rng: Random) -> Composable:
     weights = [[rng.randint(1, 64) for _ in range(3)] for _ in range(2)]
     upper, lower = ([weight / 256 for weight in row] for row in weights)
     full = [[*row[:2], 1 - row[0] - row[1]] for row in (upper, lower)]
-    return DominatingPair.atoms(upper=full[0], lower=full[1], adjacency=ADD_REMOVE) * _times(rng, 1.5)
+    return DominatingPair.atoms(upper=full[0], lower=full[1], adjacency=ADD_REMOVE) * _times(
+        rng, 1.5
+    )
 
 
 FAMILIES: dict[str, Callable[[Random], Composable]] = {
@@ -91,18 +93,28 @@ def test_fast_and_proved_intervals_meet(family: str, seed: int) -> None:
     fast, proved = composition.epsilon(delta=delta), composition.epsilon(delta=delta, proof=True)
     pairs = [(fast, proved)]
     if proved.upper < math.inf:
-        epsilon = rng.choice([proved.upper, proved.upper * rng.random(), -proved.upper * rng.random() / 4])
-        pairs.append((composition.delta(epsilon=epsilon), composition.delta(epsilon=epsilon, proof=True)))
+        epsilon = rng.choice(
+            [proved.upper, proved.upper * rng.random(), -proved.upper * rng.random() / 4]
+        )
+        pairs.append(
+            (composition.delta(epsilon=epsilon), composition.delta(epsilon=epsilon, proof=True))
+        )
     for quick, sure in pairs:
         assert _meet(quick, sure), (composition, quick, sure)
         if 1000 * sure.width < quick.width:
-            assert quick.lower <= sure.lower and sure.upper <= quick.upper, (composition, quick, sure)
+            assert quick.lower <= sure.lower and sure.upper <= quick.upper, (
+                composition,
+                quick,
+                sure,
+            )
         assert sure.certificate.method
 
 
 def test_a_sampled_gaussian_under_replacement() -> None:
     steps = Gaussian(1.3).sampled(0.02) * 400
-    fast, proved = (steps.epsilon(delta=1e-6, adjacency=REPLACE, proof=proof) for proof in (False, True))
+    fast, proved = (
+        steps.epsilon(delta=1e-6, adjacency=REPLACE, proof=proof) for proof in (False, True)
+    )
     assert fast.lower <= proved.lower and proved.upper <= fast.upper
     assert proved.width <= 1e-14 * proved.upper
 
@@ -124,7 +136,9 @@ TRUTHS: list[tuple[Composable, float, Callable[[float], arb]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("composition", "epsilon", "truth"), TRUTHS, ids=[repr(row[0]) for row in TRUTHS])
+@pytest.mark.parametrize(
+    ("composition", "epsilon", "truth"), TRUTHS, ids=[repr(row[0]) for row in TRUTHS]
+)
 def test_the_proved_interval_holds_the_truth_and_little_else(
     composition: Composable, epsilon: float, truth: Callable[[float], arb]
 ) -> None:
@@ -132,14 +146,20 @@ def test_the_proved_interval_holds_the_truth_and_little_else(
     assert proved.lower <= exact <= proved.upper
     assert proved.width <= 1e-13 * proved.upper
     back = composition.epsilon(delta=proved.upper, proof=True)
-    assert back.lower <= max(epsilon, 0.0) * (1 + 1e-15) and back.width <= 1e-12 * max(back.upper, 1e-3)
+    assert back.lower <= max(epsilon, 0.0) * (1 + 1e-15) and back.width <= 1e-12 * max(
+        back.upper, 1e-3
+    )
 
 
 def test_golden_closed_forms() -> None:
     assert (Gaussian(10.0) * 100).epsilon(delta=1e-5, proof=True).contains(4.377178095681225)
     assert (BlackBox(0.1) * 100).epsilon(delta=1e-6, proof=True).contains(4.774567588107986)
     assert Exponential(1.0).delta(epsilon=0.5, proof=True).contains(0.07740468631569081)
-    assert RandomizedResponse(1.0, categories=10).delta(epsilon=0.5, proof=True).contains(0.09127281400259379)
+    assert (
+        RandomizedResponse(1.0, categories=10)
+        .delta(epsilon=0.5, proof=True)
+        .contains(0.09127281400259379)
+    )
     assert DiscreteLaplace(4.0, shift=4).delta(epsilon=0.3, proof=True).contains(0.3005631528977894)
 
 
@@ -167,13 +187,22 @@ def test_where_rounding_is_what_is_wide_the_answer_says_so_and_proof_narrows_it(
     rough, sure = training.epsilon(delta=1e-15), training.epsilon(delta=1e-15, proof=True)
     assert rough.width > 0.01 * rough.upper and rough.certificate.widest == "rounding"
     assert "proof=True" in rough.certificate.notes[0]
-    assert rough.lower <= sure.lower and sure.upper <= rough.upper and sure.width < 1e-9 * sure.upper
+    assert (
+        rough.lower <= sure.lower and sure.upper <= rough.upper and sure.width < 1e-9 * sure.upper
+    )
 
 
 def test_the_certificate_says_how() -> None:
     certificate = (Laplace(30.0) * 20_000).epsilon(delta=1e-9, proof=True).certificate
-    assert certificate.method.startswith("ball arithmetic, contour, ") and certificate.method.endswith(" bits")
-    assert [name for name, _ in certificate.budget] == ["aliasing", "truncation", "smoothing", "rounding"]
+    assert certificate.method.startswith(
+        "ball arithmetic, contour, "
+    ) and certificate.method.endswith(" bits")
+    assert [name for name, _ in certificate.budget] == [
+        "aliasing",
+        "truncation",
+        "smoothing",
+        "rounding",
+    ]
     assert max(share for _, share in certificate.budget) < 1e-14
     assert certificate.notes == ()
     stated = Laplace(3.0).sampled(0.1).delta(epsilon=0.01, proof=True).certificate
@@ -215,7 +244,10 @@ def test_what_is_not_proved_is_refused(ask: str) -> None:
 
 
 def test_quantities_without_a_proof_are_refused() -> None:
-    for ask in (lambda: Gaussian(1.0).renyi(2.0, proof=True), lambda: Gaussian(1.0).zcdp(proof=True)):
+    for ask in (
+        lambda: Gaussian(1.0).renyi(2.0, proof=True),
+        lambda: Gaussian(1.0).zcdp(proof=True),
+    ):
         with pytest.raises(UnsupportedError, match="proof=True"):
             ask()
     with pytest.raises(UnsupportedError, match="proof=True"):
@@ -240,14 +272,22 @@ def test_a_proof_holds_for_responses_of_two_replaced_records(epsilon: float, tim
                 following[place + move] += mass * share
             sums = following
         for at in (0.25, 1.0):
-            truth = sum(-mass * mpmath.expm1(at - place * step) for place, mass in sums.items() if place * step > at)
+            truth = sum(
+                -mass * mpmath.expm1(at - place * step)
+                for place, mass in sums.items()
+                if place * step > at
+            )
             composed = RandomizedResponse(epsilon) * times
             found = composed.delta(epsilon=at, adjacency=Adjacency.REPLACE, proof=True)
             assert found.lower <= truth <= found.upper
 
 
 def test_a_proof_is_as_wide_as_the_masses_are_uncertain() -> None:
-    masses = Atoms((0.5, 0.25, 0.25), (0.25, 0.25, 0.5), (math.log(2), 0.0, -math.log(2)), relative_error=1e-6)
+    masses = Atoms(
+        (0.5, 0.25, 0.25), (0.25, 0.25, 0.5), (math.log(2), 0.0, -math.log(2)), relative_error=1e-6
+    )
     found = ProvedProduct(((AtomicLoss(masses), 3),)).delta(0.5, tolerance=1e-9)
-    exact = ProvedProduct(((AtomicLoss(replace(masses, relative_error=0.0)), 3),)).delta(0.5, tolerance=1e-9)
+    exact = ProvedProduct(((AtomicLoss(replace(masses, relative_error=0.0)), 3),)).delta(
+        0.5, tolerance=1e-9
+    )
     assert found.lower < (1 - 1e-6) * exact.lower and found.upper > (1 + 1e-6) * exact.upper

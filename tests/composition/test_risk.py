@@ -43,7 +43,9 @@ MEMBERS = [
 
 def golden(name: str) -> dict[str, float]:
     (found,) = [row for row in GOLDEN if row["name"] == name]
-    return {key: float(value) for key, value in found["params"].items()} | {"expected": float(found["expected"])}
+    return {key: float(value) for key, value in found["params"].items()} | {
+        "expected": float(found["expected"])
+    }
 
 
 def assert_known(bound: Bound, value: float, digits: float = 1e-12) -> None:
@@ -58,7 +60,9 @@ def test_golden() -> None:
     assert_known(found.true_positive_rate, data["expected"], 1e-11)
     data = golden("rero_gaussian")
     assert_known(
-        GaussianDP(data["mu"]).risk(prior=data["kappa"], tolerance=1e-13).reconstruction, data["expected"], 1e-11
+        GaussianDP(data["mu"]).risk(prior=data["kappa"], tolerance=1e-13).reconstruction,
+        data["expected"],
+        1e-11,
     )
     data = golden("rero_pure")
     assert_known(BlackBox(data["eps"]).risk(prior=data["kappa"]).reconstruction, data["expected"])
@@ -81,13 +85,21 @@ def test_the_best_attack_on_a_finite_pair(seed: int) -> None:
     points.append((1 - points[0][0], 1 - points[0][1]))
     upper, lower = [float(p) for p, _ in points], [float(q) for _, q in points]
     pair = DominatingPair.atoms(upper=upper, lower=lower, adjacency=Adjacency.ADD_REMOVE)
-    whole, prior, rate = chains.joined(points, points), rng.uniform(0.05, 0.95), rng.uniform(0.01, 0.5)
+    whole, prior, rate = (
+        chains.joined(points, points),
+        rng.uniform(0.05, 0.95),
+        rng.uniform(0.01, 0.5),
+    )
     found = (pair * 2).risk(prior=prior, false_positive_rate=rate)
     advantage, error = Fraction(0), Fraction(1)
     for order in (whole, chains.swapped(whole)):
         for says_in in product((False, True), repeat=len(order)):
-            detected = sum((p for (p, _), yes in zip(order, says_in, strict=True) if yes), Fraction(0))
-            alarmed = sum((q for (_, q), yes in zip(order, says_in, strict=True) if yes), Fraction(0))
+            detected = sum(
+                (p for (p, _), yes in zip(order, says_in, strict=True) if yes), Fraction(0)
+            )
+            alarmed = sum(
+                (q for (_, q), yes in zip(order, says_in, strict=True) if yes), Fraction(0)
+            )
             advantage = max(advantage, detected - alarmed)
             error = min(error, Fraction(prior) * (1 - detected) + (1 - Fraction(prior)) * alarmed)
     assert_known(found.advantage, float(advantage)) if advantage else None

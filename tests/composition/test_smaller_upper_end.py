@@ -31,14 +31,22 @@ MIXED: list[tuple[float, Composable, float]] = [
 
 
 @pytest.mark.parametrize(("rho", "rest", "most"), MIXED)
-def test_a_promise_is_composed_by_the_pair_of_its_curve(rho: float, rest: Composable, most: float) -> None:
+def test_a_promise_is_composed_by_the_pair_of_its_curve(
+    rho: float, rest: Composable, most: float
+) -> None:
     found = (Concentrated(rho) + rest).epsilon(delta=1e-6)
     member = (GaussianDP((2 * rho) ** 0.5) + rest).epsilon(delta=1e-6)
     assert found.lower <= member.upper <= found.upper <= most
     assert found.lower >= member.lower * (1 - 1e-9)
-    assert ("one pair" in found.certificate.method) == (rho != 0.01)  # where neither side is always the smaller
+    assert ("one pair" in found.certificate.method) == (
+        rho != 0.01
+    )  # where neither side is always the smaller
     at = (Concentrated(rho) + rest).delta(epsilon=found.upper)
-    assert (GaussianDP((2 * rho) ** 0.5) + rest).delta(epsilon=found.upper).lower <= at.upper <= 1e-6 * (1 + 1e-6)
+    assert (
+        (GaussianDP((2 * rho) ** 0.5) + rest).delta(epsilon=found.upper).lower
+        <= at.upper
+        <= 1e-6 * (1 + 1e-6)
+    )
     free = (Concentrated(rho) + rest).epsilon(delta=1e-6, orientation=Orientation.FREE)
     assert free.lower <= free.upper and member.lower <= free.upper
 
@@ -53,8 +61,12 @@ def test_a_promise_alone_contains_the_gaussian_that_keeps_it(mu: float) -> None:
     assert Concentrated(mu**2 / 2, delta=1e-3).epsilon(delta=1e-6).upper == float("inf")
 
 
-@pytest.mark.parametrize(("rho", "rest", "epsilon"), [(1000.0, Laplace(1.0), 1.0), (800.0, Gaussian(1.0), 10.0)])
-def test_a_curve_that_says_nothing_leaves_the_lower_end(rho: float, rest: Composable, epsilon: float) -> None:
+@pytest.mark.parametrize(
+    ("rho", "rest", "epsilon"), [(1000.0, Laplace(1.0), 1.0), (800.0, Gaussian(1.0), 10.0)]
+)
+def test_a_curve_that_says_nothing_leaves_the_lower_end(
+    rho: float, rest: Composable, epsilon: float
+) -> None:
     mixed = Concentrated(rho) + rest
     member = (GaussianDP((2 * rho) ** 0.5) + rest).delta(epsilon=epsilon)
     for found in (mixed.delta(epsilon=epsilon), deltas([mixed], epsilon=epsilon, masked=True)[0]):
@@ -77,14 +89,20 @@ def test_neighbors_without_a_common_outcome_among_others() -> None:
     for composition in (apart, apart + Gaussian(1.0), apart * 9 + Gaussian(1.0).sampled(0.1)):
         found = composition.delta(epsilon=3.0)
         assert 1 - 1e-13 <= found.lower <= found.upper == 1
-        assert composition.epsilon(delta=0.5).lower == math.inf == composition.epsilon(delta=1 - 2**-53).upper
+        assert (
+            composition.epsilon(delta=0.5).lower
+            == math.inf
+            == composition.epsilon(delta=1 - 2**-53).upper
+        )
         assert composition.risk().advantage.contains(1.0)
 
 
 def test_exponential_mechanisms_among_others_count_by_their_curve() -> None:
     mixed = Exponential(0.2) * 100 + Gaussian(2.0)
     found = mixed.epsilon(delta=1e-6)
-    attained = (RandomizedResponse(0.1) * 100 + Gaussian(2.0)).epsilon(delta=1e-6)  # two points, half the range each
+    attained = (RandomizedResponse(0.1) * 100 + Gaussian(2.0)).epsilon(
+        delta=1e-6
+    )  # two points, half the range each
     assert attained.lower <= found.upper and "one pair" in found.certificate.method
     assert found.upper < (Concentrated(0.2**2 / 8) * 100 + Gaussian(2.0)).epsilon(delta=1e-6).upper
 
@@ -113,7 +131,9 @@ def test_many_distinct_parts_are_what_their_halves_are_together() -> None:
 
 def test_promises_that_add_up_beyond_the_floats_prove_nothing() -> None:
     """Not an overflow: every question has an answer, and it says that nothing is known."""
-    promises = compose(Concentrated(1.7e308), Concentrated(1.6e308, delta=1e-9), Concentrated(1e300))
+    promises = compose(
+        Concentrated(1.7e308), Concentrated(1.6e308, delta=1e-9), Concentrated(1e300)
+    )
     assert promises.epsilon(delta=1e-5).upper == math.inf
     assert promises.delta(epsilon=1.0).upper == 1.0
     assert promises.renyi(2.0).upper == math.inf

@@ -49,7 +49,9 @@ SMALL = [
 
 def golden(name: str) -> dict[str, float]:
     (found,) = [row for row in GOLDEN if row["name"] == name]
-    return {key: float(value) for key, value in found["params"].items()} | {"expected": float(found["expected"])}
+    return {key: float(value) for key, value in found["params"].items()} | {
+        "expected": float(found["expected"])
+    }
 
 
 def ends(composition: Composable, alpha: float, *, tolerance: float = 1e-12) -> tuple[float, float]:
@@ -80,7 +82,9 @@ def test_gaussian_noise_encloses_the_normal_quantiles(seed: int) -> None:
         assert arb(float(curve.lower)) <= error <= arb(float(curve.upper))
         assert arb(float(power.lower)) <= detected <= arb(float(power.upper))
     # Relative to whichever is small; next to the point where both are, only as good as delta near 1 can be.
-    narrow = min((curve.upper - curve.lower) / curve.upper, (power.upper - power.lower) / power.upper)
+    narrow = min(
+        (curve.upper - curve.lower) / curve.upper, (power.upper - power.lower) / power.upper
+    )
     assert narrow <= 2e-9 or mu > 3
 
 
@@ -100,11 +104,15 @@ def test_finite_pairs_enclose_the_exact_function(seed: int) -> None:
     rng = random.Random(100 + seed)
     points = [(Fraction(p), Fraction(q)) for p, q in zip(_masses(rng), _masses(rng), strict=True)]
     pair = DominatingPair.atoms(
-        upper=[float(p) for p, _ in points], lower=[float(q) for _, q in points], adjacency=Adjacency.ADD_REMOVE
+        upper=[float(p) for p, _ in points],
+        lower=[float(q) for _, q in points],
+        adjacency=Adjacency.ADD_REMOVE,
     )
     times = rng.choice([1, 1, 2, 3])
     whole = chains.joined(*[points] * times)
-    levels = np.array([rng.random(), 10 ** rng.uniform(-8, 0), 0.0, 1.0, float(chains.corners(whole)[1][0])])
+    levels = np.array(
+        [rng.random(), 10 ** rng.uniform(-8, 0), 0.0, 1.0, float(chains.corners(whole)[1][0])]
+    )
     curve = (pair * times).profile().tradeoff(levels)
     for level, lower, upper in zip(levels, curve.lower, curve.upper, strict=True):
         truth = chains.tradeoff(Fraction(float(level)), whole)
@@ -114,7 +122,9 @@ def test_finite_pairs_enclose_the_exact_function(seed: int) -> None:
 
 def _masses(rng: random.Random) -> list[float]:
     """Four dyadic masses of sum 1; the last may be 0."""
-    cuts = sorted(rng.choice([8, 16, 32, 64]) for _ in range(1)) + sorted(rng.sample(range(65, 255), 2))
+    cuts = sorted(rng.choice([8, 16, 32, 64]) for _ in range(1)) + sorted(
+        rng.sample(range(65, 255), 2)
+    )
     first, second, third = cuts
     parts = [first, second - first, third - second, 256 - third]
     rng.shuffle(parts)
@@ -207,7 +217,9 @@ def test_the_promise_of_a_composition() -> None:
 
 
 @pytest.mark.parametrize("level", [1e-20, 1e-40, 1e-100])
-def test_the_power_at_a_tiny_level_is_narrow_after_few_looks(level: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_power_at_a_tiny_level_is_narrow_after_few_looks(
+    level: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[int] = []
     known = PrivacyQuestion.deltas
 

@@ -36,8 +36,15 @@ def transforms(member: Member, seed: int) -> list[Transform]:
     times = int(10 ** rng.uniform(0.3, 3.0))
     size = min(10 ** rng.uniform(-1.0, 0.7) / math.sqrt(times), 2.0)
     composed: Composition = compose(member.build(size, rng.randint(0, 5))) * times
-    entries = [(pair, n * k) for part, k in composed.parts for pair, n in part.pairs(Adjacency.ADD_REMOVE) or ()]
-    products = [Product(tuple((getattr(pair, side), n) for pair, n in entries)) for side in ("remove", "add")]
+    entries = [
+        (pair, n * k)
+        for part, k in composed.parts
+        for pair, n in part.pairs(Adjacency.ADD_REMOVE) or ()
+    ]
+    products = [
+        Product(tuple((getattr(pair, side), n) for pair, n in entries))
+        for side in ("remove", "add")
+    ]
     return [product.transform for product in products]
 
 
@@ -54,9 +61,13 @@ def bracket(transform: Transform, x: float, *, multiple: float, tolerance: float
     order = saddle.shortened(multiple * saddle.saddle_for_value(transform, x), bits=24)
     log_m, _, variance = transform.cumulants(order)
     if not (log_m < math.inf and variance < math.inf):
-        return Bracket(0.0, math.inf, *[math.inf] * 4)  # no line where the moments are beyond floats
+        return Bracket(
+            0.0, math.inf, *[math.inf] * 4
+        )  # no line where the moments are beyond floats
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
-    placement = placement_of(transform, order=order, x=x, log_mass=log_mass, tolerance=tolerance, most_nodes=20_000)
+    placement = placement_of(
+        transform, order=order, x=x, log_mass=log_mass, tolerance=tolerance, most_nodes=20_000
+    )
     return draw(transform, placement).bracket(x)
 
 
@@ -80,7 +91,9 @@ def test_the_order_does_not_matter(member: Member) -> None:
 def test_the_tolerance_does_not_matter_and_is_reached(member: Member) -> None:
     for transform in transforms(member, SEED):
         for x in points(transform, SEED):
-            found = [bracket(transform, x, multiple=1.0, tolerance=each) for each in (1e-2, 1e-4, 1e-8)]
+            found = [
+                bracket(transform, x, multiple=1.0, tolerance=each) for each in (1e-2, 1e-4, 1e-8)
+            ]
             assert intersect(found), (x, found)
             assert found[0].upper - found[0].lower <= 0.05 * found[0].upper
 
@@ -125,11 +138,17 @@ def test_the_transform_agrees_with_its_plan(member: Member) -> None:
             exact = transform.line(order, np.zeros(1))
             upper = float(exact.log[0].real + exact.error[0])
             assert value == pytest.approx(upper, rel=1e-5, abs=1e-9)
-            assert upper - 2 * exact.error[0] - 1e-12 * abs(upper) <= transform.moment_bound(order) <= upper + 2.1
+            assert (
+                upper - 2 * exact.error[0] - 1e-12 * abs(upper)
+                <= transform.moment_bound(order)
+                <= upper + 2.1
+            )
             step = 2.0**-10
             ahead, behind = (transform.cumulants(order + side * step) for side in (1, -1))
             assert slope == pytest.approx((ahead[0] - behind[0]) / (2 * step), rel=1e-3, abs=1e-9)
-            assert curvature == pytest.approx((ahead[1] - behind[1]) / (2 * step), rel=1e-2, abs=1e-9)
+            assert curvature == pytest.approx(
+                (ahead[1] - behind[1]) / (2 * step), rel=1e-2, abs=1e-9
+            )
 
 
 @pytest.mark.parametrize("member", FAMILIES)
@@ -151,12 +170,16 @@ def test_the_laplace_line_where_its_modulus_is_small(times: int) -> None:
     """Two atoms of nearly the same mass cancel at odd multiples of pi / (2 epsilon): relative errors grow there."""
     for epsilon in (1e-4, 1e-2, 0.3, 5.0):
         for order in (0.02, 1.0, 30.0):
-            frequencies = np.array([0.0, *(math.pi / (2 * epsilon) * odd for odd in (1, 3, 15, 1001))])
+            frequencies = np.array(
+                [0.0, *(math.pi / (2 * epsilon) * odd for odd in (1, 3, 15, 1001))]
+            )
             line = LaplaceLoss(epsilon).transform(times).line(order, frequencies)
             for u, log, error in zip(frequencies, line.log, line.error, strict=True):
                 with ctx.workprec(300):
                     t, exact = acb(arb(order), arb(float(u))), arb(epsilon)
-                    moment = ((t + 1) * (t * exact).exp() + t * (-(t + 1) * exact).exp()) / (2 * t + 1)
+                    moment = ((t + 1) * (t * exact).exp() + t * (-(t + 1) * exact).exp()) / (
+                        2 * t + 1
+                    )
                     truth = float((abs(moment).log() * times).mid())
                 assert truth <= log.real + error
                 # A modulus that may vanish is only bounded from above; its error says so.
@@ -164,9 +187,14 @@ def test_the_laplace_line_where_its_modulus_is_small(times: int) -> None:
 
 
 @pytest.mark.parametrize(("x", "least"), [(1.0, math.inf), (1.5, math.exp(-129.0))])
-def test_a_bound_on_far_aliases_is_not_cut_where_one_factor_is_no_float(x: float, least: float) -> None:
+def test_a_bound_on_far_aliases_is_not_cut_where_one_factor_is_no_float(
+    x: float, least: float
+) -> None:
     """Chernoff's bound at order 2000 is e^1872 at x = 1 and e^872 at x = 1.5; the first alias has e^-1000 of that."""
     variable = GaussianSum(1.0)
-    line = draw(variable, placement_of(variable, order=1.0, x=1.0, log_mass=-1.0, tolerance=1e-3, most_nodes=1000))
+    line = draw(
+        variable,
+        placement_of(variable, order=1.0, x=1.0, log_mass=-1.0, tolerance=1e-3, most_nodes=1000),
+    )
     far = replace(line, order=1000.0, step=2 * math.pi, outer=((2000.0, 3881.0),), maximum=math.inf)
     assert far._aliases(x) >= least

@@ -70,7 +70,9 @@ def test_nothing_is_above_the_largest_value() -> None:
     for x in (maximum, math.nextafter(maximum, math.inf), 50.0, 1e300, math.inf):
         assert invert.value_at(BOUNDED, x, tolerance=1e-9).upper == 0
     below = invert.value_at(BOUNDED, maximum * (1 - 1e-6), tolerance=1e-9)
-    exact = -math.expm1(-42e-6) / math.exp(60 * math.log1p(math.exp(-0.5)) + 40 * math.log1p(math.exp(-0.3)))
+    exact = -math.expm1(-42e-6) / math.exp(
+        60 * math.log1p(math.exp(-0.5)) + 40 * math.log1p(math.exp(-0.3))
+    )
     assert below.lower <= exact * (1 + 1e-9) and exact * (1 - 1e-9) <= below.upper
 
 

@@ -42,7 +42,9 @@ def test_the_saddle_point_of_a_value(transform: Transform) -> None:
         if value >= transform.maximum:
             continue
         order = saddle.saddle_for_value(transform, value)
-        assert saddle.LEAST_ORDER <= order <= saddle.MOST and saddle.shortened(order, bits=24) == order
+        assert (
+            saddle.LEAST_ORDER <= order <= saddle.MOST and saddle.shortened(order, bits=24) == order
+        )
         _, slope, curvature = transform.cumulants(order)
         gap = slope - value - 1 / order - 1 / (order + 1)
         rate = curvature + 1 / order**2 + 1 / (order + 1) ** 2
@@ -60,9 +62,20 @@ def test_every_value_has_an_order(transform: Transform, value: float) -> None:
 @pytest.mark.parametrize("log_mass", [-1e-16, -1e-3, -1.0, -50.0, -700.0, -745.0])
 def test_the_saddle_point_of_a_mass(transform: Transform, log_mass: float) -> None:
     order = saddle.for_mass(transform, log_mass)
-    assert saddle.LEAST_ORDER * (1 - 1e-6) <= order <= saddle.MOST and saddle.shortened(order, bits=24) == order
+    assert (
+        saddle.LEAST_ORDER * (1 - 1e-6) <= order <= saddle.MOST
+        and saddle.shortened(order, bits=24) == order
+    )
     log_m, slope, curvature = transform.cumulants(order)
     width = 0.5 * math.log(2 * math.pi * (curvature + 1 / order**2 + 1 / (order + 1) ** 2))
-    reached = log_m - order * slope + 1 + order / (order + 1) - math.log(order) - math.log1p(order) - width
+    reached = (
+        log_m
+        - order * slope
+        + 1
+        + order / (order + 1)
+        - math.log(order)
+        - math.log1p(order)
+        - width
+    )
     at_an_end = order <= saddle.LEAST_ORDER * 2 or slope >= transform.maximum * (1 - 1e-6)
     assert reached == pytest.approx(log_mass, rel=0.1, abs=2.0) or at_an_end

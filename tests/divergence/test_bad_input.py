@@ -89,7 +89,9 @@ def test_bad_distribution(call: Callable[[Any, Any], Any], bad: Any, said: str) 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_mismatched_supports(call: Callable[[Any, Any], Any]) -> None:
-    with pytest.raises(DomainError, match="outcome of second = 2: expected an outcome among the positions 0 to 1"):
+    with pytest.raises(
+        DomainError, match="outcome of second = 2: expected an outcome among the positions 0 to 1"
+    ):
         call([0.5, 0.5], [0.5, 0.25, 0.25])
     with pytest.raises(DomainError, match="outcome of first = 2"):
         call([0.5, 0.25, 0.25], [0.5, 0.5])
@@ -103,10 +105,21 @@ def test_mismatched_supports(call: Callable[[Any, Any], Any]) -> None:
         call([0.5, 0.5], GAUSSIAN)
 
 
-NO_NUMBER: list[Any] = [Decimal("1e999999999"), Decimal("1e-999999999"), math.nan, "1", None, True, [1], 1j]
+NO_NUMBER: list[Any] = [
+    Decimal("1e999999999"),
+    Decimal("1e-999999999"),
+    math.nan,
+    "1",
+    None,
+    True,
+    [1],
+    1j,
+]
 
 
-@pytest.mark.parametrize("bad", [*NO_NUMBER, -0.1, 1.1, math.inf, -math.inf, Decimal("NaN"), Fraction(-1, 10**40)])
+@pytest.mark.parametrize(
+    "bad", [*NO_NUMBER, -0.1, 1.1, math.inf, -math.inf, Decimal("NaN"), Fraction(-1, 10**40)]
+)
 def test_delta(bad: Any) -> None:
     for call in (approximate_max, max_ratio):
         with pytest.raises(DomainError, match="delta"):
@@ -125,7 +138,9 @@ def test_huge_orders() -> None:
         renyi(GAUSSIAN, GAUSSIAN, order=10**400)
     with pytest.raises(DomainError, match="order"):
         renyi([1], [1], order=np.array([1.0, 2.0]))  # type: ignore[call-overload]
-    assert renyi([0.75, 0.25], [0.25, 0.75], order=10**400) == max_divergence([0.75, 0.25], [0.25, 0.75])
+    assert renyi([0.75, 0.25], [0.25, 0.75], order=10**400) == max_divergence(
+        [0.75, 0.25], [0.25, 0.75]
+    )
 
 
 @pytest.mark.parametrize("bad", [x for x in NO_NUMBER if x is not None])
@@ -142,7 +157,9 @@ def test_ratio_of_the_hockey_stick(bad: Any) -> None:
             hockey_stick(*pair, ratio=bad)
 
 
-@pytest.mark.parametrize("bad", [*(x for x in NO_NUMBER if x is not None), -1.0, math.inf, -math.inf, 1.1e6])
+@pytest.mark.parametrize(
+    "bad", [*(x for x in NO_NUMBER if x is not None), -1.0, math.inf, -math.inf, 1.1e6]
+)
 def test_epsilon_of_a_witness(bad: Any) -> None:
     for call in (one_sided_witness, symmetric_witness):
         with pytest.raises(DomainError, match="epsilon"):

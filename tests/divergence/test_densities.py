@@ -40,7 +40,9 @@ def uniform(lower: float, upper: float) -> Density:
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    return float(norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu))
+    return float(
+        norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+    )
 
 
 def test_gaussians() -> None:
@@ -48,12 +50,16 @@ def test_gaussians() -> None:
     assert kl(y, z).value == pytest.approx(0.5, rel=1e-10)
     assert total_variation(y, z).value == pytest.approx(0.382924922548026207275, rel=1e-9)
     assert hockey_stick(y, z, epsilon=1).value == pytest.approx(0.126936737506643945801, rel=1e-9)
-    assert hockey_stick(y, z, ratio=math.e).value == pytest.approx(0.126936737506643945801, rel=1e-9)
+    assert hockey_stick(y, z, ratio=math.e).value == pytest.approx(
+        0.126936737506643945801, rel=1e-9
+    )
     assert hockey_stick(y, z, epsilon=-1).value == pytest.approx(gaussian_delta(1, -1), rel=1e-9)
     assert renyi(y, z, order=8).value == pytest.approx(4, rel=1e-9)
     assert renyi(y, z, order=0.5).value == pytest.approx(0.25, rel=1e-9)
     assert max_divergence(y, z).value == math.inf
-    assert approximate_max(y, z, delta=1e-5).value == pytest.approx(4.37717809568122462765, rel=1e-6)
+    assert approximate_max(y, z, delta=1e-5).value == pytest.approx(
+        4.37717809568122462765, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize(("mean", "sigma"), [(1e4, 1.0), (-30.0, 1e-3), (0.0, 1e3), (5.0, 1e-6)])
@@ -74,7 +80,9 @@ def test_laplace() -> None:
     y, z = laplace(1.0), laplace()
     assert kl(y, z).value == pytest.approx(math.exp(-1), rel=1e-9)
     assert max_divergence(y, z).value == pytest.approx(1, rel=1e-9)
-    assert hockey_stick(y, z, epsilon=0.3).value == pytest.approx(-math.expm1((0.3 - 1) / 2), rel=1e-9)
+    assert hockey_stick(y, z, epsilon=0.3).value == pytest.approx(
+        -math.expm1((0.3 - 1) / 2), rel=1e-9
+    )
     assert hockey_stick(y, z, epsilon=1.0).value == pytest.approx(0, abs=1e-12)
     assert renyi(y, z, order=2).value == pytest.approx(0.619123629998592883400, rel=1e-9)
     delta = -math.expm1((0.3 - 1) / 2)
@@ -115,7 +123,9 @@ def test_an_estimate_is_no_bound() -> None:
     [
         lambda: Density(lambda x: -x * x / 2),
         lambda: Density(lambda x: 0.0, support=(0.0, 2.0)),
-        lambda: Density(lambda x: -(((x - 1e6) / 1e-3) ** 2) / 2 - math.log(1e-3 * math.sqrt(2 * math.pi))),
+        lambda: Density(
+            lambda x: -(((x - 1e6) / 1e-3) ** 2) / 2 - math.log(1e-3 * math.sqrt(2 * math.pi))
+        ),
         lambda: Density(lambda x: math.nan),
         lambda: Density(lambda x: math.inf),
         lambda: Density(lambda x: "0"),  # type: ignore[arg-type,return-value]
@@ -137,6 +147,8 @@ def test_bad_densities(make: Callable[[], Density]) -> None:
 
 
 def test_a_support_that_sticks_out_where_the_density_underflows() -> None:
-    half = Density(lambda x: -x * x / 2 + math.log(2) - math.log(2 * math.pi) / 2, support=(-40.0, 0.0))
+    half = Density(
+        lambda x: -x * x / 2 + math.log(2) - math.log(2 * math.pi) / 2, support=(-40.0, 0.0)
+    )
     assert kl(gaussian(), half).value == math.inf
     assert kl(half, gaussian()).value == pytest.approx(math.log(2), rel=1e-10)

@@ -33,14 +33,19 @@ Pair = tuple[dict[Any, Fraction], dict[Any, Fraction]]
 def rows(name: str) -> list[Any]:
     found = [row for row in GOLDEN if row["name"] == name]
     assert found, name
-    return [pytest.param(row["params"], row["expected"], id=f"{name}-{i}") for i, row in enumerate(found)]
+    return [
+        pytest.param(row["params"], row["expected"], id=f"{name}-{i}")
+        for i, row in enumerate(found)
+    ]
 
 
 def agree(bound: Bound, expected: str) -> bool:
     """Within 12 digits, and two-sided: the golden value lies between the ends (widened by its own last digit)."""
     value = Fraction(expected)
     slack = abs(value) * Fraction(1, 10**28)
-    return bound.lower - slack <= value <= bound.upper + slack and bound.width <= 1e-12 * float(value)
+    return bound.lower - slack <= value <= bound.upper + slack and bound.width <= 1e-12 * float(
+        value
+    )
 
 
 def four_points(epsilon: str, delta: str) -> Pair:
@@ -57,7 +62,9 @@ def joint(pairs: list[Pair]) -> Pair:
     def side(index: int) -> dict[Any, Fraction]:
         combined: dict[Any, Fraction] = {}
         for choice in itertools.product(*(pair[index].items() for pair in pairs)):
-            combined[tuple(x for x, _ in choice)] = math.prod((mass for _, mass in choice), start=Fraction(1))
+            combined[tuple(x for x, _ in choice)] = math.prod(
+                (mass for _, mass in choice), start=Fraction(1)
+            )
         return combined
 
     return side(0), side(1)
@@ -100,11 +107,18 @@ def test_the_tight_form_of_lemma_3_18(params: dict[str, Any], expected: str) -> 
 
 @pytest.mark.parametrize(("params", "expected"), rows("rdp_rr"))
 def test_renyi_of_randomized_response(params: dict[str, Any], expected: str) -> None:
-    assert agree(renyi(*extreme_pair(epsilon=Decimal(params["eps"])), order=Decimal(params["alpha"])), expected)
+    assert agree(
+        renyi(*extreme_pair(epsilon=Decimal(params["eps"])), order=Decimal(params["alpha"])),
+        expected,
+    )
 
 
 def lemma_3_17(params: dict[str, Any]) -> tuple[list[Decimal], list[Decimal], Decimal]:
-    return [Decimal(y) for y in params["Y"]], [Decimal(z) for z in params["Z"]], Decimal(params["eps"])
+    return (
+        [Decimal(y) for y in params["Y"]],
+        [Decimal(z) for z in params["Z"]],
+        Decimal(params["eps"]),
+    )
 
 
 def agree_entrywise(witness: Distribution, expected: list[str]) -> bool:
@@ -148,7 +162,9 @@ def test_gaussian_densities(params: dict[str, Any], expected: str) -> None:
     mean = float(params["mu"])
     y = Density(lambda x: -((x - mean) ** 2) / 2 - math.log(2 * math.pi) / 2, breakpoints=(mean,))
     z = Density(lambda x: -(x**2) / 2 - math.log(2 * math.pi) / 2)
-    assert hockey_stick(y, z, epsilon=float(params["eps"])).value == pytest.approx(float(expected), rel=1e-12)
+    assert hockey_stick(y, z, epsilon=float(params["eps"])).value == pytest.approx(
+        float(expected), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(("params", "expected"), rows("rdp_laplace"))
@@ -156,4 +172,6 @@ def test_laplace_densities(params: dict[str, Any], expected: str) -> None:
     shift = float(params["eps"])
     y = Density(lambda x: -abs(x - shift) - math.log(2), breakpoints=(shift,))
     z = Density(lambda x: -abs(x) - math.log(2), breakpoints=(0.0,))
-    assert renyi(y, z, order=float(params["alpha"])).value == pytest.approx(float(expected), rel=1e-12)
+    assert renyi(y, z, order=float(params["alpha"])).value == pytest.approx(
+        float(expected), rel=1e-12
+    )

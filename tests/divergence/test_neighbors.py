@@ -21,7 +21,10 @@ def truncated_geometric(a: Fraction, top: int) -> dict[int, dict[int, Fraction]]
     def mass(count: int, answer: int) -> Fraction:
         return (edge if answer in (0, top) else inner) * b ** abs(count - answer)
 
-    return {count: {answer: mass(count, answer) for answer in range(top + 1)} for count in range(top + 1)}
+    return {
+        count: {answer: mass(count, answer) for answer in range(top + 1)}
+        for count in range(top + 1)
+    }
 
 
 def test_geometric_noise() -> None:
@@ -29,7 +32,9 @@ def test_geometric_noise() -> None:
     steps = [(count, count + 1) for count in range(6)]
     found = smallest_epsilon(outputs, neighbors=steps)
     assert found.ratio == 3
-    assert found.epsilon.contains(math.log(3)) or found.epsilon.lower == pytest.approx(math.log(3), rel=1e-15)
+    assert found.epsilon.contains(math.log(3)) or found.epsilon.lower == pytest.approx(
+        math.log(3), rel=1e-15
+    )
     assert smallest_epsilon(outputs).ratio == 3**6
     assert smallest_epsilon(outputs).pair == (0, 6)
 
@@ -64,7 +69,9 @@ def test_never_below_0() -> None:
     assert same.ratio == Fraction(3, 4)
 
 
-@pytest.mark.parametrize("neighbors", [[], [("x", "nobody")], [("x",)], [("x", "y", "x")], 5, [(["x"], "y")]])
+@pytest.mark.parametrize(
+    "neighbors", [[], [("x", "nobody")], [("x",)], [("x", "y", "x")], 5, [(["x"], "y")]]
+)
 def test_refuses_without_neighbors(neighbors: Any) -> None:
     with pytest.raises(DomainError, match="neighbors"):
         smallest_epsilon({"x": [1], "y": [1]}, neighbors=neighbors)

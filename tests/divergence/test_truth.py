@@ -44,7 +44,9 @@ def tight(bound: Bound) -> bool:
 @st.composite
 def pairs(draw: st.DrawFn, *, full: bool = False) -> tuple[list[Fraction], list[Fraction]]:
     size = draw(st.integers(1, 6))
-    weights = st.lists(st.integers(1 if full else 0, 10**6), min_size=size, max_size=size).filter(any)
+    weights = st.lists(st.integers(1 if full else 0, 10**6), min_size=size, max_size=size).filter(
+        any
+    )
     first, second = draw(weights), draw(weights)
     return [Fraction(w, sum(first)) for w in first], [Fraction(w, sum(second)) for w in second]
 
@@ -75,14 +77,23 @@ def test_hockey_stick(pair: tuple[list[Fraction], list[Fraction]], epsilon: floa
 def test_renyi(pair: tuple[list[Fraction], list[Fraction]], order: float) -> None:
     y, z = pair
     power = ball(order)
-    terms = [((ball(p).log() * power) + (ball(q).log() * (1 - power))).exp() for p, q in zip(y, z, strict=True)]
+    terms = [
+        ((ball(p).log() * power) + (ball(q).log() * (1 - power))).exp()
+        for p, q in zip(y, z, strict=True)
+    ]
     bound = renyi(y, z, order=order)
-    assert (bound == Bound(0, 0)) if y == z else contains(bound, sum(terms, arb(0)).log() / (power - 1))
+    assert (
+        (bound == Bound(0, 0))
+        if y == z
+        else contains(bound, sum(terms, arb(0)).log() / (power - 1))
+    )
     assert tight(bound)
 
 
 @given(pairs(), st.fractions(0, 1, max_denominator=1000))
-def test_max_ratio_is_the_maximum_over_all_events(pair: tuple[list[Fraction], list[Fraction]], delta: Fraction) -> None:
+def test_max_ratio_is_the_maximum_over_all_events(
+    pair: tuple[list[Fraction], list[Fraction]], delta: Fraction
+) -> None:
     y, z = pair
     outcomes = range(len(y))
     ratios: list[Fraction | float] = [Fraction(0)]
@@ -94,7 +105,9 @@ def test_max_ratio_is_the_maximum_over_all_events(pair: tuple[list[Fraction], li
 
 
 @given(pairs(), st.fractions(0, 1, max_denominator=1000))
-def test_approximate_max_inverts_the_hockey_stick(pair: tuple[list[Fraction], list[Fraction]], delta: Fraction) -> None:
+def test_approximate_max_inverts_the_hockey_stick(
+    pair: tuple[list[Fraction], list[Fraction]], delta: Fraction
+) -> None:
     y, z = pair
     ratio, bound = max_ratio(y, z, delta=delta), approximate_max(y, z, delta=delta)
     if isinstance(ratio, float):
@@ -102,7 +115,11 @@ def test_approximate_max_inverts_the_hockey_stick(pair: tuple[list[Fraction], li
         assert hockey_stick(y, z, epsilon=math.inf).lower > delta
     else:
         assert hockey_stick(y, z, ratio=ratio).value <= delta
-        assert bound == Bound(-math.inf, -math.inf) if ratio == 0 else contains(bound, ball(ratio).log())
+        assert (
+            bound == Bound(-math.inf, -math.inf)
+            if ratio == 0
+            else contains(bound, ball(ratio).log())
+        )
         if ratio > 0:
             assert hockey_stick(y, z, ratio=ratio * Fraction(999, 1000)).value > delta
 
@@ -117,7 +134,9 @@ def test_total_variation(pair: tuple[list[Fraction], list[Fraction]]) -> None:
 
 
 @given(pairs(), epsilons)
-def test_the_two_orders_mirror_each_other(pair: tuple[list[Fraction], list[Fraction]], epsilon: float) -> None:
+def test_the_two_orders_mirror_each_other(
+    pair: tuple[list[Fraction], list[Fraction]], epsilon: float
+) -> None:
     y, z = pair
     a = Fraction(math.exp(epsilon))
     assert hockey_stick(y, z, ratio=a).value == 1 - a + a * hockey_stick(z, y, ratio=1 / a).value
@@ -134,7 +153,11 @@ def test_renyi_grows_with_the_order_from_kl_to_the_maximum() -> None:
 
 def test_extreme_epsilons() -> None:
     y, z = {"a": Fraction(3, 4), "b": Fraction(1, 4)}, {"a": 1}
-    assert hockey_stick(y, z, epsilon=1e300) == hockey_stick(y, z, epsilon=math.inf) == Bound(0.25, 0.25)
+    assert (
+        hockey_stick(y, z, epsilon=1e300)
+        == hockey_stick(y, z, epsilon=math.inf)
+        == Bound(0.25, 0.25)
+    )
     assert hockey_stick(y, z, epsilon=-math.inf) == Bound(1, 1)
     assert hockey_stick(y, z, epsilon=-1e300) == Bound(math.nextafter(1, 0), 1)
     assert hockey_stick(y, z, epsilon=-0.0).contains(0.25)
@@ -152,8 +175,17 @@ def test_tiny_masses_keep_their_digits() -> None:
 def test_infinite_where_the_definition_says_so() -> None:
     y, z = {"a": 0.5, "b": 0.5}, {"b": 0.5, "c": 0.5}
     infinite = Bound(math.inf, math.inf)
-    assert kl(y, z) == max_divergence(y, z) == renyi(y, z, order=1.5) == approximate_max(y, z, delta=0.49) == infinite
-    assert approximate_max(y, z, delta=0.5) == Bound(0, 0) or approximate_max(y, z, delta=0.5).upper <= 0
+    assert (
+        kl(y, z)
+        == max_divergence(y, z)
+        == renyi(y, z, order=1.5)
+        == approximate_max(y, z, delta=0.49)
+        == infinite
+    )
+    assert (
+        approximate_max(y, z, delta=0.5) == Bound(0, 0)
+        or approximate_max(y, z, delta=0.5).upper <= 0
+    )
     assert renyi({"a": 1}, {"b": 1}, order=0.5) == infinite
     assert total_variation({"a": 1}, {"b": 1}).value == 1
 

@@ -34,7 +34,9 @@ def random_pair(rng: random.Random) -> tuple[Masses, Masses, Fraction]:
     first, second = ([rng.randint(0, rng.choice([3, 1000])) for _ in range(size)] for _ in range(2))
     first[rng.randrange(size)] += 1
     second[rng.randrange(size)] += 1
-    a = rng.choice([Fraction(1), Fraction(2), 1 + Fraction(rng.randint(1, 500), rng.randint(1, 100))])
+    a = rng.choice(
+        [Fraction(1), Fraction(2), 1 + Fraction(rng.randint(1, 500), rng.randint(1, 100))]
+    )
     return [Fraction(w, sum(first)) for w in first], [Fraction(w, sum(second)) for w in second], a
 
 
@@ -63,7 +65,12 @@ def test_part_1_is_attained_exactly_on_random_pairs() -> None:
         nearby = [witness.nearby[x] for x in range(len(y))]
         assert is_distribution(nearby)
         assert covers(z, nearby, a)
-        assert apart(y, nearby) == witness.distance == excess(y, z, a) == hockey_stick(y, z, ratio=a).value
+        assert (
+            apart(y, nearby)
+            == witness.distance
+            == excess(y, z, a)
+            == hockey_stick(y, z, ratio=a).value
+        )
         assert witness.check()
         moved += nearby != y
     assert moved > PAIRS / 4
@@ -93,8 +100,12 @@ def test_no_witness_is_nearer() -> None:
     rng = random.Random(SEED + 2)
     for _ in range(20):
         y, z, a = random_pair(rng)
-        assert least_distance(y, z, a, both=False) == pytest.approx(float(one_sided_witness(y, z, ratio=a).distance))
-        assert least_distance(y, z, a, both=True) == pytest.approx(float(symmetric_witness(y, z, ratio=a).distance))
+        assert least_distance(y, z, a, both=False) == pytest.approx(
+            float(one_sided_witness(y, z, ratio=a).distance)
+        )
+        assert least_distance(y, z, a, both=True) == pytest.approx(
+            float(symmetric_witness(y, z, ratio=a).distance)
+        )
 
 
 def least_distance(y: Masses, z: Masses, a: Fraction, *, both: bool) -> float:
@@ -114,11 +125,19 @@ def least_distance(y: Masses, z: Masses, a: Fraction, *, both: bool) -> float:
     if both:
         rows.append(np.hstack([-float(a) * one, one, zero, zero, free]))
         limits.append(np.zeros(n))
-    sums = np.vstack([np.hstack([total, none, none, none, [[0]]]), np.hstack([none, total, none, none, [[0]]])])
-    fixed = [(0, 1)] * n + ([(0, 1)] * n if both else [(q, q) for q in floats[1]]) + [(0, 1)] * (2 * n + 1)
+    sums = np.vstack(
+        [np.hstack([total, none, none, none, [[0]]]), np.hstack([none, total, none, none, [[0]]])]
+    )
+    fixed = (
+        [(0, 1)] * n
+        + ([(0, 1)] * n if both else [(q, q) for q in floats[1]])
+        + [(0, 1)] * (2 * n + 1)
+    )
     cost = np.zeros(4 * n + 1)
     cost[-1] = 1
-    found = linprog(cost, A_ub=np.vstack(rows), b_ub=np.hstack(limits), A_eq=sums, b_eq=[1, 1], bounds=fixed)
+    found = linprog(
+        cost, A_ub=np.vstack(rows), b_ub=np.hstack(limits), A_eq=sums, b_eq=[1, 1], bounds=fixed
+    )
     assert found.fun is not None
     return float(found.fun)
 
@@ -136,7 +155,10 @@ def test_part_2_read_as_printed_is_false(a: Fraction) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-300, 1e-20, 0.1, 0.5, 3.0, 40.0])
 def test_witnesses_at_an_epsilon_hold_at_that_epsilon(epsilon: float) -> None:
-    y, z = [Fraction(7, 10), Fraction(2, 10), Fraction(1, 10)], [Fraction(3, 10), Fraction(3, 10), Fraction(4, 10)]
+    y, z = (
+        [Fraction(7, 10), Fraction(2, 10), Fraction(1, 10)],
+        [Fraction(3, 10), Fraction(3, 10), Fraction(4, 10)],
+    )
     one, both = one_sided_witness(y, z, epsilon=epsilon), symmetric_witness(y, z, epsilon=epsilon)
     assert one.check()
     assert both.check()
@@ -202,4 +224,6 @@ def test_no_pair_within_epsilon_exceeds_it() -> None:
         y, z, a = random_pair(rng)
         witness = symmetric_witness(y, z, ratio=a)
         epsilon = math.log(a)
-        assert kl(witness.nearby_first, witness.nearby_second).lower <= epsilon * math.tanh(epsilon / 2) * (1 + 1e-14)
+        assert kl(witness.nearby_first, witness.nearby_second).lower <= epsilon * math.tanh(
+            epsilon / 2
+        ) * (1 + 1e-14)

@@ -10,7 +10,11 @@ from examples.adaptivity import rounds
 
 pytestmark = pytest.mark.slow
 
-QUICK = [name for name in rounds.RUNS if name not in ("Laplace noise, zooming in", "counts, means and choices")]
+QUICK = [
+    name
+    for name in rounds.RUNS
+    if name not in ("Laplace noise, zooming in", "counts, means and choices")
+]
 PAGE = Path(__file__).parents[2] / "docs" / "adaptivity.md"
 
 
@@ -23,8 +27,12 @@ def test_the_page_shows_what_the_script_counts(printed: list[str]) -> None:
     assert len(printed) == 2 + len(QUICK)
     page = PAGE.read_text(encoding="utf-8").splitlines()
     first = page.index(printed[0])
-    assert [line for line in page[first : first + 2 + len(rounds.RUNS)] if line in printed] == printed
-    assert [name for name in rounds.RUNS if f"| {name} |" in PAGE.read_text(encoding="utf-8")] == [*rounds.RUNS]
+    assert [
+        line for line in page[first : first + 2 + len(rounds.RUNS)] if line in printed
+    ] == printed
+    assert [name for name in rounds.RUNS if f"| {name} |" in PAGE.read_text(encoding="utf-8")] == [
+        *rounds.RUNS
+    ]
 
 
 def test_no_filter_grants_more_than_what_was_fixed_in_advance(printed: list[str]) -> None:

@@ -22,7 +22,9 @@ from examples.bob import make_plan as bob
 from examples.bob.page import bob_page, subtotals
 from examples.census.make_plans import DATA as CENSUS
 
-REGISTRY: dict[str, Any] = json.loads((bob.HERE.parent / "data" / "deployments.json").read_text(encoding="utf-8"))
+REGISTRY: dict[str, Any] = json.loads(
+    (bob.HERE.parent / "data" / "deployments.json").read_text(encoding="utf-8")
+)
 ENTRIES: dict[str, dict[str, Any]] = {
     **{row["file"]: row["parameters"] for row in REGISTRY["deployments"]},
     **{row["name"]: row for row in REGISTRY["other_deployments"]},
@@ -53,7 +55,10 @@ def test_unknown_are_exactly_the_entries_without_a_usable_number() -> None:
     unknown = {row["entry"] for row in TABLE.unknown}
     assert without <= unknown
     # FLEX has an epsilon that is not its budget; the rest are ranges, formulas and parts of what is counted.
-    assert {each for each in unknown - without if each in ENTRIES and each.endswith(".yaml")} == {"uber.yaml", *TWICE}
+    assert {each for each in unknown - without if each in ENTRIES and each.endswith(".yaml")} == {
+        "uber.yaml",
+        *TWICE,
+    }
 
 
 @pytest.mark.parametrize("row", TABLE.deployments, ids=lambda row: row.name)
@@ -76,9 +81,16 @@ def test_a_reading_is_never_smaller_than_what_is_published(row: bob.Deployment) 
 
 
 def test_the_census_rows_hold_the_exact_sums_and_count_nothing_twice() -> None:
-    persons, units = (Fraction(EXACT[table]["US"]["rho_total"]) for table in ("pl94_persons", "pl94_housing_units"))
+    persons, units = (
+        Fraction(EXACT[table]["US"]["rho_total"])
+        for table in ("pl94_persons", "pl94_housing_units")
+    )
     dhc = [Fraction(EXACT[table]["US"]["rho_total"]) for table in ("dhc_persons", "dhc_housing")]
-    assert 0 <= ROWS["census_redistricting_data.yaml"].added("rho") - (persons + units) < Fraction(1, 10**15)
+    assert (
+        0
+        <= ROWS["census_redistricting_data.yaml"].added("rho") - (persons + units)
+        < Fraction(1, 10**15)
+    )
     assert ROWS["census_demographic_and_housing.yaml"].added("rho") == sum(dhc)
     assert persons + units + sum(dhc) == pytest.approx(15.29, abs=0.005)
     config = Fraction(EXACT["ddhcb_households"]["sum_us_side"])
@@ -94,7 +106,9 @@ def test_a_row_under_replacement_is_a_census_row() -> None:
     }
     model = {row["file"]: row["model"] for row in REGISTRY["deployments"]}
     local = {row.entry for row in TABLE.deployments if row.adjacency == "local"}
-    assert {entry for entry in local if model.get(entry) != "Local"} == {"Apple QuickType suggestions"}
+    assert {entry for entry in local if model.get(entry) != "Local"} == {
+        "Apple QuickType suggestions"
+    }
     assert not any("delta" in ROWS[entry].published for entry in local)
 
 
@@ -105,7 +119,11 @@ def test_every_double_of_the_plan_is_at_least_the_decimal_of_the_table() -> None
             mechanism = next(written)
             assert mechanism["times"] == part.times * row.units(1)
             for key, value in part.numbers:
-                assert Fraction(value) <= Fraction(mechanism[key]) <= Fraction(value) * (1 + Fraction(2, 2**52))
+                assert (
+                    Fraction(value)
+                    <= Fraction(mechanism[key])
+                    <= Fraction(value) * (1 + Fraction(2, 2**52))
+                )
     assert next(written, None) is None
 
 
@@ -135,7 +153,9 @@ def test_the_total_of_one_organization_against_a_convolution() -> None:
     flips = np.ones(1)
     for epsilon, times in boxes.items():
         spread = np.zeros(times * epsilon + 1)
-        spread[::epsilon] = stats.binom.pmf(np.arange(times + 1), times, 1 / (1 + math.exp(epsilon)))
+        spread[::epsilon] = stats.binom.pmf(
+            np.arange(times + 1), times, 1 / (1 + math.exp(epsilon))
+        )
         flips = np.convolve(flips, spread)
     loss = sum(epsilon * times for epsilon, times in boxes.items()) - 2.0 * np.arange(len(flips))
     bound = subtotals(TABLE, years=1, delta=bob.DELTA)["Apple"]

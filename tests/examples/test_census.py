@@ -54,8 +54,12 @@ def test_the_list_of_mechanisms_says_the_same_as_the_fractions(release: Release)
         assert 1 / rho == Fraction(mechanism["sigma_sq"])
 
 
-@pytest.mark.parametrize(("table", "place", "count"), [("pl94_persons", "US", 65), ("pl94_persons", "PR", 54)])
-def test_the_number_of_person_queries_is_the_published_one(table: str, place: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("table", "place", "count"), [("pl94_persons", "US", 65), ("pl94_persons", "PR", 54)]
+)
+def test_the_number_of_person_queries_is_the_published_one(
+    table: str, place: str, count: int
+) -> None:
     assert len(DATA[table][place]["mechanisms"]) == count
 
 
@@ -98,10 +102,14 @@ def test_certified_below_published_and_within_what_others_computed(release: Rele
 def test_a_sigma_rounded_up_certifies_the_same(release: Release) -> None:
     text = (census.HERE / release.plan).read_text(encoding="utf-8")
     for sigma in {sigma for sigma, _ in sigmas(release)}:
-        text = text.replace(f"sigma = {sigma!r}\n", f"sigma = {math.nextafter(sigma, math.inf)!r}\n")
+        text = text.replace(
+            f"sigma = {sigma!r}\n", f"sigma = {math.nextafter(sigma, math.inf)!r}\n"
+        )
     below, above = Plan.read(census.HERE / release.plan), Plan.parse(text)
     assert below != above
-    ends = [plan.composition().epsilon(delta=1e-10, adjacency=plan.adjacency) for plan in (below, above)]
+    ends = [
+        plan.composition().epsilon(delta=1e-10, adjacency=plan.adjacency) for plan in (below, above)
+    ]
     assert ends[0].lower <= ends[1].upper + 1e-10
     assert ends[1].lower <= ends[0].upper + 1e-10
 
@@ -109,4 +117,7 @@ def test_a_sigma_rounded_up_certifies_the_same(release: Release) -> None:
 def test_the_published_figures_follow_from_the_exact_rho_by_the_zcdp_conversion() -> None:
     for release in RELEASES:
         computed = schedule(release)["computed"]
-        assert round(computed["zcdp_canonne_kamath_steinke"], 2) == DATA[release.table]["published"]["epsilon"]
+        assert (
+            round(computed["zcdp_canonne_kamath_steinke"], 2)
+            == DATA[release.table]["published"]["epsilon"]
+        )

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.slow
 def test_forty_analysts_spend_no_more_than_there_is(tmp_path: Path) -> None:
     outcome = city.run(tmp_path / "city.db", questions=2)
     assert outcome.granted + outcome.refused == 2 * city.ANALYSTS
-    assert all(amount.units >= 0 for balance in outcome.balances for amount in balance.left.values())
+    assert all(
+        amount.units >= 0 for balance in outcome.balances for amount in balance.left.values()
+    )
     assert len(outcome.balances) == 1 + len(city.REGISTERS)
     assert outcome.bob.promised.available
     assert outcome.bob.promised.epsilon <= 3 * (1 + 1e-9)

@@ -36,7 +36,9 @@ def seeded(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(sampler, "least_with_noise", least)
 
 
-def test_twelve_questions_in_python_and_in_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_twelve_questions_in_python_and_in_sql(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     frame, aircraft, airports = example.frames(ROWS)
     planes = release.public(aircraft)
     asking = example.session(frame, tmp_path)
@@ -44,7 +46,9 @@ def test_twelve_questions_in_python_and_in_sql(tmp_path: Path, monkeypatch: pyte
     assert len(asked) == 12
     for number, each in enumerate(asked):
         tables = {"planes": planes}
-        assert release.questions_of_sql(each.sql, asking.table, tables=tables, keys=each.keys) == (each.python,)
+        assert release.questions_of_sql(each.sql, asking.table, tables=tables, keys=each.keys) == (
+            each.python,
+        )
         seeded(monkeypatch, number)
         in_python = asking.batch([each.python], spend=example.SPEND)[0]
         seeded(monkeypatch, number)

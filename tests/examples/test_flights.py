@@ -27,7 +27,9 @@ def _frame() -> object:
         for _ in range(3000)
     ]
     names = ("tailnum", "carrier", "origin", "dest", "month", "dep_delay", "distance")
-    return pa.table({name: list(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)})
+    return pa.table(
+        {name: list(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
+    )
 
 
 def test_the_budget_refuses_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +38,9 @@ def test_the_budget_refuses_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(analysts, "flights", _frame)
     lines = list(analysts.told("duckdb"))
     assert lines[0].startswith("3,000 flights on DuckDB")
-    assert [line.split()[0] for line in lines[1:]] == [actor for actor, _, _ in analysts.questions()]
+    assert [line.split()[0] for line in lines[1:]] == [
+        actor for actor, _, _ in analysts.questions()
+    ]
     assert ["refused" in line for line in lines[1:]] == [False] * 6 + [True]
     assert all("±" in line for line in lines[1:-1])
     for number, error in re.findall(r"(-?[0-9,.]+) ± ([0-9,.]+)", " ".join(lines)):

@@ -38,7 +38,14 @@ from dpcompose.experiment import (
 
 NOISE = Laplace(1.0)
 GOOD = Query(NOISE, ("Alice", "Bob"), ("Alice",))
-FAMILY = [NOISE, Gaussian(1.0), RandomizedResponse(1.0), DiscreteLaplace(1.0), BlackBox(1.0), Concentrated(0.1)]
+FAMILY = [
+    NOISE,
+    Gaussian(1.0),
+    RandomizedResponse(1.0),
+    DiscreteLaplace(1.0),
+    BlackBox(1.0),
+    Concentrated(0.1),
+]
 RNG = np.random.default_rng(1)
 
 
@@ -72,26 +79,47 @@ BAD: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
     "no mechanism": (asking(Query("laplace", ("Bob",), ())), "a member of the family"),  # type: ignore[arg-type]
     "not adjacent": (asking(Query(NOISE, ("Bob", "Eve"), ())), "adjacent under add-remove"),
     "replaced": (asking(Query(NOISE, ("Bob",), ("Eve",))), "adjacent under add-remove"),
-    "twice Bob": (asking(Query(NOISE, ("Bob", "Bob", "Bob"), ("Bob",))), "adjacent under add-remove"),
-    "too far": (asking(Query(NOISE, ("Bob",), (), lambda database: 2.0 * len(database))), "at most the sensitivity"),
-    "NaN": (asking(Query(NOISE, ("Bob",), (), lambda database: math.nan)), "statistic = nan: expected a finite number"),
+    "twice Bob": (
+        asking(Query(NOISE, ("Bob", "Bob", "Bob"), ("Bob",))),
+        "adjacent under add-remove",
+    ),
+    "too far": (
+        asking(Query(NOISE, ("Bob",), (), lambda database: 2.0 * len(database))),
+        "at most the sensitivity",
+    ),
+    "NaN": (
+        asking(Query(NOISE, ("Bob",), (), lambda database: math.nan)),
+        "statistic = nan: expected a finite number",
+    ),
     "infinite": (asking(Query(NOISE, ("Bob",), (), lambda database: math.inf)), "a finite number"),
     "not a number": (asking(Query(NOISE, ("Bob",), (), lambda database: "1")), "a number"),  # type: ignore[arg-type, return-value]
     "true": (asking(Query(NOISE, ("Bob",), (), lambda database: True)), "a number"),
-    "no category": (asking(Query(RandomizedResponse(1.0), ("A", "B", "C"), ("A", "B"))), "a category from 0 to 1"),
-    "no integer": (asking(Query(DiscreteLaplace(1.0), ("B",), (), lambda x: 0.5 * len(x))), "an integer"),
+    "no category": (
+        asking(Query(RandomizedResponse(1.0), ("A", "B", "C"), ("A", "B"))),
+        "a category from 0 to 1",
+    ),
+    "no integer": (
+        asking(Query(DiscreteLaplace(1.0), ("B",), (), lambda x: 0.5 * len(x))),
+        "an integer",
+    ),
     "no sampler": (asking(Query(Concentrated(0.1), ("Bob",), ())), "cannot draw"),
     "unhashable": (asking(Query(NOISE, (["Bob"],), ())), "unhashable"),  # type: ignore[arg-type]
     "a query": (lambda answers: GOOD, "a Round"),
     "nothing in it": (lambda answers: Round(()), "at least one Query"),
     "no query": (lambda answers: Round(("a",)), "at least one Query"),  # type: ignore[arg-type]
-    "wrong shape": (lambda answers: Round((GOOD,), np.zeros(3, dtype=int)), "one for each of the 5 transcripts"),
+    "wrong shape": (
+        lambda answers: Round((GOOD,), np.zeros(3, dtype=int)),
+        "one for each of the 5 transcripts",
+    ),
     "not integers": (lambda answers: Round((GOOD,), np.full(5, math.nan)), "integers"),
     "beyond": (lambda answers: Round((GOOD,), np.array([0, 0, 1, 0, 0])), "places from -1 to 0"),
     "before": (lambda answers: Round((GOOD,), np.array([0, 0, -2, 0, 0])), "places from -1 to 0"),
     "raises": (raising, "raised RuntimeError: no idea"),
     "writes into its answers": (writing, "raised ValueError"),
-    "parameters that are NaN": (lambda answers: Round.of(Query(Laplace(math.nan), ("Bob",), ())), "scale = nan"),
+    "parameters that are NaN": (
+        lambda answers: Round.of(Query(Laplace(math.nan), ("Bob",), ())),
+        "scale = nan",
+    ),
 }
 
 
@@ -155,7 +183,12 @@ def test_adjacency_decides_which_pairs_there_are(adjacency: Adjacency) -> None:
         Adjacency.ZERO_OUT: (("Alice", "Bob"), ("Alice", None)),
     }
     for kind, (zero, one) in pairs.items():
-        game = Experiment(Repeater(Query(NOISE, zero, one, Holds("Bob"))), family=FAMILY, rounds=1, adjacency=adjacency)
+        game = Experiment(
+            Repeater(Query(NOISE, zero, one, Holds("Bob"))),
+            family=FAMILY,
+            rounds=1,
+            adjacency=adjacency,
+        )
         if kind is adjacency or (kind is Adjacency.ZERO_OUT and adjacency is Adjacency.REPLACE):
             assert game.play(World.ZERO, transcripts=3, rng=RNG).loss.shape == (3,)
         else:
@@ -164,8 +197,16 @@ def test_adjacency_decides_which_pairs_there_are(adjacency: Adjacency) -> None:
 
 
 def test_equal_databases_give_nothing_away() -> None:
-    for mechanism in (NOISE, Gaussian(1.0), RandomizedResponse(1.0), BlackBox(1.0), DiscreteLaplace(1.0)):
-        game = Experiment(Repeater(Query(mechanism, ("Bob",), ("Bob",))), family=[mechanism], rounds=3)
+    for mechanism in (
+        NOISE,
+        Gaussian(1.0),
+        RandomizedResponse(1.0),
+        BlackBox(1.0),
+        DiscreteLaplace(1.0),
+    ):
+        game = Experiment(
+            Repeater(Query(mechanism, ("Bob",), ("Bob",))), family=[mechanism], rounds=3
+        )
         assert np.all(game.play(World.ONE, transcripts=50, rng=RNG).loss == 0.0)
 
 
@@ -191,22 +232,42 @@ def stepped(**wrong: Any) -> object:
         lambda: Wanderer([], seed=1),
         lambda: Wanderer([GOOD], seed=-1),
         lambda: Wanderer([GOOD], seed=1, quits=math.nan),
-        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).play(World.ZERO, transcripts=0, rng=RNG),
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).play(
+            World.ZERO, transcripts=0, rng=RNG
+        ),
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).play(0, transcripts=1, rng=RNG),  # type: ignore[arg-type]
-        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).play(World.ZERO, transcripts=1, rng=7),  # type: ignore[arg-type]
-        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG, failure=0.0),
-        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG, failure=math.nan),
-        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG, shares=0),
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).play(
+            World.ZERO, transcripts=1, rng=7
+        ),  # type: ignore[arg-type]
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(
+            transcripts=1, rng=RNG, failure=0.0
+        ),
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(
+            transcripts=1, rng=RNG, failure=math.nan
+        ),
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(
+            transcripts=1, rng=RNG, shares=0
+        ),
         lambda: (
-            Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG).delta([0.0, math.nan])
+            Experiment(Repeater(GOOD), family=FAMILY, rounds=1)
+            .measure(transcripts=1, rng=RNG)
+            .delta([0.0, math.nan])
         ),
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).start(0),
         lambda: Experiment(Repeater(GOOD), family=NOISE, rounds=1),  # type: ignore[arg-type]
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=10**9),
-        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=2).play(World.ZERO, transcripts=10**12, rng=RNG),
-        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=2).measure(transcripts=10**13, rng=RNG),
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=2).play(
+            World.ZERO, transcripts=10**12, rng=RNG
+        ),
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=2).measure(
+            transcripts=10**13, rng=RNG
+        ),
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=2).solve(leaves="all"),  # type: ignore[arg-type]
-        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG).delta("many"),
+        lambda: (
+            Experiment(Repeater(GOOD), family=FAMILY, rounds=1)
+            .measure(transcripts=1, rng=RNG)
+            .delta("many")
+        ),
         lambda: Repeater(None),  # type: ignore[arg-type]
         lambda: Greedy(GOOD, epsilon=1.0),  # type: ignore[arg-type]
         lambda: Wanderer(None, seed=1),  # type: ignore[arg-type]
@@ -223,8 +284,16 @@ def stepped(**wrong: Any) -> object:
         lambda: stepped(world=0),
         lambda: stepped(rng=7),
         lambda: stepped(position=None),
-        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG).histogram(10**30),
-        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=1, rng=RNG).delta(10**400),
+        lambda: (
+            Experiment(Repeater(GOOD), family=FAMILY, rounds=1)
+            .measure(transcripts=1, rng=RNG)
+            .histogram(10**30)
+        ),
+        lambda: (
+            Experiment(Repeater(GOOD), family=FAMILY, rounds=1)
+            .measure(transcripts=1, rng=RNG)
+            .delta(10**400)
+        ),
     ],
 )
 def test_arguments_are_checked(make: Callable[[], object]) -> None:
@@ -259,7 +328,9 @@ class Stillborn:
     ],
 )
 def test_an_adversary_that_fails_at_once_is_refused(play: Callable[[Experiment], object]) -> None:
-    with pytest.raises(RefusedRoundError, match="round 1 is refused: the adversary raised OSError: no coins today"):
+    with pytest.raises(
+        RefusedRoundError, match="round 1 is refused: the adversary raised OSError: no coins today"
+    ):
         play(Experiment(Stillborn(), family=FAMILY, rounds=1))
 
 
@@ -277,15 +348,23 @@ def test_many_rounds_take_blocks_of_fewer_transcripts() -> None:
 
 
 def test_limits_are_numbers_at_any_epsilon() -> None:
-    found = Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(transcripts=9, rng=RNG).delta([-1e308, 1e308])
+    found = (
+        Experiment(Repeater(GOOD), family=FAMILY, rounds=1)
+        .measure(transcripts=9, rng=RNG)
+        .delta([-1e308, 1e308])
+    )
     assert found.estimate.tolist() == [1.0, 0.0] and found.lower[1] == 0.0
 
 
 @pytest.mark.parametrize("zero", [3.0, -3.0, 2.0**49])
-@pytest.mark.parametrize("mechanism", [DiscreteLaplace(3.0, shift=2), Laplace(3.0, sensitivity=2.0)])
+@pytest.mark.parametrize(
+    "mechanism", [DiscreteLaplace(3.0, shift=2), Laplace(3.0, sensitivity=2.0)]
+)
 def test_the_loss_of_two_sided_exponential_noise_far_from_zero(mechanism: Any, zero: float) -> None:
     """(|y - one| - |y - zero|) / scale, to the last digits also where both values are huge integers."""
     query = Query(mechanism, ("Bob",), (), lambda database: zero if database else zero - 2)
-    views = Experiment(Repeater(query), family=[mechanism], rounds=1).play(World.ONE, transcripts=500, rng=RNG)
+    views = Experiment(Repeater(query), family=[mechanism], rounds=1).play(
+        World.ONE, transcripts=500, rng=RNG
+    )
     y = views.answers[0]
     assert views.loss == pytest.approx((np.abs(y - (zero - 2)) - np.abs(y - zero)) / 3, abs=1e-14)

@@ -25,7 +25,15 @@ from dpcompose.adaptive import (
     RenyiFilter,
     States,
 )
-from dpcompose.experiment import Experiment, Holds, NaturalFilterBreaker, Query, Repeater, Wanderer, World
+from dpcompose.experiment import (
+    Experiment,
+    Holds,
+    NaturalFilterBreaker,
+    Query,
+    Repeater,
+    Wanderer,
+    World,
+)
 
 FILTERS = (
     PureFilter(0.9),
@@ -48,7 +56,11 @@ def family(queries: list[Query]) -> list[RandomizedResponse]:
 def test_states_decide_as_steps_do(limit: Filter) -> None:
     rng = np.random.default_rng(3)
     mechanisms = [RandomizedResponse(0.1), RandomizedResponse(0.25), BlackBox(0.05)]
-    states, places, alone = States(limit), np.zeros(20, dtype=int), [limit.start() for _ in range(20)]
+    states, places, alone = (
+        States(limit),
+        np.zeros(20, dtype=int),
+        [limit.start() for _ in range(20)],
+    )
     refused = 0
     for _ in range(25):
         asked = rng.integers(len(mechanisms), size=20)
@@ -85,11 +97,19 @@ def test_no_adversary_exceeds_the_promise(limit: Filter) -> None:
 
 def test_the_certificate_is_the_smaller_of_both() -> None:
     query = Query(Gaussian(4.0), ("Bob",), ())
-    game = Experiment(Repeater(query), family=[query.mechanism], rounds=2, filter=GaussianFilter(5.0))
+    game = Experiment(
+        Repeater(query), family=[query.mechanism], rounds=2, filter=GaussianFilter(5.0)
+    )
     without = Experiment(Repeater(query), family=[query.mechanism], rounds=2)
-    assert game.composition.epsilon(delta=1e-6).upper == without.composition.epsilon(delta=1e-6).upper
-    narrow = Experiment(Repeater(query), family=[query.mechanism], rounds=40, filter=GaussianFilter(0.5))
-    assert narrow.composition.epsilon(delta=1e-6).upper == GaussianFilter(0.5).epsilon_at(delta=1e-6)
+    assert (
+        game.composition.epsilon(delta=1e-6).upper == without.composition.epsilon(delta=1e-6).upper
+    )
+    narrow = Experiment(
+        Repeater(query), family=[query.mechanism], rounds=40, filter=GaussianFilter(0.5)
+    )
+    assert narrow.composition.epsilon(delta=1e-6).upper == GaussianFilter(0.5).epsilon_at(
+        delta=1e-6
+    )
     point = narrow.composition.epsilon(delta=1e-6).upper
     assert narrow.composition.delta(epsilon=point).upper == pytest.approx(1e-6, rel=1e-9)
     first = narrow.composition.compare(delta=1e-6)[0]
@@ -100,7 +120,10 @@ def test_the_certificate_is_the_smaller_of_both() -> None:
 def test_a_refused_round_answers_nothing_and_the_game_goes_on() -> None:
     large, small = Query(Laplace(2.0), ("Bob",), ()), Query(Laplace(10.0), ("Bob",), ())
     game = Experiment(
-        Repeater(large, small), family=[large.mechanism, small.mechanism], rounds=6, filter=PureFilter(0.75)
+        Repeater(large, small),
+        family=[large.mechanism, small.mechanism],
+        rounds=6,
+        filter=PureFilter(0.75),
     )
     views = game.play(World.ZERO, transcripts=5, rng=np.random.default_rng(1))
     assert np.isnan(views.answers).all(axis=1).tolist() == [False, False, True, False, True, True]
@@ -108,12 +131,21 @@ def test_a_refused_round_answers_nothing_and_the_game_goes_on() -> None:
     for _ in range(6):
         position, refusal = game.step(position, world=World.ONE, rng=np.random.default_rng(2))
         assert refusal is None
-    assert np.isnan(position.answers).all(axis=1).tolist() == [False, False, True, False, True, True]
+    assert np.isnan(position.answers).all(axis=1).tolist() == [
+        False,
+        False,
+        True,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_measured_and_solved_agree_under_a_filter() -> None:
     queries = [about_bob(epsilon) for epsilon in (0.3, 0.6)]
-    game = Experiment(Wanderer(queries, seed=1), family=family(queries), rounds=6, filter=PureFilter(1.3))
+    game = Experiment(
+        Wanderer(queries, seed=1), family=family(queries), rounds=6, filter=PureFilter(1.3)
+    )
     limits = game.measure(transcripts=40_000, rng=np.random.default_rng(5)).delta([0.0, 0.6])
     for place, epsilon in enumerate((0.0, 0.6)):
         truth = game.solve().delta(epsilon)
@@ -124,7 +156,10 @@ def test_measured_and_solved_agree_under_a_filter() -> None:
 def test_the_breaker_is_held_by_a_filter() -> None:
     breaker = NaturalFilterBreaker()
     game = Experiment(
-        breaker, family=[each.mechanism for each in breaker.queries], rounds=2, filter=BasicFilter(1.5, delta=0.05)
+        breaker,
+        family=[each.mechanism for each in breaker.queries],
+        rounds=2,
+        filter=BasicFilter(1.5, delta=0.05),
     )
     assert game.solve().delta(1.5).upper <= 0.05
 
@@ -135,9 +170,15 @@ def test_what_a_filter_cannot_price_is_a_refused_round() -> None:
     with pytest.raises(RefusedRoundError, match="round 1"):
         game.play(World.ZERO, transcripts=3, rng=np.random.default_rng(1))
     charged = Experiment(
-        Repeater(query), family=[query.mechanism], rounds=2, filter=BasicFilter(11.0, delta=1e-5), charged_delta=5e-6
+        Repeater(query),
+        family=[query.mechanism],
+        rounds=2,
+        filter=BasicFilter(11.0, delta=1e-5),
+        charged_delta=5e-6,
     )
-    assert not np.isnan(charged.play(World.ZERO, transcripts=3, rng=np.random.default_rng(1)).answers).any()
+    assert not np.isnan(
+        charged.play(World.ZERO, transcripts=3, rng=np.random.default_rng(1)).answers
+    ).any()
 
 
 def test_bad_filters_are_refused() -> None:
@@ -151,9 +192,15 @@ def test_bad_filters_are_refused() -> None:
 def test_prices_are_those_of_the_games_adjacency() -> None:
     swap = Query(Laplace(2.0), ("Bob",), ("Eve",), Holds("Bob"))
     game = Experiment(
-        Repeater(swap), family=[swap.mechanism], rounds=2, adjacency=Adjacency.REPLACE, filter=PureFilter(0.75)
+        Repeater(swap),
+        family=[swap.mechanism],
+        rounds=2,
+        adjacency=Adjacency.REPLACE,
+        filter=PureFilter(0.75),
     )
-    assert np.isnan(game.play(World.ZERO, transcripts=2, rng=np.random.default_rng(1)).answers).all()
+    assert np.isnan(
+        game.play(World.ZERO, transcripts=2, rng=np.random.default_rng(1)).answers
+    ).all()
     same = Experiment(
         Repeater(about_bob(0.5)), family=[RandomizedResponse(0.5)], rounds=3, orientation=Orientation.SAME,
         filter=PureFilter(1.0),

@@ -80,11 +80,17 @@ def wandering(seed: int, family: int, rounds: int, free: bool) -> Experiment:
     free=st.booleans(),
 )
 def test_no_random_adversary_is_measured_above_the_bound(
-    certified: dict[tuple[int, int, bool], np.ndarray], seed: int, family: int, rounds: int, free: bool
+    certified: dict[tuple[int, int, bool], np.ndarray],
+    seed: int,
+    family: int,
+    rounds: int,
+    free: bool,
 ) -> None:
     """8192 transcripts in each world; all limits of all adversaries hold together with probability 1 - 1e-6."""
     game = wandering(seed, family, rounds, free)
-    found = game.measure(transcripts=8192, rng=np.random.default_rng(seed), failure=FAILURE, shares=ADVERSARIES)
+    found = game.measure(
+        transcripts=8192, rng=np.random.default_rng(seed), failure=FAILURE, shares=ADVERSARIES
+    )
     assert np.all(found.delta(EPSILONS).lower <= bound_of(game, (family, rounds, free), certified))
 
 
@@ -93,7 +99,9 @@ def test_a_bound_that_is_too_small_is_caught() -> None:
     """Positive control: what the theorems say of one round less, and of a little more noise, is exceeded."""
     mechanism = Gaussian(2.0)
     game = Experiment(Repeater(asked(mechanism)), family=[mechanism], rounds=4)
-    found = game.measure(transcripts=1 << 18, rng=np.random.default_rng(7), failure=FAILURE).delta(EPSILONS)
+    found = game.measure(transcripts=1 << 18, rng=np.random.default_rng(7), failure=FAILURE).delta(
+        EPSILONS
+    )
     for planted in (mechanism * 3, Gaussian(2.1) * 4):
         assert np.any(found.lower > planted.profile()(EPSILONS).upper)
     truth = (mechanism * 4).profile()(EPSILONS)
@@ -139,12 +147,16 @@ def test_the_limits_cover_as_often_as_they_say() -> None:
     """Binomial: 400 tallies at failure 0.1 may miss in at most 40 + 5 standard deviations; the exact law is uniform."""
     rng, missed = np.random.default_rng(3), 0
     grid = np.linspace(-2.0, 4.0, 61)
-    truth = np.array([stats.norm.sf(point - 1) - math.exp(point - 0.5) * stats.norm.sf(point) for point in grid])
+    truth = np.array(
+        [stats.norm.sf(point - 1) - math.exp(point - 0.5) * stats.norm.sf(point) for point in grid]
+    )
     for _ in range(400):
         # L = X, X normal with mean 1: E (1 - e^(epsilon - X))_+ in closed form, for a density that is no ratio.
         losses = rng.normal(1.0, 1.0, 2000)
         limits = survival(Tally.of(losses), failure=0.1, margin=0.0)
-        shifted = np.array([stats.norm.sf(p - 1) - math.exp(p - 0.5) * stats.norm.sf(p) for p in grid])
+        shifted = np.array(
+            [stats.norm.sf(p - 1) - math.exp(p - 0.5) * stats.norm.sf(p) for p in grid]
+        )
         missed += bool(np.any(limits.lower(grid) > shifted) or np.any(limits.upper(grid) < shifted))
     assert np.all(truth >= 0)
     assert missed <= 40 + 5 * 6
@@ -157,7 +169,9 @@ def test_limits_are_the_quantiles_of_order_statistics() -> None:
     shares = {1: 1 / 6 + 0.5 / tail, 2: 1 / 6 + 0.5 * math.sqrt(0.5) / tail, 3: 1 / 6 + 0.5 / tail}
     assert sum(shares.values()) == pytest.approx(1)
     low = np.array([stats.beta.ppf(0.03 * share, rank, 4 - rank) for rank, share in shares.items()])
-    high = np.array([stats.beta.ppf(1 - 0.03 * share, rank, 4 - rank) for rank, share in shares.items()])
+    high = np.array(
+        [stats.beta.ppf(1 - 0.03 * share, rank, 4 - rank) for rank, share in shares.items()]
+    )
     assert np.allclose(np.cumsum(limits.low), low, rtol=1e-6)
     assert np.allclose(np.cumsum(limits.high), [*high, 1.0], rtol=1e-6)
     assert np.all(np.cumsum(limits.low) <= low)
@@ -195,8 +209,12 @@ def test_answers_far_from_zero_are_rounded_and_the_limits_know() -> None:
 @pytest.mark.parametrize("failure", [0.2, 0.02])
 def test_bands_hold_everywhere_as_often_as_they_say(failure: float) -> None:
     """The same as a campaign of 10,000 runs; a band of losses that are counted four times is caught."""
-    assert bands.holds(bands.misses(runs=300, transcripts=500, failure=failure, seed=5), 300, failure)
-    assert not bands.holds(bands.misses(runs=300, transcripts=500, failure=failure, seed=5, copies=4), 300, failure)
+    assert bands.holds(
+        bands.misses(runs=300, transcripts=500, failure=failure, seed=5), 300, failure
+    )
+    assert not bands.holds(
+        bands.misses(runs=300, transcripts=500, failure=failure, seed=5, copies=4), 300, failure
+    )
 
 
 @pytest.mark.parametrize("number", [1, 2, 1001, 10**6])
@@ -220,7 +238,23 @@ def test_ranks_depend_on_the_number_alone() -> None:
 
 
 def test_every_loss_has_its_bin() -> None:
-    values = np.array([-math.inf, -3000.0, -1.0, -1e-3, -1e-9, 0.0, 1e-9, 1e-3, 0.5, 1.0, 2047.0, 5000.0, math.inf])
+    values = np.array(
+        [
+            -math.inf,
+            -3000.0,
+            -1.0,
+            -1e-3,
+            -1e-9,
+            0.0,
+            1e-9,
+            1e-3,
+            0.5,
+            1.0,
+            2047.0,
+            5000.0,
+            math.inf,
+        ]
+    )
     values = np.concatenate([values, np.random.default_rng(1).normal(0, 3, 2000)])
     bins = bins_of(values)
     assert np.all((bins >= 0) & (bins < BINS))
@@ -231,7 +265,9 @@ def test_every_loss_has_its_bin() -> None:
 
 def test_one_seed_gives_the_same_views_whatever_is_played_with_them() -> None:
     game = wandering(12, 6, 4, True)
-    long, short = (game.play(World.ONE, transcripts=n, rng=np.random.default_rng(2)) for n in (20_000, 20_000))
+    long, short = (
+        game.play(World.ONE, transcripts=n, rng=np.random.default_rng(2)) for n in (20_000, 20_000)
+    )
     assert np.array_equal(long.answers, short.answers, equal_nan=True)
     assert np.array_equal(long.loss, short.loss)
     # Whole blocks do not depend on how many follow.
@@ -243,13 +279,17 @@ def test_one_seed_gives_the_same_views_whatever_is_played_with_them() -> None:
     rng = np.random.default_rng(2)
     counted = game.measure(transcripts=20_000, rng=rng)
     rng = np.random.default_rng(2)
-    assert np.array_equal(counted.zero.counts, game.play(World.ZERO, transcripts=20_000, rng=rng).tally.counts)
+    assert np.array_equal(
+        counted.zero.counts, game.play(World.ZERO, transcripts=20_000, rng=rng).tally.counts
+    )
 
 
 def test_progress_is_told() -> None:
     told: list[tuple[str, int, int]] = []
     game = wandering(3, 0, 2, False)
-    game.measure(transcripts=20_000, rng=np.random.default_rng(1), progress=lambda *what: told.append(what))
+    game.measure(
+        transcripts=20_000, rng=np.random.default_rng(1), progress=lambda *what: told.append(what)
+    )
     assert told[0] == ("world 0", 0, 20_000)
     assert {what for what, _, _ in told} == {"world 0", "world 1"}
     assert all(done < total == 20_000 for _, done, total in told)
@@ -270,7 +310,11 @@ def test_the_mean_of_the_repeater_converges_to_the_truth() -> None:
 
 def test_histograms_of_both_worlds() -> None:
     query = asked(RandomizedResponse(1.0))
-    game = Experiment(Repeater(Query(query.mechanism, ("Bob",), (), Holds("Bob"))), family=[query.mechanism], rounds=1)
+    game = Experiment(
+        Repeater(Query(query.mechanism, ("Bob",), (), Holds("Bob"))),
+        family=[query.mechanism],
+        rounds=1,
+    )
     edges, zero, one = game.measure(transcripts=40_000, rng=np.random.default_rng(1)).histogram(10)
     assert len(edges) == 11
     assert zero.sum() == pytest.approx(1)

@@ -62,7 +62,9 @@ def test_the_repeater_meets_the_optimal_bound(epsilon: float, rounds: int) -> No
 
 def test_the_repeater_meets_it_with_delta() -> None:
     mechanism = BlackBox(0.3, delta=1e-3)
-    solved = Experiment(Repeater(Query(mechanism, ("Bob",), ())), family=[mechanism], rounds=5).solve()
+    solved = Experiment(
+        Repeater(Query(mechanism, ("Bob",), ())), family=[mechanism], rounds=5
+    ).solve()
     for point in EPSILONS:
         assert solved.delta(point).lower <= (mechanism * 5).delta(epsilon=point).upper
         assert solved.delta(point).upper >= (mechanism * 5).delta(epsilon=point).lower
@@ -70,7 +72,9 @@ def test_the_repeater_meets_it_with_delta() -> None:
 
 def test_the_natural_filter_lets_more_through_than_its_budget() -> None:
     breaker = NaturalFilterBreaker()
-    solved = Experiment(breaker, family=[query.mechanism for query in breaker.queries], rounds=2).solve()
+    solved = Experiment(
+        breaker, family=[query.mechanism for query in breaker.queries], rounds=2
+    ).solve()
     epsilon, delta = breaker.budget.epsilon, breaker.budget.delta
     # Each branch is within the budget by the optimal theorem...
     for second in breaker.continuations:
@@ -88,7 +92,9 @@ def test_the_natural_filter_lets_more_through_than_its_budget() -> None:
 def test_free_orientation_reaches_more_than_the_same_one_allows() -> None:
     mechanism, point = RandomizedResponse(1.0).sampled(0.1), 0.107826199675374
     query = about_bob(mechanism)
-    turning = Experiment(Repeater(query, query.turned), family=[mechanism], rounds=2).solve().delta(point)
+    turning = (
+        Experiment(Repeater(query, query.turned), family=[mechanism], rounds=2).solve().delta(point)
+    )
     same = (mechanism * 2).delta(epsilon=point)
     free = (mechanism * 2).delta(epsilon=point, orientation=Orientation.FREE)
     assert round(turning.lower, 6) == 0.025242
@@ -103,15 +109,25 @@ def _lost(database: tuple[object, ...]) -> float:
 
 
 @pytest.mark.parametrize("orientation", Orientation)
-def test_a_replaced_record_stays_where_it_is_unless_worlds_may_be_turned(orientation: Orientation) -> None:
+def test_a_replaced_record_stays_where_it_is_unless_worlds_may_be_turned(
+    orientation: Orientation,
+) -> None:
     """A statistic that falls turned the pair also where the orientation is the same: above what is certified."""
     p, rate = 1 / (1 + np.exp(-1.0)), 0.1
     one = [1 - p, p]
     zero = [rate * p + (1 - rate) * (1 - p), rate * (1 - p) + (1 - rate) * p]
     pair = DominatingPair.atoms(upper=zero, lower=one, adjacency=Adjacency.REPLACE)
     queries = [Query(pair, ("Bob",), ("Eve",), statistic) for statistic in (Holds("Bob"), _lost)]
-    game = Experiment(Repeater(*queries), family=[pair], rounds=2, adjacency=Adjacency.REPLACE, orientation=orientation)
-    certified = (pair * 2).delta(epsilon=0.108, adjacency=Adjacency.REPLACE, orientation=orientation)
+    game = Experiment(
+        Repeater(*queries),
+        family=[pair],
+        rounds=2,
+        adjacency=Adjacency.REPLACE,
+        orientation=orientation,
+    )
+    certified = (pair * 2).delta(
+        epsilon=0.108, adjacency=Adjacency.REPLACE, orientation=orientation
+    )
     found = game.solve().delta(0.108)
     assert found.lower <= certified.upper
     # Turned once, the pair tells more than twice the same way.
@@ -121,7 +137,9 @@ def test_a_replaced_record_stays_where_it_is_unless_worlds_may_be_turned(orienta
 def test_the_same_orientation_refuses_to_turn() -> None:
     mechanism = RandomizedResponse(1.0).sampled(0.1)
     query = about_bob(mechanism)
-    game = Experiment(Repeater(query, query.turned), family=[mechanism], rounds=2, orientation=Orientation.SAME)
+    game = Experiment(
+        Repeater(query, query.turned), family=[mechanism], rounds=2, orientation=Orientation.SAME
+    )
     with pytest.raises(RefusedRoundError, match=r"round 2.*world 0"):
         game.solve()
 
@@ -131,7 +149,9 @@ FAMILIES = [
     [RandomizedResponse(0.5), RandomizedResponse(0.3, categories=3), BlackBox(0.1, delta=0.01)],
     [RandomizedResponse(1.0).sampled(0.1)],
     [
-        DominatingPair.atoms(upper=[0.5, 0.25, 0.25], lower=[0.25, 0.5, 0.25], adjacency=Adjacency.ADD_REMOVE),
+        DominatingPair.atoms(
+            upper=[0.5, 0.25, 0.25], lower=[0.25, 0.5, 0.25], adjacency=Adjacency.ADD_REMOVE
+        ),
         RandomizedResponse(0.8).sampled(0.3),
         BlackBox(0.2, delta=0.02),
     ],
@@ -140,13 +160,20 @@ FAMILIES = [
 
 @pytest.mark.slow
 @settings(max_examples=150)
-@given(st.integers(0, 2**32), st.sampled_from(range(len(FAMILIES))), st.integers(1, 5), st.booleans())
-def test_no_adversary_is_above_the_certified_bound(seed: int, family: int, rounds: int, free: bool) -> None:
+@given(
+    st.integers(0, 2**32), st.sampled_from(range(len(FAMILIES))), st.integers(1, 5), st.booleans()
+)
+def test_no_adversary_is_above_the_certified_bound(
+    seed: int, family: int, rounds: int, free: bool
+) -> None:
     orientation = Orientation.FREE if free else Orientation.SAME
     asked = [about_bob(mechanism) for mechanism in FAMILIES[family]]
     queries = [*asked, *(query.turned for query in asked if free)]
     game = Experiment(
-        Wanderer(queries, seed=seed, quits=0.1), family=FAMILIES[family], rounds=rounds, orientation=orientation
+        Wanderer(queries, seed=seed, quits=0.1),
+        family=FAMILIES[family],
+        rounds=rounds,
+        orientation=orientation,
     )
     solved, bound = game.solve(), game.composition.profile()(np.array(EPSILONS))
     with localcontext(Context(prec=60)):
@@ -172,10 +199,16 @@ def test_the_certificate_is_that_of_the_game() -> None:
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("orientation", list(Orientation))
-def test_a_certificate_answers_for_its_game_alone(adjacency: Adjacency, orientation: Orientation) -> None:
-    pair = DominatingPair.atoms(upper=[0.5, 0.25, 0.25], lower=[0.25, 0.5, 0.25], adjacency=adjacency)
+def test_a_certificate_answers_for_its_game_alone(
+    adjacency: Adjacency, orientation: Orientation
+) -> None:
+    pair = DominatingPair.atoms(
+        upper=[0.5, 0.25, 0.25], lower=[0.25, 0.5, 0.25], adjacency=adjacency
+    )
     adversary = Repeater(about_bob(pair))
-    game = Experiment(adversary, family=[pair], rounds=3, adjacency=adjacency, orientation=orientation)
+    game = Experiment(
+        adversary, family=[pair], rounds=3, adjacency=adjacency, orientation=orientation
+    )
     certified, alone = game.composition, pair * 3
     own: dict[str, Any] = {"adjacency": adjacency, "orientation": orientation}
     asked: list[tuple[Any, Any, dict[str, float]]] = [
@@ -187,7 +220,9 @@ def test_a_certificate_answers_for_its_game_alone(adjacency: Adjacency, orientat
         assert question(**at) == question(**at, **own) == general(**at, **own)
     found = [curve(np.array([0.5])).upper for curve in (certified.profile(), alone.profile(**own))]
     assert found[0] == found[1]
-    others: list[dict[str, Any]] = [{"adjacency": each} for each in Adjacency if each is not adjacency]
+    others: list[dict[str, Any]] = [
+        {"adjacency": each} for each in Adjacency if each is not adjacency
+    ]
     others += [{"orientation": each} for each in Orientation if each is not orientation]
     for other in [*others, {"adjacency": "replaced"}]:
         for ask in (
@@ -207,14 +242,20 @@ def test_a_certificate_under_replace_is_no_certificate_under_add_remove() -> Non
     game = Experiment(Repeater(query), family=[noise], rounds=4, adjacency=Adjacency.REPLACE)
     truth = NormalDist().cdf(0.5) - math.e * NormalDist().cdf(-1.5)
     assert abs(truth - 0.50986) < 1e-4
-    measured = game.measure(transcripts=100_000, rng=np.random.default_rng(1), failure=1e-6).delta([1.0])
-    assert 0.49 < measured.lower[0] < truth + 1e-9 <= game.composition.delta(epsilon=1.0).upper + 1e-8
+    measured = game.measure(transcripts=100_000, rng=np.random.default_rng(1), failure=1e-6).delta(
+        [1.0]
+    )
+    assert (
+        0.49 < measured.lower[0] < truth + 1e-9 <= game.composition.delta(epsilon=1.0).upper + 1e-8
+    )
 
 
 def test_a_bound_that_is_too_small_is_caught() -> None:
     """Positive control: the exact composition along the path, taken for a bound, and a bound of one round too few."""
     breaker = NaturalFilterBreaker()
-    solved = Experiment(breaker, family=[query.mechanism for query in breaker.queries], rounds=2).solve()
+    solved = Experiment(
+        breaker, family=[query.mechanism for query in breaker.queries], rounds=2
+    ).solve()
     assert solved.delta(1.5).lower > breaker.budget.delta + ROUND_OFF
     mechanism = RandomizedResponse(0.5)
     four = Experiment(Repeater(about_bob(mechanism)), family=[mechanism], rounds=4).solve()
@@ -226,13 +267,18 @@ def test_bob_in_many_databases() -> None:
     mechanism = RandomizedResponse(0.4)
     others = [(f"person {i}", "Alice") for i in range(6)]
     curators = [Query(mechanism, ("Bob", *people), people, BOB) for people in others]
-    game = Experiment(ManyDatabases(curators), family=[mechanism], rounds=6, orientation=Orientation.SAME)
+    game = Experiment(
+        ManyDatabases(curators), family=[mechanism], rounds=6, orientation=Orientation.SAME
+    )
     solved = game.solve()
     for point in EPSILONS:
         assert solved.delta(point).lower <= (mechanism * 6).delta(epsilon=point).upper
         assert solved.delta(point).upper >= (mechanism * 6).delta(epsilon=point).lower
     assert solved.answers.shape == (6, 64)
-    mixed = [Query(RandomizedResponse(0.2 * (i + 1)), ("Bob", "Alice"), ("Alice",), BOB) for i in range(4)]
+    mixed = [
+        Query(RandomizedResponse(0.2 * (i + 1)), ("Bob", "Alice"), ("Alice",), BOB)
+        for i in range(4)
+    ]
     family = [query.mechanism for query in mixed]
     adaptive = Experiment(ManyDatabases(mixed), family=family, rounds=9).solve()
     assert adaptive.answers.shape == (4, 16)
@@ -240,7 +286,10 @@ def test_bob_in_many_databases() -> None:
 
 
 def test_every_database_is_asked_once_in_an_order_that_depends_on_the_answers() -> None:
-    curators = [Query(RandomizedResponse(0.5), ("Bob", f"person {i}"), (f"person {i}",), BOB) for i in range(6)]
+    curators = [
+        Query(RandomizedResponse(0.5), ("Bob", f"person {i}"), (f"person {i}",), BOB)
+        for i in range(6)
+    ]
     adversary, rng = ManyDatabases(curators), np.random.default_rng(1)
     state, answers, asked = adversary.first(None), np.empty((0, 40)), []
     while True:
@@ -273,13 +322,19 @@ def test_the_greedy_one_switches_after_the_first_answer() -> None:
     solved = game.solve()
     assert solved.delta(point).lower <= game.composition.delta(epsilon=point).upper
     # More than with any sequence that is fixed beforehand.
-    fixed = [Repeater(*(queries[place] for place in places)) for places in ((0,), (1,), (0, 1), (1, 0))]
-    reached = [Experiment(each, family=family, rounds=2).solve().delta(point).upper for each in fixed]
+    fixed = [
+        Repeater(*(queries[place] for place in places)) for places in ((0,), (1,), (0, 1), (1, 0))
+    ]
+    reached = [
+        Experiment(each, family=family, rounds=2).solve().delta(point).upper for each in fixed
+    ]
     assert solved.delta(point).lower > max(reached) + 0.03
 
 
 def test_any_epsilon_may_be_asked() -> None:
-    game = Experiment(Repeater(about_bob(BlackBox(1.0, delta=0.25))), family=[BlackBox(1.0, delta=0.25)], rounds=1)
+    game = Experiment(
+        Repeater(about_bob(BlackBox(1.0, delta=0.25))), family=[BlackBox(1.0, delta=0.25)], rounds=1
+    )
     solved = game.solve()
     assert solved.delta(1e6).contains(0.25)
     assert solved.delta(-1e6).contains(1.0)

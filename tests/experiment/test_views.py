@@ -29,12 +29,26 @@ def about_bob(mechanism: Composable) -> Query:
     return Query(mechanism, ("Bob",), (), Holds("Bob"))
 
 
-KEPT = [Laplace(1.0), RandomizedResponse(0.9), Gaussian(4.0), BlackBox(1.0), BlackBox(0.9, delta=LEVEL), EVERY]
-BROKEN = [Laplace(0.999), RandomizedResponse(1.001), Gaussian(3.999), BlackBox(1.0, delta=1.01 * LEVEL)]
+KEPT = [
+    Laplace(1.0),
+    RandomizedResponse(0.9),
+    Gaussian(4.0),
+    BlackBox(1.0),
+    BlackBox(0.9, delta=LEVEL),
+    EVERY,
+]
+BROKEN = [
+    Laplace(0.999),
+    RandomizedResponse(1.001),
+    Gaussian(3.999),
+    BlackBox(1.0, delta=1.01 * LEVEL),
+]
 
 
 @pytest.mark.parametrize("mechanism", KEPT, ids=str)
-def test_a_black_box_in_the_family_stands_for_every_mechanism_that_keeps_its_promise(mechanism: Composable) -> None:
+def test_a_black_box_in_the_family_stands_for_every_mechanism_that_keeps_its_promise(
+    mechanism: Composable,
+) -> None:
     game = Experiment(Repeater(about_bob(mechanism)), family=[EVERY], rounds=3)
     assert len(game.play(World.ONE, transcripts=2, rng=np.random.default_rng(1)).answers) == 3
     assert (mechanism * 3).delta(epsilon=1.5).lower <= game.composition.delta(epsilon=1.5).upper
@@ -55,7 +69,10 @@ def test_a_promise_under_replacing_is_asked_under_replacing() -> None:
     with pytest.raises(RefusedRoundError, match="a member of the family"):
         game.play(World.ONE, transcripts=2, rng=np.random.default_rng(1))
     kept = Experiment(
-        Repeater(replace(asked, mechanism=Laplace(2.0))), family=[every], rounds=2, adjacency=Adjacency.REPLACE
+        Repeater(replace(asked, mechanism=Laplace(2.0))),
+        family=[every],
+        rounds=2,
+        adjacency=Adjacency.REPLACE,
     )
     assert kept.play(World.ONE, transcripts=2, rng=np.random.default_rng(1)).answers.shape == (2, 2)
 
@@ -71,7 +88,9 @@ def test_the_solved_epsilon_is_the_optimal_one(mechanism: Composable, delta: flo
 
 def test_the_solved_epsilon_and_delta_are_inverse() -> None:
     queries = [about_bob(RandomizedResponse(each)) for each in (0.3, 0.7, 1.1)]
-    game = Experiment(Wanderer(queries, seed=5), family=[each.mechanism for each in queries], rounds=5)
+    game = Experiment(
+        Wanderer(queries, seed=5), family=[each.mechanism for each in queries], rounds=5
+    )
     solved = game.solve()
     for delta in np.geomspace(1e-6, 0.6, 20):
         found = solved.epsilon(float(delta))
@@ -119,7 +138,9 @@ def test_who_stops_asks_nothing_more() -> None:
             return None, None if len(answers) else Round.of(asked)
 
     asked = about_bob(Laplace(1.0))
-    views = Experiment(Once(), family=[EVERY], rounds=3).play(World.ONE, transcripts=4, rng=np.random.default_rng(1))
+    views = Experiment(Once(), family=[EVERY], rounds=3).play(
+        World.ONE, transcripts=4, rng=np.random.default_rng(1)
+    )
     assert views.questions(Once()).of(0) == (asked, None, None)
     with pytest.raises(DomainError, match="coins"):
         Views(views.world, views.answers, views.loss).questions(Once())

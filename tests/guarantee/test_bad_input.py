@@ -39,15 +39,35 @@ ORDER: list[Any] = [*FINITE, 1.0, 0.5, 0]
 PROMISE = ApproximateDP(0.5, delta=1e-6)
 RHO = ConcentratedDP(0.5)
 CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]] = [
-    ("ApproximateDP", ApproximateDP, {"epsilon": 1.0, "delta": 0.0}, {"epsilon": NEGATIVE, "delta": PROBABILITY}),
-    ("ConcentratedDP", ConcentratedDP, {"rho": 1.0, "delta": 0.0}, {"rho": FINITE, "delta": PROBABILITY}),
+    (
+        "ApproximateDP",
+        ApproximateDP,
+        {"epsilon": 1.0, "delta": 0.0},
+        {"epsilon": NEGATIVE, "delta": PROBABILITY},
+    ),
+    (
+        "ConcentratedDP",
+        ConcentratedDP,
+        {"rho": 1.0, "delta": 0.0},
+        {"rho": FINITE, "delta": PROBABILITY},
+    ),
     ("ConcentratedDP.epsilon", RHO.epsilon, {"delta": 0.1}, {"delta": PROBABILITY}),
     ("GaussianTradeoff", GaussianTradeoff, {"mu": 1.0}, {"mu": FINITE}),
     ("RenyiDP", RenyiDP, {"curve": abs}, {"curve": [1.0, None, "x"]}),
     ("RenyiDP()", RenyiDP(lambda a: a).__call__, {"order": 2.0}, {"order": ORDER}),
     ("RenyiDP().epsilon", RenyiDP(lambda a: a).epsilon, {"delta": 0.1}, {"delta": PROBABILITY}),
-    ("gaussian.profile", gaussian.gaussian_profile, {"epsilon": 1.0, "mu": 1.0}, {"epsilon": WRONG_TYPE, "mu": FINITE}),
-    ("gaussian.epsilon", gaussian.gaussian_epsilon, {"delta": 0.1, "mu": 1.0}, {"delta": PROBABILITY, "mu": FINITE}),
+    (
+        "gaussian.profile",
+        gaussian.gaussian_profile,
+        {"epsilon": 1.0, "mu": 1.0},
+        {"epsilon": WRONG_TYPE, "mu": FINITE},
+    ),
+    (
+        "gaussian.epsilon",
+        gaussian.gaussian_epsilon,
+        {"delta": 0.1, "mu": 1.0},
+        {"delta": PROBABILITY, "mu": FINITE},
+    ),
     (
         "gaussian.mu_for",
         gaussian.gaussian_mu,
@@ -70,13 +90,19 @@ CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
         "heterogeneous_delta",
         heterogeneous.heterogeneous_delta,
         {"target_epsilon": 1.0, "promises": [PROMISE]},
-        {"target_epsilon": WRONG_TYPE, "promises": [1.0, None, [0.1], [(PROMISE, -1)], [(0.1, 0.0)]]},
+        {
+            "target_epsilon": WRONG_TYPE,
+            "promises": [1.0, None, [0.1], [(PROMISE, -1)], [(0.1, 0.0)]],
+        },
     ),
     (
         "heterogeneous_epsilon",
         heterogeneous.heterogeneous_epsilon,
         {"target_delta": 0.1, "promises": [PROMISE]},
-        {"target_delta": PROBABILITY, "promises": [1.0, None, [0.1], [(PROMISE, -1)], [(0.1, 0.0)]]},
+        {
+            "target_delta": PROBABILITY,
+            "promises": [1.0, None, [0.1], [(PROMISE, -1)], [(0.1, 0.0)]],
+        },
     ),
     *(
         (
@@ -85,7 +111,11 @@ CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
             {"rho": 1.0, "order": 2.0, "delta": 0.1},
             {"rho": NEGATIVE, "order": ORDER, "delta": PROBABILITY},
         )
-        for function in (renyi.mironov_epsilon, renyi.optimal_moment_epsilon, renyi.lossless_epsilon)
+        for function in (
+            renyi.mironov_epsilon,
+            renyi.optimal_moment_epsilon,
+            renyi.lossless_epsilon,
+        )
     ),
     (
         "renyi.optimal_moment_delta",
@@ -114,9 +144,19 @@ CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
         {"promise": RHO, "epsilon": 1.0},
         {"epsilon": NEGATIVE},
     ),
-    ("pure.renyi", pure.pure_renyi, {"epsilon": 1.0, "order": 2.0}, {"epsilon": NEGATIVE, "order": ORDER}),
+    (
+        "pure.renyi",
+        pure.pure_renyi,
+        {"epsilon": 1.0, "order": 2.0},
+        {"epsilon": NEGATIVE, "order": ORDER},
+    ),
     ("pure.concentrated", pure.pure_concentrated, {"epsilon": 1.0}, {"epsilon": FINITE}),
-    ("group.book", group.group_printed, {"promise": PROMISE, "size": 2}, {"size": SIZE, "promise": [0.5, None, RHO]}),
+    (
+        "group.book",
+        group.group_printed,
+        {"promise": PROMISE, "size": 2},
+        {"size": SIZE, "promise": [0.5, None, RHO]},
+    ),
     (
         "group.chained",
         group.group_chained,
@@ -141,10 +181,24 @@ CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
         {"alpha": 0.1, "promise": PROMISE},
         {"alpha": PROBABILITY, "promise": [0.5, None, RHO]},
     ),
-    ("gaussian.tradeoff", gaussian.gaussian_tradeoff, {"alpha": 0.1, "mu": 1.0}, {"alpha": PROBABILITY, "mu": FINITE}),
+    (
+        "gaussian.tradeoff",
+        gaussian.gaussian_tradeoff,
+        {"alpha": 0.1, "mu": 1.0},
+        {"alpha": PROBABILITY, "mu": FINITE},
+    ),
     *(
-        (f"advanced.{function.__name__}", function, {"promises": [(PROMISE, 3)], "slack": 0.1}, {"slack": OPEN})
-        for function in (advanced.printed_advanced, advanced.tight_advanced, advanced.advanced_half_squares)
+        (
+            f"advanced.{function.__name__}",
+            function,
+            {"promises": [(PROMISE, 3)], "slack": 0.1},
+            {"slack": OPEN},
+        )
+        for function in (
+            advanced.printed_advanced,
+            advanced.tight_advanced,
+            advanced.advanced_half_squares,
+        )
     ),
 ]
 CASES = [

@@ -38,7 +38,13 @@ def test_one_order_converts_at_and_next_to_its_inverse(order: float, budget: flo
 
 
 @pytest.mark.parametrize(
-    "mechanism", [RandomizedResponse(0.0), RandomizedResponse(0.0, categories=4), BlackBox(0.0), Exponential(0.0)]
+    "mechanism",
+    [
+        RandomizedResponse(0.0),
+        RandomizedResponse(0.0, categories=4),
+        BlackBox(0.0),
+        Exponential(0.0),
+    ],
 )
 def test_what_costs_nothing_diverges_by_nothing(mechanism: Any) -> None:
     assert mechanism.renyi(8) == (mechanism * 3).renyi(1.5) == mechanism.renyi(2.0)
@@ -90,7 +96,9 @@ def test_an_epsilon_that_no_float_holds_is_refused() -> None:
 @pytest.mark.parametrize("epsilon", [1e3, 1e6, 1e15])
 @pytest.mark.parametrize("delta", [1.0 - 2.0**-53, 1.0 - 2.0**-52])
 @pytest.mark.parametrize("lost", [0.1, 0.5])
-def test_the_optimum_is_bounded_where_all_but_nothing_may_be_lost(epsilon: float, delta: float, lost: float) -> None:
+def test_the_optimum_is_bounded_where_all_but_nothing_may_be_lost(
+    epsilon: float, delta: float, lost: float
+) -> None:
     """Of one promise 1 - delta = (1 - lost) e^(found - epsilon), up to e^-epsilon."""
     found = homogeneous_epsilon(delta, epsilon=epsilon, delta=lost, times=1)
     truth = epsilon + math.log((1.0 - delta) / (1.0 - lost))

@@ -21,7 +21,9 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_te
 
 
 def rows(name: str) -> list[dict[str, str]]:
-    found = [{**row["params"], "expected": row["expected"]} for row in GOLDEN if row["name"] == name]
+    found = [
+        {**row["params"], "expected": row["expected"]} for row in GOLDEN if row["name"] == name
+    ]
     assert found, name
     return found
 
@@ -55,7 +57,13 @@ def test_epsilon_is_the_inverse_on_both_sides(block: int) -> None:
     for seed in range(30 * block, 30 * block + 30):
         rng = random.Random(seed)
         mu = math.exp(rng.uniform(math.log(1e-12), math.log(1e6)))
-        delta = rng.choice([10 ** rng.uniform(-300, 0), 1 - 10 ** rng.uniform(-12, -1), 10 ** rng.uniform(-323, -300)])
+        delta = rng.choice(
+            [
+                10 ** rng.uniform(-300, 0),
+                1 - 10 ** rng.uniform(-12, -1),
+                10 ** rng.uniform(-323, -300),
+            ]
+        )
         bound = gaussian.gaussian_epsilon(delta, mu=mu)
         assert not truth.delta(bound.upper, [(mu, 1)]) > arb(delta), (seed, mu, delta)
         if bound.lower > 0:
@@ -67,7 +75,10 @@ def test_epsilon_is_the_inverse_on_both_sides(block: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_mu_for_is_the_inverse_in_mu(seed: int) -> None:
     rng = random.Random(seed)
-    epsilon, delta = rng.choice([0.0, math.exp(rng.uniform(-20, 8))]), 10 ** rng.uniform(-250, -0.01)
+    epsilon, delta = (
+        rng.choice([0.0, math.exp(rng.uniform(-20, 8))]),
+        10 ** rng.uniform(-250, -0.01),
+    )
     bound = gaussian.gaussian_mu(epsilon, delta=delta)
     assert not truth.delta(epsilon, [(bound.lower, 1)]) > arb(delta)
     assert not truth.delta(epsilon, [(bound.upper, 1)]) < arb(delta)
@@ -106,7 +117,11 @@ def test_extremes(epsilon: float, mu: float, lower: float, upper: float) -> None
 def test_what_no_float_can_hold_is_widened_never_dropped() -> None:
     assert gaussian.gaussian_epsilon(1e-5, mu=1e200).upper == math.inf
     assert gaussian.gaussian_epsilon(0.0, mu=1.0) == Bound(math.inf, math.inf)
-    assert gaussian.gaussian_epsilon(0.0, mu=0.0) == gaussian.gaussian_epsilon(1.0, mu=3.0) == Bound(0.0, 0.0)
+    assert (
+        gaussian.gaussian_epsilon(0.0, mu=0.0)
+        == gaussian.gaussian_epsilon(1.0, mu=3.0)
+        == Bound(0.0, 0.0)
+    )
     assert gaussian.gaussian_epsilon(5e-324, mu=1.0).upper > 38
 
 
@@ -115,9 +130,14 @@ def test_a_stronger_promise_never_costs_more() -> None:
     assert values == sorted(values)
 
 
-def worst(function: Callable[[float], float], true: Callable[[arb], arb], points: list[float]) -> float:
+def worst(
+    function: Callable[[float], float], true: Callable[[arb], arb], points: list[float]
+) -> float:
     with ctx.workprec(160):
-        return max(abs(float((arb(function(x)) - true(arb(x))) / true(arb(x)))) for x in points) / UNIT_ROUNDOFF
+        return (
+            max(abs(float((arb(function(x)) - true(arb(x))) / true(arb(x)))) for x in points)
+            / UNIT_ROUNDOFF
+        )
 
 
 def test_erfcx_is_within_a_tenth_of_what_is_allowed_for() -> None:
@@ -134,7 +154,9 @@ def test_mills_and_its_slope_keep_their_errors(low: float) -> None:
         for _ in range(300):
             x = low + rng.random()
             point = arb(x)
-            true = (arb.pi() / 2).sqrt() * (point * point / 2).exp() * (point / arb(2).sqrt()).erfc()
+            true = (
+                (arb.pi() / 2).sqrt() * (point * point / 2).exp() * (point / arb(2).sqrt()).erfc()
+            )
             for (value, error), wanted in (
                 (gaussian.mills(x), true),
                 (gaussian.mills_slope(x), 1 - point * true),
@@ -150,7 +172,9 @@ def test_mills_drop_keeps_its_error(seed: int) -> None:
     with ctx.workprec(1000):
 
         def mills(point: arb) -> arb:
-            return (arb.pi() / 2).sqrt() * (point * point / 2).exp() * (point / arb(2).sqrt()).erfc()
+            return (
+                (arb.pi() / 2).sqrt() * (point * point / 2).exp() * (point / arb(2).sqrt()).erfc()
+            )
 
         true = mills(arb(x)) - mills(arb(x) + arb(width))
         value, error = gaussian.mills_drop(x, width=width)

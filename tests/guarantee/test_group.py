@@ -57,7 +57,9 @@ def test_tight_contains_the_truth(block: int) -> None:
             rng = random.Random(seed)
             epsilon, size = math.exp(rng.uniform(-8, 2)), rng.randint(1, 25)
             delta = rng.choice([0.0, 10 ** rng.uniform(-12, -0.3)])
-            target = rng.choice([rng.uniform(0, 1.2) * size * epsilon, rng.uniform(0, epsilon), 0.0])
+            target = rng.choice(
+                [rng.uniform(0, 1.2) * size * epsilon, rng.uniform(0, epsilon), 0.0]
+            )
             bound = group_delta(target, promise=ApproximateDP(epsilon, delta=delta), size=size)
             true = every_kink(target, epsilon, delta, size)
             tiny = arb(10) ** -60
@@ -94,16 +96,22 @@ def test_the_bounds_of_the_theory() -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_the_chain_is_rounded_up_and_tight_at_its_epsilon(seed: int) -> None:
     rng = random.Random(seed)
-    epsilon, delta, size = math.exp(rng.uniform(-12, 1)), 10 ** rng.uniform(-30, -6), rng.randint(1, 12)
+    epsilon, delta, size = (
+        math.exp(rng.uniform(-12, 1)),
+        10 ** rng.uniform(-30, -6),
+        rng.randint(1, 12),
+    )
     promise = ApproximateDP(epsilon, delta=delta)
     chain = group_chained(promise, size=size)
     with ctx.workprec(300):
         true = sum((arb(epsilon) * i).exp() for i in range(size)) * arb(delta)
         assert arb(chain.delta) >= true and arb(chain.delta) <= true * arb("1.0000000000001")
-        assert arb(group_printed(promise, size=size).delta) >= arb(size) * (arb(epsilon) * (size - 1)).exp() * arb(
-            delta
-        )
-    assert group_delta(chain.epsilon, promise=promise, size=size).upper == pytest.approx(chain.delta, rel=1e-11)
+        assert arb(group_printed(promise, size=size).delta) >= arb(size) * (
+            arb(epsilon) * (size - 1)
+        ).exp() * arb(delta)
+    assert group_delta(chain.epsilon, promise=promise, size=size).upper == pytest.approx(
+        chain.delta, rel=1e-11
+    )
 
 
 def test_one_person_is_the_promise_itself() -> None:
@@ -127,4 +135,7 @@ def test_very_steep_promises(epsilon: float, delta: float) -> None:
         for target in (0.0, 1.0, 0.9 * epsilon, 1.5 * epsilon, 2.5 * epsilon, 3.1 * epsilon):
             bound = group_delta(target, promise=ApproximateDP(epsilon, delta=delta), size=3)
             true = every_kink(target, epsilon, delta, 3)
-            assert arb(bound.lower) <= true + arb(10) ** -1000 and arb(bound.upper) >= true - arb(10) ** -1000
+            assert (
+                arb(bound.lower) <= true + arb(10) ** -1000
+                and arb(bound.upper) >= true - arb(10) ** -1000
+            )

@@ -21,7 +21,9 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_te
 
 
 def rows(name: str) -> list[dict[str, str]]:
-    found = [{**row["params"], "expected": row["expected"]} for row in GOLDEN if row["name"] == name]
+    found = [
+        {**row["params"], "expected": row["expected"]} for row in GOLDEN if row["name"] == name
+    ]
     assert found, name
     return found
 
@@ -78,7 +80,9 @@ def test_epsilon_is_the_inverse_on_both_sides(block: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("delta", "value"), [(math.exp(-32), 0.890468147886613), (1e-30, 1.387939164322170)], ids=["e^-32", "1e-30"]
+    ("delta", "value"),
+    [(math.exp(-32), 0.890468147886613), (1e-30, 1.387939164322170)],
+    ids=["e^-32", "1e-30"],
 )
 def test_example_3_7_at_the_doubles(delta: float, value: float) -> None:
     bound = homogeneous_epsilon(delta, epsilon=1 / 801, times=10_000)
@@ -90,14 +94,18 @@ def test_example_3_7_at_the_doubles(delta: float, value: float) -> None:
 @pytest.mark.parametrize("row", rows("kov_delta"))
 def test_golden_delta(row: dict[str, str]) -> None:
     epsilon, delta = float(row["eps"]), float(row["delta"])
-    bound = homogeneous_delta(float(row["eps_g"]), epsilon=epsilon, delta=delta, times=int(row["k"]))
+    bound = homogeneous_delta(
+        float(row["eps_g"]), epsilon=epsilon, delta=delta, times=int(row["k"])
+    )
     assert bound.upper == pytest.approx(float(row["expected"]), rel=1e-12)
 
 
 @pytest.mark.parametrize("row", rows("kov_eps"))
 def test_golden_epsilon(row: dict[str, str]) -> None:
     epsilon, delta = float(row["eps"]), float(row["delta"])
-    bound = homogeneous_epsilon(float(row["delta_g"]), epsilon=epsilon, delta=delta, times=int(row["k"]))
+    bound = homogeneous_epsilon(
+        float(row["delta_g"]), epsilon=epsilon, delta=delta, times=int(row["k"])
+    )
     assert bound.upper == pytest.approx(float(row["expected"]), rel=1e-12)
 
 
@@ -114,7 +122,9 @@ def test_the_largest_epsilon_of_example_3_7() -> None:
     assert homogeneous_delta(1.0, epsilon=each * (1 + 1e-12), times=10_000).lower > math.exp(-32)
 
 
-@pytest.mark.parametrize(("times", "epsilon"), [(10**6, 0.001), (10**6, 0.1), (10**9, 3e-5), (10**9, 5.0)])
+@pytest.mark.parametrize(
+    ("times", "epsilon"), [(10**6, 0.001), (10**6, 0.1), (10**9, 3e-5), (10**9, 5.0)]
+)
 @pytest.mark.parametrize("delta", [0.01, 1e-6, 1e-100, 1e-300])
 def test_a_thousand_million_stay_narrow(times: int, epsilon: float, delta: float) -> None:
     bound = homogeneous_epsilon(delta, epsilon=epsilon, times=times)
@@ -126,7 +136,10 @@ def test_a_thousand_million_stay_narrow(times: int, epsilon: float, delta: float
 @pytest.mark.parametrize("seed", range(60))
 def test_every_mass_of_a_window_keeps_its_error(seed: int) -> None:
     rng = random.Random(seed)
-    times, epsilon = int(math.exp(rng.uniform(0, 18))), math.exp(rng.uniform(math.log(1e-6), math.log(20)))
+    times, epsilon = (
+        int(math.exp(rng.uniform(0, 18))),
+        math.exp(rng.uniform(math.log(1e-6), math.log(20))),
+    )
     mode = binomial.mode(times, epsilon=epsilon)
     sd = math.sqrt(times * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
     anchor = mode if seed % 2 else min(times, mode + int(rng.uniform(0, 38) * sd))
@@ -148,7 +161,10 @@ def test_every_mass_of_a_window_keeps_its_error(seed: int) -> None:
         size = len(window.masses)
         for index in {0, size - 1, *(rng.randrange(size) for _ in range(12))}:
             true = (logarithm(window.first + index) - scale).exp()
-            assert not abs(arb(float(window.masses[index])) - true) > arb(float(window.errors[index])) * true
+            assert (
+                not abs(arb(float(window.masses[index])) - true)
+                > arb(float(window.errors[index])) * true
+            )
 
 
 def test_infeasible_targets_are_infinite_and_exact_ties_are_not() -> None:

@@ -22,7 +22,9 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_te
 
 def row(name: str, index: int = 0) -> dict[str, float]:
     found = [row for row in GOLDEN if row["name"] == name][index]
-    return {key: float(value) for key, value in found["params"].items()} | {"expected": float(found["expected"])}
+    return {key: float(value) for key, value in found["params"].items()} | {
+        "expected": float(found["expected"])
+    }
 
 
 def slow_lossless(order: float, rho: float, delta: float) -> mpmath.mpf:
@@ -38,7 +40,9 @@ def slow_lossless(order: float, rho: float, delta: float) -> mpmath.mpf:
             q = mpmath.exp(middle)
             first = p**a * mpmath.exp((1 - a) * middle)
             low, high = (
-                (middle, high) if mpmath.log(first + (1 - p) ** a * (1 - q) ** (1 - a)) > most else (low, middle)
+                (middle, high)
+                if mpmath.log(first + (1 - p) ** a * (1 - q) ** (1 - a)) > most
+                else (low, middle)
             )
         return high
 
@@ -76,14 +80,18 @@ def test_golden_conversions() -> None:
     data = row("rdp_to_eps_asoodeh")
     exact = lossless_epsilon(data["rdp"], order=data["alpha"], delta=data["delta"])
     assert exact == pytest.approx(data["expected"], rel=1e-12)
-    assert lossless_epsilon(0.1, order=2.0, delta=1e-3) == pytest.approx(3.30658370826768611541, rel=1e-12)
+    assert lossless_epsilon(0.1, order=2.0, delta=1e-3) == pytest.approx(
+        3.30658370826768611541, rel=1e-12
+    )
     data = row("rdp_to_eps_cks")
     moment = renyi.optimal_moment_epsilon(data["rdp"], order=data["alpha"], delta=data["delta"])
     assert moment == pytest.approx(data["expected"], rel=1e-12)
     data = row("rdp_to_delta_cks")
     delta = renyi.optimal_moment_delta(data["rdp"], order=data["alpha"], epsilon=data["eps"])
     assert delta == pytest.approx(data["expected"], rel=1e-12)
-    assert renyi.mironov_epsilon(0.5, order=10.0, delta=1e-6) == pytest.approx(2.03505672866269712268, rel=1e-12)
+    assert renyi.mironov_epsilon(0.5, order=10.0, delta=1e-6) == pytest.approx(
+        2.03505672866269712268, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -99,7 +107,9 @@ def test_the_conversions_are_ordered_and_rounded_up(seed: int) -> None:
         a, r, d = arb(order), arb(rho), arb(delta)
         assert arb(classic) >= r - d.log() / (a - 1)
         true = r + (1 - 1 / a).log() - (d.log() + a.log()) / (a - 1)
-        assert arb(moment) >= true and moment <= max(0.0, float(true)) + 1e-13 * (rho - math.log(delta) / (order - 1))
+        assert arb(moment) >= true and moment <= max(0.0, float(true)) + 1e-13 * (
+            rho - math.log(delta) / (order - 1)
+        )
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.1, 1.0, 7.0])
@@ -113,9 +123,15 @@ def test_the_curve_of_a_gaussian_bounds_its_epsilon(mu: float, delta: float) -> 
     )
 
 
-@pytest.mark.parametrize(("epsilon", "times", "delta"), [(0.1, 100, 1e-6), (1.0, 3, 1e-3), (1 / 801, 10_000, 1e-14)])
-def test_the_curve_of_randomized_response_bounds_the_optimum(epsilon: float, times: int, delta: float) -> None:
-    found = renyi.renyi_epsilon(lambda order: times * pure.pure_renyi(epsilon, order=order), delta=delta)
+@pytest.mark.parametrize(
+    ("epsilon", "times", "delta"), [(0.1, 100, 1e-6), (1.0, 3, 1e-3), (1 / 801, 10_000, 1e-14)]
+)
+def test_the_curve_of_randomized_response_bounds_the_optimum(
+    epsilon: float, times: int, delta: float
+) -> None:
+    found = renyi.renyi_epsilon(
+        lambda order: times * pure.pure_renyi(epsilon, order=order), delta=delta
+    )
     true = optimal.homogeneous_epsilon(delta, epsilon=epsilon, times=times)
     assert true.lower <= found.epsilon <= 1.3 * true.upper
 
@@ -123,7 +139,8 @@ def test_the_curve_of_randomized_response_bounds_the_optimum(epsilon: float, tim
 def test_the_search_is_as_good_as_a_fine_grid() -> None:
     best = renyi.renyi_epsilon(lambda order: order / 2, delta=1e-6)
     grid = min(
-        lossless_epsilon(order / 2, order=order, delta=1e-6) for order in (1 + 0.02 * i for i in range(100, 400))
+        lossless_epsilon(order / 2, order=order, delta=1e-6)
+        for order in (1 + 0.02 * i for i in range(100, 400))
     )
     assert best.epsilon <= grid * (1 + 1e-6)
 
@@ -136,7 +153,9 @@ def test_the_search_for_a_delta_is_as_good_as_a_fine_grid(last: float) -> None:
         return 0.0134 * order if order < last else 0.0134 * order + 0.1 * (order - last) ** 2
 
     orders = [1.0 + math.exp(place / 50.0) for place in range(-100, 400)]
-    grid = min(renyi.optimal_moment_delta(curve(order), order=order, epsilon=0.868) for order in orders)
+    grid = min(
+        renyi.optimal_moment_delta(curve(order), order=order, epsilon=0.868) for order in orders
+    )
     assert renyi.renyi_delta(curve, epsilon=0.868) <= grid * (1.0 + 1e-3)
 
 
@@ -172,14 +191,18 @@ def test_golden_concentrated() -> None:
     delta = concentrated.optimal_moment_delta(ConcentratedDP(data["rho"]), epsilon=data["eps"])
     assert delta == pytest.approx(data["expected"], rel=1e-12)
     rho = ConcentratedDP(10 * pure.pure_concentrated(0.1).rho)
-    assert concentrated.bun_steinke_epsilon(rho, delta=1e-6) == pytest.approx(1.71152445151256066300, rel=1e-12)
+    assert concentrated.bun_steinke_epsilon(rho, delta=1e-6) == pytest.approx(
+        1.71152445151256066300, rel=1e-12
+    )
 
 
 def test_a_promise_that_may_fail_uses_up_its_delta() -> None:
     promise = ConcentratedDP(0.5, delta=1e-7)
     rest = (1e-6 - 1e-7) / (1 - 1e-7)
     wanted = concentrated.concentrated_epsilon(ConcentratedDP(0.5), delta=rest)
-    assert concentrated.concentrated_epsilon(promise, delta=1e-6) == pytest.approx(wanted, rel=1e-12)
+    assert concentrated.concentrated_epsilon(promise, delta=1e-6) == pytest.approx(
+        wanted, rel=1e-12
+    )
     assert concentrated.concentrated_epsilon(promise, delta=1e-7) == math.inf
     assert concentrated.concentrated_epsilon(promise, delta=1e-8) == math.inf
     assert concentrated.concentrated_epsilon(ConcentratedDP(0.0, delta=1e-7), delta=1e-7) == 0.0
@@ -189,7 +212,9 @@ def test_a_promise_that_may_fail_uses_up_its_delta() -> None:
 def test_golden_pure() -> None:
     for name in ("rdp_rr", "pure_to_rdp_stable"):
         data = row(name)
-        assert pure.pure_renyi(data["eps"], order=data["alpha"]) == pytest.approx(data["expected"], rel=1e-12)
+        assert pure.pure_renyi(data["eps"], order=data["alpha"]) == pytest.approx(
+            data["expected"], rel=1e-12
+        )
     data = row("kl_tight_pure")
     assert pure.pure_concentrated(data["eps"]).rho == pytest.approx(data["expected"], rel=1e-12)
 
@@ -230,7 +255,9 @@ def test_a_conversion_takes_few_tangents_at_every_delta(
     assert len(taken) <= 80
     # No more than one moment gives at its best order, [CanonneKamathSteinke2020, Proposition 12].
     order = 1 + math.sqrt(-math.log(delta) / rho)
-    assert found.epsilon <= renyi.optimal_moment_epsilon(order * rho, order=order, delta=delta) * (1 + 1e-9)
+    assert found.epsilon <= renyi.optimal_moment_epsilon(order * rho, order=order, delta=delta) * (
+        1 + 1e-9
+    )
 
 
 def test_a_filter_for_a_target_takes_few_tangents(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,24 +81,34 @@ def test_failures_leave_a_target_that_is_enclosed(block: int) -> None:
         delta = wanted / times * rng.choice([rng.random(), 10 ** rng.uniform(-12, 0)])
         bound = homogeneous_epsilon(wanted, epsilon=epsilon, delta=delta, times=times)
         if bound.upper < math.inf:
-            assert not truth.homogeneous(bound.upper, epsilon=epsilon, delta=delta, times=times) > arb(wanted)
+            assert not truth.homogeneous(
+                bound.upper, epsilon=epsilon, delta=delta, times=times
+            ) > arb(wanted)
         if 0 < bound.lower < math.inf:
-            assert not truth.homogeneous(bound.lower, epsilon=epsilon, delta=delta, times=times) < arb(wanted)
+            assert not truth.homogeneous(
+                bound.lower, epsilon=epsilon, delta=delta, times=times
+            ) < arb(wanted)
         found = homogeneous_delta(bound.lower * 0.9, epsilon=epsilon, delta=delta, times=times)
         true = truth.homogeneous(bound.lower * 0.9, epsilon=epsilon, delta=delta, times=times)
         assert not (true < arb(found.lower) or true > arb(found.upper))
 
 
-@pytest.mark.parametrize(("times", "epsilon"), [(10, 0.1), (100, 0.1), (1000, 0.03), (10**4, 0.01), (10**6, 0.001)])
+@pytest.mark.parametrize(
+    ("times", "epsilon"), [(10, 0.1), (100, 0.1), (1000, 0.03), (10**4, 0.01), (10**6, 0.001)]
+)
 @pytest.mark.parametrize("wanted", [1e-3, 1e-6, 1e-30, 1e-300])
-def test_usual_questions_are_answered_in_floats_alone(times: int, epsilon: float, wanted: float) -> None:
+def test_usual_questions_are_answered_in_floats_alone(
+    times: int, epsilon: float, wanted: float
+) -> None:
     root = optimal.piecewise_root(wanted, wanted, epsilon=epsilon, times=times)
     assert root is not None and root[1] - root[0] <= 1e-12 * root[1]
     found = optimal.piecewise_value(0.9 * root[0], epsilon=epsilon, times=times)
     assert found is not None and found[1] - found[0] <= 1e-12 * found[0]
 
 
-@pytest.mark.parametrize(("times", "epsilon", "share"), [(400, 0.1, 0.99875), (400, 0.1, 0.975), (800, 0.3, 0.9996)])
+@pytest.mark.parametrize(
+    ("times", "epsilon", "share"), [(400, 0.1, 0.99875), (400, 0.1, 0.975), (800, 0.3, 0.9996)]
+)
 def test_the_largest_losses_of_a_long_window(times: int, epsilon: float, share: float) -> None:
     at = share * times * epsilon
     bound = heterogeneous_delta(at, promises=[(ApproximateDP(epsilon), times)])
@@ -109,7 +119,9 @@ def test_the_largest_losses_of_a_long_window(times: int, epsilon: float, share: 
 
 def worst(function: Callable[[int], arb], true: Callable[[arb], arb], numbers: list[int]) -> float:
     with ctx.workprec(400):
-        return max(abs(float(function(number) - true(arb(number) / FIXED_ONE))) for number in numbers)
+        return max(
+            abs(float(function(number) - true(arb(number) / FIXED_ONE))) for number in numbers
+        )
 
 
 def test_fixed_point_keeps_its_errors() -> None:
@@ -123,6 +135,11 @@ def test_fixed_point_keeps_its_errors() -> None:
         return arb(mantissa) / FIXED_ONE / (arb(exponent) / FIXED_ONE - power * arb(2).log()).exp()
 
     assert worst(scaled, lambda _: arb(1), exponents) <= 2.0**-112
-    numbers = [rng.randint(FIXED_ONE, FIXED_ONE << 37) for _ in range(200)] + [n << FIXED_BITS for n in range(1, 200)]
+    numbers = [rng.randint(FIXED_ONE, FIXED_ONE << 37) for _ in range(200)] + [
+        n << FIXED_BITS for n in range(1, 200)
+    ]
     numbers += [FIXED_ONE + (1 << n) for n in range(FIXED_BITS + 1)]
-    assert worst(lambda n: arb(fixed_logarithm(n)) / FIXED_ONE, lambda x: x.log(), numbers) <= 2.0**-110
+    assert (
+        worst(lambda n: arb(fixed_logarithm(n)) / FIXED_ONE, lambda x: x.log(), numbers)
+        <= 2.0**-110
+    )

@@ -27,7 +27,9 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_te
 
 def row(name: str) -> dict[str, float]:
     (found,) = [row for row in GOLDEN if row["name"] == name]
-    return {key: float(value) for key, value in found["params"].items()} | {"expected": float(found["expected"])}
+    return {key: float(value) for key, value in found["params"].items()} | {
+        "expected": float(found["expected"])
+    }
 
 
 def test_golden() -> None:
@@ -35,7 +37,9 @@ def test_golden() -> None:
     bound = ApproximateDP(data["eps"], delta=data["delta"]).tradeoff(data["alpha"])
     assert bound.lower == pytest.approx(data["expected"], rel=1e-12)
     data = row("tradeoff_gaussian")
-    assert GaussianTradeoff(data["mu"]).tradeoff(data["alpha"]).lower == pytest.approx(data["expected"], rel=1e-12)
+    assert GaussianTradeoff(data["mu"]).tradeoff(data["alpha"]).lower == pytest.approx(
+        data["expected"], rel=1e-12
+    )
     data = row("tpr_at_fpr_gaussian")
     assert 1 - gaussian.gaussian_tradeoff(data["fpr"], mu=data["mu"]).lower == pytest.approx(
         data["expected"], rel=1e-11
@@ -45,25 +49,32 @@ def test_golden() -> None:
         data["expected"], rel=1e-12
     )
     data = row("rero_pure")
-    assert approximate.blowup(data["kappa"], promise=ApproximateDP(data["eps"])).upper == pytest.approx(
-        data["expected"], rel=1e-12
-    )
+    assert approximate.blowup(
+        data["kappa"], promise=ApproximateDP(data["eps"])
+    ).upper == pytest.approx(data["expected"], rel=1e-12)
     data = row("utility_eps_delta_upper")
     promise = ApproximateDP(data["eps"], delta=data["delta"])
-    assert approximate.blowup(data["EQ"], promise=promise).upper == pytest.approx(data["expected"], rel=1e-12)
+    assert approximate.blowup(data["EQ"], promise=promise).upper == pytest.approx(
+        data["expected"], rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", range(120))
 def test_approximate_encloses_its_formula(seed: int) -> None:
     rng = random.Random(seed)
-    alpha = rng.choice([rng.random(), 10 ** rng.uniform(-323, 0), 1 - 10 ** rng.uniform(-15, 0), 0.0, 1.0])
+    alpha = rng.choice(
+        [rng.random(), 10 ** rng.uniform(-323, 0), 1 - 10 ** rng.uniform(-15, 0), 0.0, 1.0]
+    )
     epsilon, delta = math.exp(rng.uniform(-30, 8)), rng.choice([0.0, 10 ** rng.uniform(-320, 0)])
     promise = ApproximateDP(epsilon, delta=delta)
     with ctx.workprec(2000):
         a, e, d = arb(alpha), arb(epsilon), arb(delta)
         lines = (arb(0), 1 - d - e.exp() * a, (-e).exp() * (1 - d - a))
         true = max(lines, key=lambda line: line.mid())
-        bound, power = approximate.tradeoff(alpha, promise=promise), approximate.blowup(alpha, promise=promise)
+        bound, power = (
+            approximate.tradeoff(alpha, promise=promise),
+            approximate.blowup(alpha, promise=promise),
+        )
         assert arb(bound.lower) <= true <= arb(bound.upper)
         assert arb(power.lower) <= 1 - true <= arb(power.upper)
 
@@ -85,13 +96,19 @@ def test_gaussian_encloses_its_formula(seed: int) -> None:
 
 
 def best_error(
-    alpha: float, profile: Callable[[float], Bound], *, infinite: float, kinks: tuple[float, ...] = ()
+    alpha: float,
+    profile: Callable[[float], Bound],
+    *,
+    infinite: float,
+    kinks: tuple[float, ...] = (),
 ) -> Bound:
     """The smallest type II error of any pair with this profile, by duality."""
 
     def ends(epsilons: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         found = [profile(epsilon) for epsilon in epsilons.tolist()]
-        return np.array([bound.lower for bound in found]), np.array([bound.upper for bound in found])
+        return np.array([bound.lower for bound in found]), np.array(
+            [bound.upper for bound in found]
+        )
 
     limit = Bound(infinite, infinite)
     test = best_test(np.array([alpha]), profile=ends, infinite=limit, kinks=kinks, tolerance=1e-9)
@@ -101,7 +118,9 @@ def best_error(
 @pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("alpha", [0.0, 1e-6, 0.05, 0.5, 0.99, 1.0])
 def test_the_dual_of_the_profile_is_the_tradeoff(mu: float, alpha: float) -> None:
-    dual = best_error(alpha, lambda epsilon: gaussian.gaussian_profile(epsilon, mu=mu), infinite=0.0)
+    dual = best_error(
+        alpha, lambda epsilon: gaussian.gaussian_profile(epsilon, mu=mu), infinite=0.0
+    )
     closed = gaussian.gaussian_tradeoff(alpha, mu=mu)
     assert dual.lower <= closed.upper and closed.lower <= dual.upper
     assert dual.width < 1e-8

@@ -74,10 +74,16 @@ class Transformers:
         self.callback.on_train_begin(self.arguments, self.state, control)
         for number, _ in enumerate(batches):
             if number % self.accumulated == 0:
-                control = self.callback.on_step_begin(self.arguments, self.state, control, model=None) or control
+                control = (
+                    self.callback.on_step_begin(self.arguments, self.state, control, model=None)
+                    or control
+                )
             if (number + 1) % self.accumulated == 0:
                 self.steps += 1
-                control = self.callback.on_step_end(self.arguments, self.state, control, model=None) or control
+                control = (
+                    self.callback.on_step_end(self.arguments, self.state, control, model=None)
+                    or control
+                )
             if control.should_training_stop:
                 return
 
@@ -109,7 +115,9 @@ class Strategy:
     def __init__(self) -> None:
         self.asked: list[int] = []
 
-    def configure_train(self, server_round: int, arrays: Any, config: Any, grid: Any) -> Iterable[str]:
+    def configure_train(
+        self, server_round: int, arrays: Any, config: Any, grid: Any
+    ) -> Iterable[str]:
         for client in ("one", "two"):
             self.asked.append(server_round)
             yield client
@@ -130,14 +138,18 @@ class Wrapper(Strategy):
 
 
 @pytest.mark.parametrize("accumulated", [1, 3])
-def test_transformers_stops_before_the_step_that_exceeds(guard: TrainingGuard, accumulated: int) -> None:
+def test_transformers_stops_before_the_step_that_exceeds(
+    guard: TrainingGuard, accumulated: int
+) -> None:
     total = guard.steps_left(**STEP)
     trainer = Transformers(transformers_callback(guard, **STEP), accumulated=accumulated)
     trainer.train(range(10**5))
     assert isinstance(trainer.callback, Base) and trainer.steps == total
 
 
-def test_transformers_refuses_by_an_error_where_another_took_the_last_step(guard: TrainingGuard) -> None:
+def test_transformers_refuses_by_an_error_where_another_took_the_last_step(
+    guard: TrainingGuard,
+) -> None:
     trainer = Transformers(transformers_callback(guard, **STEP))
     while guard.steps_left(**STEP):
         guard.begin(**STEP)
@@ -148,7 +160,9 @@ def test_transformers_refuses_by_an_error_where_another_took_the_last_step(guard
 
 def test_the_other_processes_of_a_step_charge_nothing(guard: TrainingGuard) -> None:
     total = guard.steps_left(**STEP)
-    Transformers(transformers_callback(guard, **STEP), State(is_world_process_zero=False)).train(range(5))
+    Transformers(transformers_callback(guard, **STEP), State(is_world_process_zero=False)).train(
+        range(5)
+    )
     Lightning(lightning_callback(guard, **STEP), is_global_zero=False).fit(range(5))
     assert guard.steps_left(**STEP) == total
 
@@ -179,9 +193,13 @@ def test_lightning_that_must_go_on_is_refused_by_an_error(guard: TrainingGuard) 
 
 
 def test_transformers_with_accumulated_gradients_is_refused(guard: TrainingGuard) -> None:
-    trainer = Transformers(transformers_callback(guard, **STEP), arguments=Arguments(gradient_accumulation_steps=4))
+    trainer = Transformers(
+        transformers_callback(guard, **STEP), arguments=Arguments(gradient_accumulation_steps=4)
+    )
     total = guard.steps_left(**STEP)
-    with pytest.raises(UnsupportedError, match=r"Change: TrainingArguments\(gradient_accumulation_steps=1\)"):
+    with pytest.raises(
+        UnsupportedError, match=r"Change: TrainingArguments\(gradient_accumulation_steps=1\)"
+    ):
         trainer.train(range(10))
     assert trainer.steps == 0 and guard.steps_left(**STEP) == total
 
@@ -214,7 +232,9 @@ def test_a_bad_step_is_refused_when_the_callback_is_made(guard: TrainingGuard) -
         guard_strategy(Strategy(), guard, sigma=0.0)
 
 
-def test_a_library_that_is_not_there_is_named(guard: TrainingGuard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_not_there_is_named(
+    guard: TrainingGuard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("transformers", "pytorch_lightning"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match="transformers"):

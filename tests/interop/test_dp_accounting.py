@@ -15,13 +15,23 @@ from typing import Any
 
 import pytest
 
-from dpcompose import Adjacency, Concentrated, Gaussian, Laplace, TruncatedPoisson, UnsupportedError, compose
+from dpcompose import (
+    Adjacency,
+    Concentrated,
+    Gaussian,
+    Laplace,
+    TruncatedPoisson,
+    UnsupportedError,
+    compose,
+)
 from dpcompose.interop import dp_accounting as adapter
 from dpcompose.interop.dp_accounting import ADJACENCIES, from_dp_event, to_dp_event, to_named_tuple
 from dpcompose.interop.event_document import event_to_json
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("default")]
-dp_accounting: Any = pytest.importorskip("dp_accounting", reason="dp_accounting is not installed: make test-interop")
+dp_accounting: Any = pytest.importorskip(
+    "dp_accounting", reason="dp_accounting is not installed: make test-interop"
+)
 
 Accountant = adapter.Accountant
 RELATIONS = dp_accounting.NeighboringRelation
@@ -40,7 +50,9 @@ THEIR_OWN = {
         -math.expm1(-0.4) / (1 + math.exp(-0.25)),
     ),
     # Where others fill the batch, one side of the pair lacks the record; their bound, with it on both, is looser.
-    "truncated_subsampled_gaussian_basic": lambda: _below(_capped(4) + _capped(4) + _capped(4) + _capped(3) * 2, 1e-6),
+    "truncated_subsampled_gaussian_basic": lambda: _below(
+        _capped(4) + _capped(4) + _capped(4) + _capped(3) * 2, 1e-6
+    ),
 }
 """Tests of `PLDAccountant` that ours does not pass, each with the value that is true instead."""
 
@@ -99,20 +111,30 @@ def test_objects_and_named_tuples_say_the_same() -> None:
     made = compose(Gaussian(1.0).sampled(0.01) * 1000, Laplace(3.0))
     event, wire = to_dp_event(made), to_named_tuple(made)
     assert dp_accounting.DpEvent.from_named_tuple(wire) == event
-    assert from_dp_event(event) == from_dp_event(event.to_named_tuple()) == from_dp_event(wire) == made
+    assert (
+        from_dp_event(event) == from_dp_event(event.to_named_tuple()) == from_dp_event(wire) == made
+    )
     assert json.loads(event_to_json(event)) == json.loads(event_to_json(wire))
 
 
 def test_every_class_of_the_library_is_read_or_refused_by_name() -> None:
     kinds = [each for each in vars(dp_accounting.dp_event).values() if isinstance(each, type)]
-    classes = [each for each in kinds if issubclass(each, dp_accounting.DpEvent) and each is not dp_accounting.DpEvent]
+    classes = [
+        each
+        for each in kinds
+        if issubclass(each, dp_accounting.DpEvent) and each is not dp_accounting.DpEvent
+    ]
     assert len(classes) >= 17
     for kind in classes:
         fields = {field.name: None for field in kind.__attrs_attrs__}  # type: ignore[attr-defined]
         if fields:
-            with pytest.raises((ValueError, UnsupportedError), match=r"event|count|events|DpEvent") as error:
+            with pytest.raises(
+                (ValueError, UnsupportedError), match=r"event|count|events|DpEvent"
+            ) as error:
                 from_dp_event(kind(**fields))
-            assert "fields" not in str(error.value), "the fields of this class are not the ones known"
+            assert "fields" not in str(error.value), (
+                "the fields of this class are not the ones known"
+            )
 
 
 def test_every_relation_has_an_adjacency() -> None:
@@ -123,9 +145,13 @@ def test_every_relation_has_an_adjacency() -> None:
 
 
 def test_responses_are_counted() -> None:
-    accountant = Accountant(RELATIONS.REPLACE_ONE).compose(dp_accounting.RandomizedResponseDpEvent(0.5, 2), 10)
+    accountant = Accountant(RELATIONS.REPLACE_ONE).compose(
+        dp_accounting.RandomizedResponseDpEvent(0.5, 2), 10
+    )
     at_most = 10 * math.log(3)
-    assert accountant.bound(delta=0.0).contains(at_most) or accountant.get_epsilon(0.0) <= at_most * (1 + 1e-14)
+    assert accountant.bound(delta=0.0).contains(at_most) or accountant.get_epsilon(
+        0.0
+    ) <= at_most * (1 + 1e-14)
     all_true, truth = 0.75**10, accountant.get_epsilon(1e-6)
     assert math.isclose(truth, at_most + math.log1p(-1e-6 / all_true), rel_tol=1e-12)
 
@@ -134,7 +160,11 @@ def test_deep_events_and_many_of_them() -> None:
     deep = dp_accounting.GaussianDpEvent(50.0)
     for each in range(1000):
         inside = [deep, dp_accounting.GaussianDpEvent(100.0)]
-        deep = dp_accounting.SelfComposedDpEvent(deep, 1) if each % 2 else dp_accounting.ComposedDpEvent(inside)
+        deep = (
+            dp_accounting.SelfComposedDpEvent(deep, 1)
+            if each % 2
+            else dp_accounting.ComposedDpEvent(inside)
+        )
     accountant = Accountant().compose(deep).compose(deep, 2)
     assert accountant.supports(deep)
     assert accountant.composition == Gaussian(50.0) * 3 + Gaussian(100.0) * 1500
@@ -148,8 +178,12 @@ def test_what_was_composed_is_one_event() -> None:
     one, two = dp_accounting.GaussianDpEvent(1.0), dp_accounting.LaplaceDpEvent(2.0)
     assert Accountant().ledger == dp_accounting.NoOpDpEvent()
     assert Accountant().compose(one).ledger == one
-    several = Accountant().compose(dp_accounting.SelfComposedDpEvent(one, 2)).compose(one, 3).compose(two)
-    assert several.ledger == dp_accounting.ComposedDpEvent([dp_accounting.SelfComposedDpEvent(one, 5), two])
+    several = (
+        Accountant().compose(dp_accounting.SelfComposedDpEvent(one, 2)).compose(one, 3).compose(two)
+    )
+    assert several.ledger == dp_accounting.ComposedDpEvent(
+        [dp_accounting.SelfComposedDpEvent(one, 5), two]
+    )
     for copied in (copy.deepcopy(several), pickle.loads(pickle.dumps(several))):
         assert copied.get_epsilon(1e-6) == several.get_epsilon(1e-6)
         assert copied.compose(two).get_epsilon(1e-6) > several.get_epsilon(1e-6)
@@ -207,7 +241,9 @@ def test_calibration_meets_its_target_and_asks_for_no_more_noise() -> None:
 
 
 @pytest.mark.parametrize("name", ["dpsgd_accounting", "band_matrix"])
-def test_the_example_runs(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_runs(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     if name == "band_matrix":
         pytest.importorskip("jax_privacy", reason="jax_privacy is not installed: make test-interop")
     monkeypatch.setattr(sys, "argv", [name])
@@ -219,5 +255,7 @@ def test_a_factory_of_accountants_for_a_relation() -> None:
     """JAX Privacy calls `accountant_fn(neighboring_relation)`, and copies the accountants that it is given."""
     for relation in RELATIONS:
         fresh = Accountant(relation)
-        assert copy.deepcopy(fresh).compose(dp_accounting.GaussianDpEvent(2.0)).get_epsilon(1e-6) > 0
+        assert (
+            copy.deepcopy(fresh).compose(dp_accounting.GaussianDpEvent(2.0)).get_epsilon(1e-6) > 0
+        )
         assert fresh.get_epsilon(0) == 0

@@ -29,7 +29,11 @@ class Ghost(Training):
         self.engine = opacus.PrivacyEngine(accountant="dpcompose")
         model = torch.nn.Linear(4, 2)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        given = {"noise_multiplier": NOISE, "max_grad_norm": 1.0, "data_loader": shuffled()} | GHOST | options
+        given = (
+            {"noise_multiplier": NOISE, "max_grad_norm": 1.0, "data_loader": shuffled()}
+            | GHOST
+            | options
+        )
         prepared = self.engine.make_private(module=model, optimizer=optimizer, **given)
         self.model, self.optimizer, self.criterion, self.loader = prepared
 
@@ -88,7 +92,9 @@ def test_a_draw_that_no_step_followed_ends_amplification(private: Training) -> N
 def test_steps_on_batches_that_are_liked_are_refused() -> None:
     training = Training(shuffled())
     with pytest.raises(UnsupportedError, match=REFUSED):
-        training.epoch(batches=(batch for _ in range(5) for batch in training.loader if len(batch[0]) >= BATCH))
+        training.epoch(
+            batches=(batch for _ in range(5) for batch in training.loader if len(batch[0]) >= BATCH)
+        )
     assert all(rate == 1 for _, rate, _ in training.history)
 
 
@@ -97,7 +103,9 @@ def test_a_draw_is_lost_where_the_optimizer_fails(monkeypatch: pytest.MonkeyPatc
     batches = iter(training.loader)
     with monkeypatch.context() as change, pytest.raises(RuntimeError, match="memory"):
         change.setattr(
-            opacus.optimizers.DPOptimizer, "add_noise", lambda _: (_ for _ in ()).throw(RuntimeError("memory"))
+            opacus.optimizers.DPOptimizer,
+            "add_noise",
+            lambda _: (_ for _ in ()).throw(RuntimeError("memory")),
         )
         training.epoch(batches=batches)
     training.optimizer.zero_grad()
@@ -110,7 +118,9 @@ def test_a_batch_of_an_earlier_draw_is_no_fresh_one() -> None:
     first = next(iter(training.loader))
     for _ in training.loader:
         training.epoch(batches=[first])
-    assert training.history == [(NOISE, 1.0, 11)]  # two passes begin, and nine steps are on tensors seen before
+    assert training.history == [
+        (NOISE, 1.0, 11)
+    ]  # two passes begin, and nine steps are on tensors seen before
     again = Training(shuffled(), poisson_sampling=False)
     again.epoch(batches=[next(iter(again.loader))] * 10)
     assert again.history == [(NOISE, 1.0, 10)] and again.engine.get_epsilon(DELTA) >= unsampled(10)
@@ -118,15 +128,24 @@ def test_a_batch_of_an_earlier_draw_is_no_fresh_one() -> None:
 
 def test_empty_and_unwanted_batches_are_stepped_with_noise_alone(private: Training) -> None:
     texts = said(
-        private, batches=((x[: at % 2 * len(x)], y[: at % 2 * len(y)]) for at, (x, y) in enumerate(private.loader))
+        private,
+        batches=(
+            (x[: at % 2 * len(x)], y[: at % 2 * len(y)]) for at, (x, y) in enumerate(private.loader)
+        ),
     )
     assert private.history == [(NOISE, RATE, 10)]
     assert ["no record decided it" in text for text in texts] == [True]
 
 
 @pytest.mark.parametrize("size", [3, 8, 1000])
-def test_a_memory_manager_and_parts_of_a_draw_are_charged_exactly(private: Training, size: int) -> None:
-    given = {"data_loader": private.loader, "max_physical_batch_size": size, "optimizer": private.optimizer}
+def test_a_memory_manager_and_parts_of_a_draw_are_charged_exactly(
+    private: Training, size: int
+) -> None:
+    given = {
+        "data_loader": private.loader,
+        "max_physical_batch_size": size,
+        "optimizer": private.optimizer,
+    }
     with manager.BatchMemoryManager(**given) as loader:
         assert said(private, batches=loader) == []
     assert private.history == [(NOISE, RATE, 10)]
@@ -169,7 +188,9 @@ TARGET = {"target_epsilon": 3.0, "target_delta": DELTA, "epochs": 3}
 
 @pytest.mark.parametrize("target", [{}, TARGET])
 @pytest.mark.parametrize("options", [ADAPTIVE, {"rand_on_empty": True}])
-def test_options_with_a_cost_of_their_own_are_refused_by_name(options: dict[str, Any], target: dict[str, Any]) -> None:
+def test_options_with_a_cost_of_their_own_are_refused_by_name(
+    options: dict[str, Any], target: dict[str, Any]
+) -> None:
     name = "clipping='adaptive'" if "clipping" in options else "rand_on_empty=True"
     with pytest.raises(UnsupportedError, match=f"{name}.*Change: make_private"):
         Training(shuffled(), **options, **target).epoch()
@@ -191,14 +212,19 @@ def test_a_shuffled_loader_is_charged_stated_and_ledgered_under_zero_out(tmp_pat
     assert accountant.adjacency is Adjacency.ZERO_OUT
     state = ours.read_checkpoint(_saved(accountant, tmp_path))
     run = ours.from_state_dict(state)
-    assert run.epsilon(delta=DELTA, adjacency=Adjacency.ZERO_OUT).upper == pytest.approx(accountant.get_epsilon(DELTA))
+    assert run.epsilon(delta=DELTA, adjacency=Adjacency.ZERO_OUT).upper == pytest.approx(
+        accountant.get_epsilon(DELTA)
+    )
     with pytest.raises(UnsupportedError, match="zero-out"):
         run.epsilon(delta=DELTA)
     with pytest.raises(UnsupportedError, match=r"adjacency=Adjacency\.ZERO_OUT"):
         ours.from_state_dict(state, adjacency=Adjacency.ADD_REMOVE)
     with pytest.raises(UnsupportedError, match="zero-out"):
         statement(run + Gaussian(8.0), delta=DELTA, unit="one record")
-    assert statement(run, delta=DELTA, unit="one record", adjacency=accountant.adjacency).bound.upper > 4.377
+    assert (
+        statement(run, delta=DELTA, unit="one record", adjacency=accountant.adjacency).bound.upper
+        > 4.377
+    )
     again = ours.Accountant()
     again.load_state_dict(state)
     assert again.adjacency is Adjacency.ZERO_OUT and again.history == training.history
@@ -230,7 +256,9 @@ def test_an_accountant_that_takes_the_place_of_another_has_no_epsilon() -> None:
     for engine in (None, opacus.PrivacyEngine()):
         training = Training(shuffled(), engine)
         training.engine.accountant = ours.Accountant()
-        with pytest.raises(UnsupportedError, match=r"Change: engine.accountant = ... before make_private"):
+        with pytest.raises(
+            UnsupportedError, match=r"Change: engine.accountant = ... before make_private"
+        ):
             training.epoch()
             training.engine.get_epsilon(DELTA)
 
@@ -248,10 +276,17 @@ def test_a_target_is_met_by_all_steps_of_its_epochs() -> None:
     training.epoch().epoch().epoch()
     ((_, rate, steps),) = training.history
     assert (rate, steps) == (1 / 75, 225) and 2.9 < training.engine.get_epsilon(DELTA) <= 3.0
-    with pytest.raises(UnsupportedError, match=r"poisson_sampling=False.*Change: make_private\(..., noise_multiplier"):
+    with pytest.raises(
+        UnsupportedError,
+        match=r"poisson_sampling=False.*Change: make_private\(..., noise_multiplier",
+    ):
         Training(shuffled(), poisson_sampling=False, **TARGET)
-    noise = ours.get_noise_multiplier(target_epsilon=3.0, target_delta=DELTA, sample_rate=1.0, steps=3)
-    passes = Training(shuffled(), noise_multiplier=noise, poisson_sampling=False).epoch().epoch().epoch()
+    noise = ours.get_noise_multiplier(
+        target_epsilon=3.0, target_delta=DELTA, sample_rate=1.0, steps=3
+    )
+    passes = (
+        Training(shuffled(), noise_multiplier=noise, poisson_sampling=False).epoch().epoch().epoch()
+    )
     assert 2.999 < passes.engine.get_epsilon(DELTA) <= 3.0
 
 
@@ -265,7 +300,9 @@ def test_a_model_is_copied_and_saved_as_before() -> None:
 
 
 def test_300_random_loops_are_charged_at_least_what_they_cost() -> None:
-    assert campaign.campaign(loops=300, seed=20).startswith("300 loops charged at least what they cost")
+    assert campaign.campaign(loops=300, seed=20).startswith(
+        "300 loops charged at least what they cost"
+    )
 
 
 def test_the_control_of_the_campaign_fails() -> None:

@@ -100,11 +100,17 @@ def test_what_is_written_is_read_again(mechanism: Composable, adjacency: Adjacen
         (DiscreteLaplace(3.3, shift=(1, -2)), ADD_REMOVE, "Composed"),
         (DiscreteGaussian(3.3, shift=(1, -2)), ZERO_OUT, "Composed"),
         (RandomizedResponse(0.7, categories=5, holds_under=REPLACE), REPLACE, "RandomizedResponse"),
-        (TreeAggregation(2.0, steps=100, participation=SINGLE, restart=16), ZERO_OUT, "SingleEpochTreeAggregation"),
+        (
+            TreeAggregation(2.0, steps=100, participation=SINGLE, restart=16),
+            ZERO_OUT,
+            "SingleEpochTreeAggregation",
+        ),
     ],
     ids=str,
 )
-def test_what_is_rounded_costs_no_less(mechanism: Composable, adjacency: Adjacency, event: str) -> None:
+def test_what_is_rounded_costs_no_less(
+    mechanism: Composable, adjacency: Adjacency, event: str
+) -> None:
     written = to_named_tuple(mechanism, adjacency=adjacency)
     assert written.class_name == f"{event}DpEvent"
     again, own = (
@@ -112,7 +118,10 @@ def test_what_is_rounded_costs_no_less(mechanism: Composable, adjacency: Adjacen
         for each in (from_dp_event(written, adjacency=adjacency), mechanism)
     )
     assert own.lower <= again.upper <= own.upper * (1 + 1e-9)
-    assert written.module_name == "dp_accounting.dp_event" and written._fields[:2] == ("module_name", "class_name")
+    assert written.module_name == "dp_accounting.dp_event" and written._fields[:2] == (
+        "module_name",
+        "class_name",
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,7 +149,9 @@ def test_what_no_event_says_is_refused(mechanism: Composable, adjacency: Adjacen
         to_named_tuple(mechanism + Gaussian(1.0), adjacency=adjacency)
 
 
-@pytest.mark.parametrize(("mechanism", "adjacency"), [pair for pair in ALL if pair[0] != Composition()], ids=str)
+@pytest.mark.parametrize(
+    ("mechanism", "adjacency"), [pair for pair in ALL if pair[0] != Composition()], ids=str
+)
 def test_a_plan_of_it_is_the_same(mechanism: Composable, adjacency: Adjacency) -> None:
     plan = plan_of(mechanism, adjacency=adjacency, question=PlanQuestion("delta", 1e-6))
     assert Plan.parse(plan.toml()) == plan
@@ -182,7 +193,9 @@ def _file(folder: Path, content: Any) -> Path:
 
 
 def test_the_command_prints_a_plan(tmp_path: Path) -> None:
-    done = invoke(["import", str(_file(tmp_path, DOCUMENT)), "--adjacency", "zero-out", "--delta", "1e-6"])
+    done = invoke(
+        ["import", str(_file(tmp_path, DOCUMENT)), "--adjacency", "zero-out", "--delta", "1e-6"]
+    )
     assert done.exit_code == 0, done.output
     plan = Plan.parse(done.stdout)
     assert plan.composition() == Gaussian(2.0).sampled(0.25) * 100
@@ -200,7 +213,10 @@ def test_the_command_prints_a_plan(tmp_path: Path) -> None:
         ('{"class_name": "NoOpDpEvent", "class_name": "NoOpDpEvent"}', "twice"),
         ('{"class_name": "NoOpDpEvent"}', "at least one mechanism"),
         ('{"class_name": 1}', "event"),
-        ('{"class_name": "GaussianDpEvent", "noise_multiplier": NaN}', "GaussianDpEvent.noise_multiplier"),
+        (
+            '{"class_name": "GaussianDpEvent", "noise_multiplier": NaN}',
+            "GaussianDpEvent.noise_multiplier",
+        ),
         ('{"class_name": "GaussianDpEvent", "class": 1.0}', "event"),
         ('{"class_name": "GaussianDpEvent", "noise_multiplier": {"a": 1}}', "event"),
         ('{"class_name": "ComposedDpEvent", "events": [' * 40_000, "nested so deeply|JSON"),
@@ -229,7 +245,9 @@ def test_json_of_what_is_no_event() -> None:
             event_to_json(value)
 
 
-@pytest.mark.parametrize("asked", [lambda: adapter.Accountant, lambda: adapter.to_dp_event(Gaussian(1.0))])
+@pytest.mark.parametrize(
+    "asked", [lambda: adapter.Accountant, lambda: adapter.to_dp_event(Gaussian(1.0))]
+)
 def test_a_missing_library_says_what_to_type(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     adapter._library.cache_clear()

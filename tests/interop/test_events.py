@@ -67,7 +67,9 @@ def tree(noise: float, steps: Any) -> Any:
 
 
 def without_replacement(records: Any, batch: Any, one: Any) -> Any:
-    return event("SampledWithoutReplacement", source_dataset_size=records, sample_size=batch, event=one)
+    return event(
+        "SampledWithoutReplacement", source_dataset_size=records, sample_size=batch, event=one
+    )
 
 
 def truncated(records: int = 20, rate: float = 0.3, batch: int = 6, noise: float = 1.2) -> Any:
@@ -80,8 +82,12 @@ def truncated(records: int = 20, rate: float = 0.3, batch: int = 6, noise: float
     )
 
 
-def mixture(noise: float = 1.5, shifts: Any = (0.0, 1.0, 3.0), weights: Any = (0.5, 0.25, 0.25)) -> Any:
-    return event("MixtureOfGaussians", standard_deviation=noise, sensitivities=shifts, sampling_probs=weights)
+def mixture(
+    noise: float = 1.5, shifts: Any = (0.0, 1.0, 3.0), weights: Any = (0.5, 0.25, 0.25)
+) -> Any:
+    return event(
+        "MixtureOfGaussians", standard_deviation=noise, sensitivities=shifts, sampling_probs=weights
+    )
 
 
 def selection(one: Any, mean: float = 10.0, shape: float = 1.0) -> Any:
@@ -107,7 +113,9 @@ def _mp(value: Any) -> Any:
 def powers(upper: list[Any], lower: list[Any], count: int) -> tuple[list[Any], list[Any]]:
     """The masses of so many independent ones."""
     rows = list(product(*[list(zip(upper, lower, strict=True))] * count))
-    return [math.prod(p for p, _ in row) for row in rows], [math.prod(q for _, q in row) for row in rows]
+    return [math.prod(p for p, _ in row) for row in rows], [
+        math.prod(q for _, q in row) for row in rows
+    ]
 
 
 def normal(mu: Any, epsilon: float) -> Any:
@@ -127,12 +135,15 @@ def mixtures(upper: Normals, lower: Normals, epsilon: float) -> Any:
 
         def mass(a: Any, b: Any) -> Any:
             return mpmath.fsum(
-                w * (mpmath.ncdf(b, mean, sigma) - mpmath.ncdf(a, mean, sigma)) for w, mean, sigma in rows
+                w * (mpmath.ncdf(b, mean, sigma) - mpmath.ncdf(a, mean, sigma))
+                for w, mean, sigma in rows
             )
 
         nodes = [mpf(each) / 2 for each in range(-24, 40)]
         signs = [above(x) > 0 for x in nodes]
-        changes = [(a, b) for (a, one), (b, two) in pairwise(zip(nodes, signs, strict=True)) if one != two]
+        changes = [
+            (a, b) for (a, one), (b, two) in pairwise(zip(nodes, signs, strict=True)) if one != two
+        ]
         ends = [-mpmath.inf, *(_bisected(above, a, b) for a, b in changes), mpmath.inf]
         return mpmath.fsum(max(mass(a, b), 0) for a, b in pairwise(ends))
 
@@ -220,9 +231,21 @@ EXACT: dict[str, tuple[Any, Adjacency, Callable[[], Any]]] = {
         ADD_REMOVE,
         lambda: hockey_stick(*discrete_gaussian(3.0, 2), EPSILON),
     ),
-    "randomized response": (responses(0.5, 4), REPLACE, lambda: hockey_stick(*answers(0.5, 4), EPSILON)),
-    "responses": (times(responses(0.5, 2), 10), REPLACE, lambda: hockey_stick(*powers(*answers(0.5, 2), 10), 3.0)),
-    "response, zeroed": (responses(0.3, 3), ZERO_OUT, lambda: hockey_stick(*null_answers(0.3, 3), EPSILON)),
+    "randomized response": (
+        responses(0.5, 4),
+        REPLACE,
+        lambda: hockey_stick(*answers(0.5, 4), EPSILON),
+    ),
+    "responses": (
+        times(responses(0.5, 2), 10),
+        REPLACE,
+        lambda: hockey_stick(*powers(*answers(0.5, 2), 10), 3.0),
+    ),
+    "response, zeroed": (
+        responses(0.3, 3),
+        ZERO_OUT,
+        lambda: hockey_stick(*null_answers(0.3, 3), EPSILON),
+    ),
     "responses, zeroed": (
         times(responses(0.3, 3), 5),
         ZERO_OUT,
@@ -238,7 +261,9 @@ EXACT: dict[str, tuple[Any, Adjacency, Callable[[], Any]]] = {
     "mixture": (
         mixture(),
         ADD_REMOVE,
-        lambda: mixtures([(0.5, 0.0, 1.5), (0.25, 1.0, 1.5), (0.25, 3.0, 1.5)], [(1.0, 0.0, 1.5)], EPSILON),
+        lambda: mixtures(
+            [(0.5, 0.0, 1.5), (0.25, 1.0, 1.5), (0.25, 3.0, 1.5)], [(1.0, 0.0, 1.5)], EPSILON
+        ),
     ),
     "sampled": (
         poisson(0.25, gaussian(1.0)),
@@ -275,20 +300,29 @@ def test_an_event_means_what_its_formula_says(name: str) -> None:
     one, adjacency, truth = EXACT[name]
     with mp.workdps(30):
         exact = truth()
-    found = from_dp_event(one, adjacency=adjacency).delta(epsilon=ASKED.get(name, EPSILON), adjacency=adjacency)
+    found = from_dp_event(one, adjacency=adjacency).delta(
+        epsilon=ASKED.get(name, EPSILON), adjacency=adjacency
+    )
     assert found.lower * (1 - ROUNDED) <= exact <= found.upper
     assert found.width <= 1e-6 * found.upper
 
 
 def test_a_sample_of_a_composition_is_no_composition_of_samples() -> None:
-    one, several = from_dp_event(poisson(0.1, times(gaussian(), 4))), from_dp_event(times(poisson(0.1, gaussian()), 4))
+    one, several = (
+        from_dp_event(poisson(0.1, times(gaussian(), 4))),
+        from_dp_event(times(poisson(0.1, gaussian()), 4)),
+    )
     assert one.delta(epsilon=0.5).lower > several.delta(epsilon=0.5).upper
 
 
-@pytest.mark.parametrize(("square", "dimension"), [(1.0, None), (2.0, None), (3.9, None), (2.0, 2), (3.0, 2), (9.0, 3)])
+@pytest.mark.parametrize(
+    ("square", "dimension"), [(1.0, None), (2.0, None), (3.9, None), (2.0, 2), (3.0, 2), (9.0, 3)]
+)
 def test_no_vector_of_integers_costs_more(square: float, dimension: int | None) -> None:
     """Every vector within the sensitivity, coordinate by coordinate."""
-    stated = event("DiscreteGaussian", sigma=1.5, sensitivity=math.sqrt(square), dimension=dimension)
+    stated = event(
+        "DiscreteGaussian", sigma=1.5, sensitivity=math.sqrt(square), dimension=dimension
+    )
     upper = from_dp_event(stated).delta(epsilon=0.5).upper
     coordinates = dimension or int(square)
     for shifts in product(range(int(square) + 1), repeat=coordinates):
@@ -314,7 +348,9 @@ def _losses(rate: Fraction, shift: int) -> list[tuple[int, Fraction]]:
 
 
 def _delta(law: list[tuple[int, Fraction]], level: int, rate: Fraction) -> Fraction:
-    return sum((mass * (1 - rate ** (loss - level)) for loss, mass in law if loss > level), Fraction(0))
+    return sum(
+        (mass * (1 - rate ** (loss - level)) for loss, mass in law if loss > level), Fraction(0)
+    )
 
 
 @pytest.mark.parametrize(("mean", "shape"), [(3.0, 1.0), (2.0, math.inf)])
@@ -322,7 +358,11 @@ def test_the_best_of_some_runs_costs_no_less_than_an_exact_one(mean: float, shap
     """The best of K answers in {0, 1}, 1 being better: E[x^K] at the probability of 0 is that of no 1."""
 
     def none(zero: Any) -> Any:
-        return mpmath.exp(mean * (zero - 1)) if shape == math.inf else zero / (mean - (mean - 1) * zero)
+        return (
+            mpmath.exp(mean * (zero - 1))
+            if shape == math.inf
+            else zero / (mean - (mean - 1) * zero)
+        )
 
     stated = selection(responses(0.5, 2), mean=mean, shape=shape)
     found = from_dp_event(stated, adjacency=REPLACE).delta(epsilon=1.0, adjacency=REPLACE)
@@ -345,8 +385,12 @@ def test_events_known_by_a_curve() -> None:
 
 
 def test_a_capped_batch() -> None:
-    assert from_dp_event(truncated()) == compose(TruncatedPoisson(1.2, rate=0.3, records=20, batch=6))
-    assert from_dp_event(truncated(batch=50)) == compose(TruncatedPoisson(1.2, rate=0.3, records=20, batch=20))
+    assert from_dp_event(truncated()) == compose(
+        TruncatedPoisson(1.2, rate=0.3, records=20, batch=6)
+    )
+    assert from_dp_event(truncated(batch=50)) == compose(
+        TruncatedPoisson(1.2, rate=0.3, records=20, batch=20)
+    )
 
 
 NOTHING = {
@@ -362,7 +406,10 @@ NOTHING = {
     "no batch": (without_replacement(10, 0, gaussian()), REPLACE),
     "the best of nothing": (selection(event("NoOp")), ADD_REMOVE),
     "an empty batch": (truncated(batch=0), ADD_REMOVE),
-    "no sensitivity": (event("DiscreteGaussian", sigma=1.0, sensitivity=0.0, dimension=None), ADD_REMOVE),
+    "no sensitivity": (
+        event("DiscreteGaussian", sigma=1.0, sensitivity=0.0, dimension=None),
+        ADD_REMOVE,
+    ),
 }
 
 
@@ -377,12 +424,18 @@ EVERYTHING = {
     "gaussian": (gaussian(0.0), REPLACE),
     "laplace": (laplace(0.0), ZERO_OUT),
     "discrete laplace": (event("DiscreteLaplace", noise_parameter=0.0, sensitivity=1), ADD_REMOVE),
-    "discrete gaussian": (event("DiscreteGaussian", sigma=0.0, sensitivity=1.0, dimension=None), ADD_REMOVE),
+    "discrete gaussian": (
+        event("DiscreteGaussian", sigma=0.0, sensitivity=1.0, dimension=None),
+        ADD_REMOVE,
+    ),
     "the truth": (responses(0.0, 2), REPLACE),
     "tree": (tree(0.0, 4), ZERO_OUT),
     "mixture": (mixture(noise=0.0), ADD_REMOVE),
     "the best": (selection(event("NonPrivate")), ADD_REMOVE),
-    "hidden among others": (together(gaussian(), times(together(event("NonPrivate")), 3)), ADD_REMOVE),
+    "hidden among others": (
+        together(gaussian(), times(together(event("NonPrivate")), 3)),
+        ADD_REMOVE,
+    ),
 }
 
 
@@ -397,7 +450,11 @@ def test_everything_is_released(name: str) -> None:
 REFUSED = {
     "unsupported": (event("Unsupported"), ADD_REMOVE, "UnsupportedDpEvent"),
     "unknown": (event("Quantum", spin=0.5), ADD_REMOVE, "QuantumDpEvent"),
-    "unknown inside": (times(together(gaussian(), event("Quantum")), 3), ADD_REMOVE, "QuantumDpEvent"),
+    "unknown inside": (
+        times(together(gaussian(), event("Quantum")), 3),
+        ADD_REMOVE,
+        "QuantumDpEvent",
+    ),
     "of another module": (
         event_tuple("GaussianDpEvent", module_name="mine", noise_multiplier=1.0),
         ADD_REMOVE,
@@ -418,12 +475,32 @@ REFUSED = {
     ),
     "capped": (truncated(), ZERO_OUT, "`ADD_OR_REMOVE_ONE`"),
     "capped, replaced": (truncated(), REPLACE, "`ADD_OR_REMOVE_ONE`"),
-    "laplace on a sample": (poisson(0.1, laplace()), REPLACE, "`ADD_OR_REMOVE_ONE` or `REPLACE_SPECIAL`"),
-    "two on a sample": (poisson(0.1, times(gaussian(), 2)), REPLACE, "several mechanisms on one sample"),
-    "a promise on a sample": (poisson(0.1, event("EpsilonDelta", epsilon=1.0, delta=0.0)), ZERO_OUT, "ADD_OR_REMOVE"),
-    "a curve on a sample": (poisson(0.1, event("ZC", rho=1.0, xi=0.0)), ADD_REMOVE, "no pair is known"),
+    "laplace on a sample": (
+        poisson(0.1, laplace()),
+        REPLACE,
+        "`ADD_OR_REMOVE_ONE` or `REPLACE_SPECIAL`",
+    ),
+    "two on a sample": (
+        poisson(0.1, times(gaussian(), 2)),
+        REPLACE,
+        "several mechanisms on one sample",
+    ),
+    "a promise on a sample": (
+        poisson(0.1, event("EpsilonDelta", epsilon=1.0, delta=0.0)),
+        ZERO_OUT,
+        "ADD_OR_REMOVE",
+    ),
+    "a curve on a sample": (
+        poisson(0.1, event("ZC", rho=1.0, xi=0.0)),
+        ADD_REMOVE,
+        "no pair is known",
+    ),
     "a tree on a sample": (poisson(0.1, tree(1.0, 4)), ZERO_OUT, "no pair is known"),
-    "a selection on a sample": (poisson(0.1, selection(gaussian())), ADD_REMOVE, "no pair is known"),
+    "a selection on a sample": (
+        poisson(0.1, selection(gaussian())),
+        ADD_REMOVE,
+        "no pair is known",
+    ),
     "a capped batch on a sample": (poisson(0.1, truncated()), ADD_REMOVE, "no pair is known"),
 }
 
@@ -483,11 +560,20 @@ BAD: dict[str, tuple[Any, str]] = {
     "half a count": (times(gaussian(), 1.5), "count = 1.5"),
     "count of nan": (times(gaussian(), math.nan), "count = nan"),
     "too many": (_deep(60, lambda one: times(one, 2)), r"10\^15"),
-    "a rate above 1": (poisson(1.5, gaussian()), r"PoissonSampledDpEvent.sampling_probability = 1.5"),
-    "a field more": (event("Gaussian", noise_multiplier=1.0, clip=2.0), "GaussianDpEvent = 'the fields clip"),
+    "a rate above 1": (
+        poisson(1.5, gaussian()),
+        r"PoissonSampledDpEvent.sampling_probability = 1.5",
+    ),
+    "a field more": (
+        event("Gaussian", noise_multiplier=1.0, clip=2.0),
+        "GaussianDpEvent = 'the fields clip",
+    ),
     "a field less": (event("Gaussian"), "GaussianDpEvent = 'the fields none'"),
     "buckets": (responses(0.5, 0), "RandomizedResponseDpEvent.num_buckets = 0"),
-    "shifts": (mixture(shifts=[0.0, -1.0, 1.0]), r"MixtureOfGaussiansDpEvent.sensitivities\[1\] = -1.0"),
+    "shifts": (
+        mixture(shifts=[0.0, -1.0, 1.0]),
+        r"MixtureOfGaussiansDpEvent.sensitivities\[1\] = -1.0",
+    ),
     "weights": (mixture(weights=[0.5, 0.25, 0.2]), "MixtureOfGaussiansDpEvent.sampling_probs"),
     "too few shifts": (mixture(shifts=[0.0, 1.0]), "MixtureOfGaussiansDpEvent"),
     "mean": (selection(gaussian(), mean=0.5), "RepeatAndSelectDpEvent.mean = 0.5"),
@@ -495,8 +581,14 @@ BAD: dict[str, tuple[Any, str]] = {
     "rho": (event("ZC", rho=-0.1, xi=0.0), "ZCDpEvent.rho = -0.1"),
     "xi": (event("ZC", rho=0.1, xi=math.inf), "ZCDpEvent.xi = inf"),
     "delta": (event("EpsilonDelta", epsilon=0.1, delta=2.0), "EpsilonDeltaDpEvent.delta = 2.0"),
-    "half a step": (event("DiscreteGaussian", sigma=1.0, sensitivity=0.5, dimension=None), "sensitivity = 0.5"),
-    "no dimension": (event("DiscreteGaussian", sigma=1.0, sensitivity=1.0, dimension=0), "dimension = 0"),
+    "half a step": (
+        event("DiscreteGaussian", sigma=1.0, sensitivity=0.5, dimension=None),
+        "sensitivity = 0.5",
+    ),
+    "no dimension": (
+        event("DiscreteGaussian", sigma=1.0, sensitivity=1.0, dimension=0),
+        "dimension = 0",
+    ),
 }
 
 
@@ -526,7 +618,10 @@ def test_bad_values_where_one_adjacency_is_covered() -> None:
 
 def test_events_that_are_counted() -> None:
     inner = times(together(gaussian(), times(laplace(), 3)), 5)
-    assert from_dp_event(times(inner, 2)) == from_dp_event(gaussian()) * 10 + from_dp_event(laplace()) * 30
+    assert (
+        from_dp_event(times(inner, 2))
+        == from_dp_event(gaussian()) * 10 + from_dp_event(laplace()) * 30
+    )
 
 
 def test_deep_and_shared_trees() -> None:

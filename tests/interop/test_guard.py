@@ -78,7 +78,10 @@ def test_as_many_as_the_filter_grants_and_as_many_as_were_said() -> None:
     ((price, cap),) = zip(filter.price(MECHANISM).values(), filter.caps.values(), strict=True)
     guard = made(filter=RenyiFilter)
     assert guard.steps_left(**STEP) == cap // price == spent_by(guard, **STEP)
-    with pytest.raises(StepRefusedError, match="0 more steps of this kind would fit") as refusal, guard.step(**STEP):
+    with (
+        pytest.raises(StepRefusedError, match="0 more steps of this kind would fit") as refusal,
+        guard.step(**STEP),
+    ):
         pytest.fail("a refused step ran")
     assert (refusal.value.steps, refusal.value.fitting) == (1, 0)
     assert guard.steps_left(sigma=20.0, rate=0.05) > 0
@@ -87,14 +90,22 @@ def test_as_many_as_the_filter_grants_and_as_many_as_were_said() -> None:
 def test_memory_and_ledger_grant_the_same(ledger: Ledger) -> None:
     step: StepKind = {"sigma": 12.0, "rate": 0.5}
     left = made().steps_left(**step)
-    assert left == made(ledger).steps_left(**step) == spent_by(made(), **step) == spent_by(made(ledger), **step) > 20
+    assert (
+        left
+        == made(ledger).steps_left(**step)
+        == spent_by(made(), **step)
+        == spent_by(made(ledger), **step)
+        > 20
+    )
 
 
 def test_one_declared_kind_is_granted_as_if_it_had_been_fixed() -> None:
     guard = made(kinds=[(8.0, 1.0)])
     steps = guard.steps_left(sigma=8.0)
     assert (
-        (Gaussian(8.0) * steps).epsilon(delta=1e-6).upper <= 1 < (Gaussian(8.0) * (steps + 1)).epsilon(delta=1e-6).lower
+        (Gaussian(8.0) * steps).epsilon(delta=1e-6).upper
+        <= 1
+        < (Gaussian(8.0) * (steps + 1)).epsilon(delta=1e-6).lower
     )
     with pytest.raises(UnsupportedError, match="not on the menu"):
         guard.begin(sigma=9.0)
@@ -105,7 +116,8 @@ def exact_divergence(sigma: float, rate: float, order: int) -> Any:
     mp.dps = 40
     q, s = mpf(rate), mpf(sigma)
     terms = [
-        binomial(order, k) * (1 - q) ** (order - k) * q**k * exp(mpf(k * k - k) / (2 * s * s)) for k in range(order + 1)
+        binomial(order, k) * (1 - q) ** (order - k) * q**k * exp(mpf(k * k - k) / (2 * s * s))
+        for k in range(order + 1)
     ]
     return log(sum(terms)) / (order - 1)
 
@@ -115,10 +127,18 @@ def test_never_above_whatever_sigma_is_chosen(seed: int) -> None:
     """Sums of exact divergences, for an adversary who chooses each step from what is left."""
     rng, filter = random.Random(seed), RenyiFilter(8.0, budget=0.25)
     guard = made(filter=filter, epsilon=filter.epsilon_at(delta=1e-6))
-    grid = [(sigma, rate) for sigma in (0.8, 1.0, 1.5, 3.0, 9.0) for rate in (0.001, 0.02, 0.3, 1.0)]
+    grid = [
+        (sigma, rate) for sigma in (0.8, 1.0, 1.5, 3.0, 9.0) for rate in (0.001, 0.02, 0.3, 1.0)
+    ]
     ran: list[tuple[float, float]] = []
-    while fitting := [(sigma, rate) for sigma, rate in grid if guard.steps_left(sigma=sigma, rate=rate)]:
-        sigma, rate = max(fitting, key=lambda kind: exact_divergence(*kind, 8)) if seed == 0 else rng.choice(fitting)
+    while fitting := [
+        (sigma, rate) for sigma, rate in grid if guard.steps_left(sigma=sigma, rate=rate)
+    ]:
+        sigma, rate = (
+            max(fitting, key=lambda kind: exact_divergence(*kind, 8))
+            if seed == 0
+            else rng.choice(fitting)
+        )
         for _ in range(1 if seed == 0 else rng.randrange(1, 400)):
             try:
                 with guard.step(sigma=sigma, rate=rate):
@@ -127,14 +147,19 @@ def test_never_above_whatever_sigma_is_chosen(seed: int) -> None:
                 break
     total = sum(exact_divergence(*kind, 8) * ran.count(kind) for kind in set(ran))
     assert 0.99 * 0.25 < total <= 0.25
-    fixed = compose(*[Gaussian(sigma).sampled(rate) * ran.count((sigma, rate)) for sigma, rate in set(ran)])
+    fixed = compose(
+        *[Gaussian(sigma).sampled(rate) * ran.count((sigma, rate)) for sigma, rate in set(ran)]
+    )
     assert fixed.epsilon(delta=1e-6).lower <= guard.target
 
 
 def divergence(sigma: float, rate: float, order: float) -> float:
     """The same at any order, both directions by a trapezoidal rule, which converges exponentially."""
     x = np.linspace(-40 * sigma, 1 + 40 * sigma, 40_001)
-    without, mixed = -x * x / 2 / sigma**2, np.log1p(rate * np.expm1((2 * x - 1) / 2 / sigma**2)) - x * x / 2 / sigma**2
+    without, mixed = (
+        -x * x / 2 / sigma**2,
+        np.log1p(rate * np.expm1((2 * x - 1) / 2 / sigma**2)) - x * x / 2 / sigma**2,
+    )
     step = (x[1] - x[0]) / (sigma * math.sqrt(2 * math.pi))
     pairs = ((without, mixed), (mixed, without))
     sums = [np.exp(order * p + (1 - order) * q).sum() * step for p, q in pairs]
@@ -207,13 +232,17 @@ def killed(monkeypatch: pytest.MonkeyPatch, guard: TrainingGuard, **kind: Any) -
             guard.begin(**kind)
 
 
-def test_charged_and_not_redeemed_is_resumed_free(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_charged_and_not_redeemed_is_resumed_free(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     killed(monkeypatch, made(ledger, run="one"), **STEP)
     other, again = made(ledger, run="two"), made(ledger, run="one")
     left = other.steps_left(**STEP)
     assert again.steps_left(**STEP) == left + 1
     again.begin(sigma=3.0, rate=0.05)
-    assert kinds_of(ledger) == [GRANTED, GRANTED, REDEEMED], "another kind of step is not what was charged"
+    assert kinds_of(ledger) == [GRANTED, GRANTED, REDEEMED], (
+        "another kind of step is not what was charged"
+    )
     again.begin(**STEP)
     assert kinds_of(ledger) == [GRANTED, GRANTED, REDEEMED, REDEEMED]
     again.begin(**STEP)
@@ -266,7 +295,15 @@ def test_a_fork_and_a_copy_are_refused() -> None:
 
 def test_the_steps_that_fit_heed_a_committed_schedule(ledger: Ledger) -> None:
     schedule = [(MECHANISM, 2), (Gaussian(9.0), 1), (MECHANISM, 1)]
-    open_scope(ledger, "model", filter=RenyiFilter, epsilon=1, delta=1e-6, schedule=schedule, actor="keeper")
+    open_scope(
+        ledger,
+        "model",
+        filter=RenyiFilter,
+        epsilon=1,
+        delta=1e-6,
+        schedule=schedule,
+        actor="keeper",
+    )
     guard = made(ledger)
     left: list[tuple[int, int]] = []
     for sigma in (4.0, 4.0, 9.0, 4.0):
@@ -284,8 +321,12 @@ def test_the_steps_that_fit_heed_the_whole_chain(ledger: Ledger) -> None:
     open_partition(ledger, "city/wards", filter=RenyiFilter(8.0, budget=0.015), actor="keeper")
     wards = [f"city/wards/{name}" for name in ("north", "south")]
     for ward in wards:
-        open_scope(ledger, ward, filter=UnionFilter.for_target(2, delta=1e-6, orders=[8.0]), actor="keeper")
-    south, north = (TrainingGuard(epsilon=2, delta=1e-6, ledger=ledger, scope=ward) for ward in wards)
+        open_scope(
+            ledger, ward, filter=UnionFilter.for_target(2, delta=1e-6, orders=[8.0]), actor="keeper"
+        )
+    south, north = (
+        TrainingGuard(epsilon=2, delta=1e-6, ledger=ledger, scope=ward) for ward in wards
+    )
     for guard, steps in ((south, 3), (north, 9), (south, None), (north, None)):
         left = guard.steps_left(**STEP)
         assert left > 12 or steps is None
@@ -384,7 +425,9 @@ def test_the_epsilon_is_that_of_a_fresh_question(ledger: Ledger) -> None:
         for number in range(40):
             guard.begin(sigma=4.0 if number % 4 else 3.0, rate=0.05)
         guard.plan([(5.0, 0.1, 7)])
-        fresh = compose(MECHANISM * 30, Gaussian(3.0).sampled(0.05) * 10, Gaussian(5.0).sampled(0.1) * 7)
+        fresh = compose(
+            MECHANISM * 30, Gaussian(3.0).sampled(0.05) * 10, Gaussian(5.0).sampled(0.1) * 7
+        )
         assert guard.epsilon() == fresh.epsilon(delta=1e-6)
         assert guard.epsilon(delta=1e-5) == fresh.epsilon(delta=1e-5)
         history = guard.history(points=5)
@@ -392,7 +435,9 @@ def test_the_epsilon_is_that_of_a_fresh_question(ledger: Ledger) -> None:
         assert history.epsilon[-1] == fresh.epsilon(delta=1e-6)
         first = compose(MECHANISM * 6, Gaussian(3.0).sampled(0.05) * 3)
         assert history.epsilon[0] == first.epsilon(delta=1e-6)
-        assert [bound.upper for bound in history.epsilon] == sorted(bound.upper for bound in history.epsilon)
+        assert [bound.upper for bound in history.epsilon] == sorted(
+            bound.upper for bound in history.epsilon
+        )
 
 
 def test_the_history_is_drawn(tmp_path: Path) -> None:
@@ -517,7 +562,9 @@ def test_what_was_asked_of_a_scope_that_is_there_must_fit(ledger: Ledger) -> Non
 
 
 @pytest.mark.parametrize(
-    "schedule", [[], [(1.0, 0.1)], [(1.0, 0.1, 0)], [(1.0, 0.1, 1.5)], [3], [(MECHANISM, True)]], ids=str
+    "schedule",
+    [[], [(1.0, 0.1)], [(1.0, 0.1, 0)], [(1.0, 0.1, 1.5)], [3], [(MECHANISM, True)]],
+    ids=str,
 )
 def test_a_bad_plan_is_one_clear_error(schedule: Any) -> None:
     guard = made()
@@ -526,7 +573,9 @@ def test_a_bad_plan_is_one_clear_error(schedule: Any) -> None:
     assert guard.history().steps == ()
 
 
-def test_a_closed_scope_and_a_ledger_that_is_gone_refuse_the_step(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_closed_scope_and_a_ledger_that_is_gone_refuse_the_step(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     guard = made(ledger)
     ledger.close_scope("model", actor="keeper", key="over")
     assert guard.steps_left(**STEP) == 0

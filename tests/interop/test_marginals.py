@@ -21,7 +21,10 @@ def installed() -> None:
 
 def test_the_model_agrees_with_what_was_measured() -> None:
     sizes, noise = (2, 3, 2), 1.0
-    pairs = Marginal((0, 1), (40, 10, 0, 0, 20, 30), noise), Marginal((1, 2), (40, 0, 15, 15, 0, 30), noise)
+    pairs = (
+        Marginal((0, 1), (40, 10, 0, 0, 20, 30), noise),
+        Marginal((1, 2), (40, 0, 15, 15, 0, 30), noise),
+    )
     start = GraphicalModel(sizes).after([Marginal((0,), (50, 50), noise)])
     assert start.megabytes((0,)) == 0 < start.megabytes((0, 1)) < start.megabytes((0, 1, 2)) < 0.01
     model = start.after([*pairs])
@@ -37,7 +40,11 @@ def test_the_model_agrees_with_what_was_measured() -> None:
 def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "release.md"}
-    shown = [block for block in blocks((ROOT / "docs" / "release.md").read_text()) if block.needs == "mbi"]
+    shown = [
+        block
+        for block in blocks((ROOT / "docs" / "release.md").read_text())
+        if block.needs == "mbi"
+    ]
     assert len(shown) == 2
     for block in shown:
         run_block(block, "release.md", tmp_path, namespace)

@@ -34,10 +34,14 @@ class Training:
         model = torch.nn.Linear(4, 2)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         given = {"noise_multiplier": NOISE, "max_grad_norm": 1.0} | options
-        make = self.engine.make_private_with_epsilon if "epochs" in given else self.engine.make_private
+        make = (
+            self.engine.make_private_with_epsilon if "epochs" in given else self.engine.make_private
+        )
         if "epochs" in given:
             del given["noise_multiplier"]
-        self.model, self.optimizer, self.loader = make(module=model, optimizer=optimizer, data_loader=loader, **given)
+        self.model, self.optimizer, self.loader = make(
+            module=model, optimizer=optimizer, data_loader=loader, **given
+        )
 
     def epoch(self, batches: Any = None, every: int = 1) -> Training:
         for at, (x, y) in enumerate(self.loader if batches is None else batches):
@@ -67,7 +71,9 @@ def said(training: Training, **options: Any) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         training.epoch(**options)
-    return [str(each.message) for each in caught if issubclass(each.category, ours.PreflightWarning)]
+    return [
+        str(each.message) for each in caught if issubclass(each.category, ours.PreflightWarning)
+    ]
 
 
 def test_one_line_trains_and_counts() -> None:
@@ -87,19 +93,28 @@ def test_a_target_is_met_and_the_noise_is_at_most_that_of_prv() -> None:
     assert 2.9 < training.engine.get_epsilon(DELTA) <= 3.0
     prv = Training(shuffled(), opacus.PrivacyEngine(accountant="prv"), **given)
     assert training.optimizer.noise_multiplier <= prv.optimizer.noise_multiplier
-    least = ours.get_noise_multiplier(target_epsilon=3.0, target_delta=DELTA, sample_rate=RATE, epochs=2)
+    least = ours.get_noise_multiplier(
+        target_epsilon=3.0, target_delta=DELTA, sample_rate=RATE, epochs=2
+    )
     assert least <= training.optimizer.noise_multiplier
 
 
 def test_a_checkpoint_goes_on(tmp_path: Any) -> None:
     first = Training(shuffled()).epoch()
-    first.engine.save_checkpoint(path=tmp_path / "run.pt", module=first.model, optimizer=first.optimizer)
+    first.engine.save_checkpoint(
+        path=tmp_path / "run.pt", module=first.model, optimizer=first.optimizer
+    )
     second = Training(shuffled())
-    second.engine.load_checkpoint(path=tmp_path / "run.pt", module=second.model, optimizer=second.optimizer)
+    second.engine.load_checkpoint(
+        path=tmp_path / "run.pt", module=second.model, optimizer=second.optimizer
+    )
     assert second.history == first.history and second.history is not first.history
     second.epoch()
     assert second.history == [(NOISE, RATE, 20)]
-    assert ours.from_state_dict(ours.read_checkpoint(tmp_path / "run.pt")) == Gaussian(NOISE).sampled(RATE) * 10
+    assert (
+        ours.from_state_dict(ours.read_checkpoint(tmp_path / "run.pt"))
+        == Gaussian(NOISE).sampled(RATE) * 10
+    )
 
 
 def test_a_state_dictionary_is_text_and_back() -> None:
@@ -119,14 +134,21 @@ def test_the_state_of_another_accountant_is_refused_by_name() -> None:
     accountant = ours.Accountant()
     with pytest.raises(DomainError, match="rdp"):
         accountant.load_state_dict(theirs.state_dict())
-    for bad in (None, {}, {"history": []}, {"history": [(float("nan"), 0.1, 1)], "mechanism": "dpcompose"}):
+    for bad in (
+        None,
+        {},
+        {"history": []},
+        {"history": [(float("nan"), 0.1, 1)], "mechanism": "dpcompose"},
+    ):
         with pytest.raises(DomainError):
             accountant.load_state_dict(bad)
     assert accountant.history == []
     assert ours.from_state_dict(theirs.state_dict()) == compose(Gaussian(1.0).sampled(0.1))
 
 
-@pytest.mark.parametrize("bad", [{"noise_multiplier": -1.0}, {"sample_rate": float("nan")}, {"sample_rate": 2.0}])
+@pytest.mark.parametrize(
+    "bad", [{"noise_multiplier": -1.0}, {"sample_rate": float("nan")}, {"sample_rate": 2.0}]
+)
 def test_a_bad_step_is_refused(bad: dict[str, float]) -> None:
     accountant = ours.Accountant()
     with pytest.raises(DomainError):
@@ -138,7 +160,10 @@ def test_options_of_others_are_taken_where_they_change_nothing() -> None:
     accountant = ours.Accountant()
     accountant.step(noise_multiplier=1.0, sample_rate=0.1)
     plain = accountant.get_epsilon(DELTA)
-    assert accountant.get_epsilon(DELTA, eps_error=0.1, delta_error=1e-9, alphas=[2], poisson=True) == plain
+    assert (
+        accountant.get_epsilon(DELTA, eps_error=0.1, delta_error=1e-9, alphas=[2], poisson=True)
+        == plain
+    )
     for option in ({"poisson": False}, {"poisson_sampling": False}, {"shuffled": True}):
         with pytest.raises(UnsupportedError, match=next(iter(option))):
             accountant.get_epsilon(DELTA, **option)
@@ -146,7 +171,9 @@ def test_options_of_others_are_taken_where_they_change_nothing() -> None:
 
 def test_without_noise_epsilon_is_infinite_and_training_goes_on() -> None:
     training = Training(shuffled(), noise_multiplier=0.0).epoch()
-    assert training.history == [(0.0, RATE, 10)] and training.engine.get_epsilon(DELTA) == float("inf")
+    assert training.history == [(0.0, RATE, 10)] and training.engine.get_epsilon(DELTA) == float(
+        "inf"
+    )
 
 
 def test_shuffling_is_told_of_and_charged_without_amplification() -> None:
@@ -159,7 +186,10 @@ def test_shuffling_is_told_of_and_charged_without_amplification() -> None:
     assert training.history == [(NOISE, 1.0, 2)]
     both = (ShuffledEpochs(NOISE, steps=10) * 2).epsilon(delta=DELTA, adjacency=Adjacency.ZERO_OUT)
     assert training.engine.get_epsilon(DELTA) == pytest.approx(both.upper, rel=1e-9)
-    assert training.engine.get_epsilon(DELTA) > (Gaussian(NOISE).sampled(RATE) * 20).epsilon(delta=DELTA).upper
+    assert (
+        training.engine.get_epsilon(DELTA)
+        > (Gaussian(NOISE).sampled(RATE) * 20).epsilon(delta=DELTA).upper
+    )
 
 
 def test_a_pass_that_is_broken_off_is_charged_whole() -> None:
@@ -239,7 +269,10 @@ def test_check_looks_before_the_training() -> None:
 def test_dropped_last_batches_are_told_of() -> None:
     training = Training(shuffled(records(RECORDS + 7), drop_last=True), poisson_sampling=False)
     texts = said(training)
-    assert any("dropped last batches" in text and "drop_last=False" in text and "7 records" in text for text in texts)
+    assert any(
+        "dropped last batches" in text and "drop_last=False" in text and "7 records" in text
+        for text in texts
+    )
 
 
 def test_a_data_set_that_grows_is_told_of() -> None:
@@ -269,7 +302,9 @@ def test_several_optimizers_on_one_data_set_are_told_of() -> None:
     assert ["several optimizers on one data set" in text for text in said(second)] == [True]
     third = Training(shuffled(dataset))
     texts = said(third)
-    assert any("several engines on one data set" in text and "accountant = first" in text for text in texts)
+    assert any(
+        "several engines on one data set" in text and "accountant = first" in text for text in texts
+    )
 
 
 def test_a_checkpoint_that_runs_code_is_not_loaded(tmp_path: Any) -> None:
@@ -285,4 +320,7 @@ def test_a_checkpoint_that_runs_code_is_not_loaded(tmp_path: Any) -> None:
     buffer = io.BytesIO()
     torch.save({"history": [(1.0, 0.1, 3)], "mechanism": "prv"}, buffer)
     (tmp_path / "good.pt").write_bytes(buffer.getvalue())
-    assert ours.from_state_dict(ours.read_checkpoint(tmp_path / "good.pt")) == Gaussian(1.0).sampled(0.1) * 3
+    assert (
+        ours.from_state_dict(ours.read_checkpoint(tmp_path / "good.pt"))
+        == Gaussian(1.0).sampled(0.1) * 3
+    )

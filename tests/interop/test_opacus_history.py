@@ -28,7 +28,9 @@ STEPS = Gaussian(1.5).sampled(0.04) * 2250
 
 @pytest.mark.parametrize("mechanism", ["dpcompose", "prv", "rdp", "gdp"])
 def test_every_accountant_of_opacus_writes_the_same_history(mechanism: str) -> None:
-    state = json.loads(json.dumps({"history": [(1.5, 0.04, 2000), (1.5, 0.04, 250)], "mechanism": mechanism}))
+    state = json.loads(
+        json.dumps({"history": [(1.5, 0.04, 2000), (1.5, 0.04, 250)], "mechanism": mechanism})
+    )
     assert from_state_dict(state) == STEPS
 
 
@@ -42,7 +44,10 @@ def test_a_full_batch_is_not_sampled_and_nothing_costs_nothing() -> None:
 def test_without_noise_epsilon_is_infinite() -> None:
     history = [(1.0, 0.01, 100), (0.0, 0.01, 1)]
     assert KnownHistory().bound(history, 1e-5).lower == math.inf
-    assert KnownHistory().bound(history, 0.5).lower == 0 and KnownHistory().bound(history, 0.5).upper == math.inf
+    assert (
+        KnownHistory().bound(history, 0.5).lower == 0
+        and KnownHistory().bound(history, 0.5).upper == math.inf
+    )
     for adjacency in Adjacency:
         found = from_state_dict({"history": history, "mechanism": "rdp"}, adjacency=adjacency)
         assert found.epsilon(delta=1e-5, adjacency=adjacency).upper == math.inf
@@ -88,17 +93,29 @@ def test_the_state_of_an_unknown_accountant_is_refused() -> None:
 
 
 def test_the_least_noise_meets_its_target() -> None:
-    for epsilon, delta, rate, steps in [(8, 1e-5, 0.04, 2000), (0.5, 1e-6, 0.01, 1000), (40, 1e-5, 0.02, 5000)]:
-        noise = opacus.get_noise_multiplier(target_epsilon=epsilon, target_delta=delta, sample_rate=rate, steps=steps)
+    for epsilon, delta, rate, steps in [
+        (8, 1e-5, 0.04, 2000),
+        (0.5, 1e-6, 0.01, 1000),
+        (40, 1e-5, 0.02, 5000),
+    ]:
+        noise = opacus.get_noise_multiplier(
+            target_epsilon=epsilon, target_delta=delta, sample_rate=rate, steps=steps
+        )
         found = (Gaussian(noise).sampled(rate) * steps).epsilon(delta=delta)
         assert epsilon * (1 - 1.1e-4) <= found.lower and found.upper <= epsilon
-    full = opacus.get_noise_multiplier(target_epsilon=1.0, target_delta=1e-5, sample_rate=1.0, epochs=4)
+    full = opacus.get_noise_multiplier(
+        target_epsilon=1.0, target_delta=1e-5, sample_rate=1.0, epochs=4
+    )
     assert (Gaussian(full) * 4).epsilon(delta=1e-5).upper <= 1
-    assert opacus.get_noise_multiplier(target_epsilon=1.0, target_delta=1e-5, sample_rate=0.1, steps=0) == 0
+    assert (
+        opacus.get_noise_multiplier(target_epsilon=1.0, target_delta=1e-5, sample_rate=0.1, steps=0)
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
-    ("rate", "epochs", "steps"), [(1 / 75, 3, 225), (1 / 49, 7, 343), (0.1, 1, 10), (0.3, 1, 4), (1 / 3, 0.5, 2)]
+    ("rate", "epochs", "steps"),
+    [(1 / 75, 3, 225), (1 / 49, 7, 343), (0.1, 1, 10), (0.3, 1, 4), (1 / 3, 0.5, 2)],
 )
 def test_epochs_are_rounded_to_the_steps_that_run(rate: float, epochs: float, steps: int) -> None:
     given = {"target_epsilon": 3.0, "target_delta": 1e-5, "sample_rate": rate}
@@ -151,7 +168,9 @@ def test_a_bad_target_is_one_clear_error(bad: dict) -> None:
 
 def test_a_target_out_of_reach_says_so() -> None:
     with pytest.raises(UnreachableError):
-        opacus.get_noise_multiplier(target_epsilon=1e-12, target_delta=1e-15, sample_rate=1.0, steps=10**9)
+        opacus.get_noise_multiplier(
+            target_epsilon=1e-12, target_delta=1e-15, sample_rate=1.0, steps=10**9
+        )
 
 
 def test_rates_and_noises_of_the_history_are_never_shared_between_deltas() -> None:
@@ -164,10 +183,26 @@ def test_rates_and_noises_of_the_history_are_never_shared_between_deltas() -> No
 
 
 def test_a_state_dictionary_becomes_a_plan(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text(json.dumps({"history": [[1.5, 0.04, 2250]], "mechanism": "rdp"}))
-    plan = import_plan(tmp_path / "run.json", adjacency=Adjacency.ADD_REMOVE, question=PlanQuestion("delta", 1e-5))
-    assert plan.toml().split()[-9:] == ["sigma", "=", "1.5", "rate", "=", "0.04", "times", "=", "2250"]
-    (tmp_path / "bad.json").write_text(json.dumps({"history": [[-1.5, 0.04, 2250]], "mechanism": "rdp"}))
+    (tmp_path / "run.json").write_text(
+        json.dumps({"history": [[1.5, 0.04, 2250]], "mechanism": "rdp"})
+    )
+    plan = import_plan(
+        tmp_path / "run.json", adjacency=Adjacency.ADD_REMOVE, question=PlanQuestion("delta", 1e-5)
+    )
+    assert plan.toml().split()[-9:] == [
+        "sigma",
+        "=",
+        "1.5",
+        "rate",
+        "=",
+        "0.04",
+        "times",
+        "=",
+        "2250",
+    ]
+    (tmp_path / "bad.json").write_text(
+        json.dumps({"history": [[-1.5, 0.04, 2250]], "mechanism": "rdp"})
+    )
     with pytest.raises(PlanError, match="noise_multiplier"):
         import_plan(tmp_path / "bad.json", adjacency=Adjacency.ADD_REMOVE)
 

@@ -48,7 +48,9 @@ def on_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite, "create_accountant", create)
 
 
-def test_their_suite_passes_but_for_what_is_listed(on_ours: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_their_suite_passes_but_for_what_is_listed(
+    on_ours: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     result = unittest.TestResult()
     unittest.defaultTestLoader.loadTestsFromModule(suite).run(result)
     assert result.testsRun >= 15 and not result.errors and not result.skipped

@@ -72,17 +72,31 @@ def forged(change: Callable[[dict[str, Any]], object]) -> str:
 def test_the_published_numbers_are_rounded_to_stay_true() -> None:
     found = stated()
     exact = Plan.parse(PLAN).composition()
-    assert float(found.epsilon) >= exact.epsilon(delta=1e-6).upper > float(found.epsilon) * (1 - 1e-5)
-    said = [float(number.rstrip(".")) for number in re.findall(r"at most (0[\d.]+)", " ".join(found.attacks))]
+    assert (
+        float(found.epsilon) >= exact.epsilon(delta=1e-6).upper > float(found.epsilon) * (1 - 1e-5)
+    )
+    said = [
+        float(number.rstrip("."))
+        for number in re.findall(r"at most (0[\d.]+)", " ".join(found.attacks))
+    ]
     risk = exact.risk(false_positive_rate=0.001)
     truths = [risk.advantage.upper, risk.true_positive_rate.upper, 1 - risk.bayes_error.lower]
     assert all(truth <= number < 1.01 * truth for truth, number in zip(truths, said, strict=True))
-    assert "counts: Laplace(20.0), 3 times" in found.paragraph and "differentially private" in found.paragraph
+    assert (
+        "counts: Laplace(20.0), 3 times" in found.paragraph
+        and "differentially private" in found.paragraph
+    )
 
 
 def test_a_unit_of_several_records_has_the_guarantee_of_a_group() -> None:
-    one, three = (statement(Laplace(10.0), delta=0, unit="one user", records=records) for records in (1, 3))
-    assert (one.epsilon, three.epsilon, three.guarantee) == ("0.100001", "0.300001", "0.300001-differentially private")
+    one, three = (
+        statement(Laplace(10.0), delta=0, unit="one user", records=records) for records in (1, 3)
+    )
+    assert (one.epsilon, three.epsilon, three.guarantee) == (
+        "0.100001",
+        "0.300001",
+        "0.300001-differentially private",
+    )
     assert "at most 3 records" in three.neighbors
 
 
@@ -101,29 +115,40 @@ def test_a_unit_of_several_records_has_the_guarantee_of_a_group() -> None:
         (Gaussian(1.0), {"delta": float("nan"), "unit": "one"}, DomainError),
         ("gaussian", {"delta": 1e-6, "unit": "one"}, DomainError),
         (
-            DominatingPair.atoms(upper=[0.5, 0.5], lower=[0.4, 0.6], adjacency=Adjacency.ADD_REMOVE),
+            DominatingPair.atoms(
+                upper=[0.5, 0.5], lower=[0.4, 0.6], adjacency=Adjacency.ADD_REMOVE
+            ),
             {"delta": 1e-6, "unit": "one"},
             UnsupportedError,
         ),
     ],
 )
-def test_what_cannot_be_stated_is_refused(total: Any, arguments: dict[str, Any], error: type[Exception]) -> None:
+def test_what_cannot_be_stated_is_refused(
+    total: Any, arguments: dict[str, Any], error: type[Exception]
+) -> None:
     with pytest.raises(error):
         statement(total, **arguments)
 
 
 def test_text_of_strangers_is_visible_and_inert() -> None:
     line = one_line(ODD)
-    assert line.isprintable() or set(filter(lambda each: not each.isprintable(), line)) == {"\u2068", "\u2069"}
+    assert line.isprintable() or set(filter(lambda each: not each.isprintable(), line)) == {
+        "\u2068",
+        "\u2069",
+    }
     assert line[0] == "\u2068" and "(U+202E)" in line and "\n" not in line
-    assert not set("|*<>[]`$\\:&#") & set(re.sub(r"&#\d+;", "", markdown(ODD))) and "www." not in markdown(ODD)
+    assert not set("|*<>[]`$\\:&#") & set(
+        re.sub(r"&#\d+;", "", markdown(ODD))
+    ) and "www." not in markdown(ODD)
     assert visible("a\nb\x00") == "a\nb(U+0000)"
     card = stated().model_card.splitlines()
     assert [row.count("|") for row in card if row.startswith("|")] == [3] * 7
     assert sum(row.startswith("#") for row in card) == 1 and not any("<img" in row for row in card)
 
 
-@pytest.mark.parametrize("text", [ODD, "", "yes", "2026-01-01", "\x85\u2028\ufeff", "a: b\n\n- c", "'\"", "\t"])
+@pytest.mark.parametrize(
+    "text", [ODD, "", "yes", "2026-01-01", "\x85\u2028\ufeff", "a: b\n\n- c", "'\"", "\t"]
+)
 @pytest.mark.parametrize("number", [1e-6, 1e300, 5e-324, 0.1, 3, 1.5e-8])
 def test_yaml_reads_back(text: str, number: float) -> None:
     value = {"text": text, "number": number, "nested": {"list": [text, "x"]}}
@@ -145,14 +170,26 @@ REGISTRY = {
 
 
 def registry_entries() -> list[str]:
-    more = {"sources": ODD, "notes": "", "data_domain": ODD, "unprotected": None, "post_processing": "rounding"}
+    more = {
+        "sources": ODD,
+        "notes": "",
+        "data_domain": ODD,
+        "unprotected": None,
+        "post_processing": "rounding",
+    }
     filled = {name: words[0] for name, words in CHOICES.items()} | {"tuning": "none", **more}
     filled["notes"] = "https://example.org \\\\(x\\\\)".replace("\\\\", "\\")
-    pure = statement(BlackBox(0.5) * 2, delta=0.0, unit="one household", records=2, adjacency=Adjacency.REPLACE)
+    pure = statement(
+        BlackBox(0.5) * 2, delta=0.0, unit="one household", records=2, adjacency=Adjacency.REPLACE
+    )
     made = [
         Deployment(ODD, **FACTS),
         Deployment("Plain", **(FACTS | filled)),
-        *(Deployment("Each", **(FACTS | {name: word})) for name, words in CHOICES.items() for word in words),
+        *(
+            Deployment("Each", **(FACTS | {name: word}))
+            for name, words in CHOICES.items()
+            for word in words
+        ),
     ]
     return [registry_yaml(each, facts) for facts in made[:2] for each in (stated(), pure)] + [
         registry_yaml(pure, facts, status="Pending") for facts in made[2:]
@@ -162,7 +199,10 @@ def registry_entries() -> list[str]:
 def test_registry_entries_keep_the_rules_of_the_registry() -> None:
     for text in registry_entries():
         entry = pyyaml.safe_load(text)
-        assert set(entry) == {"url_slug", "status", "tier", "deployment"} and entry["status"] in ("Draft", "Pending")
+        assert set(entry) == {"url_slug", "status", "tier", "deployment"} and entry["status"] in (
+            "Draft",
+            "Pending",
+        )
         found = entry["deployment"]
         assert set(found) <= set(REGISTRY) and entry["tier"] == (
             2 if len(found.get("deployment_model", ())) == 4 else 1
@@ -170,22 +210,39 @@ def test_registry_entries_keep_the_rules_of_the_registry() -> None:
         for section, rows in found.items():
             assert set(rows) <= set(REGISTRY[section].split()) and rows
             for name, value in rows.items():
-                people, parameters = name in ("data_curators", "registry_authors"), name == "privacy_parameters"
+                people, parameters = (
+                    name in ("data_curators", "registry_authors"),
+                    name == "privacy_parameters",
+                )
                 assert isinstance(value, list if people else dict if parameters else str)
         assert set(found["basic"]) >= set(REGISTRY["basic"].split()[:-1])
-        loss, pure = found["privacy_loss"]["privacy_parameters"], found["dp_variant"]["variant_name"] == "Pure DP"
+        loss, pure = (
+            found["privacy_loss"]["privacy_parameters"],
+            found["dp_variant"]["variant_name"] == "Pure DP",
+        )
         assert set(loss) == ({"epsilon"} if pure else {"epsilon", "delta"})
         assert all(type(number) is float for number in loss.values())
 
 
-@pytest.mark.skipif("DPCOMPOSE_REGISTRY_SCHEMA" not in os.environ, reason="needs the path of deployments-schema.yaml")
+@pytest.mark.skipif(
+    "DPCOMPOSE_REGISTRY_SCHEMA" not in os.environ,
+    reason="needs the path of deployments-schema.yaml",
+)
 def test_the_schema_of_the_registry_accepts_the_entries() -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = pyyaml.safe_load(Path(os.environ["DPCOMPOSE_REGISTRY_SCHEMA"]).read_text())
-    checker = jsonschema.Draft7Validator(schema, format_checker=jsonschema.Draft7Validator.FORMAT_CHECKER)
-    faults = [error.message for text in registry_entries() for error in checker.iter_errors(pyyaml.safe_load(text))]
+    checker = jsonschema.Draft7Validator(
+        schema, format_checker=jsonschema.Draft7Validator.FORMAT_CHECKER
+    )
+    faults = [
+        error.message
+        for text in registry_entries()
+        for error in checker.iter_errors(pyyaml.safe_load(text))
+    ]
     assert faults == []
-    assert list(checker.iter_errors(pyyaml.safe_load(registry_entries()[0].replace("tier: 1", "tier: 0"))))
+    assert list(
+        checker.iter_errors(pyyaml.safe_load(registry_entries()[0].replace("tier: 1", "tier: 0")))
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,7 +265,9 @@ def test_facts_that_the_registry_would_refuse_are_refused(change: dict[str, Any]
 
 def test_a_document_is_verified() -> None:
     found = verify(document().encode())
-    assert found.statement == stated() and found.bound == stated().bound and len(found.unchecked) == 2
+    assert (
+        found.statement == stated() and found.bound == stated().bound and len(found.unchecked) == 2
+    )
     assert len(verify(document(), digest=found.digest).unchecked) == 1
     with pytest.raises(StatementError, match="digest"):
         verify(document(), digest="0" * 64)
@@ -218,7 +277,15 @@ def test_every_change_of_one_byte_is_rejected() -> None:
     original = document().encode()
     for place, byte in enumerate(original):
         kept, rest = original[:place], original[place + 1 :]
-        changed = {bytes([byte ^ 1]), bytes([byte ^ 32]), bytes([byte ^ 128]), b" ", b"0", b"", bytes([byte]) * 2}
+        changed = {
+            bytes([byte ^ 1]),
+            bytes([byte ^ 32]),
+            bytes([byte ^ 128]),
+            b" ",
+            b"0",
+            b"",
+            bytes([byte]) * 2,
+        }
         for middle in changed - {bytes([byte])}:
             with pytest.raises(StatementError):
                 verify(kept + middle + rest)
@@ -239,7 +306,9 @@ def _set(name: str, value: Any) -> Callable[[dict[str, Any]], object]:
         _set("epsilon", "0.1"),
         _set("bound", [0.1, 0.2]),
         lambda content: content.update(bound=[0.1, 0.2], epsilon="0.200000"),
-        lambda content: content.update(bound=[content["bound"][0], content["bound"][1] / 2], epsilon="0.5"),
+        lambda content: content.update(
+            bound=[content["bound"][0], content["bound"][1] / 2], epsilon="0.5"
+        ),
         lambda content: content["risk"].update(advantage=[0.0, 0.01]),
         lambda content: content["risk"].update(power=[0.0, 0.0011]),
         lambda content: content["risk"].update(guess=[0.5, 0.5]),
@@ -263,7 +332,9 @@ def _set(name: str, value: Any) -> Callable[[dict[str, Any]], object]:
         lambda content: content.pop("producer"),
     ],
 )
-def test_a_forger_of_the_digest_is_found_by_the_price(change: Callable[[dict[str, Any]], object]) -> None:
+def test_a_forger_of_the_digest_is_found_by_the_price(
+    change: Callable[[dict[str, Any]], object],
+) -> None:
     with pytest.raises(StatementError):
         verify(forged(change))
 
@@ -276,7 +347,18 @@ def test_a_forger_of_the_words_is_found_by_the_digest_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[]", "null", "[" * 100_000, '{"digest":NaN}\n', b"\xff", " " * 1_000_001, '{"a":1e999}\n']
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        "null",
+        "[" * 100_000,
+        '{"digest":NaN}\n',
+        b"\xff",
+        " " * 1_000_001,
+        '{"a":1e999}\n',
+    ],
 )
 def test_what_is_no_document_is_rejected(text: str | bytes) -> None:
     with pytest.raises(StatementError):
@@ -287,10 +369,14 @@ def test_what_is_no_document_is_rejected(text: str | bytes) -> None:
 
 def test_a_ledger_confirms_its_charges_and_no_others() -> None:
     ledger = Ledger.open("memory:")
-    account = open_scope(ledger, "world", filter=ConcentratedFilter, epsilon=5, delta=1e-6, actor="Ada")
+    account = open_scope(
+        ledger, "world", filter=ConcentratedFilter, epsilon=5, delta=1e-6, actor="Ada"
+    )
     ran = [Laplace(20.0) * 3, Gaussian(8.0)]
     receipts = [account.charge(each, actor="Ada", key=str(each)) for each in ran]
-    said = replace(statement(Plan.parse(PLAN), unit="one user", receipts=receipts, anchor=ledger.anchor()))
+    said = replace(
+        statement(Plan.parse(PLAN), unit="one user", receipts=receipts, anchor=ledger.anchor())
+    )
     text = privacy_json(said)
     assert len(verify(text).unchecked) == 3 and len(verify(text, ledger=ledger).unchecked) == 2
     assert "Ada" not in text
@@ -311,11 +397,15 @@ def test_a_ledger_confirms_its_charges_and_no_others() -> None:
 
 def test_what_else_the_scope_was_charged_for_is_named() -> None:
     ledger = Ledger.open("memory:")
-    account = open_scope(ledger, "world", filter=ConcentratedFilter, epsilon=50, delta=1e-6, actor="Ada")
-    below = open_scope(ledger, "world/model", filter=ConcentratedFilter, epsilon=5, delta=1e-6, actor="Ada")
-    open_scope(ledger, "other", filter=ConcentratedFilter, epsilon=5, delta=1e-6, actor="Ada").charge(
-        Laplace(30.0), actor="Ada", key="other"
+    account = open_scope(
+        ledger, "world", filter=ConcentratedFilter, epsilon=50, delta=1e-6, actor="Ada"
     )
+    below = open_scope(
+        ledger, "world/model", filter=ConcentratedFilter, epsilon=5, delta=1e-6, actor="Ada"
+    )
+    open_scope(
+        ledger, "other", filter=ConcentratedFilter, epsilon=5, delta=1e-6, actor="Ada"
+    ).charge(Laplace(30.0), actor="Ada", key="other")
     for number in range(20):
         account.charge(Gaussian(1.0), actor="Ada", key=f"training {number}")
     for scope, key in ((account, "cheap"), (below, "cheap below")):
@@ -323,7 +413,11 @@ def test_what_else_the_scope_was_charged_for_is_named() -> None:
         said = statement(Laplace(20.0), delta=1e-6, unit="one user", receipts=[receipt])
         found = verify(privacy_json(said), ledger=ledger)
         (named,) = [sentence for sentence in found.unchecked if "more charges" in sentence]
-        assert "Gaussian(1.0) in 'world', 20 times" in named and "leaves out" in named and "other" not in named
+        assert (
+            "Gaussian(1.0) in 'world', 20 times" in named
+            and "leaves out" in named
+            and "other" not in named
+        )
         assert "The ledger has these charges, for these mechanisms." in found.checked
     assert "Laplace(20.0) in 'world', 1 time" in named
 
@@ -331,12 +425,27 @@ def test_what_else_the_scope_was_charged_for_is_named() -> None:
 def test_commands(tmp_path: Path) -> None:
     plan, privacy, card = tmp_path / "plan.toml", tmp_path / "privacy.json", tmp_path / "card.md"
     plan.write_text(PLAN)
-    words = ["statement", str(plan), "--unit", "one user", "--privacy", str(privacy), "--card", str(card)]
+    words = [
+        "statement",
+        str(plan),
+        "--unit",
+        "one user",
+        "--privacy",
+        str(privacy),
+        "--card",
+        str(card),
+    ]
     made = invoke(words)
-    assert made.exit_code == 0 and "differentially private" in made.stdout and card.read_text().startswith("## Privacy")
+    assert (
+        made.exit_code == 0
+        and "differentially private" in made.stdout
+        and card.read_text().startswith("## Privacy")
+    )
     checked = invoke(["verify", str(privacy)])
     assert checked.exit_code == 0 and "Not checked" in checked.stdout
-    assert json.loads(invoke(["verify", str(privacy), "--json"]).stdout)["epsilon"] == stated().epsilon
+    assert (
+        json.loads(invoke(["verify", str(privacy), "--json"]).stdout)["epsilon"] == stated().epsilon
+    )
     assert json.loads(invoke([*words[:4], "--json"]).stdout)["epsilon"] == stated().epsilon
     privacy.write_text(privacy.read_text().replace("one user", "one uses"))
     assert invoke(["verify", str(privacy)]).exit_code == 1

@@ -82,12 +82,16 @@ def chosen(variant: int, *options: Option) -> Option:
 
 def lopsided(size: float) -> DominatingPair:
     high, low = (0.5 + 0.4 * min(size, 1.0)), (0.5 - 0.3 * min(size, 1.0))
-    return DominatingPair.atoms(upper=[high, 1 - high], lower=[low, 1 - low], adjacency=Adjacency.ADD_REMOVE)
+    return DominatingPair.atoms(
+        upper=[high, 1 - high], lower=[low, 1 - low], adjacency=Adjacency.ADD_REMOVE
+    )
 
 
 def from_profile(size: float) -> DominatingPair:
     return DominatingPair.from_profile(
-        lambda epsilon: gaussian.gaussian_profile(epsilon, mu=size).upper, error=1e-13, adjacency=Adjacency.ADD_REMOVE
+        lambda epsilon: gaussian.gaussian_profile(epsilon, mu=size).upper,
+        error=1e-13,
+        adjacency=Adjacency.ADD_REMOVE,
     )
 
 
@@ -106,11 +110,15 @@ def noisy_maximum(size: float, variant: int) -> NoisyMax:
 
 def unary_encoding(size: float, variant: int) -> UnaryEncoding:
     keep = chosen(variant, 0.5, 0.7)
-    return UnaryEncoding(keep, flip=keep / (keep + (1 - keep) * math.exp(size)), holds_under=Adjacency.ADD_REMOVE)
+    return UnaryEncoding(
+        keep, flip=keep / (keep + (1 - keep) * math.exp(size)), holds_under=Adjacency.ADD_REMOVE
+    )
 
 
 def shuffled_reports(size: float, variant: int) -> ShuffledReports:
-    return ShuffledReports(size, reports=chosen(variant, 2, 30, 2000), holds_under=Adjacency.ADD_REMOVE)
+    return ShuffledReports(
+        size, reports=chosen(variant, 2, 30, 2000), holds_under=Adjacency.ADD_REMOVE
+    )
 
 
 def allocation(size: float, variant: int) -> RandomAllocation:
@@ -119,12 +127,16 @@ def allocation(size: float, variant: int) -> RandomAllocation:
 
 def best_of_several(size: float, variant: int) -> PrivateSelection:
     base = chosen(variant, Gaussian(4 / size), Laplace(4 / size) * 2)
-    return PrivateSelection(base, tries=chosen(variant, 3.0, 10.0), shape=chosen(variant, 1.0, math.inf, 0.5))
+    return PrivateSelection(
+        base, tries=chosen(variant, 3.0, 10.0), shape=chosen(variant, 1.0, math.inf, 0.5)
+    )
 
 
 def renyi_curve(size: float, variant: int) -> RenyiCurve:
     orders = chosen(variant, [2.0, 4.0, 16.0, 64.0], [1.5, 2, 3, 4, 6, 8, 12, 16, 32, 64, 256])
-    return RenyiCurve([size**2 / 2 * order for order in orders], orders=orders, holds_under=Adjacency.ADD_REMOVE)
+    return RenyiCurve(
+        [size**2 / 2 * order for order in orders], orders=orders, holds_under=Adjacency.ADD_REMOVE
+    )
 
 
 def skellam(size: float, variant: int) -> Skellam:
@@ -138,12 +150,16 @@ def matrix(size: float, variant: int) -> MatrixMechanism:
 
 def tree(size: float, variant: int) -> TreeAggregation:
     participation = chosen(variant, *PARTICIPATIONS)
-    return TreeAggregation(3 / size, steps=5, participation=participation, restart=chosen(variant, None, 3))
+    return TreeAggregation(
+        3 / size, steps=5, participation=participation, restart=chosen(variant, None, 3)
+    )
 
 
 def two_ended_matrix(size: float, variant: int) -> MatrixMechanism:
     strategy = [[1.0, 0.0, 0.0], [-0.5, 1.0, 0.0], [-0.5, -0.5, 1.0]]
-    return MatrixMechanism(strategy, sigma=2 / size, participation=Participation.separated(1, most=3))
+    return MatrixMechanism(
+        strategy, sigma=2 / size, participation=Participation.separated(1, most=3)
+    )
 
 
 def sampled_gaussian(size: float, variant: int) -> Composable:
@@ -166,17 +182,24 @@ def mixture_of_gaussians(size: float, variant: int) -> MixtureOfGaussians:
 
 
 def capped_batches(size: float, variant: int) -> TruncatedPoisson:
-    return TruncatedPoisson(1 / size, rate=chosen(variant, 0.2, 0.01), records=30, batch=chosen(variant, 4, 6, 30))
+    return TruncatedPoisson(
+        1 / size, rate=chosen(variant, 0.2, 0.01), records=30, batch=chosen(variant, 4, 6, 30)
+    )
 
 
 def one_sample(size: float, variant: int) -> Composable:
     return (BlackBox(size / 2) + RandomizedResponse(size / 2)).sampled(0.3)
 
 
-LAPLACE = Member("Laplace", lambda size, variant: Laplace(1 / size, replace_sensitivity=chosen(variant, None, 1.5)))
+LAPLACE = Member(
+    "Laplace",
+    lambda size, variant: Laplace(1 / size, replace_sensitivity=chosen(variant, None, 1.5)),
+)
 GAUSSIAN = Member(
     "Gaussian",
-    lambda size, variant: Gaussian(3 / size, sensitivity=3.0, replace_sensitivity=chosen(variant, None, 2**0.5 * 3)),
+    lambda size, variant: Gaussian(
+        3 / size, sensitivity=3.0, replace_sensitivity=chosen(variant, None, 2**0.5 * 3)
+    ),
     gaussian=True,
 )
 PARTICIPATIONS = (
@@ -188,27 +211,52 @@ MEMBERS = [
     LAPLACE,
     GAUSSIAN,
     Member("DiscreteLaplace", discrete_laplace),
-    Member("DiscreteLaplace-census", lambda size, _: DiscreteLaplace(1 / size, shift=1, replace=(1, 1))),
+    Member(
+        "DiscreteLaplace-census", lambda size, _: DiscreteLaplace(1 / size, shift=1, replace=(1, 1))
+    ),
     Member("DiscreteGaussian", discrete_gaussian, monotone=False),
     Member("Skellam", skellam),
-    Member("RandomizedResponse", lambda size, variant: RandomizedResponse(size, categories=chosen(variant, 2, 3, 20))),
-    Member("BlackBox", lambda size, variant: BlackBox(size, delta=chosen(variant, 0.0, 1e-7, 1e-3))),
+    Member(
+        "RandomizedResponse",
+        lambda size, variant: RandomizedResponse(size, categories=chosen(variant, 2, 3, 20)),
+    ),
+    Member(
+        "BlackBox", lambda size, variant: BlackBox(size, delta=chosen(variant, 0.0, 1e-7, 1e-3))
+    ),
     Member("GaussianDP", lambda size, _: GaussianDP(size), sampleable=False, gaussian=True),
     Member("MatrixMechanism", matrix, sampleable=False, gaussian=True),
     Member("TreeAggregation", tree, sampleable=False, gaussian=True),
-    Member("MatrixMechanism-two-ends", two_ended_matrix, sampleable=False, attained=False, gaussian=True),
-    Member("Concentrated", lambda size, _: Concentrated(size**2 / 2), sampleable=False, attained=False),
+    Member(
+        "MatrixMechanism-two-ends",
+        two_ended_matrix,
+        sampleable=False,
+        attained=False,
+        gaussian=True,
+    ),
+    Member(
+        "Concentrated", lambda size, _: Concentrated(size**2 / 2), sampleable=False, attained=False
+    ),
     Member("RenyiCurve", renyi_curve, replaceable=False, sampleable=False, attained=False),
     Member("Exponential", lambda size, _: Exponential(size), attained=False, examples=2),
-    Member("PermuteAndFlip", lambda size, variant: PermuteAndFlip(size, monotone=variant % 2 == 1), attained=False),
+    Member(
+        "PermuteAndFlip",
+        lambda size, variant: PermuteAndFlip(size, monotone=variant % 2 == 1),
+        attained=False,
+    ),
     Member("NoisyMax", noisy_maximum, attained=False),
     Member(
-        "AboveThreshold", lambda size, variant: AboveThreshold(size, positives=chosen(variant, 1, 4)), attained=False
+        "AboveThreshold",
+        lambda size, variant: AboveThreshold(size, positives=chosen(variant, 1, 4)),
+        attained=False,
     ),
-    Member("NoisyArgmax", lambda size, _: NoisyArgmax(2**0.5 / size), attained=False, gaussian=True),
+    Member(
+        "NoisyArgmax", lambda size, _: NoisyArgmax(2**0.5 / size), attained=False, gaussian=True
+    ),
     Member("PrivateSelection", best_of_several, sampleable=False, attained=False, examples=2),
     Member(
-        "Staircase", lambda size, variant: Staircase(size, gamma=chosen(variant, None, 0.3, 0.8)), replaceable=False
+        "Staircase",
+        lambda size, variant: Staircase(size, gamma=chosen(variant, None, 0.3, 0.8)),
+        replaceable=False,
     ),
     Member("UnaryEncoding", unary_encoding),
     Member("ShuffledReports", shuffled_reports, attained=False, examples=2),
@@ -222,20 +270,37 @@ MEMBERS = [
         attained=False,
         examples=1,
     ),
-    Member("RandomAllocation", allocation, symmetric=False, replaceable=False, sampleable=False, examples=1),
+    Member(
+        "RandomAllocation",
+        allocation,
+        symmetric=False,
+        replaceable=False,
+        sampleable=False,
+        examples=1,
+    ),
     Member("atoms", lambda size, _: lopsided(size), symmetric=False, replaceable=False),
     Member(
-        "profile", lambda size, _: from_profile(size), symmetric=False, replaceable=False, attained=False, examples=2
+        "profile",
+        lambda size, _: from_profile(size),
+        symmetric=False,
+        replaceable=False,
+        attained=False,
+        examples=2,
     ),
     Member("Gaussian-sampled", sampled_gaussian, symmetric=False),
     Member("Laplace-sampled", sampled_laplace, symmetric=False, replaceable=False, examples=2),
     Member("RandomizedResponse-sampled", sampled_response, symmetric=False, replaceable=False),
     Member("one-sample", one_sample, symmetric=False, replaceable=False),
-    Member("mixture", lambda size, variant: Laplace(2 / size) + Gaussian(2 / size) * chosen(variant, 1, 3)),
+    Member(
+        "mixture",
+        lambda size, variant: Laplace(2 / size) + Gaussian(2 / size) * chosen(variant, 1, 3),
+    ),
 ]
 
 # No shrinking: the parameters are readable as they are, and a failing law should fail fast.
-SETTINGS = settings(derandomize=True, database=None, deadline=None, print_blob=True, phases=[Phase.generate])
+SETTINGS = settings(
+    derandomize=True, database=None, deadline=None, print_blob=True, phases=[Phase.generate]
+)
 
 SIZES = st.floats(-1.3, 0.4).map(lambda exponent: float(f"{10**exponent:.6g}"))
 VARIANTS = st.integers(0, 5)
@@ -248,7 +313,9 @@ RATES = st.floats(0.01, 0.99).map(lambda rate: float(f"{rate:.4g}"))
 def cases(condition: Callable[[Member], bool] = lambda member: True) -> list[Any]:
     """Every member with the condition, as a parameter; one with few examples has them because each takes long."""
     return [
-        pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one.examples < Member.examples else [])
+        pytest.param(
+            one, id=one.name, marks=[pytest.mark.slow] if one.examples < Member.examples else []
+        )
         for one in MEMBERS
         if condition(one)
     ]

@@ -20,7 +20,11 @@ def same(one: Composable, other: Composable, delta: float, epsilon: float) -> bo
     """Equal, and equal in every bit of both answers; asked apart, so that no answer can be the other's memory."""
     first: list[Bound] = [one.epsilon(delta=delta), one.delta(epsilon=epsilon)]
     second: list[Bound] = [other.epsilon(delta=delta), other.delta(epsilon=epsilon)]
-    return compose(one) == compose(other) and hash(compose(one)) == hash(compose(other)) and first == second
+    return (
+        compose(one) == compose(other)
+        and hash(compose(one)) == hash(compose(other))
+        and first == second
+    )
 
 
 @members()
@@ -36,7 +40,11 @@ def test_order_does_not_matter(member: Member) -> None:
     @every(member, other=OTHERS, delta=DELTAS, epsilon=EPSILONS)
     def law(one: Composable, other: Composable, delta: float, epsilon: float) -> None:
         assert same(one + other, other + one, delta, epsilon)
-        assert (one + other) + Laplace(7.0) == one + (other + Laplace(7.0)) == compose(Laplace(7.0), one, other)
+        assert (
+            (one + other) + Laplace(7.0)
+            == one + (other + Laplace(7.0))
+            == compose(Laplace(7.0), one, other)
+        )
 
 
 @members()
@@ -75,7 +83,12 @@ def test_what_is_printed_builds_it_again(member: Member) -> None:
     def law(one: Composable, times: int) -> None:
         assert eval(repr(one), {name: getattr(dpcompose, name) for name in dir(dpcompose)}) == one
         for asked in (one * times, compose(one, Laplace(0.3)) * times):
-            assert compose(eval(repr(asked), {name: getattr(dpcompose, name) for name in dir(dpcompose)})) == asked
+            assert (
+                compose(
+                    eval(repr(asked), {name: getattr(dpcompose, name) for name in dir(dpcompose)})
+                )
+                == asked
+            )
 
 
 @members()
@@ -97,7 +110,9 @@ def test_sampling_is_a_product(member: Member) -> None:
         assert compose(one.sampled(first)).sampled(1) == compose(one.sampled(first))
         both = compose(one, Laplace(3.0))
         assert both.sampled(first).sampled(second) == both.sampled(first * second)
-        assert Laplace(3.0).sampled(0.3).sampled(first / 3) == Laplace(3.0).sampled(0.3 * (first / 3))
+        assert Laplace(3.0).sampled(0.3).sampled(first / 3) == Laplace(3.0).sampled(
+            0.3 * (first / 3)
+        )
 
 
 def test_every_building_block_has_a_member() -> None:

@@ -28,11 +28,15 @@ class TestEach:
         one = build(1.5)
         under = one.holds_under
         for delta in DELTAS:
-            answers = [(build(sigma) * 2).epsilon(delta=delta, adjacency=under) for sigma in (1.5, 1.6)]
+            answers = [
+                (build(sigma) * 2).epsilon(delta=delta, adjacency=under) for sigma in (1.5, 1.6)
+            ]
             first = one.epsilon(delta=delta, adjacency=under)
             assert first.lower <= first.upper and answers[0].lower <= answers[0].upper
             assert first.upper <= answers[0].upper and first.lower <= answers[0].lower * (1 + 1e-9)
-            assert answers[1].upper <= answers[0].upper and answers[1].lower <= answers[0].lower * (1 + 1e-9)
+            assert answers[1].upper <= answers[0].upper and answers[1].lower <= answers[0].lower * (
+                1 + 1e-9
+            )
 
     def test_epsilon_and_delta_are_inverse(self, build: type[Batches]) -> None:
         both = build(1.5) * 2
@@ -51,7 +55,9 @@ class TestEach:
             assert (one * 3).epsilon(delta=delta, adjacency=under).upper <= plain.epsilon(
                 delta=delta, adjacency=under
             ).upper * (1 + 1e-9)
-        assert one.renyi(4.0, adjacency=under).upper <= plain.renyi(4.0, adjacency=under).upper / 3 * (1 + 1e-9)
+        assert one.renyi(4.0, adjacency=under).upper <= plain.renyi(
+            4.0, adjacency=under
+        ).upper / 3 * (1 + 1e-9)
 
     def test_order_and_grouping_do_not_matter(self, build: type[Batches]) -> None:
         one = build(1.5)

@@ -19,7 +19,18 @@ from dpcompose import (
     compose,
 )
 from dpcompose.composition import Composable, parallel
-from tests.laws.members import DELTAS, EPSILONS, MEMBERS, RATES, SIZES, TIMES, VARIANTS, Member, every, members
+from tests.laws.members import (
+    DELTAS,
+    EPSILONS,
+    MEMBERS,
+    RATES,
+    SIZES,
+    TIMES,
+    VARIANTS,
+    Member,
+    every,
+    members,
+)
 
 FACTORS = st.floats(1.01, 3.0)
 
@@ -32,7 +43,9 @@ def never_above(one: Bound, other: Bound) -> bool:
 @members(lambda member: member.monotone)
 def test_more_noise_never_costs_more(member: Member) -> None:
     @every(member, size=SIZES, variant=VARIANTS, factor=FACTORS, delta=DELTAS, epsilon=EPSILONS)
-    def law(one: Composable, size: float, variant: int, factor: float, delta: float, epsilon: float) -> None:
+    def law(
+        one: Composable, size: float, variant: int, factor: float, delta: float, epsilon: float
+    ) -> None:
         noisier, other = member.build(size / factor, variant), member.build(size, variant)
         assert never_above(noisier.epsilon(delta=delta), other.epsilon(delta=delta))
         assert never_above(noisier.delta(epsilon=epsilon), other.delta(epsilon=epsilon))
@@ -40,7 +53,10 @@ def test_more_noise_never_costs_more(member: Member) -> None:
 
 
 def test_the_discrete_gaussian_is_the_exception() -> None:
-    less, more = DiscreteGaussian(0.41).epsilon(delta=1e-5), DiscreteGaussian(0.43).epsilon(delta=1e-5)
+    less, more = (
+        DiscreteGaussian(0.41).epsilon(delta=1e-5),
+        DiscreteGaussian(0.43).epsilon(delta=1e-5),
+    )
     assert (round(float(less), 2), round(float(more), 2)) == (8.92, 12.69)
     assert [member.name for member in MEMBERS if not member.monotone] == ["DiscreteGaussian"]
 
@@ -98,7 +114,9 @@ def test_composing_more_never_costs_less(member: Member) -> None:
         assert never_above(one.delta(epsilon=epsilon), more.delta(epsilon=epsilon))
         assert never_above(one.renyi(4.0), more.renyi(4.0))
         # Basic composition, from the other side.
-        assert more.epsilon(delta=delta).lower <= one.epsilon(delta=delta).upper + other * (1 + 1e-15)
+        assert more.epsilon(delta=delta).lower <= one.epsilon(delta=delta).upper + other * (
+            1 + 1e-15
+        )
 
 
 @members()
@@ -124,8 +142,12 @@ def test_tolerances_agree(member: Member) -> None:
     @every(member, times=TIMES, delta=DELTAS, epsilon=EPSILONS)
     def law(one: Composable, times: int, delta: float, epsilon: float) -> None:
         tolerances = (1e-2, 1e-6, 1e-11)
-        epsilons = [(one * times).epsilon(delta=delta, tolerance=tolerance) for tolerance in tolerances]
-        deltas = [(one * times).delta(epsilon=epsilon, tolerance=tolerance) for tolerance in tolerances]
+        epsilons = [
+            (one * times).epsilon(delta=delta, tolerance=tolerance) for tolerance in tolerances
+        ]
+        deltas = [
+            (one * times).delta(epsilon=epsilon, tolerance=tolerance) for tolerance in tolerances
+        ]
         for bounds in (epsilons, deltas):
             assert max(bound.lower for bound in bounds) <= min(bound.upper for bound in bounds)
 
@@ -135,8 +157,13 @@ def test_replacing_never_costs_less_than_removing(member: Member) -> None:
     @every(member, times=TIMES, delta=DELTAS, epsilon=EPSILONS)
     def law(one: Composable, times: int, delta: float, epsilon: float) -> None:
         removed = one * times
-        assert never_above(removed.epsilon(delta=delta), removed.epsilon(delta=delta, adjacency=Adjacency.REPLACE))
-        assert never_above(removed.delta(epsilon=epsilon), removed.delta(epsilon=epsilon, adjacency=Adjacency.REPLACE))
+        assert never_above(
+            removed.epsilon(delta=delta), removed.epsilon(delta=delta, adjacency=Adjacency.REPLACE)
+        )
+        assert never_above(
+            removed.delta(epsilon=epsilon),
+            removed.delta(epsilon=epsilon, adjacency=Adjacency.REPLACE),
+        )
         assert never_above(removed.renyi(2.5), removed.renyi(2.5, adjacency=Adjacency.REPLACE))
 
 
@@ -164,8 +191,12 @@ def test_free_orientation_is_the_same_for_symmetric_losses(member: Member) -> No
     @every(member, times=TIMES, delta=DELTAS, epsilon=EPSILONS)
     def law(one: Composable, times: int, delta: float, epsilon: float) -> None:
         asked = one * times
-        assert asked.epsilon(delta=delta) == asked.epsilon(delta=delta, orientation=Orientation.FREE)
-        assert asked.delta(epsilon=epsilon) == asked.delta(epsilon=epsilon, orientation=Orientation.FREE)
+        assert asked.epsilon(delta=delta) == asked.epsilon(
+            delta=delta, orientation=Orientation.FREE
+        )
+        assert asked.delta(epsilon=epsilon) == asked.delta(
+            epsilon=epsilon, orientation=Orientation.FREE
+        )
 
 
 @members(lambda member: not member.symmetric)
@@ -174,8 +205,12 @@ def test_free_orientation_costs_no_less_for_other_losses(member: Member) -> None
     @every(member, times=TIMES, delta=DELTAS, epsilon=EPSILONS)
     def law(one: Composable, times: int, delta: float, epsilon: float) -> None:
         asked = one * times
-        assert never_above(asked.epsilon(delta=delta), asked.epsilon(delta=delta, orientation=Orientation.FREE))
-        assert never_above(asked.delta(epsilon=epsilon), asked.delta(epsilon=epsilon, orientation=Orientation.FREE))
+        assert never_above(
+            asked.epsilon(delta=delta), asked.epsilon(delta=delta, orientation=Orientation.FREE)
+        )
+        assert never_above(
+            asked.delta(epsilon=epsilon), asked.delta(epsilon=epsilon, orientation=Orientation.FREE)
+        )
         assert never_above(asked.renyi(3.0), asked.renyi(3.0, orientation=Orientation.FREE))
         assert asked.zcdp(orientation=Orientation.FREE) == asked.zcdp()
 
@@ -226,6 +261,9 @@ def test_calibration_finds_the_least_noise(member: Member) -> None:
             epsilon=target, delta=delta, parameter="increasing", bracket=(0.01, 2.0), tolerance=1e-10,
         )  # fmt: skip
         assert found.bound.upper <= target and found.extreme
-        assert compose(member.build(found.value, variant)).epsilon(delta=delta, tolerance=1e-10) == found.bound
+        assert (
+            compose(member.build(found.value, variant)).epsilon(delta=delta, tolerance=1e-10)
+            == found.bound
+        )
         assert found.neighbor is None or found.neighbor.upper > target
         assert found.value == pytest.approx(size, rel=1e-7)

@@ -51,7 +51,9 @@ def test_renyi_bounds_epsilon(member: Member) -> None:
         asked = one * times
         rho = asked.renyi(order).upper
         if rho < math.inf:
-            assert asked.epsilon(delta=delta).lower <= renyi.optimal_moment_epsilon(rho, order=order, delta=delta)
+            assert asked.epsilon(delta=delta).lower <= renyi.optimal_moment_epsilon(
+                rho, order=order, delta=delta
+            )
 
 
 @members()
@@ -76,7 +78,9 @@ def test_pure_is_epsilon_at_delta_zero(member: Member) -> None:
         if pure is None:
             assert epsilon.upper == math.inf
         else:
-            assert epsilon.lower <= pure and (epsilon.upper == pytest.approx(pure, rel=1e-11) or not member.attained)
+            assert epsilon.lower <= pure and (
+                epsilon.upper == pytest.approx(pure, rel=1e-11) or not member.attained
+            )
 
 
 @members()
@@ -99,7 +103,9 @@ def test_gaussian_is_exact_where_it_is_offered(member: Member) -> None:
         assert (mu is not None) == member.gaussian
         if mu is not None:
             assert (
-                epsilon.lower <= gaussian.gaussian_epsilon(delta, mu=mu).upper <= epsilon.upper * (1 + 1e-12) + 1e-300
+                epsilon.lower
+                <= gaussian.gaussian_epsilon(delta, mu=mu).upper
+                <= epsilon.upper * (1 + 1e-12) + 1e-300
             )
 
 
@@ -116,7 +122,10 @@ def test_the_comparison_is_in_order_and_no_bound_is_too_small(member: Member) ->
         assert [row.epsilon for row in bounds] == sorted(row.epsilon for row in bounds)
         for row in bounds:
             assert row.name and row.reference and row.epsilon >= certified.lower
-            assert row.kind == "upper bound" or (row.lower, row.epsilon) == (certified.lower, certified.upper)
+            assert row.kind == "upper bound" or (row.lower, row.epsilon) == (
+                certified.lower,
+                certified.upper,
+            )
 
 
 @members()

@@ -22,7 +22,13 @@ from dpcompose.ledger import Anchor, Ledger, Receipt
 AMOUNTS = ["0", "0.1", "0.2", "0.3", "1", "1e-30", "0.7", "1e-40"]
 CURRENCIES = ["delta", "epsilon", "rho"]
 COSTS = st.dictionaries(st.sampled_from(CURRENCIES), st.sampled_from(AMOUNTS), max_size=3)
-PATHS = [f"{root}{a}{b}{c}" for root in "wv" for a in ("", "/a", "/b") for b in ("", "/a", "/b") for c in ("", "/a")]
+PATHS = [
+    f"{root}{a}{b}{c}"
+    for root in "wv"
+    for a in ("", "/a", "/b")
+    for b in ("", "/a", "/b")
+    for c in ("", "/a")
+]
 PATHS = sorted({path for path in PATHS if "//" not in path})
 KEYS = [f"key {number}" for number in range(8)]
 
@@ -72,7 +78,13 @@ class Agreement(RuleBasedStateMachine):
         exactly=st.booleans(),
     )
     def open(
-        self, path: str, kind: str, caps: dict[str, str] | None, cost: dict[str, str], slots: int, exactly: bool
+        self,
+        path: str,
+        kind: str,
+        caps: dict[str, str] | None,
+        cost: dict[str, str],
+        slots: int,
+        exactly: bool,
     ) -> None:
         above = path.rpartition("/")[0]
         given: dict[str, Any] = {"kind": kind, "caps": caps}
@@ -92,29 +104,51 @@ class Agreement(RuleBasedStateMachine):
         )
         self.everywhere(lambda ledger: ledger.scope(path, actor="Ada", **given), expected)
 
-    @rule(path=st.sampled_from(PATHS), cost=COSTS, exactly=st.booleans(), key=st.sampled_from(KEYS), data=st.data())
-    def charge(self, path: str, cost: dict[str, str], exactly: bool, key: str, data: st.DataObject) -> None:
+    @rule(
+        path=st.sampled_from(PATHS),
+        cost=COSTS,
+        exactly=st.booleans(),
+        key=st.sampled_from(KEYS),
+        data=st.data(),
+    )
+    def charge(
+        self, path: str, cost: dict[str, str], exactly: bool, key: str, data: st.DataObject
+    ) -> None:
         if exactly and path in self.model.places:
-            cost = {name: data.draw(st.sampled_from(AMOUNTS)) for name in sorted(self.model.currencies(path))}
+            cost = {
+                name: data.draw(st.sampled_from(AMOUNTS))
+                for name in sorted(self.model.currencies(path))
+            }
         expected = self.model.charge(path, exact(cost), key, request=(path, exact(cost)))
-        answers = self.everywhere(lambda ledger: ledger.charge(path, cost=cost, actor="Bob", key=key), expected)
+        answers = self.everywhere(
+            lambda ledger: ledger.charge(path, cost=cost, actor="Bob", key=key), expected
+        )
         root = path.split("/", maxsplit=1)[0]
         if expected == DONE:
             earlier = self.receipts.setdefault((root, key), answers)
-            assert [receipt.to_json() for receipt in answers] == [receipt.to_json() for receipt in earlier]
+            assert [receipt.to_json() for receipt in answers] == [
+                receipt.to_json() for receipt in earlier
+            ]
 
     @rule(data=st.data(), attempt=st.sampled_from(["", "a" * 32, "b" * 32]), stranger=st.booleans())
     def redeem(self, data: st.DataObject, attempt: str, stranger: bool) -> None:
         if self.receipts:
             root, key = data.draw(st.sampled_from(sorted(self.receipts)))
             receipt = Receipt.read(self.receipts[root, key][0].to_json())
-            given: dict[str, Any] = {"actor": "Eve" if stranger else "Bob", "nonce": attempt or None}
-            expected = Outcome("ReceiptError") if stranger else self.model.redeem(root, key, attempt)
+            given: dict[str, Any] = {
+                "actor": "Eve" if stranger else "Bob",
+                "nonce": attempt or None,
+            }
+            expected = (
+                Outcome("ReceiptError") if stranger else self.model.redeem(root, key, attempt)
+            )
             self.everywhere(lambda ledger: ledger.redeem(receipt, **given), expected)
 
     @rule(data=st.data(), sequence=st.integers(1, 9))
     def redeem_what_was_never_given(self, data: st.DataObject, sequence: int) -> None:
-        forged = Receipt("w", sequence, "key 0", "Bob", next(iter(self.forgeries())), "2030-01-01", "0" * 64)
+        forged = Receipt(
+            "w", sequence, "key 0", "Bob", next(iter(self.forgeries())), "2030-01-01", "0" * 64
+        )
         self.everywhere(lambda ledger: ledger.redeem(forged, actor="Bob"), Outcome("ReceiptError"))
 
     def forgeries(self) -> Any:
@@ -154,7 +188,12 @@ class Agreement(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             histories = [
-                [entry for root in ledger.scopes() if root.parent is None for entry in ledger.entries(root.path)]
+                [
+                    entry
+                    for root in ledger.scopes()
+                    if root.parent is None
+                    for entry in ledger.entries(root.path)
+                ]
                 for ledger in self.ledgers
             ]
             assert all(history == histories[0] for history in histories)
@@ -172,7 +211,9 @@ class Agreement(RuleBasedStateMachine):
 def standing_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every store writes the same times, hence the same hashes."""
     for module in ("batch", "memory"):
-        monkeypatch.setattr(f"dpcompose.ledger.{module}.now", lambda last: "2030-01-01T00:00:00.000000Z")
+        monkeypatch.setattr(
+            f"dpcompose.ledger.{module}.now", lambda last: "2030-01-01T00:00:00.000000Z"
+        )
 
 
 @pytest.mark.slow
@@ -181,7 +222,9 @@ def test_memory_and_sqlite_agree_with_the_model() -> None:
     class Local(Agreement):
         openers = (lambda _: "memory:", lambda folder: str(folder / "ledger.db"))
 
-    run_state_machine_as_test(Local, settings=settings(max_examples=60, stateful_step_count=40, deadline=None))
+    run_state_machine_as_test(
+        Local, settings=settings(max_examples=60, stateful_step_count=40, deadline=None)
+    )
 
 
 @pytest.mark.usefixtures("standing_clock")
@@ -196,7 +239,13 @@ def test_postgres_agrees_too(postgres: Server) -> None:
                 connection.execute("TRUNCATE scope, balance, entry")
 
     class Everywhere(Agreement):
-        openers = (lambda _: "memory:", lambda folder: f"sqlite:///{folder / 'ledger.db'}", lambda _: url)
+        openers = (
+            lambda _: "memory:",
+            lambda folder: f"sqlite:///{folder / 'ledger.db'}",
+            lambda _: url,
+        )
         prepare = staticmethod(empty)
 
-    run_state_machine_as_test(Everywhere, settings=settings(max_examples=25, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(
+        Everywhere, settings=settings(max_examples=25, stateful_step_count=30, deadline=None)
+    )

@@ -86,4 +86,6 @@ def test_sums_end_at_the_exact_total() -> None:
     costs = ["0.1", "1e-30", "3e-40", "0.7"]
     for number in range(2000):
         ledger.charge("world", cost={"epsilon": costs[number % 4]}, actor="Ada", key=str(number))
-    assert ledger.balance("world").spent["epsilon"].fraction == 500 * sum(Fraction(cost) for cost in costs)
+    assert ledger.balance("world").spent["epsilon"].fraction == 500 * sum(
+        Fraction(cost) for cost in costs
+    )

@@ -41,7 +41,12 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
         opened.scope("world/regions", kind="partition", actor="Ada")
         opened.scope("world/regions/north", actor="Ada")
         opened.scope(
-            "world/slots", kind="slots", slots=1, caps={"rho": 1}, cost={"epsilon": 0, "delta": 0}, actor="Ada"
+            "world/slots",
+            kind="slots",
+            slots=1,
+            caps={"rho": 1},
+            cost={"epsilon": 0, "delta": 0},
+            actor="Ada",
         )
         opened.scope("world/slots/first", actor="Ada")
         opened.scope("world/shut", actor="Ada", key="opens shut")
@@ -86,7 +91,9 @@ ODD_AMOUNTS = [
 
 
 def charge(path: Any = "world", **changes: Any) -> Callable[[Ledger], object]:
-    return lambda ledger: ledger.charge(path, **({"cost": BOTH, "actor": "Ada", "key": "new"} | changes))
+    return lambda ledger: ledger.charge(
+        path, **({"cost": BOTH, "actor": "Ada", "key": "new"} | changes)
+    )
 
 
 def opening(path: str = "world/new", **changes: Any) -> Callable[[Ledger], object]:
@@ -183,10 +190,16 @@ def test_a_refusal_is_written_and_changes_no_balance(ledger: Ledger) -> None:
     for _ in range(2):  # asked again with the same key: the same refusal, written once
         with pytest.raises(OverdrawnError) as raised:
             ledger.charge(
-                "world/regions/north", cost={"epsilon": "0.50000001", "delta": 0}, actor="Ada", key="too much"
+                "world/regions/north",
+                cost={"epsilon": "0.50000001", "delta": 0},
+                actor="Ada",
+                key="too much",
             )
         assert (raised.value.scope, raised.value.currency) == ("world", "epsilon")
-        assert (raised.value.asked, raised.value.left) == (Amount.of("0.50000001"), Amount.of("0.5"))
+        assert (raised.value.asked, raised.value.left) == (
+            Amount.of("0.50000001"),
+            Amount.of("0.5"),
+        )
     assert ledger.balances() == before
     refused = [entry for entry in ledger.entries("world") if entry.kind == "refused"]
     assert [entry.fields["short"] for entry in refused] == [
@@ -196,20 +209,45 @@ def test_a_refusal_is_written_and_changes_no_balance(ledger: Ledger) -> None:
 
 
 def test_odd_but_honest_text_is_kept_as_it_is(ledger: Ledger) -> None:
-    path, actor, key = "world/Zürich-東京_2:a", "Åsa O'Neil; DROP TABLE entry --", 'key "1" % ? :x $1 \\ 🙂'
-    ledger.scope(path, actor=actor, description={"text": "line\none\0\u202e", "list": [1, 2.5, None, True, {"a": "b"}]})
+    path, actor, key = (
+        "world/Zürich-東京_2:a",
+        "Åsa O'Neil; DROP TABLE entry --",
+        'key "1" % ? :x $1 \\ 🙂',
+    )
+    ledger.scope(
+        path,
+        actor=actor,
+        description={"text": "line\none\0\u202e", "list": [1, 2.5, None, True, {"a": "b"}]},
+    )
     receipt = ledger.charge(path, cost=BOTH, actor=actor, key=key, description={"?": "%s"})
     assert Receipt.read(receipt.to_json()) == receipt
     assert ledger.charge(path, cost=BOTH, actor=actor, key=key, description={"?": "%s"}) == receipt
     entry = list(ledger.entries(path))[-1]
-    assert (entry.scope, entry.actor, entry.key, entry.description) == (path, actor, key, {"?": "%s"})
+    assert (entry.scope, entry.actor, entry.key, entry.description) == (
+        path,
+        actor,
+        key,
+        {"?": "%s"},
+    )
     assert ledger.balance(path).scope.description["text"] == "line\none\0\u202e"
     ledger.verify()
 
 
 @pytest.mark.parametrize(
     "url",
-    ["", "mysql://host/db", "sqlite://", "sqlite:", "memory", "\0", ":memory:", "sqlite:///:memory:", None, 5, b"a"],
+    [
+        "",
+        "mysql://host/db",
+        "sqlite://",
+        "sqlite:",
+        "memory",
+        "\0",
+        ":memory:",
+        "sqlite:///:memory:",
+        None,
+        5,
+        b"a",
+    ],
 )
 def test_places_that_are_none(url: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -223,7 +261,9 @@ def test_places_that_are_none(url: Any, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_the_longest_names_fit_every_store(ledger: Ledger) -> None:
     """PostgreSQL's index holds 2,704 bytes a row: a path and the one above it, or it and a key."""
-    rare = [chr(0x20000 + 37 * number) for number in range(256)]  # four bytes each, and nothing to compress
+    rare = [
+        chr(0x20000 + 37 * number) for number in range(256)
+    ]  # four bytes each, and nothing to compress
     path, key = "".join(rare[:124]), "".join(rare)
     ledger.scope(path, caps={"epsilon": 1}, actor="Ada")
     ledger.scope(f"{path}/{path}", actor=key)
@@ -298,5 +338,8 @@ def test_a_file_is_not_named_by_what_a_terminal_obeys(
     ],
 )
 def test_what_is_no_argument_is_refused_by_name(ask: Callable[[], object]) -> None:
-    with pytest.raises(DomainError, match=r"^(create|restored|name|texts|currency|priced)( = | is missing).*expected"):
+    with pytest.raises(
+        DomainError,
+        match=r"^(create|restored|name|texts|currency|priced)( = | is missing).*expected",
+    ):
         ask()

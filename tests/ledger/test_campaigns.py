@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from campaigns.ledger import concurrency, failover, faults, files, keys, kills, power, sums, tampering
+from campaigns.ledger import (
+    concurrency,
+    failover,
+    faults,
+    files,
+    keys,
+    kills,
+    power,
+    sums,
+    tampering,
+)
 from campaigns.ledger.history import HistoryError
 from campaigns.ledger.missing import MissingError
 from campaigns.ledger.power import Recording
@@ -17,18 +27,24 @@ pytestmark = pytest.mark.slow
 
 def test_many_clients_with_kills_leave_a_history_of_the_model(tmp_path: Path) -> None:
     url = str(tmp_path / "ledger.db")
-    assert "replay exactly" in concurrency.campaign(url, tmp_path, clients=8, threads=3, operations=1200, kills=6)
+    assert "replay exactly" in concurrency.campaign(
+        url, tmp_path, clients=8, threads=3, operations=1200, kills=6
+    )
 
 
 def test_many_clients_on_postgres(tmp_path: Path, postgres: Server) -> None:
     url = postgres.create("clients")
-    assert "replay exactly" in concurrency.campaign(url, tmp_path, clients=6, threads=3, operations=600, kills=3)
+    assert "replay exactly" in concurrency.campaign(
+        url, tmp_path, clients=6, threads=3, operations=600, kills=3
+    )
 
 
 def test_checking_before_the_lock_is_caught(tmp_path: Path) -> None:
     url = str(tmp_path / "ledger.db")
     with pytest.raises(HistoryError):
-        concurrency.campaign(url, tmp_path, clients=6, threads=1, operations=600, kills=0, weakness="checking")
+        concurrency.campaign(
+            url, tmp_path, clients=6, threads=1, operations=600, kills=0, weakness="checking"
+        )
 
 
 def test_killed_clients_lose_nothing(tmp_path: Path) -> None:
@@ -45,7 +61,9 @@ def test_files_that_are_lost_or_changed_are_told(way: str) -> None:
     assert "no loss in silence" in files.campaign(way, times=6)
 
 
-@pytest.mark.parametrize("way", ["log deleted", "log flipped", "log replaced", "all beside it deleted"])
+@pytest.mark.parametrize(
+    "way", ["log deleted", "log flipped", "log replaced", "all beside it deleted"]
+)
 def test_a_ledger_that_keeps_no_head_record_is_caught(way: str) -> None:
     with pytest.raises(HistoryError, match=r"lost|redemption|receipt"):
         files.campaign(way, times=60, weakness="unrecorded")
@@ -90,8 +108,14 @@ def test_looking_at_hashes_only_is_caught() -> None:
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
-def test_retries_get_one_receipt_and_one_answer(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    url = str(tmp_path / "ledger.db") if store == "sqlite" else request.getfixturevalue("postgres").create("keys")
+def test_retries_get_one_receipt_and_one_answer(
+    store: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = (
+        str(tmp_path / "ledger.db")
+        if store == "sqlite"
+        else request.getfixturevalue("postgres").create("keys")
+    )
     assert "the same to the byte" in keys.campaign(url, tmp_path, retries=400)
 
 

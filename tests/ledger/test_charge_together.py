@@ -18,7 +18,9 @@ def _charge(path: str, key: str) -> Charge:
 
 
 @pytest.mark.parametrize(
-    "other", [_charge("b", "3"), None, "a", {"path": "a"}], ids=["other tree", "None", "text", "mapping"]
+    "other",
+    [_charge("b", "3"), None, "a", {"path": "a"}],
+    ids=["other tree", "None", "text", "mapping"],
 )
 def test_what_is_no_charge_of_the_tree_is_refused_before_any_is_made(other: Any) -> None:
     with Ledger.open("memory:") as ledger:

@@ -98,7 +98,13 @@ def test_what_is_lost_is_told_and_its_tree_is_closed(path: Path, tmp_path: Path)
             _charge(ledger, key)
         ledger.scope("new", **ADA)
         (tmp_path / "anchor.json").write_text(ledger.anchor().to_json())
-    asked = ["ledger", "restore", str(tmp_path / "copy.db"), "--anchor", str(tmp_path / "anchor.json")]
+    asked = [
+        "ledger",
+        "restore",
+        str(tmp_path / "copy.db"),
+        "--anchor",
+        str(tmp_path / "anchor.json"),
+    ]
     found = invoke([*asked, "--ledger", str(tmp_path / "again.db")])
     assert found.exit_code == 0
     assert "city: what the anchor has after entry 3, up to 6, is lost; it is closed" in found.stderr
@@ -109,7 +115,9 @@ def test_what_is_lost_is_told_and_its_tree_is_closed(path: Path, tmp_path: Path)
         ledger.charge("survey", cost={"epsilon": "0.01"}, key="still open", **ADA)
         assert [each.kind for each in ledger.entries("city")][-1] == "closed"
         ledger.verify()
-    without = invoke(["ledger", "restore", str(tmp_path / "copy.db"), "--ledger", str(tmp_path / "blind.db")])
+    without = invoke(
+        ["ledger", "restore", str(tmp_path / "copy.db"), "--ledger", str(tmp_path / "blind.db")]
+    )
     assert "No anchor was given" in without.stderr
 
 
@@ -203,7 +211,10 @@ def test_an_earlier_schema_is_brought_up_to_date_after_a_backup(path: Path, tmp_
         assert connection.execute("SELECT max(number) FROM migration").fetchone() == (3,)
     with Ledger.open(path, read_only=True) as ledger:
         anchor = ledger.verify().anchor
-    assert restore(kept, str(tmp_path / "new.db"), anchor=anchor, actor="keeper").found.anchor == anchor
+    assert (
+        restore(kept, str(tmp_path / "new.db"), anchor=anchor, actor="keeper").found.anchor
+        == anchor
+    )
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM migration WHERE number > 3")
     with pytest.raises(StoreError, match="is there already"):
@@ -211,7 +222,9 @@ def test_an_earlier_schema_is_brought_up_to_date_after_a_backup(path: Path, tmp_
 
 
 @pytest.mark.server
-def test_a_ledger_moves_between_files_and_databases(path: Path, tmp_path: Path, postgres: Server) -> None:
+def test_a_ledger_moves_between_files_and_databases(
+    path: Path, tmp_path: Path, postgres: Server
+) -> None:
     url = postgres.create("restored")
     with Ledger.open(path) as ledger:
         anchor = backup(ledger, tmp_path / "copy.db").anchor
@@ -229,14 +242,20 @@ def test_a_ledger_moves_between_files_and_databases(path: Path, tmp_path: Path, 
         assert ledger.verify(anchor).anchor == after
     ahead = Anchor((("city", Head(9, "9" * 64)), ("survey", dict(after.heads)["survey"])))
     other = postgres.create("behind")
-    assert restore(tmp_path / "back.db", other, anchor=ahead, actor="keeper").lost == {"city": (4, 9)}
+    assert restore(tmp_path / "back.db", other, anchor=ahead, actor="keeper").lost == {
+        "city": (4, 9)
+    }
     with Ledger.open(other) as ledger:
         assert ledger.balance("city").closed
         ledger.verify()
     with pytest.raises(DomainError, match="--backup"):
         _older(url)
         bring_up_to_date(url)
-    assert bring_up_to_date(url, out=tmp_path / "schema4.db") == (4, len(STEPS), tmp_path / "schema4.db")
+    assert bring_up_to_date(url, out=tmp_path / "schema4.db") == (
+        4,
+        len(STEPS),
+        tmp_path / "schema4.db",
+    )
 
 
 def _older(url: str) -> None:
@@ -246,7 +265,9 @@ def _older(url: str) -> None:
         connection.execute("DELETE FROM migration WHERE number > 4")
 
 
-def test_a_copy_that_fails_leaves_nothing(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_fails_leaves_nothing(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

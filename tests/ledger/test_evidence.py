@@ -55,13 +55,25 @@ def test_paths_lead_to_the_root_of_the_definition_and_no_others_do(size: int) ->
     for earlier in range(1, size + 1):
         before, path = by_definition(leaves[:earlier]), consistency_path(leaves, earlier)
         assert roots_from_consistency(before, earlier, size, path) == (before, root)
-        assert earlier == size or roots_from_consistency(wrong, earlier, size, path) != (wrong, root)
+        assert earlier == size or roots_from_consistency(wrong, earlier, size, path) != (
+            wrong,
+            root,
+        )
         with pytest.raises(ProofError):
             roots_from_consistency(before, earlier, size, [*path, wrong])
 
 
 def test_the_tree_is_that_of_certificate_transparency() -> None:
-    inputs = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"]
+    inputs = [
+        "",
+        "00",
+        "10",
+        "2021",
+        "3031",
+        "40414243",
+        "5051525354555657",
+        "606162636465666768696a6b6c6d6e6f",
+    ]
     tree = Frontier()
     assert tree.root == EMPTY
     for text in inputs:
@@ -122,7 +134,9 @@ def test_no_change_of_a_byte_is_believed(kind: str) -> None:
     first = signed(ledger)
     ledger.charge("city", cost={"epsilon": 1}, actor="Ada", key="more")
     later = signed(ledger)
-    text = proof_of(ledger, 3, later) if kind == "inclusion" else proof_between(ledger, first, later)
+    text = (
+        proof_of(ledger, 3, later) if kind == "inclusion" else proof_between(ledger, first, later)
+    )
     check_proof(text, [KEY.verifier])
     for place, letter in enumerate(text):
         for other in {"A", "\n", chr(ord(letter) ^ 1)} - {letter}:
@@ -156,13 +170,19 @@ def test_only_trusted_keys_are_believed() -> None:
         with pytest.raises(EvidenceError, match="none of the keys"):
             check_proof(text, keys)
     stolen = VerifierKey(KEY.name, OTHER.verifier.public)
-    forged = KEY.sign("acme.example/privacy/city\n6\n" + "A" * 43 + "=\n").replace("privacy/city", "privacy/town")
+    forged = KEY.sign("acme.example/privacy/city\n6\n" + "A" * 43 + "=\n").replace(
+        "privacy/city", "privacy/town"
+    )
     with pytest.raises(EvidenceError, match="changed"):
         opened_note(forged, [KEY.verifier, stolen])
 
 
 def test_what_was_signed_for_another_purpose_is_no_checkpoint() -> None:
-    for text in ("a\nb\nc\n", "acme.example/privacy/city/ward\n6\n" + "A" * 43 + "=\n", "mallory/city\n6\nAAAA\n"):
+    for text in (
+        "a\nb\nc\n",
+        "acme.example/privacy/city/ward\n6\n" + "A" * 43 + "=\n",
+        "mallory/city\n6\nAAAA\n",
+    ):
         with pytest.raises(EvidenceError, match="no checkpoint"):
             read_checkpoints(KEY.sign(text), [KEY.verifier])
     for text in ("", "{}", "\n\n\n", signed(filled()).note + "more"):
@@ -188,7 +208,11 @@ def test_a_key_is_announced_and_revoked_in_the_log() -> None:
     with pytest.raises(UnknownScopeError):
         revoke_key(ledger, "city", KEY.verifier, actor="keeper")
     path = announce_key(ledger, "city", KEY.verifier, actor="keeper")
-    assert path == key_path("city", KEY.verifier) == announce_key(ledger, "city", KEY.verifier, actor="keeper")
+    assert (
+        path
+        == key_path("city", KEY.verifier)
+        == announce_key(ledger, "city", KEY.verifier, actor="keeper")
+    )
     before = signed(ledger)
     revoke_key(ledger, "city", KEY.verifier, actor="keeper")
     assert ledger.verify(Anchor(checkpoints=(before, signed(ledger, OTHER)))).anchored
@@ -198,12 +222,20 @@ def test_a_key_is_announced_and_revoked_in_the_log() -> None:
 
 def test_keys_are_read_as_they_were_written() -> None:
     made = SigningKey.generate("acme.example")
-    assert SigningKey.read(made.text) == made and VerifierKey.read(made.verifier.text) == made.verifier
+    assert (
+        SigningKey.read(made.text) == made and VerifierKey.read(made.verifier.text) == made.verifier
+    )
     assert made.seed.hex() not in repr(made)
     for name in ("", "two words", "a+b", "a\n", "\x85", 7):
         with pytest.raises(DomainError, match="name"):
             SigningKey.generate(name)  # pyright: ignore[reportArgumentType]
-    for text in ("", "a", made.text, made.verifier.text[:-2], made.verifier.text.replace("acme", "acmf")):
+    for text in (
+        "",
+        "a",
+        made.text,
+        made.verifier.text[:-2],
+        made.verifier.text.replace("acme", "acmf"),
+    ):
         with pytest.raises(DomainError):
             VerifierKey.read(text)
     for text in ("", made.verifier.text, made.text[:-4], made.text.replace("acme", "acmf")):

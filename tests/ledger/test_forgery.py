@@ -57,14 +57,18 @@ def test_a_number_too_long_to_print_is_told_in_words(path: Path) -> None:
      {"scope": 7}, {"scope": "\ud800"}, {"scope": "world\n"}],
 )  # fmt: skip
 @pytest.mark.parametrize("store", ["memory", "sqlite"])
-def test_no_receipt_of_another_type_is_redeemed(changed: dict[str, Any], store: str, tmp_path: Path) -> None:
+def test_no_receipt_of_another_type_is_redeemed(
+    changed: dict[str, Any], store: str, tmp_path: Path
+) -> None:
     with Ledger.open("memory:" if store == "memory" else tmp_path / "ledger.db") as ledger:
         ledger.scope("world", caps={"epsilon": 1}, actor="Ada")
         receipt = ledger.charge("world", cost={"epsilon": "0.5"}, actor="Ada", key="first")
         with pytest.raises(DomainError):
             ledger.redeem(replace(receipt, **changed), actor="Ada")
         with pytest.raises(DomainError):
-            ledger.redeem(Receipt.read(json.dumps(json.loads(receipt.to_json()) | changed)), actor="Ada")
+            ledger.redeem(
+                Receipt.read(json.dumps(json.loads(receipt.to_json()) | changed)), actor="Ada"
+            )
         ledger.redeem(receipt, actor="Ada")
         assert ledger.verify().entries == 3
 
@@ -103,7 +107,9 @@ def _changed(path: Path, statement: str, *values: object) -> Path:
      ("spent", '{"epsilon":"1e-3"}'), ("spent", '{"epsilon":"1","epsilon":"0.5"}'), ("spent", '{ "epsilon":"0.5"}'),
      ("taken", -1), ("taken", 2.5), ("taken", 1), ("closed", 7)],
 )  # fmt: skip
-def test_a_balance_that_no_rule_writes_is_no_balance(column: str, value: object, path: Path) -> None:
+def test_a_balance_that_no_rule_writes_is_no_balance(
+    column: str, value: object, path: Path
+) -> None:
     with Ledger.open(_changed(path, f"UPDATE balance SET {column} = ?", value)) as ledger:
         for ask in (
             lambda: ledger.balance("world").left,
@@ -115,7 +121,9 @@ def test_a_balance_that_no_rule_writes_is_no_balance(column: str, value: object,
                 ask()
 
 
-@pytest.mark.parametrize("caps", ['{"epsilon":"9","epsilon":"1"}', '{"epsilon": "1"}', '["epsilon"]', "7"])
+@pytest.mark.parametrize(
+    "caps", ['{"epsilon":"9","epsilon":"1"}', '{"epsilon": "1"}', '["epsilon"]', "7"]
+)
 def test_caps_that_are_not_as_they_were_written_are_none(caps: str, path: Path) -> None:
     assert Amounts.of({"epsilon": 1}).text == '{"epsilon":"1"}'
     with Ledger.open(_changed(path, "UPDATE scope SET caps = ?", caps)) as ledger:
@@ -124,9 +132,13 @@ def test_caps_that_are_not_as_they_were_written_are_none(caps: str, path: Path) 
                 ask()
 
 
-@pytest.mark.parametrize("body", ["x", "[]", "{}", "7", "[" * 100_000, '{"cost":{"epsilon":"half"}}'])
+@pytest.mark.parametrize(
+    "body", ["x", "[]", "{}", "7", "[" * 100_000, '{"cost":{"epsilon":"half"}}']
+)
 def test_an_entry_that_is_none_is_tampering_to_every_reader(body: str, path: Path) -> None:
-    with Ledger.open(_changed(path, "UPDATE entry SET body = ? WHERE sequence = 2", body)) as ledger:
+    with Ledger.open(
+        _changed(path, "UPDATE entry SET body = ? WHERE sequence = 2", body)
+    ) as ledger:
         receipt = Receipt("world", 2, "first", "Ada", Amounts.of({"epsilon": "0.5"}), "now", "0")
         entry = list(ledger.entries("world"))[-1]
         for ask in (
@@ -155,7 +167,9 @@ def _with_spaces(fields: dict[str, Any]) -> str:
 
 
 def _twice(fields: dict[str, Any]) -> str:
-    return encode(fields).replace('"cost":{"epsilon":"0"}', '"cost":{"epsilon":"0.5"},"cost":{"epsilon":"0"}')
+    return encode(fields).replace(
+        '"cost":{"epsilon":"0"}', '"cost":{"epsilon":"0.5"},"cost":{"epsilon":"0"}'
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,7 +178,9 @@ def _twice(fields: dict[str, Any]) -> str:
      ({"version": 3}, encode), ({"time": "1999-12-31T23:59:59.999999Z"}, encode), ({"time": "later"}, encode),
      ({"more": 1}, encode), ({"description": ...}, encode), ({}, _with_spaces), ({}, _twice)],
 )  # fmt: skip
-def test_a_forged_charge_is_found_though_every_hash_is_right(changes: dict[str, Any], write: Any, path: Path) -> None:
+def test_a_forged_charge_is_found_though_every_hash_is_right(
+    changes: dict[str, Any], write: Any, path: Path
+) -> None:
     with Ledger.open(path) as ledger:
         _forged(ledger, {"cost": {"epsilon": "0"}})  # what a client may ask is followed
         ledger.verify()
@@ -220,7 +236,11 @@ def test_a_file_that_is_no_longer_there_takes_no_charges(how: str, path: Path) -
     shutil.copy(path, older)
     with Ledger.open(path) as ledger:
         ledger.charge("world", cost={"epsilon": "0.1"}, actor="Ada", key="second")
-        {"replaced": lambda: older.replace(path), "deleted": path.unlink, "moved": lambda: path.rename(older)}[how]()
+        {
+            "replaced": lambda: older.replace(path),
+            "deleted": path.unlink,
+            "moved": lambda: path.rename(older),
+        }[how]()
         for _ in range(2):
             with pytest.raises(StoreError, match="moved, replaced or deleted"):
                 ledger.charge("world", cost={"epsilon": "0.1"}, actor="Ada", key="third")

@@ -168,7 +168,9 @@ def test_sectors_that_a_power_loss_left_empty_accuse_nobody(path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["gone", "empty", "flipped", "flipped in the first sector"])
-def test_a_record_that_is_gone_or_damaged_gives_nothing_back_and_locks_nobody_out(path: Path, what: str) -> None:
+def test_a_record_that_is_gone_or_damaged_gives_nothing_back_and_locks_nobody_out(
+    path: Path, what: str
+) -> None:
     head = beside(path, "-head")
     data = bytearray(head.read_bytes())
     data[SECTOR + 20 if what == "flipped" else 20] ^= 1
@@ -207,11 +209,15 @@ def test_an_open_ledger_stops_when_one_of_its_files_is_not_there(
     with Ledger.open(path) as ledger:
         file = beside(path, end)
         copy = shutil.copy(file, tmp_path / "copy")
-        {"deleted": file.unlink, "replaced": lambda: Path(copy).replace(file), "moved": lambda: file.rename(copy)}[
-            what
-        ]()
+        {
+            "deleted": file.unlink,
+            "replaced": lambda: Path(copy).replace(file),
+            "moved": lambda: file.rename(copy),
+        }[what]()
         for _ in range(2):
-            with pytest.raises(StoreError, match="was moved, replaced or deleted while it was open"):
+            with pytest.raises(
+                StoreError, match="was moved, replaced or deleted while it was open"
+            ):
                 charge(ledger, "later")
         with pytest.raises(StoreError):
             ledger.balance("world")
@@ -308,13 +314,17 @@ def test_nobody_waits_for_ever_for_a_turn(tmp_path: Path, monkeypatch: pytest.Mo
 def test_looking_takes_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "city.db"
     make(path)
-    monkeypatch.setattr(sqlite_connection.FileLock, "__enter__", lambda _: pytest.fail("took a turn"))
+    monkeypatch.setattr(
+        sqlite_connection.FileLock, "__enter__", lambda _: pytest.fail("took a turn")
+    )
     with Ledger.open(path, create=False) as ledger:
         assert len(ledger.scopes()) == 1
         ledger.verify()
 
 
-def test_a_stopped_writer_is_waited_for_and_then_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_writer_is_waited_for_and_then_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sqlite_connection, "LOCK_PATIENCE", 0.05)
     path = tmp_path / "city.db"
     make(path)
@@ -368,7 +378,9 @@ def test_a_claim_is_one_sector_and_every_flipped_bit_of_it_shows() -> None:
         flipped = bytearray(claim.sector)
         flipped[bit // 8] ^= 1 << bit % 8
         try:
-            assert Claim.read(bytes(flipped)) == claim  # a blank at the end that is another blank now
+            assert (
+                Claim.read(bytes(flipped)) == claim
+            )  # a blank at the end that is another blank now
         except ValueError:
             continue
 
@@ -390,7 +402,11 @@ def test_a_record_has_room_for_chains_of_other_processes(tmp_path: Path) -> None
 def test_a_store_of_files_says_where_it_is(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "city.db") as ledger:
         assert isinstance(ledger.store, SQLiteStore)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["city.db", "city.db-head", "city.db-turn"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "city.db",
+        "city.db-head",
+        "city.db-turn",
+    ]
 
 
 def test_a_ledger_of_schema_1_is_opened_beside_its_clients(path: Path) -> None:

@@ -25,6 +25,8 @@ def test_a_scope_does_not_outlive_a_copy_that_is_restored_through_sqlite(tmp_pat
             kept.backup(target)
         with Ledger.open(file, restored=True) as other:
             other.scope("world/team", caps={"epsilon": 2}, actor="Eve")
-            with pytest.raises(StoreError, match=r"world: entry 3 was acknowledged and is gone|moved, replaced"):
+            with pytest.raises(
+                StoreError, match=r"world: entry 3 was acknowledged and is gone|moved, replaced"
+            ):
                 ledger.charge("world/team", cost={"epsilon": 1}, actor="Ada", key="after")
             assert other.verify().entries == 2

@@ -34,9 +34,9 @@ def _raising_at(line: int) -> Any:
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         if frame.f_code.co_filename != group_commit.__file__:
             return None
-        if event == "line" and not linecache.getline(group_commit.__file__, frame.f_lineno).lstrip().startswith(
-            "with "
-        ):
+        if event == "line" and not linecache.getline(
+            group_commit.__file__, frame.f_lineno
+        ).lstrip().startswith("with "):
             left[0] -= 1
             if left[0] == 0:
                 raise InterruptionError
@@ -94,7 +94,9 @@ def test_whoever_leads_may_be_interrupted_anywhere() -> None:
 
 
 @pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
-def test_a_closed_ledger_says_so(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_closed_ledger_says_so(
+    store: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     url = {"memory": "memory:", "sqlite": str(tmp_path / "ledger.db")}.get(store)
     ledger = Ledger.open(url or request.getfixturevalue("postgres").create("closed"))
     ledger.scope("world", caps={"epsilon": 1}, actor="Ada")
@@ -118,7 +120,11 @@ def test_closing_while_others_charge_and_read(tmp_path: Path) -> None:
 
         def charge(client: int, ledger: Ledger = ledger, receipts: list[Any] = receipts) -> None:
             for number in range(10**6):
-                receipts.append(ledger.charge("world", cost={"epsilon": 1}, actor="Ada", key=f"{client} {number}"))
+                receipts.append(
+                    ledger.charge(
+                        "world", cost={"epsilon": 1}, actor="Ada", key=f"{client} {number}"
+                    )
+                )
 
         def read(_: int, ledger: Ledger = ledger) -> None:
             while True:

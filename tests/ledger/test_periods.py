@@ -16,7 +16,13 @@ from campaigns.ledger.periods import campaign, span
 from dpcompose import Gaussian, Laplace
 from dpcompose.account import Account, exposure, open_partition, open_scope, open_slots
 from dpcompose.adaptive import BasicFilter, ConcentratedFilter, Filter, GaussianFilter, PureFilter
-from dpcompose.errors import DomainError, OverdrawnError, ScopeExistsError, TamperedError, UnsupportedError
+from dpcompose.errors import (
+    DomainError,
+    OverdrawnError,
+    ScopeExistsError,
+    TamperedError,
+    UnsupportedError,
+)
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.renewal import Renewal
 from dpcompose.ledger.scope import AccountNode
@@ -66,7 +72,9 @@ def test_a_period_ends_by_recorded_time_and_no_clock_brings_it_back(clock: Clock
     with pytest.raises(OverdrawnError):
         _charge(ledger, "city", 0.1, "b")
     clock("2031-01-01")
-    assert str(ledger.balance("city").left["epsilon"]) == "0"  # nothing was recorded in the new year
+    assert (
+        str(ledger.balance("city").left["epsilon"]) == "0"
+    )  # nothing was recorded in the new year
     assert str(ledger.available("city")["epsilon"]) == "1"
     _charge(ledger, "city", 0.5, "c")
     assert ledger.balance("city").period == ("2031-01-01", "2032-01-01")
@@ -76,7 +84,9 @@ def test_a_period_ends_by_recorded_time_and_no_clock_brings_it_back(clock: Clock
     assert ledger.verify().entries == 5
 
 
-def test_a_budget_that_was_begun_anew_too_early_is_found(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_that_was_begun_anew_too_early_is_found(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger = Ledger.open("memory:")
     ledger.scope("city", caps={"epsilon": 1}, renew="year", **ADA)
     _charge(ledger, "city", 1, "a")
@@ -89,19 +99,42 @@ def test_a_budget_that_was_begun_anew_too_early_is_found(clock: Clock, monkeypat
 
 
 def test_lengths_are_read_and_written_one_way() -> None:
-    same = {"year": "P1Y", "quarter": "P3M", "month": "P1M", "week": "P7D", "day": "PT24H", "P30D": "PT720H"}
+    same = {
+        "year": "P1Y",
+        "quarter": "P3M",
+        "month": "P1M",
+        "week": "P7D",
+        "day": "PT24H",
+        "P30D": "PT720H",
+    }
     same["P2Y"] = "P24M"
     for text, other in same.items():
         assert Renewal.read(text) == Renewal.read(other)
         assert Renewal.read(other).text == text
     assert Renewal.read(timedelta(days=7)).text == "week"
-    strange: list[Any] = ["", "P", "PT", "P0D", "P1Y1D", "P101Y", "P1.5D", "Year", "-P1D", 1, True, None, timedelta(0)]
+    strange: list[Any] = [
+        "",
+        "P",
+        "PT",
+        "P0D",
+        "P1Y1D",
+        "P101Y",
+        "P1.5D",
+        "Year",
+        "-P1D",
+        1,
+        True,
+        None,
+        timedelta(0),
+    ]
     for bad in [*strange, timedelta(microseconds=1), "P1Y\n", "P٣D", ["year"], float("nan")]:
         with pytest.raises(DomainError, match="renew"):
             Renewal.read(bad)
 
 
-@pytest.mark.parametrize("renew", ["year", "quarter", "month", "week", "day", "PT7H", "P5M", "P40D"])
+@pytest.mark.parametrize(
+    "renew", ["year", "quarter", "month", "week", "day", "PT7H", "P5M", "P40D"]
+)
 def test_no_window_touches_more_periods_than_are_counted(renew: str) -> None:
     """Windows that begin on every fifth day of nine years; periods counted on the calendar, boundary by boundary."""
     renewal, begin = Renewal.read(renew), datetime(2023, 12, 27)
@@ -116,11 +149,26 @@ def test_no_window_touches_more_periods_than_are_counted(renew: str) -> None:
         assert number(last) == number(last - timedelta(microseconds=1)) + 1
         if renew not in ("P5M", "P40D"):
             assert (first, last) == span(renew, at)
-    for window in ("day", "P10D", "P30D", "P31D", "month", "P11M", "year", "P365D", "P366D", "P18M"):
+    for window in (
+        "day",
+        "P10D",
+        "P30D",
+        "P31D",
+        "month",
+        "P11M",
+        "year",
+        "P365D",
+        "P366D",
+        "P18M",
+    ):
         length, most = Renewal.read(window), 0
         for days in range(0, 3300, 5):
             at = begin + timedelta(days=days)
-            stop = _later(at, length.months) if length.months else at + timedelta(seconds=length.seconds)
+            stop = (
+                _later(at, length.months)
+                if length.months
+                else at + timedelta(seconds=length.seconds)
+            )
             most = max(most, number(stop - timedelta(microseconds=1)) - number(at) + 1)
         assert most <= renewal.touched(length) <= 1.02 * most + 2
     assert [renewal.touched(Fraction(each)) for each in (0.5, 1, 1.5, 3)] == [2, 2, 3, 4]
@@ -169,7 +217,10 @@ def test_what_a_fixed_budget_above_promises_needs_no_window() -> None:
     paths = [f"open/{name}" for name in ("monthly", "weekly", "once")]
     found = exposure(ledger, paths=paths, delta=0.0, window="month")
     assert (found.promised.epsilon, found.periods) == (4.5, {"open/monthly": 2, "open/weekly": 6})
-    assert "name the window as a duration" in exposure(ledger, paths=paths, delta=0.0, window=2).promised.holds
+    assert (
+        "name the window as a duration"
+        in exposure(ledger, paths=paths, delta=0.0, window=2).promised.holds
+    )
     for bad in (0, -1, float("nan"), float("inf"), True, "many", 10**7, "P101Y", [1], "1e5"):
         with pytest.raises(DomainError):
             exposure(ledger, paths=paths, delta=0.0, window=bad)  # pyright: ignore[reportArgumentType]
@@ -215,5 +266,7 @@ def test_what_would_hide_a_charge_cannot_renew(clock: Clock) -> None:
     for month in ("04", "05"):
         clock(f"2030-{month}-01")
         ward.charge(Gaussian(10.0), key=month, **ADA)
-    assert str(ledger.balance("fixed").spent["rho"]) == "0.21"  # 0.2 for the slots, 0.005 for each month
+    assert (
+        str(ledger.balance("fixed").spent["rho"]) == "0.21"
+    )  # 0.2 for the slots, 0.005 for each month
     ledger.verify()

@@ -15,7 +15,13 @@ import pytest
 
 from campaigns.ledger.processes import in_threads
 from campaigns.ledger.server import Server, server
-from dpcompose.errors import DomainError, NewerSchemaError, OverdrawnError, StoreError, TamperedError
+from dpcompose.errors import (
+    DomainError,
+    NewerSchemaError,
+    OverdrawnError,
+    StoreError,
+    TamperedError,
+)
 from dpcompose.ledger import Ledger, postgres as postgres_store
 
 
@@ -44,7 +50,9 @@ def _execute(url: str, statement: str) -> None:
 
 
 @pytest.mark.parametrize("setting", ["fsync", "full_page_writes", "synchronous_commit"])
-def test_a_server_that_may_lose_commits_is_refused(setting: str, postgres: Server, url: str) -> None:
+def test_a_server_that_may_lose_commits_is_refused(
+    setting: str, postgres: Server, url: str
+) -> None:
     if setting == "synchronous_commit":
         with pytest.raises(StoreError, match="synchronous_commit is off"):
             Ledger.open(f"{url}&options=-csynchronous_commit%3Doff")
@@ -63,12 +71,19 @@ def test_a_server_that_is_not_there(tmp_path: Path, postgres: Server) -> None:
 
 
 def test_a_server_that_lets_nobody_in_is_quoted(postgres: Server) -> None:
-    for url in (postgres.url("nosuch"), postgres.url("nosuch").replace("ledger@", "ledger:secret@")):
+    for url in (
+        postgres.url("nosuch"),
+        postgres.url("nosuch").replace("ledger@", "ledger:secret@"),
+    ):
         for create in (True, False):
             with pytest.raises(StoreError, match='database "nosuch" does not exist') as raised:
                 Ledger.open(url, create=create)
             said = str(raised.value)
-            assert "cannot be reached" not in said and "secret" not in said and not raised.value.uncertain
+            assert (
+                "cannot be reached" not in said
+                and "secret" not in said
+                and not raised.value.uncertain
+            )
     with pytest.raises(StoreError, match='role "nobody" does not exist'):
         Ledger.open(postgres.url().replace("ledger@", "nobody@"))
 
@@ -121,7 +136,10 @@ def _kill_all(postmaster: int) -> None:
         os.kill(pid, signal.SIGKILL)
     os.waitpid(postmaster, 0)
     for _ in range(100):
-        if not any(_status(Path(f"/proc/{pid}")) and "zombie" not in _status(Path(f"/proc/{pid}")) for pid in children):
+        if not any(
+            _status(Path(f"/proc/{pid}")) and "zombie" not in _status(Path(f"/proc/{pid}"))
+            for pid in children
+        ):
             break
         time.sleep(0.05)
 
@@ -145,7 +163,9 @@ def test_two_processes_open_one_root_at_once(url: str) -> None:
         except BaseException as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=work, args=each) for each in zip(ledgers, range(8), strict=True)]
+    threads = [
+        threading.Thread(target=work, args=each) for each in zip(ledgers, range(8), strict=True)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -188,7 +208,11 @@ def test_tampering_is_found(ledger: Ledger, url: str, statement: str) -> None:
 
 def test_a_commit_that_no_standby_confirmed_is_uncertain(postgres: Server, tmp_path: Path) -> None:
     """There is none: every wait is cancelled. Neither the charge nor the same request once more is acknowledged."""
-    with server("synchronous_standby_names=*") as alone, _cancelling(alone), Ledger.open(alone.url()) as ledger:
+    with (
+        server("synchronous_standby_names=*") as alone,
+        _cancelling(alone),
+        Ledger.open(alone.url()) as ledger,
+    ):
         for ask in (_open, _open, _charge_once, _charge_once):
             with pytest.raises(StoreError, match="committed with a warning") as raised:
                 ask(ledger)
@@ -209,7 +233,10 @@ def _cancelling(running: Server) -> Iterator[None]:
 
     def cancel() -> None:
         while not done.wait(0.02):
-            _execute(running.url(), "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+            _execute(
+                running.url(),
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
+            )
 
     thread = threading.Thread(target=cancel)
     thread.start()
@@ -263,9 +290,13 @@ def test_an_open_client_stops_at_a_newer_schema(ledger: Ledger, url: str) -> Non
         ledger.scope("new", actor="Ada")
 
 
-def test_no_charge_fails_where_transactions_are_serializable(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_charge_fails_where_transactions_are_serializable(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A conflict that the server gives up would show at once: nothing is tried again."""
-    _execute(url, f"ALTER DATABASE {_quoted(url)} SET default_transaction_isolation = 'serializable'")
+    _execute(
+        url, f"ALTER DATABASE {_quoted(url)} SET default_transaction_isolation = 'serializable'"
+    )
     monkeypatch.setattr("dpcompose.ledger.postgres.ATTEMPTS", 1)
     ledgers = [Ledger.open(url) for _ in range(4)]
     ledgers[0].scope("world", caps={"epsilon": 100}, actor="Ada")
@@ -339,7 +370,9 @@ def changed(postgres: Server) -> str:
 
 
 @pytest.mark.parametrize(("statement", "said"), CHANGES, ids=range(len(CHANGES)))
-def test_tables_that_lose_or_hide_rows_are_refused_and_found(changed: str, statement: str, said: str) -> None:
+def test_tables_that_lose_or_hide_rows_are_refused_and_found(
+    changed: str, statement: str, said: str
+) -> None:
     with Ledger.open(changed) as ledger:
         with ledger.store._engine.connect() as connection:  # type: ignore[attr-defined]
             connection.exec_driver_sql(statement)
@@ -361,11 +394,16 @@ def test_changed_tables_are_refused_at_opening_and_told_by_verify(ledger: Ledger
 
 def test_no_other_table_of_the_same_name_comes_before_ours(ledger: Ledger, url: str) -> None:
     """A schema that the search path names first, and temporary tables, which come before all others by default."""
-    _execute(url, "CREATE SCHEMA ledger; CREATE TABLE ledger.balance AS TABLE public.balance WITH NO DATA")
+    _execute(
+        url,
+        "CREATE SCHEMA ledger; CREATE TABLE ledger.balance AS TABLE public.balance WITH NO DATA",
+    )
     _execute(url, f"ALTER ROLE ledger IN DATABASE {_quoted(url)} SET search_path = ledger, public")
     ledger.store._engine.dispose()  # type: ignore[attr-defined]
     pooled = ledger.store._engine.raw_connection()  # type: ignore[attr-defined]
-    pooled.driver_connection.execute("CREATE TEMPORARY TABLE entry AS TABLE public.entry WITH NO DATA")
+    pooled.driver_connection.execute(
+        "CREATE TEMPORARY TABLE entry AS TABLE public.entry WITH NO DATA"
+    )
     pooled.driver_connection.commit()
     pooled.close()
     _charge(ledger, "1")

@@ -78,7 +78,9 @@ def _read_everything(url: str | Path) -> None:
 def _asked(url: str) -> list[str]:
     """The answers of the commands that read."""
     commands = ("show", "log city", "verify", "export", "exposure city --delta 0")
-    found = [invoke(["ledger", *command.split(), "--ledger", url, "--json"]) for command in commands]
+    found = [
+        invoke(["ledger", *command.split(), "--ledger", url, "--json"]) for command in commands
+    ]
     assert {each.exit_code for each in found} == {0}, [each.output for each in found]
     return [each.stdout for each in found]
 
@@ -139,10 +141,15 @@ def test_a_reader_sees_what_writers_add_and_holds_nobody_up(folder: Path) -> Non
 
 def test_a_file_that_is_written_while_it_is_taken_for_still_is_told(folder: Path) -> None:
     path = folder / "city.db"
-    with Ledger.open(path, read_only=True) as reader, pytest.raises(StoreError, match="written while it was read"):  # noqa: SIM117
-        with reader.moment():
-            with Ledger.open(path) as writer:
-                writer.charge("city", cost={"epsilon": 0.1}, key="x", **ADA)  # its closing moves the log into the file
+    with (
+        Ledger.open(path, read_only=True) as reader,
+        pytest.raises(StoreError, match="written while it was read"),
+        reader.moment(),
+        Ledger.open(path) as writer,
+    ):
+        writer.charge(
+            "city", cost={"epsilon": 0.1}, key="x", **ADA
+        )  # its closing moves the log into the file
 
 
 def test_what_is_lost_moved_or_of_another_schema_is_told(folder: Path, tmp_path: Path) -> None:
@@ -162,7 +169,11 @@ def test_what_is_lost_moved_or_of_another_schema_is_told(folder: Path, tmp_path:
         Ledger.open(copy, read_only=True)
     (tmp_path / "empty.db").touch()
     (tmp_path / "text.db").write_text("no database at all\n" * 99)
-    for name, what in {"empty": "no ledger here", "text": "no SQLite database", "none": "no such ledger"}.items():
+    for name, what in {
+        "empty": "no ledger here",
+        "text": "no SQLite database",
+        "none": "no such ledger",
+    }.items():
         with pytest.raises(StoreError, match=what):
             Ledger.open(tmp_path / f"{name}.db", read_only=True)
     with pytest.raises(DomainError, match="read_only"):
@@ -183,16 +194,25 @@ def test_users_and_servers_that_only_read(postgres: Server) -> None:
 
     url = postgres.create("reading")
     with Ledger.open(url) as ledger:
-        receipt = open_scope(ledger, "city", filter=PureFilter(1.0), **ADA).charge(Laplace(10.0), key="one", **ADA)
+        receipt = open_scope(ledger, "city", filter=PureFilter(1.0), **ADA).charge(
+            Laplace(10.0), key="one", **ADA
+        )
         ledger.redeem(receipt, **ADA)
     _read_everything(url)
     with psycopg.connect(url, autocommit=True) as keeper:
-        keeper.execute("CREATE ROLE auditor LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO auditor")
+        keeper.execute(
+            "CREATE ROLE auditor LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO auditor"
+        )
     _read_everything(url.replace("ledger@", "auditor@"))
-    with pytest.raises(StoreError, match="may not write here"), Ledger.open(url.replace("ledger@", "auditor@")) as own:
+    with (
+        pytest.raises(StoreError, match="may not write here"),
+        Ledger.open(url.replace("ledger@", "auditor@")) as own,
+    ):
         own.charge("city", cost={"epsilon": 0.1}, key="two", **ADA)
     assert len(_asked(url.replace("ledger@", "auditor@"))) == 5
-    _read_everything(f"{url}&options=-c%20default_transaction_read_only%3Don%20-c%20synchronous_commit%3Doff")
+    _read_everything(
+        f"{url}&options=-c%20default_transaction_read_only%3Don%20-c%20synchronous_commit%3Doff"
+    )
     with pytest.raises(StoreError, match="no ledger here"):
         Ledger.open(postgres.create("nothing"), read_only=True)
 
@@ -202,14 +222,19 @@ def test_users_and_servers_that_only_read(postgres: Server) -> None:
 def test_a_standby_is_read(postgres: Server) -> None:
     url = postgres.create("followed")
     with Ledger.open(url) as ledger:
-        receipt = open_scope(ledger, "city", filter=PureFilter(1.0), **ADA).charge(Laplace(10.0), key="one", **ADA)
+        receipt = open_scope(ledger, "city", filter=PureFilter(1.0), **ADA).charge(
+            Laplace(10.0), key="one", **ADA
+        )
         ledger.redeem(receipt, **ADA)
     with place() as standby:
         standby.copy_from(postgres)
         process = standby.start("hot_standby=on")
         try:
             _read_everything(standby.url("followed"))
-            with pytest.raises(StoreError, match="takes no writes"), Ledger.open(standby.url("followed")) as own:
+            with (
+                pytest.raises(StoreError, match="takes no writes"),
+                Ledger.open(standby.url("followed")) as own,
+            ):
                 own.charge("city", cost={"epsilon": 0.1}, key="two", **ADA)
         finally:
             standby.stop(process)

@@ -29,7 +29,9 @@ def receipt(ledger: Ledger) -> Receipt:
     return ledger.charge("world", cost={"epsilon": "0.5"}, actor="Ada", key="mean")
 
 
-def test_the_same_attempt_is_answered_alike_and_every_other_is_refused(ledger: Ledger, receipt: Receipt) -> None:
+def test_the_same_attempt_is_answered_alike_and_every_other_is_refused(
+    ledger: Ledger, receipt: Receipt
+) -> None:
     nonce = secrets.token_hex(32)
     for _ in range(3):
         ledger.redeem(receipt, actor="Ada", nonce=nonce)
@@ -52,7 +54,9 @@ def test_what_the_ledger_keeps_redeems_nothing(ledger: Ledger, receipt: Receipt)
     ledger.redeem(receipt, actor="Ada", nonce=nonce)
     written = [entry.body for entry in ledger.entries("world")]
     assert not any(nonce in text for text in (receipt.to_json(), *written))
-    attempt = next(entry.fields["attempt"] for entry in ledger.entries("world") if entry.kind == "redeemed")
+    attempt = next(
+        entry.fields["attempt"] for entry in ledger.entries("world") if entry.kind == "redeemed"
+    )
     with pytest.raises(AlreadyRedeemedError):
         ledger.redeem(receipt, actor="Ada", nonce=attempt)
 
@@ -77,11 +81,16 @@ def test_a_nonce_that_could_be_guessed_is_refused_and_not_repeated(
     ledger.redeem(receipt, actor="Ada")
 
 
-def test_an_uncertain_redemption_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_uncertain_redemption_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It was committed, and the answer was lost: the same process draws once, another one not at all."""
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ledger.scope("world", caps={"epsilon": 1}, actor="keeper")
-        receipt, nonce = ledger.charge("world", cost={"epsilon": 1}, actor="Ada", key="mean"), secrets.token_hex(32)
+        receipt, nonce = (
+            ledger.charge("world", cost={"epsilon": 1}, actor="Ada", key="mean"),
+            secrets.token_hex(32),
+        )
         decided = ledger.store.transact
 
         def lost(request: object) -> None:

@@ -34,7 +34,9 @@ def ledger(url: str) -> Iterator[Ledger]:
         yield opened
 
 
-def charge(ledger: Ledger, key: str, mechanism: str | None, rho: Any = "0.1", path: str = "world") -> Receipt:
+def charge(
+    ledger: Ledger, key: str, mechanism: str | None, rho: Any = "0.1", path: str = "world"
+) -> Receipt:
     said = None if mechanism is None else {"mechanism": mechanism}
     return ledger.charge(path, cost={"rho": rho}, description=said, actor="Ada", key=key)
 
@@ -74,14 +76,20 @@ def test_many_threads_at_once_get_each_round_once(ledger: Ledger) -> None:
     ledger.verify()
 
 
-@pytest.mark.parametrize("schedule", ["Gaussian(30.0)", [["Gaussian(30.0)"]], [[7, 1]], [["Gaussian(30.0)", "1"]], 7])
+@pytest.mark.parametrize(
+    "schedule", ["Gaussian(30.0)", [["Gaussian(30.0)"]], [[7, 1]], [["Gaussian(30.0)", "1"]], 7]
+)
 def test_a_schedule_that_cannot_be_read_grants_nothing(ledger: Ledger, schedule: Any) -> None:
-    ledger.scope("odd", caps={"rho": 1}, description={"budget": {"schedule": schedule}}, actor="Ada")
+    ledger.scope(
+        "odd", caps={"rho": 1}, description={"budget": {"schedule": schedule}}, actor="Ada"
+    )
     with pytest.raises(UnsupportedError, match="nothing more was committed"):
         charge(ledger, "1", "Gaussian(30.0)", path="odd")
 
 
-def test_a_charge_beside_the_schedule_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_charge_beside_the_schedule_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Written by a client that knows of no schedules, hashes and all."""
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ledger.scope("world", caps={"rho": 1}, description=PLAN, actor="Ada")

@@ -18,7 +18,13 @@ import pytest
 from sqlalchemy import Connection, create_engine, event, text
 
 from campaigns.ledger.processes import fork
-from dpcompose.errors import LedgerError, NewerSchemaError, OverdrawnError, StoreError, TamperedError
+from dpcompose.errors import (
+    LedgerError,
+    NewerSchemaError,
+    OverdrawnError,
+    StoreError,
+    TamperedError,
+)
 from dpcompose.ledger import Ledger, schema, sqlite_connection
 from dpcompose.ledger.reading import ReadModel
 from dpcompose.ledger.schema import STEPS, Step, migrate
@@ -112,7 +118,11 @@ def test_a_migration_that_fails_leaves_nothing_behind(path: Path) -> None:
 
     engine, options = engine_of(path), {"begin": "IMMEDIATE"}
     before = _schema(path)
-    with pytest.raises(RuntimeError), engine.connect().execution_options(**options) as connection, connection.begin():
+    with (
+        pytest.raises(RuntimeError),
+        engine.connect().execution_options(**options) as connection,
+        connection.begin(),
+    ):
         migrate(connection, url="here", steps=[*STEPS, Step(len(STEPS) + 1, "fails", fail)])
     assert _schema(path) == before
     with engine.connect().execution_options(**options) as connection, connection.begin():
@@ -132,7 +142,9 @@ def _schema(path: Path) -> list[str]:
 
 @pytest.mark.parametrize(("name", "value"), [("journal_mode", "delete"), ("synchronous", 1)])
 def test_settings_are_set_on_every_connection(path: Path, name: str, value: Any) -> None:
-    with closing(sqlite3.connect(path)) as connection:  # someone else changes what is kept in the file
+    with closing(
+        sqlite3.connect(path)
+    ) as connection:  # someone else changes what is kept in the file
         connection.execute(f"PRAGMA {name} = {value}")
     with Ledger.open(path) as ledger:
         assert _writer(ledger).execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -142,8 +154,12 @@ def test_settings_are_set_on_every_connection(path: Path, name: str, value: Any)
             assert reading.execute(text("PRAGMA synchronous")).scalar_one() == 2
 
 
-def test_a_setting_that_cannot_be_had_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_connection, "SETTINGS", {**sqlite_connection.SETTINGS, "page_size": 512})
+def test_a_setting_that_cannot_be_had_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        sqlite_connection, "SETTINGS", {**sqlite_connection.SETTINGS, "page_size": 512}
+    )
     with pytest.raises(StoreError, match="page_size cannot be set"):
         Ledger.open(path)
 
@@ -168,7 +184,12 @@ def test_a_full_disk_is_told_and_then_forgotten(path: Path) -> None:
 def test_a_really_full_disk(tmp_path: Path) -> None:
     folder = tmp_path / "small"
     folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", folder], check=False).returncode != 0:
+    if (
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", folder], check=False
+        ).returncode
+        != 0
+    ):
         pytest.skip("mount is not allowed here")
     try:
         granted = 0
@@ -273,8 +294,13 @@ def test_many_threads_read_while_one_writes(path: Path) -> None:
         def read() -> None:
             for _ in range(20):
                 with ledger.store.snapshot() as snapshot:
-                    entries, spent = snapshot.count("world"), next(snapshot.nodes()).spent["epsilon"]
-                    seen.append(entries * 10**39 - spent)  # one moment: the balance is that of its entries
+                    entries, spent = (
+                        snapshot.count("world"),
+                        next(snapshot.nodes()).spent["epsilon"],
+                    )
+                    seen.append(
+                        entries * 10**39 - spent
+                    )  # one moment: the balance is that of its entries
                 ledger.verify()
 
         threads = [threading.Thread(target=read) for _ in range(24)]
@@ -293,7 +319,9 @@ def test_threads_share_commits_and_each_gets_its_own_answer(path: Path) -> None:
 
     def work(ledger: Ledger, number: int) -> None:
         try:
-            answers[number] = ledger.charge("world", cost={"epsilon": 8}, actor="Ada", key=str(number)).key
+            answers[number] = ledger.charge(
+                "world", cost={"epsilon": 8}, actor="Ada", key=str(number)
+            ).key
         except OverdrawnError as error:
             answers[number] = str(error.left)
         except LedgerError as error:
@@ -401,9 +429,12 @@ def test_a_schema_that_is_no_text_is_damage(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "below"), [("world", False), ("world/a", False), ("world/a", True), ("world/a/b", True)]
+    ("path", "below"),
+    [("world", False), ("world/a", False), ("world/a", True), ("world/a/b", True)],
 )
-def test_the_records_of_a_scope_are_found_by_their_index(tmp_path: Path, path: str, below: bool) -> None:
+def test_the_records_of_a_scope_are_found_by_their_index(
+    tmp_path: Path, path: str, below: bool
+) -> None:
     """Asked another way, SQLite walks the whole chain: a look at a little costs what the ledger holds."""
     with Ledger.open(tmp_path / "ledger.db") as ledger, ledger.store.snapshot() as snapshot:
         assert isinstance(snapshot, ReadModel)
@@ -416,5 +447,7 @@ def test_the_records_of_a_scope_are_found_by_their_index(tmp_path: Path, path: s
         list(snapshot.records_of(path, below=below))
         event.remove(snapshot.connection, "before_cursor_execute", note)
         ((statement, values),) = seen
-        plan = str(snapshot.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all())
+        plan = str(
+            snapshot.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all()
+        )
         assert "USING INDEX entry_of_scope (root=? AND scope" in plan

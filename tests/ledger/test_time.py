@@ -64,7 +64,14 @@ def test_a_clock_that_is_set_back_stops_and_does_not_run_back(ledger: Ledger, cl
         if name == "b":
             ledger.redeem(receipt, actor="Ada")
         assert receipt.time[14:19] == {"a": "02:00", "b": "02:00", "c": "02:00", "d": "02:01"}[name]
-    assert _times(ledger) == ["00:01:00", "00:02:00", "00:02:00", "00:02:00", "00:02:00", "00:02:01"]
+    assert _times(ledger) == [
+        "00:01:00",
+        "00:02:00",
+        "00:02:00",
+        "00:02:00",
+        "00:02:00",
+        "00:02:01",
+    ]
     ledger.verify()
 
 
@@ -76,7 +83,9 @@ def test_trees_have_times_of_their_own(ledger: Ledger, clock: Clock) -> None:
     assert next(iter(ledger.entries("moon"))).time[11:19] == "00:01:00"
 
 
-def test_requests_that_share_a_commit_are_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_that_share_a_commit_are_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     second = iter(range(10**6, 0, -1))
     monkeypatch.setattr(time, "time_ns", lambda: next(second) * 10**9)
     with Ledger.open(tmp_path / "ledger.db") as ledger, ThreadPoolExecutor(8) as pool:
@@ -86,7 +95,9 @@ def test_requests_that_share_a_commit_are_in_order(tmp_path: Path, monkeypatch: 
         ledger.verify()
 
 
-def test_another_client_with_a_slow_clock_goes_on_from_what_is_stored(tmp_path: Path, clock: Clock) -> None:
+def test_another_client_with_a_slow_clock_goes_on_from_what_is_stored(
+    tmp_path: Path, clock: Clock
+) -> None:
     with Ledger.open(tmp_path / "ledger.db") as one, Ledger.open(tmp_path / "ledger.db") as other:
         clock(60)
         _opened(one)
@@ -104,7 +115,9 @@ def _running_back(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "now", lambda last="": entry.now())
 
 
-def test_time_that_runs_back_is_found(ledger: Ledger, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_that_runs_back_is_found(
+    ledger: Ledger, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _running_back(monkeypatch)
     clock(120)
     _opened(ledger)
@@ -114,7 +127,9 @@ def test_time_that_runs_back_is_found(ledger: Ledger, clock: Clock, monkeypatch:
         ledger.verify()
 
 
-def test_older_ledgers_stay_valid(ledger: Ledger, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_older_ledgers_stay_valid(
+    ledger: Ledger, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as older:
         _running_back(older)
         older.setattr(entry, "VERSION", 1)

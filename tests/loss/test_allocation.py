@@ -31,30 +31,43 @@ def test_two_steps_are_one_integral(sigma: float, order: float) -> None:
             assert math.log(abs(truth)) <= found.real + bound
 
 
-@pytest.mark.parametrize(("sigma", "steps"), [(0.5, 20), (1.0, 3), (1.0, 100_000), (2.0, 7), (5.0, 1000)])
+@pytest.mark.parametrize(
+    ("sigma", "steps"), [(0.5, 20), (1.0, 3), (1.0, 100_000), (2.0, 7), (5.0, 1000)]
+)
 def test_whole_orders_are_the_recurrence(sigma: float, steps: int) -> None:
     law = Allocation(sigma, steps)
     assert abs(law.whole[0]) < 1e-14 and abs(law.whole[1]) < 1e-14
     # E S^2 = 1 + (e^(1 / s^2) - 1) / t
-    assert law.whole[2] == pytest.approx(math.log1p(math.expm1(1 / sigma**2) / steps), rel=1e-8, abs=1e-14)
+    assert law.whole[2] == pytest.approx(
+        math.log1p(math.expm1(1 / sigma**2) / steps), rel=1e-8, abs=1e-14
+    )
     for order in (2.0, 3.0, 5.0):
         log, error = moments(law, order, np.zeros(1))
         assert abs(log[0].real - law.whole[int(order)]) <= error[0] + law.whole_error(int(order))
         assert error[0] < 1e-8
 
 
-@pytest.mark.parametrize(("sigma", "steps"), [(0.1, 3), (0.5, 2), (1.0, 10**6), (6.0, 2), (8.0, 1000), (30.0, 10**5)])
+@pytest.mark.parametrize(
+    ("sigma", "steps"), [(0.1, 3), (0.5, 2), (1.0, 10**6), (6.0, 2), (8.0, 1000), (30.0, 10**5)]
+)
 def test_whole_orders_are_the_recurrence_in_balls(sigma: float, steps: int) -> None:
     """Up to the last one, where 1 / k! is no double."""
     law = Allocation(sigma, steps)
     with ctx.workprec(1500):  # of two steps the recurrence cancels
         factors = [
-            (arb(j * (j - 1)) / (2 * arb(sigma) ** 2)).exp() / arb(j).gamma() / j for j in range(1, law.most + 1)
+            (arb(j * (j - 1)) / (2 * arb(sigma) ** 2)).exp() / arb(j).gamma() / j
+            for j in range(1, law.most + 1)
         ]
         ratios = [factor / arb(steps) ** j for j, factor in enumerate(factors, 1)]
         sums = [arb(1)]
         for k in range(1, law.most + 1):
-            sums.append(sum(((j * (steps + 1) - k) * ratios[j - 1] * sums[k - j] for j in range(1, k + 1)), arb(0)) / k)
+            sums.append(
+                sum(
+                    ((j * (steps + 1) - k) * ratios[j - 1] * sums[k - j] for j in range(1, k + 1)),
+                    arb(0),
+                )
+                / k
+            )
             assert sums[k].rel_accuracy_bits() > 60
             truth = float((sums[k] * arb(k + 1).gamma()).log())
             assert abs(law.whole[k] - truth) <= law.whole_error(k) < 1e-8
@@ -127,4 +140,7 @@ def test_rays_stop_where_rounding_hides_moments(monkeypatch: pytest.MonkeyPatch)
         near, two = Allocation(1.0, 2), np.arange(0.0, 30.0, 2.0)
         log, error = moments(near, 5.5, two)
         for frequency, top in zip(two, log.real + np.where(error < 1, error, 0.0), strict=True):
-            assert math.log(abs(complex(two_steps(1.0, 5.5, -float(frequency), digits=60)))) <= top + 1e-12
+            assert (
+                math.log(abs(complex(two_steps(1.0, 5.5, -float(frequency), digits=60))))
+                <= top + 1e-12
+            )

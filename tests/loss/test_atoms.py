@@ -37,7 +37,9 @@ def test_masses_off_as_a_whole(seed: int) -> None:
         for order in (5.0, 50.0, 500.0):
             line = moved.transform(1).line(order, frequencies)
             for u, log, error in zip(frequencies, line.log, line.error, strict=True):
-                waves = [p * np.exp((order + 1j * u) * r) for p, r in zip(upper, ratio, strict=True)]
+                waves = [
+                    p * np.exp((order + 1j * u) * r) for p, r in zip(upper, ratio, strict=True)
+                ]
                 truth, value = abs(sum(waves)) / math.fsum(upper), sum(waves) / math.fsum(upper)
                 if error < 1:
                     assert abs(value - np.exp(log)) <= math.expm1(error) * abs(np.exp(log))
@@ -47,7 +49,9 @@ def test_masses_off_as_a_whole(seed: int) -> None:
 
 def test_no_floor_where_only_the_modulus_is_known() -> None:
     """An envelope relative to an M(order) that may be 0 says nothing."""
-    half = AtomicLoss(Atoms((0.5, 1e-3, 0.499), (0.5, 0.5, 0.0), (0.0, math.log(2e-3), math.inf), None, 0.3))
+    half = AtomicLoss(
+        Atoms((0.5, 1e-3, 0.499), (0.5, 0.5, 0.0), (0.0, math.log(2e-3), math.inf), None, 0.3)
+    )
     line = half.transform(1).line(40.0, np.zeros(1))
     assert line.error[0] >= 1
     assert line.floor[0] == -math.inf

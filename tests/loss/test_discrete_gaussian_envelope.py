@@ -23,7 +23,11 @@ def modulus(sigma: float, shift: int, order: float, u: float) -> float:
         def total(offset: arb) -> acb:
             terms = range(-12, 13)
             return sum(
-                ((-rate * (m + offset) ** 2).exp() * acb(0, 2 * arb.pi() * m * turn).exp() for m in terms), acb(0)
+                (
+                    (-rate * (m + offset) ** 2).exp() * acb(0, 2 * arb.pi() * m * turn).exp()
+                    for m in terms
+                ),
+                acb(0),
             )
 
         return float((abs(total(place)) / abs(total(arb(0)))).log().lower())
@@ -32,7 +36,11 @@ def modulus(sigma: float, shift: int, order: float, u: float) -> float:
 @pytest.mark.parametrize("seed", range(30))
 def test_every_block_is_bounded(seed: int) -> None:
     rng = Random(f"fall {seed}")
-    sigma, shift, order = 10 ** rng.uniform(-0.09, 1.5), rng.choice([1, 2, 5, 30]), 10 ** rng.uniform(-1, 3)
+    sigma, shift, order = (
+        10 ** rng.uniform(-0.09, 1.5),
+        rng.choice([1, 2, 5, 30]),
+        10 ** rng.uniform(-1, 3),
+    )
     column = [np.array([[float(each)]]) for each in (sigma, shift, 1)]
     transform = DiscreteGaussianSum(*column)
     end = math.pi * sigma**2 / shift

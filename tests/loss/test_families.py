@@ -36,14 +36,20 @@ def families(base: type) -> Iterator[type]:
 def undeclared(family: type, base: type) -> set[str]:
     public = {name for name in vars(family) if not name.startswith("_")}
     fields = {name for each in family.__mro__ for name in vars(each).get("__annotations__", {})}
-    return {name for name in public if not hasattr(base, name)} - fields - OWN.get(family.__name__, set())
+    return (
+        {name for name in public if not hasattr(base, name)}
+        - fields
+        - OWN.get(family.__name__, set())
+    )
 
 
 @pytest.mark.parametrize("base", [Transform, Moments, Loss])
 def test_every_member_of_a_family_is_declared_by_its_base(base: type) -> None:
     known = set(families(base))
     assert len(known) >= 8
-    assert {family.__name__: undeclared(family, base) for family in known if undeclared(family, base)} == {}
+    assert {
+        family.__name__: undeclared(family, base) for family in known if undeclared(family, base)
+    } == {}
 
 
 def test_a_misspelt_member_is_found() -> None:

@@ -47,15 +47,23 @@ def test_profile_and_inverse_enclose_the_truth(block: int) -> None:
         bound = loss.profile(at)
         true = truth.delta(at, parts)
         assert not (true < arb(bound.lower) or true > arb(bound.upper)), (epsilon, times, at)
-        wanted = rng.choice([10 ** rng.uniform(-300, 0), 10 ** rng.uniform(-12, -0.1), bound.upper, bound.lower])
+        wanted = rng.choice(
+            [10 ** rng.uniform(-300, 0), 10 ** rng.uniform(-12, -0.1), bound.upper, bound.lower]
+        )
         if not 0 < wanted < 1:
             continue
         root = loss.inverse(wanted)
         assert not truth.delta(root.upper, parts) > arb(wanted), (epsilon, times, wanted)
-        assert root.lower == 0 or not truth.delta(root.lower, parts) < arb(wanted), (epsilon, times, wanted)
+        assert root.lower == 0 or not truth.delta(root.lower, parts) < arb(wanted), (
+            epsilon,
+            times,
+            wanted,
+        )
 
 
-@pytest.mark.parametrize(("times", "scale"), [(2, 3), (10, 3), (30, 10), (60, 10), (100, 10), (100, 3), (250, 40)])
+@pytest.mark.parametrize(
+    ("times", "scale"), [(2, 3), (10, 3), (30, 10), (60, 10), (100, 10), (100, 3), (250, 40)]
+)
 @pytest.mark.parametrize("wanted", [1e-3, 1e-6, 1e-20])
 def test_the_inverse_is_narrow(times: int, scale: float, wanted: float) -> None:
     bound = LaplaceFoldLoss(1 / scale, times).inverse(wanted)

@@ -15,7 +15,9 @@ from dpcompose.loss.laplace_sum import LaplaceSum
 
 def moment(transform: LaplaceSum, order: float, u: float) -> acb:
     t, value = acb(arb(order), arb(u)), acb(1)
-    for epsilon, times in zip(transform.epsilon.ravel().tolist(), transform.times.ravel().tolist(), strict=True):
+    for epsilon, times in zip(
+        transform.epsilon.ravel().tolist(), transform.times.ravel().tolist(), strict=True
+    ):
         exact = arb(epsilon)
         one = ((t + 1) * (t * exact).exp() + t * (-(t + 1) * exact).exp()) / (2 * t + 1)
         value *= one ** int(times)
@@ -30,7 +32,11 @@ def off(transform: LaplaceSum, order: float, u: float, log: complex) -> float:
 
 
 def drawn(rng: Random) -> LaplaceSum:
-    rows, size, spread = rng.choice([1, 2, 3, 9, 40, 150]), 10 ** rng.uniform(-2.5, 0.7), rng.choice([1e-9, 0.1, 1.0])
+    rows, size, spread = (
+        rng.choice([1, 2, 3, 9, 40, 150]),
+        10 ** rng.uniform(-2.5, 0.7),
+        rng.choice([1e-9, 0.1, 1.0]),
+    )
     epsilon = np.array([size * math.exp(rng.uniform(-spread, spread)) for _ in range(rows)])
     choices = rng.choice([[1], [1, 2, 7], [3, 250], [*range(1, 400, 7)]])
     times = np.array([float(rng.choice(choices)) for _ in range(rows)])
@@ -46,10 +52,14 @@ def test_values_are_within_their_errors(seed: int) -> None:
     silent = [math.pi / 2 / row * (2 * rng.randint(0, 400) + 1) for _ in range(10)]
     u = np.array([0.0, *sorted(silent + [10 ** rng.uniform(-2.0, 5.0) / row for _ in range(20)])])
     found = transform.line(order, u)
-    for frequency, log, error in zip(u.tolist(), found.log.tolist(), found.error.tolist(), strict=True):
+    for frequency, log, error in zip(
+        u.tolist(), found.log.tolist(), found.error.tolist(), strict=True
+    ):
         distance = off(transform, order, frequency, log)
         assert distance <= math.expm1(min(error, 700.0)), frequency
-    assert found.error[0] <= 2e-14 * float(transform.times.sum()) + 1e-14 * order * transform.maximum
+    assert (
+        found.error[0] <= 2e-14 * float(transform.times.sum()) + 1e-14 * order * transform.maximum
+    )
 
 
 def test_a_product_below_the_floats_is_bounded() -> None:

@@ -19,7 +19,8 @@ def log_modulus(epsilon: float, order: float, u: float) -> float:
     with ctx.workprec(160):
         exact, line = arb(epsilon), acb(arb(order), arb(u))
         moments = [
-            ((t + 1) * (t * exact).exp() + t * (-(t + 1) * exact).exp()) / (2 * t + 1) for t in (line, arb(order))
+            ((t + 1) * (t * exact).exp() + t * (-(t + 1) * exact).exp()) / (2 * t + 1)
+            for t in (line, arb(order))
         ]
         ratio = arb(abs(moments[0])) / arb(abs(moments[1]))
         return float(ratio.log().lower()) - 1e-15 if ratio > 0 else -math.inf
@@ -27,7 +28,9 @@ def log_modulus(epsilon: float, order: float, u: float) -> float:
 
 def truth(transform: LaplaceSum, order: float, u: float) -> float:
     rows = zip(transform.epsilon.ravel(), transform.times.ravel(), strict=True)
-    return math.fsum(times * log_modulus(float(epsilon), order, u) for epsilon, times in rows) * (1 + 1e-15)
+    return math.fsum(times * log_modulus(float(epsilon), order, u) for epsilon, times in rows) * (
+        1 + 1e-15
+    )
 
 
 def drawn(rng: Random, rows: int, *, alike: bool, spread: float) -> LaplaceSum:
@@ -43,7 +46,8 @@ def nodes(rng: Random, transform: LaplaceSum, count: int) -> Reals:
     found = [10 ** rng.uniform(-1.0, 5.0) / size for _ in range(count // 2)]
     row = float(transform.epsilon[0, 0])
     found += [
-        math.pi / 2 / row * rng.randint(1, 400) * (1 + rng.uniform(-1e-4, 1e-4)) for _ in range(count - count // 2)
+        math.pi / 2 / row * rng.randint(1, 400) * (1 + rng.uniform(-1e-4, 1e-4))
+        for _ in range(count - count // 2)
     ]
     return np.array([0.0, *sorted(found)])
 
@@ -52,7 +56,12 @@ def nodes(rng: Random, transform: LaplaceSum, count: int) -> Reals:
 def test_bounds_of_few_rows_are_above_the_truth(seed: int) -> None:
     """All rows are in one of the bounds or another, none twice: their sum bounds the whole."""
     rng = Random(f"few {seed}")
-    transform = drawn(rng, rng.choice([1, 2, 8, 17, 40]), alike=bool(seed % 2), spread=rng.choice([1e-9, 0.1, 1.0]))
+    transform = drawn(
+        rng,
+        rng.choice([1, 2, 8, 17, 40]),
+        alike=bool(seed % 2),
+        spread=rng.choice([1e-9, 0.1, 1.0]),
+    )
     order, u = 10 ** rng.uniform(-1.5, 3.0), nodes(rng, transform, 30)
     found = np.sum([np.minimum(bound(u), 0.0) for bound in transform.log_bounds(order)], axis=0)
     exact = np.array([truth(transform, order, float(each)) for each in u])
@@ -66,9 +75,13 @@ def test_bounds_of_few_rows_are_above_the_truth(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_bounds_over_stretches_are_above_the_truth(seed: int) -> None:
     rng = Random(f"stretches {seed}")
-    transform = drawn(rng, rng.choice([3, 150, 300]), alike=bool(seed % 2), spread=rng.choice([0.02, 0.5]))
+    transform = drawn(
+        rng, rng.choice([3, 150, 300]), alike=bool(seed % 2), spread=rng.choice([0.02, 0.5])
+    )
     order, size = 10 ** rng.uniform(0.0, 1.5), float(transform.epsilon.mean())
-    u = (rng.choice([0.01, 0.04]) / size) * np.arange(rng.choice([3000, 6000])) + rng.choice([0.0, 1e3 / size])
+    u = (rng.choice([0.01, 0.04]) / size) * np.arange(rng.choice([3000, 6000])) + rng.choice(
+        [0.0, 1e3 / size]
+    )
     for swing in (0.1, 0.8, 3.0):
         found = transform.screen(order).over(swing, u)
         faint = np.flatnonzero(found <= -NEGLIGIBLE)
@@ -109,7 +122,9 @@ def test_half_turns_to_the_nearest_silence_are_as_few_as_anywhere_on_a_stretch(s
 def test_the_envelope_of_many_rows_is_above_the_truth(seed: int) -> None:
     """Edges next to each other, where the curvature between them adds nothing, and far apart."""
     rng = Random(f"envelope {seed}")
-    transform = drawn(rng, rng.choice([5, 16, 40]), alike=bool(seed % 2), spread=rng.choice([0.02, 1.0]))
+    transform = drawn(
+        rng, rng.choice([5, 16, 40]), alike=bool(seed % 2), spread=rng.choice([0.02, 1.0])
+    )
     order, size = 10 ** rng.uniform(-1.5, 2.0), float(transform.epsilon.mean())
     ratio = rng.choice([1 + 1e-7, 1 + 1e-3, 1.2])
     edges = 10 ** rng.uniform(-2.0, 3.0) / size * ratio ** np.arange(12)
@@ -127,7 +142,9 @@ def test_the_envelope_knows_what_rises_between_two_edges(rows: int) -> None:
     transform, order = LaplaceSum(np.full((rows, 1), 0.01), np.ones((rows, 1))), 0.125
     for turn in (1, 2, 5):
         peak = math.pi / 0.01 * turn
-        bound = float(transform.log_envelope(order, np.array([peak - 30.0, peak + 30.0, peak + 60.0]))[0])
+        bound = float(
+            transform.log_envelope(order, np.array([peak - 30.0, peak + 30.0, peak + 60.0]))[0]
+        )
         exact = truth(transform, order, peak)
         assert exact <= bound <= exact + 0.01 * rows
 
@@ -141,4 +158,6 @@ def test_what_comes_back_is_the_mass_of_the_atoms() -> None:
         atoms = (math.exp(order * epsilon) + math.exp(-(order + 1) * epsilon)) / 2
         mass *= (atoms / (atoms + smooth)) ** times
     assert transform.limsup(order) == pytest.approx(mass, rel=1e-13)
-    assert math.exp(transform.log_envelope(order, np.array([1e6, 1e12]))[-1]) == pytest.approx(mass, rel=1e-6)
+    assert math.exp(transform.log_envelope(order, np.array([1e6, 1e12]))[-1]) == pytest.approx(
+        mass, rel=1e-6
+    )

@@ -35,8 +35,16 @@ def test_errors_are_those_of_the_result_and_of_the_exponent(seed: int) -> None:
             x = rng.choice([0.5, 0.5 + edge, edge * (1 + 1e-9), rng.gauss(0, 1) * noise, 0.0, 1.0])
             found = float(log_ratio(np.array([[x]]), np.array([[noise]]), np.array([[rate]]))[0, 0])
             truth, z, weight = exact(x, noise, rate)
-            allowed = 8 * abs(truth) + 16 * abs(z) * weight + 8 * abs((-arb(rate)).log1p()) * (1 if z > 30 else 0)
-            assert float((abs(arb(found) - truth) / (allowed * U + 1e-300)).mid()) < 1, (x, noise, rate)
+            allowed = (
+                8 * abs(truth)
+                + 16 * abs(z) * weight
+                + 8 * abs((-arb(rate)).log1p()) * (1 if z > 30 else 0)
+            )
+            assert float((abs(arb(found) - truth) / (allowed * U + 1e-300)).mid()) < 1, (
+                x,
+                noise,
+                rate,
+            )
 
 
 @pytest.mark.parametrize("rate", [1e-3, 1e-14, 1e-20, 1e-200, 1e-306, 1e-310, 5e-324])
@@ -44,11 +52,15 @@ def test_a_grid_knows_how_far_off_it_is_where_hardly_anybody_is_sampled(rate: fl
     """Far out, where the sampled part is about to matter: it is z + log(rate) that nearly cancels there."""
     noise = 0.13
     place = noise**2 * -math.log(rate) + 0.5
-    noises, rates, low, high = (np.array([[each]]) for each in (noise, rate, place - 0.3, place + 0.3))
+    noises, rates, low, high = (
+        np.array([[each]]) for each in (noise, rate, place - 0.3, place + 0.3)
+    )
     with np.errstate(all="ignore"):
         grid = built(noises, rates, low, high, shortened(np.array([[0.01]])), 0)
     with ctx.workprec(2000):
-        for x, found, slant in zip(grid.x[0].tolist(), grid.points.ratio[0], grid.points.ratio_error[0], strict=True):
+        for x, found, slant in zip(
+            grid.x[0].tolist(), grid.points.ratio[0], grid.points.ratio_error[0], strict=True
+        ):
             truth, _, _ = exact(x, noise, rate)
             assert float((abs(arb(float(found)) - truth) / abs(truth)).mid()) <= slant, x
 
@@ -80,7 +92,11 @@ def test_beyond_all_grids_an_answer_says_nothing_and_raises_nothing() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sigma", "rate", "times", "delta"), [(0.04, 1e-4, 4418, 0.4), (5.0, 1e-9, 36, 1e-60)])
+@pytest.mark.parametrize(
+    ("sigma", "rate", "times", "delta"), [(0.04, 1e-4, 4418, 0.4), (5.0, 1e-9, 36, 1e-60)]
+)
 def test_no_grid_is_longer_than_memory(sigma: float, rate: float, times: int, delta: float) -> None:
-    found = (Gaussian(sigma).sampled(rate) * times).epsilon(delta=delta, adjacency=Adjacency.REPLACE)
+    found = (Gaussian(sigma).sampled(rate) * times).epsilon(
+        delta=delta, adjacency=Adjacency.REPLACE
+    )
     assert 0 <= found.lower <= found.upper

@@ -113,7 +113,9 @@ def test_asymmetric_atoms_where_nearly_everybody_is_sampled(seed: int) -> None:
         rare, rate = 2.0 ** -rng.randint(10, 50), min(1 - 10 ** -rng.uniform(1, 16), 1 - U)
         rows = [[1 - rare, rare], rng.choice([[0.5, 0.5], [0.75, 0.25], [rare, 1 - rare]])]
         times, delta = rng.choice([1, 2, 3, 70]), 10 ** -rng.uniform(0.3, 40)
-        mechanism = DominatingPair.atoms(upper=rows[0], lower=rows[1], adjacency=Adjacency.ADD_REMOVE).sampled(rate)
+        mechanism = DominatingPair.atoms(
+            upper=rows[0], lower=rows[1], adjacency=Adjacency.ADD_REMOVE
+        ).sampled(rate)
         found = (mechanism * times).epsilon(delta=delta)
 
         def pair(rows: list[list[float]] = rows) -> atoms.Points:
@@ -121,8 +123,16 @@ def test_asymmetric_atoms_where_nearly_everybody_is_sampled(seed: int) -> None:
 
         both = atoms.remove(pair, rate), atoms.add(atoms.swapped(pair), rate)
         with ctx.workprec(300):
-            low, high = ([atoms.delta(end, [(one, times)]) for one in both] for end in (found.lower, found.upper))
-            assert found.lower == 0 or any(not value < delta for value in low), (rows, rate, times, delta)
+            low, high = (
+                [atoms.delta(end, [(one, times)]) for one in both]
+                for end in (found.lower, found.upper)
+            )
+            assert found.lower == 0 or any(not value < delta for value in low), (
+                rows,
+                rate,
+                times,
+                delta,
+            )
             assert all(not value > delta for value in high), (rows, rate, times, delta)
 
 

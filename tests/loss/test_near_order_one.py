@@ -25,11 +25,17 @@ def response(epsilon: float) -> list[arb]:
 @pytest.mark.parametrize("seed", range(60))
 def test_two_answers(seed: int) -> None:
     rng = Random(seed)
-    epsilon, order, rate = 10 ** rng.uniform(-4, 1), 1 + 10 ** rng.uniform(-4, 1.5), 10 ** rng.uniform(-5, -0.1)
+    epsilon, order, rate = (
+        10 ** rng.uniform(-4, 1),
+        1 + 10 ** rng.uniform(-4, 1.5),
+        10 ** rng.uniform(-5, -0.1),
+    )
     with ctx.workprec(400):
         upper = response(epsilon)
         truth = divergence(upper, upper[::-1], order)
-        mixed = [(1 - arb(rate)) * q + arb(rate) * p for p, q in zip(upper, upper[::-1], strict=True)]
+        mixed = [
+            (1 - arb(rate)) * q + arb(rate) * p for p, q in zip(upper, upper[::-1], strict=True)
+        ]
         sampled = divergence(mixed, upper[::-1], order).max(divergence(upper[::-1], mixed, order))
         for mechanism in (BlackBox(epsilon), RandomizedResponse(epsilon)):
             found = mechanism.renyi(order)

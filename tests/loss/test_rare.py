@@ -54,8 +54,19 @@ def test_two_steps_are_one_integral(sigma: float, rate: float, x: float) -> None
 
     # The profile turns sharply where the first loss alone is x.
     turn = 0.5 + sigma**2 * math.log1p(math.expm1(x) / rate)
-    ends = sorted([-10 * sigma, 0.0, 1.0, 10 * sigma + 1, *(turn + sigma * each for each in (-1, -0.1, 0, 0.1, 1))])
-    parts = [quad(integrand, low, high, epsabs=0, epsrel=1e-11, limit=200)[0] for low, high in pairwise(ends)]
+    ends = sorted(
+        [
+            -10 * sigma,
+            0.0,
+            1.0,
+            10 * sigma + 1,
+            *(turn + sigma * each for each in (-1, -0.1, 0, 0.1, 1)),
+        ]
+    )
+    parts = [
+        quad(integrand, low, high, epsabs=0, epsrel=1e-11, limit=200)[0]
+        for low, high in pairwise(ends)
+    ]
     truth = math.fsum(parts)
     found = rare.delta([(loss, 2)], x, Bound(0.0, 1e3 * truth), tolerance=1e-9)
     assert found.lower <= truth * (1 + 1e-8) and truth * (1 - 1e-8) <= found.upper
@@ -67,7 +78,10 @@ def test_the_pieces_add_up_to_the_second_moment(at: float, width: float) -> None
     """E r^2 = 1 + q^2 (e^(1 / s^2) - 1)."""
     noise, rate = 1.2, 1e-3
     cuts = Cuts(noise, rate, 1, 0, at=at, low=-9.0, width=width, order=2.0, frequency=2.0)
-    below, above = cuts.below.line(1.0, np.zeros(1), sign=1.0), cuts.above.line(1.0, np.zeros(1), sign=1.0)
+    below, above = (
+        cuts.below.line(1.0, np.zeros(1), sign=1.0),
+        cuts.above.line(1.0, np.zeros(1), sign=1.0),
+    )
     total = math.exp(below.log[0].real) + math.exp(above.log[0].real)
     assert total == pytest.approx(1 + rate**2 * math.expm1(noise**-2), rel=1e-13)
     between = cuts.between.line(1.0, np.zeros(1), sign=1.0)
@@ -83,10 +97,18 @@ def _exact(cuts: Cuts, power: complex, *, below: bool | None) -> complex:
         for at in range(count + 1):
             x = -13 * noise + at * step
             v = (x - cuts.at) / mpmath.mpf(cuts.width)
-            size = mpmath.e ** (v - mpmath.e ** (-v)) if -8 < v < 12 else mpmath.mpf(0 if v < 0 else 10**6)
+            size = (
+                mpmath.e ** (v - mpmath.e ** (-v))
+                if -8 < v < 12
+                else mpmath.mpf(0 if v < 0 else 10**6)
+            )
             part = 1 if below is None else mpmath.e**-size if below else -mpmath.expm1(-size)
             ratio = 1 + mpmath.mpf(cuts.rate) * mpmath.expm1((2 * x - 1) / (2 * noise * noise))
-            total += mpmath.npdf(x, 0, noise) * part * mpmath.e ** (mpmath.mpmathify(power) * mpmath.log(ratio))
+            total += (
+                mpmath.npdf(x, 0, noise)
+                * part
+                * mpmath.e ** (mpmath.mpmathify(power) * mpmath.log(ratio))
+            )
         return complex(total * step)
 
 
@@ -95,12 +117,27 @@ def _exact(cuts: Cuts, power: complex, *, below: bool | None) -> complex:
 def test_the_shifted_path_is_the_integral(
     noise: float, rate: float, at: float, width: float, name: str, sign: float
 ) -> None:
-    cuts = Cuts(noise, rate, 10, 0, at=at, low=-12 * noise, width=width, order=20.0, frequency=60.0, shifted=True)
+    cuts = Cuts(
+        noise,
+        rate,
+        10,
+        0,
+        at=at,
+        low=-12 * noise,
+        width=width,
+        order=20.0,
+        frequency=60.0,
+        shifted=True,
+    )
     piece = {"below": cuts.below, "above": cuts.above, "whole": cuts.whole}[name]
     frequencies = np.array([0.0, 140.0])
     line, power = piece.line(20.0, frequencies, sign=sign), 21.0 if sign > 0 else -20.0
     for frequency, log, error in zip(frequencies.tolist(), line.log, line.error, strict=True):
-        truth = _exact(cuts, complex(power, sign * frequency), below=None if name == "whole" else name == "below")
+        truth = _exact(
+            cuts,
+            complex(power, sign * frequency),
+            below=None if name == "whole" else name == "below",
+        )
         assert abs(np.exp(log) / truth - 1) <= error + 1e-14
         assert error < 1e-10
 
@@ -147,13 +184,19 @@ def test_cuts_do_not_move_the_answer() -> None:
 @pytest.mark.parametrize("sigma", [0.05, 0.055])
 def test_what_lies_beyond_the_farthest_place_is_not_claimed(sigma: float) -> None:
     found = rare.epsilon(
-        [(SampledGaussianLoss(sigma, 1e-6, remove=True), 2)], 1e-30, 1e-30, Bound(0.0, math.inf), tolerance=1e-9
+        [(SampledGaussianLoss(sigma, 1e-6, remove=True), 2)],
+        1e-30,
+        1e-30,
+        Bound(0.0, math.inf),
+        tolerance=1e-9,
     )
     assert found is None or found.upper > 2 * rare.FARTHEST
 
 
 def test_a_ratio_beyond_floats_has_an_answer() -> None:
-    found = (Gaussian(0.03830311882856817).sampled(1.2593422698076838e-08) * 2).epsilon(delta=2.0466468374553175e-06)
+    found = (Gaussian(0.03830311882856817).sampled(1.2593422698076838e-08) * 2).epsilon(
+        delta=2.0466468374553175e-06
+    )
     assert (found.lower, found.upper) == (0.0, 0.0)
 
 

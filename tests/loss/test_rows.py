@@ -19,7 +19,9 @@ from dpcompose.numerics.elementary import minus_log1p
 GROUPS: dict[str, list[tuple[Loss, int]]] = {
     "atoms": [(attained_losses(0.1 + 0.07 * at)[2][at % 2], 1 + at % 3) for at in range(9)],
     "bounded range": [(BoundedRangeLoss(0.02 * 1.6**at), 1 + at) for at in range(9)],
-    "replaced": [(ReplacedGaussianLoss(0.6 + 0.4 * at, 0.001 * 2**at), 1 + 7 * at) for at in range(7)],
+    "replaced": [
+        (ReplacedGaussianLoss(0.6 + 0.4 * at, 0.001 * 2**at), 1 + 7 * at) for at in range(7)
+    ],
 }
 
 
@@ -30,14 +32,20 @@ def test_rows_are_the_sum_of_single_transforms(name: str, order: float) -> None:
     (rows,) = type(group[0][0]).pool(group)
     singles: Sequence = [loss.transform(times) for loss, times in group]
     frequencies = np.array([0.0, 0.3, 2.0, 11.0, 60.0])
-    line, lines = rows.line(order, frequencies), [single.line(order, frequencies) for single in singles]
+    line, lines = (
+        rows.line(order, frequencies),
+        [single.line(order, frequencies) for single in singles],
+    )
     known = (line.error < 1) & np.all([one.error < 0.3 for one in lines], axis=0)
     assert known[:3].all()
     apart = line.log - np.sum([one.log for one in lines], axis=0)
     turned = np.abs(np.exp(1j * apart.imag) - 1) + np.abs(apart.real)  # any branch of the logarithm
     error = line.error + np.sum([one.error for one in lines], axis=0)
     assert np.all(turned[known] <= 1.1 * error[known] + 1e-15)
-    one, all_of_them = rows.cumulants(order), np.sum([single.cumulants(order) for single in singles], axis=0)
+    one, all_of_them = (
+        rows.cumulants(order),
+        np.sum([single.cumulants(order) for single in singles], axis=0),
+    )
     assert np.allclose(one, all_of_them, rtol=1e-6)
     assert rows.maximum >= math.fsum(single.maximum for single in singles) * (1 - 1e-15)
     bound = rows.log_envelope(order, frequencies[1:])
@@ -57,7 +65,9 @@ def test_sums_on_a_grid_are_those_point_by_point() -> None:
     real, imaginary = turned_on_grid(ratio, (weight + rise, rise, weight), frequencies)
     angle = frequencies[:, None] * ratio[:, None, :].astype(np.longdouble)
     exact = ((weight + rise)[:, None, :] * 2 * np.sin(angle / 2) ** 2).sum(axis=-1)
-    lag = (rise[:, None, :] * np.sin(angle) + weight[:, None, :] * (np.sin(angle) - angle)).sum(axis=-1)
+    lag = (rise[:, None, :] * np.sin(angle) + weight[:, None, :] * (np.sin(angle) - angle)).sum(
+        axis=-1
+    )
     mass, size = (weight + np.abs(rise))[:, None, :], np.abs(angle)
     second = (mass * np.minimum(1.3 * size**2, 3 + size)).sum(axis=-1)
     linear = (np.abs(rise)[:, None, :] * size).sum(axis=-1)

@@ -24,12 +24,17 @@ SEEDS = range(40)
 def drawn(seed: int) -> tuple[SampledGaussianSum, float]:
     """One to four rows in one direction, and an order."""
     rng = Random(seed)
-    rows = [(10 ** rng.uniform(-0.5, 1), 10 ** rng.uniform(-4, -0.1), 10 ** rng.uniform(0, 7)) for _ in range(4)]
+    rows = [
+        (10 ** rng.uniform(-0.5, 1), 10 ** rng.uniform(-4, -0.1), 10 ** rng.uniform(0, 7))
+        for _ in range(4)
+    ]
     columns = np.array(rows[: rng.choice([1, 1, 1, 2, 4])])
     times = np.floor(columns[:, 2:3])
     losses = SampledGaussianBatch(columns[:, 0:1], columns[:, 1:2], times, rng.choice([0, 2]))
     own = losses.rows_of(remove=rng.random() < 0.5)
-    return SampledGaussianSum(losses, own), math.ldexp(round(2**16 * 10 ** rng.uniform(-1, 1.2)), -16)
+    return SampledGaussianSum(losses, own), math.ldexp(
+        round(2**16 * 10 ** rng.uniform(-1, 1.2)), -16
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -42,7 +47,9 @@ def test_a_survey_bounds_the_line(seed: int) -> None:
         rough, bounds = transform.coarse_line(order, nodes, edges, with_reverse=together)
         distance = np.abs(np.exp(rough.log - line.log) - 1)
         assert np.all(distance <= np.expm1(rough.error + line.error))
-        beyond = np.concatenate([np.linspace(left, right, 9) for left, right in zip(edges, 2 * edges, strict=True)])
+        beyond = np.concatenate(
+            [np.linspace(left, right, 9) for left, right in zip(edges, 2 * edges, strict=True)]
+        )
         beyond.sort()
         exact = transform.line(order, np.concatenate([[0.0], beyond]))
         least = (exact.log.real - exact.error)[1:] - (exact.log.real + exact.error)[0]
@@ -115,7 +122,13 @@ def test_the_other_direction_is_judged_rightly_beside_the_first(seed: int) -> No
 @pytest.mark.parametrize(
     ("sigma", "rate", "epsilon"),
     [
-        *[(1.0, 1.4e-5, 700.0), (1.0, 1e-310, 1.0), (0.03, 1e-6, 699.0), (0.03, 0.2, 39.99), (0.03, 0.2, 40.01)],
+        *[
+            (1.0, 1.4e-5, 700.0),
+            (1.0, 1e-310, 1.0),
+            (0.03, 1e-6, 699.0),
+            (0.03, 0.2, 39.99),
+            (0.03, 0.2, 40.01),
+        ],
         *[(0.016208554361452965, 2.491505729e-314, 1093.9577484371687), (0.02, 1e-3, 1200.0)],
     ],
 )
@@ -145,5 +158,7 @@ def test_a_line_with_gaps_serves_no_other_variable() -> None:
     assert line is not None and other is not None and line.name == "contour"
     assert draw_on(other, line) is not None
     kept = np.arange(line.nodes) != 3
-    gap = replace(line, frequency=line.frequency[kept], log=line.log[kept], kernel=line.kernel[kept])
+    gap = replace(
+        line, frequency=line.frequency[kept], log=line.log[kept], kernel=line.kernel[kept]
+    )
     assert draw_on(other, gap) is None

@@ -30,7 +30,9 @@ def tilted(noise: float, rate: float, order: float, sign: int) -> tuple[np.ndarr
     return share / share.sum(), loss
 
 
-def found(noise: float, rate: float, times: int, order: float, sign: int, *, together: bool) -> NearNormal | None:
+def found(
+    noise: float, rate: float, times: int, order: float, sign: int, *, together: bool
+) -> NearNormal | None:
     return rows(noise, rate, times).near_normal(order, SLICES[sign], together=together)
 
 
@@ -38,7 +40,11 @@ def found(noise: float, rate: float, times: int, order: float, sign: int, *, tog
 def test_never_below_the_truth(seed: int) -> None:
     rng = Random(seed)
     noise, rate = 10 ** rng.uniform(-0.5, 1.3), 10 ** rng.uniform(-3, -0.02)
-    order, sign, times = 10 ** rng.uniform(-1, 1.8), rng.choice([1, -1]), round(10 ** rng.uniform(2, 10))
+    order, sign, times = (
+        10 ** rng.uniform(-1, 1.8),
+        rng.choice([1, -1]),
+        round(10 ** rng.uniform(2, 10)),
+    )
     bounds = found(noise, rate, times, order, sign, together=rng.random() < 0.5)
     if bounds is None:
         return
@@ -47,7 +53,9 @@ def test_never_below_the_truth(seed: int) -> None:
     variance, fourth = share @ away**2, share @ away**4
     assert bounds.variance[0, 0] <= variance * (1 + 1e-12)
     assert bounds.fourth[0, 0] >= (2 * fourth + 6 * variance**2) * (1 - 1e-12)
-    edges = np.sort(np.concatenate([bounds.last[0] * 10 ** np.linspace(-3, 1.5, 60), bounds.last[0]]))
+    edges = np.sort(
+        np.concatenate([bounds.last[0] * 10 ** np.linspace(-3, 1.5, 60), bounds.last[0]])
+    )
     truth = np.abs(np.exp(1j * edges[:, None] * away) @ share)
     envelope = bounds.log_envelope(edges)[0]
     assert np.all(np.log(truth) <= envelope + 1e-12)
@@ -56,7 +64,9 @@ def test_never_below_the_truth(seed: int) -> None:
     assert np.all(envelope[small] <= -0.25 * variance * edges[small] ** 2 + 1e-7)
 
 
-@pytest.mark.parametrize(("noise", "rate", "times"), [(4.0, 0.1, 10**4), (1.1, 64 / 15000, 14062), (1.0, 1e-3, 10**9)])
+@pytest.mark.parametrize(
+    ("noise", "rate", "times"), [(4.0, 0.1, 10**4), (1.1, 64 / 15000, 14062), (1.0, 1e-3, 10**9)]
+)
 def test_schedules_that_it_serves(noise: float, rate: float, times: int) -> None:
     for sign in (1, -1):
         bounds = found(noise, rate, times, 3.0, sign, together=True)

@@ -15,7 +15,10 @@ CASES = [(0.7, 2e-3, 150.0), (1.6, 5e-3, 800.0), (3.0, 1.5e-3, 2000.0), (0.9, 0.
 
 def _drawn(sigma: float, rate: float, times: float) -> many.Drawn:
     columns = (np.array([[each]]) for each in (sigma, rate, times))
-    parts, targets = Parts(*columns, count=1, ulps=0), Targets(np.array([[1e-5]]), np.array([[np.nan]]), 1e-9)
+    parts, targets = (
+        Parts(*columns, count=1, ulps=0),
+        Targets(np.array([[1e-5]]), np.array([[np.nan]]), 1e-9),
+    )
     with np.errstate(all="ignore"):
         ((_, lines),) = many.planned(parts, targets, MOST_NODES)
     return many.Drawn(parts, lines)
@@ -35,7 +38,9 @@ def _true(sigma: float, rate: float, power: complex) -> acb:
 
 @pytest.mark.parametrize(("sigma", "rate", "times"), CASES)
 @pytest.mark.parametrize("direction", [0, 1])
-def test_nodes_are_as_good_as_they_say(sigma: float, rate: float, times: float, direction: int) -> None:
+def test_nodes_are_as_good_as_they_say(
+    sigma: float, rate: float, times: float, direction: int
+) -> None:
     drawn = _drawn(sigma, rate, times)
     line, order = drawn.nodes(direction).line, float(drawn.lines.order[0, 0])
     count = line.log.shape[1]

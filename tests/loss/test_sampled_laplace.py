@@ -37,10 +37,15 @@ def test_the_terms_of_an_end_are_derivatives(share: Fraction) -> None:
         assert abs(found[k] / float(value) - 1) < 1e-14
         slope = [j * each for j, each in enumerate(terms)]
         # (1/2 + (k + 1) (1 - w)) B - w (1 - w) B'
-        rows = [[(k + Fraction(3, 2)) * each for each in terms], [0, *[-(k + 1) * each for each in terms]]]
+        rows = [
+            [(k + Fraction(3, 2)) * each for each in terms],
+            [0, *[-(k + 1) * each for each in terms]],
+        ]
         rows += [[-each for each in slope], [0, *slope]]
         size = max(map(len, rows))
-        terms = [sum((row[j] if j < len(row) else Fraction(0)) for row in rows) for j in range(size)]
+        terms = [
+            sum((row[j] if j < len(row) else Fraction(0)) for row in rows) for j in range(size)
+        ]
 
 
 def _closed(epsilon: float, rate: float, power: acb) -> acb:
@@ -53,7 +58,10 @@ def _closed(epsilon: float, rate: float, power: acb) -> acb:
         return -2 * (-loss / 2).exp() * acb(kept).pow(power) * inner
 
     density = (-bound / 2).exp() / 4 * (integral(bound) - integral(-bound))
-    ends = [(mass, (q * loss.expm1()).log1p()) for mass, loss in (((-bound).exp() / 2, bound), (arb(0.5), -bound))]
+    ends = [
+        (mass, (q * loss.expm1()).log1p())
+        for mass, loss in (((-bound).exp() / 2, bound), (arb(0.5), -bound))
+    ]
     return density + sum((mass * (power * ratio).exp() for mass, ratio in ends), acb(0))
 
 
@@ -80,7 +88,9 @@ def test_lines_enclose_the_closed_form(epsilon: float, rate: float, remove: bool
                 away = abs(true / found - 1)
                 assert away < arb(float(line.error[at])).expm1() + 1e-300
                 assert float(line.error[at]) < 1e-7
-                assert not abs(true * acb(1 + 1e-6) / found - 1) < arb(float(line.error[at])).expm1()  # a control
+                assert (
+                    not abs(true * acb(1 + 1e-6) / found - 1) < arb(float(line.error[at])).expm1()
+                )  # a control
                 checked += 1
     assert checked >= 5  # where balls of the closed form are narrow
 
@@ -90,7 +100,9 @@ def test_lines_enclose_the_closed_form(epsilon: float, rate: float, remove: bool
     scale=st.floats(0.3, 20.0), rate=st.floats(1e-3, 0.9), order=st.floats(0.1, 50.0), turns=st.floats(0.1, 400.0),
     remove=st.booleans(),
 )  # fmt: skip
-def test_lines_agree_with_balls(scale: float, rate: float, order: float, turns: float, remove: bool) -> None:
+def test_lines_agree_with_balls(
+    scale: float, rate: float, order: float, turns: float, remove: bool
+) -> None:
     one = np.ones((1, 1))
     transform = SampledLaplaceSum(one / scale, rate * one, one, 1, remove)
     frequency = turns / (transform.maximum - transform.minimum)
@@ -108,7 +120,9 @@ def test_bounds_on_a_line_hold(order: float, remove: bool) -> None:
     rows = np.array([[0.05, 0.2, 3.0], [0.5, 0.02, 1.0], [2.0, 1e-3, 7.0], [9.0, 0.3, 1.0]])
     transform = SampledLaplaceSum(rows[:, :1], rows[:, 1:2], rows[:, 2:], 1, remove)
     edges = 0.5 * 1.5 ** np.arange(24)
-    within = np.concatenate([np.linspace(low, high, 9) for low, high in zip(edges, [*edges[1:], 1e6], strict=True)])
+    within = np.concatenate(
+        [np.linspace(low, high, 9) for low, high in zip(edges, [*edges[1:], 1e6], strict=True)]
+    )
     line = transform.line(order, np.append(0.0, within))
     size = (line.log.real - line.error)[1:] - (line.log.real[0] + line.error[0])
     bound = np.repeat(transform.log_envelope(order, edges), 9)
@@ -133,10 +147,16 @@ def test_rows_are_apart(remove: bool) -> None:
         epsilon, rate, times = (column[at : at + 1] for column in columns)
         one = SampledLaplaceSum(epsilon, rate, times, 1, remove)
         line = one.line(1.5, frequencies)
-        log, error, far = log + line.log, error + line.error, far + one.curve(np.array([0.5, 40.0])).log_m
+        log, error, far = (
+            log + line.log,
+            error + line.error,
+            far + one.curve(np.array([0.5, 40.0])).log_m,
+        )
     known = (np.asarray(error) < 0.5) & (whole.error < 0.5)
     assert known.sum() > 12
-    assert np.all(np.abs(np.exp(whole.log - log) - 1)[known] <= np.expm1(whole.error + error)[known] + 1e-12)
+    assert np.all(
+        np.abs(np.exp(whole.log - log) - 1)[known] <= np.expm1(whole.error + error)[known] + 1e-12
+    )
     assert np.allclose(together.curve(np.array([0.5, 40.0])).log_m, far, rtol=1e-9)
 
 

@@ -17,8 +17,12 @@ from dpcompose.loss.allocation import AllocationLoss
 from dpcompose.loss.product import Product
 from oracles.allocation import one_epoch
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "mechanisms_golden.json").read_text())["golden"]
-VALUES = [each for each in GOLDEN if each["name"].startswith("allocation") and "delta" in each["question"]]
+GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "mechanisms_golden.json").read_text())[
+    "golden"
+]
+VALUES = [
+    each for each in GOLDEN if each["name"].startswith("allocation") and "delta" in each["question"]
+]
 CURVES = [each for each in GOLDEN if each["name"] == "allocation_renyi"]
 
 
@@ -44,10 +48,16 @@ def test_one_epoch_by_prices() -> None:
     """Both orders against a put by Laplace's transform, in balls."""
     rng = Random(5)
     for _ in range(4):
-        sigma, steps, epsilon = round(rng.uniform(0.8, 2), 2), rng.randint(2, 30), round(rng.uniform(0.1, 1.0), 2)
+        sigma, steps, epsilon = (
+            round(rng.uniform(0.8, 2), 2),
+            rng.randint(2, 30),
+            round(rng.uniform(0.1, 1.0), 2),
+        )
         for remove in (True, False):
             truth = float(one_epoch(sigma, steps, epsilon, remove=remove, digits=24))
-            found = Product(((AllocationLoss(sigma, steps, remove), 1),)).delta(epsilon, tolerance=1e-9)
+            found = Product(((AllocationLoss(sigma, steps, remove), 1),)).delta(
+                epsilon, tolerance=1e-9
+            )
             slip = 1e-11 + 1e-9 * truth
             assert found.lower - slip <= truth <= found.upper + slip
             assert found.width < 1e-6 * found.upper
@@ -90,12 +100,16 @@ def test_refusals() -> None:
         RandomAllocation(1.0, steps=10, selected=11)
 
 
-@pytest.mark.parametrize(("sigma", "steps", "epochs"), [(0.05, 2, 1), (0.12, 1000, 1), (0.25, 2, 1)])
+@pytest.mark.parametrize(
+    ("sigma", "steps", "epochs"), [(0.05, 2, 1), (0.12, 1000, 1), (0.25, 2, 1)]
+)
 def test_no_more_than_without_the_draw(sigma: float, steps: int, epochs: int) -> None:
     """Hockey-stick divergences are jointly convex: whoever does not know the step knows no more than who does."""
     allocated, known = RandomAllocation(sigma, steps=steps) * epochs, Gaussian(sigma) * epochs
     assert allocated.epsilon(delta=1e-6).upper <= known.epsilon(delta=1e-6).upper * (1 + 1e-12)
-    assert allocated.delta(epsilon=1 / sigma**2).upper <= known.delta(epsilon=1 / sigma**2).upper * (1 + 1e-9)
+    assert allocated.delta(epsilon=1 / sigma**2).upper <= known.delta(
+        epsilon=1 / sigma**2
+    ).upper * (1 + 1e-9)
 
 
 def test_orders_beyond_all_nodes_are_answered() -> None:

@@ -38,7 +38,20 @@ NO_NUMBER: list[Any] = [
 NOT_A_NUMBER: list[Any] = [*NO_NUMBER, None, [1.0], (1.0,), np.array([1.0, 2.0])]
 HUGE: list[Any] = [10**400, -(10**400), Fraction(10**400), math.inf, -math.inf, np.inf]
 NONNEGATIVE = [*NOT_A_NUMBER, *HUGE, -1, -1.0, -5e-324, np.float64(-2.0)]
-OPTIONAL_POSITIVE = [*NO_NUMBER, [1.0], *HUGE, 0, 0.0, -0.0, -1, -1.0, -5e-324, 1e300, 5e-324, np.float64(-2.0)]
+OPTIONAL_POSITIVE = [
+    *NO_NUMBER,
+    [1.0],
+    *HUGE,
+    0,
+    0.0,
+    -0.0,
+    -1,
+    -1.0,
+    -5e-324,
+    1e300,
+    5e-324,
+    np.float64(-2.0),
+]
 PROBABILITY = [*NOT_A_NUMBER, *HUGE, -1, -5e-324, 1.0000000000000002, 2, 1e300]
 OPTIONAL_CHANGE = [*NO_NUMBER, *HUGE, 0, 1.0, 1.5, "2", np.float64(2.0), 10**6, 1e300]
 OPTIONAL_CHANGE += [
@@ -55,7 +68,16 @@ OPTIONAL_CHANGE += [
     [1.0],
     np.array([1.0]),
 ]
-ADJACENCY: list[Any] = ["replace", "REPLACE", None, 1, True, Orientation.SAME, math.nan, [Adjacency.REPLACE]]
+ADJACENCY: list[Any] = [
+    "replace",
+    "REPLACE",
+    None,
+    1,
+    True,
+    Orientation.SAME,
+    math.nan,
+    [Adjacency.REPLACE],
+]
 NO_CURVE: list[Any] = [None, 1.0, "x", True, math.nan]
 NO_DELTA: list[Any] = [None, "0.5", math.nan, 2.0, -1.0, 1j, True, 0.0]
 NO_MASSES: list[Any] = [
@@ -84,7 +106,15 @@ BAD: dict[str, list[Any]] = {
     "mu": [*NONNEGATIVE, 1e300, 5e-324],
     "delta": PROBABILITY,
     "categories": [*NOT_A_NUMBER, *HUGE, 0, 1, -3, 2.0, np.float64(2.0), "2"],
-    "base": [*NO_CURVE, 5, [], "Gaussian(1.0)", dpcompose.Gaussian, dpcompose.compose(), [dpcompose.Gaussian(1.0)]],
+    "base": [
+        *NO_CURVE,
+        5,
+        [],
+        "Gaussian(1.0)",
+        dpcompose.Gaussian,
+        dpcompose.compose(),
+        [dpcompose.Gaussian(1.0)],
+    ],
     "tries": [*OPTIONAL_POSITIVE, None, 1e-10, 1.1e6],
     "shape": [*NO_NUMBER, None, -1, -5e-324, -math.inf, 101.0, 10**400, [1.0]],
     "noise": [None, 1.0, True, "", "gaussian", "Laplace", b"laplace", ["laplace"], math.nan],
@@ -99,7 +129,10 @@ BAD: dict[str, list[Any]] = {
     "adjacency": ADJACENCY,
     "error": PROBABILITY,
     "profile": [*NO_CURVE, *(lambda epsilon, value=value: value for value in NO_DELTA)],
-    "upper": [*NO_MASSES, *([0.5, bad] for bad in ("0.5", None, True, 0.5j, math.nan, math.inf, 10**400, 0.6, -0.5))],
+    "upper": [
+        *NO_MASSES,
+        *([0.5, bad] for bad in ("0.5", None, True, 0.5j, math.nan, math.inf, 10**400, 0.6, -0.5)),
+    ],
 }
 BAD["lower"] = BAD["upper"]
 BAD["strategy"] = [
@@ -127,7 +160,10 @@ BAD["shifts"] = [
 ]
 BAD["weights"] = [
     *(bad for bad in NOT_A_NUMBER if not isinstance(bad, np.ndarray)),
-    *([0.5, bad, 0.25] for bad in ("0.25", None, 0.5j, math.nan, math.inf, -0.25, 0.2500001, 10**400, [0.25])),
+    *(
+        [0.5, bad, 0.25]
+        for bad in ("0.25", None, 0.5j, math.nan, math.inf, -0.25, 0.2500001, 10**400, [0.25])
+    ),
     [],
     [0.5, 0.5],
     [0.5, 0.75, -0.25],
@@ -135,11 +171,20 @@ BAD["weights"] = [
 BAD["rate"] = [*PROBABILITY, 0, 0.0]
 BAD["restart"] = [*NO_NUMBER, *HUGE, 0, -3, 2.0, [2]]
 BAD["curve"] = [*NO_CURVE, [], (), {}, {2.0: 0.1}, b"x", [math.nan], [True], [0.1, "x"], [[0.1]]]
-BAD["curve"] += [lambda order, value=value: value for value in (-1.0, math.nan, None, "x", math.inf, 1j)]
+BAD["curve"] += [
+    lambda order, value=value: value for value in (-1.0, math.nan, None, "x", math.inf, 1j)
+]
 BAD["curve"] += [lambda order: 1 / order]
 BAD["orders"] = [*NOT_A_NUMBER, [2.0], [], (3, 2), [1.0]]
 BAD["orders"].remove(None)
-BAD["participation"] = [*NOT_A_NUMBER, *HUGE, 1, "single", {"most": 1}, Participation(separation=2, most=3, fixed=True)]
+BAD["participation"] = [
+    *NOT_A_NUMBER,
+    *HUGE,
+    1,
+    "single",
+    {"most": 1},
+    Participation(separation=2, most=3, fixed=True),
+]
 
 # What makes a good call, where the parameters have no default.
 GOOD: dict[str, Any] = {
@@ -177,10 +222,17 @@ GOOD |= {
 BLOCKS = {
     name: block
     for name in dir(dpcompose)
-    if inspect.isclass(block := getattr(dpcompose, name)) and issubclass(block, Composable) and name != "Composition"
+    if inspect.isclass(block := getattr(dpcompose, name))
+    and issubclass(block, Composable)
+    and name != "Composition"
 }
-CALLS: dict[str, Callable[..., Any]] = {name: block for name, block in BLOCKS.items() if block is not DominatingPair}
-CALLS |= {"DominatingPair.atoms": DominatingPair.atoms, "DominatingPair.from_profile": DominatingPair.from_profile}
+CALLS: dict[str, Callable[..., Any]] = {
+    name: block for name, block in BLOCKS.items() if block is not DominatingPair
+}
+CALLS |= {
+    "DominatingPair.atoms": DominatingPair.atoms,
+    "DominatingPair.from_profile": DominatingPair.from_profile,
+}
 
 
 def parameters(call: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -188,10 +240,18 @@ def parameters(call: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def good(call: Callable[..., Any]) -> dict[str, Any]:
-    return {name: GOOD[name] for name, parameter in parameters(call).items() if parameter.default is parameter.empty}
+    return {
+        name: GOOD[name]
+        for name, parameter in parameters(call).items()
+        if parameter.default is parameter.empty
+    }
 
 
-EACH = [pytest.param(call, name, id=f"{label}-{name}") for label, call in CALLS.items() for name in parameters(call)]
+EACH = [
+    pytest.param(call, name, id=f"{label}-{name}")
+    for label, call in CALLS.items()
+    for name in parameters(call)
+]
 
 
 @pytest.mark.parametrize(("call", "name"), EACH)
@@ -202,7 +262,9 @@ def test_a_bad_value_is_refused_by_name(call: Callable[..., Any], name: str) -> 
             made = call(**{**good(call), name: value})
         except DomainError as error:
             if name not in str(error) or "expected" not in str(error) or not error.domain:
-                wrong.append(f"{value!r:.40}: the message does not name {name} and its domain: {error}")
+                wrong.append(
+                    f"{value!r:.40}: the message does not name {name} and its domain: {error}"
+                )
         except Exception as error:
             wrong.append(f"{value!r:.40}: {type(error).__name__}: {error}")
         else:
@@ -223,7 +285,9 @@ def test_a_call_that_does_not_fit_the_signature(call: Callable[..., Any]) -> Non
         call()
 
 
-@pytest.mark.parametrize("call", [pytest.param(call, id=label) for label, call in CALLS.items() if "." not in label])
+@pytest.mark.parametrize(
+    "call", [pytest.param(call, id=label) for label, call in CALLS.items() if "." not in label]
+)
 def test_numbers_after_the_first_are_named(call: Callable[..., Any]) -> None:
     first, *others = parameters(call).values()
     assert all(other.kind is other.KEYWORD_ONLY for other in others)
@@ -251,11 +315,19 @@ def test_any_real_number_will_do(call: Callable[..., Any], name: str) -> None:
 def test_any_integer_will_do() -> None:
     kinds: list[Any] = [int, np.int64, np.uint8, np.int16]
     for kind in kinds:
-        assert dpcompose.RandomizedResponse(1.0, categories=kind(3)) == dpcompose.RandomizedResponse(1.0, categories=3)
-        assert dpcompose.DiscreteLaplace(1.0, shift=kind(3)) == dpcompose.DiscreteLaplace(1.0, shift=3)
-        assert dpcompose.DiscreteGaussian(1.0, replace=(kind(1), 2)) == dpcompose.DiscreteGaussian(1.0, replace=(1, 2))
+        assert dpcompose.RandomizedResponse(
+            1.0, categories=kind(3)
+        ) == dpcompose.RandomizedResponse(1.0, categories=3)
+        assert dpcompose.DiscreteLaplace(1.0, shift=kind(3)) == dpcompose.DiscreteLaplace(
+            1.0, shift=3
+        )
+        assert dpcompose.DiscreteGaussian(1.0, replace=(kind(1), 2)) == dpcompose.DiscreteGaussian(
+            1.0, replace=(1, 2)
+        )
     several: Any = [1, 0, -2]
-    assert dpcompose.DiscreteLaplace(1.0, shift=several) == dpcompose.DiscreteLaplace(1.0, shift=(1, -2))
+    assert dpcompose.DiscreteLaplace(1.0, shift=several) == dpcompose.DiscreteLaplace(
+        1.0, shift=(1, -2)
+    )
 
 
 @pytest.mark.parametrize("call", [dpcompose.Laplace, dpcompose.Gaussian])
@@ -277,5 +349,7 @@ def test_a_zero_that_is_allowed() -> None:
             assert block.epsilon(delta=0.0, adjacency=adjacency).upper < 1e-300
             assert block.delta(epsilon=0.0, adjacency=adjacency).upper < 1e-15
     assert dpcompose.Concentrated(0).epsilon(delta=0.0) == dpcompose.Bound(0.0, 0.0)
-    assert dpcompose.BlackBox(0.0, delta=1.0).epsilon(delta=0.5) == dpcompose.Bound(math.inf, math.inf)
+    assert dpcompose.BlackBox(0.0, delta=1.0).epsilon(delta=0.5) == dpcompose.Bound(
+        math.inf, math.inf
+    )
     assert dpcompose.Concentrated(1.0, delta=1.0).epsilon(delta=0.5).upper == math.inf

@@ -45,9 +45,12 @@ def shuffled(sigma: float, steps: int, epsilon: float) -> Bound:
 
 
 @pytest.mark.parametrize(
-    ("sigma", "steps", "epsilon", "value"), [(1.0, 100, 1.0, 0.0167057960785729), (0.7, 1000, 2.0, 0.0215528331989615)]
+    ("sigma", "steps", "epsilon", "value"),
+    [(1.0, 100, 1.0, 0.0167057960785729), (0.7, 1000, 2.0, 0.0215528331989615)],
 )
-def test_the_lower_end_is_the_best_threshold(sigma: float, steps: int, epsilon: float, value: float) -> None:
+def test_the_lower_end_is_the_best_threshold(
+    sigma: float, steps: int, epsilon: float, value: float
+) -> None:
     """The largest over all thresholds, by another program."""
     found = shuffled(sigma, steps, epsilon)
     assert value * (1 - 1e-3) <= found.lower <= value * (1 + 1e-12) and found.contains(value)
@@ -58,10 +61,15 @@ def test_shuffled_ends() -> None:
     rng = Random(4)
     with ctx.workprec(200):
         for _ in range(40):
-            sigma, steps, epsilon = 10 ** rng.uniform(-0.7, 0.5), int(10 ** rng.uniform(0.3, 4)), rng.uniform(0, 4)
+            sigma, steps, epsilon = (
+                10 ** rng.uniform(-0.7, 0.5),
+                int(10 ** rng.uniform(0.3, 4)),
+                rng.uniform(0, 4),
+            )
             found = shuffled(sigma, steps, epsilon)
             best = max(
-                float(attack(sigma, steps, epsilon, at).lower()) for at in np.linspace(-sigma, 2 + 9 * sigma, 400)
+                float(attack(sigma, steps, epsilon, at).lower())
+                for at in np.linspace(-sigma, 2 + 9 * sigma, 400)
             )
             truth = gaussian.profile(ball(epsilon), (1 / ball(sigma)) ** 2)
             assert found.lower >= best * 0.99 - 1e-9
@@ -73,27 +81,38 @@ def test_the_cells_are_what_balls_say() -> None:
     with ctx.workprec(200):
         for noise, steps in ((1.0, 100), (0.3, 7), (4.0, 10**5), (1.0, 1), (0.5, 2)):
             table = largest_batch(noise, steps).table
-            assert abs(math.fsum(table.upper) - 1) < 1e-12 and abs(math.fsum(table.lower) - 1) < 1e-12
+            assert (
+                abs(math.fsum(table.upper) - 1) < 1e-12 and abs(math.fsum(table.lower) - 1) < 1e-12
+            )
             assert table.relative_error < 1e-7
             for masses, mean in ((table.upper, 2), (table.lower, 1)):
                 tail = math.fsum(masses[len(masses) // 2 :])
                 low, high = -20.0 * noise, 40.0 * noise + 2
                 for _ in range(200):  # the place of the cell, by its mass
                     middle = (low + high) / 2
-                    value = 1 - below((arb(middle) - mean) / noise) * below(arb(middle) / noise) ** (steps - 1)
+                    value = 1 - below((arb(middle) - mean) / noise) * below(
+                        arb(middle) / noise
+                    ) ** (steps - 1)
                     low, high = (middle, high) if value > tail else (low, middle)
                 other = table.lower if mean == 2 else table.upper
-                reach = 1 - below((arb(low) - (3 - mean)) / noise) * below(arb(low) / noise) ** (steps - 1)
+                reach = 1 - below((arb(low) - (3 - mean)) / noise) * below(arb(low) / noise) ** (
+                    steps - 1
+                )
                 assert math.fsum(other[len(masses) // 2 :]) == pytest.approx(float(reach), rel=1e-8)
 
 
 def test_shuffled_laws() -> None:
     one, plain = shuffled(1.5, 1, 1.0), Gaussian(1.5).delta(epsilon=1.0)
     assert one == plain
-    epochs = (ShuffledEpochs(5.0, steps=100) * 1000).epsilon(delta=1e-6, adjacency=Adjacency.ZERO_OUT)
+    epochs = (ShuffledEpochs(5.0, steps=100) * 1000).epsilon(
+        delta=1e-6, adjacency=Adjacency.ZERO_OUT
+    )
     total = (Gaussian(50.0) * 1000).epsilon(delta=1e-6)
     assert epochs.lower >= total.lower * (1 - 1e-9)
-    assert epochs.upper == (Gaussian(5.0) * 1000).epsilon(delta=1e-6).upper and float(epochs) == epochs.upper
+    assert (
+        epochs.upper == (Gaussian(5.0) * 1000).epsilon(delta=1e-6).upper
+        and float(epochs) == epochs.upper
+    )
     costs = [shuffled(1.0, steps, 1.0).lower for steps in (2, 10, 100, 1000)]
     assert costs == sorted(costs, reverse=True)
 
@@ -125,7 +144,9 @@ def fixed(sigma: float, records: int, batch: int, times: int = 1) -> Composition
 def test_one_batch_of_fixed_size(sigma: float, records: int, epsilon: float, value: float) -> None:
     """q times the Gaussian profile, by another program; the share of the records is all that counts."""
     for factor in (1, 7):
-        found = fixed(sigma, records * factor, factor).delta(epsilon=epsilon, adjacency=Adjacency.REPLACE)
+        found = fixed(sigma, records * factor, factor).delta(
+            epsilon=epsilon, adjacency=Adjacency.REPLACE
+        )
         assert found.contains(value) and found.width < 1e-9 * value
 
 
@@ -146,7 +167,9 @@ def test_no_three_records_do_worse() -> None:
         sigma, records = rng.uniform(0.4, 1.5), rng.randint(2, 30)
         q, epsilon = 1 / records, rng.uniform(-2, 3)
         other, one, two = (rng.choice([-1.0, 1.0, rng.uniform(-1, 1)]) for _ in range(3))
-        first, second = ((1 - q) * density(other, sigma) + q * density(each, sigma) for each in (one, two))
+        first, second = (
+            (1 - q) * density(other, sigma) + q * density(each, sigma) for each in (one, two)
+        )
         bound = fixed(sigma, records, 1).delta(epsilon=epsilon, adjacency=Adjacency.REPLACE)
         assert divergence(first, second, epsilon, float(step)) <= bound.upper + 1e-6
 
@@ -167,9 +190,14 @@ def test_rounds_of_fixed_size() -> None:
     """Two-sided, and never above the noise without a sample."""
     found = fixed(2.0, 1000, 100, 100).epsilon(delta=1e-6, adjacency=Adjacency.REPLACE)
     assert 8.05 < found.lower < 8.06 and 8.8 < found.upper < 8.84
-    whole = FixedSizeSample(2.0, records=7, batch=7).epsilon(delta=1e-6, adjacency=Adjacency.REPLACE)
+    whole = FixedSizeSample(2.0, records=7, batch=7).epsilon(
+        delta=1e-6, adjacency=Adjacency.REPLACE
+    )
     assert whole == Gaussian(2.0).epsilon(delta=1e-6, adjacency=Adjacency.REPLACE)
-    costs = [fixed(2.0, 100, batch, 5).epsilon(delta=1e-6, adjacency=Adjacency.REPLACE).upper for batch in (5, 50, 100)]
+    costs = [
+        fixed(2.0, 100, batch, 5).epsilon(delta=1e-6, adjacency=Adjacency.REPLACE).upper
+        for batch in (5, 50, 100)
+    ]
     assert costs == sorted(costs)
     mixed = (fixed(2.0, 100, 3, 2) + Gaussian(3.0)).epsilon(delta=1e-6, adjacency=Adjacency.REPLACE)
     alone = Gaussian(3.0).epsilon(delta=1e-6, adjacency=Adjacency.REPLACE)
@@ -193,11 +221,20 @@ def test_refusals_of_fixed_size(adjacency: Adjacency) -> None:
 
 def random_rounds(rng: Random) -> None:
     """The truth of the dominating loss, two-ended, is below the upper end and near it; the lower end is below both."""
-    sigma, records, times = rng.uniform(0.8, 4.0), int(10 ** rng.uniform(0.5, 3)), rng.randint(1, 30)
+    sigma, records, times = (
+        rng.uniform(0.8, 4.0),
+        int(10 ** rng.uniform(0.5, 3)),
+        rng.randint(1, 30),
+    )
     epsilon = rng.uniform(0, 3)
     found = fixed(sigma, records, 1, times).delta(epsilon=epsilon, adjacency=Adjacency.REPLACE)
     low, high = fixed_size.deltas(sigma, 1 / records, times=times, epsilon=epsilon)
-    assert found.upper >= low - 1e-12 and found.lower <= high + 1e-12, (sigma, records, times, epsilon)
+    assert found.upper >= low - 1e-12 and found.lower <= high + 1e-12, (
+        sigma,
+        records,
+        times,
+        epsilon,
+    )
     assert found.upper <= high * 1.01 + 1e-10, (sigma, records, times, epsilon)
 
 

@@ -19,12 +19,22 @@ from typing import Any
 import pytest
 
 import dpcompose
-from dpcompose import Adjacency, Bound, Gaussian, MatrixMechanism, Participation, Staircase, TreeAggregation
+from dpcompose import (
+    Adjacency,
+    Bound,
+    Gaussian,
+    MatrixMechanism,
+    Participation,
+    Staircase,
+    TreeAggregation,
+)
 from dpcompose.loss.product import Product
 from oracles.noisy_max import permute_and_flip
 
 Row = dict[str, Any]
-GOLDEN: list[Row] = json.loads((Path(__file__).parents[1] / "data" / "mechanisms_golden.json").read_text())["golden"]
+GOLDEN: list[Row] = json.loads(
+    (Path(__file__).parents[1] / "data" / "mechanisms_golden.json").read_text()
+)["golden"]
 WAITING = {"MixtureOfGaussians": 7, "TruncatedPoisson": 6, "RandomAllocation": 21}
 """Classes that may not be offered yet, with the number of their rows."""
 NARROW = 1e-9
@@ -42,7 +52,9 @@ def composition(call: Row) -> dpcompose.Composition:
     """What is asked about: parameters are exact decimals."""
     if "compose" in call:
         return composition(call["compose"][0]) * call["times"]
-    given = {name: value for name, value in call.items() if name not in ("mechanism", "times", "scores")}
+    given = {
+        name: value for name, value in call.items() if name not in ("mechanism", "times", "scores")
+    }
     for name, value in given.items():
         given[name] = [float(each) for each in value] if isinstance(value, list) else value
         given[name] = float(value) if isinstance(value, str) else given[name]
@@ -55,7 +67,9 @@ def composition(call: Row) -> dpcompose.Composition:
 
 
 def asked(row: Row) -> tuple[str, float]:
-    found = re.search(r"(delta|epsilon|renyi)\((?:epsilon|delta|order)=([-0-9.e]+)\)", row["question"])
+    found = re.search(
+        r"(delta|epsilon|renyi)\((?:epsilon|delta|order)=([-0-9.e]+)\)", row["question"]
+    )
     assert found is not None
     return found[1], float(found[2])
 
@@ -67,7 +81,11 @@ def answer(row: Row) -> Bound:
     if "add order" not in row["question"]:
         return {"delta": lambda: one.delta(epsilon=at, adjacency=adjacency), "epsilon": lambda: one.epsilon(delta=at),
                 "renyi": lambda: one.renyi(at)}[quantity]()  # fmt: skip
-    losses = [(pair.add, count * times) for part, times in one.parts for pair, count in part.pairs(adjacency) or ()]
+    losses = [
+        (pair.add, count * times)
+        for part, times in one.parts
+        for pair, count in part.pairs(adjacency) or ()
+    ]
     return Product(tuple(losses)).delta(at, tolerance=NARROW)
 
 
@@ -92,14 +110,20 @@ def exactly(row: Row) -> None:
 
 def from_above(row: Row) -> None:
     found = answer(row)
-    assert inside(Bound(found.upper, found.upper), row["value"]) or 0 <= found.upper / float(row["value"]) - 1 < NARROW
+    assert (
+        inside(Bound(found.upper, found.upper), row["value"])
+        or 0 <= found.upper / float(row["value"]) - 1 < NARROW
+    )
     assert found.lower < float(row["value"])
 
 
 def by_its_upper_loss(row: Row) -> None:
     """The dominating pair has the value; what is attained lies below."""
     found, value = answer(row), float(row["value"])
-    assert found.lower <= value * (1 + NARROW) + 1e-15 and abs(found.upper - value) <= NARROW * value + 1e-12
+    assert (
+        found.lower <= value * (1 + NARROW) + 1e-15
+        and abs(found.upper - value) <= NARROW * value + 1e-12
+    )
 
 
 def attacked(row: Row) -> None:
@@ -114,28 +138,42 @@ def capped_rate(row: Row) -> None:
 
     def at_least(least: int, times: int) -> Fraction:
         return sum(
-            (math.comb(times, k) * rate**k * (1 - rate) ** (times - k) for k in range(least, times + 1)), Fraction(0)
+            (
+                math.comb(times, k) * rate**k * (1 - rate) ** (times - k)
+                for k in range(least, times + 1)
+            ),
+            Fraction(0),
         )
 
     full = at_least(batch, records - 1)
     share = Fraction(batch, records) * at_least(batch + 1, records) / full
-    assert [float(share), float(full)] == pytest.approx([float(each) for each in row["value"].split()], rel=1e-15)
+    assert [float(share), float(full)] == pytest.approx(
+        [float(each) for each in row["value"].split()], rel=1e-15
+    )
 
 
 def probabilities(row: Row) -> None:
     """Those of the coins; and the loss of the mechanism covers every neighbor of these scores."""
     scores = [Fraction(each) for each in row["call"]["scores"]]
     known = [float(each) for each in row["value"].split()]
-    assert [float(each) for each in permute_and_flip(scores, Fraction(1, 2))] == pytest.approx(known, abs=1e-15)
-    moved = permute_and_flip([score - (-1) ** place for place, score in enumerate(scores)], Fraction(1, 2))
+    assert [float(each) for each in permute_and_flip(scores, Fraction(1, 2))] == pytest.approx(
+        known, abs=1e-15
+    )
+    moved = permute_and_flip(
+        [score - (-1) ** place for place, score in enumerate(scores)], Fraction(1, 2)
+    )
     for epsilon in (0.0, 0.3, 0.9):
-        level = sum(max(p - math.exp(epsilon) * float(q), 0.0) for p, q in zip(known, moved, strict=True))
+        level = sum(
+            max(p - math.exp(epsilon) * float(q), 0.0) for p, q in zip(known, moved, strict=True)
+        )
         assert 0 <= level <= composition(row["call"]).delta(epsilon=epsilon).upper
 
 
 def atoms(row: Row) -> None:
     ((pair, _),) = Staircase(float(row["call"]["epsilon"])).pairs(Adjacency.ADD_REMOVE)
-    found = dict(zip(map(round, pair.remove.atoms().ratios), pair.remove.atoms().upper, strict=True))
+    found = dict(
+        zip(map(round, pair.remove.atoms().ratios), pair.remove.atoms().upper, strict=True)
+    )
     assert [found[loss] for loss in (1, 0, -1)] == pytest.approx(
         [float(each) for each in row["value"].split()], rel=1e-12
     )
@@ -156,7 +194,9 @@ def strategy(call: Row) -> list[list[float]]:
 def matrix(row: Row) -> None:
     call = row["call"]
     participation = Participation.separated(call["separation"], most=call["most"])
-    found = MatrixMechanism(strategy(call), sigma=1.0, participation=participation).sensitivity_squared
+    found = MatrixMechanism(
+        strategy(call), sigma=1.0, participation=participation
+    ).sensitivity_squared
     lower, upper = (row["value"].split() * 2)[:2]
     assert inside(Bound(found.lower, found.lower * (1 + 1e-14)), lower)
     assert inside(Bound(found.upper * (1 - 1e-14), found.upper), upper)
@@ -166,13 +206,17 @@ def tree(row: Row) -> None:
     call = row["call"]
     name = "separation" if call["convention"] == "at least b apart" else "strictly_between"
     participation = Participation(**{name: call["separation"], "most": call["most"]})
-    found = TreeAggregation(1.0, steps=call["steps"], participation=participation).sensitivity_squared
+    found = TreeAggregation(
+        1.0, steps=call["steps"], participation=participation
+    ).sensitivity_squared
     assert found.lower == found.upper == float(row["value"])
 
 
 EXACT = "mixture_remove mixture_add mixture_remove_twice allocation_renyi allocation_remove allocation_add"
 EXACT += " allocation_epochs_remove allocation_epochs_add without_replacement permute_and_flip_profile staircase"
-HELD: dict[str, Callable[[Row], None]] = dict.fromkeys([*EXACT.split(), "skellam", "rare_sampling"], exactly)
+HELD: dict[str, Callable[[Row], None]] = dict.fromkeys(
+    [*EXACT.split(), "skellam", "rare_sampling"], exactly
+)
 HELD |= {
     "truncated_poisson_rate": capped_rate,
     "truncated_poisson_remove": by_its_upper_loss,
@@ -193,7 +237,9 @@ def test_every_row_is_held() -> None:
     assert {name: rows[name] for name in WAITING} == WAITING
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=f"{at}-{row['name']}") for at, row in enumerate(GOLDEN)])
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=f"{at}-{row['name']}") for at, row in enumerate(GOLDEN)]
+)
 def test_row(row: Row) -> None:
     if mechanism_of(row) in WAITING and mechanism_of(row) not in dir(dpcompose):
         pytest.skip(f"{mechanism_of(row)} is not offered yet")

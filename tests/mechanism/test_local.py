@@ -14,7 +14,9 @@ from dpcompose.adaptive import PureFilter
 from dpcompose.loss import shuffled_reports
 from oracles import atoms, shuffles
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "mechanisms_golden.json").read_text())["golden"]
+GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "mechanisms_golden.json").read_text())[
+    "golden"
+]
 REPLACE = Adjacency.REPLACE
 
 
@@ -25,7 +27,9 @@ def test_golden_values() -> None:
             one = ShuffledReports(float(call["epsilon"]), reports=call["reports"])
             level = float(row["question"].split("=")[1].split(")")[0])
             found = one.delta(epsilon=level, adjacency=REPLACE)
-            assert found.contains(float(value)) and found.upper == pytest.approx(float(value), rel=1e-10)
+            assert found.contains(float(value)) and found.upper == pytest.approx(
+                float(value), rel=1e-10
+            )
         if row["name"] == "staircase":
             found = Staircase(1.0).delta(epsilon=0.5)
             assert found.contains(float(value)) and found.width < 1e-12
@@ -51,7 +55,9 @@ def test_composed_shuffles_are_above_the_clones() -> None:
     for size, reports, times in ((1.0, 6, 2), (2.5, 4, 3)):
         for level in (0.2, 0.6 * size * times):
             truth = atoms.delta(level, [(shuffles.clones(size, reports), times)])
-            found = (ShuffledReports(size, reports=reports) * times).delta(epsilon=level, adjacency=REPLACE)
+            found = (ShuffledReports(size, reports=reports) * times).delta(
+                epsilon=level, adjacency=REPLACE
+            )
             assert found.lower <= truth <= found.upper <= float(truth) * 1.01
 
 
@@ -73,7 +79,11 @@ def test_random_randomizers_are_below_the_clones() -> None:
         c = share / (odds + 1)
         a = (odds - 1 - (odds * odds - 1) * c) / (odds * odds + odds - 2)
         b = 1 - a * (odds + 1) - odds * c
-        first, second, third = [a * odds, a, b, c * odds], [a, a * odds, b, c * odds], [a, a, b * odds, c]
+        first, second, third = (
+            [a * odds, a, b, c * odds],
+            [a, a * odds, b, c * odds],
+            [a, a, b * odds, c],
+        )
         binary = rng.random() < 0.3
         if binary:
             first, second = [odds / (odds + 1), 1 / (odds + 1)], [1 / (odds + 1), odds / (odds + 1)]
@@ -116,11 +126,15 @@ def test_adjacencies() -> None:
             one.sampled(0.5).epsilon(delta=1e-6, adjacency=REPLACE)
     with pytest.raises(UnsupportedError, match=r"group\(2\)"):
         Staircase(1.0).epsilon(delta=1e-6, adjacency=REPLACE)
-    assert Staircase(1.0, holds_under=REPLACE).pure(adjacency=REPLACE) == pytest.approx(1.0, rel=1e-13)
+    assert Staircase(1.0, holds_under=REPLACE).pure(adjacency=REPLACE) == pytest.approx(
+        1.0, rel=1e-13
+    )
 
 
 def test_what_is_pure_stays_pure() -> None:
-    assert ShuffledReports(1.0, reports=100).epsilon(delta=0.0, adjacency=REPLACE).upper <= 1 + 1e-12
+    assert (
+        ShuffledReports(1.0, reports=100).epsilon(delta=0.0, adjacency=REPLACE).upper <= 1 + 1e-12
+    )
     assert UnaryEncoding(0.5, flip=0.5).epsilon(delta=0.0, adjacency=REPLACE).upper == 0
     price = PureFilter(1.0).price(ShuffledReports(0.1, reports=100), adjacency=REPLACE)
     assert float(price["epsilon"]) == 0.1

@@ -10,7 +10,14 @@ from random import Random
 import numpy as np
 import pytest
 
-from dpcompose import Adjacency, DomainError, Gaussian, MatrixMechanism, Participation, UnsupportedError
+from dpcompose import (
+    Adjacency,
+    DomainError,
+    Gaussian,
+    MatrixMechanism,
+    Participation,
+    UnsupportedError,
+)
 from dpcompose.mechanism.text import parse, serialize
 from oracles import patterns
 
@@ -18,7 +25,10 @@ KINDS = ["positive", "integers", "bands", "toeplitz", "mixed", "quarters"]
 
 
 def drawn(rng: Random, kind: str, steps: int) -> list[list[float]]:
-    falling, bands = sorted((rng.random() for _ in range(steps)), reverse=True), rng.randint(1, steps)
+    falling, bands = (
+        sorted((rng.random() for _ in range(steps)), reverse=True),
+        rng.randint(1, steps),
+    )
 
     def entry(row: int, column: int) -> float:
         match kind:
@@ -49,7 +59,10 @@ def test_every_pattern(kind: str) -> None:
         mechanism = MatrixMechanism(
             strategy, sigma=1.0, participation=Participation(separation=gap, most=most, fixed=fixed)
         )
-        found, truth = mechanism.sensitivity_squared, patterns.sensitivity_squared(strategy, gap, most, fixed)
+        found, truth = (
+            mechanism.sensitivity_squared,
+            patterns.sensitivity_squared(strategy, gap, most, fixed),
+        )
         methods.add(found.certificate.method)
         assert truth.equal <= Fraction(found.upper) and Fraction(found.lower) <= truth.sizes
         if truth.exact:
@@ -58,14 +71,18 @@ def test_every_pattern(kind: str) -> None:
                 assert found.lower == found.upper == truth.equal
         assert found.upper <= truth.sizes * (1 + Fraction(1, 10**12))
         ends = mechanism.sensitivity
-        assert Fraction(ends.lower) ** 2 <= Fraction(found.lower) and Fraction(ends.upper) ** 2 >= Fraction(found.upper)
+        assert Fraction(ends.lower) ** 2 <= Fraction(found.lower) and Fraction(
+            ends.upper
+        ) ** 2 >= Fraction(found.upper)
     assert len(methods) >= 3 or kind not in ("bands", "toeplitz")
 
 
 def test_twelve_steps() -> None:
     for kind in KINDS:
         strategy = drawn(Random(kind), kind, 12)
-        found = MatrixMechanism(strategy, sigma=1.0, participation=Participation.separated(2, most=5))
+        found = MatrixMechanism(
+            strategy, sigma=1.0, participation=Participation.separated(2, most=5)
+        )
         truth = patterns.sensitivity_squared(strategy, 2, 5, False)
         assert Fraction(found.sensitivity_squared.lower) <= truth.sizes
         assert truth.equal <= Fraction(found.sensitivity_squared.upper)
@@ -94,7 +111,10 @@ def test_check_values(strategy: list[list[float]], gap: int, most: int, value: f
     between = Participation.separated(strictly_between=gap - 1, most=most)
     assert between == Participation.separated(gap, most=most)
     found = MatrixMechanism(strategy, sigma=1.0, participation=between).sensitivity_squared
-    assert found.lower * (1 - 1e-15) <= value <= found.upper * (1 + 1e-15) and found.width < 1e-13 * value
+    assert (
+        found.lower * (1 - 1e-15) <= value <= found.upper * (1 + 1e-15)
+        and found.width < 1e-13 * value
+    )
 
 
 def test_many_steps_without_a_theorem() -> None:
@@ -103,7 +123,9 @@ def test_many_steps_without_a_theorem() -> None:
     strategy = np.tril(rng.random((steps, steps))) + np.eye(steps)
     for gap, most in ((10, None), (10, 6), (25, 3), (1, 40)):
         participation = Participation(separation=gap, most=most)
-        found = MatrixMechanism(strategy, sigma=1.0, participation=participation).sensitivity_squared
+        found = MatrixMechanism(
+            strategy, sigma=1.0, participation=participation
+        ).sensitivity_squared
         times, costs = participation.times(steps), []
         for _ in range(200):
             free = steps - (times - 1) * gap
@@ -130,17 +152,32 @@ def test_laws() -> None:
             for most in (1, 2, 3, 4)
         ]
         assert all(more.upper >= less.upper * (1 - 1e-12) for less, more in pairwise(costs))
-        scaled = MatrixMechanism(4 * strategy, sigma=4.0, participation=Participation.separated(2, most=3))
-        plain = MatrixMechanism(strategy, sigma=1.0, participation=Participation.separated(2, most=3))
-        assert scaled.delta(epsilon=1.0).upper == pytest.approx(plain.delta(epsilon=1.0).upper, rel=1e-9)
+        scaled = MatrixMechanism(
+            4 * strategy, sigma=4.0, participation=Participation.separated(2, most=3)
+        )
+        plain = MatrixMechanism(
+            strategy, sigma=1.0, participation=Participation.separated(2, most=3)
+        )
+        assert scaled.delta(epsilon=1.0).upper == pytest.approx(
+            plain.delta(epsilon=1.0).upper, rel=1e-9
+        )
 
 
 def test_the_loss_is_gaussian_of_the_sensitivity() -> None:
     mechanism = MatrixMechanism(THREE_BANDS, sigma=6.0, participation=Participation.separated(3))
-    for adjacency, mu in ((Adjacency.ADD_REMOVE, 0.5), (Adjacency.ZERO_OUT, 0.5), (Adjacency.REPLACE, 1.0)):
-        found, truth = mechanism.epsilon(delta=1e-6, adjacency=adjacency), Gaussian(1 / mu).epsilon(delta=1e-6)
+    for adjacency, mu in (
+        (Adjacency.ADD_REMOVE, 0.5),
+        (Adjacency.ZERO_OUT, 0.5),
+        (Adjacency.REPLACE, 1.0),
+    ):
+        found, truth = (
+            mechanism.epsilon(delta=1e-6, adjacency=adjacency),
+            Gaussian(1 / mu).epsilon(delta=1e-6),
+        )
         assert found.lower <= truth.upper and truth.lower <= found.upper and found.width < 1e-12
-    ends = MatrixMechanism(np.tril(-np.ones((3, 3)), -1) / 2 + np.eye(3), sigma=1.0, participation=Participation())
+    ends = MatrixMechanism(
+        np.tril(-np.ones((3, 3)), -1) / 2 + np.eye(3), sigma=1.0, participation=Participation()
+    )
     assert ends.epsilon(delta=1e-6).width > 0.01
     low, high = ends.sensitivity.lower, ends.sensitivity.upper
     two = ends.group(2).epsilon(delta=1e-6)
@@ -154,20 +191,28 @@ def test_sampled_cyclically() -> None:
     assert found.count == 3 and len(found.parts) == 1
     plain = Gaussian(2.0, sensitivity=math.sqrt(3)).sampled(0.1) * 3
     assert abs(found.epsilon(delta=1e-6).upper - plain.epsilon(delta=1e-6).upper) < 1e-9
-    uneven = MatrixMechanism(THREE_BANDS, sigma=2.0, participation=Participation.separated(4)).sampled_cyclically(0.1)
-    assert uneven.epsilon(delta=1e-6).upper < found.epsilon(delta=1e-6).upper  # the last turn has one row
+    uneven = MatrixMechanism(
+        THREE_BANDS, sigma=2.0, participation=Participation.separated(4)
+    ).sampled_cyclically(0.1)
+    assert (
+        uneven.epsilon(delta=1e-6).upper < found.epsilon(delta=1e-6).upper
+    )  # the last turn has one row
     with pytest.raises(UnsupportedError, match="bands"):
-        MatrixMechanism(THREE_BANDS, sigma=2.0, participation=Participation.separated(2)).sampled_cyclically(0.1)
+        MatrixMechanism(
+            THREE_BANDS, sigma=2.0, participation=Participation.separated(2)
+        ).sampled_cyclically(0.1)
     with pytest.raises(UnsupportedError, match="turns"):
-        MatrixMechanism(THREE_BANDS, sigma=2.0, participation=Participation.separated(3, most=2)).sampled_cyclically(
-            0.1
-        )
+        MatrixMechanism(
+            THREE_BANDS, sigma=2.0, participation=Participation.separated(3, most=2)
+        ).sampled_cyclically(0.1)
     with pytest.raises(UnsupportedError, match="sampled_cyclically"):
         grouped.sampled(0.1).epsilon(delta=1e-6)
 
 
 def test_it_is_read_back() -> None:
-    mechanism = MatrixMechanism([[1, 0], [0.1, 2]], sigma=3, participation=Participation.epochs(1, steps_per_epoch=2))
+    mechanism = MatrixMechanism(
+        [[1, 0], [0.1, 2]], sigma=3, participation=Participation.epochs(1, steps_per_epoch=2)
+    )
     text = serialize(mechanism * 2)
     assert text is not None and parse(text) == mechanism * 2
     assert serialize(MatrixMechanism(np.eye(100), sigma=1.0, participation=Participation())) is None
@@ -193,5 +238,9 @@ def test_a_participation_that_cannot_be(given: dict[str, object]) -> None:
 @pytest.mark.parametrize("epochs", [1, 2, 4])
 def test_epochs_that_do_not_make_up_the_run(epochs: int) -> None:
     with pytest.raises(DomainError, match="participation"):
-        MatrixMechanism(np.eye(9), sigma=1.0, participation=Participation.epochs(epochs, steps_per_epoch=3))
-    assert MatrixMechanism(np.eye(9), sigma=1.0, participation=Participation.epochs(3, steps_per_epoch=3))
+        MatrixMechanism(
+            np.eye(9), sigma=1.0, participation=Participation.epochs(epochs, steps_per_epoch=3)
+        )
+    assert MatrixMechanism(
+        np.eye(9), sigma=1.0, participation=Participation.epochs(3, steps_per_epoch=3)
+    )

@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 from flint import ctx
 
-from dpcompose import Adjacency, BlackBox, Composition, Gaussian, MixtureOfGaussians, TruncatedPoisson, UnsupportedError
+from dpcompose import (
+    Adjacency,
+    BlackBox,
+    Composition,
+    Gaussian,
+    MixtureOfGaussians,
+    TruncatedPoisson,
+    UnsupportedError,
+)
 from dpcompose.composition.part import Pairs, Part
 from dpcompose.loss.gaussian_mixture import GaussianMixture, binomial_mixture
 from dpcompose.loss.mixture_grid import OpposedMixtures
@@ -21,7 +29,9 @@ from dpcompose.loss.product import Product
 from dpcompose.mechanism.text import parse, serialize
 from oracles import contour, mixtures
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "mechanisms_golden.json").read_text())["golden"]
+GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "mechanisms_golden.json").read_text())[
+    "golden"
+]
 NONE: Pairs = ()
 ADD_REMOVE, REPLACE, ZERO_OUT = Adjacency.ADD_REMOVE, Adjacency.REPLACE, Adjacency.ZERO_OUT
 
@@ -52,12 +62,14 @@ def test_check_values(row: dict[str, Any]) -> None:
         ((pair, _),) = part.pairs(ADD_REMOVE) or NONE
         rate, probability = map(float, row["value"].split())
         share, inner = pair.remove.parts[1]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
-        assert share == pytest.approx(probability, rel=1e-12) and inner.first.weights[1] == pytest.approx(
-            rate, rel=1e-12
-        )
+        assert share == pytest.approx(probability, rel=1e-12) and inner.first.weights[
+            1
+        ] == pytest.approx(rate, rel=1e-12)
         return
     epsilon = float(row["question"].split("epsilon=")[1].split(")")[0])
-    found = directed(part, "remove" if "remove" in row["question"] else "add", times).delta(epsilon, tolerance=1e-9)
+    found = directed(part, "remove" if "remove" in row["question"] else "add", times).delta(
+        epsilon, tolerance=1e-9
+    )
     value = float(row["value"])
     assert found.lower <= value * (1 + 1e-14) and value * (1 - 1e-14) <= found.upper
     assert found.upper - found.lower <= 1e-9 * value
@@ -80,17 +92,31 @@ def test_simpler_families() -> None:
 
 def test_laws_of_mixtures() -> None:
     shifts, weights = (0.0, 1.0, 2.0), (0.5, 0.25, 0.25)
-    known = [(MixtureOfGaussians(1.5, shifts=shifts, weights=weights) * 20).epsilon(delta=10.0**-at) for at in (4, 12)]
+    known = [
+        (MixtureOfGaussians(1.5, shifts=shifts, weights=weights) * 20).epsilon(delta=10.0**-at)
+        for at in (4, 12)
+    ]
     same = MixtureOfGaussians(3.0, shifts=(0, 2, 4, 4), weights=(0.5, 0.25, 0.125, 0.125)) * 20
     costlier = MixtureOfGaussians(1.5, shifts=(0, 1, 2.001), weights=weights) * 20
     heavier = MixtureOfGaussians(1.5, shifts=shifts, weights=(0.5, 0.249, 0.251)) * 20
     for answer, delta in zip(known, (1e-4, 1e-12), strict=True):
         again = same.epsilon(delta=delta)
-        assert again.lower <= answer.upper and answer.lower <= again.upper and answer.width < 1e-8 * answer.upper
-        assert costlier.epsilon(delta=delta).lower > answer.upper and heavier.epsilon(delta=delta).lower > answer.upper
+        assert (
+            again.lower <= answer.upper
+            and answer.lower <= again.upper
+            and answer.width < 1e-8 * answer.upper
+        )
+        assert (
+            costlier.epsilon(delta=delta).lower > answer.upper
+            and heavier.epsilon(delta=delta).lower > answer.upper
+        )
     sampled, written = (
-        (MixtureOfGaussians(1.5, shifts=shifts, weights=weights).sampled(0.5) * 5).epsilon(delta=1e-6),
-        (MixtureOfGaussians(1.5, shifts=shifts, weights=(0.75, 0.125, 0.125)) * 5).epsilon(delta=1e-6),
+        (MixtureOfGaussians(1.5, shifts=shifts, weights=weights).sampled(0.5) * 5).epsilon(
+            delta=1e-6
+        ),
+        (MixtureOfGaussians(1.5, shifts=shifts, weights=(0.75, 0.125, 0.125)) * 5).epsilon(
+            delta=1e-6
+        ),
     )
     assert sampled.upper == pytest.approx(written.upper, rel=1e-9)
     assert same.epsilon(delta=1e-6, adjacency=ZERO_OUT) == same.epsilon(delta=1e-6)
@@ -99,11 +125,18 @@ def test_laws_of_mixtures() -> None:
 def test_a_user_is_a_group() -> None:
     """All removed, or all added; for per-user clipping less, and more for more examples."""
     rate, size, steps = 0.01, 5, 1000
-    weights = tuple(math.comb(size, j) * rate**j * (1 - rate) ** (size - j) for j in range(size + 1))
-    user = (MixtureOfGaussians(1.0, shifts=tuple(range(size + 1)), weights=weights) * steps).epsilon(delta=1e-6)
+    weights = tuple(
+        math.comb(size, j) * rate**j * (1 - rate) ** (size - j) for j in range(size + 1)
+    )
+    user = (
+        MixtureOfGaussians(1.0, shifts=tuple(range(size + 1)), weights=weights) * steps
+    ).epsilon(delta=1e-6)
     group = (Gaussian(1.0).sampled(rate) * steps).group(size).epsilon(delta=1e-6)
     assert user.upper == pytest.approx(group.upper, rel=1e-8) and group.width < 1e-8 * group.upper
-    clipped = MixtureOfGaussians(1.0, shifts=tuple(min(j, 2) for j in range(size + 1)), weights=weights) * steps
+    clipped = (
+        MixtureOfGaussians(1.0, shifts=tuple(min(j, 2) for j in range(size + 1)), weights=weights)
+        * steps
+    )
     assert clipped.epsilon(delta=1e-6).upper < user.lower
 
 
@@ -136,13 +169,21 @@ def test_tiny_weights_of_far_shifts() -> None:
         ends = [Gaussian(1 / far).sampled(weight) for far in (shift, shift + 1 / 64)]
         for epsilon in (1.0, -0.3):
             low, found, high = (part.delta(epsilon=epsilon) for part in (ends[0], between, ends[1]))
-            assert found.upper >= low.lower * (1 - 1e-12) and found.lower <= high.upper * (1 + 1e-12)
+            assert found.upper >= low.lower * (1 - 1e-12) and found.lower <= high.upper * (
+                1 + 1e-12
+            )
         low, found, high = (part.epsilon(delta=weight / 10) for part in (ends[0], between, ends[1]))
         assert found.upper >= low.lower and found.lower <= high.upper
-    terms: Any = ((0, 1 - Fraction(1e-14)), (9, Fraction(5e-15)), (9 + Fraction(1, 64), Fraction(5e-15)))
+    terms: Any = (
+        (0, 1 - Fraction(1e-14)),
+        (9, Fraction(5e-15)),
+        (9 + Fraction(1, 64), Fraction(5e-15)),
+    )
     with ctx.workprec(200):
         truth = float(mixtures.profile(1.0, mixtures.Mixture(terms)).mid())
-    found = MixtureOfGaussians(1.0, shifts=(0, 9, 9 + 1 / 64), weights=(1 - 1e-14, 5e-15, 5e-15)).delta(epsilon=1.0)
+    found = MixtureOfGaussians(
+        1.0, shifts=(0, 9, 9 + 1 / 64), weights=(1 - 1e-14, 5e-15, 5e-15)
+    ).delta(epsilon=1.0)
     assert found.contains(truth) and found.width < 1e-12 * truth
 
 
@@ -151,7 +192,10 @@ def test_large_groups_at_large_losses() -> None:
     for epsilon in (800.0, 900.0):
         found = Gaussian(1.0).sampled(0.9).group(41).delta(epsilon=epsilon)
         with ctx.workprec(200):
-            laws = [mixtures.Mixture(terms(n, 0.9, 1.0), terms(41 - n, 0.9, 1.0)) for n in (0, 1, 20, 40, 41)]
+            laws = [
+                mixtures.Mixture(terms(n, 0.9, 1.0), terms(41 - n, 0.9, 1.0))
+                for n in (0, 1, 20, 40, 41)
+            ]
             truths = [float(mixtures.profile(epsilon, law).mid()) for law in laws]
         assert found.contains(max(truths)) and found.width < 1e-11 * found.upper
 
@@ -187,9 +231,13 @@ def test_capped_batches() -> None:
         for batch in (6, 9, 15, 40)
     ]
     uppers = [cost.upper for cost in costs]
-    assert uppers == sorted(uppers, reverse=True) and always.upper > uppers[0] > uppers[-1] >= sample.upper * (1 - 1e-9)
+    assert uppers == sorted(uppers, reverse=True) and always.upper > uppers[0] > uppers[
+        -1
+    ] >= sample.upper * (1 - 1e-9)
     assert all(cost.lower <= cost.upper and float(cost) == cost.upper for cost in costs)
-    assert costs[-1].lower <= sample.upper and costs[-1].upper == pytest.approx(sample.upper, rel=1e-3)
+    assert costs[-1].lower <= sample.upper and costs[-1].upper == pytest.approx(
+        sample.upper, rel=1e-3
+    )
 
 
 def test_the_looser_pair_reproduces_the_peer() -> None:
@@ -201,7 +249,12 @@ def test_the_looser_pair_reproduces_the_peer() -> None:
 def test_refusals() -> None:
     mixture = MixtureOfGaussians(2.0, shifts=(0, 1), weights=(0.5, 0.5))
     capped = TruncatedPoisson(2.0, rate=0.1, records=100, batch=10)
-    for question, adjacency in ((mixture, REPLACE), (capped, REPLACE), (capped, ZERO_OUT), (capped * 3, ZERO_OUT)):
+    for question, adjacency in (
+        (mixture, REPLACE),
+        (capped, REPLACE),
+        (capped, ZERO_OUT),
+        (capped * 3, ZERO_OUT),
+    ):
         with pytest.raises(UnsupportedError, match="add-remove"):
             question.epsilon(delta=1e-6, adjacency=adjacency)
         with pytest.raises(UnsupportedError, match="add-remove"):
@@ -228,18 +281,34 @@ OPPOSED = [
     ((1.0, 2.0), (0.25, 0.75), (0.5, 1.2), (0.5, 0.5), 0.6491678248306),
     ((0.4, 0.8), (0.7, 0.3), (2.0, 3.0), (0.4, 0.6), 0.76374029027522),
     ((0.4, 0.8, 2.0), (0.4, 0.3, 0.3), (2.0, 3.0, 4.0), (0.5, 0.25, 0.25), 0.80098696349024),
-    ((0.4, 0.8, 2.0, 3.0), (0.4, 0.3, 0.2, 0.1), (2.0, 3.0, 4.0), (0.4, 0.1, 0.5), 0.8216940535995645),
-    ((0.4, 0.8, 2.0), (0.2, 0.6, 0.2), (2.0, 3.0, 4.0, 5.0), (0.8, 0.1, 0.05, 0.05), 0.77025888470173),
+    (
+        (0.4, 0.8, 2.0, 3.0),
+        (0.4, 0.3, 0.2, 0.1),
+        (2.0, 3.0, 4.0),
+        (0.4, 0.1, 0.5),
+        0.8216940535995645,
+    ),
+    (
+        (0.4, 0.8, 2.0),
+        (0.2, 0.6, 0.2),
+        (2.0, 3.0, 4.0, 5.0),
+        (0.8, 0.1, 0.05, 0.05),
+        0.77025888470173,
+    ),
 ]
 
 
 @pytest.mark.parametrize(("shifts", "weights", "removed", "added"), PUBLISHED)
-def test_published_values(shifts: tuple[float, ...], weights: tuple[float, ...], removed: float, added: float) -> None:
+def test_published_values(
+    shifts: tuple[float, ...], weights: tuple[float, ...], removed: float, added: float
+) -> None:
     """Printed to 8 digits or more."""
     one = MixtureOfGaussians(1.0, shifts=shifts, weights=weights)
     for side, value in (("remove", removed), ("add", added)):
         found = directed(one, side).delta(1.0, tolerance=1e-9)
-        assert found.upper - found.lower < 1e-12 and found.lower - 6e-9 <= value <= found.upper + 6e-9
+        assert (
+            found.upper - found.lower < 1e-12 and found.lower - 6e-9 <= value <= found.upper + 6e-9
+        )
     padded = MixtureOfGaussians(1.0, shifts=(*shifts, 100.0, 200.0), weights=(*weights, 0.0, 0.0))
     assert padded.delta(epsilon=1.0) == one.delta(epsilon=1.0)
 
@@ -252,7 +321,9 @@ def test_published_values_of_opposed_mixtures(
     other_weights: tuple[float, ...],
     value: float,
 ) -> None:
-    pair = OpposedMixtures(GaussianMixture(means, weights, 0, 1e-15), GaussianMixture(others, other_weights, 0, 1e-15))
+    pair = OpposedMixtures(
+        GaussianMixture(means, weights, 0, 1e-15), GaussianMixture(others, other_weights, 0, 1e-15)
+    )
     found = MixtureLoss(((1.0, pair),)).profile(1.0)
     assert found.upper - found.lower < 1e-12 and found.lower - 1e-12 <= value <= found.upper + 1e-12
 
@@ -263,14 +334,22 @@ def test_against_balls() -> None:
     for times in (1, 2, 20):
         sigma, rate, size = 10 ** rng.uniform(-0.2, 0.8), rng.randint(1, 40) / 64, rng.randint(1, 4)
         removed = rng.randint(0, size)
-        first, second = (binomial_mixture(each, rate, mean=1 / sigma, ulps=1)[0] for each in (removed, size - removed))
+        first, second = (
+            binomial_mixture(each, rate, mean=1 / sigma, ulps=1)[0]
+            for each in (removed, size - removed)
+        )
         with ctx.workprec(100):
-            law: Any = mixtures.Mixture(terms(removed, rate, sigma), terms(size - removed, rate, sigma))
+            law: Any = mixtures.Mixture(
+                terms(removed, rate, sigma), terms(size - removed, rate, sigma)
+            )
             loss = MixtureLoss(((1.0, OpposedMixtures(first, second)),))
             _check(Product(((loss, times),)), law, times, rng.uniform(0.2, 2) / sigma)
             records = rng.randint(5, 30)
             batch = rng.randint(1, records - 1)
-            ((pair, _),) = TruncatedPoisson(sigma, rate=rate, records=records, batch=batch).pairs(ADD_REMOVE) or NONE
+            ((pair, _),) = (
+                TruncatedPoisson(sigma, rate=rate, records=records, batch=batch).pairs(ADD_REMOVE)
+                or NONE
+            )
             laws = mixtures.capped(sigma, rate, records, batch)
             _check(Product(((pair.remove, 20),)), laws[0], 20, 1 / sigma)
 
@@ -285,7 +364,9 @@ def terms(size: int, rate: float, sigma: float) -> Any:
 def _check(product: Product, law: Any, times: int, epsilon: float) -> None:
     found = product.delta(epsilon, tolerance=1e-9)
     truth = (
-        mixtures.profile(epsilon, law) if times == 1 else contour.delta(epsilon, [(law, times)], bits=45, nodes=1000)
+        mixtures.profile(epsilon, law)
+        if times == 1
+        else contour.delta(epsilon, [(law, times)], bits=45, nodes=1000)
     )
     assert found.lower <= float(truth.upper()) * (1 + 1e-15)
     assert found.upper >= float(truth.lower()) * (1 - 1e-15)
@@ -294,20 +375,38 @@ def _check(product: Product, law: Any, times: int, epsilon: float) -> None:
 
 def test_answers_below_all_floats() -> None:
     """The search for epsilon asks the profile at infinity."""
-    faint = MixtureOfGaussians(17.271186996868735, shifts=(0.0, 1.0, 2.0), weights=(0.5, 0.25, 0.25))
+    faint = MixtureOfGaussians(
+        17.271186996868735, shifts=(0.0, 1.0, 2.0), weights=(0.5, 0.25, 0.25)
+    )
     assert (faint + BlackBox(1.0)).delta(epsilon=6.0).upper < 1e-300
     weights = (1.0, 8.436344290656883e-122, 1.383775972620538e-267)
-    rare = MixtureOfGaussians(0.2004232766867109, shifts=(0.0, 0.0595966118091, 0.0636856384110), weights=weights)
+    rare = MixtureOfGaussians(
+        0.2004232766867109, shifts=(0.0, 0.0595966118091, 0.0636856384110), weights=weights
+    )
     assert (rare * 132).epsilon(delta=1e-6).upper < 1e-3
 
 
 @pytest.mark.parametrize(
     ("sigma", "shifts", "weights", "times", "delta"),
     [
-        (174146.26700542393, (0.0, 0.0014090129344733816), (1.0, 6.95090475245719e-187), 1, 9.92628067830656e-245),
-        (1.0, (0.0, 0.6992335378, 0.1490350712), (5.39e-26, 5.83e-67, 1.0), 1_783_683, 2.099502631518037e-194),
+        (
+            174146.26700542393,
+            (0.0, 0.0014090129344733816),
+            (1.0, 6.95090475245719e-187),
+            1,
+            9.92628067830656e-245,
+        ),
+        (
+            1.0,
+            (0.0, 0.6992335378, 0.1490350712),
+            (5.39e-26, 5.83e-67, 1.0),
+            1_783_683,
+            2.099502631518037e-194,
+        ),
     ],
 )
-def test_far_searches_end(sigma: float, shifts: Any, weights: Any, times: int, delta: float) -> None:
+def test_far_searches_end(
+    sigma: float, shifts: Any, weights: Any, times: int, delta: float
+) -> None:
     found = (MixtureOfGaussians(sigma, shifts=shifts, weights=weights) * times).epsilon(delta=delta)
     assert 0 <= found.lower <= found.upper

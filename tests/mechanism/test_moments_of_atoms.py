@@ -34,14 +34,17 @@ def test_a_batch_of_fixed_size(noise: float, rate: float, exponent: float) -> No
 
 
 @pytest.mark.parametrize(
-    ("variance", "shift", "order"), [(4, 1, 2.0), (10, 2, 16.0), (1, 1, 32.0), (100, 3, 1.5), (0.125, 1, 4.0)]
+    ("variance", "shift", "order"),
+    [(4, 1, 2.0), (10, 2, 16.0), (1, 1, 32.0), (100, 3, 1.5), (0.125, 1, 4.0)],
 )
 def test_skellam(variance: float, shift: int, order: float) -> None:
     with mpmath.workdps(30):
         v = mpmath.mpf(variance)
         masses = {x: mpmath.exp(-v) * mpmath.besseli(abs(x), v) for x in range(-220, 221)}
         total = mpmath.fsum(
-            masses[x - shift] ** order * masses[x] ** (1 - order) for x in range(-200, 201) if masses[x] > 0
+            masses[x - shift] ** order * masses[x] ** (1 - order)
+            for x in range(-200, 201)
+            if masses[x] > 0
         )
         truth = mpmath.log(total) / (order - 1)
         found = Skellam(float(variance), shift=shift).renyi(order)
@@ -54,14 +57,20 @@ def test_the_best_run_by_its_likelihood_ratio(tries: float, shape: float) -> Non
     mu, gamma = mpmath.mpf(1) / 2, 1 / mpmath.mpf(tries)
 
     def slope(x: mpmath.mpf) -> mpmath.mpf:
-        return tries * mpmath.exp(tries * (x - 1)) if shape == math.inf else gamma / (1 - (1 - gamma) * x) ** 2
+        return (
+            tries * mpmath.exp(tries * (x - 1))
+            if shape == math.inf
+            else gamma / (1 - (1 - gamma) * x) ** 2
+        )
 
     selection = PrivateSelection(Gaussian(2.0), tries=tries, shape=shape)
     for order in (3.0,):
         moments: list[Any] = []
         for one, other in ((mu, 0), (0, mu)):
 
-            def power(x: mpmath.mpf, one: Any = one, other: Any = other, order: float = order) -> mpmath.mpf:
+            def power(
+                x: mpmath.mpf, one: Any = one, other: Any = other, order: float = order
+            ) -> mpmath.mpf:
                 p, q = (mpmath.npdf(x, at) * slope(mpmath.ncdf(x, at)) for at in (one, other))
                 return p**order * q ** (1 - order)
 

@@ -43,14 +43,18 @@ def test_a_record_in_every_tree(each: int, trees: int) -> None:
     found = TreeAggregation(0.1, steps=each * trees, participation=once, restart=each)
     one = TreeAggregation(0.1, steps=each, participation=Participation.single())
     assert found.renyi(2.0).upper == pytest.approx(trees * one.renyi(2.0).upper, rel=1e-12)
-    assert one.renyi(2.0).upper == pytest.approx(2 * math.ceil(math.log2(each + 1)) / (2 * 0.1**2), rel=1e-12)
+    assert one.renyi(2.0).upper == pytest.approx(
+        2 * math.ceil(math.log2(each + 1)) / (2 * 0.1**2), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(("steps", "noise"), [(100, 0.1), (1000, 0.01)])
 def test_a_tree_for_each_step_is_plain_noise(steps: int, noise: float) -> None:
     trees = TreeAggregation(noise, steps=steps, participation=Participation(), restart=1)
     for order in (1.1, 2.0, 10.9, 63.0):
-        assert trees.renyi(order).upper == pytest.approx((Gaussian(noise) * steps).renyi(order).upper, rel=1e-12)
+        assert trees.renyi(order).upper == pytest.approx(
+            (Gaussian(noise) * steps).renyi(order).upper, rel=1e-12
+        )
 
 
 def test_sensitivities() -> None:
@@ -58,17 +62,25 @@ def test_sensitivities() -> None:
     other[3][2] = 3.0
     single = Participation.single()
     assert sensitivity(other, single) == pytest.approx((6.0, 6.0), rel=1e-12)
-    assert sensitivity([row[:3] for row in other[:3]], single) == pytest.approx((math.sqrt(5),) * 2, rel=1e-12)
+    assert sensitivity([row[:3] for row in other[:3]], single) == pytest.approx(
+        (math.sqrt(5),) * 2, rel=1e-12
+    )
     assert sensitivity([[3.0]], single) == pytest.approx((3.0, 3.0), rel=1e-12)
-    assert sensitivity(CORNER, Participation.separated(2, most=1)) == pytest.approx((6.0, 6.0), rel=1e-12)
+    assert sensitivity(CORNER, Participation.separated(2, most=1)) == pytest.approx(
+        (6.0, 6.0), rel=1e-12
+    )
     for apart in (2, 3):
-        assert sensitivity(CORNER, Participation.separated(apart)) == pytest.approx((math.sqrt(41),) * 2, rel=1e-12)
+        assert sensitivity(CORNER, Participation.separated(apart)) == pytest.approx(
+            (math.sqrt(41),) * 2, rel=1e-12
+        )
     dense = [*CORNER[:2], [0.5, 1.0, 1.0, 0.0], [0.4, 0.0, 1.0, -6.0]]
     gram = np.array(dense).T @ np.array(dense)
     assert sensitivity(dense, Participation())[1] <= math.sqrt(np.abs(gram).sum()) * (1 + 1e-12)
     for epochs in (1, 2, 4, 8, 16):
         slots = Participation(separation=16 // epochs, fixed=True)
-        assert sensitivity(np.eye(16).tolist(), slots) == pytest.approx((math.sqrt(epochs),) * 2, rel=1e-12)
+        assert sensitivity(np.eye(16).tolist(), slots) == pytest.approx(
+            (math.sqrt(epochs),) * 2, rel=1e-12
+        )
     for steps in (1, 2, 5, 10):  # one participation, whatever may be more
         ones = np.tri(steps).tolist()
         assert sensitivity(ones, Participation.separated(steps)) == sensitivity(ones, single)
@@ -79,7 +91,9 @@ def test_a_curve_at_a_few_orders() -> None:
     assert constant.epsilon(delta=1e-5).upper <= 1.32783806176
     assert constant.delta(epsilon=1.32783806176).upper <= 1e-5
     orders = [1 + 0.001 * step for step in range(1, 99_000, 100)]
-    normal = RenyiCurve([order / (2 * 4.530877117**2) for order in orders], orders=orders, holds_under=ZERO_OUT)
+    normal = RenyiCurve(
+        [order / (2 * 4.530877117**2) for order in orders], orders=orders, holds_under=ZERO_OUT
+    )
     assert normal.epsilon(delta=1e-6, adjacency=ZERO_OUT).upper <= 1.0000001
     assert normal.delta(epsilon=1.0, adjacency=ZERO_OUT).upper <= 1.00001e-6
 
@@ -122,4 +136,6 @@ def test_the_best_of_a_poisson_number_of_gaussian_runs(sigma: float, tries: floa
 def test_teachers_vote(sigma: float) -> None:
     """The divergence that does not depend on the votes: order / sigma^2."""
     for order in (1.5, 8.0, 200.0):
-        assert (NoisyArgmax(sigma) * 1).renyi(order).upper == pytest.approx(order / sigma**2, rel=1e-12)
+        assert (NoisyArgmax(sigma) * 1).renyi(order).upper == pytest.approx(
+            order / sigma**2, rel=1e-12
+        )

@@ -33,7 +33,9 @@ def generating(x: float, tries: float, shape: float) -> float:
         mean = (1 / gamma - 1) * (shape / (1 - gamma**shape) if shape else 1 / -math.log(gamma))
         low, high = (gamma, high) if mean > tries else (low, gamma)
     left = 1 - (1 - gamma) * x
-    return math.log(left) / math.log(gamma) if shape == 0 else (left**-shape - 1) / (gamma**-shape - 1)
+    return (
+        math.log(left) / math.log(gamma) if shape == 0 else (left**-shape - 1) / (gamma**-shape - 1)
+    )
 
 
 def best(law: Sequence[float], tries: float, shape: float) -> list[float]:
@@ -59,9 +61,13 @@ def test_no_order_of_the_scores_is_above_the_upper_end(shape: float) -> None:
         for level in (0.05, 0.5, 1.5):
             bound = one.delta(epsilon=level).upper
             for order in itertools.permutations(range(4)):
-                first, second = (best([law[i] for i in order], tries, shape) for law in (upper, lower))
+                first, second = (
+                    best([law[i] for i in order], tries, shape) for law in (upper, lower)
+                )
                 for p, q in ((first, second), (second, first)):
-                    truth = sum(max(a - math.exp(level) * b, 0.0) for a, b in zip(p, q, strict=True))
+                    truth = sum(
+                        max(a - math.exp(level) * b, 0.0) for a, b in zip(p, q, strict=True)
+                    )
                     assert truth <= bound + 1e-12
                     closest = max(closest, truth / bound if bound > 0 else 0.0)
     assert closest > 0.1
@@ -75,7 +81,8 @@ def test_one_try_is_the_base() -> None:
 def test_pure_privacy_is_that_of_the_paper() -> None:
     for shape in (0.0, 1.0, 2.5):
         assert (
-            PrivateSelection(BlackBox(0.1), tries=1e5, shape=shape).epsilon(delta=0.0).upper <= 0.1 * (2 + shape) + 1e-9
+            PrivateSelection(BlackBox(0.1), tries=1e5, shape=shape).epsilon(delta=0.0).upper
+            <= 0.1 * (2 + shape) + 1e-9
         )
 
 

@@ -30,21 +30,33 @@ def table(rho: float, orders: list[float] = ORDERS) -> RenyiCurve:
 
 
 def test_a_function_is_as_good_as_a_rho() -> None:
-    curve, training = RenyiCurve(lambda order: 0.02 * order, holds_under=ADD_REMOVE), Gaussian(1.0).sampled(0.01) * 1000
+    curve, training = (
+        RenyiCurve(lambda order: 0.02 * order, holds_under=ADD_REMOVE),
+        Gaussian(1.0).sampled(0.01) * 1000,
+    )
     for rest in (training, Gaussian(1.0), Laplace(10.0) * 100):
-        found, known = ((each + rest).epsilon(delta=1e-6).upper for each in (curve, Concentrated(0.02)))
+        found, known = (
+            (each + rest).epsilon(delta=1e-6).upper for each in (curve, Concentrated(0.02))
+        )
         assert found == pytest.approx(known, rel=1e-12)
     assert (curve + training).epsilon(delta=1e-6).upper < 2.3758
     assert (curve * 7).renyi(3.0).upper == pytest.approx(0.42, rel=1e-12)
-    assert curve.delta(epsilon=0.5).upper == pytest.approx(Concentrated(0.02).delta(epsilon=0.5).upper, rel=1e-9)
+    assert curve.delta(epsilon=0.5).upper == pytest.approx(
+        Concentrated(0.02).delta(epsilon=0.5).upper, rel=1e-9
+    )
 
 
 def test_a_table_is_above_the_curve_and_below_each_of_its_orders() -> None:
     for delta in (1e-2, 1e-5, 1e-9):
-        found, best = table(0.05).epsilon(delta=delta), Concentrated(0.05).epsilon(delta=delta).upper
+        found, best = (
+            table(0.05).epsilon(delta=delta),
+            Concentrated(0.05).epsilon(delta=delta).upper,
+        )
         each = min(lossless_epsilon(0.05 * order, order=order, delta=delta) for order in ORDERS)
         assert found.lower == 0 and best <= found.upper <= each * (1 + 1e-12)
-    assert table(0.05, [3]).epsilon(delta=0.01).upper <= lossless_epsilon(0.05 * 3, order=3, delta=0.01) * (1 + 1e-12)
+    assert table(0.05, [3]).epsilon(delta=0.01).upper <= lossless_epsilon(
+        0.05 * 3, order=3, delta=0.01
+    ) * (1 + 1e-12)
 
 
 def test_between_the_orders_lies_a_chord() -> None:
@@ -65,11 +77,15 @@ def test_a_mechanism_that_has_the_curve_is_below(masses: tuple[float, float], ti
     values = [renyi.two_point(p, q, order) for order in ORDERS]
     known = RenyiCurve(values, orders=ORDERS, holds_under=ADD_REMOVE)
     for rest in (None, Laplace(4.0) * 2):
-        truth, found = (each * times if rest is None else each * times + rest for each in (pair, known))
+        truth, found = (
+            each * times if rest is None else each * times + rest for each in (pair, known)
+        )
         for epsilon in (0.0, 0.4, 1.5):
             assert truth.delta(epsilon=epsilon).lower <= found.delta(epsilon=epsilon).upper
         assert truth.epsilon(delta=1e-4).lower <= found.epsilon(delta=1e-4).upper
-    small = RenyiCurve([value / 8 for value in values], orders=ORDERS, holds_under=ADD_REMOVE) * times
+    small = (
+        RenyiCurve([value / 8 for value in values], orders=ORDERS, holds_under=ADD_REMOVE) * times
+    )
     assert (pair * times).delta(epsilon=0.4).lower > small.delta(epsilon=0.4).upper
 
 
@@ -99,7 +115,9 @@ def test_refusals_name_the_remedy() -> None:
     with pytest.raises(DomainError, match="2 values"):
         RenyiCurve([0.1], orders=[2, 4], holds_under=ADD_REMOVE)
     with pytest.raises(DomainError, match="curve"):
-        RenyiCurve(lambda order: 0.1 if order < 1025 else math.nan, holds_under=ADD_REMOVE).renyi(2000.0)
+        RenyiCurve(lambda order: 0.1 if order < 1025 else math.nan, holds_under=ADD_REMOVE).renyi(
+            2000.0
+        )
 
 
 def test_a_mass_outside() -> None:
@@ -110,4 +128,7 @@ def test_a_mass_outside() -> None:
         > RenyiCurve([0.1, 0.4], orders=[2, 5], holds_under=ADD_REMOVE).epsilon(delta=1e-3).upper
     )
     assert (known + Gaussian(2.0)).delta(epsilon=5.0).lower >= 1e-6 * (1 - 1e-9)
-    assert repr(known) == "RenyiCurve((0.1, 0.4), orders=(2.0, 5.0), holds_under=Adjacency.ADD_REMOVE, delta=1e-06)"
+    assert (
+        repr(known)
+        == "RenyiCurve((0.1, 0.4), orders=(2.0, 5.0), holds_under=Adjacency.ADD_REMOVE, delta=1e-06)"
+    )

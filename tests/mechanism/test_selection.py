@@ -29,7 +29,9 @@ from dpcompose.adaptive import ConcentratedFilter, GaussianFilter, PureFilter
 from dpcompose.composition import Composable
 from oracles.noisy_max import Noise, permute_and_flip, winning
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "mechanisms_golden.json").read_text())["golden"]
+GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "mechanisms_golden.json").read_text())[
+    "golden"
+]
 
 
 def golden(name: str) -> list[str]:
@@ -45,14 +47,22 @@ def test_the_theorem_on_noisy_maxima() -> None:
 def test_the_oracle_finds_the_probabilities_of_permute_and_flip() -> None:
     known = [float(each) for each in golden("permute_and_flip")[0].split()]
     scores = [2, 1, Fraction(1, 2), -1]
-    assert [float(each) for each in permute_and_flip(scores, Fraction(1, 2))] == pytest.approx(known, abs=1e-15)
+    assert [float(each) for each in permute_and_flip(scores, Fraction(1, 2))] == pytest.approx(
+        known, abs=1e-15
+    )
     noises = [Noise("exponential", 2.0)] * 4  # the noisy maximum is the same mechanism
-    assert list(winning([float(score) for score in scores], noises)) == pytest.approx(known, abs=1e-13)
+    assert list(winning([float(score) for score in scores], noises)) == pytest.approx(
+        known, abs=1e-13
+    )
 
 
 def test_the_profile_of_permute_and_flip() -> None:
     value = float(golden("permute_and_flip_profile")[0])
-    for one in (PermuteAndFlip(1.0), PermuteAndFlip(1.0, monotone=True), NoisyMax(2.0, noise="exponential")):
+    for one in (
+        PermuteAndFlip(1.0),
+        PermuteAndFlip(1.0, monotone=True),
+        NoisyMax(2.0, noise="exponential"),
+    ):
         found = one.delta(epsilon=0.3)
         assert found.contains(value) and found.width < 1e-12 * value
 
@@ -68,7 +78,9 @@ def test_random_selections_are_inside_their_answers() -> None:
         one = NoisyMax(scale, noise=case.noises[0].kind, sensitivity=case.width, monotone=True)
         before, after = winning(case.before, case.noises), winning(case.after, case.noises)
         for epsilon in (0.0, 0.4 * one.epsilon(delta=0.0).upper):
-            truth = sum(max(p - math.exp(epsilon) * q, 0.0) for p, q in zip(after, before, strict=True))
+            truth = sum(
+                max(p - math.exp(epsilon) * q, 0.0) for p, q in zip(after, before, strict=True)
+            )
             upper = one.delta(epsilon=epsilon).upper
             assert truth <= upper + 1e-12
             closest = max(closest, truth / upper)
@@ -86,13 +98,17 @@ LOSSES: list[tuple[Composable, Composable]] = [
 
 @pytest.mark.parametrize(("one", "other"), LOSSES, ids=[repr(one) for one, _ in LOSSES])
 @pytest.mark.parametrize("adjacency", [Adjacency.ADD_REMOVE, Adjacency.REPLACE])
-def test_the_upper_end_is_that_of_the_named_loss(one: Composable, other: Composable, adjacency: Adjacency) -> None:
+def test_the_upper_end_is_that_of_the_named_loss(
+    one: Composable, other: Composable, adjacency: Adjacency
+) -> None:
     found, known = (each.epsilon(delta=1e-6, adjacency=adjacency) for each in (one, other))
     assert found.upper == pytest.approx(known.upper, rel=1e-9)
     assert 0 < found.lower < found.upper and float(found) == found.upper
 
 
-@pytest.mark.parametrize(("one", "lower"), [(NoisyMax(4.0, noise="laplace"), 0.3), (AboveThreshold(0.5), 0.05)])
+@pytest.mark.parametrize(
+    ("one", "lower"), [(NoisyMax(4.0, noise="laplace"), 0.3), (AboveThreshold(0.5), 0.05)]
+)
 def test_a_group_of_what_is_only_dominated_has_two_ends(one: Composable, lower: float) -> None:
     found: Bound = one.group(3).epsilon(delta=1e-4)
     assert lower < found.lower < 1.4 < found.upper <= 1.5
@@ -130,4 +146,6 @@ def test_prices() -> None:
     assert GaussianFilter(1.0).price(NoisyArgmax(2.0)) == {"mu squared": Fraction(1, 2)}
     assert PureFilter(1.0).price(NoisyMax(0.4, noise="laplace")) == {"epsilon": 5}
     rho = ConcentratedFilter(1.0, delta=0.0)
-    assert rho.price(NoisyMax(2.0, noise="gumbel"))["rho"] <= Fraction(1, 8) * (1 + Fraction(1, 10**12))
+    assert rho.price(NoisyMax(2.0, noise="gumbel"))["rho"] <= Fraction(1, 8) * (
+        1 + Fraction(1, 10**12)
+    )

@@ -12,14 +12,18 @@ import pytest
 from dpcompose import Adjacency, DomainError, Gaussian, Skellam, UnsupportedError
 from oracles import atoms, lattices
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "mechanisms_golden.json").read_text())["golden"]
+GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "mechanisms_golden.json").read_text())[
+    "golden"
+]
 
 
 def test_golden_values() -> None:
     rows = [row for row in GOLDEN if row["name"] == "skellam"]
     for row in rows:
         level = float(row["question"].split("=")[1].split(")")[0])
-        found = Skellam(float(row["call"]["variance"]), shift=row["call"]["shift"]).delta(epsilon=level)
+        found = Skellam(float(row["call"]["variance"]), shift=row["call"]["shift"]).delta(
+            epsilon=level
+        )
         assert found.contains(float(row["value"])) and found.width <= 1e-12 * found.upper
     assert len(rows) == 2
 
@@ -27,7 +31,11 @@ def test_golden_values() -> None:
 def test_random_cases() -> None:
     rng = Random(8)
     for _ in range(15):
-        variance, shift, times = 10 ** rng.uniform(-2, 1.7), rng.randint(1, 3), rng.choice([1, 1, 1, 2])
+        variance, shift, times = (
+            10 ** rng.uniform(-2, 1.7),
+            rng.randint(1, 3),
+            rng.choice([1, 1, 1, 2]),
+        )
         if variance > 2 and times > 1:
             continue
         level = rng.uniform(-0.5, 2) * shift / variance**0.5

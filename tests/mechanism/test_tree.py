@@ -7,14 +7,23 @@ from random import Random
 
 import pytest
 
-from dpcompose import Adjacency, DomainError, Gaussian, Participation, TreeAggregation, UnsupportedError
+from dpcompose import (
+    Adjacency,
+    DomainError,
+    Gaussian,
+    Participation,
+    TreeAggregation,
+    UnsupportedError,
+)
 from dpcompose.adaptive import GaussianFilter
 from dpcompose.mechanism.text import parse, serialize
 from oracles import patterns
 
 
 def squared(steps: int, participation: Participation, restart: int | None = None) -> int:
-    found = TreeAggregation(10.0, steps=steps, participation=participation, restart=restart).sensitivity_squared
+    found = TreeAggregation(
+        10.0, steps=steps, participation=participation, restart=restart
+    ).sensitivity_squared
     assert found.lower == found.upper == int(found.upper)
     return int(found.upper)
 
@@ -38,7 +47,8 @@ def test_longer_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "gap", "most", "apart", "between"), [(13, 3, 4, 23, 14), (16, 4, 4, 36, 36), (21, 5, 3, 23, 23)]
+    ("steps", "gap", "most", "apart", "between"),
+    [(13, 3, 4, 23, 14), (16, 4, 4, 36, 36), (21, 5, 3, 23, 23)],
 )
 def test_check_values(steps: int, gap: int, most: int, apart: int, between: int) -> None:
     """Both conventions of the distance, by another program."""
@@ -49,7 +59,9 @@ def test_check_values(steps: int, gap: int, most: int, apart: int, between: int)
 def test_laws() -> None:
     for steps in (1, 2, 7, 64, 2000):
         assert squared(steps, Participation.single()) == steps.bit_length()
-        assert squared(steps, Participation.separated(5, most=3), restart=1) == min(3, -(-steps // 5))
+        assert squared(steps, Participation.separated(5, most=3), restart=1) == min(
+            3, -(-steps // 5)
+        )
         separated = [squared(steps, Participation.separated(gap)) for gap in (7, 9, 40)]
         assert separated == sorted(separated, reverse=True)
         assert squared(steps, Participation(separation=7, fixed=True)) <= separated[0]
@@ -69,12 +81,17 @@ def test_two_thousand_steps() -> None:
 
 
 def test_refusals() -> None:
-    tree = TreeAggregation(2.0, steps=8, participation=Participation.epochs(2, steps_per_epoch=4), restart=4)
+    tree = TreeAggregation(
+        2.0, steps=8, participation=Participation.epochs(2, steps_per_epoch=4), restart=4
+    )
     text = serialize(tree)
     assert text is not None and parse(text) == tree
     amounts = tree.typed(adjacency=Adjacency.REPLACE)
     assert amounts is not None and amounts.mu_squared == 4 * Fraction(6) / 2**2
-    for limit, granted in ((1.25, True), (1.2, False)):  # their squares lie on both sides of the price, 6 / 4
+    for limit, granted in (
+        (1.25, True),
+        (1.2, False),
+    ):  # their squares lie on both sides of the price, 6 / 4
         budget = GaussianFilter(limit)
         assert budget.step(budget.start(), tree)[1].granted is granted
     with pytest.raises(UnsupportedError, match="sampled"):

@@ -35,7 +35,9 @@ def test_ends_are_kept_and_must_be_in_order(one: float, other: float) -> None:
             Bound(high, low)
 
 
-@pytest.mark.parametrize("ends", [(math.nan, 1.0), (0.0, math.nan), (math.nan, math.nan), (1.0, 0.0), (math.inf, 0.0)])
+@pytest.mark.parametrize(
+    "ends", [(math.nan, 1.0), (0.0, math.nan), (math.nan, math.nan), (1.0, 0.0), (math.inf, 0.0)]
+)
 def test_what_is_no_bound(ends: tuple[float, float]) -> None:
     with pytest.raises(DomainError):
         Bound(*ends)
@@ -45,7 +47,9 @@ def test_containing() -> None:
     assert not Bound(0.0, 1.0).contains(math.nan)
     assert not Bound(0.0, 1.0).contains(math.nextafter(1.0, 2.0))
     assert Bound(-math.inf, math.inf).contains(1e308)
-    assert Bound(math.inf, math.inf).contains(math.inf) and not Bound(math.inf, math.inf).contains(1e308)
+    assert Bound(math.inf, math.inf).contains(math.inf) and not Bound(math.inf, math.inf).contains(
+        1e308
+    )
 
 
 def test_widths() -> None:
@@ -69,7 +73,9 @@ def test_around_rounds_outward(value: float, relative: float, absolute: float) -
     bound = around(value, relative=relative, absolute=absolute)
     if math.isfinite(bound.lower) and math.isfinite(bound.upper):
         # One rounding of the sum is undone; those of the slack itself are for the caller's constants to cover.
-        slack = (Fraction(relative) * abs(Fraction(value)) + Fraction(absolute)) * (1 - Fraction(2) ** -50)
+        slack = (Fraction(relative) * abs(Fraction(value)) + Fraction(absolute)) * (
+            1 - Fraction(2) ** -50
+        )
         assert Fraction(bound.lower) <= Fraction(value) - slack or slack == 0
         assert Fraction(bound.upper) >= Fraction(value) + slack
     assert bound.lower < value < bound.upper
@@ -83,13 +89,17 @@ def test_around_an_infinite_value(value: float) -> None:
 @given(FINITE)
 def test_up_and_down_are_the_next_floats(value: float) -> None:
     assert down(value) < value < up(value)
-    assert down(up(value)) == value == up(down(value)) or abs(value) == 5e-324 or abs(value) > 1.7e308
+    assert (
+        down(up(value)) == value == up(down(value)) or abs(value) == 5e-324 or abs(value) > 1.7e308
+    )
     assert up(math.inf) == math.inf and down(-math.inf) == -math.inf
     assert UNIT_ROUNDOFF == 2.0**-53
 
 
 def test_certificates() -> None:
-    certificate = Certificate("sum", (("aliasing", 1e-12), ("rounding", 3e-11), ("truncation", 0.0)), notes=("a note",))
+    certificate = Certificate(
+        "sum", (("aliasing", 1e-12), ("rounding", 3e-11), ("truncation", 0.0)), notes=("a note",)
+    )
     assert certificate.widest == "rounding" and EXACT.widest == "" and EXACT.method == "exact"
     assert certificate.unit == "relative delta"
     assert Bound(0, 1).certificate is EXACT
@@ -114,10 +124,21 @@ def test_what_is_no_bounds(ends: tuple[Any, ...]) -> None:
 
 
 def test_bounds_take_any_numbers_and_travel() -> None:
-    for lower in ([Fraction(1, 2), 1], np.array([0.5, 1.0], dtype=np.float32), np.array([0.5, 1.0])):
+    for lower in (
+        [Fraction(1, 2), 1],
+        np.array([0.5, 1.0], dtype=np.float32),
+        np.array([0.5, 1.0]),
+    ):
         assert Bounds(lower, [1, math.inf]).lower.tolist() == [0.5, 1.0]  # type: ignore[arg-type]
-    found = Bounds(np.array([0.0, NAN]), np.array([1.0, NAN]), (EXACT, Certificate("refused")), {1: REFUSAL})
-    for copied in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found), copy.copy(found), found[:]):
+    found = Bounds(
+        np.array([0.0, NAN]), np.array([1.0, NAN]), (EXACT, Certificate("refused")), {1: REFUSAL}
+    )
+    for copied in (
+        pickle.loads(pickle.dumps(found)),
+        copy.deepcopy(found),
+        copy.copy(found),
+        found[:],
+    ):
         assert copied[0] == Bound(0.0, 1.0) and copied.refused.tolist() == [False, True]
         assert copied.certificates == found.certificates and repr(copied) == repr(found)
         with pytest.raises(DomainError, match="delta = 2"):
@@ -126,7 +147,9 @@ def test_bounds_take_any_numbers_and_travel() -> None:
             copied.lower[0] = 0.5
 
 
-@pytest.mark.parametrize("end", ["0.5", "x", None, True, 1j, [0.5], 10**400], ids=lambda end: f"{end!r:.10}")
+@pytest.mark.parametrize(
+    "end", ["0.5", "x", None, True, 1j, [0.5], 10**400], ids=lambda end: f"{end!r:.10}"
+)
 def test_what_is_no_number_is_no_end(end: Any) -> None:
     for ends in ((end, 2.0), (-1.0, end)):
         with pytest.raises(DomainError, match="expected"):
@@ -142,14 +165,19 @@ def test_a_formatted_bound_is_never_below_its_upper_end(end: float, digits: int,
 
 def test_formats_are_those_of_numbers() -> None:
     assert (f"{Bound(0.1, 0.1):.3f}", f"{Bound(0.0, 0.1):.3f}") == ("0.100", "0.101")
-    assert (f"{Bound(1.0, 1.23456789):>9.4g}", f"{Bound(0.0, math.inf):.1f}") == ("    1.235", "inf")
+    assert (f"{Bound(1.0, 1.23456789):>9.4g}", f"{Bound(0.0, math.inf):.1f}") == (
+        "    1.235",
+        "inf",
+    )
     assert f"{Bound(0.25, 0.5)}" == "Bound(lower=0.25, upper=0.5)"
     with pytest.raises(ValueError, match="format"):
         format(Bound(0.0, 1.0), "d")
 
 
 @given(FLOATS, FLOATS, FLOATS, st.floats(0, 1))
-def test_a_comparison_holds_for_every_truth_or_is_refused(one: float, other: float, number: float, at: float) -> None:
+def test_a_comparison_holds_for_every_truth_or_is_refused(
+    one: float, other: float, number: float, at: float
+) -> None:
     low, high = sorted((one, other))
     bound = Bound(low, high)
     truth = min(max(low + at * (high - low), low), high) if math.isfinite(high - low) else high
@@ -157,7 +185,9 @@ def test_a_comparison_holds_for_every_truth_or_is_refused(one: float, other: flo
         decided = {compare(end, number) for end in (low, high)}
         if len(decided) == 1:
             assert (
-                {compare(bound, number), compare(bound, Bound(number, number))} == decided == {compare(truth, number)}
+                {compare(bound, number), compare(bound, Bound(number, number))}
+                == decided
+                == {compare(truth, number)}
             )
         else:
             with pytest.raises(UnsupportedError, match="the truth may lie on either side"):
@@ -173,7 +203,9 @@ def test_no_bound_is_compared_with_what_is_no_number() -> None:
 def test_a_bound_is_a_dictionary_and_a_line_of_a_notebook() -> None:
     bound = Bound(0.5, math.inf, Certificate("a <b>"))
     assert bound.to_dict() == {"lower": 0.5, "upper": "inf", "method": "a <b>"}
-    assert bound._repr_html_() == "<code>Bound(lower=0.5, upper=inf)</code> <small>a &lt;b&gt;</small>"  # pyright: ignore[reportPrivateUsage]
+    assert (
+        bound._repr_html_() == "<code>Bound(lower=0.5, upper=inf)</code> <small>a &lt;b&gt;</small>"
+    )  # pyright: ignore[reportPrivateUsage]
 
 
 def test_exact_ends_are_rounded_outward() -> None:
@@ -197,5 +229,9 @@ def test_no_form_shows_less_than_the_upper_end(bound: Bound, form: str, shown: s
 
 
 def test_numbers_of_all_kinds_are_compared() -> None:
-    assert Bound(0.1, 0.2) <= Decimal(1) and Bound(0.1, 0.2) <= 10**400 and not Bound(0.1, 0.2) > Decimal("0.25")
+    assert (
+        Bound(0.1, 0.2) <= Decimal(1)
+        and Bound(0.1, 0.2) <= 10**400
+        and not Bound(0.1, 0.2) > Decimal("0.25")
+    )
     assert round(Bound(1.0, 55.5), -1) == 60.0 and round(Bound(1.0, 55.51), 1) == 55.6

@@ -24,11 +24,28 @@ DOMAINS: list[tuple[Callable[[str, Any], float], list[float]]] = [
     (check.probability, REALS[4:9]),
     (check.open_probability, REALS[5:8]),
 ]
-NUMBERS = [True, False, None, "1", b"1", 1j, [1.0], math.nan, np.nan, np.bool_(True), np.array(1.0), 10**400]
+NUMBERS = [
+    True,
+    False,
+    None,
+    "1",
+    b"1",
+    1j,
+    [1.0],
+    math.nan,
+    np.nan,
+    np.bool_(True),
+    np.array(1.0),
+    10**400,
+]
 
 
-@pytest.mark.parametrize(("guard", "domain"), [pytest.param(*row, id=row[0].__name__) for row in DOMAINS])
-def test_a_guard_lets_its_domain_pass_and_nothing_else(guard: Callable[[str, Any], float], domain: list[float]) -> None:
+@pytest.mark.parametrize(
+    ("guard", "domain"), [pytest.param(*row, id=row[0].__name__) for row in DOMAINS]
+)
+def test_a_guard_lets_its_domain_pass_and_nothing_else(
+    guard: Callable[[str, Any], float], domain: list[float]
+) -> None:
     for value in REALS:
         for given in (value, np.float64(value), Fraction(value) if math.isfinite(value) else value):
             if value in domain:
@@ -41,7 +58,9 @@ def test_a_guard_lets_its_domain_pass_and_nothing_else(guard: Callable[[str, Any
             guard("x", given)
 
 
-@pytest.mark.parametrize("given", [Fraction(1, 10**400), Fraction(-1, 10**400), np.longdouble("1e-4000")])
+@pytest.mark.parametrize(
+    "given", [Fraction(1, 10**400), Fraction(-1, 10**400), np.longdouble("1e-4000")]
+)
 def test_what_is_below_the_least_double_is_not_zero(given: Any) -> None:
     for guard, _ in DOMAINS:
         with pytest.raises(DomainError, match="5e-324 in size, the least positive double"):
@@ -55,7 +74,8 @@ def test_no_negative_zero_comes_through() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [True, 1.0, "1", None, math.nan, math.inf, 1j, np.float64(1), Fraction(1), np.bool_(True)]
+    "given",
+    [True, 1.0, "1", None, math.nan, math.inf, 1j, np.float64(1), Fraction(1), np.bool_(True)],
 )
 def test_only_integers_are_integers(given: Any) -> None:
     for guard in (check.count, check.integer):
@@ -79,7 +99,10 @@ def test_an_error_carries_its_data() -> None:
         check.positive("sigma", -1, "Try a larger one")
     error = caught.value
     assert (error.name, error.value, error.remedy) == ("sigma", -1, "Try a larger one")
-    assert isinstance(error, ValueError) and str(error) == "sigma = -1: expected a finite number > 0. Try a larger one"
+    assert (
+        isinstance(error, ValueError)
+        and str(error) == "sigma = -1: expected a finite number > 0. Try a larger one"
+    )
     with pytest.raises(DomainError) as caught:
         check.positive("sigma", "x" * 10_000)
     assert len(str(caught.value)) < 200
@@ -89,6 +112,7 @@ def test_a_member_is_one_of_its_own_enumeration() -> None:
     assert check.member("adjacency", Adjacency.REPLACE, Adjacency) is Adjacency.REPLACE
     for given in (*NUMBERS, "replace", [], Orientation.FREE):
         with pytest.raises(
-            DomainError, match=r"adjacency( = .*| is missing): expected Adjacency\.ADD_REMOVE, or another"
+            DomainError,
+            match=r"adjacency( = .*| is missing): expected Adjacency\.ADD_REMOVE, or another",
         ):
             check.member("adjacency", given, Adjacency)

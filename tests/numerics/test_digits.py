@@ -32,7 +32,11 @@ def test_the_error_has_two_digits_and_the_number_as_many_places(value: float, er
     digits = reach.replace(".", "").lstrip("0")
     assert digits.strip("0") == digits[:2].rstrip("0")
     shown, whole = Fraction(reach), isinstance(value, int)
-    assert Fraction(error) <= shown <= max(Fraction(error) * Fraction(111, 100), math.ceil(error) if whole else 0)
+    assert (
+        Fraction(error)
+        <= shown
+        <= max(Fraction(error) * Fraction(111, 100), math.ceil(error) if whole else 0)
+    )
     second = Fraction(10) ** (len(digits) - 2 - _places(reach))
     unit = max(second, Fraction(1)) if whole else second
     assert abs(Fraction(number) - Fraction(value)) <= unit / 2

@@ -48,7 +48,9 @@ def precision():  # type: ignore[no-untyped-def]
 
 
 def test_exp_minus_linear() -> None:
-    z = np.concatenate([both_signs(1e-150, 1e-2), both_signs(1e-2, 700.0), RNG.uniform(-0.02, 0.02, COUNT)])
+    z = np.concatenate(
+        [both_signs(1e-150, 1e-2), both_signs(1e-2, 700.0), RNG.uniform(-0.02, 0.02, COUNT)]
+    )
     z = np.concatenate([z, [0.0, 1e-2, -1e-2, math.nextafter(1e-2, 1), 708.9, -1e300]])
     for point, computed in zip(z, exp_minus_linear(z), strict=True):
         truth = arb(point).expm1() - arb(point)
@@ -58,9 +60,15 @@ def test_exp_minus_linear() -> None:
 
 def test_minus_log1p() -> None:
     y = np.concatenate(
-        [both_signs(1e-150, 1e-2), -(10 ** RNG.uniform(-2, 0, COUNT)), 10 ** RNG.uniform(-2, 300, COUNT)]
+        [
+            both_signs(1e-150, 1e-2),
+            -(10 ** RNG.uniform(-2, 0, COUNT)),
+            10 ** RNG.uniform(-2, 300, COUNT),
+        ]
     )
-    y = np.concatenate([y, -1 + 10 ** RNG.uniform(-16, -1, 300), [0.0, 1e-2, -1e-2, math.nextafter(-1, 0)]])
+    y = np.concatenate(
+        [y, -1 + 10 ** RNG.uniform(-16, -1, 300), [0.0, 1e-2, -1e-2, math.nextafter(-1, 0)]]
+    )
     y = y[y > -1]
     for point, computed in zip(y, minus_log1p(y), strict=True):
         truth = arb(point) - arb(point).log1p()
@@ -69,7 +77,9 @@ def test_minus_log1p() -> None:
 
 
 def test_sine_minus_linear() -> None:
-    v = np.concatenate([both_signs(1e-100, 0.1), both_signs(0.1, 10.0), both_signs(10.0, 1e15), [0.0, 0.1, -0.1]])
+    v = np.concatenate(
+        [both_signs(1e-100, 0.1), both_signs(0.1, 10.0), both_signs(10.0, 1e15), [0.0, 0.1, -0.1]]
+    )
     for point, computed in zip(v, sine_minus_linear(v), strict=True):
         truth = arb(point).sin() - arb(point)
         assert error(computed, truth) <= 24 * U * point * point, point
@@ -103,9 +113,24 @@ def test_log_sum_exp() -> None:
 
 ASSUMED: list[tuple[str, Callable[[Reals], Reals], Callable[[arb], arb], Reals]] = [
     ("exp", np.exp, arb.exp, both_signs(1e-10, 700.0)),
-    ("expm1", np.expm1, arb.expm1, np.concatenate([both_signs(1e-300, 1.0), both_signs(1.0, 700.0)])),
-    ("log", np.log, arb.log, np.concatenate([10 ** RNG.uniform(-300, 300, COUNT), 1 + both_signs(1e-16, 0.5)])),
-    ("log1p", np.log1p, arb.log1p, np.concatenate([both_signs(1e-300, 0.99), 10 ** RNG.uniform(0, 300, COUNT)])),
+    (
+        "expm1",
+        np.expm1,
+        arb.expm1,
+        np.concatenate([both_signs(1e-300, 1.0), both_signs(1.0, 700.0)]),
+    ),
+    (
+        "log",
+        np.log,
+        arb.log,
+        np.concatenate([10 ** RNG.uniform(-300, 300, COUNT), 1 + both_signs(1e-16, 0.5)]),
+    ),
+    (
+        "log1p",
+        np.log1p,
+        arb.log1p,
+        np.concatenate([both_signs(1e-300, 0.99), 10 ** RNG.uniform(0, 300, COUNT)]),
+    ),
     ("sin", np.sin, arb.sin, np.concatenate([both_signs(1e-300, 10.0), both_signs(10.0, 1e16)])),
     ("cos", np.cos, arb.cos, np.concatenate([both_signs(1e-10, 10.0), both_signs(10.0, 1e16)])),
     ("tanh", np.tanh, arb.tanh, both_signs(1e-300, 20.0)),
@@ -114,7 +139,9 @@ ASSUMED: list[tuple[str, Callable[[Reals], Reals], Callable[[arb], arb], Reals]]
 ]
 
 
-@pytest.mark.parametrize(("function", "exact", "points"), [pytest.param(*rest, id=name) for name, *rest in ASSUMED])
+@pytest.mark.parametrize(
+    ("function", "exact", "points"), [pytest.param(*rest, id=name) for name, *rest in ASSUMED]
+)
 def test_numpy_is_as_good_as_assumed(
     function: Callable[[Reals], Reals], exact: Callable[[arb], arb], points: Reals
 ) -> None:

@@ -87,13 +87,21 @@ def dots(epsilon: Fraction | None = None) -> list[arb] | arb:
     grid = [ball(point) for point in GRID]
     deltas = [gaussian.profile(point, arb(1)) for point in grid]
     masses = statements.connected_dots(grid, deltas)
-    return masses if epsilon is None else statements.lattice_delta(ball(epsilon), grid, masses, deltas[-1])
+    return (
+        masses
+        if epsilon is None
+        else statements.lattice_delta(ball(epsilon), grid, masses, deltas[-1])
+    )
 
 
 def ceiling(epsilon: Fraction | None = None) -> list[arb] | arb:
     grid = [ball(point) for point in GRID]
     masses, outside = spread_losses(grid)
-    return masses if epsilon is None else statements.lattice_delta(ball(epsilon), grid, masses, outside)
+    return (
+        masses
+        if epsilon is None
+        else statements.lattice_delta(ball(epsilon), grid, masses, outside)
+    )
 
 
 def aliased(mu: Fraction, eps: Fraction, c: Fraction, h: Fraction) -> arb:
@@ -108,7 +116,10 @@ def aliased(mu: Fraction, eps: Fraction, c: Fraction, h: Fraction) -> arb:
 def chernoff(mu: Fraction, eps: Fraction) -> arb:
     """The least over t of e^{K(t) - t epsilon} t^t / (1+t)^{1+t}, where its derivative vanishes."""
     point = statements.root(
-        lambda t: (2 * t + 1) * ball(mu) ** 2 / 2 - ball(eps) + (t / (1 + t)).log(), Fraction(1, 100), 100, steps=200
+        lambda t: (2 * t + 1) * ball(mu) ** 2 / 2 - ball(eps) + (t / (1 + t)).log(),
+        Fraction(1, 100),
+        100,
+        steps=200,
     )
     return (
         point * (point + 1) * ball(mu) ** 2 / 2
@@ -121,9 +132,16 @@ def chernoff(mu: Fraction, eps: Fraction) -> arb:
 def concentrated(rho: Fraction, eps: Fraction) -> arb:
     """The least over orders of the conversion of the curve rho a, where its derivative vanishes."""
     order = statements.root(
-        lambda a: (2 * a - 1) * ball(rho) - ball(eps) + (1 - 1 / a).log(), Fraction(1001, 1000), 100, steps=200
+        lambda a: (2 * a - 1) * ball(rho) - ball(eps) + (1 - 1 / a).log(),
+        Fraction(1001, 1000),
+        100,
+        steps=200,
     )
-    return ((order - 1) * (order * ball(rho) - ball(eps))).exp() * (1 - 1 / order) ** order / (order - 1)
+    return (
+        ((order - 1) * (order * ball(rho) - ball(eps))).exp()
+        * (1 - 1 / order) ** order
+        / (order - 1)
+    )
 
 
 def normal_quantile(level: arb) -> arb:
@@ -152,7 +170,11 @@ def moments(n: int, eps: Fraction) -> tuple[arb, arb]:
 
 def uniform_limit(rate: arb, steps: arb, sigma: arb) -> arb:
     """q sqrt(2 T (e^{1/sigma^2} Phi(1.5/sigma) + 3 Phi(-0.5/sigma) - 2))."""
-    inner = (1 / sigma**2).exp() * upper_tail(-arb("1.5") / sigma) + 3 * upper_tail(arb("0.5") / sigma) - 2
+    inner = (
+        (1 / sigma**2).exp() * upper_tail(-arb("1.5") / sigma)
+        + 3 * upper_tail(arb("0.5") / sigma)
+        - 2
+    )
     return rate * (2 * steps * inner).sqrt()
 
 
@@ -182,42 +204,66 @@ ORACLES: dict[str, Oracle] = {
     "lemma317_2_witness_Y": lambda y, z, eps: statements.balanced(vector(y), vector(z), ball(eps)),
     "lemma317_1_witness": lambda y, z, eps: statements.clipped(vector(y), vector(z), ball(eps)),
     "lemma317_1_tv": lambda y, z, eps: statements.hockey_stick(vector(y), vector(z), ball(eps)),
-    "thm320_eps": lambda k, eps, delta_prime: statements.theorem_3_20(ball(eps), k, -ball(delta_prime).log()),
-    "adv_tightKL_eps": lambda k, eps, delta_prime: statements.tightened_3_20(ball(eps), k, -ball(delta_prime).log()),
+    "thm320_eps": lambda k, eps, delta_prime: statements.theorem_3_20(
+        ball(eps), k, -ball(delta_prime).log()
+    ),
+    "adv_tightKL_eps": lambda k, eps, delta_prime: statements.tightened_3_20(
+        ball(eps), k, -ball(delta_prime).log()
+    ),
     "cor321_eps0": lambda k, eps_prime, delta_prime: statements.corollary_3_21(
         ball(eps_prime), k, -ball(delta_prime).log()
     ),
     "cor321_counterexample_eps0": lambda k, eps_prime, delta_prime: statements.corollary_3_21(
         ball(eps_prime), k, -ball(delta_prime).log()
     ),
-    "cor321_false_boundary_delta": lambda k, eps_prime: statements.false_corollary_3_21(ball(eps_prime), k),
+    "cor321_false_boundary_delta": lambda k, eps_prime: statements.false_corollary_3_21(
+        ball(eps_prime), k
+    ),
     "cor321_cert_boundary_delta": lambda k, eps_prime: (
         -statements.root(
-            lambda log: 2 * (2 * k * log).sqrt() * (1 + (2 * log / k).sqrt()).log() - ball(eps_prime),
+            lambda log: (
+                2 * (2 * k * log).sqrt() * (1 + (2 * log / k).sqrt()).log() - ball(eps_prime)
+            ),
             Fraction(1, 1000),
             10,
         )
     ).exp(),
-    "kov_delta": lambda k, eps, delta, eps_g: optimal.homogeneous(eps_g, epsilon=eps, delta=delta, times=k),
-    "kov_eps": lambda k, eps, delta, delta_g: optimal.homogeneous_epsilon(delta_g, epsilon=eps, delta=delta, times=k),
-    "br_kfold_vs_kov": lambda k, eps, eps_g: optimal.homogeneous(eps_g, epsilon=eps, delta=0, times=k),
-    "ex37_eps0_thm320": lambda k, eps_prime, log_inv_delta: kov_each("printed", eps_prime, k, log_inv_delta),
+    "kov_delta": lambda k, eps, delta, eps_g: optimal.homogeneous(
+        eps_g, epsilon=eps, delta=delta, times=k
+    ),
+    "kov_eps": lambda k, eps, delta, delta_g: optimal.homogeneous_epsilon(
+        delta_g, epsilon=eps, delta=delta, times=k
+    ),
+    "br_kfold_vs_kov": lambda k, eps, eps_g: optimal.homogeneous(
+        eps_g, epsilon=eps, delta=0, times=k
+    ),
+    "ex37_eps0_thm320": lambda k, eps_prime, log_inv_delta: kov_each(
+        "printed", eps_prime, k, log_inv_delta
+    ),
     "ex37_eps0_kov_simplified_b2": lambda k, eps_prime, log_inv_delta: kov_each(
         "simplified", eps_prime, k, log_inv_delta
     ),
-    "ex37_eps0_optimal": lambda k, eps_prime, log_inv_delta: kov_each("optimal", eps_prime, k, log_inv_delta),
+    "ex37_eps0_optimal": lambda k, eps_prime, log_inv_delta: kov_each(
+        "optimal", eps_prime, k, log_inv_delta
+    ),
     "ex37_eps0_cor321": lambda k, eps_prime, log_inv_delta: statements.corollary_3_21(
         ball(eps_prime), k, ball(log_inv_delta)
     ),
-    "ex37_thm320_at_1_801": lambda k, eps0, log_inv_delta: statements.theorem_3_20(ball(eps0), k, ball(log_inv_delta)),
+    "ex37_thm320_at_1_801": lambda k, eps0, log_inv_delta: statements.theorem_3_20(
+        ball(eps0), k, ball(log_inv_delta)
+    ),
     "ex37_tightKL_at_1_801": lambda k, eps0, log_inv_delta: statements.tightened_3_20(
         ball(eps0), k, ball(log_inv_delta)
     ),
-    "mv_delta_pure": lambda eps, eps_g: optimal.heterogeneous(eps_g, [(each, 0, 1) for each in eps]),
+    "mv_delta_pure": lambda eps, eps_g: optimal.heterogeneous(
+        eps_g, [(each, 0, 1) for each in eps]
+    ),
     "mv_delta": lambda eps, delta, eps_g: optimal.heterogeneous(
         eps_g, [(*each, 1) for each in zip(eps, delta, strict=True)]
     ),
-    "kov_simplified": lambda eps, delta_tilde: statements.simplified_optimum(arb(1) / 10, 100, ball(delta_tilde)),
+    "kov_simplified": lambda eps, delta_tilde: statements.simplified_optimum(
+        arb(1) / 10, 100, ball(delta_tilde)
+    ),
     "laplace_kfold_delta": lambda k, eps0, eps: residues.delta(eps, [(residues.Laplace(eps0), k)]),
     "gaussian_delta": lambda mu, eps: gaussian.delta(eps, [(mu, 1)]),
     "saddlepoint_exact": lambda mu, eps: gaussian.delta(eps, [(mu, 1)]),
@@ -225,7 +271,9 @@ ORACLES: dict[str, Oracle] = {
         1 / inverse(lambda sigma: gaussian.delta(eps, [(1 / sigma, 1)]), delta, low=1, high=8)
     ),
     "contour_trapezoid_aliased": aliased,
-    "contour_alias_error": lambda mu, eps, c, h: aliased(mu, eps, c, h) - gaussian.delta(eps, [(mu, 1)]),
+    "contour_alias_error": lambda mu, eps, c, h: (
+        aliased(mu, eps, c, h) - gaussian.delta(eps, [(mu, 1)])
+    ),
     "chernoff_min_delta": chernoff,
     "ctd_laplace_pmf": lambda eps0, grid: statements.connected_dots(
         vector(grid), [sampled.laplace(eps0)(ball(point)) for point in grid]
@@ -246,7 +294,9 @@ ORACLES: dict[str, Oracle] = {
     "rdp_to_eps_asoodeh": renyi.exact_epsilon,
     "zcdp_eps_basic": lambda rho, delta: ball(rho) + 2 * (-ball(rho) * ball(delta).log()).sqrt(),
     "zcdp_delta_cks_opt": concentrated,
-    "clt_mu_poisson": lambda p, t, sigma: ball(p) * (ball(t) * (1 / ball(sigma) ** 2).expm1()).sqrt(),
+    "clt_mu_poisson": lambda p, t, sigma: (
+        ball(p) * (ball(t) * (1 / ball(sigma) ** 2).expm1()).sqrt()
+    ),
     "clt_mu_uniform": lambda p, t, sigma: uniform_limit(ball(p), ball(t), ball(sigma)),
     "berry_esseen_rr_mu": lambda n, eps: moments(n, eps)[0],
     "berry_esseen_rr_gamma": lambda n, eps: moments(n, eps)[1],
@@ -258,17 +308,25 @@ ORACLES: dict[str, Oracle] = {
     "group_poisson_gauss_delta": lambda g, q, mu, eps: statements.group_sampled_gaussian(
         ball(eps), g, ball(q), ball(mu)
     ),
-    "discrete_laplace_delta": lambda a, sens, eps: lattices.delta(eps, lattices.discrete_laplace(a, sens)),
-    "discrete_gaussian_delta": lambda sigma, sens, eps: lattices.delta(eps, lattices.discrete_gaussian(sigma, sens)),
+    "discrete_laplace_delta": lambda a, sens, eps: lattices.delta(
+        eps, lattices.discrete_laplace(a, sens)
+    ),
+    "discrete_gaussian_delta": lambda sigma, sens, eps: lattices.delta(
+        eps, lattices.discrete_gaussian(sigma, sens)
+    ),
     "krr_delta": lambda eps, k, eps_g: lattices.delta(eps_g, lattices.response(eps, k)),
     "em_br_delta": lambda eps, eps_g: residues.delta(eps_g, [(residues.Range(eps), 1)]),
     "br_kfold_delta": lambda k, eps, eps_g: residues.delta(eps_g, [(residues.Range(eps), k)]),
-    "br_kl": lambda eps: -(ball(eps) / -(-ball(eps)).expm1()).log() + ball(eps) / -(-ball(eps)).expm1() - 1,
+    "br_kl": lambda eps: (
+        -(ball(eps) / -(-ball(eps)).expm1()).log() + ball(eps) / -(-ball(eps)).expm1() - 1
+    ),
     "em_zcdp_rho": lambda eps: ball(eps) ** 2 / 8,
     "tradeoff_eps_delta": lambda alpha, eps, delta: 1 - utility(eps, delta, alpha)[0],
     "tradeoff_gaussian": lambda alpha, mu: 1 - power(alpha, mu),
     "tpr_at_fpr_gaussian": power,
-    "num_queries_noise_sqrt_n": lambda n, eps, delta: ball(n) * ball(eps) ** 2 / (-8 * ball(delta).log()),
+    "num_queries_noise_sqrt_n": lambda n, eps, delta: (
+        ball(n) * ball(eps) ** 2 / (-8 * ball(delta).log())
+    ),
 }
 
 
@@ -287,7 +345,9 @@ def number(value: Any) -> Any:
 COVERED = [row for row in GOLDEN if row["name"] in ORACLES]
 
 
-@pytest.mark.parametrize("row", COVERED, ids=lambda row: f"{row['name']}-{'-'.join(map(str, row['params'].values()))}")
+@pytest.mark.parametrize(
+    "row", COVERED, ids=lambda row: f"{row['name']}-{'-'.join(map(str, row['params'].values()))}"
+)
 def test_a_golden_value_is_what_the_oracle_computes(row: Row) -> None:
     with ctx.workprec(200):
         computed = ORACLES[row["name"]](*map(number, row["params"].values()))

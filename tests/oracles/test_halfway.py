@@ -17,7 +17,9 @@ from oracles.residues import Laplace
 GOLDENS = ((1.0, 1e-4, 10**5, 1e-15, 0.40942683639813), (2.0, 1e-5, 10**7, 1e-30, 0.18382356633282))
 
 
-def orders(*rows: tuple[float, float, int], others: tuple[tuple[Law, int], ...] = ()) -> tuple[Parts, Parts]:
+def orders(
+    *rows: tuple[float, float, int], others: tuple[tuple[Law, int], ...] = ()
+) -> tuple[Parts, Parts]:
     """Sampled Gaussians of (sigma, rate, steps) and symmetric losses, in both orders."""
     first, second = (
         [(SampledGaussian(rate, ratio(1, sigma), direction), steps) for sigma, rate, steps in rows]

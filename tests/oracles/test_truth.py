@@ -71,7 +71,10 @@ def test_the_contour_gives_the_closed_form_of_gaussians(seed: int) -> None:
     rng = source("gaussians", seed)
     mu, times = 10 ** rng.uniform(-2, 0.5), rng.randint(1, 50)
     epsilon = rng.uniform(-3, 8) * mu * math.sqrt(times)
-    agree(contour.delta(epsilon, [(Gaussian(Fraction(mu) ** 2), times)]), gaussian.delta(epsilon, [(mu, times)]))
+    agree(
+        contour.delta(epsilon, [(Gaussian(Fraction(mu) ** 2), times)]),
+        gaussian.delta(epsilon, [(mu, times)]),
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -80,7 +83,11 @@ def test_the_contour_gives_the_finite_sum_of_laplaces(seed: int) -> None:
     bound, times = rng.uniform(1.0, 1.5), rng.randint(120, 200)
     epsilon = rng.uniform(-0.2, 0.6) * bound * times
     loss = residues.Laplace(bound)
-    agree(contour.delta(epsilon, [(Terms(loss), times)]), residues.delta(epsilon, [(loss, times)]), bits=30)
+    agree(
+        contour.delta(epsilon, [(Terms(loss), times)]),
+        residues.delta(epsilon, [(loss, times)]),
+        bits=30,
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -95,8 +102,12 @@ def test_the_contour_conditioned_on_answers_is_a_sum_of_gaussians(seed: int) -> 
         for ups in range(times + 1):
             (high, above), (low, below) = points
             weight = arb.bin_uiui(times, ups) * above**ups * below ** (times - ups)
-            total += weight * gaussian.profile(ball(epsilon) - ups * high - (times - ups) * low, ball(mu) ** 2)
-    agree(contour.delta(epsilon, [(Points(promise), times), (Gaussian(Fraction(mu) ** 2), 1)]), total)
+            total += weight * gaussian.profile(
+                ball(epsilon) - ups * high - (times - ups) * low, ball(mu) ** 2
+            )
+    agree(
+        contour.delta(epsilon, [(Points(promise), times), (Gaussian(Fraction(mu) ** 2), 1)]), total
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -109,7 +120,9 @@ def test_answers_have_one_truth(seed: int) -> None:
     assert whole.overlaps(atoms.delta(epsilon, [(atoms.promise(bound), times)]))
     assert whole.overlaps(lattices.delta(epsilon, lattices.response(bound, 2), times=times))
     assert whole.overlaps(periodic.delta(epsilon, lattices.discrete_laplace(bound, 1), times=times))
-    assert whole.overlaps(optimal.heterogeneous(epsilon, [(bound, 0, times - times // 2), (bound, 0, times // 2)]))
+    assert whole.overlaps(
+        optimal.heterogeneous(epsilon, [(bound, 0, times - times // 2), (bound, 0, times // 2)])
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -121,14 +134,20 @@ def test_lattices_have_one_truth(seed: int) -> None:
     convolved = lattices.delta(epsilon, lattices.discrete_gaussian(sigma, shift), times=times)
     assert convolved.overlaps(periodic.gaussian(epsilon, sigma=sigma, shift=shift, times=times))
     builder = lattices.discrete_laplace(ratio(1, sigma), shift)
-    assert lattices.delta(epsilon, builder, times=times).overlaps(periodic.delta(epsilon, builder, times=times))
+    assert lattices.delta(epsilon, builder, times=times).overlaps(
+        periodic.delta(epsilon, builder, times=times)
+    )
     builder, pair = lattices.response(0.3, shift + 2), atoms.response(0.3, shift + 2)
-    assert lattices.delta(epsilon, builder, times=times).overlaps(atoms.delta(epsilon, [(pair, times)]))
+    assert lattices.delta(epsilon, builder, times=times).overlaps(
+        atoms.delta(epsilon, [(pair, times)])
+    )
 
 
 @pytest.mark.parametrize("direction", Direction)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_one_sampled_gaussian_by_contour_is_the_closed_form(seed: int, direction: Direction) -> None:
+def test_one_sampled_gaussian_by_contour_is_the_closed_form(
+    seed: int, direction: Direction
+) -> None:
     rng = source("sampled gaussian", seed)
     rate, mu = rng.uniform(0.2, 0.9), rng.uniform(1, 2)
     epsilon = rng.uniform(-0.8, 0.8) * rate * mu
@@ -152,8 +171,12 @@ def test_sampling_the_points_is_sampling_the_profile(seed: int) -> None:
         up = 1 / (1 + (-ball(bound)).exp())
         return up * hockey(bound - level) + (1 - up) * hockey(-bound - level)
 
-    assert atoms.delta(epsilon, [(atoms.remove(pair, rate), 1)]).overlaps(sampled.remove(epsilon, rate, profile))
-    assert atoms.delta(epsilon, [(atoms.add(pair, rate), 1)]).overlaps(sampled.add(epsilon, rate, profile))
+    assert atoms.delta(epsilon, [(atoms.remove(pair, rate), 1)]).overlaps(
+        sampled.remove(epsilon, rate, profile)
+    )
+    assert atoms.delta(epsilon, [(atoms.add(pair, rate), 1)]).overlaps(
+        sampled.add(epsilon, rate, profile)
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -176,7 +199,12 @@ def test_the_two_directions_mirror_each_other(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_lattice_in_floats_encloses_the_contour(seed: int) -> None:
     rng = source("lattice", seed)
-    mu, bound, rate, times = rng.uniform(0.2, 0.6), rng.uniform(0.1, 0.4), rng.uniform(0.05, 0.3), rng.randint(1, 4)
+    mu, bound, rate, times = (
+        rng.uniform(0.2, 0.6),
+        rng.uniform(0.1, 0.4),
+        rng.uniform(0.05, 0.3),
+        rng.randint(1, 4),
+    )
     epsilon = rng.uniform(0, 3)
     mixed = cells.sampled(cells.gaussian(1.0), rate, remove=True)
     lower, upper = tilted.delta(
@@ -190,7 +218,9 @@ def test_the_lattice_in_floats_encloses_the_contour(seed: int) -> None:
     )
     remove = SampledGaussian(rate, 1, Direction.REMOVE)
     square = Fraction(mu) ** 2
-    truth = contour.delta(epsilon, [(Gaussian(square), 2), (Terms(residues.Laplace(bound)), times), (remove, times)])
+    truth = contour.delta(
+        epsilon, [(Gaussian(square), 2), (Terms(residues.Laplace(bound)), times), (remove, times)]
+    )
     assert truth.rel_accuracy_bits() > 40
     assert lower <= truth <= upper
     assert upper < 1.05 * lower
@@ -226,17 +256,27 @@ def test_one_mechanism_is_its_profile(seed: int) -> None:
     bound = rng.uniform(0.01, 5)
     epsilon = bound * rng.uniform(-1.2, 1.2)
     with ctx.workprec(200):
-        for loss, profile in ((residues.Range, sampled.bounded_range), (residues.Laplace, sampled.laplace)):
-            assert residues.delta(epsilon, [(loss(bound), 1)]).overlaps(profile(bound)(ball(epsilon)))
+        for loss, profile in (
+            (residues.Range, sampled.bounded_range),
+            (residues.Laplace, sampled.laplace),
+        ):
+            assert residues.delta(epsilon, [(loss(bound), 1)]).overlaps(
+                profile(bound)(ball(epsilon))
+            )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.slow
 def test_few_steps_in_floats_are_few_steps_in_balls(seed: int) -> None:
     rng = source("short", seed)
-    law = SampledGaussian(rng.uniform(0.05, 0.6), ratio(1, rng.uniform(0.5, 3)), rng.choice(list(Direction)))
+    law = SampledGaussian(
+        rng.uniform(0.05, 0.6), ratio(1, rng.uniform(0.5, 3)), rng.choice(list(Direction))
+    )
     times, epsilon = rng.randint(4, 20), rng.uniform(-0.2, 0.5)
-    one, other = contour.delta(epsilon, [(law, times)], nodes=1000), short.delta(epsilon, law, times=times, nodes=9_000)
+    one, other = (
+        contour.delta(epsilon, [(law, times)], nodes=1000),
+        short.delta(epsilon, law, times=times, nodes=9_000),
+    )
     assert one.overlaps(other)
     assert other.rad() < 1e-4
 
@@ -244,7 +284,10 @@ def test_few_steps_in_floats_are_few_steps_in_balls(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_laplace_noise_of_several_scales_in_floats_is_its_finite_sum(seed: int) -> None:
     rng = source("scales", seed)
-    parts = [(residues.Laplace(rng.uniform(0.05, 2)), rng.randint(1, 8)) for _ in range(rng.randint(2, 3))]
+    parts = [
+        (residues.Laplace(rng.uniform(0.05, 2)), rng.randint(1, 8))
+        for _ in range(rng.randint(2, 3))
+    ]
     largest = sum(float(loss.epsilon) * times for loss, times in parts)
     for epsilon in (rng.uniform(-0.3, 0.5) * largest, rng.uniform(0.5, 0.9) * largest):
         one, other = residues.delta(epsilon, parts), scales.delta(epsilon, parts, nodes=1 << 16)
@@ -274,7 +317,12 @@ def test_the_truth_is_the_same_on_every_line() -> None:
     balls = []
     for factor in (0.8, 0.93, 1.0, 1.03):
         moved = contour.Plan(
-            plan.order * factor, plan.period * 1.1, plan.last * 1.2, 0.0, max(plan.above, plan.order * 1.1), 60
+            plan.order * factor,
+            plan.period * 1.1,
+            plan.last * 1.2,
+            0.0,
+            max(plan.above, plan.order * 1.1),
+            60,
         )
         balls.append(contour.delta(1.2, parts, plan=moved))
     assert all(one.overlaps(other) for one in balls for other in balls)
@@ -292,7 +340,10 @@ def test_a_wrong_interval_is_found() -> None:
         assert verdicts.delta_verdict(bound, 1.0, parts)[0] == verdict
     assert verdicts.delta_verdict(Bound(0.0, truth * (1 - 1e-12)), 1.0, parts)[0] == "outside"
     epsilon = float(inverse(lambda point: subject.delta(point, parts), 1e-5))
-    assert verdicts.epsilon_verdict(Bound(epsilon - 1e-12, epsilon + 1e-12), 1e-5, parts)[0] == "inside"
+    assert (
+        verdicts.epsilon_verdict(Bound(epsilon - 1e-12, epsilon + 1e-12), 1e-5, parts)[0]
+        == "inside"
+    )
     assert verdicts.epsilon_verdict(Bound(epsilon + 1e-12, math.inf), 1e-5, parts)[0] == "outside"
     assert verdicts.epsilon_verdict(Bound(0.0, epsilon - 1e-12), 1e-5, parts)[0] == "outside"
     assert verdicts.epsilon_verdict(Bound(0.0, math.inf), 1e-5, parts)[0] == "vacuous"
@@ -310,7 +361,9 @@ def _examined(family: str) -> Counter[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("factor", [1 - 1e-6, 1 + 1e-6])
 @pytest.mark.parametrize("family", ["gaussians", "few_laplace", "short_replaced", "responses"])
-def test_the_campaign_sees_an_answer_that_is_moved(monkeypatch: pytest.MonkeyPatch, family: str, factor: float) -> None:
+def test_the_campaign_sees_an_answer_that_is_moved(
+    monkeypatch: pytest.MonkeyPatch, family: str, factor: float
+) -> None:
     """A millionth off: the lines find it, and so do the balls."""
 
     def moved(asked: Callable[..., Bound]) -> Callable[..., Bound]:
@@ -329,7 +382,9 @@ def test_the_campaign_sees_an_answer_that_is_moved(monkeypatch: pytest.MonkeyPat
     assert planted["outside"] >= 1
 
 
-def test_the_campaign_sees_an_answer_above_an_elementary_theorem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_campaign_sees_an_answer_above_an_elementary_theorem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Twice the epsilon, once several steps are composed: basic composition of one-step answers is below."""
     asked = Composition.epsilon
 
@@ -359,7 +414,9 @@ def bounded_range_divergence(order: float) -> float:
 
     def divergence(t: float) -> float:
         up = -math.expm1(t - 1) / -math.expm1(-1)
-        return math.log(up * math.exp((order - 1) * t) + (1 - up) * math.exp((order - 1) * (t - 1))) / (order - 1)
+        return math.log(
+            up * math.exp((order - 1) * t) + (1 - up) * math.exp((order - 1) * (t - 1))
+        ) / (order - 1)
 
     return max(divergence(n / 10_000) for n in range(4000, 6000))
 
@@ -370,7 +427,10 @@ def test_the_right_values_beside_the_defects_of_peers() -> None:
     with ctx.workprec(300):
         answers = arb(3).log().mid()
     substitute = SampledGaussian(0.01, Fraction(1, 2), Direction.REPLACE)
-    laplace = [(Terms(residues.Laplace(Fraction(1, 100))), 1000), (Gaussian(Fraction(1, 10**12)), 1)]
+    laplace = [
+        (Terms(residues.Laplace(Fraction(1, 100))), 1000),
+        (Gaussian(Fraction(1, 10**12)), 1),
+    ]
 
     def pure(epsilon: float | arb, times: int, leak: float = 0.0, total: float = 1e-6) -> float:
         return float(optimal.homogeneous_epsilon(total, epsilon=epsilon, delta=leak, times=times))
@@ -379,7 +439,9 @@ def test_the_right_values_beside_the_defects_of_peers() -> None:
     assert pure(answers, 10) == pytest.approx(10.986105128796792, rel=1e-12)
     assert pure(answers, 10) < 10 * float(answers) < right[0]
     best = min(
-        float(renyi.conversion_epsilon(1 + n / 64, 1000 * bounded_range_divergence(1 + n / 64), 1e-6))
+        float(
+            renyi.conversion_epsilon(1 + n / 64, 1000 * bounded_range_divergence(1 + n / 64), 1e-6)
+        )
         for n in range(12, 32)
     )
     # an accountant with orders and a curve of its own: between this one and that of 1/8-zCDP
@@ -392,7 +454,9 @@ def test_the_right_values_beside_the_defects_of_peers() -> None:
     assert right[7] == pytest.approx(pure(1.0, 100), rel=1e-12)
     assert right[8] == pytest.approx(pure(2.0, 50), rel=1e-12)
     # the row says 19.513870431: its last two digits are wrong
-    lower, upper = (contour.delta(19.51387046139 + side, [(substitute, 100_000)]) for side in (-1e-11, 1e-11))
+    lower, upper = (
+        contour.delta(19.51387046139 + side, [(substitute, 100_000)]) for side in (-1e-11, 1e-11)
+    )
     assert lower > 1e-6 > upper
     assert abs(right[9] - 19.51387046139) < 4e-8
     assert contour.delta(1.4658, laplace) < 1e-6  # a Gaussian more only raises it
@@ -412,18 +476,28 @@ def test_the_lattice_knows_masses_below_the_normal_floats() -> None:
 
 def test_the_lattice_knows_masses_of_q_above_one() -> None:
     """Without its infinite loss P is scaled up, and what it says of Q with it: here to 1.00004, which is no mass."""
-    upper = [4.1961669921875e-05, 0.33353328704833984, 0.5154428482055664, 0.09210681915283203, 0.058875083923339844]
+    upper = [
+        4.1961669921875e-05,
+        0.33353328704833984,
+        0.5154428482055664,
+        0.09210681915283203,
+        0.058875083923339844,
+    ]
     lower = [0.0, 0.9999961853027344, 9.5367431640625e-07, 1.9073486328125e-06, 9.5367431640625e-07]
     other = ([0.5834856033325195, 0.41651439666748047], [0.00177764892578125, 0.9982223510742188])
 
     def listed(p: list[float], q: list[float]) -> Listed:
         losses = np.log(np.array(p) / np.array(q))
         rising = np.argsort(losses)
-        return Listed(losses[rising], np.array(p)[rising] / math.fsum(p), 32 * U, 0.0, float(losses.max()))
+        return Listed(
+            losses[rising], np.array(p)[rising] / math.fsum(p), 32 * U, 0.0, float(losses.max())
+        )
 
     infinite = 1 - (1 - upper[0]) ** 2
     row = [(listed(upper[1:], lower[1:]), 2), (listed(*other), 1)]
     found = tilted.enclosure(row, order=1e-3, target=1e-6, infinite=(infinite, infinite))
     assert found is not None
     low, high = found(0.18835699230697933)
-    assert low <= 0.9515097969294663 <= high < low + 1e-6  # the right value by enumeration in fractions
+    assert (
+        low <= 0.9515097969294663 <= high < low + 1e-6
+    )  # the right value by enumeration in fractions

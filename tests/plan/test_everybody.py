@@ -40,7 +40,11 @@ ADJACENCIES |= dict.fromkeys(["fixed-size-sample", "shuffled-reports", "unary-en
 
 def given(kind: str) -> list[str]:
     """What a call needs: a table of values needs its orders."""
-    return [name for name, required in MECHANISMS[kind].parameters.items() if required or name == "orders"]
+    return [
+        name
+        for name, required in MECHANISMS[kind].parameters.items()
+        if required or name == "orders"
+    ]
 
 
 def plan(kind: str, rate: str) -> Plan:
@@ -53,13 +57,18 @@ def plan(kind: str, rate: str) -> Plan:
 
 @pytest.mark.slow
 # The pair of several batches of a fixed size takes seconds; a capped batch has a rate of its own.
-@pytest.mark.parametrize("kind", sorted(MECHANISMS.keys() - {"fixed-size-sample", "truncated-poisson"}))
+@pytest.mark.parametrize(
+    "kind", sorted(MECHANISMS.keys() - {"fixed-size-sample", "truncated-poisson"})
+)
 def test_every_kind_at_rate_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(risk, "DECADES", 1)  # each of the rates takes a search of its own
     monkeypatch.setattr(risk, "STEPS", 1)
     all_of_them, plain = plan(kind, "rate = 1\n"), plan(kind, "")
     assert all_of_them.question is not None
-    assert account(all_of_them, all_of_them.question).total == account(plain, all_of_them.question).total
+    assert (
+        account(all_of_them, all_of_them.question).total
+        == account(plain, all_of_them.question).total
+    )
     # Of one composition there is one risk.
     assert all_of_them.composition() == plain.composition()
     profile = plain.composition().profile(adjacency=plain.adjacency, tolerance=risk.TOLERANCE)
@@ -77,7 +86,9 @@ def test_the_rate_of_a_capped_batch_is_its_own() -> None:
 
 
 def test_a_rate_that_is_found_to_be_one() -> None:
-    found = calibrate(plan("gaussian", "rate = 0.5\n"), "mechanism.one.rate", epsilon=5.0, delta=1e-6)
+    found = calibrate(
+        plan("gaussian", "rate = 0.5\n"), "mechanism.one.rate", epsilon=5.0, delta=1e-6
+    )
     assert found.value == 1.0 and found.found.neighbor is None
     again = Plan.parse(found.plan.toml())
     assert found.plan.question is not None

@@ -57,10 +57,16 @@ SAMPLES = {
     "curve": st.floats(0, 2).map(lambda value: [value, 2 * value]),
     "orders": st.floats(1.1, 5).map(lambda order: [order, 2 * order]),
     "base": st.sampled_from(
-        [Toml('{ kind = "gaussian", sigma = 4.0 }'), Toml('{ kind = "laplace", scale = 2.0, times = 3 }')]
+        [
+            Toml('{ kind = "gaussian", sigma = 4.0 }'),
+            Toml('{ kind = "laplace", scale = 2.0, times = 3 }'),
+        ]
     ),
     "parts": st.sampled_from(
-        [Toml('[{ kind = "gaussian", sigma = 4.0 }]'), Toml('[{ kind = "laplace", scale = 2.0, times = 3 }]')]
+        [
+            Toml('[{ kind = "gaussian", sigma = 4.0 }]'),
+            Toml('[{ kind = "laplace", scale = 2.0, times = 3 }]'),
+        ]
     ),
     "upper": st.just([0.75, 0.25]),
     "lower": st.just([0.25, 0.75]),
@@ -76,7 +82,9 @@ SAMPLES = {
     "weights": st.sampled_from([[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]]),
     "rate": st.floats(0.01, 1),
     "strategy": st.sampled_from([[[1.0]], [[1.0, 0.0], [0.25, 1.0]]]),
-    "participation": st.sampled_from([Toml("{ most = 1 }"), Toml("{ strictly_between = 0, most = 2 }")]),
+    "participation": st.sampled_from(
+        [Toml("{ most = 1 }"), Toml("{ strictly_between = 0, most = 2 }")]
+    ),
     "holds_under": st.sampled_from([each.value for each in Adjacency]),
 }
 
@@ -106,7 +114,9 @@ def test_every_constructor_parameter_is_a_key() -> None:
         for name in made.parameters:
             assert name in PARAMETERS, f"{kind}: {name}"
     constructors = (getattr(dpcompose, name) for name in dir(dpcompose))
-    mechanisms = [each for each in constructors if inspect.isclass(each) and hasattr(each, "sampled_pairs")]
+    mechanisms = [
+        each for each in constructors if inspect.isclass(each) and hasattr(each, "sampled_pairs")
+    ]
     plain = {each.__name__ for each in mechanisms} - {"DominatingPair"}
     of_parts = {"composition", "dominating-pair", "renyi-line"}
     assert len(plain) == len(MECHANISMS.keys() - of_parts) == len(MECHANISMS) - 3
@@ -115,7 +125,9 @@ def test_every_constructor_parameter_is_a_key() -> None:
 def test_what_is_read() -> None:
     plan = Plan.parse(GOOD)
     assert plan.entries[0].name == "training"
-    assert plan.composition() == dpcompose.Gaussian(1.0).sampled(0.005) * 1000 + dpcompose.Laplace(2.0)
+    assert plan.composition() == dpcompose.Gaussian(1.0).sampled(0.005) * 1000 + dpcompose.Laplace(
+        2.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,7 +183,10 @@ def test_a_mark_at_the_beginning_is_no_text(tmp_path: Path) -> None:
 
 def test_a_number_can_be_varied() -> None:
     plan = Plan.parse(GOOD)
-    assert plan.with_value("mechanism.training.sigma", 2.0).entries[0].mechanism != plan.entries[0].mechanism
+    assert (
+        plan.with_value("mechanism.training.sigma", 2.0).entries[0].mechanism
+        != plan.entries[0].mechanism
+    )
     for key in ("mechanism.trainin.sigma", "mechanism.training.sigm", "training.sigma", ""):
         with pytest.raises(dpcompose.DomainError):
             plan.with_value(key, 2.0)

@@ -25,7 +25,11 @@ from oracles.normal import Direction, SampledGaussian
 
 FIELD = ball_field()
 EXACT = FIELD.exact
-MIXTURES = [(RemovedMoments, Direction.REMOVE), (AddedMoments, Direction.ADD), (ReplacedMoments, Direction.REPLACE)]
+MIXTURES = [
+    (RemovedMoments, Direction.REMOVE),
+    (AddedMoments, Direction.ADD),
+    (ReplacedMoments, Direction.REPLACE),
+]
 
 
 def enclosed(factors: Factors, x: float, goal: float) -> Enclosure:
@@ -40,12 +44,21 @@ def enclosed(factors: Factors, x: float, goal: float) -> Enclosure:
 
 
 @pytest.mark.parametrize(("moments", "direction"), MIXTURES)
-def test_both_lines_have_one_value(moments: type[SampledGaussianMoments], direction: Direction) -> None:
+def test_both_lines_have_one_value(
+    moments: type[SampledGaussianMoments], direction: Direction
+) -> None:
     noise, rate, times, x = 1.5, 0.01, 500, 0.3
     with FIELD.precision(400):
-        factors = [(moments(FIELD, EXACT(noise), EXACT(rate)), times), (NormalMoments(FIELD, EXACT(1) / 16), 1)]
+        factors = [
+            (moments(FIELD, EXACT(noise), EXACT(rate)), times),
+            (NormalMoments(FIELD, EXACT(1) / 16), 1),
+        ]
         truth = contour.delta(
-            x, [(SampledGaussian(rate, 1 / Fraction(noise), direction), times), (laws.Gaussian(Fraction(1, 16)), 1)]
+            x,
+            [
+                (SampledGaussian(rate, 1 / Fraction(noise), direction), times),
+                (laws.Gaussian(Fraction(1, 16)), 1),
+            ],
         )
         found = enclosed(factors, x, float(truth))
     assert found.upper.union(found.lower).overlaps(truth)
@@ -75,7 +88,11 @@ def test_rare_losses_are_proved_where_no_order_is_left() -> None:
 @pytest.mark.parametrize("epsilon", [-1.0, 0.0, 1.0, 50.0])
 def test_a_pair_with_nothing_in_common_is_proved(times: int, epsilon: float) -> None:
     apart = DominatingPair.atoms(upper=[1.0, 0.0], lower=[0.0, 1.0], adjacency=Adjacency.ADD_REMOVE)
-    for composition in (apart * times, compose(apart, Laplace(1.0) * times), compose(apart, Gaussian(1.0) * times)):
+    for composition in (
+        apart * times,
+        compose(apart, Laplace(1.0) * times),
+        compose(apart, Gaussian(1.0) * times),
+    ):
         answer = composition.delta(epsilon=epsilon, proof=True)
         assert (answer.lower, answer.upper) == (1.0, 1.0)
         assert composition.epsilon(delta=0.5, proof=True) == Bound(math.inf, math.inf)

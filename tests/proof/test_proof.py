@@ -10,7 +10,12 @@ import pytest
 from flint import arb
 
 from dpcompose.loss.laplace import LaplaceLoss
-from dpcompose.loss.noise_moments import BoundedRangeMoments, DiscreteGaussianMoments, LaplaceMoments, TwoPointMoments
+from dpcompose.loss.noise_moments import (
+    BoundedRangeMoments,
+    DiscreteGaussianMoments,
+    LaplaceMoments,
+    TwoPointMoments,
+)
 from dpcompose.loss.product import Product
 from dpcompose.loss.sampled_gaussian_moments import (
     AddedMoments,
@@ -30,7 +35,11 @@ from oracles.normal import Direction, SampledGaussian
 
 FIELD = ball_field()
 EXACT = FIELD.exact
-MIXTURES = [(RemovedMoments, Direction.REMOVE), (AddedMoments, Direction.ADD), (ReplacedMoments, Direction.REPLACE)]
+MIXTURES = [
+    (RemovedMoments, Direction.REMOVE),
+    (AddedMoments, Direction.ADD),
+    (ReplacedMoments, Direction.REPLACE),
+]
 FAMILIES: dict[str, Callable[[], Moments]] = {
     "normal": lambda: NormalMoments(FIELD, EXACT(0.3)),
     "laplace": lambda: LaplaceMoments(FIELD, EXACT(0.7)),
@@ -44,9 +53,15 @@ FAMILIES: dict[str, Callable[[], Moments]] = {
 
 
 @pytest.mark.parametrize(("moments", "direction"), MIXTURES)
-@pytest.mark.parametrize(("noise", "rate", "order"), [(1.0, 0.01, 7.0), (0.5, 0.3, 2.5), (4.0, 0.001, 40.0)])
+@pytest.mark.parametrize(
+    ("noise", "rate", "order"), [(1.0, 0.01, 7.0), (0.5, 0.3, 2.5), (4.0, 0.001, 40.0)]
+)
 def test_sampled_moments_agree_with_the_oracle(
-    moments: type[SampledGaussianMoments], direction: Direction, noise: float, rate: float, order: float
+    moments: type[SampledGaussianMoments],
+    direction: Direction,
+    noise: float,
+    rate: float,
+    order: float,
 ) -> None:
     with FIELD.precision(100):
         ours = moments(FIELD, EXACT(noise), EXACT(rate)).line(order, EXACT(0.75), 20)
@@ -101,7 +116,10 @@ def test_the_rest_of_a_line_is_not_more_than_its_bound(name: str) -> None:
         bound = rest.beyond(edge, EXACT(step), EXACT(0))
         frequencies = [edge + EXACT(step) * j for j in range(300)]
         whole, *values = moments.at(order, [EXACT(0), *frequencies])
-        terms = [(abs(value) / whole.real) ** times / u**2 for value, u in zip(values, frequencies, strict=True)]
+        terms = [
+            (abs(value) / whole.real) ** times / u**2
+            for value, u in zip(values, frequencies, strict=True)
+        ]
         assert step * sum(terms, EXACT(0)) <= bound
 
 
@@ -145,12 +163,20 @@ def test_powers_of_a_rotation_stay_narrow() -> None:
         powers = FIELD.powers(FIELD.disc(1), turn, 20_000)
         assert powers[-1].rad() < arb(2) ** -60
         assert FIELD.power_sum(powers)(turn.conjugate()).real.contains(20_000)
-        sums = exponential_sums(FIELD, [FIELD.disc(0), FIELD.disc(1)], [FIELD.disc(0, 0.3), FIELD.disc(0, -1)], 50)
+        sums = exponential_sums(
+            FIELD, [FIELD.disc(0), FIELD.disc(1)], [FIELD.disc(0, 0.3), FIELD.disc(0, -1)], 50
+        )
         assert sums[37].overlaps(FIELD.disc(0, EXACT(0.3) * 37).exp() + FIELD.disc(1, -37).exp())
 
 
 def test_floats_from_balls_are_rounded_outward() -> None:
-    for value in (EXACT(1) / 3, -(EXACT(10) ** -400), EXACT(10) ** 400, EXACT(5e-324) / 3, EXACT(0.5)):
+    for value in (
+        EXACT(1) / 3,
+        -(EXACT(10) ** -400),
+        EXACT(10) ** 400,
+        EXACT(5e-324) / 3,
+        EXACT(0.5),
+    ):
         low, high = FIELD.down(value), FIELD.up(value)
         assert EXACT(low) <= value <= EXACT(high)
         assert high == math.inf or math.nextafter(low, math.inf) >= high - 2 * math.ulp(high)

@@ -17,7 +17,9 @@ Condition = tuple[str, Any, Callable[[Row], Truth]]
 FLAG, CITY, POINTS = 5, 2, 8
 ROWS: list[Row] = [
     (f"p{at}", at, city, None, None, flag, None, None, points, None, None)
-    for at, (flag, city, points) in enumerate(product((True, False, None), ("x", "y", None), (1, 0, None)))
+    for at, (flag, city, points) in enumerate(
+        product((True, False, None), ("x", "y", None), (1, 0, None))
+    )
 ]
 """By the schema of campaigns.release.tables."""
 
@@ -31,13 +33,19 @@ def _equal(one: Any, other: Any) -> Truth:
 
 
 def _and(one: Truth, other: Truth) -> Truth:
-    return False if one is False or other is False else None if one is None or other is None else True
+    return (
+        False if one is False or other is False else None if one is None or other is None else True
+    )
 
 
 ATOMS: list[Condition] = [
     ("flag", col("flag"), lambda row: row[FLAG]),
     ("points == 1", col("points") == 1, lambda row: _equal(row[POINTS], 1)),
-    ("city in (x, z)", col("city").is_in(["x", "z"]), lambda row: None if row[CITY] is None else row[CITY] in "xz"),
+    (
+        "city in (x, z)",
+        col("city").is_in(["x", "z"]),
+        lambda row: None if row[CITY] is None else row[CITY] in "xz",
+    ),
     ("city is null", col("city").is_null(), lambda row: row[CITY] is None),
     ("city starts with x", col("city").starts_with("x"), lambda row: _equal(row[CITY], "x")),
 ]
@@ -65,7 +73,11 @@ def _of_one(given: list[Condition]) -> list[Condition]:
 
 def _of_two(given: list[Condition]) -> list[Condition]:
     return [
-        (f"({name}) {word} ({to})", made(said, it), lambda row, k=known, m=means, n=it_means: k(m(row), n(row)))
+        (
+            f"({name}) {word} ({to})",
+            made(said, it),
+            lambda row, k=known, m=means, n=it_means: k(m(row), n(row)),
+        )
         for word, made, known in TWO
         for (name, said, means), (to, it, it_means) in product(given, repeat=2)
     ]
@@ -82,7 +94,9 @@ def misread(table: Table, asked: list[Condition], *, together: int = 100) -> lis
     found: list[str] = []
     for start in range(0, len(asked), together):
         some = asked[start : start + together]
-        made = table.mutate(**{f"made{at}": call("as_integer", said) for at, (_, said, _) in enumerate(some)})
+        made = table.mutate(
+            **{f"made{at}": call("as_integer", said) for at, (_, said, _) in enumerate(some)}
+        )
         asked_of = made.data.select("number", *(f"made{at}" for at in range(len(some))))
         with without_warnings():
             statement = in_words(made, asked_of)

@@ -47,7 +47,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     except ImportError:
         _missing("spark", "pyspark is not installed: pip install '.[spark]'")
     # Small queries take a third of the time where none is compiled; the campaign asks compiled ones.
-    interpreted = {"spark_sql_codegen_wholeStage": "false", "spark_sql_codegen_factoryMode": "NO_CODEGEN"}
+    interpreted = {
+        "spark_sql_codegen_wholeStage": "false",
+        "spark_sql_codegen_factoryMode": "NO_CODEGEN",
+    }
     home = tmp_path_factory.mktemp("spark")
-    with session(home, **interpreted, spark_sql_adaptive_enabled="false", spark_sql_shuffle_partitions="1") as found:
+    with session(
+        home, **interpreted, spark_sql_adaptive_enabled="false", spark_sql_shuffle_partitions="1"
+    ) as found:
         yield found

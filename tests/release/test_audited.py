@@ -14,7 +14,8 @@ from dpcompose.release.audited import World, audited_question, audited_session, 
 
 
 @pytest.mark.parametrize(
-    ("name", "columns"), [("count", 2), ("count by private keys", 6), ("mean", 3), ("histogram", 12), ("quantile", 2)]
+    ("name", "columns"),
+    [("count", 2), ("count by private keys", 6), ("mean", 3), ("histogram", 12), ("quantile", 2)],
 )
 def test_an_answer_is_a_row_of_numbers(name: str, columns: int) -> None:
     what = audited_question(QUESTIONS[name], *neighbors())
@@ -28,9 +29,15 @@ def test_a_question_keeps_what_is_charged_and_half_its_noise_does_not() -> None:
     found = audit(what.subject, [what.pair], claim=what.claim, samples=600, ladder=False)
     assert found.verdict is Verdict.NOT_REFUTED
     half = replace(QUESTIONS["count"], spend={"epsilon": 4})
-    worlds = [World(half.design(table), exact(table, half.design(table).aggregation)) for table in neighbors()]
+    worlds = [
+        World(half.design(table), exact(table, half.design(table).aggregation))
+        for table in neighbors()
+    ]
     less = audited_worlds(worlds[0], worlds[1], claim=what.claim, name="count")
-    assert audit(less.subject, [less.pair], claim=less.claim, samples=2000, ladder=False).verdict is Verdict.REFUTED
+    assert (
+        audit(less.subject, [less.pair], claim=less.claim, samples=2000, ladder=False).verdict
+        is Verdict.REFUTED
+    )
 
 
 def test_a_session_is_played_whole() -> None:

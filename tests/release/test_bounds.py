@@ -30,13 +30,30 @@ QUESTIONS = {
     "units by": release.Units(by="city", keys=CITIES, spend=SPEND),
     "units by private": release.Units(by="city", spend=PRIVATE),
     "sum": release.Sum("amount", lower=-1, upper=3, granularity=1, spend=SPEND),
-    "sum by": release.Sum("amount", lower=-4, upper=3, granularity="0.5", by="city", keys=CITIES, spend=SPEND),
-    "mean by private": release.Mean("amount", lower=0, upper=4, granularity=1, by="city", spend=PRIVATE),
-    "histogram by": release.Histogram("amount", edges=[0, 2, 4], by="city", keys=CITIES, spend=SPEND),
+    "sum by": release.Sum(
+        "amount", lower=-4, upper=3, granularity="0.5", by="city", keys=CITIES, spend=SPEND
+    ),
+    "mean by private": release.Mean(
+        "amount", lower=0, upper=4, granularity=1, by="city", spend=PRIVATE
+    ),
+    "histogram by": release.Histogram(
+        "amount", edges=[0, 2, 4], by="city", keys=CITIES, spend=SPEND
+    ),
     "histogram by private": release.Histogram("amount", edges=[0, 2, 4], by="city", spend=PRIVATE),
-    "median by": release.Quantile("amount", 0.75, lower=0, upper=4, granularity=1, by="city", keys=CITIES, spend=SPEND),
+    "median by": release.Quantile(
+        "amount", 0.75, lower=0, upper=4, granularity=1, by="city", keys=CITIES, spend=SPEND
+    ),
 }
-BOUNDS = [(1, None, None), (2, None, None), (3, 2, None), (3, 2, 1), (4, 3, 2), (4, 1, 3), (5, 2, 3), (3, None, 1)]
+BOUNDS = [
+    (1, None, None),
+    (2, None, None),
+    (3, 2, None),
+    (3, 2, 1),
+    (4, 3, 2),
+    (4, 1, 3),
+    (5, 2, 3),
+    (3, None, 1),
+]
 
 
 def _tables(seed: int) -> list[list[tuple[str | None, str | None, float | None, int]]]:
@@ -45,9 +62,18 @@ def _tables(seed: int) -> list[list[tuple[str | None, str | None, float | None, 
     for name in ("ann", "bob", "cyd"):
         count = rng.randint(0, 6)
         amounts = [-9.0, 0.0, 1.0, 2.5, 3.0, 99.0, float("nan"), None]
-        units.append([(name, rng.choice([*CITIES, None]), rng.choice(amounts), 0) for _ in range(count)])
+        units.append(
+            [(name, rng.choice([*CITIES, None]), rng.choice(amounts), 0) for _ in range(count)]
+        )
     # One that spends all it has in the worst way.
-    units.append([("dee", city, extreme, 0) for city in CITIES for extreme in (99.0, -99.0, 2.0) for _ in range(3)])
+    units.append(
+        [
+            ("dee", city, extreme, 0)
+            for city in CITIES
+            for extreme in (99.0, -99.0, 2.0)
+            for _ in range(3)
+        ]
+    )
     return units
 
 
@@ -76,7 +102,9 @@ def test_no_unit_moves_an_aggregate_further_than_computed(
     [(r, g, e) for r, g, e in itertools.product(range(1, 6), repeat=3) if max(g, e) <= r],
 )
 @pytest.mark.parametrize("bins", [1, 2])
-def test_the_norms_are_those_of_the_worst_vector(rows: int, groups: int, each: int, bins: int) -> None:
+def test_the_norms_are_those_of_the_worst_vector(
+    rows: int, groups: int, each: int, bins: int
+) -> None:
     bounds = Bounds.stated(rows, groups=groups, rows_per_group=each)
     change = bounds.change(3, bins=bins)
     allowed = list(_spread(rows, groups, each, bins))
@@ -100,7 +128,9 @@ def _spread(rows: int, groups: int, each: int, bins: int) -> Iterator[tuple[int,
         return
     for group in itertools.product(range(min(rows, each) + 1), repeat=bins):
         if sum(group) <= min(rows, each):
-            yield from (group + others for others in _spread(rows - sum(group), groups - 1, each, bins))
+            yield from (
+                group + others for others in _spread(rows - sum(group), groups - 1, each, bins)
+            )
 
 
 def test_a_change_beyond_floats_is_refused() -> None:

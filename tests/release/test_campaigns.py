@@ -55,7 +55,8 @@ def test_no_event_tells_neighbors_apart_too_well(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in audit.QUESTIONS if name not in ("distinct", "rows per unit", "left out")]
+    "name",
+    [name for name in audit.QUESTIONS if name not in ("distinct", "rows per unit", "left out")],
 )
 def test_the_neighbors_of_the_audit_differ_as_far_as_is_charged(name: str) -> None:
     first, second = (audit.totals(audit.QUESTIONS[name], table) for table in audit.neighbors())

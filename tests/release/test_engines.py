@@ -32,7 +32,9 @@ def _same(make: Callable[[list[tuple[Any, ...]]], Any], name: str) -> None:
         first = ORDER.index(name) % 2
         assert differing(here, there, slice(first, 12, 2)) == []
         # The rest together.
-        asked = [question.design(here).aggregation for question in [*QUESTIONS.values()][12 + first :: 2]]
+        asked = [
+            question.design(here).aggregation for question in [*QUESTIONS.values()][12 + first :: 2]
+        ]
         assert Scan.of(there, asked).exact() == [exact(here, each) for each in asked]
     finally:
         # A Spark session is shared by all tests: it is left running.
@@ -56,7 +58,9 @@ def test_spark_agrees_with_duckdb(spark: Any, tmp_path: Path) -> None:
         for batch in (asked[:5], asked[5:10], asked[10:]):
             assert Scan.of(there, batch).exact() == [exact(here, each) for each in batch]
     asked = tables.on_spark(spark, ROWS, tmp_path / "conditions.parquet", "conditions")
-    assert misread(release.table(asked, unit="person", max_rows_per_unit=1), conditions()[::40]) == []
+    assert (
+        misread(release.table(asked, unit="person", max_rows_per_unit=1), conditions()[::40]) == []
+    )
     made = odd(25, 2)
     asked = tables.on_spark(spark, made, tmp_path / "remainders.parquet")
     _remainders(release.table(asked, unit="person", max_rows_per_unit=100, name="people"), made)
@@ -73,7 +77,9 @@ def _remainders(there: release.Table, made: list[tuple[Any, ...]]) -> None:
         assert question.table is not None
         found = exact(question.table, question.design(question.table, {"epsilon": 1}).aggregation)
         signed = [(abs(point) % abs(by)) * (1 if point > 0 else -1) for point in points]
-        assert {key: bins[0][0] for key, bins in found.items()} == Counter((each,) for each in signed if each < 2)
+        assert {key: bins[0][0] for key, bins in found.items()} == Counter(
+            (each,) for each in signed if each < 2
+        )
 
 
 def test_remainders_are_those_of_sql_on_postgresql(postgres_url: str) -> None:
@@ -107,14 +113,20 @@ def test_a_server_that_went_away(postgres_url: str) -> None:
     assert ledger.available("world")["epsilon"].fraction == 100
 
 
-def test_a_frame_of_spark_is_a_source_and_keys_of_few_units_stay_there(spark: Any, tmp_path: Path) -> None:
+def test_a_frame_of_spark_is_a_source_and_keys_of_few_units_stay_there(
+    spark: Any, tmp_path: Path
+) -> None:
     made = odd(15, 9)
     (tmp_path / "folder").mkdir()
     tables.on_spark(spark, made, tmp_path / "folder" / "part.parquet")
     frame = spark.read.parquet(str(tmp_path / "folder"))
-    there = release.table(frame.select("person", "city", "points"), unit="person", max_rows_per_unit=3)
+    there = release.table(
+        frame.select("person", "city", "points"), unit="person", max_rows_per_unit=3
+    )
     here = release.table(tmp_path / "folder", unit="person", max_rows_per_unit=3)
-    question = release.Histogram("points", edges=[-9, 0, 1, 50], by="city", spend={"epsilon": 4, "delta": 1e-6})
+    question = release.Histogram(
+        "points", edges=[-9, 0, 1, 50], by="city", spend={"epsilon": 4, "delta": 1e-6}
+    )
     design, plain = question.design(there), question.design(here)
     assert design.threshold is not None and plain.threshold is not None
     assert design.threshold.fewest > 1 == plain.threshold.fewest
@@ -122,9 +134,13 @@ def test_a_frame_of_spark_is_a_source_and_keys_of_few_units_stay_there(spark: An
     whole = exact(here, plain.aggregation)
     units = {key: sum(numbers[0] for numbers in bins.values()) for key, bins in whole.items()}
     (handed,) = Scan.of(there, [design.wanted]).exact()
-    assert handed == {key: bins for key, bins in whole.items() if units[key] >= design.threshold.fewest}
+    assert handed == {
+        key: bins for key, bins in whole.items() if units[key] >= design.threshold.fewest
+    }
     assert 0 < len(handed) < len(whole)
-    session = world.session_of(release.table(frame.filter("points > 0"), unit="person", max_rows_per_unit=3))
+    session = world.session_of(
+        release.table(frame.filter("points > 0"), unit="person", max_rows_per_unit=3)
+    )
     with pytest.raises(UnsupportedError, match="trust_view"):
         session.count(spend={"epsilon": 1})
 
@@ -134,7 +150,9 @@ def test_columns_that_are_never_null_are_as_others() -> None:
     rows = [row for row in odd(60, 3) if None not in row]
     types = zip(tables.SCHEMA.names, tables.split(tables.TYPES), strict=True)
     backend = ibis.duckdb.connect()
-    backend.con.execute(f"CREATE TABLE people ({', '.join(f'{name} {kind.strip()} NOT NULL' for name, kind in types)})")
+    backend.con.execute(
+        f"CREATE TABLE people ({', '.join(f'{name} {kind.strip()} NOT NULL' for name, kind in types)})"
+    )
     backend.con.register("odd", tables.arrow(rows))
     backend.con.execute("INSERT INTO people SELECT * FROM odd")
     backend.con.execute("CREATE TABLE others AS SELECT * FROM people")
@@ -147,5 +165,7 @@ def test_columns_that_are_never_null_are_as_others() -> None:
         assert Scan.of(there, asked[start : start + 5]).exact() == alone[start : start + 5]
     both = there.union(others)
     assert exact(both, release.Count(spend={"epsilon": 1}).design(both).aggregation)[()][0][0] > 0
-    named = there.select("city").join(others.mutate(more=release.col("points")).select("more"), on=bounds["unit"])
+    named = there.select("city").join(
+        others.mutate(more=release.col("points")).select("more"), on=bounds["unit"]
+    )
     assert exact(named, release.Count(spend={"epsilon": 1}).design(named).aggregation)[()][0][0] > 0

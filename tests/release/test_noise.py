@@ -12,7 +12,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpcompose.release as release
-from dpcompose import BlackBox, Concentrated, DiscreteGaussian, DiscreteLaplace, Exponential, PermuteAndFlip, compose
+from dpcompose import (
+    BlackBox,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    PermuteAndFlip,
+    compose,
+)
 from dpcompose.errors import DomainError
 from dpcompose.release import sampler
 from dpcompose.release.bounds import Bounds, Change
@@ -23,7 +31,12 @@ from dpcompose.release.threshold import KeyThreshold
 from tests.release import world
 
 ONE = Bounds(1, 1, 1).presence
-CHANGES = [ONE, Bounds(50, 1, 50).change(1), Bounds(50, 50, 50).change(1), Bounds(9, 3, 3).change(1000)]
+CHANGES = [
+    ONE,
+    Bounds(50, 1, 50).change(1),
+    Bounds(50, 50, 50).change(1),
+    Bounds(9, 3, 3).change(1000),
+]
 TYPED = st.fractions(min_value=Fraction(1, 1000), max_value=20, max_denominator=1000)
 
 
@@ -50,7 +63,9 @@ def test_gaussian_noise_costs_at_most_what_was_typed(rho: Fraction, change: Chan
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1, 1e-9), (5, 1e-3)])
-def test_gaussian_noise_is_within_an_epsilon_at_a_delta(change: Change, epsilon: float, delta: float) -> None:
+def test_gaussian_noise_is_within_an_epsilon_at_a_delta(
+    change: Change, epsilon: float, delta: float
+) -> None:
     spend = Spend.stated({"epsilon": epsilon, "delta": delta})
     noise = noise_for(change, spend)
     assert isinstance(noise, DiscreteGaussianNoise)
@@ -67,20 +82,28 @@ def test_ten_tenths_are_within_one() -> None:
 def test_what_is_charged_is_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[str, float]] = []
     monkeypatch.setattr(
-        sampler, "discrete_laplace", lambda values, *, scale: ran.append(("laplace", scale)) or list(values)
+        sampler,
+        "discrete_laplace",
+        lambda values, *, scale: ran.append(("laplace", scale)) or list(values),
     )
     monkeypatch.setattr(
-        sampler, "discrete_gaussian", lambda values, *, sigma: ran.append(("gauss", sigma)) or list(values)
+        sampler,
+        "discrete_gaussian",
+        lambda values, *, sigma: ran.append(("gauss", sigma)) or list(values),
     )
     monkeypatch.setattr(
-        sampler, "least_with_noise", lambda scores, *, scale, flips: ran.append((f"flips {flips}", scale)) or 0
+        sampler,
+        "least_with_noise",
+        lambda scores, *, scale, flips: ran.append((f"flips {flips}", scale)) or 0,
     )
     for change in CHANGES:
         for spend in ({"epsilon": 0.1}, {"rho": 0.1}):
             noise = noise_for(change, Spend.stated(spend))
             noise.draw([1, 2])
             name, size = ran.pop()
-            worst: Any = (change.largest,) * change.coordinates if change.coordinates > 1 else change.largest
+            worst: Any = (
+                (change.largest,) * change.coordinates if change.coordinates > 1 else change.largest
+            )
             expected = {
                 ("laplace", True): DiscreteLaplace(size, shift=worst) if change.box else None,
                 ("gauss", True): DiscreteGaussian(size, shift=worst) if change.box else None,
@@ -89,10 +112,14 @@ def test_what_is_charged_is_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
                 assert noise.mechanism == expected
             elif name == "laplace":
                 assert isinstance(noise.mechanism, BlackBox)
-                assert Fraction(noise.mechanism.stated.epsilon) >= Fraction(change.l1) / Fraction(size)
+                assert Fraction(noise.mechanism.stated.epsilon) >= Fraction(change.l1) / Fraction(
+                    size
+                )
             else:
                 assert isinstance(noise.mechanism, Concentrated)
-                assert Fraction(noise.mechanism.stated.rho) >= Fraction(change.l2_squared) / (2 * Fraction(size) ** 2)
+                assert Fraction(noise.mechanism.stated.rho) >= Fraction(change.l2_squared) / (
+                    2 * Fraction(size) ** 2
+                )
     for spend, kind in (({"epsilon": 0.1}, PermuteAndFlip), ({"rho": 0.1}, Exponential)):
         selection = Selection.costing(7, Spend.stated(spend))
         selection.draw([1, 2])
@@ -120,7 +147,9 @@ def _mean_size(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise) -> float:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
-def test_the_stated_error_is_the_measured_one(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise) -> None:
+def test_the_stated_error_is_the_measured_one(
+    noise: DiscreteLaplaceNoise | DiscreteGaussianNoise,
+) -> None:
     # 40,000 draws of |x|, standard deviation at most 1.3 times its mean unless that is tiny: the mean of the sample is
     # within 5% but for a probability below 1e-11 (7.7 standard errors); small scales are given twice that.
     drawn = [abs(x) for x in noise.draw([0] * 40_000)]
@@ -136,19 +165,25 @@ def test_the_stated_error_is_the_measured_one(noise: DiscreteLaplaceNoise | Disc
     "noise", [*NOISES, DiscreteGaussianNoise(59.9, ONE), DiscreteGaussianNoise(60.1, ONE)], ids=repr
 )
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99, 0.999999])
-def test_quantiles_agree_with_sums(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise, confidence: float) -> None:
+def test_quantiles_agree_with_sums(
+    noise: DiscreteLaplaceNoise | DiscreteGaussianNoise, confidence: float
+) -> None:
     mass, whole = _masses(noise)
     covered, reach = mass[0], 0
     while covered < confidence * whole:
         reach += 1
         covered += 2 * mass[reach]
     stated = noise.error(1 - confidence)
-    assert abs(stated - reach) <= (1 if isinstance(noise, DiscreteGaussianNoise) and noise.sigma > 60 else 0)
+    assert abs(stated - reach) <= (
+        1 if isinstance(noise, DiscreteGaussianNoise) and noise.sigma > 60 else 0
+    )
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
 @pytest.mark.parametrize("probability", [0.4, 1e-2, 1e-6, 1e-12])
-def test_the_chance_to_pass_is_bounded(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise, probability: float) -> None:
+def test_the_chance_to_pass_is_bounded(
+    noise: DiscreteLaplaceNoise | DiscreteGaussianNoise, probability: float
+) -> None:
     mass, whole = _masses(noise)
     reach = noise.passing(probability)
     assert math.fsum(mass[reach:]) / whole <= probability * (1 + 1e-9)
@@ -247,7 +282,9 @@ def test_a_tenth_is_a_tenth(typed: Any) -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("spend", [{"epsilon": "0.05"}, {"rho": "0.001"}], ids=str)
 @pytest.mark.parametrize("kind", ["count", "sum", "histogram"])
-def test_the_expected_error_of_a_question_is_the_measured_one(kind: str, spend: dict[str, str]) -> None:
+def test_the_expected_error_of_a_question_is_the_measured_one(
+    kind: str, spend: dict[str, str]
+) -> None:
     questions: dict[str, release.Question] = {
         "count": release.Count(spend=spend),
         "sum": release.Sum("amount", lower=-3, upper=7, granularity="0.25", spend=spend),
@@ -257,7 +294,9 @@ def test_the_expected_error_of_a_question_is_the_measured_one(kind: str, spend: 
     truth = [[17, -4] if kind == "histogram" else [17]] * 40_000
     drawn = design.steps[0].draw(truth)
     errors = sorted(
-        abs(x - y) for cell, exact in zip(drawn, truth, strict=True) for x, y in zip(cell, exact, strict=True)
+        abs(x - y)
+        for cell, exact in zip(drawn, truth, strict=True)
+        for x, y in zip(cell, exact, strict=True)
     )
     step = 0.25 if kind == "sum" else 1
     for confidence in (0.5, 0.9, 0.95):

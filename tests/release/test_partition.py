@@ -17,7 +17,11 @@ from dpcompose.values.adjacency import Adjacency
 from tests.release import world
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-ROWS = [(f"p{unit}", "rome" if (unit + at) % 3 else "oslo", 1.0, at) for unit in range(20) for at in range(3)]
+ROWS = [
+    (f"p{unit}", "rome" if (unit + at) % 3 else "oslo", 1.0, at)
+    for unit in range(20)
+    for at in range(3)
+]
 KEYS = ["rome", "oslo"]
 SPEND = {"epsilon": 1}
 
@@ -29,7 +33,13 @@ def _left(session: release.Session) -> float:
 def test_the_largest_part_counts_and_nothing_is_refunded() -> None:
     session = world.session(rows=ROWS)
     parts = session.partition("city", keys=KEYS)
-    for city, times, left in (("rome", 1, 99), ("oslo", 1, 99), ("oslo", 2, 97), ("rome", 1, 97), ("rome", 2, 96)):
+    for city, times, left in (
+        ("rome", 1, 99),
+        ("oslo", 1, 99),
+        ("oslo", 2, 97),
+        ("rome", 1, 97),
+        ("rome", 2, 96),
+    ):
         for _ in range(times):
             parts[city].count(spend=SPEND)
         assert _left(session) == pytest.approx(left)
@@ -67,10 +77,16 @@ def test_a_part_answers_for_its_people_alone() -> None:
         (rome, oslo.table),
         (rome, session.table.where(release.col("city") == "rome")),
         (rome, rome.table.union(oslo.table)),
-        (rome, rome.table.join(session.table.mutate(far=release.lit(1)).select("far"), on="person")),
+        (
+            rome,
+            rome.table.join(session.table.mutate(far=release.lit(1)).select("far"), on="person"),
+        ),
         (rome, nested.table),
         (nested, rome.table),
-        (release.Session(session.table, ledger=session.ledger, scope=rome.scope, actor="ana"), session.table),
+        (
+            release.Session(session.table, ledger=session.ledger, scope=rome.scope, actor="ana"),
+            session.table,
+        ),
     ]
     left = _left(session)
     for asked, table in foreign:
@@ -96,7 +112,9 @@ def test_parts_of_a_catalogued_table_are_trusted(tmp_path: Any) -> None:
     path.write_text("patient,clinic\nann,north\nbob,south\n")
     with Ledger.open("memory:") as ledger:
         definition = {"source": str(path), "unit": "patient", "max_rows_per_unit": 2}
-        release.Catalog.define(ledger, "world", {"visits": definition}, filter=BasicFilter(9, delta=0), actor="keeper")
+        release.Catalog.define(
+            ledger, "world", {"visits": definition}, filter=BasicFilter(9, delta=0), actor="keeper"
+        )
         visits = release.Catalog(ledger, "world").table("visits")
         session = release.Session(visits, ledger=ledger, scope="world", actor="ana")
         part = session.partition("clinic", keys=["north", "south"])["north"]
@@ -137,7 +155,9 @@ def test_bad_partitions_are_refused_and_open_nothing(name: str) -> None:
 
 def test_replacing_a_unit_moves_two_parts() -> None:
     ledger = Ledger.open("memory:")
-    open_scope(ledger, "world", filter=BasicFilter(9, delta=0), adjacency=Adjacency.REPLACE, actor="keeper")
+    open_scope(
+        ledger, "world", filter=BasicFilter(9, delta=0), adjacency=Adjacency.REPLACE, actor="keeper"
+    )
     with pytest.raises(UnsupportedError):
         world.session(ledger, rows=ROWS).partition("city", keys=KEYS)
 

@@ -52,7 +52,9 @@ EXPRESSIONS: dict[str, Callable[[Any], Any]] = {
     "aggregate": lambda t: t.group_by("person").agg(number=t.number.max()),
     "itself": lambda t: t.view(),
     "filter": lambda t: t.filter(t.number > 3),
-    "hidden in a choice of columns": lambda t: t.mutate(hit=t.number.max().over(ibis.window())).select("person", "hit"),
+    "hidden in a choice of columns": lambda t: t.mutate(
+        hit=t.number.max().over(ibis.window())
+    ).select("person", "hit"),
     "unnest": lambda t: t.mutate(many=ibis.array([1, 2]).unnest()),
 }
 
@@ -65,7 +67,9 @@ def of_duckdb(rows: Any) -> tuple[Any, Callable[[str], None], str]:
 
 
 @pytest.fixture(params=["duckdb", "postgres", "spark"])
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, Callable[[str], Any], str]]:
+def engine(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[Any, Callable[[str], Any], str]]:
     """A connection with the table `people`, how it runs a statement, and its word for a random number."""
     if request.param == "duckdb":
         yield of_duckdb(ROWS)
@@ -78,7 +82,11 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any
         connection.disconnect()
     else:
         spark = request.getfixturevalue("spark")
-        yield tables.on_spark(spark, ROWS, tmp_path / "people.parquet").get_backend(), spark.sql, "rand"
+        yield (
+            tables.on_spark(spark, ROWS, tmp_path / "people.parquet").get_backend(),
+            spark.sql,
+            "rand",
+        )
 
 
 def asked(table: release.Table, ledger: Ledger) -> Any:
@@ -95,13 +103,17 @@ def test_every_expression_but_a_plain_table_is_refused_before_the_charge(engine:
     ledger = world.ledger()
     for words in VIEWS.values():
         temporary = "TEMPORARY " if random == "rand" else ""
-        execute(f"CREATE OR REPLACE {temporary}VIEW seen AS {words.format(t='people', random=random)}")
+        execute(
+            f"CREATE OR REPLACE {temporary}VIEW seen AS {words.format(t='people', random=random)}"
+        )
         view = release.table(connection.table("seen"), unit="person", max_rows_per_unit=1)
         with pytest.raises(UnsupportedError, match="view"):
             asked(view, ledger)
         execute("DROP VIEW seen")
     assert [each.kind for each in ledger.entries("world")] == ["opened"]
-    plain = release.table(people.select("person", "city", "number").drop("number"), unit="person", max_rows_per_unit=1)
+    plain = release.table(
+        people.select("person", "city", "number").drop("number"), unit="person", max_rows_per_unit=1
+    )
     assert isinstance(asked(plain, ledger).value, int)
 
 
@@ -109,7 +121,11 @@ def test_a_view_is_asked_where_the_keeper_trusts_it() -> None:
     connection, execute, _ = of_duckdb(ROWS)
     execute("CREATE VIEW seen AS SELECT * FROM people")
     view = release.table(connection.table("seen"), unit="person", max_rows_per_unit=1)
-    for note, trusted in (({"trust_view": ["seen"]}, True), ({"trust_view": ["other"]}, False), (None, False)):
+    for note, trusted in (
+        ({"trust_view": ["seen"]}, True),
+        ({"trust_view": ["other"]}, False),
+        (None, False),
+    ):
         ledger = Ledger.open("memory:")
         open_scope(ledger, "world", filter=BasicFilter(9, delta=0), note=note, actor="keeper")
         if trusted:
@@ -118,7 +134,9 @@ def test_a_view_is_asked_where_the_keeper_trusts_it() -> None:
             with pytest.raises(UnsupportedError, match="trust_view"):
                 asked(view, ledger)
             with pytest.raises(UnsupportedError, match="trust_view"):
-                release.Session(view, ledger=ledger, scope="world", actor="ana").quote(release.Count(spend=SPEND))
+                release.Session(view, ledger=ledger, scope="world", actor="ana").quote(
+                    release.Count(spend=SPEND)
+                )
 
 
 def test_computed_and_temporary_tables_of_duckdb_are_not_plain() -> None:
@@ -127,7 +145,10 @@ def test_computed_and_temporary_tables_of_duckdb_are_not_plain() -> None:
     execute("CREATE TEMP TABLE made AS SELECT person, row_number() OVER () AS n FROM people")
     for name in ("drawn", "made"):
         with pytest.raises(UnsupportedError):
-            asked(release.table(connection.table(name), unit="person", max_rows_per_unit=1), world.ledger())
+            asked(
+                release.table(connection.table(name), unit="person", max_rows_per_unit=1),
+                world.ledger(),
+            )
 
 
 def test_row_security_is_not_plain(postgres_url: str) -> None:
@@ -166,7 +187,9 @@ def test_what_is_changed_after_opening_is_found_at_every_question() -> None:
     assert len(list(ledger.entries("world"))) == before + 2
 
 
-def test_a_collation_set_between_charge_and_statement_gives_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collation_set_between_charge_and_statement_gives_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     connection, execute, _ = of_duckdb(ROWS)
     made = release.table(connection.table("people"), unit="person", max_rows_per_unit=1)
     redeem = Ledger.redeem
@@ -186,8 +209,12 @@ def test_texts_that_are_no_utf8_are_nobody(spark: Any, tmp_path: Path) -> None:
     # One byte each: 256 different texts, of which 128 are none.
     offsets = pa.array(range(1257), pa.int32()).buffers()[1]
     letters = pa.py_buffer(bytes(range(256)) + b"a" * 1000)
-    text = pa.Array.from_buffers(pa.string(), 1256, [None, pa.py_buffer(offsets.to_pybytes()), letters])
-    frame = pa.table({"person": pa.array([f"p{n}" for n in range(1256)]), "key": text, "unit": text})
+    text = pa.Array.from_buffers(
+        pa.string(), 1256, [None, pa.py_buffer(offsets.to_pybytes()), letters]
+    )
+    frame = pa.table(
+        {"person": pa.array([f"p{n}" for n in range(1256)]), "key": text, "unit": text}
+    )
     pq.write_table(frame, tmp_path / "bytes.parquet")
     spark.read.parquet(str(tmp_path / "bytes.parquet")).createOrReplaceTempView("bytes")
     sources = [ibis.pyspark.connect(spark).table("bytes"), frame]
@@ -196,7 +223,9 @@ def test_texts_that_are_no_utf8_are_nobody(spark: Any, tmp_path: Path) -> None:
     for source in sources:
         by_person = release.table(source, unit="person", max_rows_per_unit=1)
         by_text = release.table(source, unit="unit", max_rows_per_unit=1)
-        found.append([_integers(by_person, private), _integers(by_text, release.Units(spend=SPEND))])
+        found.append(
+            [_integers(by_person, private), _integers(by_text, release.Units(spend=SPEND))]
+        )
     assert found[0] == found[1]
     assert len(found[0][0]) == 128
     assert found[0][0][("a",)] == {0: (1001,)}

@@ -29,7 +29,10 @@ def test_each_number_is_the_largest(plan: release.CountingPlan) -> None:
     assert math.erfc(1000 / gaussian.noise / math.sqrt(2)) == pytest.approx(0.05)
     assert basic.queries == math.floor(basic.noise)
     each = ApproximateDP(1 / printed.noise)
-    at = [advanced.printed_advanced([(each, int(printed.queries) + more)], slack=1e-6).epsilon for more in (0, 1)]
+    at = [
+        advanced.printed_advanced([(each, int(printed.queries) + more)], slack=1e-6).epsilon
+        for more in (0, 1)
+    ]
     assert at[0] <= 1 < at[1]
     for row, mechanism in ((laplace, Laplace(laplace.noise)), (gaussian, Gaussian(gaussian.noise))):
         k = int(row.queries)
@@ -46,12 +49,25 @@ def test_the_growth_is_n_and_n_squared() -> None:
 
 
 def test_coordinated_answering_is_exponential_where_it_reaches() -> None:
-    few, many = (release.plan(n, accuracy=0.1, epsilon=1.0, delta=1e-6, domain=1024) for n in (10**8, 2 * 10**8))
-    assert math.log(many.rows[4].queries) == pytest.approx(2 * math.log(few.rows[4].queries), rel=0.1)
-    few, many = (release.plan(n, accuracy=0.1, epsilon=1.0, delta=1e-6, domain=1024) for n in (10**6, 2 * 10**6))
-    assert math.log(many.rows[5].queries) == pytest.approx(2 * math.log(few.rows[5].queries), rel=0.2)
+    few, many = (
+        release.plan(n, accuracy=0.1, epsilon=1.0, delta=1e-6, domain=1024)
+        for n in (10**8, 2 * 10**8)
+    )
+    assert math.log(many.rows[4].queries) == pytest.approx(
+        2 * math.log(few.rows[4].queries), rel=0.1
+    )
+    few, many = (
+        release.plan(n, accuracy=0.1, epsilon=1.0, delta=1e-6, domain=1024)
+        for n in (10**6, 2 * 10**6)
+    )
+    assert math.log(many.rows[5].queries) == pytest.approx(
+        2 * math.log(few.rows[5].queries), rel=0.2
+    )
     assert few.rows[5].accuracy == "all at once"
-    assert all(row.queries == 0 for row in release.plan(10**6, accuracy=1e-3, epsilon=1.0, delta=1e-6).rows[4:])
+    assert all(
+        row.queries == 0
+        for row in release.plan(10**6, accuracy=1e-3, epsilon=1.0, delta=1e-6).rows[4:]
+    )
 
 
 def test_with_a_delta_the_coordinated_error_grows_as_the_square_root() -> None:
@@ -59,10 +75,14 @@ def test_with_a_delta_the_coordinated_error_grows_as_the_square_root() -> None:
 
     def error(method: str, n: int) -> float:
         found = release.plan(n, accuracy=0.5, epsilon=1.0, delta=1e-6)
-        (curve,) = (each for each in release.accuracy_curves(found, points=2) if each.method == method)
+        (curve,) = (
+            each for each in release.accuracy_curves(found, points=2) if each.method == method
+        )
         return curve.points[0][1] * n
 
-    assert error("coordinated", 10**9) / error("coordinated", 10**7) == pytest.approx(100 ** (2 / 3), rel=0.1)
+    assert error("coordinated", 10**9) / error("coordinated", 10**7) == pytest.approx(
+        100 ** (2 / 3), rel=0.1
+    )
     zcdp = error("coordinated, zCDP", 10**9) / error("coordinated, zCDP", 10**7)
     assert zcdp == pytest.approx(10, rel=0.15)
 
@@ -74,7 +94,11 @@ def test_a_round_of_the_coordinated_row_costs_its_share() -> None:
     choice, scale = Exponential(2 / pure.choice(turns)), Laplace(2 * turns / epsilon)
     assert compose(choice * turns, scale * turns).epsilon(delta=0.0).upper <= epsilon * (1 + 1e-9)
     choice, sigma = Exponential(2 / concentrated.choice(turns)), concentrated.noise(turns, 0.5)
-    assert 0.9 * epsilon < compose(choice * turns, Gaussian(sigma) * turns).epsilon(delta=delta).upper <= epsilon
+    assert (
+        0.9 * epsilon
+        < compose(choice * turns, Gaussian(sigma) * turns).epsilon(delta=delta).upper
+        <= epsilon
+    )
 
 
 def test_the_curves_meet_the_plan(plan: release.CountingPlan) -> None:
@@ -84,7 +108,9 @@ def test_the_curves_meet_the_plan(plan: release.CountingPlan) -> None:
         assert errors == sorted(errors)
         for queries, error in curve.points:
             if curve.method in by_name and not curve.method.startswith("coordinated"):
-                assert (error <= plan.accuracy * (1 + 1e-6)) == (queries <= by_name[curve.method].queries * (1 + 1e-3))
+                assert (error <= plan.accuracy * (1 + 1e-6)) == (
+                    queries <= by_name[curve.method].queries * (1 + 1e-3)
+                )
 
 
 BAD: list[dict[str, Any]] = [
@@ -127,7 +153,11 @@ def test_a_workload_is_one_charge(method: str) -> None:
     assert float(ledger.available("world")["epsilon"].fraction) == pytest.approx(0.5)
     assert len({answer.receipt for answer in answers}) == 1
     assert [answer.table.num_rows for answer in answers] == [4, 2, 2]
-    assert all(error > 0 for error in (answer.expected_error(0.9) for answer in answers) if isinstance(error, float))
+    assert all(
+        error > 0
+        for error in (answer.expected_error(0.9) for answer in answers)
+        if isinstance(error, float)
+    )
     again = asked.workload(COUNTS, spend={"epsilon": "0.5"}, method=method, key="w")
     assert [answer.columns for answer in again] == [answer.columns for answer in answers]
 
@@ -135,7 +165,9 @@ def test_a_workload_is_one_charge(method: str) -> None:
 def test_a_coordinated_workload_comes_near_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampler, "discrete_laplace", lambda values, **_: list(values))
     monkeypatch.setattr(sampler, "least_with_noise", lambda scores, **_: scores.index(min(scores)))
-    answers = world.session(rows=ROWS).workload(COUNTS, spend={"epsilon": 1}, method="coordinated", rounds=30)
+    answers = world.session(rows=ROWS).workload(
+        COUNTS, spend={"epsilon": 1}, method="coordinated", rounds=30
+    )
     truth = {key: sum((city, age) == key for _, city, _, age in ROWS) for key in KEYS}
     for row in answers[0].rows:
         assert row["count"] == pytest.approx(truth[row["city"], row["age"]], abs=8)
@@ -160,7 +192,12 @@ def test_the_choice_in_a_workload_is_as_sensitive_as_charged() -> None:
         (release.Count(by="city"),),
         (release.Count(),),
         (release.Units(by="city", keys=["rome"]),),
-        (release.Count(by=["age", "city"], keys=list(itertools.product(range(400), [str(n) for n in range(400)]))),),
+        (
+            release.Count(
+                by=["age", "city"],
+                keys=list(itertools.product(range(400), [str(n) for n in range(400)])),
+            ),
+        ),
     ],
     ids=["none", "private keys", "no groups", "units", "too many"],
 )

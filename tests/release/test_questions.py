@@ -53,12 +53,20 @@ def test_exact_numbers_without_noise() -> None:
     assert session.standard_deviation("amount", **ENDS, spend=SPEND).value == math.sqrt(8)
     ratio = session.ratio("amount", per="age", **ENDS, per_lower=0, per_upper=10, spend=SPEND)
     assert ratio.rows == [{"ratio": pytest.approx(20 / 15), "sum of age": 15.0}]
-    assert [row["quantile"] for row in session.quantiles("amount", [0.25, 0.5, 0.75], **GRID, spend=SPEND).rows] == [
+    assert [
+        row["quantile"]
+        for row in session.quantiles("amount", [0.25, 0.5, 0.75], **GRID, spend=SPEND).rows
+    ] == [
         2,
         3,
         5,
     ]
-    assert session.distinct("age", by="city", keys=CITIES, spend=SPEND).columns[1].cells == (0, 3, 2, 1)
+    assert session.distinct("age", by="city", keys=CITIES, spend=SPEND).columns[1].cells == (
+        0,
+        3,
+        2,
+        1,
+    )
     assert session.distinct("city", spend=SPEND).value == 2
     table = session.contingency(by=["city", "age"], keys=[["rome", "oslo"], [1, 2, 3]], spend=SPEND)
     assert table.columns[2].cells == (1, 1, 0, 0, 0, 1)
@@ -84,7 +92,11 @@ def test_units_that_lose_rows_are_told_apart() -> None:
         ({"max_rows_per_unit": 1}, by_city, 2),
         ({"max_rows_per_unit": 3, "max_groups_per_unit": 1}, by_city, 2),
         ({"max_rows_per_unit": 3, "max_rows_per_group": 1}, by_city, 1),
-        ({"max_rows_per_unit": 3, "max_groups_per_unit": 1}, release.Units(by="city", keys=["rome"]), 0),
+        (
+            {"max_rows_per_unit": 3, "max_groups_per_unit": 1},
+            release.Units(by="city", keys=["rome"]),
+            0,
+        ),
         ({"max_rows_per_unit": 1}, release.Sum("amount", **ENDS), 2),
     ):
         session = world.session(world.ledger(epsilon=100.0), **bounds)
@@ -95,7 +107,12 @@ def test_units_that_lose_rows_are_told_apart() -> None:
 def test_counts_of_a_unit_are_clamped_to_its_bounds() -> None:
     for question, size in (
         (release.Variance("amount", lower=0, upper=4, granularity=1), (1, 2, 2)),
-        (release.Ratio("amount", per="age", lower=-3, upper=1, per_lower=0, per_upper=5, granularity=1), (3, 5)),
+        (
+            release.Ratio(
+                "amount", per="age", lower=-3, upper=1, per_lower=0, per_upper=5, granularity=1
+            ),
+            (3, 5),
+        ),
         (release.Distinct("city"), (1,)),
     ):
         design = question.design(world.table(max_rows_per_unit=7), SPEND)
@@ -205,7 +222,9 @@ def test_an_error_finds_its_price() -> None:
     assert quote.error_of_the_rest(0.95) == 0
     answer = session.count(by="city", keys=CITIES, error=50)
     assert answer.spent["epsilon"].fraction == quote.price["epsilon"].fraction
-    reach = session.units(by="city", error=30, confidence=0.9, spend={"delta": 1e-6}).expected_error(0.9)
+    reach = session.units(
+        by="city", error=30, confidence=0.9, spend={"delta": 1e-6}
+    ).expected_error(0.9)
     assert isinstance(reach, float) and reach <= 30
 
 
@@ -213,13 +232,17 @@ def test_the_cheaper_noise_is_found() -> None:
     ledger = Ledger.open("memory:")
     world.OPENED.append(ledger)
     open_scope(ledger, "world", filter=ConcentratedFilter(1.0, delta=1e-6), actor="keeper")
-    session = release.Session(world.table(max_rows_per_unit=2), ledger=ledger, scope="world", actor="ana")
+    session = release.Session(
+        world.table(max_rows_per_unit=2), ledger=ledger, scope="world", actor="ana"
+    )
     quote = session.quote(release.Count(by="age", keys=list(range(40)), error=50))
     assert quote.design.spend.currency == "rho"
 
 
 def test_quotes_of_ratios_say_that_they_cannot() -> None:
-    quote = world.session().quote(release.Ratio("amount", per="age", **ENDS, per_lower=0, per_upper=5, spend=SPEND))
+    quote = world.session().quote(
+        release.Ratio("amount", per="age", **ENDS, per_lower=0, per_upper=5, spend=SPEND)
+    )
     with pytest.raises(UnsupportedError, match="depends on both sums"):
         quote.expected_error(0.95, count=100)
     spread = world.session().quote(release.Variance("amount", **ENDS, spend=SPEND))
@@ -230,8 +253,12 @@ def test_quotes_of_ratios_say_that_they_cannot() -> None:
 def test_an_interval_holds_what_is_plausible_and_no_more(kind: Any) -> None:
     change = Bounds(1, 1, 1).change(1)
     noises = (
-        kind.costing(change, Spend(Fraction(1, 50), "epsilon" if kind is DiscreteLaplaceNoise else "rho")),
-        kind.costing(change, Spend(Fraction(1, 2), "epsilon" if kind is DiscreteLaplaceNoise else "rho")),
+        kind.costing(
+            change, Spend(Fraction(1, 50), "epsilon" if kind is DiscreteLaplaceNoise else "rho")
+        ),
+        kind.costing(
+            change, Spend(Fraction(1, 2), "epsilon" if kind is DiscreteLaplaceNoise else "rho")
+        ),
     )
     low, high = quotient_interval((1000.0, 100), noises, (-50.0, 50.0), 0.05)
     assert -50 < low < 10 < high < 50
@@ -250,7 +277,9 @@ def test_an_interval_holds_what_is_plausible_and_no_more(kind: Any) -> None:
 @pytest.mark.parametrize("noise", coverage.SPENDS)
 def test_intervals_of_means_cover_as_stated(name: str, noise: str) -> None:
     # 150 draws, of which at least 0.95 cover: 126 or fewer with a probability below 1e-6.
-    share, _ = coverage.covered(coverage.QUESTIONS["mean"], coverage.SETS[name], coverage.SPENDS[noise], 150)
+    share, _ = coverage.covered(
+        coverage.QUESTIONS["mean"], coverage.SETS[name], coverage.SPENDS[noise], 150
+    )
     assert share > 126 / 150
 
 
@@ -276,12 +305,18 @@ def test_errors_and_ends_are_those_of_the_number_that_they_are_about() -> None:
         assert [row[: len(texts[0])] for row in page.rows] == [tuple(row) for row in texts]
         if question.in_ranks:
             assert all(re.fullmatch(r"\(rank ± [0-9,.]+\)", error) for *_, error in texts)
-            assert all(math.isnan(low) for low in answer.low) and "█" not in str(page) and "░" not in str(page)
+            assert (
+                all(math.isnan(low) for low in answer.low)
+                and "█" not in str(page)
+                and "░" not in str(page)
+            )
         else:
             for cell, low, high in zip(answer.main.cells, answer.low, answer.high, strict=True):
                 assert low <= cell <= high
             assert all(error.startswith("± ") for *_, error in texts)
-            assert [float(row[column].replace(",", "")) for row in texts] == pytest.approx(answer.main.cells, abs=5)
+            assert [float(row[column].replace(",", "")) for row in texts] == pytest.approx(
+                answer.main.cells, abs=5
+            )
             assert not re.search(r"\de[+-]\d", str(page.rows))
     counts = asked().histogram("amount", edges=[0, 4.5, 9], spend=SPEND)
     reach = counts.expected_error(0.95)
@@ -296,8 +331,12 @@ def test_a_notebook_shows_numbers_and_errors_to_the_same_place() -> None:
     assert isinstance(reach, float) and [[number, error]] == answer.texts()
     assert reach <= int(error.removeprefix("± ").replace(",", "")) <= 1.1 * reach
     assert reach > 9900 and error.endswith("00") and int(number.replace(",", "")) % 100 == 0
-    ratio = asked().ratio("amount", per="age", **ENDS, per_lower=0, per_upper=10, by="city", keys=CITIES, spend=SPEND)
-    endless = asked().ratio("amount", per="age", **ENDS, per_lower=0, per_upper=10, by="city", keys=CITIES, spend=SMALL)
+    ratio = asked().ratio(
+        "amount", per="age", **ENDS, per_lower=0, per_upper=10, by="city", keys=CITIES, spend=SPEND
+    )
+    endless = asked().ratio(
+        "amount", per="age", **ENDS, per_lower=0, per_upper=10, by="city", keys=CITIES, spend=SMALL
+    )
     assert all(len(row) == 4 for row in ratio.texts()) and endless.texts()[0][-1] == "± infinite"
     page = release_page([endless], confidence=0.95, left={})
     assert page.tables[0].rows == tuple(tuple(row) for row in endless.texts())

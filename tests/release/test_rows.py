@@ -34,10 +34,17 @@ def _of(column: pa.Array) -> release.Table:
 
 def test_dates_that_no_answer_can_hold_are_left_out() -> None:
     days = pa.array([0, 0, 3_000_000, -1_000_000, None], pa.int32()).cast(pa.date32())
-    assert integers(_of(days), release.Count(by="x", spend=PRIVATE)) == {(date(1970, 1, 1),): {0: (2, 2)}}
-    assert integers(_of(days), release.Units(by="x", spend=PRIVATE)) == {(date(1970, 1, 1),): {0: (2,)}}
+    assert integers(_of(days), release.Count(by="x", spend=PRIVATE)) == {
+        (date(1970, 1, 1),): {0: (2, 2)}
+    }
+    assert integers(_of(days), release.Units(by="x", spend=PRIVATE)) == {
+        (date(1970, 1, 1),): {0: (2,)}
+    }
     ends = pa.array([date.min, date.max])
-    assert set(integers(_of(ends), release.Units(by="x", spend=PRIVATE))) == {(date.min,), (date.max,)}
+    assert set(integers(_of(ends), release.Units(by="x", spend=PRIVATE))) == {
+        (date.min,),
+        (date.max,),
+    }
 
 
 def test_dates_without_an_end_on_postgresql(postgres_url: str) -> None:
@@ -45,7 +52,9 @@ def test_dates_without_an_end_on_postgresql(postgres_url: str) -> None:
 
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE days (person int, x date)")
-        for number, day in enumerate(["infinity", "-infinity", "0044-03-15 BC", "20000-01-01", "1999-09-09"]):
+        for number, day in enumerate(
+            ["infinity", "-infinity", "0044-03-15 BC", "20000-01-01", "1999-09-09"]
+        ):
             connection.execute("INSERT INTO days VALUES (%s, %s::date)", (number, day))
     made = release.table(postgres_url, name="days", unit="person", max_rows_per_unit=1)
     assert integers(made, release.Units(by="x", spend=PRIVATE)) == {(date(1999, 9, 9),): {0: (1,)}}
@@ -60,16 +69,22 @@ def test_unsigned_integers_beyond_a_key() -> None:
     assert set(integers(made, release.Count(by="x", spend=PRIVATE))) == {(5,), (2**63 - 1,)}
     assert integers(made, release.Count(by="x", keys=[5, -1], spend=SPEND)) == {(5,): {0: (2,)}}
     assert integers(made, release.Sum("x", lower=-7, upper=100, spend=SPEND)) == {(): {0: (5, 310)}}
-    assert integers(made, release.Histogram("x", edges=[0, 6, 1e29], spend=SPEND)) == {(): {0: (2,), 1: (3,)}}
+    assert integers(made, release.Histogram("x", edges=[0, 6, 1e29], spend=SPEND)) == {
+        (): {0: (2,), 1: (3,)}
+    }
 
 
 def test_a_declared_collation_makes_no_texts_equal(tmp_path: Path) -> None:
     import duckdb
 
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
-        connection.execute("CREATE TABLE t (person VARCHAR COLLATE nocase, x VARCHAR COLLATE nocase)")
+        connection.execute(
+            "CREATE TABLE t (person VARCHAR COLLATE nocase, x VARCHAR COLLATE nocase)"
+        )
         connection.execute("INSERT INTO t VALUES ('p', 'A'), ('P', 'a'), ('q', 'a'), ('q', 'é')")
-    made = release.table(f"duckdb://{tmp_path / 't.duckdb'}", name="t", unit="person", max_rows_per_unit=2)
+    made = release.table(
+        f"duckdb://{tmp_path / 't.duckdb'}", name="t", unit="person", max_rows_per_unit=2
+    )
     assert integers(made, release.Count(by="x", spend=PRIVATE)) == {
         ("A",): {0: (1, 1)},
         ("a",): {0: (2, 2)},
@@ -105,13 +120,23 @@ def test_a_collation_under_which_texts_are_equal_on_postgresql(postgres_url: str
             )
         except psycopg.errors.FeatureNotSupported:
             pytest.skip("this PostgreSQL has no ICU")
-        connection.execute("CREATE TABLE loose (person text COLLATE loose, x text COLLATE loose, y char(3))")
-        connection.execute("INSERT INTO loose VALUES ('p', 'A', 'u'), ('P', 'a', 'u'), ('q', 'a', 'v')")
+        connection.execute(
+            "CREATE TABLE loose (person text COLLATE loose, x text COLLATE loose, y char(3))"
+        )
+        connection.execute(
+            "INSERT INTO loose VALUES ('p', 'A', 'u'), ('P', 'a', 'u'), ('q', 'a', 'v')"
+        )
     made = release.table(postgres_url, name="loose", unit="person", max_rows_per_unit=2)
     counts = integers(made, release.Count(by="x", spend=PRIVATE))
     assert counts == {("A",): {0: (1, 1)}, ("a",): {0: (2, 2)}}
-    assert integers(made, release.Count(by="x", keys=["a", "A"], spend=SPEND)) == {("A",): {0: (1,)}, ("a",): {0: (2,)}}
-    assert integers(made, release.Units(by="y", keys=["u", "v"], spend=SPEND)) == {("u",): {0: (2,)}, ("v",): {0: (1,)}}
+    assert integers(made, release.Count(by="x", keys=["a", "A"], spend=SPEND)) == {
+        ("A",): {0: (1,)},
+        ("a",): {0: (2,)},
+    }
+    assert integers(made, release.Units(by="y", keys=["u", "v"], spend=SPEND)) == {
+        ("u",): {0: (2,)},
+        ("v",): {0: (1,)},
+    }
     made.close()
 
 
@@ -132,7 +157,9 @@ def test_an_unclosed_quote_of_a_csv_file_swallows_nobody(tmp_path: Path) -> None
     for bad in ('ann,"rome\n', '"ann,rome\n', 'ann,"ro"me\n', "ann,\xff\n", "ann\n", '"\n'):
         path = tmp_path / "t.csv"
         for at in (0, 500, 1000):
-            path.write_bytes(("person,city\n" + "".join([*lines[:at], bad, *lines[at:]])).encode("latin-1"))
+            path.write_bytes(
+                ("person,city\n" + "".join([*lines[:at], bad, *lines[at:]])).encode("latin-1")
+            )
             made = release.table(path, unit="person", max_rows_per_unit=5)
             assert integers(made, count) == {("rome",): {0: (1000,)}}
 
@@ -156,13 +183,19 @@ def test_scores_of_any_size_are_taken() -> None:
     assert selection.draw([LARGEST_SCORE, 0]) == 1
 
 
-def test_an_answer_that_cannot_be_stored_does_not_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_cannot_be_stored_does_not_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger = world.ledger()
     asked = world.session(ledger, answers=tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        patch.setattr(
+            "os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+        )
         # The ledger in memory needs no disk.
-        with pytest.raises(ReleaseError, match=r"No space left on device.*the charge stands, and no answer left"):
+        with pytest.raises(
+            ReleaseError, match=r"No space left on device.*the charge stands, and no answer left"
+        ):
             asked.count(spend=SPEND, key="q")
     with pytest.raises(SpentError):
         asked.count(spend=SPEND, key="q")
@@ -186,7 +219,9 @@ def test_a_stored_answer_that_was_damaged(tmp_path: Path) -> None:
         asked.count(spend={"epsilon": 2}, key="q")
 
 
-def test_a_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Mode bits do not bind everybody who runs tests.
     tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
     monkeypatch.setattr("os.access", lambda *_: False)
@@ -204,7 +239,9 @@ COUNTS = (
 
 @pytest.mark.parametrize("spend", [{"epsilon": 2}, {"epsilon": "0.1"}, {"rho": 1}])
 @pytest.mark.parametrize("rounds", [1, 4])
-def test_the_error_of_a_coordinated_workload_is_bounded_by_its_check(spend: Any, rounds: int) -> None:
+def test_the_error_of_a_coordinated_workload_is_bounded_by_its_check(
+    spend: Any, rounds: int
+) -> None:
     asked = release.Coordinated(counts=COUNTS, rounds=rounds, spend=spend)
     design = asked.design(world.table(ROWS, max_rows_per_unit=1))
     found = exact(design.table, design.aggregation)
@@ -216,7 +253,10 @@ def test_the_error_of_a_coordinated_workload_is_bounded_by_its_check(spend: Any,
     for _ in range(100):
         columns = asked.columns(design, design.draw(found))
         cells = columns[0].cells
-        off = max(abs(math.fsum(cells[c] for c in query) - t) for query, t in zip(loop.queries, truth, strict=True))
+        off = max(
+            abs(math.fsum(cells[c] for c in query) - t)
+            for query, t in zip(loop.queries, truth, strict=True)
+        )
         beyond += off > asked.errors(design, 0.2, columns)
     # Of 100 at most 20 are expected; more than 50 come by chance with probability below 1e-10 (Chernoff).
     assert beyond <= 50

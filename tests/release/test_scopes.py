@@ -16,7 +16,14 @@ import pytest
 import dpcompose.release as release
 from dpcompose.account import Account, open_scope
 from dpcompose.adaptive import BasicFilter
-from dpcompose.errors import AlreadyRedeemedError, DomainError, KeyReusedError, ReleaseError, SpentError, StoreError
+from dpcompose.errors import (
+    AlreadyRedeemedError,
+    DomainError,
+    KeyReusedError,
+    ReleaseError,
+    SpentError,
+    StoreError,
+)
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.requests import Redemption
 from dpcompose.mechanism import Laplace
@@ -42,7 +49,12 @@ def test_the_first_question_binds_a_scope_to_its_unit_and_bounds(url: str, tmp_p
         other.count(by="nothing", spend=SPEND)
     world.session(ledger).count(spend=SPEND)
     charged = len(list(ledger.entries("world")))
-    for changed in ({"unit": "age"}, {"unit": ["person", "age"]}, {"max_rows_per_unit": 3}, {"max_rows_per_group": 1}):
+    for changed in (
+        {"unit": "age"},
+        {"unit": ["person", "age"]},
+        {"max_rows_per_unit": 3},
+        {"max_rows_per_group": 1},
+    ):
         with pytest.raises(DomainError, match="the first question charged to 'world'"):
             world.session(ledger, **changed).count(spend=SPEND)
         with pytest.raises(DomainError, match="the first question charged to 'world'"):
@@ -114,7 +126,9 @@ def test_as_many_rows_are_kept_as_the_bound_says(most: int) -> None:
     # Unit n has n rows, of 3 groups; negative numbers and the largest ones name units too.
     numbers = [*range(1, 61), -7, 2**63 - 1, -(2**63)]
     rows = [(who, at % 3) for who in numbers for at in range(who if 0 < who < 99 else 7)]
-    frame = pa.table({"p": pa.array([who for who, _ in rows], pa.int64()), "k": [key for _, key in rows]})
+    frame = pa.table(
+        {"p": pa.array([who for who, _ in rows], pa.int64()), "k": [key for _, key in rows]}
+    )
     table = release.table(frame, unit="p", max_rows_per_unit=most)
     kept = sum(_kept(table, release.Count(by="k", keys=[0, 1, 2], spend=SPEND), Sampling()))
     assert kept == sum(min(who if 0 < who < 99 else 7, most) for who in numbers)
@@ -198,13 +212,19 @@ def test_a_replay_is_of_the_same_table_only(tmp_path: Path) -> None:
     same = {"unit": "person", "max_rows_per_unit": 2}
     for at, pair in enumerate((places, frames)):
         one, other = (release.table(source, **same) for source in pair)
-        sessions = [release.Session(each, ledger=ledger, scope="world", actor="ana") for each in (one, other)]
+        sessions = [
+            release.Session(each, ledger=ledger, scope="world", actor="ana")
+            for each in (one, other)
+        ]
         value = sessions[0].count(spend=SPEND, key=f"q{at}").value
         assert sessions[0].count(spend=SPEND, key=f"q{at}").value == value
         with pytest.raises(KeyReusedError):
             sessions[1].count(spend=SPEND, key=f"q{at}")
     assert str(tmp_path) not in str([each.description for each in ledger.entries("world")])
-    named = [release.table(world.frame(rows), name="visits", **same) for rows in (world.ROWS, world.ROWS[:1])]
+    named = [
+        release.table(world.frame(rows), name="visits", **same)
+        for rows in (world.ROWS, world.ROWS[:1])
+    ]
     assert named[0].identity == named[1].identity
     typed = release.table(places[0], schema={"age": "string"}, **same)
     assert typed.identity != release.table(places[0], **same).identity
@@ -237,7 +257,9 @@ def test_a_changed_answer_is_not_served(tmp_path: Path) -> None:
 
 def test_under_replacement_the_quote_says_that_the_price_is_not_the_spend() -> None:
     ledger = Ledger.open("memory:")
-    open_scope(ledger, "world", filter=BasicFilter(9, delta=0), adjacency=Adjacency.REPLACE, actor="keeper")
+    open_scope(
+        ledger, "world", filter=BasicFilter(9, delta=0), adjacency=Adjacency.REPLACE, actor="keeper"
+    )
     quote = world.session(ledger).quote(release.Count(spend=SPEND))
     assert float(quote.price["epsilon"].fraction) == pytest.approx(0.2)
     assert "replacing" in quote.bias
@@ -254,7 +276,9 @@ def test_under_replacement_the_quote_says_that_the_price_is_not_the_spend() -> N
         (110.0, {"rho": 0.02}, 0.95),
     ],
 )
-def test_the_error_of_a_mean_is_the_measured_one(middle: float, spend: Any, confidence: float) -> None:
+def test_the_error_of_a_mean_is_the_measured_one(
+    middle: float, spend: Any, confidence: float
+) -> None:
     rows = [(f"p{n}", "rome", middle + n % 9 - 4, 1) for n in range(500)]
     question = release.Mean("amount", lower=0, upper=120, granularity=1, spend=spend)
     design = question.design(world.table(rows))
@@ -300,7 +324,9 @@ def test_the_quantile_next_to_certain_is_that_of_the_noise() -> None:
 def test_numbers_of_numpy_are_numbers(number: Any) -> None:
     asked = world.session()
     asked.count(spend={"epsilon": number})
-    asked.sum("amount", lower=np.int64(-1), upper=np.float64(9), granularity=np.float64(0.1), spend=SPEND)
+    asked.sum(
+        "amount", lower=np.int64(-1), upper=np.float64(9), granularity=np.float64(0.1), spend=SPEND
+    )
     asked.histogram("amount", edges=[np.float64(0.1), np.int64(2), 3], spend=SPEND)
     asked.quantile("amount", np.float64(0.5), lower=0, upper=1, granularity=number, spend=SPEND)
 
@@ -358,7 +384,13 @@ def test_the_key_of_a_scope_stays_in_the_ledger(tmp_path: Path) -> None:
     with world.ledger(file) as ledger:
         world.session(ledger).count(spend=SPEND)
         key = ledger.balance("world/release:table").scope.description["release"]["key"]
-    for command in (["show"], ["show", "--json"], ["log", "world"], ["log", "world", "--json"], ["export"]):
+    for command in (
+        ["show"],
+        ["show", "--json"],
+        ["log", "world"],
+        ["log", "world", "--json"],
+        ["export"],
+    ):
         asked = ["ledger", command[0], "--ledger", str(file), *command[1:]]
         said = invoke(asked, env={"COLUMNS": "200"})
         assert said.exit_code == 0
@@ -397,7 +429,12 @@ def test_an_uncertain_redemption_is_no_lost_charge_and_one_draw(
     assert drawn == [1]
     with pytest.raises(SpentError):
         world.session(ledger).count(spend=SPEND, key="q")
-    assert [each.kind for each in ledger.entries("world")] == ["opened", "opened", "granted", "redeemed"]
+    assert [each.kind for each in ledger.entries("world")] == [
+        "opened",
+        "opened",
+        "granted",
+        "redeemed",
+    ]
 
 
 def test_the_name_of_an_attempt_is_given_to_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

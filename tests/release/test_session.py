@@ -63,7 +63,10 @@ def test_exact_answers_without_noise(quiet: list[list[int]]) -> None:
         {"city": None, "count": 1},
     ]
     assert asked.sum("age", lower=0, upper=4, spend=SPEND).value == 1 + 2 + 3 + 4 + 4 + 4
-    assert asked.sum("amount", lower=0, upper=4, granularity="0.5", spend=SPEND).value == 3 + 4 + 1 + 4 + 2
+    assert (
+        asked.sum("amount", lower=0, upper=4, granularity="0.5", spend=SPEND).value
+        == 3 + 4 + 1 + 4 + 2
+    )
     mean = asked.mean("age", lower=0, upper=10, spend=SPEND)
     assert mean.rows == [{"mean": (1 + 2 + 3 + 4 + 5 + 6) / 6, "count": 6}]
     histogram = asked.histogram("amount", edges=[0, 2, 4], spend=SPEND)
@@ -72,15 +75,21 @@ def test_exact_answers_without_noise(quiet: list[list[int]]) -> None:
 
 
 def test_private_keys_come_out_sorted_and_only_with_enough_units(quiet: list[list[int]]) -> None:
-    rows = [(f"p{n}", city, 1.0, n) for n in range(60) for city in ("zug", "bern")] + [("alone", "aarau", 1.0, 1)]
+    rows = [(f"p{n}", city, 1.0, n) for n in range(60) for city in ("zug", "bern")] + [
+        ("alone", "aarau", 1.0, 1)
+    ]
     answer = session(rows=rows).units(by="city", spend={"epsilon": 5, "delta": 1e-3})
     assert answer.table.to_pylist() == [{"city": "bern", "units": 60}, {"city": "zug", "units": 60}]
     counted = session(rows=rows).count(by="city", spend={"epsilon": 5, "delta": 1e-3})
     assert [row["city"] for row in counted.rows] == ["bern", "zug"]
-    assert session(rows=[]).count(by="city", spend={"epsilon": 5, "delta": 1e-3}).table.num_rows == 0
+    assert (
+        session(rows=[]).count(by="city", spend={"epsilon": 5, "delta": 1e-3}).table.num_rows == 0
+    )
 
 
-def test_the_charge_comes_before_the_look_and_the_look_before_the_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_charge_comes_before_the_look_and_the_look_before_the_draw(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     order: list[str] = []
     ledger = world.ledger()
 
@@ -99,7 +108,9 @@ def test_the_charge_comes_before_the_look_and_the_look_before_the_draw(monkeypat
     assert order == ["charge", "redeem", "look", "draw"]
 
 
-def test_a_refusal_neither_looks_nor_draws(monkeypatch: pytest.MonkeyPatch, quiet: list[list[int]]) -> None:
+def test_a_refusal_neither_looks_nor_draws(
+    monkeypatch: pytest.MonkeyPatch, quiet: list[list[int]]
+) -> None:
     asked = session(world.ledger(epsilon=0.15))
     asked.count(spend=TENTH)
     quiet.clear()
@@ -110,7 +121,9 @@ def test_a_refusal_neither_looks_nor_draws(monkeypatch: pytest.MonkeyPatch, quie
     assert quiet == []
 
 
-def test_the_same_key_gives_the_same_answer_and_draws_once(quiet: list[list[int]], tmp_path: Path) -> None:
+def test_the_same_key_gives_the_same_answer_and_draws_once(
+    quiet: list[list[int]], tmp_path: Path
+) -> None:
     ledger = world.ledger()
     asked = session(ledger, answers=tmp_path)
     first = asked.count(by="city", keys=["rome", None], spend=TENTH, key="q")
@@ -121,7 +134,10 @@ def test_the_same_key_gives_the_same_answer_and_draws_once(quiet: list[list[int]
     assert again.expected_error(0.9) == first.expected_error(0.9)
     assert ledger.available("world") == left
     elsewhere = session(ledger, answers=tmp_path)
-    assert elsewhere.count(by="city", keys=["rome", None], spend=TENTH, key="q").columns == first.columns
+    assert (
+        elsewhere.count(by="city", keys=["rome", None], spend=TENTH, key="q").columns
+        == first.columns
+    )
 
 
 def test_without_a_stored_answer_the_charge_is_spent(quiet: list[list[int]]) -> None:
@@ -134,7 +150,9 @@ def test_without_a_stored_answer_the_charge_is_spent(quiet: list[list[int]]) -> 
     assert ledger.available("world") == left
 
 
-def test_a_receipt_that_was_never_redeemed_is_used(quiet: list[list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_receipt_that_was_never_redeemed_is_used(
+    quiet: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger = world.ledger()
     redeem = Ledger.redeem
     with monkeypatch.context() as patch:
@@ -160,7 +178,9 @@ def test_a_key_is_not_reused_for_another_question() -> None:
             asked.ask(question, key="q")
 
 
-def test_a_failing_engine_keeps_the_charge_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_engine_keeps_the_charge_and_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ledger = world.ledger()
 
     def failing(*_: object) -> None:
@@ -243,7 +263,9 @@ def test_the_ledger_holds_the_question_and_the_mechanism() -> None:
     assert "rome" not in str(entry.description)
 
 
-def test_nothing_is_logged_or_printed(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_logged_or_printed(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
     with caplog.at_level(logging.DEBUG):
         session().count(by="city", keys=["rome"], spend=SPEND)
     assert [each for each in caplog.records if each.name.startswith("dpcompose")] == []
@@ -318,7 +340,9 @@ def test_a_key_may_be_called_like_a_number(quiet: list[list[int]]) -> None:
         lambda: world.table(unit=[["person"]]),
         lambda: world.table(schema=3),
         lambda: world.table(line_breaks=1),
-        lambda: release.accuracy_curves(release.plan(1000, accuracy=0.1, epsilon=1.0, delta=1e-6, domain=64), points=1),
+        lambda: release.accuracy_curves(
+            release.plan(1000, accuracy=0.1, epsilon=1.0, delta=1e-6, domain=64), points=1
+        ),
     ],
 )
 def test_what_is_no_argument_is_refused_by_name(ask: Callable[[], object]) -> None:
@@ -327,18 +351,28 @@ def test_what_is_no_argument_is_refused_by_name(ask: Callable[[], object]) -> No
 
 
 def test_a_question_may_name_a_table_of_the_same_unit(quiet: list[list[int]]) -> None:
-    asked, other = session(max_rows_per_unit=3), world.table(world.ROWS[:2], name="others", max_rows_per_unit=3)
+    asked, other = (
+        session(max_rows_per_unit=3),
+        world.table(world.ROWS[:2], name="others", max_rows_per_unit=3),
+    )
     here, there = asked.batch([release.Count(spend=SPEND), release.Count(spend=SPEND, table=other)])
     assert (here.value, there.value) == (6, 2)
     assert asked.count(spend=SPEND, table=other).value == 2
     left = asked.account.left()
-    for wrong in (world.table(max_rows_per_unit=2), world.table(unit="age", max_rows_per_unit=3), "people", 1.5):
+    for wrong in (
+        world.table(max_rows_per_unit=2),
+        world.table(unit="age", max_rows_per_unit=3),
+        "people",
+        1.5,
+    ):
         with pytest.raises(DomainError):
             asked.count(spend=SPEND, table=wrong)  # pyright: ignore[reportArgumentType]
     assert asked.account.left() == left
 
 
-def test_a_long_question_says_on_a_terminal_what_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_question_says_on_a_terminal_what_is_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     said: dict[bool, str] = {}
     for terminal in (True, False):
         stream = io.StringIO()

@@ -23,7 +23,9 @@ def account(epsilon: float = 1.0) -> Account:
     return Account(ledger, scope="alarms")
 
 
-def opened(where: Account, mechanism: AboveThreshold, key: str = "one", **given: Any) -> SparseVector:
+def opened(
+    where: Account, mechanism: AboveThreshold, key: str = "one", **given: Any
+) -> SparseVector:
     arguments: dict[str, Any] = {"threshold": 1000, "actor": "Ada", "key": key} | given
     return open_sparse_vector(where, mechanism, **arguments)
 
@@ -50,7 +52,9 @@ def test_to_resume_is_to_charge_again() -> None:
     for again in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(UnsupportedError, match="one process"):
             again(first)
-    assert "threshold" not in repr(first) and not [name for name in vars(first) if name.endswith("scales")]
+    assert "threshold" not in repr(first) and not [
+        name for name in vars(first) if name.endswith("scales")
+    ]
 
 
 def test_what_is_refused_costs_nothing() -> None:

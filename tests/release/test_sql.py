@@ -24,7 +24,9 @@ from dpcompose.release.sql_nodes import ALLOWED, require_allowed
 from dpcompose.release.sql_syntax import parsed
 from tests.release import world
 
-CLASSES = [each for _, each in inspect.getmembers(exp, inspect.isclass) if issubclass(each, exp.Expr)]
+CLASSES = [
+    each for _, each in inspect.getmembers(exp, inspect.isclass) if issubclass(each, exp.Expr)
+]
 ENDS = "CLAMP(age, 0, 10)"
 SPEND = {"epsilon": 1}
 
@@ -152,7 +154,9 @@ SCALARS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "wanted"), SCALARS, ids=lambda each: each if isinstance(each, str) else "")
+@pytest.mark.parametrize(
+    ("text", "wanted"), SCALARS, ids=lambda each: each if isinstance(each, str) else ""
+)
 def test_conditions_are_the_same_as_in_python(text: str, wanted: tuple[Any, ...]) -> None:
     table = expected = world.table()
     for each in wanted:
@@ -164,11 +168,17 @@ def test_conditions_are_the_same_as_in_python(text: str, wanted: tuple[Any, ...]
 
 def test_expressions_are_columns_and_dates_have_parts() -> None:
     table = world.table()
-    (found,) = release.questions_of_sql("SELECT SUM(CLAMP(age * 2, 0, 9)) AS twice FROM people WHERE age > 1", table)
+    (found,) = release.questions_of_sql(
+        "SELECT SUM(CLAMP(age * 2, 0, 9)) AS twice FROM people WHERE age > 1", table
+    )
     changed = table.where(col("age") > 1).mutate(twice=col("age") * 2)
     assert found == release.Sum("twice", lower=0, upper=9, table=changed)
-    (found,) = release.questions_of_sql("SELECT UPPER(city), COUNT(*) FROM people GROUP BY 1", table)
-    assert found == release.Count(by="_upper_city", table=table.mutate(_upper_city=col("city").upper()))
+    (found,) = release.questions_of_sql(
+        "SELECT UPPER(city), COUNT(*) FROM people GROUP BY 1", table
+    )
+    assert found == release.Count(
+        by="_upper_city", table=table.mutate(_upper_city=col("city").upper())
+    )
     days = pa.table({"person": ["a"], "day": [date(2026, 1, 31)]})
     visits = release.table(days, unit="person", max_rows_per_unit=1, name="visits")
     text = "SELECT MONTH(day) AS month, COUNT(*) FROM visits WHERE day >= DATE '2026-01-01' {} GROUP BY month"
@@ -183,11 +193,15 @@ def test_public_tables_are_joined() -> None:
     cities = release.public(pa.table({"city": ["rome", "oslo"], "country": ["it", "no"]}))
     wanted = release.Count(by="country", keys=["it"], table=table.join(cities, on="city"))
     for join in ("JOIN cities USING (city)", "INNER JOIN cities ON cities.city = people.city"):
-        text = f"SELECT country, COUNT(*) FROM people {join} WHERE country IN ('it') GROUP BY country"
+        text = (
+            f"SELECT country, COUNT(*) FROM people {join} WHERE country IN ('it') GROUP BY country"
+        )
         assert release.questions_of_sql(text, table, tables={"cities": cities}) == (wanted,)
     text = "SELECT COUNT(*) FROM people AS p LEFT JOIN cities AS c ON p.city = c.city WHERE c.country IS NULL"
     joined = table.join(cities, on="city", how="left").where(col("country").is_null())
-    assert release.questions_of_sql(text, table, tables={"cities": cities}) == (release.Count(table=joined),)
+    assert release.questions_of_sql(text, table, tables={"cities": cities}) == (
+        release.Count(table=joined),
+    )
     for wrong in (
         "ON p.age = c.city",
         "ON p.city > c.city",
@@ -221,7 +235,9 @@ def _answered(text: str, **given: Any) -> tuple[Any, list[Any], bool]:
     plain = duckdb.connect()
     for name, frame in (("people", PEOPLE), ("visits", VISITS), ("clinics", CLINICS)):
         plain.register(name, frame)
-    session = world.session_of(known[text.split(" FROM ")[1].split(maxsplit=1)[0]], world.ledger(epsilon=200.0))
+    session = world.session_of(
+        known[text.split(" FROM ")[1].split(maxsplit=1)[0]], world.ledger(epsilon=200.0)
+    )
     left = session.account.left()
     known["clinics"] = release.public(CLINICS)
     try:
@@ -244,7 +260,9 @@ def _answered(text: str, **given: Any) -> tuple[Any, list[Any], bool]:
     ],
 )
 def test_a_left_join_reads_the_key_of_the_side_that_is_named(on: str, where: str) -> None:
-    answer, truth, _ = _answered(f"SELECT COUNT(*) FROM visits LEFT JOIN clinics c {on} WHERE {where}")
+    answer, truth, _ = _answered(
+        f"SELECT COUNT(*) FROM visits LEFT JOIN clinics c {on} WHERE {where}"
+    )
     # One row moves a count by 1 at epsilon 33: another number has a probability of e^-33.
     assert [(answer.value,)] == truth
 
@@ -290,7 +308,10 @@ def test_a_column_of_the_marker_s_name_is_read_as_it_is() -> None:
 @pytest.mark.parametrize("side", ["RIGHT", "FULL", "LEFT ANTI", "LEFT SEMI", "CROSS", "NATURAL"])
 def test_other_joins_are_refused(side: str) -> None:
     with pytest.raises(UnsupportedError, match=side):
-        read(f"SELECT COUNT(*) FROM people {side} JOIN p USING (city)", tables={"p": release.public(CLINICS)})
+        read(
+            f"SELECT COUNT(*) FROM people {side} JOIN p USING (city)",
+            tables={"p": release.public(CLINICS)},
+        )
 
 
 def test_who_never_came_is_counted_by_a_left_join_of_two_private_tables(tmp_path: Path) -> None:
@@ -299,21 +320,39 @@ def test_who_never_came_is_counted_by_a_left_join_of_two_private_tables(tmp_path
     with Ledger.open("memory:") as ledger:
         most = {"people": 1, "visits": 6}
         tables = {
-            name: {"source": tmp_path / f"{name}.parquet", "unit": "person", "max_rows_per_unit": rows}
+            name: {
+                "source": tmp_path / f"{name}.parquet",
+                "unit": "person",
+                "max_rows_per_unit": rows,
+            }
             for name, rows in most.items()
         }
-        catalog = release.Catalog.define(ledger, "world", tables, filter=BasicFilter(999, delta=0), actor="keeper")
+        catalog = release.Catalog.define(
+            ledger, "world", tables, filter=BasicFilter(999, delta=0), actor="keeper"
+        )
         people, visits = catalog.table("people"), catalog.table("visits")
-        text = "SELECT COUNT(*) FROM people LEFT JOIN visits v USING (person) WHERE v.person IS NULL"
+        text = (
+            "SELECT COUNT(*) FROM people LEFT JOIN visits v USING (person) WHERE v.person IS NULL"
+        )
         session = release.Session(people, ledger=ledger, scope="world", actor="ana")
         found: Any = session.sql(text, spend={"epsilon": 100}, tables={"visits": visits})
     # Scale 6 / 100: another number has a probability of 1e-7.
-    assert found.value == 40 == len({*PEOPLE["person"].to_pylist()} - {*VISITS["person"].to_pylist()})
+    assert (
+        found.value == 40 == len({*PEOPLE["person"].to_pylist()} - {*VISITS["person"].to_pylist()})
+    )
 
 
 @pytest.mark.parametrize(
     "where",
-    ["k % 3 = 1", "k % 3 = -1", "k % -3 = -2", "MOD(k, 7) < -3", "-k % 3 = 1", "(k + 1) % 7 = -6", "k / 4 < -6.5"],
+    [
+        "k % 3 = 1",
+        "k % 3 = -1",
+        "k % -3 = -2",
+        "MOD(k, 7) < -3",
+        "-k % 3 = 1",
+        "(k + 1) % 7 = -6",
+        "k / 4 < -6.5",
+    ],
 )
 def test_a_remainder_has_the_sign_of_the_dividend(where: str) -> None:
     answer, truth, _ = _answered(f"SELECT COUNT(*) FROM visits WHERE {where}")
@@ -321,7 +360,12 @@ def test_a_remainder_has_the_sign_of_the_dividend(where: str) -> None:
 
 
 def test_what_engines_divide_in_different_ways_is_refused() -> None:
-    for where, named in (("k % 0 = 0", "not 0"), ("k // 3 = 1", "FLOOR"), ("k DIV 3 = 1", "FLOOR"), ("k % k = 0", "k")):
+    for where, named in (
+        ("k % 0 = 0", "not 0"),
+        ("k // 3 = 1", "FLOOR"),
+        ("k DIV 3 = 1", "FLOOR"),
+        ("k % k = 0", "k"),
+    ):
         visits = release.table(VISITS, unit="person", max_rows_per_unit=3, name="visits")
         with pytest.raises((UnsupportedError, DomainError), match=named):
             release.questions_of_sql(f"SELECT COUNT(*) FROM visits WHERE {where}", visits)
@@ -338,7 +382,10 @@ NORTH = "FROM visits WHERE clinic IN ('north') GROUP BY"
         (f"SELECT clinic AS c, COUNT(*) AS n {NORTH} c", ["c", "n"]),
         (f"SELECT clinic AS count, COUNT(*) {NORTH} 1", ["count", "count_"]),
         (f"SELECT clinic, AVG(CLAMP(k, -9, 9)) AS count {NORTH} 1", ["clinic", "count", "count_"]),
-        (f"SELECT UPPER(clinic) AS clinic, COUNT(DISTINCT person) AS who {NORTH} 1", ["clinic", "who"]),
+        (
+            f"SELECT UPPER(clinic) AS clinic, COUNT(DISTINCT person) AS who {NORTH} 1",
+            ["clinic", "who"],
+        ),
         (f"SELECT clinic, COUNT(*) AS n {NORTH} clinic ORDER BY n DESC LIMIT 1", ["clinic", "n"]),
         ("SELECT BIN(k, -30, 0, 30), COUNT(*) AS n FROM visits GROUP BY 1", ["from", "to", "n"]),
         ("SELECT QUANTILE(CLAMP(k, 0, 9, 1), [0.2, 0.5]) AS q FROM visits", ["q_", "q"]),
@@ -364,19 +411,30 @@ def test_two_columns_of_one_name_are_refused() -> None:
         with pytest.raises(DomainError, match="no other column"):
             read(text)
     with pytest.raises(UnsupportedError, match="ORDER BY"):
-        read("SELECT city, COUNT(*) AS age FROM people GROUP BY city ORDER BY people.age DESC LIMIT 1")
+        read(
+            "SELECT city, COUNT(*) AS age FROM people GROUP BY city ORDER BY people.age DESC LIMIT 1"
+        )
 
 
 @pytest.mark.parametrize(
-    "by", ["person", "city, person", "1", "UPPER(person)", "COALESCE(LOWER(person), 'x')", "p.person"]
+    "by",
+    ["person", "city, person", "1", "UPPER(person)", "COALESCE(LOWER(person), 'x')", "p.person"],
 )
 def test_private_groups_of_one_unit_are_refused_before_the_charge(by: str) -> None:
     asked = world.session()
     left = asked.account.left()
-    for what in ("COUNT(*)", "COUNT(DISTINCT person)", f"SUM({ENDS})", "MEDIAN(CLAMP(age, 0, 10, 1))"):
+    for what in (
+        "COUNT(*)",
+        "COUNT(DISTINCT person)",
+        f"SUM({ENDS})",
+        "MEDIAN(CLAMP(age, 0, 10, 1))",
+    ):
         select = "p.person" if by == "1" else by
         with pytest.raises(DomainError, match="GROUP BY another column"):
-            asked.sql(f"SELECT {select}, {what} FROM people p GROUP BY {by}", spend={"epsilon": 1, "delta": 1e-3})
+            asked.sql(
+                f"SELECT {select}, {what} FROM people p GROUP BY {by}",
+                spend={"epsilon": 1, "delta": 1e-3},
+            )
     assert asked.account.left() == left
 
 
@@ -384,13 +442,18 @@ def test_groups_that_several_units_can_share_are_answered() -> None:
     table = world.table()
     spend = {"epsilon": 1, "delta": 1e-3}
     for by in ("LENGTH(person)", "age", "person = 'ann'"):
-        (question,) = release.questions_of_sql(f"SELECT {by} AS g, COUNT(*) FROM people GROUP BY 1", table)
+        (question,) = release.questions_of_sql(
+            f"SELECT {by} AS g, COUNT(*) FROM people GROUP BY 1", table
+        )
         assert question.designed(table, spend).threshold is not None
     pairs = world.table(unit=["person", "age"])
     assert release.Count(by="person").design(pairs, spend).threshold is not None
     assert release.Count(by="person", keys=["ann"]).design(table, {"epsilon": 1}).threshold is None
     copied = table.mutate(who=col("person").upper(), born=lit(2026) - col("age"))
-    for by, of in (("who", copied), (("who", "born"), pairs.mutate(who=col("person"), born=lit(1) + col("age")))):
+    for by, of in (
+        ("who", copied),
+        (("who", "born"), pairs.mutate(who=col("person"), born=lit(1) + col("age"))),
+    ):
         with pytest.raises(DomainError, match="by"):
             release.Count(by=by).design(of, spend)
     again = copied.select("city").mutate(who=col("city"))
@@ -402,8 +465,13 @@ def test_private_tables_are_joined_on_another_key() -> None:
     far = table.mutate(far=col("age")).select("city", "far")
     asked = "SELECT COUNT(*), SUM(CLAMP(f.far, 0, 9)) FROM people AS p"
     text = f"{asked} JOIN far AS f ON p.city = f.city AND {{}} WHERE p.age > 3"
-    for said, rows_per_unit in (("AT_MOST(3, 2)", None), ("rows_per_unit(2, 1) AND at_most(3, 2)", (2, 1))):
-        joined = table.join(far, on="city", at_most=(3, 2), rows_per_unit=rows_per_unit).where(col("age") > 3)
+    for said, rows_per_unit in (
+        ("AT_MOST(3, 2)", None),
+        ("rows_per_unit(2, 1) AND at_most(3, 2)", (2, 1)),
+    ):
+        joined = table.join(far, on="city", at_most=(3, 2), rows_per_unit=rows_per_unit).where(
+            col("age") > 3
+        )
         wanted = (release.Count(table=joined), release.Sum("far", lower=0, upper=9, table=joined))
         assert release.questions_of_sql(text.format(said), table, tables={"far": far}) == wanted
         assert joined.bounds.rows == (20 if rows_per_unit is None else 14)
@@ -412,8 +480,12 @@ def test_private_tables_are_joined_on_another_key() -> None:
 
 def test_rows_of_a_public_key_are_bounded() -> None:
     table = world.table()
-    cities = release.public(pa.table({"city": ["rome", "oslo", "rome"], "country": ["it", "no", "va"]}))
-    text = "SELECT COUNT(*) FROM people LEFT JOIN cities ON people.city = cities.city AND AT_MOST(2)"
+    cities = release.public(
+        pa.table({"city": ["rome", "oslo", "rome"], "country": ["it", "no", "va"]})
+    )
+    text = (
+        "SELECT COUNT(*) FROM people LEFT JOIN cities ON people.city = cities.city AND AT_MOST(2)"
+    )
     wanted = release.Count(table=table.join(cities, on="city", how="left", at_most=2))
     assert release.questions_of_sql(text, table, tables={"cities": cities}) == (wanted,)
 
@@ -446,12 +518,19 @@ def test_bounds_of_a_join_that_are_none_are_refused(wrong: str) -> None:
     table = world.table()
     tables = {"f": table.mutate(far=col("age")).select("city", "far")}
     with pytest.raises((UnsupportedError, DomainError)):
-        release.questions_of_sql(f"SELECT COUNT(*) FROM people AS p JOIN f {wrong}", table, tables=tables)
+        release.questions_of_sql(
+            f"SELECT COUNT(*) FROM people AS p JOIN f {wrong}", table, tables=tables
+        )
 
 
 def test_keys_may_be_given_and_several_aggregates_are_several_questions() -> None:
-    found = read("SELECT city, COUNT(*), COUNT(DISTINCT person) FROM people GROUP BY city", keys=["rome"])
-    assert found == (release.Count(by="city", keys=["rome"]), release.Units(by="city", keys=["rome"]))
+    found = read(
+        "SELECT city, COUNT(*), COUNT(DISTINCT person) FROM people GROUP BY city", keys=["rome"]
+    )
+    assert found == (
+        release.Count(by="city", keys=["rome"]),
+        release.Units(by="city", keys=["rome"]),
+    )
 
 
 def test_a_session_answers_and_explains() -> None:
@@ -468,14 +547,19 @@ def test_a_session_answers_and_explains() -> None:
     assert row["price"] == "epsilon 1 to world" and row["price"] in str(explained)
     assert asked.account.left() == left
     answer = asked.sql(text, spend=SPEND)
-    assert isinstance(answer, release.Answer) and [row["city"] for row in answer.rows] == ["rome", "oslo"]
+    assert isinstance(answer, release.Answer) and [row["city"] for row in answer.rows] == [
+        "rome",
+        "oslo",
+    ]
     several = asked.sql("SELECT COUNT(*), COUNT(DISTINCT person) FROM people", spend=SPEND, key="k")
     assert isinstance(several, tuple) and len(several) == 2
     assert several[0].receipt == several[1].receipt and several[0].spent["epsilon"].fraction <= 1
     private = asked.explain("SELECT city, MEDIAN(CLAMP(age, 0, 9, 1)) FROM people GROUP BY city",
                             spend={"epsilon": 1, "delta": 1e-3})  # fmt: skip
     assert "keys out" in str(private) and "permute-and-flip" in str(private)
-    changed = asked.explain("SELECT STDDEV(CLAMP(age * 2, 0, 9)) AS x FROM people WHERE age > 1", spend=SPEND)
+    changed = asked.explain(
+        "SELECT STDDEV(CLAMP(age * 2, 0, 9)) AS x FROM people WHERE age > 1", spend=SPEND
+    )
     table = "people; where less(1, col('age')); mutate x=multiply(col('age'), 2)"
     assert changed.rows[0]["table"] == table and changed.rows[0]["noise"].count("laplace") == 3
 
@@ -605,7 +689,9 @@ def asked() -> Iterator[release.Session]:
 
 
 @pytest.mark.parametrize("line", REFUSED, ids=lambda line: line.partition("|")[2].strip()[:60])
-def test_everything_else_is_refused_before_the_charge_by_name(asked: release.Session, line: str) -> None:
+def test_everything_else_is_refused_before_the_charge_by_name(
+    asked: release.Session, line: str
+) -> None:
     clause, _, text = (part.strip() for part in line.partition("|"))
     left = asked.account.left()
     with pytest.raises((UnsupportedError, DomainError)) as refusal:
@@ -622,7 +708,10 @@ HUGE = {
     "a chain of 1,001": "SELECT COUNT(*) FROM people WHERE " + " OR ".join(["b"] * 1001),
     "brackets": "SELECT COUNT(*) FROM people WHERE " + "(" * 2000 + "1" + ")" * 2000,
     "signs": "SELECT COUNT(*) FROM people WHERE " + "NOT " * 1000 + "age",
-    "cases": "SELECT COUNT(*) FROM people WHERE " + "CASE WHEN " * 100 + "age" + " THEN 1 END" * 100,
+    "cases": "SELECT COUNT(*) FROM people WHERE "
+    + "CASE WHEN " * 100
+    + "age"
+    + " THEN 1 END" * 100,
     "digits": "SELECT SUM(CLAMP(age, 0, " + "9" * 5000 + ")) FROM people",
     "NUL": "SELECT COUNT(*) FROM people WHERE city = '\0'",
     "empty": "",
@@ -652,7 +741,9 @@ def test_a_long_flat_chain_is_read(word: str, left: int) -> None:
 
 
 def test_a_name_of_a_column_in_group_by_is_the_column() -> None:
-    assert read("SELECT city AS city, COUNT(*) FROM people GROUP BY city") == (release.Count(by="city"),)
+    assert read("SELECT city AS city, COUNT(*) FROM people GROUP BY city") == (
+        release.Count(by="city"),
+    )
     for made in ("LOWER(city)", "person"):
         with pytest.raises(DomainError, match=r"GROUP BY = 'city'.*GROUP BY takes the column"):
             read(f"SELECT {made} AS city, COUNT(*) FROM people GROUP BY city")

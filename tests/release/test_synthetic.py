@@ -19,7 +19,14 @@ from campaigns.release.marginals import Latest, Weakened
 from dpcompose.audit import Verdict
 from dpcompose.errors import DomainError, MissingExtraError, OverdrawnError, UnsupportedError
 from dpcompose.release import estimation, sampler
-from dpcompose.release.aim import LARGEST_COUNT, UNIT, AdaptiveMarginals, Allowance, ExactMarginals, workload
+from dpcompose.release.aim import (
+    LARGEST_COUNT,
+    UNIT,
+    AdaptiveMarginals,
+    Allowance,
+    ExactMarginals,
+    workload,
+)
 from dpcompose.release.session import Session
 
 from .world import ledger, session_of, without_a_model
@@ -29,7 +36,13 @@ WEIGHTS = workload(list(combinations(range(3), 3)))
 
 
 def step(make: type[AdaptiveMarginals] = AdaptiveMarginals, **given: Any) -> AdaptiveMarginals:
-    known: dict[str, Any] = {"rho": 0.3, "change": 3, "sizes": SIZES, "weights": WEIGHTS, "rounds": 9}
+    known: dict[str, Any] = {
+        "rho": 0.3,
+        "change": 3,
+        "sizes": SIZES,
+        "weights": WEIGHTS,
+        "rounds": 9,
+    }
     return make(**(known | {"megabytes": 1.0, "start": Latest(SIZES)} | given))
 
 
@@ -54,8 +67,12 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Fraction]:
     def rho(change: int) -> Fraction:
         # Each candidate's score is moved by at most its weight; the largest of those that were small enough counts.
         weights = list(WEIGHTS.values())
-        noise = sum((Fraction(change**2) / (2 * Fraction(sigma) ** 2) for sigma in sigmas), Fraction())
-        lengths = [2 * UNIT * change * max(weights[:number]) / Fraction(scale) for scale, number in scales]
+        noise = sum(
+            (Fraction(change**2) / (2 * Fraction(sigma) ** 2) for sigma in sigmas), Fraction()
+        )
+        lengths = [
+            2 * UNIT * change * max(weights[:number]) / Fraction(scale) for scale, number in scales
+        ]
         return noise + sum((length**2 / 8 for length in lengths), Fraction())
 
     return rho
@@ -72,7 +89,9 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Fraction]:
         {"start": Latest(SIZES, large=2), "rounds": 5},
     ],
 )
-def test_the_rounds_cost_no_more_than_is_charged(given: dict[str, Any], spent: Callable[[int], Fraction]) -> None:
+def test_the_rounds_cost_no_more_than_is_charged(
+    given: dict[str, Any], spent: Callable[[int], Fraction]
+) -> None:
     asked = step(**given)
     asked.draw([(0, 0, 0, 40), (1, 2, 1, 3)])
     price = Fraction(asked.mechanism.zcdp().rho)  # type: ignore[union-attr]
@@ -97,19 +116,32 @@ def test_no_round_takes_more_than_is_left() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_one_unit_moves_counts_and_distances_as_far_as_is_said(seed: int) -> None:
     draw, change = random.Random(seed), 3
-    cells = Counter({cell: draw.choice([0, 1, 5, 10**9, LARGEST_COUNT, 2**50]) for cell in product(*map(range, SIZES))})
+    cells = Counter(
+        {
+            cell: draw.choice([0, 1, 5, 10**9, LARGEST_COUNT, 2**50])
+            for cell in product(*map(range, SIZES))
+        }
+    )
     more = cells + Counter(draw.choices(list(cells), k=change))
-    one, other = (ExactMarginals([(*cell, n) for cell, n in each.items()], SIZES) for each in (cells, more))
+    one, other = (
+        ExactMarginals([(*cell, n) for cell, n in each.items()], SIZES) for each in (cells, more)
+    )
     farthest = 0
     for columns in WEIGHTS:
         moved = other.counts(columns) - one.counts(columns)
         assert abs(moved).sum() == change
-        guess = [draw.choice([0.0, 5.4999, -3e9, 1e308, float("inf"), float("nan"), 2.0**31]) for _ in moved]
+        guess = [
+            draw.choice([0.0, 5.4999, -3e9, 1e308, float("inf"), float("nan"), 2.0**31])
+            for _ in moved
+        ]
         off = abs(other.distance(columns, guess) - one.distance(columns, guess))
         farthest = max(farthest, off)
         assert off <= UNIT * change
     assert farthest > 0
-    known = {cell: sum(n for full, n in cells.items() if full[1:] == cell) for cell in product(range(3), range(2))}
+    known = {
+        cell: sum(n for full, n in cells.items() if full[1:] == cell)
+        for cell in product(range(3), range(2))
+    }
     assert one.counts((1, 2)).tolist() == list(known.values())
 
 
@@ -165,11 +197,17 @@ def test_an_answer_holds_every_marginal_and_is_charged_once() -> None:
     found = session.synthetic(**ASKED, spend={"epsilon": 60, "delta": 1e-6}, key="once")
     assert 59.99 < float(found.spent["epsilon"].fraction) <= 60
     assert found.spent["delta"].fraction == Fraction(1, 10**6)
-    assert session.account.left()["epsilon"].fraction == before["epsilon"].fraction - found.spent["epsilon"].fraction
+    assert (
+        session.account.left()["epsilon"].fraction
+        == before["epsilon"].fraction - found.spent["epsilon"].fraction
+    )
     again = session.synthetic(**ASKED, spend={"epsilon": 60, "delta": 1e-6}, key="once")
     assert again.answer.replayed
     assert again.measured == found.measured
-    assert session.account.left()["epsilon"].fraction == before["epsilon"].fraction - found.spent["epsilon"].fraction
+    assert (
+        session.account.left()["epsilon"].fraction
+        == before["epsilon"].fraction - found.spent["epsilon"].fraction
+    )
     assert [each.columns for each in found.measured[:3]] == [(0,), (1,), (2,)]
     table = found.answer.table.to_pylist()
     assert len(table) == sum(len(each.counts) for each in found.measured)
@@ -182,7 +220,10 @@ def test_an_answer_holds_every_marginal_and_is_charged_once() -> None:
 def test_rows_are_bounded_and_others_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampler, "discrete_gaussian", lambda values, **_: list(values))
     found = asked().synthetic(**ASKED, spend=SPEND)
-    marginal = {tuple(row.values())[:-1]: row["count"] for row in found.marginal(["year", "city"]).to_pylist()}
+    marginal = {
+        tuple(row.values())[:-1]: row["count"]
+        for row in found.marginal(["year", "city"]).to_pylist()
+    }
     if (0, 2) in {each.columns for each in found.measured}:
         assert marginal["rome", 1] == 5 + 2
     # 30 rows, and 2 of the 500 of one person; none of bonn, of NULL, of nobody.
@@ -190,7 +231,9 @@ def test_rows_are_bounded_and_others_are_left_out(monkeypatch: pytest.MonkeyPatc
     assert found.sample().num_rows == 32
     assert found.sample(7).to_pylist()[3] == {"city": "oslo", "ill": True, "year": 1}
     assert found.to_pandas(3).shape == (3, 3)
-    wide, narrow = (cast("tuple[float, ...]", found.answer.expected_error(each)) for each in (0.95, 0.5))
+    wide, narrow = (
+        cast("tuple[float, ...]", found.answer.expected_error(each)) for each in (0.95, 0.5)
+    )
     assert all(more > less for more, less in zip(wide, narrow, strict=True))
 
 

@@ -16,7 +16,13 @@ import pytest
 
 import dpcompose.release as release
 from campaigns.release import tables
-from dpcompose.errors import DomainError, EngineError, MissingExtraError, PlanError, UnsupportedError
+from dpcompose.errors import (
+    DomainError,
+    EngineError,
+    MissingExtraError,
+    PlanError,
+    UnsupportedError,
+)
 from dpcompose.release import parquet
 from dpcompose.release.aggregate import exact
 from dpcompose.release.embedded import of_parquet
@@ -63,7 +69,9 @@ SOURCES: list[Callable[[Path], Any]] = [_pandas, _polars, _parquet, _ibis]
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.__name__.strip("_"))
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_every_source_gives_the_same_integers(source: Callable[[Path], Any], tmp_path: Path, expected: Any) -> None:
+def test_every_source_gives_the_same_integers(
+    source: Callable[[Path], Any], tmp_path: Path, expected: Any
+) -> None:
     made = release.table(source(tmp_path), unit="person", max_rows_per_unit=2)
     assert integers(made, COUNT) == expected
 
@@ -80,8 +88,13 @@ def _pattern(path: Path) -> Any:
 
 
 @pytest.mark.parametrize("source", [_folder, _pattern], ids=["folder", "pattern"])
-def test_several_files_are_one_table(source: Callable[[Path], Any], tmp_path: Path, expected: Any) -> None:
-    assert integers(release.table(source(tmp_path), unit="person", max_rows_per_unit=2), COUNT) == expected
+def test_several_files_are_one_table(
+    source: Callable[[Path], Any], tmp_path: Path, expected: Any
+) -> None:
+    assert (
+        integers(release.table(source(tmp_path), unit="person", max_rows_per_unit=2), COUNT)
+        == expected
+    )
 
 
 def test_folders_and_patterns_without_parquet_files_are_refused(tmp_path: Path) -> None:
@@ -101,7 +114,12 @@ def test_object_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected
         return of_parquet(pattern.replace("s3://bucket", str(tmp_path)))
 
     monkeypatch.setattr(parquet, "of_parquet", none)
-    for url in ("s3://", "gs://me:secret@bucket/a.parquet", "s3://bucket/a.csv", "gcs://bucket/a.parquet"):
+    for url in (
+        "s3://",
+        "gs://me:secret@bucket/a.parquet",
+        "s3://bucket/a.csv",
+        "gcs://bucket/a.parquet",
+    ):
         with pytest.raises(DomainError) as raised:
             release.table(url, unit="person", max_rows_per_unit=1)
         assert "secret" not in str(raised.value) and "person 7" not in str(raised.value)
@@ -117,7 +135,9 @@ def test_a_duckdb_url(tmp_path: Path, expected: Any) -> None:
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
         connection.register("frame", world.frame())
         connection.execute("CREATE TABLE visits AS SELECT * FROM frame")
-    made = release.table(f"duckdb://{tmp_path / 't.duckdb'}", name="visits", unit="person", max_rows_per_unit=2)
+    made = release.table(
+        f"duckdb://{tmp_path / 't.duckdb'}", name="visits", unit="person", max_rows_per_unit=2
+    )
     assert integers(made, COUNT) == expected
     made.close()
 
@@ -134,7 +154,9 @@ def test_a_postgresql_url(postgres_url: str) -> None:
 
 
 @pytest.mark.parametrize("source", ["a URL", "a table of ibis"])
-def test_a_lost_connection_to_postgresql_is_made_anew_before_the_charge(postgres_url: str, source: str) -> None:
+def test_a_lost_connection_to_postgresql_is_made_anew_before_the_charge(
+    postgres_url: str, source: str
+) -> None:
     import psycopg
 
     rows = [(f"p{number}", 1) for number in range(200)]
@@ -146,7 +168,9 @@ def test_a_lost_connection_to_postgresql_is_made_anew_before_the_charge(postgres
     def cut() -> None:
         with psycopg.connect(postgres_url, autocommit=True) as connection:
             ours = "datname = current_database() AND pid <> pg_backend_pid()"
-            assert connection.execute(f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {ours}")
+            assert connection.execute(
+                f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {ours}"
+            )
 
     found: Any = postgres_url if source == "a URL" else ibis.connect(postgres_url).table("lost")
     name = "lost" if source == "a URL" else None
@@ -163,7 +187,9 @@ def test_a_lost_connection_to_postgresql_is_made_anew_before_the_charge(postgres
         connection.execute("DROP TABLE lost")
         connection.execute("CREATE VIEW lost AS SELECT 'x' AS person, 1 AS visits")
     cut()
-    with pytest.raises(UnsupportedError, match="replaced"):  # connected again, it is looked at again
+    with pytest.raises(
+        UnsupportedError, match="replaced"
+    ):  # connected again, it is looked at again
         session.count(spend=SPEND, key="replaced")
     made.close()
     with pytest.raises(EngineError, match="before the charge"):  # what was closed stays closed
@@ -220,7 +246,9 @@ def test_a_csv_file_is_text_until_types_are_given(tmp_path: Path) -> None:
 )
 def test_a_source_that_cannot_be_opened(source: Any) -> None:
     with pytest.raises(DomainError) as raised:
-        release.table(source, unit="person", max_rows_per_unit=1, name="t" if "://" in str(source) else None)
+        release.table(
+            source, unit="person", max_rows_per_unit=1, name="t" if "://" in str(source) else None
+        )
     assert "secret" not in str(raised.value)
     assert raised.value.__cause__ is None
 
@@ -228,7 +256,11 @@ def test_a_source_that_cannot_be_opened(source: Any) -> None:
 def test_no_line_of_a_csv_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     head, good = b"person,city,age\n", b"ann,rome,4\n"
-    odd = b"b\xffb,oslo,5\ncyd\x00,rome,x,7,8\n\n,,\nfay\n" + b"x" * 200_000 + b',oslo,1\nzoe,"ro\nme",9\n'
+    odd = (
+        b"b\xffb,oslo,5\ncyd\x00,rome,x,7,8\n\n,,\nfay\n"
+        + b"x" * 200_000
+        + b',oslo,1\nzoe,"ro\nme",9\n'
+    )
     path.write_bytes(head + good + odd + good)
     made = release.table(path, unit="person", max_rows_per_unit=2, schema={"age": "int8"})
     assert integers(made, COUNT)[("rome",)] == {0: (3,)}
@@ -256,7 +288,9 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 def test_a_frame_that_mixes_types() -> None:
     pandas = pytest.importorskip("pandas")
     with pytest.raises(DomainError, match="one type") as raised:
-        release.table(pandas.DataFrame({"person": [1, "zwei", 3.0]}), unit="person", max_rows_per_unit=1)
+        release.table(
+            pandas.DataFrame({"person": [1, "zwei", 3.0]}), unit="person", max_rows_per_unit=1
+        )
     assert "zwei" not in str(raised.value)
 
 
@@ -313,7 +347,9 @@ BAD: list[Callable[[], Any]] = [
     lambda: release.Quantile("amount", 1.5, lower=0, upper=1, granularity="0.1", **EPSILON),
     lambda: release.Quantile("amount", "1e-7", lower=0, upper=1, granularity="0.1", **EPSILON),
     lambda: release.Quantile("amount", 0.5, lower=0, upper=1, granularity="1e-6", **EPSILON),
-    lambda: release.Quantile("amount", 0.5, lower=0, upper=1, granularity="0.1", spend={"epsilon": 1, "delta": 0.1}),
+    lambda: release.Quantile(
+        "amount", 0.5, lower=0, upper=1, granularity="0.1", spend={"epsilon": 1, "delta": 0.1}
+    ),
 ]
 
 
@@ -338,13 +374,19 @@ def test_empty_tables_answer_too(rows: Any) -> None:
     assert isinstance(asked.count(spend=SPEND).value, int)
     assert asked.count(by="city", keys=["rome", None], spend=SPEND).table.num_rows == 2
     assert isinstance(asked.mean("amount", lower=0, upper=1, spend=SPEND).value, float)
-    assert 0 <= asked.quantile("amount", 0.5, lower=0, upper=1, granularity="0.5", spend=SPEND).value <= 1
+    assert (
+        0
+        <= asked.quantile("amount", 0.5, lower=0, upper=1, granularity="0.5", spend=SPEND).value
+        <= 1
+    )
 
 
 def test_one_unit_that_holds_all_rows() -> None:
     made = world.table([("ann", "rome", 5.0, 1)] * 5000, max_rows_per_unit=7)
     assert integers(made, COUNT) == {("rome",): {0: (7,)}}
-    assert integers(made, release.Sum("amount", lower=0, upper=4, granularity=1, spend=SPEND)) == {(): {0: (7, 28)}}
+    assert integers(made, release.Sum("amount", lower=0, upper=4, granularity=1, spend=SPEND)) == {
+        (): {0: (7, 28)}
+    }
 
 
 def test_sums_that_overflow_64_bits_do_not() -> None:
@@ -355,11 +397,16 @@ def test_sums_that_overflow_64_bits_do_not() -> None:
 
 
 def test_dates_and_truths_as_keys() -> None:
-    frame = pa.table({"p": [1, 2, 3], "day": [date(2020, 1, 1), None, date(1, 1, 1)], "ok": [True, None, False]})
+    frame = pa.table(
+        {"p": [1, 2, 3], "day": [date(2020, 1, 1), None, date(1, 1, 1)], "ok": [True, None, False]}
+    )
     made = release.table(frame, unit="p", max_rows_per_unit=1)
     question = release.Count(by="day", keys=[date(2020, 1, 1), date(1, 1, 1), None], spend=SPEND)
     assert set(integers(made, question)) == {(date(2020, 1, 1),), (date(1, 1, 1),), (None,)}
-    assert set(integers(made, release.Count(by="ok", keys=[True, None], spend=SPEND))) == {(True,), (None,)}
+    assert set(integers(made, release.Count(by="ok", keys=[True, None], spend=SPEND))) == {
+        (True,),
+        (None,),
+    }
     with pytest.raises(DomainError):
         release.Count(by="day", keys=[datetime(2020, 1, 1)], spend=SPEND).design(made)
 
@@ -368,7 +415,12 @@ def test_rows_are_kept_alike_whatever_their_order() -> None:
     rng = random.Random(3)
     rows = tables.rows(rng, units=12, most=9)
     shuffled = rng.sample(rows, len(rows))
-    bounds = {"unit": "person", "max_rows_per_unit": 3, "max_groups_per_unit": 2, "max_rows_per_group": 2}
+    bounds = {
+        "unit": "person",
+        "max_rows_per_unit": 3,
+        "max_groups_per_unit": 2,
+        "max_rows_per_group": 2,
+    }
     for question in (
         release.Sum("amount", lower=-9, upper=9, by="city", keys=tables.CITIES, spend=SPEND),
         release.Mean("points", lower=-9, upper=9, by="code", spend={"epsilon": 1, "delta": 0.1}),
@@ -422,7 +474,9 @@ def test_a_file_of_questions(tmp_path: Path) -> None:
         questions(tmp_path / "nowhere.toml")
 
 
-def test_an_end_that_neither_a_file_nor_a_catalog_has_is_refused_before_the_charge(tmp_path: Path) -> None:
+def test_an_end_that_neither_a_file_nor_a_catalog_has_is_refused_before_the_charge(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "q.toml"
     path.write_text('[[question]]\nkind = "sum"\ncolumn = "amount"\nlower = 0')
     session = world.session()

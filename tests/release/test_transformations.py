@@ -35,14 +35,18 @@ WHOLE = ibis.window()
 SPEND = {"epsilon": 1}
 FAR = TABLE.mutate(far=col("age")).select("city", "far")
 KEYED = TABLE.join(FAR, on="city", at_most=(3, 2))
-COUNTRIES = release.public(pa.table({"city": ["rome", "oslo", "rome", None], "country": ["it", "no", "va", "?"]}))
+COUNTRIES = release.public(
+    pa.table({"city": ["rome", "oslo", "rome", None], "country": ["it", "no", "va", "?"]})
+)
 
 
 def _elsewhere() -> release.Table:
     """A table over a connection of somebody else's."""
     connection = ibis.duckdb.connect()
     connection.raw_sql("CREATE TABLE people (person TEXT, city TEXT, amount DOUBLE, age BIGINT)")
-    return release.table(connection.table("people"), unit="person", max_rows_per_unit=2, name="people")
+    return release.table(
+        connection.table("people"), unit="person", max_rows_per_unit=2, name="people"
+    )
 
 
 REFUSED: dict[str, Callable[[], Any]] = {
@@ -65,7 +69,9 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "pivot | pivot_wider": lambda: TABLE.pivot_wider(),
     "fill from other rows | fill_forward": lambda: TABLE.fill_forward(),
     "where by ibis | where: an expression of ibis": lambda: TABLE.where(ibis._.age > 3),  # pyright: ignore[reportArgumentType]
-    "where by an ibis window | where: a window of ibis": lambda: TABLE.where(TABLE.data.age.max().over(WHOLE) > 3),
+    "where by an ibis window | where: a window of ibis": lambda: TABLE.where(
+        TABLE.data.age.max().over(WHOLE) > 3
+    ),
     "where by a scalar subquery | where: a subquery of ibis": lambda: TABLE.where(
         TABLE.data.age > TABLE.data.age.mean().as_scalar()
     ),
@@ -93,8 +99,12 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "an index | [...] of a table": lambda: TABLE["age"],
     "a column | the column 'age'": lambda: TABLE.age,
     "a method that nobody has | frobnicate of a table": lambda: TABLE.frobnicate(),
-    "a method of columns that nobody has | frobnicate of an expression": lambda: col("age").frobnicate(),
-    "where by an aggregate | where: an aggregate of ibis": lambda: TABLE.where(TABLE.data.age.max() > 3),
+    "a method of columns that nobody has | frobnicate of an expression": lambda: col(
+        "age"
+    ).frobnicate(),
+    "where by an aggregate | where: an aggregate of ibis": lambda: TABLE.where(
+        TABLE.data.age.max() > 3
+    ),
     "where by SQL in a text | where: a text": lambda: TABLE.where("1=1; DROP TABLE people"),  # pyright: ignore[reportArgumentType]
     "mutate by uuid | mutate x: a random number": lambda: TABLE.mutate(x=ibis.uuid()),  # pyright: ignore[reportArgumentType]
     "an index of a column | [...] of an expression": lambda: col("city")[0],
@@ -134,15 +144,27 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "a very long text | value = 'a text of 10,001": lambda: lit("a" * 10_001),
     "deep expression | so many parts (multiply)": lambda: TABLE.mutate(x=_deep(12)),
     "join on another key | a join on ['city']": lambda: TABLE.join(TABLE, on="city"),
-    "join on another key with a bound | a join on ['city']": lambda: TABLE.join(TABLE, on="city", at_most=2),
-    "join on another key, left | how='left'": lambda: TABLE.join(FAR, on="city", at_most=(1, 1), how="left"),
+    "join on another key with a bound | a join on ['city']": lambda: TABLE.join(
+        TABLE, on="city", at_most=2
+    ),
+    "join on another key, left | how='left'": lambda: TABLE.join(
+        FAR, on="city", at_most=(1, 1), how="left"
+    ),
     "join on another key that has the unit | a join on ['person']": lambda: TABLE.join(
         FAR, on="person", at_most=(1, 1)
     ),
-    "join on another key of floats | join on = 'amount'": lambda: TABLE.join(TABLE, on="amount", at_most=(1, 1)),
-    "join on another key with names alike | join = 'amount'": lambda: TABLE.join(TABLE, on="city", at_most=(1, 1)),
-    "join on another key without a bound | at_most = 0": lambda: TABLE.join(FAR, on="city", at_most=(0, 1)),
-    "join on another key with huge bounds | join = ": lambda: TABLE.join(FAR, on="city", at_most=(2**31, 2**31)),
+    "join on another key of floats | join on = 'amount'": lambda: TABLE.join(
+        TABLE, on="amount", at_most=(1, 1)
+    ),
+    "join on another key with names alike | join = 'amount'": lambda: TABLE.join(
+        TABLE, on="city", at_most=(1, 1)
+    ),
+    "join on another key without a bound | at_most = 0": lambda: TABLE.join(
+        FAR, on="city", at_most=(0, 1)
+    ),
+    "join on another key with huge bounds | join = ": lambda: TABLE.join(
+        FAR, on="city", at_most=(2**31, 2**31)
+    ),
     "join with one bound of units | rows_per_unit": lambda: TABLE.join(
         FAR,
         on="city",
@@ -150,11 +172,19 @@ REFUSED: dict[str, Callable[[], Any]] = {
         rows_per_unit=3,  # pyright: ignore[reportArgumentType]
     ),
     "public join with a pair | at_most": lambda: TABLE.join(COUNTRIES, on="city", at_most=(1, 1)),
-    "union after a join on another key | union of a table joined on another key": lambda: KEYED.union(KEYED),
-    "join after a join on another key | join of a table joined on another key": lambda: KEYED.join(TABLE, on="city"),
-    "join with a join on another key | join of a table joined on another key": lambda: TABLE.join(KEYED, on="city"),
+    "union after a join on another key | union of a table joined on another key": lambda: (
+        KEYED.union(KEYED)
+    ),
+    "join after a join on another key | join of a table joined on another key": lambda: KEYED.join(
+        TABLE, on="city"
+    ),
+    "join with a join on another key | join of a table joined on another key": lambda: TABLE.join(
+        KEYED, on="city"
+    ),
     "select of nothing where no unit is left | select": lambda: KEYED.select(),
-    "public rows beyond what one unit may move | join": lambda: _many().join(COUNTRIES, on="city", at_most=4),
+    "public rows beyond what one unit may move | join": lambda: _many().join(
+        COUNTRIES, on="city", at_most=4
+    ),
     "join with names alike | join = 'city'": lambda: TABLE.join(TABLE, on="person"),
     "right join | how='right'": lambda: TABLE.join(TABLE.select(), on="person", how="right"),
     "full join | how='outer'": lambda: TABLE.join(COUNTRIES, on="city", how="outer", at_most=2),
@@ -162,8 +192,8 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "join of two connections | join of tables on two connections": lambda: TABLE.join(
         _elsewhere().select(), on="person"
     ),
-    "join of a connection with a frame | join of tables on two connections": lambda: _elsewhere().join(
-        TABLE.select(), on="person"
+    "join of a connection with a frame | join of tables on two connections": lambda: (
+        _elsewhere().join(TABLE.select(), on="person")
     ),
     "public key that is not unique | on = ['city']": lambda: TABLE.join(COUNTRIES, on="city"),
     "public key of another kind | join on = 'age'": lambda: TABLE.join(
@@ -175,17 +205,23 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "public column of the unit | join = 'Person'": lambda: TABLE.join(
         release.public(pa.table({"city": ["rome"], "Person": ["ann"]})), on="city"
     ),
-    "union of two connections | union of tables on two connections": lambda: TABLE.union(_elsewhere()),
+    "union of two connections | union of tables on two connections": lambda: TABLE.union(
+        _elsewhere()
+    ),
     "union of other columns | union = [": lambda: TABLE.union(TABLE.select("city")),
     "union of another unit | union = (": lambda: TABLE.union(world.table(unit="city")),
-    "union of other bounds | union = 'Bounds": lambda: TABLE.union(world.table(max_rows_per_unit=9)),
+    "union of other bounds | union = 'Bounds": lambda: TABLE.union(
+        world.table(max_rows_per_unit=9)
+    ),
 }
 
 
 def _many() -> release.Table:
     """Joined rows of which one unit moves 2^30."""
     opened = world.table(max_rows_per_unit=2**14)
-    return opened.join(opened.mutate(far=col("age")).select("city", "far"), on="city", at_most=(2**14, 2**14))
+    return opened.join(
+        opened.mutate(far=col("age")).select("city", "far"), on="city", at_most=(2**14, 2**14)
+    )
 
 
 def _deep(levels: int) -> Any:
@@ -210,13 +246,18 @@ def test_an_expression_that_would_break_stability_is_refused_by_name(name: str) 
 
 def test_refusals_say_nothing_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     said = {name: _refusal(name) for name in REFUSED}
-    monkeypatch.setattr(sys.modules[__name__], "TABLE", world.table([("zoe", "quito", -7.0, 12345)] * 9))
+    monkeypatch.setattr(
+        sys.modules[__name__], "TABLE", world.table([("zoe", "quito", -7.0, 12345)] * 9)
+    )
     assert {name: _refusal(name) for name in REFUSED} == said
 
 
 def test_what_is_refused_is_not_there_for_python() -> None:
     assert not hasattr(TABLE, "order_by") and not hasattr(col("age"), "__array__")
-    assert copy.copy(TABLE) == TABLE and pickle.loads(pickle.dumps(col("age") > 1)).text == (col("age") > 1).text
+    assert (
+        copy.copy(TABLE) == TABLE
+        and pickle.loads(pickle.dumps(col("age") > 1)).text == (col("age") > 1).text
+    )
 
 
 @pytest.mark.parametrize("connect", [or_, and_])
@@ -260,14 +301,20 @@ def test_files_and_frames_are_asked_over_one_connection(tmp_path: Path) -> None:
     parquet.write_table(world.frame(), tmp_path / "visits.parquet")
     (tmp_path / "people.csv").write_text("person,born\nann,1970\nbob,1980\n")
     visits, people = (
-        release.table(tmp_path / each, unit="person", max_rows_per_unit=3) for each in ("visits.parquet", "people.csv")
+        release.table(tmp_path / each, unit="person", max_rows_per_unit=3)
+        for each in ("visits.parquet", "people.csv")
     )
     joined = visits.join(people, on="person")
     other_way = people.join(visits, on="person").select("city", "amount", "age", "born")
-    assert {(row.person, row.born) for row in joined.data.execute().itertuples()} == {("ann", "1970"), ("bob", "1980")}
+    assert {(row.person, row.born) for row in joined.data.execute().itertuples()} == {
+        ("ann", "1970"),
+        ("bob", "1980"),
+    }
     both = joined.union(other_way)
     assert len(both.data.execute()) == 2 * len(joined.data.execute())
-    counted = world.session_of(both.union(joined.where(col("age") > 2))).count(spend={"epsilon": 50})
+    counted = world.session_of(both.union(joined.where(col("age") > 2))).count(
+        spend={"epsilon": 50}
+    )
     assert counted.value == pytest.approx(13, abs=2)
     frames = world.table().union(world.table([("dan", "rome", 1.0, 9)]))
     assert len(frames.data.execute()) == len(world.ROWS) + 1
@@ -284,12 +331,16 @@ def _joined(rows: list[Any]) -> list[Any]:
     """The rows of one unit with forty rows, after a join with themselves."""
     opened = world.table(rows, max_rows_per_unit=3)
     found = opened.join(opened.mutate(other=col("age")).select("other"), on="person").data.execute()
-    return sorted(zip(found[found.person == "ann"].age, found[found.person == "ann"].other, strict=True))
+    return sorted(
+        zip(found[found.person == "ann"].age, found[found.person == "ann"].other, strict=True)
+    )
 
 
 def _shuffled() -> tuple[list[Any], list[Any]]:
     """Rows, and the same in another order with those of one more unit."""
-    rows = [("ann", "rome", 1.0, at) for at in range(40)] + [("bob", "oslo", 1.0, at) for at in range(9)]
+    rows = [("ann", "rome", 1.0, at) for at in range(40)] + [
+        ("bob", "oslo", 1.0, at) for at in range(9)
+    ]
     more = [("cyd", "rome", 2.0, at) for at in range(30)]
     return rows, random.Random(1).sample([*more, *rows], len(rows) + len(more))
 
@@ -299,9 +350,13 @@ def test_each_side_of_a_join_keeps_the_same_few_rows_of_a_unit_whatever_others_h
     assert alone == among and len(alone) == 9 and len({age for age, _ in alone}) == 3
 
 
-def test_a_join_of_unbounded_sides_and_an_order_that_is_not_total_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_join_of_unbounded_sides_and_an_order_that_is_not_total_are_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     whole = truncation.kept
-    monkeypatch.setattr(truncation, "kept", lambda table, rows, of, names, **how: whole(table, rows, of, [], **how))
+    monkeypatch.setattr(
+        truncation, "kept", lambda table, rows, of, names, **how: whole(table, rows, of, [], **how)
+    )
     alone, among = (_joined(rows) for rows in _shuffled())
     assert alone != among
     monkeypatch.setattr(transformation, "whole_rows", lambda table, data, stage: data)
@@ -310,8 +365,12 @@ def test_a_join_of_unbounded_sides_and_an_order_that_is_not_total_are_seen(monke
 
 def _met(rows: list[Any]) -> Counter[Any]:
     opened = world.table(rows, max_rows_per_unit=2)
-    joined = opened.join(opened.mutate(far=col("age")).select("city", "far"), on="city", at_most=(3, 2))
-    return Counter(joined.data.select("city", "age", "far").execute().itertuples(index=False, name=None))
+    joined = opened.join(
+        opened.mutate(far=col("age")).select("city", "far"), on="city", at_most=(3, 2)
+    )
+    return Counter(
+        joined.data.select("city", "age", "far").execute().itertuples(index=False, name=None)
+    )
 
 
 def test_rows_of_a_join_on_another_key_move_as_little_as_is_charged() -> None:
@@ -328,7 +387,11 @@ def test_rows_of_a_join_on_another_key_move_as_little_as_is_charged() -> None:
 def test_a_table_joined_on_another_key_answers_what_adds_up_rows() -> None:
     session, rows = world.session_of(KEYED), KEYED.data.execute()
     cities: dict[str, Any] = {"by": "city", "keys": ["rome", "oslo"], "spend": SPEND}
-    asked = release.Count(spend=SPEND), release.Count(**cities), release.Sum("far", lower=0, upper=9, **cities)
+    asked = (
+        release.Count(spend=SPEND),
+        release.Count(**cities),
+        release.Sum("far", lower=0, upper=9, **cities),
+    )
     whole, counts, sums = Scan.of(KEYED, [each.design(KEYED).aggregation for each in asked]).exact()
     assert whole == {(): {0: (len(rows),)}}
     of_city = rows.groupby("city").far
@@ -338,7 +401,9 @@ def test_a_table_joined_on_another_key_answers_what_adds_up_rows() -> None:
     }
     assert len(session.batch(asked)) == 3
     told = session.explain(release.Count(spend=SPEND)).rows[0]
-    assert "one unit moves at most 20 of them" in told["stability"] and told["unit"].startswith("person")
+    assert "one unit moves at most 20 of them" in told["stability"] and told["unit"].startswith(
+        "person"
+    )
     ends: dict[str, Any] = {"lower": 0, "upper": 9, "granularity": 1, "spend": SPEND}
     private: dict[str, Any] = {"by": "city", "spend": {"epsilon": 1, "delta": 1e-3}}
     left = session.account.left()
@@ -356,7 +421,10 @@ def test_a_table_joined_on_another_key_answers_what_adds_up_rows() -> None:
         release.Coordinated(counts=(release.Count(by="city", keys=["rome", "oslo"]),), spend=SPEND),
     ):
         for ask in (session.ask, session.quote):
-            with pytest.raises(UnsupportedError, match="of a table joined on another key: its rows belong to no unit"):
+            with pytest.raises(
+                UnsupportedError,
+                match="of a table joined on another key: its rows belong to no unit",
+            ):
                 ask(question)
     assert session.account.left() == left
 
@@ -372,9 +440,15 @@ def test_a_join_on_another_key_is_bound_to_the_unit_of_its_tables() -> None:
 
 
 def test_columns_that_no_question_takes_are_left_out_of_a_join() -> None:
-    frame = pa.table({"person": ["ann"], "blob": [b"x"], "list": [[1]], "at": pa.array([0], pa.timestamp("us"))})
+    frame = pa.table(
+        {"person": ["ann"], "blob": [b"x"], "list": [[1]], "at": pa.array([0], pa.timestamp("us"))}
+    )
     odd = release.table(frame, unit="person", max_rows_per_unit=2, name="odd")
-    assert [each.name for each in odd.join(TABLE.select("age"), on="person").columns] == ["person", "at", "age"]
+    assert [each.name for each in odd.join(TABLE.select("age"), on="person").columns] == [
+        "person",
+        "at",
+        "age",
+    ]
 
 
 def test_a_file_that_has_other_columns_by_now_is_not_joined(tmp_path: Path) -> None:
@@ -387,7 +461,11 @@ def test_a_file_that_has_other_columns_by_now_is_not_joined(tmp_path: Path) -> N
 
 def test_functions_are_total() -> None:
     made = TABLE.mutate(
-        a=col("age") / 0, b=col("age") * 2**62, c=(col("amount") / 1e-150 * 1e150), d=col("city").upper(), e=-col("age")
+        a=col("age") / 0,
+        b=col("age") * 2**62,
+        c=(col("amount") / 1e-150 * 1e150),
+        d=col("city").upper(),
+        e=-col("age"),
     )
     rows = made.data.execute()
     assert rows.a.isna().all() and rows.c.isna().all()
@@ -416,14 +494,20 @@ def test_a_scope_with_a_catalog_answers_for_its_tables_alone(tmp_path: Path) -> 
     path.write_text("patient,minutes\nann,3\nbob,5\n")
     with Ledger.open("memory:") as ledger:
         definition = {"source": str(path), "unit": "patient", "max_rows_per_unit": 2}
-        release.Catalog.define(ledger, "world", {"visits": definition}, filter=BasicFilter(9, delta=0), actor="keeper")
+        release.Catalog.define(
+            ledger, "world", {"visits": definition}, filter=BasicFilter(9, delta=0), actor="keeper"
+        )
         catalog = release.Catalog(ledger, "world")
         visits = catalog.table("visits")
-        session = release.Session(visits.where(col("patient") != "x"), ledger=ledger, scope="world", actor="ana")
+        session = release.Session(
+            visits.where(col("patient") != "x"), ledger=ledger, scope="world", actor="ana"
+        )
         assert session.count(spend={"epsilon": 1}).table.num_rows == 1
         typed = release.table(path, unit="patient", max_rows_per_unit=2, name="visits")
         with pytest.raises(DomainError, match="scope's catalog"):
-            release.Session(typed, ledger=ledger, scope="world", actor="ana").count(spend={"epsilon": 1})
+            release.Session(typed, ledger=ledger, scope="world", actor="ana").count(
+                spend={"epsilon": 1}
+            )
         for foreign in (typed, typed.where(col("patient") != "x")):
             with pytest.raises(DomainError, match="scope's catalog"):
                 session.quote(release.Count(table=foreign, spend={"epsilon": 1}))

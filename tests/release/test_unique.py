@@ -19,7 +19,9 @@ ROWS = "SELECT i, i + 100, CASE WHEN i % 3 = 0 THEN 'Oslo' ELSE 'Rome' END, i / 
 EPSILON = {"epsilon": 1}
 QUESTIONS = [
     release.Count(spend=EPSILON),
-    release.Sum("amount", lower=0, upper=9, granularity=1, by="city", keys=["Oslo", "Rome"], spend=EPSILON),
+    release.Sum(
+        "amount", lower=0, upper=9, granularity=1, by="city", keys=["Oslo", "Rome"], spend=EPSILON
+    ),
     release.Units(by="city", spend={"epsilon": 1, "delta": 1e-6}),
     release.Quantile("amount", 0.5, lower=0, upper=9, granularity=1, spend=EPSILON),
 ]
@@ -50,7 +52,9 @@ def on_postgres(url: str, *statements: str) -> Any:
     connection.execute("DROP TABLE IF EXISTS people CASCADE")
     for each in statements:
         connection.execute(each.encode())
-    connection.execute(("INSERT INTO people " + ROWS.format(series="generate_series(0, 29) i")).encode())
+    connection.execute(
+        ("INSERT INTO people " + ROWS.format(series="generate_series(0, 29) i")).encode()
+    )
     return ibis.postgres.from_connection(connection).table("people")
 
 
@@ -89,7 +93,11 @@ def test_duckdb_sorts_nothing_of_units_with_one_row(constraint: str, unit: Any) 
     table, plain = of(on_duckdb(constraint), unit), of(PLAIN, unit)
     assert not sorts(table) and sorts(plain)
     assert integers(table) == integers(plain)
-    changed = table.where(release.col("visit") > 3).mutate(twice=release.col("amount") * 2).select("city", "amount")
+    changed = (
+        table.where(release.col("visit") > 3)
+        .mutate(twice=release.col("amount") * 2)
+        .select("city", "amount")
+    )
     assert not sorts(changed)
 
 
@@ -113,7 +121,9 @@ CITIES = pa.table({"city": ["Oslo", "Oslo", "Rome"], "area": ["a", "b", "c"]})
 
 
 @pytest.mark.parametrize("constraint, unit", SINGLE.values(), ids=SINGLE)
-def test_postgresql_sorts_nothing_of_units_with_one_row(constraint: str, unit: Any, postgres_url: str) -> None:
+def test_postgresql_sorts_nothing_of_units_with_one_row(
+    constraint: str, unit: Any, postgres_url: str
+) -> None:
     table = of(on_postgres(postgres_url, made(constraint)), unit)
     assert not sorts(table)
     assert integers(table) == integers(of(PLAIN, unit))
@@ -125,18 +135,26 @@ NOT_ENOUGH = {
     "of an expression": ["CREATE UNIQUE INDEX only_some ON people ((person + 1))"],
     "with a column beside": ["CREATE UNIQUE INDEX only_some ON people (visit) INCLUDE (person)"],
     "at the end of a transaction": ["ALTER TABLE people ADD UNIQUE (person) DEFERRABLE"],
-    "not of children": ["ALTER TABLE people ADD UNIQUE (person)", "CREATE TABLE others () INHERITS (people)"],
+    "not of children": [
+        "ALTER TABLE people ADD UNIQUE (person)",
+        "CREATE TABLE others () INHERITS (people)",
+    ],
     "not valid": [
         "CREATE UNIQUE INDEX only_some ON people (person)",
         "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'only_some'::regclass",
     ],
-    "of texts": ["ALTER TABLE people ALTER person TYPE TEXT", "ALTER TABLE people ADD UNIQUE (person)"],
+    "of texts": [
+        "ALTER TABLE people ALTER person TYPE TEXT",
+        "ALTER TABLE people ADD UNIQUE (person)",
+    ],
     "not at all": [],
 }
 
 
 @pytest.mark.parametrize("statements", NOT_ENOUGH.values(), ids=NOT_ENOUGH)
-def test_postgresql_bounds_rows_where_a_constraint_is_not_enough(statements: list[str], postgres_url: str) -> None:
+def test_postgresql_bounds_rows_where_a_constraint_is_not_enough(
+    statements: list[str], postgres_url: str
+) -> None:
     table = of(on_postgres(postgres_url, made("CHECK (visit >= 0)"), *statements), "person")
     assert sorts(table)
     table.close()
@@ -144,7 +162,10 @@ def test_postgresql_bounds_rows_where_a_constraint_is_not_enough(statements: lis
 
 def test_postgresql_knows_the_constraint_of_a_partitioned_table(postgres_url: str) -> None:
     parts = [f"{made('PRIMARY KEY (person)')} PARTITION BY RANGE (person)"]
-    parts += [f"CREATE TABLE p{n} PARTITION OF people FOR VALUES FROM ({n}) TO ({n + 15})" for n in (0, 15)]
+    parts += [
+        f"CREATE TABLE p{n} PARTITION OF people FOR VALUES FROM ({n}) TO ({n + 15})"
+        for n in (0, 15)
+    ]
     table = of(on_postgres(postgres_url, *parts), "person")
     assert not sorts(table)
     table.close()

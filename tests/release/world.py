@@ -22,7 +22,9 @@ ROWS = [
     ("cyd", "rome", None, 6),
     (None, "rome", 4.0, 7),
 ]
-SCHEMA = pa.schema([("person", pa.string()), ("city", pa.string()), ("amount", pa.float64()), ("age", pa.int64())])
+SCHEMA = pa.schema(
+    [("person", pa.string()), ("city", pa.string()), ("amount", pa.float64()), ("age", pa.int64())]
+)
 
 
 OPENED: list[Ledger] = []
@@ -31,12 +33,15 @@ OPENED: list[Ledger] = []
 def frame(rows: Any = ROWS) -> pa.Table:
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)
     return pa.table(
-        [pa.array(cells, type=each.type) for cells, each in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+        [pa.array(cells, type=each.type) for cells, each in zip(columns, SCHEMA, strict=True)],
+        schema=SCHEMA,
     )
 
 
 def table(rows: Any = ROWS, **bounds: Any) -> release.Table:
-    return release.table(frame(rows), **({"unit": "person", "max_rows_per_unit": 2, "name": "people"} | bounds))
+    return release.table(
+        frame(rows), **({"unit": "person", "max_rows_per_unit": 2, "name": "people"} | bounds)
+    )
 
 
 def refill(made: release.Table, rows: Any) -> None:
@@ -51,11 +56,15 @@ def ledger(where: Any = "memory:", epsilon: float = 100.0) -> Ledger:
     return made
 
 
-def session(where: Ledger | None = None, rows: Any = ROWS, answers: Any = None, **bounds: Any) -> release.Session:
+def session(
+    where: Ledger | None = None, rows: Any = ROWS, answers: Any = None, **bounds: Any
+) -> release.Session:
     return session_of(table(rows, **bounds), where, answers)
 
 
-def session_of(asked: release.Table, where: Ledger | None = None, answers: Any = None) -> release.Session:
+def session_of(
+    asked: release.Table, where: Ledger | None = None, answers: Any = None
+) -> release.Session:
     kept = ledger() if where is None else where
     return release.Session(asked, ledger=kept, scope="world", actor="ana", answers=answers)
 

@@ -27,7 +27,9 @@ def refuted() -> Found:
 def test_every_picture_is_drawn_and_said(refuted: Found, tmp_path: Path) -> None:
     assert refuted.verdict is Verdict.REFUTED
     pictures = audit_svgs(refuted, alpha=1e-3)
-    assert len(pictures) == 5 and all("<title>" in svg and caption in svg for caption, svg in pictures)
+    assert len(pictures) == 5 and all(
+        "<title>" in svg and caption in svg for caption, svg in pictures
+    )
     for name in ("a.png", "a.svg"):
         save_audit(tmp_path / name, refuted, alpha=1e-3)
         assert (tmp_path / name).stat().st_size > 10_000

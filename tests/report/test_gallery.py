@@ -50,7 +50,10 @@ def test_steps_draws_the_upper_end_of_every_step() -> None:
 
 def test_curves_are_upper_ends() -> None:
     profile = TOTAL.profile()
-    assert all(delta == profile([epsilon]).upper[0] for epsilon, delta in _drawn(privacy_profile(profile))[::40])
+    assert all(
+        delta == profile([epsilon]).upper[0]
+        for epsilon, delta in _drawn(privacy_profile(profile))[::40]
+    )
     for log in (False, True):
         assert all(rate <= power <= 1 for rate, power in _drawn(trade_off(profile, log=log)))
     axes = accuracy(Laplace, [1.0, 4.0], error=lambda scale: scale)
@@ -63,7 +66,10 @@ def test_curves_are_upper_ends() -> None:
         (lambda: steps(Gaussian(1.0) * 5, delta=0.0), "epsilon is infinite"),
         (lambda: accuracy(Gaussian, [1.0], error=float), "epsilon is infinite at every scale"),
         (lambda: privacy_profile(BlackBox(0.0).profile()), "delta is 0 everywhere"),
-        (lambda: plane(lambda sigma, _: Gaussian(sigma), [1.0, 2.0], [1.0, 2.0], delta=0.0), "infinite everywhere"),
+        (
+            lambda: plane(lambda sigma, _: Gaussian(sigma), [1.0, 2.0], [1.0, 2.0], delta=0.0),
+            "infinite everywhere",
+        ),
         (lambda: icicle(()), "no scope has a budget"),
     ],
 )
@@ -89,9 +95,17 @@ def test_bad_values_are_refused(bad: Any) -> None:
 
 @pytest.mark.parametrize("sigma", [1.0, 5.0])
 def test_a_waterfall_of_any_plan(sigma: float) -> None:
-    parts = "".join(f'[[mechanism]]\nname = "اسم {k}"\nkind = "gaussian"\nsigma = {sigma}\n' for k in range(13))
-    axes: Any = waterfall(account(Plan.parse(parts), PlanQuestion("delta", 0.0 if sigma < 2 else 1e-6)))
-    assert "infinite for every mechanism" in _said(axes) if sigma < 2 else len(axes.get_yticklabels()) == 10
+    parts = "".join(
+        f'[[mechanism]]\nname = "اسم {k}"\nkind = "gaussian"\nsigma = {sigma}\n' for k in range(13)
+    )
+    axes: Any = waterfall(
+        account(Plan.parse(parts), PlanQuestion("delta", 0.0 if sigma < 2 else 1e-6))
+    )
+    assert (
+        "infinite for every mechanism" in _said(axes)
+        if sigma < 2
+        else len(axes.get_yticklabels()) == 10
+    )
 
 
 def test_a_ledger_burns_down() -> None:
@@ -112,7 +126,9 @@ def test_a_ledger_burns_down() -> None:
 def _filled(axes: Any) -> dict[float, float]:
     """How far each box is filled, by its left edge and depth; boxes and their fillings are drawn in turn."""
     boxes = [(box.get_x() - 2 * box.get_y(), box.get_width()) for box in axes.patches]
-    return {at: filled / whole for (at, whole), (_, filled) in zip(boxes[::2], boxes[1::2], strict=True)}
+    return {
+        at: filled / whole for (at, whole), (_, filled) in zip(boxes[::2], boxes[1::2], strict=True)
+    }
 
 
 def test_a_budget_is_drawn_as_full_as_it_is_in_the_currency_that_it_is_about() -> None:
@@ -141,7 +157,9 @@ def test_a_budget_is_drawn_as_full_as_it_is_in_the_currency_that_it_is_about() -
         ({"delta": 0, "rho": 0}, "rho"),
     ],
 )
-def test_the_currency_of_a_budget_is_one_that_can_be_spent(caps: dict[str, Any], currency: str) -> None:
+def test_the_currency_of_a_budget_is_one_that_can_be_spent(
+    caps: dict[str, Any], currency: str
+) -> None:
     ledger = Ledger.open("memory:")
     ledger.scope("city", caps=caps, actor="Ada")
     assert ledger.plot("city").get_ylabel() == currency
@@ -151,12 +169,16 @@ def test_the_currency_of_a_budget_is_one_that_can_be_spent(caps: dict[str, Any],
 def test_slots_are_filled_as_far_as_they_are_taken() -> None:
     ledger = Ledger.open("memory:")
     ledger.scope("city", caps={"rho": 1}, actor="Ada")
-    ledger.scope("city/teams", kind="slots", slots=4, caps={"rho": "0.3"}, cost={"rho": "0.3"}, actor="Ada")
+    ledger.scope(
+        "city/teams", kind="slots", slots=4, caps={"rho": "0.3"}, cost={"rho": "0.3"}, actor="Ada"
+    )
     assert sorted(_filled(ledger.plot.icicle("city")).values()) == pytest.approx([0.0, 0.3])
     ledger.scope("city/teams/one", caps={"rho": "0.3"}, actor="Ada")
     drawn: Any = ledger.plot.icicle("city")
     assert sorted(_filled(drawn).values()) == pytest.approx([0.0, 0.25, 0.3])
-    assert min(box.get_width() for box in drawn.patches if box.get_width()) == pytest.approx(0.3 / 4)
+    assert min(box.get_width() for box in drawn.patches if box.get_width()) == pytest.approx(
+        0.3 / 4
+    )
 
 
 def test_two_ends_apart_are_shaded() -> None:
@@ -165,14 +187,20 @@ def test_two_ends_apart_are_shaded() -> None:
 
 
 def test_values_draw_themselves() -> None:
-    profile, plan = TOTAL.profile(), Plan.parse('[[mechanism]]\nkind = "laplace"\nscale = 9.0\ntimes = 3\n')
+    profile, plan = (
+        TOTAL.profile(),
+        Plan.parse('[[mechanism]]\nkind = "laplace"\nscale = 9.0\ntimes = 3\n'),
+    )
     ledger = Ledger.open("memory:")
     ledger.scope("city", caps={"epsilon": 2}, actor="Ada")
     ledger.charge("city", cost={"epsilon": "0.5"}, actor="Ada", key="one")
     found = account(plan, PlanQuestion("delta", 1e-6))
     for own, of_gallery in (
         (TOTAL.plot(), privacy_profile(profile)),
-        (TOTAL.plot.privacy_profile(adjacency="replace"), privacy_profile(TOTAL, adjacency="replace")),
+        (
+            TOTAL.plot.privacy_profile(adjacency="replace"),
+            privacy_profile(TOTAL, adjacency="replace"),
+        ),
         (TOTAL.plot.steps(delta=1e-6, budget=1), steps(TOTAL, delta=1e-6, budget=1)),
         (Gaussian(1.0).plot.trade_off(log=True), trade_off(Gaussian(1.0).profile(), log=True)),
         (profile.plot(), privacy_profile(profile)),
@@ -181,11 +209,15 @@ def test_values_draw_themselves() -> None:
         (ledger.plot("city"), burn_down(ledger.entries("city"), ledger.balance("city"))),
         (ledger.plot.icicle("city"), icicle(ledger.balances("city"))),
     ):
-        assert own.get_title() == of_gallery.get_title() and len(own.patches) == len(of_gallery.patches)
+        assert own.get_title() == of_gallery.get_title() and len(own.patches) == len(
+            of_gallery.patches
+        )
         assert len(own.lines) == 0 or _drawn(own) == _drawn(of_gallery)
     axes = TOTAL.plot()
     assert profile.plot(axes=axes) is axes
-    assert dir(TOTAL.plot) == ["privacy_profile", "steps", "trade_off"] and "burn_down" in repr(ledger.plot)
+    assert dir(TOTAL.plot) == ["privacy_profile", "steps", "trade_off"] and "burn_down" in repr(
+        ledger.plot
+    )
     with pytest.raises(DomainError, match="steps can be told apart"):
         TOTAL.group(2).plot.steps(delta=1e-6)
     with pytest.raises(AttributeError, match="there are: privacy_profile, trade_off"):
@@ -199,7 +231,9 @@ def test_a_notebook_shows_what_scopes_have_left() -> None:
         ledger.scope(f"city{number:02}", caps={"epsilon": 1}, actor="Ada")
     ledger.charge("city03", cost={"epsilon": "0.3"}, actor="Ada", key="one")
     shown = ledger._repr_html_()
-    assert "city03: 0.3 of epsilon spent, 0.7 of epsilon left" in shown and shown.count("<br>") == 10
+    assert (
+        "city03: 0.3 of epsilon spent, 0.7 of epsilon left" in shown and shown.count("<br>") == 10
+    )
     assert "city08" in shown and "city09" not in shown and "and more" in shown
 
 
@@ -210,7 +244,9 @@ def test_a_page_of_budgets_has_a_picture_of_the_tree_and_of_charges() -> None:
     ledger.charge("city", cost={"rho": "0.5"}, actor="<b>", key="one")
     alone = budget_svgs(ledger.balances())
     both = budget_svgs(ledger.balances(), (ledger.entries("city"), ledger.balance("city")))
-    assert [caption for caption, _ in alone] == ["Each box is a budget of rho, filled as far as it is spent."]
+    assert [caption for caption, _ in alone] == [
+        "Each box is a budget of rho, filled as far as it is spent."
+    ]
     assert len(both) == 2 and "of rho by day" in both[1][0]
     assert all("<svg" in picture and "<b>" not in picture for _, picture in both)
 

@@ -15,7 +15,8 @@ from dpcompose.report.html import SHOWN, contents
 from dpcompose.report.words import answer, meaning
 
 GAUSSIANS = "".join(
-    f'[[mechanism]]\nname = "part {number}"\nkind = "gaussian"\nsigma = {1.23456789 + number}\n' for number in range(12)
+    f'[[mechanism]]\nname = "part {number}"\nkind = "gaussian"\nsigma = {1.23456789 + number}\n'
+    for number in range(12)
 )
 
 
@@ -53,8 +54,17 @@ def test_verdicts_and_published_numbers() -> None:
         assert said in meaning(replace(done, limit=epsilon))
 
 
-@pytest.mark.parametrize("name", ["<script>alert(1)</script>", '" onload="x', "اسم", "e\u0301", "a" * 300])
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", '" onload="x', "اسم", "e\u0301", "a" * 300]
+)
 def test_names_of_all_kinds_are_escaped(name: str) -> None:
-    table = PageTable(name, (Heading(name), Heading("")), ((name, "1"),) * 10_000, shares=(0.5,) * 10_000)
-    for text in (html(Page(name, name, "plain", (), (table,))), contents(name, ((name, name, name),))):
-        assert "<script" not in text and 'onload="x' not in text.replace("&quot; onload=&quot;x", "")
+    table = PageTable(
+        name, (Heading(name), Heading("")), ((name, "1"),) * 10_000, shares=(0.5,) * 10_000
+    )
+    for text in (
+        html(Page(name, name, "plain", (), (table,))),
+        contents(name, ((name, name, name),)),
+    ):
+        assert "<script" not in text and 'onload="x' not in text.replace(
+            "&quot; onload=&quot;x", ""
+        )

@@ -48,7 +48,9 @@ GIVEN: dict[str, dict[str, Any]] = {
 def test_a_statement_is_shown_rounded_away_from_what_is_too_favorable(number: str) -> None:
     statement = STATEMENTS[number]
     rows = statement.evaluate(**GIVEN[number])
-    shown = dict(re.findall(r"(\w+) = ([^;]+)", evaluation_page(statement, GIVEN[number], rows).headline))
+    shown = dict(
+        re.findall(r"(\w+) = ([^;]+)", evaluation_page(statement, GIVEN[number], rows).headline)
+    )
     for name, value in rows:
         if name in statement.down:
             assert Fraction(shown[name]) <= Fraction(value)
@@ -70,21 +72,32 @@ def test_an_experiment_shows_the_very_epsilons_of_its_deltas() -> None:
     page = experiment_page(found, adversary="repeater")
     curve = page.tables[0]
     known = {float(each): place for place, each in enumerate(found.epsilons)}
-    certified, exact = ([column.title for column in curve.columns].index(name) for name in ("certified", "exact"))
+    certified, exact = (
+        [column.title for column in curve.columns].index(name) for name in ("certified", "exact")
+    )
     assert found.exact is not None and found.walked is not None
     for row in curve.rows:
         place = known[float(row[0])]
-        assert len(row[0]) <= 8 and Fraction(row[certified]) >= Fraction(float(found.ceiling[place]))
+        assert len(row[0]) <= 8 and Fraction(row[certified]) >= Fraction(
+            float(found.ceiling[place])
+        )
         assert Fraction(row[exact]) >= Fraction(float(found.walked[place]))
     (said,) = (fact.value for fact in page.facts if fact.name == "exact")
     low, high = said.split(" for ")[0].split(" <= delta <= ")
-    assert Fraction(low) <= Fraction(found.exact.lower) <= Fraction(found.exact.upper) <= Fraction(high)
+    assert (
+        Fraction(low)
+        <= Fraction(found.exact.lower)
+        <= Fraction(found.exact.upper)
+        <= Fraction(high)
+    )
     deltas = {delta for theorem in found.theorems for _, delta in theorem.points}
     assert float(page.tables[1].title.rsplit(" ", 1)[1]) in deltas
 
 
 @pytest.mark.parametrize(("times", "epsilon"), [(10, 0.5), (3, 0.7), (1, 0.1)])
-def test_no_exact_delta_is_above_the_one_that_is_certified_of_every_adversary(times: int, epsilon: float) -> None:
+def test_no_exact_delta_is_above_the_one_that_is_certified_of_every_adversary(
+    times: int, epsilon: float
+) -> None:
     query = about_bob(RandomizedResponse(epsilon))
     game = Experiment(Repeater(query), family=[query.mechanism], rounds=times)
     found = summarize(game, epsilon=times * epsilon + 0.2, transcripts=1000, seed=1)
@@ -92,16 +105,24 @@ def test_no_exact_delta_is_above_the_one_that_is_certified_of_every_adversary(ti
     assert found.exact.upper <= found.certified.upper == 0.0
     assert (found.walked <= found.ceiling).all() and found.walked[-1] == 0.0
     curve = experiment_page(found, adversary="repeater").tables[0]
-    certified, exact = ([column.title for column in curve.columns].index(name) for name in ("certified", "exact"))
+    certified, exact = (
+        [column.title for column in curve.columns].index(name) for name in ("certified", "exact")
+    )
     assert all(Fraction(row[exact]) <= Fraction(row[certified]) for row in curve.rows)
     assert curve.rows[-1][exact] == "0"
-    assert not replace(found, walked=found.ceiling + 1e-3).sound  # the control: nothing above is hidden
+    assert not replace(
+        found, walked=found.ceiling + 1e-3
+    ).sound  # the control: nothing above is hidden
 
 
 def test_an_exposure_shows_with_which_probability_its_odometer_fails() -> None:
     ledger = Ledger.open("memory:")
     account = open_scope(
-        ledger, "world", filter=ConcentratedFilter(1.0, delta=0.0), odometer=Odometer(1e-7), actor="Ada"
+        ledger,
+        "world",
+        filter=ConcentratedFilter(1.0, delta=0.0),
+        odometer=Odometer(1e-7),
+        actor="Ada",
     )
     account.charge(Gaussian(9.0), actor="Ada", key="0")
     (table,) = exposure_page(exposure(ledger, paths=["world"], delta=1e-6)).tables
@@ -115,4 +136,7 @@ def test_an_exposure_shows_with_which_probability_its_odometer_fails() -> None:
 
 def test_amounts_are_listed_exactly_rounded() -> None:
     amount = Amount.of("0.50000000000000000000000000000001")
-    assert listed({"rho": amount}, at_least) == "rho 0.500001" and listed({"rho": amount}, at_most) == "rho 0.5"
+    assert (
+        listed({"rho": amount}, at_least) == "rho 0.500001"
+        and listed({"rho": amount}, at_most) == "rho 0.5"
+    )

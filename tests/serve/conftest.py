@@ -24,7 +24,9 @@ with warnings.catch_warnings():
 @cache
 def budget() -> ConcentratedFilter:
     """The budget of every scope here."""
-    return ConcentratedFilter.for_target(Fraction(1), delta=Fraction(1, 10**6), mechanism_delta=Fraction(0))
+    return ConcentratedFilter.for_target(
+        Fraction(1), delta=Fraction(1, 10**6), mechanism_delta=Fraction(0)
+    )
 
 
 class Town:
@@ -32,12 +34,17 @@ class Town:
 
     def __init__(self, *, url: str = "memory:", **limits: float) -> None:
         self.now = 1e9
-        self.ledger, self.people = Ledger.open(url), Identities.open(":memory:", clock=lambda: self.now)
+        self.ledger, self.people = (
+            Ledger.open(url),
+            Identities.open(":memory:", clock=lambda: self.now),
+        )
         for path in ("city", "city/health", "other"):
             open_scope(self.ledger, path, filter=budget(), actor="keeper")
         self.tokens = {role: self.people.invite("Ada", role, "city") for role in Role}
         self.service = Service(self.ledger, self.people)
-        self.app = application(self.service, **{"rate": 1e6, "failures": 1e6, "watch": 0.0, **limits})
+        self.app = application(
+            self.service, **{"rate": 1e6, "failures": 1e6, "watch": 0.0, **limits}
+        )
         self.client = TestClient(self.app, raise_server_exceptions=False)
 
     def ask(self, name: str, token: str, /, **fields: Any) -> Any:
@@ -46,8 +53,12 @@ class Town:
             return self.client.get(permission.path, params=fields, headers=headers)
         return self.client.post(permission.path, json=fields, headers=headers)
 
-    def account(self, role: Role = Role.ANALYST, token: str = "", scope: str = "city/health") -> RemoteAccount:
-        return RemoteAccount("http://testserver", token or self.tokens[role], scope=scope, client=self.client)
+    def account(
+        self, role: Role = Role.ANALYST, token: str = "", scope: str = "city/health"
+    ) -> RemoteAccount:
+        return RemoteAccount(
+            "http://testserver", token or self.tokens[role], scope=scope, client=self.client
+        )
 
     def person(self, name: str, role: Role = Role.ANALYST, subtree: str = "city") -> RemoteAccount:
         """Somebody new."""

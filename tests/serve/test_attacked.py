@@ -21,7 +21,11 @@ from tests.cli.runner import invoke
 from tests.serve.conftest import Town
 
 LARGE = Gaussian(10.0)  # rho of 1/200
-SLOTS: dict[str, Any] = {"kind": "slots", "filter": "concentrated", "parameters": {"rho": "0.009", "delta": "0"}}
+SLOTS: dict[str, Any] = {
+    "kind": "slots",
+    "filter": "concentrated",
+    "parameters": {"rho": "0.009", "delta": "0"},
+}
 
 
 def test_strangers_lock_nobody_out():
@@ -47,7 +51,10 @@ def _gives_way(_phase: str, _info: Any) -> None:
 
 
 def _read_at_once() -> None:
-    deep, wide = "Gaussian(5.0)" + "*2" * 1500, " + ".join(f"Laplace({at}.5)" for at in range(1, 150))
+    deep, wide = (
+        "Gaussian(5.0)" + "*2" * 1500,
+        " + ".join(f"Laplace({at}.5)" for at in range(1, 150)),
+    )
 
     def read(number: int) -> object:
         try:
@@ -61,7 +68,9 @@ def _read_at_once() -> None:
 
 def test_a_body_that_is_broken_off_is_no_defect(town: Town, caplog: pytest.LogCaptureFixture):
     said: list[Any] = []
-    messages = iter([{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}])
+    messages = iter(
+        [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+    )
 
     async def receive() -> Any:
         return next(messages)
@@ -69,9 +78,19 @@ def test_a_body_that_is_broken_off_is_no_defect(town: Town, caplog: pytest.LogCa
     async def send(message: Any) -> None:
         said.append(message)
 
-    scope: Any = {"type": "http", "method": "POST", "path": "/v1/charge", "query_string": b"", "headers": []}
+    scope: Any = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/charge",
+        "query_string": b"",
+        "headers": [],
+    }
     with caplog.at_level(logging.DEBUG, logger="dpcompose.serve"):
-        asyncio.run(town.app({**scope, "http_version": "1.1", "scheme": "http", "root_path": ""}, receive, send))
+        asyncio.run(
+            town.app(
+                {**scope, "http_version": "1.1", "scheme": "http", "root_path": ""}, receive, send
+            )
+        )
     assert said[0]["status"] == 400 and "defect" not in caplog.text
 
 
@@ -141,7 +160,10 @@ def test_what_is_kept_for_good_has_its_form(town: Town):
 def test_addresses_that_are_none(town: Town):
     keeper = town.tokens[Role.KEEPER]
     headers = {"authorization": f"Bearer {keeper}", "host": "evil.example"}
-    assert town.client.get("/v1/left/?scope=city", headers=headers, follow_redirects=False).status_code == 404
+    assert (
+        town.client.get("/v1/left/?scope=city", headers=headers, follow_redirects=False).status_code
+        == 404
+    )
     for name in ("agreed", "requests"):
         assert town.ask(name, keeper, scope="city/nowhere").status_code == 404
 

@@ -42,7 +42,9 @@ def clocks(tmp_path: Path) -> Clocks:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_token_of_an_hour_lasts_an_hour_also_behind_a_clock_that_was_ahead(clocks: Clocks, restarts: bool):
+def test_a_token_of_an_hour_lasts_an_hour_also_behind_a_clock_that_was_ahead(
+    clocks: Clocks, restarts: bool
+):
     clocks.now += YEARS
     clocks.people.database.now()
     clocks.now -= YEARS
@@ -55,7 +57,9 @@ def test_a_token_of_an_hour_lasts_an_hour_also_behind_a_clock_that_was_ahead(clo
     assert clocks.people.find(token) is None
 
 
-def test_a_time_that_was_ahead_is_undone_by_a_command(clocks: Clocks, caplog: pytest.LogCaptureFixture):
+def test_a_time_that_was_ahead_is_undone_by_a_command(
+    clocks: Clocks, caplog: pytest.LogCaptureFixture
+):
     old = clocks.people.invite("Ada", Role.ANALYST, "city", seconds=30 * DAY)
     over = clocks.people.invite("Ben", Role.ANALYST, "city", seconds=60)
     clocks.go(DAY)
@@ -92,7 +96,9 @@ def test_terms_that_would_last_for_years_end_when_the_time_is_undone(clocks: Clo
     clocks.now -= YEARS
     clocks.people.database.trust_clock()
     with clocks.people.database.transaction(write=False) as run:
-        assert run("select id from service_reservation where expires > ?", (clocks.people.database.now(),)) == [("0",)]
+        assert run(
+            "select id from service_reservation where expires > ?", (clocks.people.database.now(),)
+        ) == [("0",)]
 
 
 def test_the_command_says_what_it_undid(tmp_path: Path):

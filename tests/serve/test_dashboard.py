@@ -46,15 +46,23 @@ def test_a_keeper_opens_and_invites_and_only_by_the_form_of_the_page(town: Town)
     assert token is not None and token[1] not in keeper.get("/").text
     ben = signed_in(town.app, token[1])
     assert "city/parks" in ben.get("/").text and sent(ben, "open", **asked).status_code == 403
-    assert sent(keeper, "invite", scope="city", name="<b>", role="analyst", days="many").status_code == 409
+    assert (
+        sent(keeper, "invite", scope="city", name="<b>", role="analyst", days="many").status_code
+        == 409
+    )
     assert keeper.post("/act", data={"action": "open", **asked}).status_code == 403
     assert sent(keeper, "charge", **asked).status_code == 403
     for headers in ({"sec-fetch-site": "cross-site"}, {"cookie": "dpcompose=x"}):
-        assert keeper.post("/act", data={"action": "open", **asked}, headers=headers).status_code in (401, 403)
+        assert keeper.post(
+            "/act", data={"action": "open", **asked}, headers=headers
+        ).status_code in (401, 403)
 
 
 def test_a_request_is_decided_on_the_page(town: Town):
-    ada, keeper = (signed_in(town.app, town.people.invite("Eve", role, "city")) for role in (Role.ANALYST, Role.KEEPER))
+    ada, keeper = (
+        signed_in(town.app, town.people.invite("Eve", role, "city"))
+        for role in (Role.ANALYST, Role.KEEPER)
+    )
     grace = signed_in(town.app, town.people.invite("Grace", Role.KEEPER, "city"))
     asked = {"scope": "city", "mechanism": "Gaussian(50.0)", "key": "k", "reason": "<i>why</i>"}
     assert "A keeper is asked" in sent(ada, "request", **asked).text
@@ -88,7 +96,9 @@ def test_what_is_reserved_is_not_left_on_any_line_of_the_page(town: Town):
     ada.reserve(Gaussian(10.0), key="study", seconds=3600, times=2)
     ada.reserve(Gaussian(20.0), key="more", seconds=3600, times=1)
     (fits, same), left, bar = shown()
-    assert fits == same < before and left == pytest.approx(float(ben.left()["rho"].fraction), rel=1e-5)
+    assert fits == same < before and left == pytest.approx(
+        float(ben.left()["rho"].fraction), rel=1e-5
+    )
     assert bar == "city, rho: 0 % spent, 47 % reserved"
     for number in range(before):
         try:
@@ -146,14 +156,19 @@ def test_the_course_of_a_budget_that_renews_is_that_of_its_period(monkeypatch: p
         ada.charge(Gaussian(50.0), key=day)
         shown[day] = keeper.get("/", params={"at": "free/monthly"}).text
     assert "How it went" not in shown["2020-02-01"]  # one charge in this period
-    assert "2020-02-01</text>" in shown["2020-02-03"] and "2020-01-31</text>" not in shown["2020-02-03"]
+    assert (
+        "2020-02-01</text>" in shown["2020-02-03"]
+        and "2020-01-31</text>" not in shown["2020-02-03"]
+    )
     assert "nothing is left on" not in shown["2020-02-03"]  # it is renewed before
 
 
 def test_an_auditor_downloads_a_proof_that_needs_no_service(tmp_path: Path):
     service, tokens = demo_service(tmp_path)
     app = application(service, watch=0.0)
-    auditor, ada = (signed_in(app, token) for who, token in tokens.items() if "Cleo" in who or "Ada" in who)
+    auditor, ada = (
+        signed_in(app, token) for who, token in tokens.items() if "Cleo" in who or "Ada" in who
+    )
     if "Signed" not in auditor.get("/").text:
         auditor, ada = ada, auditor
     page = auditor.get("/").text
@@ -161,15 +176,26 @@ def test_an_auditor_downloads_a_proof_that_needs_no_service(tmp_path: Path):
     text = auditor.get("/download", params={"what": "proof", "scope": "city/schools", "entry": "5"})
     assert text.headers["content-disposition"] == 'attachment; filename="entry5.proof"'
     found = check_proof(text.text, service.published.keys)
-    assert found.entry is not None and found.entry.sequence == 5 and found.entry.scope == "city/schools"
+    assert (
+        found.entry is not None
+        and found.entry.sequence == 5
+        and found.entry.scope == "city/schools"
+    )
     with pytest.raises(EvidenceError):  # the control: another byte
         check_proof(text.text.replace("index 4", "index 3"), service.published.keys)
     for wrong in ({"entry": "4"}, {"entry": "99"}, {"entry": "x"}, {"entry": "-1"}, {}):
         asked = {"what": "proof", "scope": "city/schools", **wrong}
         assert auditor.get("/download", params=asked).status_code == 422, wrong
-    assert ada.get("/download", params={"what": "proof", "scope": "city/health", "entry": "4"}).status_code == 403
+    assert (
+        ada.get(
+            "/download", params={"what": "proof", "scope": "city/health", "entry": "4"}
+        ).status_code
+        == 403
+    )
     assert auditor.get("/download", params={"what": "page", "scope": "city"}).status_code == 404
-    assert auditor.get("/download", params={"what": "checkpoint", "scope": "city"}).text.startswith("demo.example/city")
+    assert auditor.get("/download", params={"what": "checkpoint", "scope": "city"}).text.startswith(
+        "demo.example/city"
+    )
     service.published.file.unlink()
     assert "None is published" in auditor.get("/").text
 
@@ -187,7 +213,10 @@ def test_a_page_looks_at_so_many_scopes_and_entries_and_no_more(monkeypatch: pyt
         assert sorted(scopes_at(moment, ["a", "b"])[0]) == sorted(paths)
         auditor = Identity("Cleo", Role.AUDITOR, "")
         assert len(window(moment, auditor, ["a", "b"], before=None).entries) == len(paths)
-        assert [each.sequence for each in window(moment, auditor, ["a"], before=3).entries] == [2, 1]
+        assert [each.sequence for each in window(moment, auditor, ["a"], before=3).entries] == [
+            2,
+            1,
+        ]
     for number in range(MOST_SCOPES + 2):
         open_scope(ledger, f"b/{number:02}", filter=budget(), actor="keeper")
     monkeypatch.setattr("dpcompose.serve.view.MOST_ENTRIES", 4)
@@ -225,8 +254,13 @@ def test_pages_of_every_kind_of_ledger(town: Town):
     app = application(empty, watch=0.0)
     for role in Role:
         for subtree in ("", "city"):
-            page = signed_in(app, town.people.invite("Ada", role, subtree)).get("/", params={"before": "9" * 15})
+            page = signed_in(app, town.people.invite("Ada", role, subtree)).get(
+                "/", params={"before": "9" * 15}
+            )
             assert page.status_code == 200 and "no budget here yet" in page.text
     for text in ("0", "-1", "x", "9" * 400, "\u0663"):
         auditor = signed_in(town.app, town.tokens[Role.AUDITOR])
-        assert auditor.get("/", params={"before": text, "at": "other", "kind": text}).status_code == 200
+        assert (
+            auditor.get("/", params={"before": text, "at": "other", "kind": text}).status_code
+            == 200
+        )

@@ -15,7 +15,14 @@ from dpcompose.serve.document import FIELDS, STATUSES
 from dpcompose.serve.service import HANDLERS, PLACE
 from tests.serve.conftest import Town
 
-GOOD = {"scope": "city", "mechanism": "Gaussian(50.0)", "key": "k", "nonce": "a" * 64, "seconds": 60, "reason": "why"}
+GOOD = {
+    "scope": "city",
+    "mechanism": "Gaussian(50.0)",
+    "key": "k",
+    "nonce": "a" * 64,
+    "seconds": 60,
+    "reason": "why",
+}
 GOOD |= {"request": "r", "decision": "approved", "actor": "*", "caps": {}, "amounts": {}}
 GOOD |= {"role": "analyst", "description": {"release": {}}}
 
@@ -30,14 +37,21 @@ def test_every_route_is_in_the_document_with_the_fields_that_it_needs(town: Town
     for name in FIELDS:
         permission = PERMISSIONS[name]
         operation = found["paths"][permission.path][permission.method.lower()]
-        assert operation["summary"].endswith(".") and set(operation["responses"]) == {"200", *STATUSES}
+        assert operation["summary"].endswith(".") and set(operation["responses"]) == {
+            "200",
+            *STATUSES,
+        }
         role = sorted(permission.roles or ())[0]
         required = FIELDS[name][1]
         given["name"] = PLACE if name in ("kept", "keep") else "Eve"
         for missing in required:
             fields = {each: given[each] for each in ("scope", *required) if each != missing}
             answer = town.ask(name, town.tokens[role], **fields)
-            assert answer.status_code == 422 and missing in answer.json()["reason"], (name, missing, answer.text)
+            assert answer.status_code == 422 and missing in answer.json()["reason"], (
+                name,
+                missing,
+                answer.text,
+            )
 
 
 @pytest.mark.slow
@@ -57,7 +71,9 @@ def test_schemathesis_finds_nothing(town: Town):
         @settings(max_examples=10, deadline=None, database=None, suppress_health_check=checks)
         def attack(case: schemathesis.Case) -> None:
             for token in town.tokens.values():
-                sent: dict[str, Any] = {"json": case.body} if case.method == "POST" else {"params": case.query}
+                sent: dict[str, Any] = (
+                    {"json": case.body} if case.method == "POST" else {"params": case.query}
+                )
                 answer = town.client.request(
                     case.method, case.path, headers={"authorization": f"Bearer {token}"}, **sent
                 )

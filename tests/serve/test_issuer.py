@@ -43,14 +43,18 @@ class Provider:
         self.asked += 1
         if self.down:
             raise OSError("down")
-        return json.dumps(self.found if url.endswith("configuration") else {"keys": self.keys}).encode()
+        return json.dumps(
+            self.found if url.endswith("configuration") else {"keys": self.keys}
+        ).encode()
 
 
 def encoded(value: Any) -> str:
     return urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
 
-def token(key: Any = RSA, alg: str = "RS256", header: dict[str, Any] | None = None, **claims: Any) -> str:
+def token(
+    key: Any = RSA, alg: str = "RS256", header: dict[str, Any] | None = None, **claims: Any
+) -> str:
     stated = {"iss": URL, "aud": "budgets", "sub": "ada-17", "exp": NOW + 60, "iat": NOW} | claims
     kept = {name: value for name, value in stated.items() if value is not None}
     named = {"alg": alg, "kid": key.kid} | (header or {})
@@ -71,7 +75,13 @@ def confused() -> str:
 
 def parts(**changed: Any) -> str:
     first, _, last = token().split(".")
-    return ".".join([first, encoded({"iss": URL, "aud": "budgets", "sub": "eve", "exp": NOW + 60, **changed}), last])
+    return ".".join(
+        [
+            first,
+            encoded({"iss": URL, "aud": "budgets", "sub": "eve", "exp": NOW + 60, **changed}),
+            last,
+        ]
+    )
 
 
 HOSTILE = {
@@ -96,14 +106,18 @@ HOSTILE = {
     "an empty subject": lambda: token(sub=""),
     "somebody who was not invited": lambda: token(sub="eve"),
     "a name that no key has": lambda: token(header={"kid": "unknown"}),
-    "a name that is a list": lambda: f"{encoded({'alg': 'RS256', 'kid': ['rsa']})}.{token().split('.', 1)[1]}",
+    "a name that is a list": lambda: (
+        f"{encoded({'alg': 'RS256', 'kid': ['rsa']})}.{token().split('.', 1)[1]}"
+    ),
     "an algorithm of another key": lambda: token(ELLIPTIC, "ES256", header={"kid": "rsa"}),
     "extensions that must be known": lambda: (
         f"{encoded({'alg': 'RS256', 'kid': 'rsa', 'crit': ['x'], 'x': 1})}.{token().split('.', 1)[1]}"
     ),
     "a key of its own": lambda: token(OTHER, header={"jwk": OTHER.as_dict(private=False)}),
     "a token to sign out with": lambda: token(header={"typ": "logout+jwt"}),
-    "a token to sign out with, as a media type": lambda: token(header={"typ": "application/Logout+JWT"}),
+    "a token to sign out with, as a media type": lambda: token(
+        header={"typ": "application/Logout+JWT"}
+    ),
     "a token to sign out with, of no type": lambda: token(
         events={"http://schemas.openid.net/event/backchannel-logout": {}}
     ),
@@ -115,7 +129,9 @@ HOSTILE = {
     "four parts": lambda: f"{token()}.x",
     "no JSON": lambda: f"{'!' * 20}.{token().split('.', 1)[1]}",
     "a header that is a list": lambda: f"{encoded([1])}.{token().split('.', 1)[1]}",
-    "claims that are a list": lambda: jws.serialize_compact({"alg": "RS256", "kid": "rsa"}, b"[1]", RSA),
+    "claims that are a list": lambda: jws.serialize_compact(
+        {"alg": "RS256", "kid": "rsa"}, b"[1]", RSA
+    ),
 }
 
 
@@ -231,12 +247,22 @@ def test_a_key_that_is_for_something_else_signs_nothing(office: Office, key: Any
     office.provider.keys = [key]
     assert office.status(token()) == 401
     office.ticks += AGAIN
-    office.provider.keys = [RSA.as_dict(private=False), OTHER.as_dict(private=False)]  # of one name: neither
+    office.provider.keys = [
+        RSA.as_dict(private=False),
+        OTHER.as_dict(private=False),
+    ]  # of one name: neither
     assert office.status(token()) == 401
 
 
 def test_addresses_and_names_that_are_none():
-    for url in ("http://login.example", "ftp://login.example", "login.example", "https://", "", "https://[::1"):
+    for url in (
+        "http://login.example",
+        "ftp://login.example",
+        "login.example",
+        "https://",
+        "",
+        "https://[::1",
+    ):
         with pytest.raises(DomainError):
             Issuer(url, "budgets")
     with pytest.raises(DomainError):
@@ -266,7 +292,11 @@ def test_keys_are_read_over_http_and_no_redirect_is_followed():
     url, clock = f"http://127.0.0.1:{server.server_port}", [0.0]
     keys = json.dumps({"keys": [RSA.as_dict(private=False)]}).encode()
     document = json.dumps({"issuer": url, "jwks_uri": f"{url}/moved"}).encode()
-    answers |= {"/.well-known/openid-configuration": (200, document), "/keys": (200, keys), "/moved": (302, keys)}
+    answers |= {
+        "/.well-known/openid-configuration": (200, document),
+        "/keys": (200, keys),
+        "/moved": (302, keys),
+    }
     issuer = Issuer(url, "budgets", clock=lambda: clock[0])
     with pytest.raises(StoreError):
         issuer.subject(token(iss=url), NOW)

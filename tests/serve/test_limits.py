@@ -28,14 +28,19 @@ from tests.serve.conftest import Town
 from tests.serve.test_issuer import Office, encoded, token as issued
 
 HEAD = b"GET /style.css HTTP/1.1\r\nhost: x\r\n"
-LONG = {"mechanism": " + ".join(f"Gaussian({5 + at / 7}).sampled(0.01)" for at in range(60)), "delta": "1e-7"}
+LONG = {
+    "mechanism": " + ".join(f"Gaussian({5 + at / 7}).sampled(0.01)" for at in range(60)),
+    "delta": "1e-7",
+}
 """Half a minute of work, and more."""
 
 
 @contextmanager
 def serving(app: Any) -> Iterator[int]:
     """An application behind the protocol of the service; its port."""
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, http=JoinedAnswers, log_level="critical", lifespan="off")
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=0, http=JoinedAnswers, log_level="critical", lifespan="off"
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -82,7 +87,15 @@ def status(client: socket.socket) -> int:
         (HEAD + b"transfer-encoding: chunked\r\n\r\n1\r\n{\r\n0\r\nx: ", b"y" * 1000),
         (HEAD + b"transfer-encoding: chunked\r\n\r\n1;x=", b"y" * 1000),
     ],
-    ids=["lines", "a line", "a path", "empty lines", "a second request", "trailers", "an extension"],
+    ids=[
+        "lines",
+        "a line",
+        "a path",
+        "empty lines",
+        "a second request",
+        "trailers",
+        "an extension",
+    ],
 )
 def test_headers_have_an_end(town: Town, start: bytes, more: bytes):
     with serving(town.app) as port, connected(port, start) as client:
@@ -121,7 +134,9 @@ def test_half_open_connections_are_closed(town: Town, monkeypatch: pytest.Monkey
         received(client)
 
 
-def test_a_second_request_is_not_waited_for_without_end(town: Town, monkeypatch: pytest.MonkeyPatch):
+def test_a_second_request_is_not_waited_for_without_end(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(listening, "PATIENCE", 0.3, raising=False)
     with serving(town.app) as port, connected(port, HEAD + b"\r\n") as client:
         assert status(client) == 200
@@ -158,7 +173,9 @@ async def _send_on(send: Any) -> None:
         await send({"type": "http.response.body", "body": b"x" * 65536, "more_body": True})
 
 
-def test_of_too_many_connections_those_without_a_request_are_closed(town: Town, monkeypatch: pytest.MonkeyPatch):
+def test_of_too_many_connections_those_without_a_request_are_closed(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(listening, "most_connections", lambda: 8, raising=False)
     with serving(town.app) as port, ExitStack() as stack:
         half = [stack.enter_context(connected(port, HEAD)) for _ in range(30)]
@@ -184,7 +201,9 @@ class Followed:
 
 
 @pytest.mark.parametrize("asked", ["", "&after=0"])
-def test_verifications_have_their_turn_and_end_with_who_asked(town: Town, monkeypatch: pytest.MonkeyPatch, asked: str):
+def test_verifications_have_their_turn_and_end_with_who_asked(
+    town: Town, monkeypatch: pytest.MonkeyPatch, asked: str
+):
     account = town.account(scope="city")
     for number in range(100):
         account.charge(Gaussian(1000.0), key=str(number))
@@ -193,7 +212,9 @@ def test_verifications_have_their_turn_and_end_with_who_asked(town: Town, monkey
     with serving(town.app) as port:
         for _ in range(10):
             connected(port, sent).close()
-        charge = asking("POST", "/v1/charge", account.token, scope="city", mechanism="Gaussian(1000.0)", key="k")
+        charge = asking(
+            "POST", "/v1/charge", account.token, scope="city", mechanism="Gaussian(1000.0)", key="k"
+        )
         with connected(port, charge) as client:
             assert status(client) == 200
         with connected(port, sent) as client:  # once those are ended
@@ -222,13 +243,24 @@ def test_prices_that_nobody_waits_for_hold_nobody_back(town: Town):
             fields = {**LONG, "key": f"{number}", "seconds": 60, "reason": "why"}
             connected(port, asking("POST", f"/v1/{route}", ada, scope="city", **fields)).close()
         for number in range(5):
-            charge = asking("POST", "/v1/charge", ben, scope="city", mechanism="Gaussian(900.0)", key=f"{number}")
+            charge = asking(
+                "POST",
+                "/v1/charge",
+                ben,
+                scope="city",
+                mechanism="Gaussian(900.0)",
+                key=f"{number}",
+            )
             with connected(port, charge) as client:
                 assert status(client) == 200
-        with connected(port, asking("POST", "/v1/price", ada, scope="city", mechanism="Laplace(90.0) * 3")) as client:
+        with connected(
+            port, asking("POST", "/v1/price", ada, scope="city", mechanism="Laplace(90.0) * 3")
+        ) as client:
             client.settimeout(60)  # a process starts for it
             assert status(client) == 200
-    assert [each.actor for each in town.ledger.entries("city") if each.kind == "granted"] == ["Ben@city"] * 5
+    assert [each.actor for each in town.ledger.entries("city") if each.kind == "granted"] == [
+        "Ben@city"
+    ] * 5
 
 
 def test_a_price_that_takes_too_long_is_given_up(town: Town, monkeypatch: pytest.MonkeyPatch):
@@ -263,7 +295,9 @@ def test_one_identity_does_not_watch_for_all(town: Town):
     asked = f"GET /events HTTP/1.1\r\nhost: x\r\ncookie: dpcompose={town.tokens[Role.KEEPER]}\r\n\r\n".encode()
     other = asked.replace(town.tokens[Role.KEEPER].encode(), town.tokens[Role.AUDITOR].encode())
     with serving(town.app) as port, ExitStack() as stack:
-        clients = [stack.enter_context(connected(port, asked)) for _ in range(pages.MOST_OF_EACH + 1)]
+        clients = [
+            stack.enter_context(connected(port, asked)) for _ in range(pages.MOST_OF_EACH + 1)
+        ]
         assert sorted(status(client) for client in clients)[-1] == 503
         assert status(stack.enter_context(connected(port, other))) == 200
 
@@ -289,12 +323,16 @@ class Away(Office):
 
         async def ask() -> list[int]:
             transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://testserver"
+            ) as client:
 
                 def post(token: str, key: str) -> Any:
                     fields = {"scope": "city", "mechanism": "Gaussian(900.0)", "key": key}
                     headers = {"authorization": f"Bearer {token}"}
-                    return asyncio.ensure_future(client.post("/v1/charge", json=fields, headers=headers))
+                    return asyncio.ensure_future(
+                        client.post("/v1/charge", json=fields, headers=headers)
+                    )
 
                 late = [post(token, f"{number}") for number, token in enumerate(tokens)]
                 await asyncio.to_thread(self.entered.wait, 10)
@@ -324,7 +362,10 @@ def test_a_stranger_does_not_hold_a_tree_while_the_issuer_is_asked(away: Away):
 def test_an_issuer_that_is_away_is_away_for_its_own_tokens_alone(away: Away):
     away.provider.down = True
     found = away.charges([issued(), *map(unknown, range(8))], others=away.go.set)
-    assert found[0] == 200 and set(found[1:]) == {503, 429}  # strangers are counted, as those with any other token
+    assert found[0] == 200 and set(found[1:]) == {
+        503,
+        429,
+    }  # strangers are counted, as those with any other token
     assert found.count(429) == 9 - 5
 
 

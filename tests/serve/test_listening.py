@@ -49,7 +49,11 @@ def _told(*turns: list[bytes], closed: bool = False) -> list[object]:
 
 
 def test_what_is_written_in_one_turn_is_sent_at_once() -> None:
-    assert _told([b"head", b"body"], [b"more"], [b"a", b"b", b"c"]) == [b"headbody", b"more", b"abc"]
+    assert _told([b"head", b"body"], [b"more"], [b"a", b"b", b"c"]) == [
+        b"headbody",
+        b"more",
+        b"abc",
+    ]
 
 
 def test_what_was_written_is_sent_before_the_end() -> None:

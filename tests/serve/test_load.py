@@ -39,9 +39,16 @@ def test_what_breaks_a_promise_is_caught(control: str):
 
 
 def test_an_order_is_told_from_a_disorder():
-    first, second = Answered((1, 0), 0.0, 1.0, "the first"), Answered((2, 0), 0.5, 2.0, "the second")
+    first, second = (
+        Answered((1, 0), 0.0, 1.0, "the first"),
+        Answered((2, 0), 0.5, 2.0, "the second"),
+    )
     seen = Answered((1, 1), 1.5, 1.9, "one charge seen")
     assert not disorder([first, second, seen])
-    assert disorder([Answered((1, 0), 2.5, 3.0, "the first"), second]) == ["the second came before the first was asked"]
+    assert disorder([Answered((1, 0), 2.5, 3.0, "the first"), second]) == [
+        "the second came before the first was asked"
+    ]
     assert disorder([first, second, Answered((1, 1), 2.5, 3.0, "one charge seen")])
-    assert not disorder([Answered((1, 1), 0.0, 9.0, "one"), Answered((1, 1), 8.0, 9.0, "one"), first])
+    assert not disorder(
+        [Answered((1, 1), 0.0, 9.0, "one"), Answered((1, 1), 8.0, 9.0, "one"), first]
+    )

@@ -30,7 +30,9 @@ from tests.cli.runner import invoke
 from tests.serve.conftest import Town
 
 
-def test_metrics_and_logs_tell_routes_and_nothing_of_the_data(town: Town, caplog: pytest.LogCaptureFixture):
+def test_metrics_and_logs_tell_routes_and_nothing_of_the_data(
+    town: Town, caplog: pytest.LogCaptureFixture
+):
     caplog.set_level(logging.DEBUG)
     account = town.account()
     account.charge(Gaussian(37.25), key="secret-key")
@@ -38,16 +40,44 @@ def test_metrics_and_logs_tell_routes_and_nothing_of_the_data(town: Town, caplog
         account.charge(Gaussian(0.01), key="much")
     token = town.tokens[Role.AUDITOR]
     town.client.post("/login", data={"token": token})
-    for path in ("/?words=needle&at=city/health", "/v1/left?scope=city", "/none/needle", "/download?what=needle"):
-        town.client.request("SEARCH" if "none" in path else "GET", path, headers={"authorization": f"Bearer {token}"})
-    logged = [json.loads(each.message) for each in caplog.records if each.name == "dpcompose.serve.requests"]
-    assert {"time", "method", "route", "status", "milliseconds"} == set().union(*logged) and len(logged) >= 7
-    assert [(each["route"], each["status"]) for each in logged][:2] == [("charge", 200), ("charge", 409)]
+    for path in (
+        "/?words=needle&at=city/health",
+        "/v1/left?scope=city",
+        "/none/needle",
+        "/download?what=needle",
+    ):
+        town.client.request(
+            "SEARCH" if "none" in path else "GET",
+            path,
+            headers={"authorization": f"Bearer {token}"},
+        )
+    logged = [
+        json.loads(each.message)
+        for each in caplog.records
+        if each.name == "dpcompose.serve.requests"
+    ]
+    assert {"time", "method", "route", "status", "milliseconds"} == set().union(*logged) and len(
+        logged
+    ) >= 7
+    assert [(each["route"], each["status"]) for each in logged][:2] == [
+        ("charge", 200),
+        ("charge", 409),
+    ]
     own = "".join(each.getMessage() for each in caplog.records if each.name.startswith("dpcompose"))
     said = own + town.client.get("/metrics").text
     assert 'dpcompose_requests_total{route="charge",status="409"} 1.0' in said
     assert 'route="unknown"' in said and 'dpcompose_seconds_count{route="page"}' in said
-    words = ["Ada", "city", "health", "37.25", "secret-key", "needle", "rho", "testclient", "Gaussian"]
+    words = [
+        "Ada",
+        "city",
+        "health",
+        "37.25",
+        "secret-key",
+        "needle",
+        "rho",
+        "testclient",
+        "Gaussian",
+    ]
     assert [each for each in [*words, *town.tokens.values()] if each in said] == []
 
 
@@ -70,7 +100,8 @@ class Webhook:
 def test_a_webhook_is_told_once_of_each_crossing_until_it_answers(town: Town):
     hook = Webhook(refusals=3)
     alerts = [
-        Alerts(town.ledger, town.people.database, "https://hook.example/x", client=hook.client) for _ in range(2)
+        Alerts(town.ledger, town.people.database, "https://hook.example/x", client=hook.client)
+        for _ in range(2)
     ]  # two servers
     account = town.account()
     cap = float(account.left()["rho"].fraction)
@@ -84,13 +115,20 @@ def test_a_webhook_is_told_once_of_each_crossing_until_it_answers(town: Town):
         told += sum(each.look() for each in alerts)
         town.now += 3600
     ids = {each["id"] for each in hook.told}
-    assert told == len(ids) == 2 and {each["scope"] for each in hook.told} == {"city", "city/health"}
+    assert told == len(ids) == 2 and {each["scope"] for each in hook.told} == {
+        "city",
+        "city/health",
+    }
     assert len(hook.told) == 2 + 3  # the refusals, then one answer for each
     account.charge(Gaussian(one.sigma * 10), key="d")
     assert [each.look() for each in alerts] == [0, 0] and len(hook.told) == 5
-    again = Alerts(town.ledger, town.people.database, "https://hook.example/x", client=hook.client)  # a new process
+    again = Alerts(
+        town.ledger, town.people.database, "https://hook.example/x", client=hook.client
+    )  # a new process
     assert again.look() == 0 and len(hook.told) == 5
-    lower = Alerts(town.ledger, town.people.database, "https://hook.example/x", 0.5, client=hook.client)
+    lower = Alerts(
+        town.ledger, town.people.database, "https://hook.example/x", 0.5, client=hook.client
+    )
     account.charge(Gaussian(one.sigma * 10), key="e")
     assert lower.look() == 2  # the control: another share is another crossing
 
@@ -110,21 +148,44 @@ def test_a_charge_never_waits_for_a_webhook(town: Town):
 
 
 def test_the_unit_is_one_that_systemd_takes(tmp_path: Path):
-    asked = [sys.executable, "-m", "dpcompose", "serve", "--unit", "--people", "/var/lib/dpcompose/people.db"]
+    asked = [
+        sys.executable,
+        "-m",
+        "dpcompose",
+        "serve",
+        "--unit",
+        "--people",
+        "/var/lib/dpcompose/people.db",
+    ]
     made = subprocess.run(
-        [*asked, "--ledger", "/var/lib/dpcompose/city.db"], capture_output=True, text=True, check=True
+        [*asked, "--ledger", "/var/lib/dpcompose/city.db"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     parsed = configparser.ConfigParser(strict=False, interpolation=None)
     parsed.optionxform = str  # type: ignore[assignment]
     parsed.read_string(made.stdout)
-    assert parsed["Service"]["NoNewPrivileges"] == "yes" and parsed["Install"]["WantedBy"] == "multi-user.target"
+    assert (
+        parsed["Service"]["NoNewPrivileges"] == "yes"
+        and parsed["Install"]["WantedBy"] == "multi-user.target"
+    )
     if shutil.which("systemd-analyze"):
         for name, broken in (("good", False), ("bad", True)):
             unit = tmp_path / f"{name}.service"
-            unit.write_text(made.stdout.replace("Type=exec", "Type=nonsense" if broken else "Type=exec"))
-            found = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
-            assert ("nonsense" in found.stderr) == broken and (unit.name in found.stderr) == broken, found.stderr
-    assert subprocess.run([*asked, "--ledger", "a b"], capture_output=True, check=False).returncode == 2
+            unit.write_text(
+                made.stdout.replace("Type=exec", "Type=nonsense" if broken else "Type=exec")
+            )
+            found = subprocess.run(
+                ["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False
+            )
+            assert ("nonsense" in found.stderr) == broken and (
+                unit.name in found.stderr
+            ) == broken, found.stderr
+    assert (
+        subprocess.run([*asked, "--ledger", "a b"], capture_output=True, check=False).returncode
+        == 2
+    )
 
 
 VALUES = {
@@ -147,7 +208,13 @@ ENDING = ("--invite", "--subject", "--revoke", "--trust-clock", "--demo")
 def test_the_unit_has_every_option_that_was_typed():
     options = {each.opts[0] for each in get_command(app).commands["serve"].params}  # type: ignore[attr-defined]
     assert options - {"--unit", "--help"} == {*VALUES, *ENDING}
-    typed = [word for name, values in VALUES.items() for value in values or [""] for word in (name, value) if word]
+    typed = [
+        word
+        for name, values in VALUES.items()
+        for value in values or [""]
+        for word in (name, value)
+        if word
+    ]
     made = invoke(["serve", "--unit", *typed])
     (line,) = [each for each in made.stdout.splitlines() if each.startswith("ExecStart=")]
     words = line.replace("%%", "%").replace("$$", "$").partition(" serve ")[2].split()
@@ -158,12 +225,17 @@ def test_the_unit_has_every_option_that_was_typed():
         assert said.exit_code == 2 and name in said.stderr, name
     for name in ("--issuer", "--audience", "--alert"):
         assert (
-            invoke(["serve", "--unit", "--ledger", "city.db", "--audience", "b", name, 'https://a b"']).exit_code == 2
+            invoke(
+                ["serve", "--unit", "--ledger", "city.db", "--audience", "b", name, 'https://a b"']
+            ).exit_code
+            == 2
         )
 
 
 @pytest.mark.parametrize("full", ["ledger", "people"])
-def test_a_full_disk_is_named_in_the_log_once(tmp_path: Path, full: str, caplog: pytest.LogCaptureFixture):
+def test_a_full_disk_is_named_in_the_log_once(
+    tmp_path: Path, full: str, caplog: pytest.LogCaptureFixture
+):
     caplog.set_level(logging.WARNING)
     town = Town(url=str(tmp_path / "city.db"))
     if full == "ledger":
@@ -185,33 +257,51 @@ def test_a_full_disk_is_named_in_the_log_once(tmp_path: Path, full: str, caplog:
             description={"a": "b" * 9000},
         )
         if full == "ledger"
-        else town.ask("invite", town.tokens[Role.KEEPER], scope="city", name="N" * 90, role="analyst")
+        else town.ask(
+            "invite", town.tokens[Role.KEEPER], scope="city", name="N" * 90, role="analyst"
+        )
         for key in range(150)
     ]
     failed = [each for each in answers if each.status_code == 503]
     assert failed and not any(str(tmp_path) in each.text or "full" in each.text for each in failed)
     said = [each.getMessage() for each in caplog.records if each.name == "dpcompose.serve"]
     assert (
-        len(said) == 1 and "the disk is full" in said[0] and ("city.db" if full == "ledger" else "people.db") in said[0]
+        len(said) == 1
+        and "the disk is full" in said[0]
+        and ("city.db" if full == "ledger" else "people.db") in said[0]
     )
 
 
-def test_a_ledger_that_was_tampered_with_is_named_in_the_log(town: Town, caplog: pytest.LogCaptureFixture):
+def test_a_ledger_that_was_tampered_with_is_named_in_the_log(
+    town: Town, caplog: pytest.LogCaptureFixture
+):
     answer = refusal(TamperedError(["entry 7 of city has another hash"]))
-    assert answer.status_code == 409 and b"entry 7" not in answer.body and "entry 7 of city" in caplog.text
+    assert (
+        answer.status_code == 409
+        and b"entry 7" not in answer.body
+        and "entry 7 of city" in caplog.text
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not all(map(shutil.which, ("bash", "curl", "seq"))), reason="the guide is typed into a shell")
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("bash", "curl", "seq"))), reason="the guide is typed into a shell"
+)
 def test_every_command_of_the_guide_runs(tmp_path: Path):
     page = (Path(__file__).parents[2] / "docs" / "service.md").read_text("utf-8")
     section = page.partition("## From nothing to fifty analysts")[2].partition("\n## ")[0]
-    typed = [line[2:].partition("  #")[0] for line in section.replace("\\\n", "").split("\n") if line[:2] == "$ "]
+    typed = [
+        line[2:].partition("  #")[0]
+        for line in section.replace("\\\n", "").split("\n")
+        if line[:2] == "$ "
+    ]
     assert len(typed) > 8 and "pip install" in typed[0]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    wait = f"for _ in $(seq 300); do curl -s localhost:{port}/metrics >wait && break; sleep 0.1; done"
+    wait = (
+        f"for _ in $(seq 300); do curl -s localhost:{port}/metrics >wait && break; sleep 0.1; done"
+    )
     program = tmp_path / "dpcompose"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dpcompose "$@"\n')
     program.chmod(0o755)
@@ -223,6 +313,9 @@ def test_every_command_of_the_guide_runs(tmp_path: Path):
     script = ["timeout", "100", "bash", "-c", "\n".join(lines)]
     done = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count('"receipt"') == 1 and "Every hash, every decision and every balance agrees" in done.stdout
+    assert (
+        done.stdout.count('"receipt"') == 1
+        and "Every hash, every decision and every balance agrees" in done.stdout
+    )
     assert "Entry 3 is in the log" in done.stdout
     assert len(set((tmp_path / "tokens.txt").read_text().split())) == 50

@@ -34,7 +34,11 @@ class Files:
     """A file of people whose server was killed after a revocation, and a copy from before."""
 
     def __init__(self, folder: Path) -> None:
-        self.path, self.older, self.whole = folder / "people.db", folder / "monday.db", folder / "whole"
+        self.path, self.older, self.whole = (
+            folder / "people.db",
+            folder / "monday.db",
+            folder / "whole",
+        )
         people = Identities.open(self.path)
         people.invite("Grace", Role.KEEPER, "")
         self.ada = people.invite("Ada", Role.ANALYST, "city")
@@ -96,7 +100,9 @@ def test_a_file_of_people_that_lacks_a_change_is_refused_until_it_is_put_back(
 ):
     spoil(files)
     for _ in range(2):  # to look at it heals nothing
-        with pytest.raises(StoreError, match=r"acknowledged are missing.*docs/service\.md, Operations"):
+        with pytest.raises(
+            StoreError, match=r"acknowledged are missing.*docs/service\.md, Operations"
+        ):
             Identities.open(files.path)
     files.put_back()
     people = Identities.open(files.path)
@@ -105,16 +111,23 @@ def test_a_file_of_people_that_lacks_a_change_is_refused_until_it_is_put_back(
     files.put_back()
 
 
-def test_a_file_of_people_that_was_killed_goes_on_and_so_does_a_copy_under_a_new_name(files: Files, tmp_path: Path):
+def test_a_file_of_people_that_was_killed_goes_on_and_so_does_a_copy_under_a_new_name(
+    files: Files, tmp_path: Path
+):
     people = Identities.open(files.path)
-    assert people.find(files.ada) is None and people.find(people.invite("Cleo", Role.AUDITOR, "")) is not None
+    assert (
+        people.find(files.ada) is None
+        and people.find(people.invite("Cleo", Role.AUDITOR, "")) is not None
+    )
     copied = tmp_path / "copied.db"
     with sqlite3.connect(files.path) as connection:
         connection.execute("vacuum into ?", (str(copied),))
     people.database.close()
     again = Identities.open(copied)
     assert again.find(files.ada) is None and again.revoke("Ben", "city") == 1
-    older = Identities.open(files.older)  # the documented way to go on with less: whoever was revoked is revoked again
+    older = Identities.open(
+        files.older
+    )  # the documented way to go on with less: whoever was revoked is revoked again
     assert older.find(files.ada) is not None and older.revoke("Ada", "city") == 1
 
 

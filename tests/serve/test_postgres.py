@@ -47,21 +47,29 @@ def _share(first: Service, second: Service, now: list[float]) -> None:
     grace = first.people.find(first.people.invite("Grace", Role.KEEPER, "city"))
     assert ada is not None and ben is not None and grace is not None
     large = {"mechanism": "Gaussian(10.0)"}
-    held = first.agreements.reserve(ada, "city", {**large, "key": "study", "seconds": 60, "times": 2})
+    held = first.agreements.reserve(
+        ada, "city", {**large, "key": "study", "seconds": 60, "times": 2}
+    )
     second.agreements.quota(grace, "city", {"actor": "Ben@city", "caps": {"rho": "0.0011"}})
 
     def one(number: int) -> str:
         service = (first, second)[number // 2 % 2]
         who, sigma = (ben, 50.0) if number % 2 else (grace, 10.0)
         try:
-            answer = service.charge(who, "city", {"mechanism": f"Gaussian({sigma})", "key": str(number)})
+            answer = service.charge(
+                who, "city", {"mechanism": f"Gaussian({sigma})", "key": str(number)}
+            )
             return f"{who.name} {'receipt' in answer}"
         except DPComposeError as error:
             return f"{who.name} {type(error).__name__}"
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(one, range(40)))
-    assert found.count("Ben True") == 5 and "Ben QuotaError" in found and "Grace ReservedError" in found
+    assert (
+        found.count("Ben True") == 5
+        and "Ben QuotaError" in found
+        and "Grace ReservedError" in found
+    )
     assert first.ledger.available("city")["rho"] >= Amounts.read(held["held"])["rho"]
     receipt = second.charge(ada, "city", {**large, "key": "one", "reservation": "study"})
     assert receipt == first.charge(ada, "city", {**large, "key": "one", "reservation": "study"})
@@ -74,7 +82,10 @@ def _share(first: Service, second: Service, now: list[float]) -> None:
 
 def test_a_reservation_waits_for_charges_that_did_not_see_it(postgres: Server):
     asked = {"mechanism": "Gaussian(10.0)", "key": "study", "seconds": 60, "times": 4}
-    with servers(postgres.create("between"), [1e9]) as (first, second), ThreadPoolExecutor(1) as pool:
+    with (
+        servers(postgres.create("between"), [1e9]) as (first, second),
+        ThreadPoolExecutor(1) as pool,
+    ):
         ada = first.people.find(first.people.invite("Ada", Role.ANALYST, "city"))
         assert ada is not None
         with first.terms.turns.plain("city") as plain:
@@ -91,7 +102,9 @@ def test_a_database_that_goes_in_the_middle_of_charges_loses_and_doubles_none(po
     with servers(url, [1e9]) as (first, second), ThreadPoolExecutor(5) as pool:
         ada = first.people.find(first.people.invite("Ada", Role.ANALYST, "city"))
         assert ada is not None
-        second.agreements.quota(ada, "city", {"actor": "*", "caps": {"rho": "0.01"}})  # all of them heed a term
+        second.agreements.quota(
+            ada, "city", {"actor": "*", "caps": {"rho": "0.01"}}
+        )  # all of them heed a term
 
         def cut() -> int:
             """End every other connection, six times."""
@@ -107,7 +120,10 @@ def test_a_database_that_goes_in_the_middle_of_charges_loses_and_doubles_none(po
             return ended
 
         def one(number: int) -> dict[str, object]:
-            service, fields = (first, second)[number % 2], {"mechanism": "Gaussian(300.0)", "key": str(number)}
+            service, fields = (
+                (first, second)[number % 2],
+                {"mechanism": "Gaussian(300.0)", "key": str(number)},
+            )
             for _ in range(50):
                 with suppress(StoreError):
                     return service.charge(ada, "city", fields)

@@ -29,8 +29,14 @@ def test_every_entry_is_on_one_page(long: Town):
     first = long.ask("entries", long.tokens[Role.AUDITOR], scope="city").json()
     assert len(first["entries"]) == 3 and first["before"] == first["entries"][-1]["sequence"]
     for before in ("-1", "x", "1.5", "9" * 30, ""):
-        assert long.ask("entries", long.tokens[Role.AUDITOR], scope="city", before=before).status_code == 422
-    assert long.ask("entries", long.tokens[Role.AUDITOR], scope="city", before="0").json()["before"] is None
+        assert (
+            long.ask("entries", long.tokens[Role.AUDITOR], scope="city", before=before).status_code
+            == 422
+        )
+    assert (
+        long.ask("entries", long.tokens[Role.AUDITOR], scope="city", before="0").json()["before"]
+        is None
+    )
 
 
 def test_a_tree_is_verified_in_several_requests(long: Town, monkeypatch: pytest.MonkeyPatch):

@@ -31,10 +31,14 @@ def test_refused_charges_are_entries_so_often_and_while_they_are_short(town: Tow
     answers = [charge(town, ada, f"long {number}", "x" * 50_000) for number in range(5)]
     assert entries(town) == []
     answers += [charge(town, ada, f"short {number}") for number in range(50)]
-    assert {(each.status_code, each.json()["error"]) for each in answers} == {(409, "OverdrawnError")}
+    assert {(each.status_code, each.json()["error"]) for each in answers} == {
+        (409, "OverdrawnError")
+    }
     found = entries(town)
     assert MOST <= len(found) <= 2 * MOST and max(found) <= LONGEST  # a minute may end meanwhile
-    assert charge(town, ada, "short 0").json() == charge(town, ada, "short 49").json()  # an entry or not
+    assert (
+        charge(town, ada, "short 0").json() == charge(town, ada, "short 49").json()
+    )  # an entry or not
     assert charge(town, ben, "his own").status_code == 409 and len(entries(town)) > len(found)
     assert charge(town, ada, "fits", "x" * 50_000, mechanism="Gaussian(50.0)").status_code == 200
     assert town.ledger.verify().entries
@@ -46,6 +50,8 @@ def test_refusals_are_counted_by_actor_and_minute(town: Town, monkeypatch: pytes
     for _ in range(2):
         before = len(entries(town))
         for number in range(MOST + 5):
-            assert charge(town, town.tokens[Role.ANALYST], f"{minute[0]} {number}").status_code == 409
+            assert (
+                charge(town, town.tokens[Role.ANALYST], f"{minute[0]} {number}").status_code == 409
+            )
         assert len(entries(town)) == before + MOST
         minute[0] += 60

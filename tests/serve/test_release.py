@@ -20,7 +20,9 @@ from dpcompose.release import bounding
 from dpcompose.serve import Role, service
 from tests.serve.conftest import Town
 
-FRAME = pd.DataFrame({"person": [f"p{n % 40}" for n in range(120)], "ward": ["east", "west", "south"] * 40})
+FRAME = pd.DataFrame(
+    {"person": [f"p{n % 40}" for n in range(120)], "ward": ["east", "west", "south"] * 40}
+)
 
 
 def table(**more: Any) -> release.Table:
@@ -29,7 +31,14 @@ def table(**more: Any) -> release.Table:
 
 @pytest.fixture
 def paid(town: Town) -> Town:
-    open_scope(town.ledger, "people", filter=PureFilter, epsilon="1", note={"about": "people"}, actor="keeper")
+    open_scope(
+        town.ledger,
+        "people",
+        filter=PureFilter,
+        epsilon="1",
+        note={"about": "people"},
+        actor="keeper",
+    )
     return town
 
 
@@ -49,7 +58,10 @@ def test_an_analyst_asks_a_private_count_through_the_service_and_is_refused_at_t
     assert kinds(paid.ledger) == ["opened", "opened", "granted", "redeemed"]
     entry = list(paid.ledger.entries("people"))[2]
     assert entry.actor == "Ada@people" and entry.cost == answer.receipt.cost
-    assert float(entry.cost["epsilon"].fraction) == pytest.approx(0.4) and entry.description["note"]["release"]
+    assert (
+        float(entry.cost["epsilon"].fraction) == pytest.approx(0.4)
+        and entry.description["note"]["release"]
+    )
     session.count(**asked)
     with pytest.raises(OverdrawnError):
         session.count(**asked)
@@ -58,7 +70,10 @@ def test_an_analyst_asks_a_private_count_through_the_service_and_is_refused_at_t
 
 
 def test_what_a_scope_holds_for_is_kept_by_the_service(paid: Town):
-    first, second = (release.Session(table(), account=paid.person(name, subtree="people"), actor=name) for name in "AB")
+    first, second = (
+        release.Session(table(), account=paid.person(name, subtree="people"), actor=name)
+        for name in "AB"
+    )
     for session in (first, second):
         session.count(spend={"epsilon": "0.1"})
     assert kinds(paid.ledger).count("opened") == 2 and service.PLACE == bounding.PLACE
@@ -66,19 +81,28 @@ def test_what_a_scope_holds_for_is_kept_by_the_service(paid: Town):
     with pytest.raises(DomainError, match="max_rows_per_unit"):
         release.Session(other, account=first.account, actor="A").count(spend={"epsilon": "0.1"})
     token = paid.people.invite("Eve", Role.ANALYST, "people")
-    for name, described in (("other", {"release": {}}), (service.PLACE, {"release": {}, "budget": {}})):
+    for name, described in (
+        ("other", {"release": {}}),
+        (service.PLACE, {"release": {}, "budget": {}}),
+    ):
         answer = paid.ask("keep", token, scope="people", name=name, description=described)
         assert answer.status_code == 422
 
 
 def test_a_session_has_one_place_to_charge(paid: Town):
     account = paid.person("Ada", subtree="people")
-    for given in ({"account": account, "scope": "people"}, {"account": account, "ledger": paid.ledger}, {}):
+    for given in (
+        {"account": account, "scope": "people"},
+        {"account": account, "ledger": paid.ledger},
+        {},
+    ):
         with pytest.raises(DomainError, match="ledger and scope"):
             release.Session(table(), actor="Ada", **given)  # type: ignore[arg-type]
 
 
-def test_an_answer_that_was_lost_between_charge_and_noise_is_asked_again(paid: Town, monkeypatch: pytest.MonkeyPatch):
+def test_an_answer_that_was_lost_between_charge_and_noise_is_asked_again(
+    paid: Town, monkeypatch: pytest.MonkeyPatch
+):
     account, lost = paid.person("Ada", subtree="people"), ["charge", "redeem"]
     asked = type(account)._asked
 
@@ -98,10 +122,12 @@ def test_an_answer_that_was_lost_between_charge_and_noise_is_asked_again(paid: T
     assert kinds(paid.ledger) == ["opened", "opened", "granted", "redeemed"]
 
 
-def test_the_data_are_not_touched_before_the_service_has_charged(paid: Town, monkeypatch: pytest.MonkeyPatch):
-    paid.account(Role.KEEPER, token=paid.people.invite("G", Role.KEEPER, "people"), scope="people").threshold(
-        {"epsilon": "0.1"}
-    )
+def test_the_data_are_not_touched_before_the_service_has_charged(
+    paid: Town, monkeypatch: pytest.MonkeyPatch
+):
+    paid.account(
+        Role.KEEPER, token=paid.people.invite("G", Role.KEEPER, "people"), scope="people"
+    ).threshold({"epsilon": "0.1"})
 
     def touched(*_: Any) -> Any:
         raise AssertionError("the data were touched")

@@ -51,7 +51,9 @@ def test_a_reservation_keeps_others_out_and_its_uses_are_ordinary_charges(town: 
     ada, ben = town.account(scope="city"), town.person("Ben")
     plain = rho(ben.left()["rho"])
     made = ada.reserve(LARGE, key="study", seconds=3600, times=2)
-    assert made == ada.reserve(LARGE, key="study", seconds=3600, times=2) and not granted(town.ledger)
+    assert made == ada.reserve(LARGE, key="study", seconds=3600, times=2) and not granted(
+        town.ledger
+    )
     with pytest.raises(KeyReusedError):
         ada.reserve(LARGE, key="study", seconds=3600, times=3)
     assert rho(ben.left()["rho"]) == pytest.approx(plain - 0.01)
@@ -93,7 +95,10 @@ def test_what_was_never_committed_returns_at_the_end_and_late_commits_are_refuse
     assert rho(ben.left()["rho"]) == pytest.approx(everything - 1 / 5000)
     kept = ada.reserve(SMALL, key="third", seconds=60, times=100)
     keeper = town.tokens[Role.KEEPER]
-    assert town.ask("unreserve", keeper, scope="city", reservation=kept["reservation"]).status_code == 200
+    assert (
+        town.ask("unreserve", keeper, scope="city", reservation=kept["reservation"]).status_code
+        == 200
+    )
 
 
 def test_reservations_never_promise_more_than_there_is(town: Town):
@@ -104,7 +109,13 @@ def test_reservations_never_promise_more_than_there_is(town: Town):
     with pytest.raises(ReservedError):
         ben.reserve(LARGE, key="rest", seconds=60, times=2)
     for times in (0, -1, 1.5, True, 10**7, "2", None):
-        asked = {"scope": "city", "mechanism": "Gaussian(50.0)", "key": "k", "seconds": 60, "times": times}
+        asked = {
+            "scope": "city",
+            "mechanism": "Gaussian(50.0)",
+            "key": "k",
+            "seconds": 60,
+            "times": times,
+        }
         assert town.ask("reserve", town.tokens[Role.ANALYST], **asked).status_code == 422
     for seconds in (0, -1, 1e9, float(10**308), True, "60", None):
         asked = {"scope": "city", "mechanism": "Gaussian(50.0)", "key": "k", "seconds": seconds}
@@ -124,10 +135,18 @@ def test_in_a_partition_the_largest_child_counts_for_reservations_too(town: Town
 
 
 def test_a_quota_bounds_each_person_in_each_period(town: Town):
-    ada, ben, grace = town.account(), town.person("Ben", subtree="city/health"), town.account(Role.KEEPER, scope="city")
+    ada, ben, grace = (
+        town.account(),
+        town.person("Ben", subtree="city/health"),
+        town.account(Role.KEEPER, scope="city"),
+    )
     assert fill(town.account(scope="city"), 30.0) > 1
     town = Town()
-    ada, ben, grace = town.account(), town.person("Ben", subtree="city/health"), town.account(Role.KEEPER, scope="city")
+    ada, ben, grace = (
+        town.account(),
+        town.person("Ben", subtree="city/health"),
+        town.account(Role.KEEPER, scope="city"),
+    )
     grace.quota("*", {"rho": "0.0007"}, period="year")
     receipts = [ada.charge(SMALL, key=key) for key in "abc"]
     with pytest.raises(QuotaError) as refusal:
@@ -163,7 +182,9 @@ def test_a_charge_above_a_threshold_needs_a_second_person(town: Town):
     same = town.account(Role.KEEPER)  # she is Ada, too
     with pytest.raises(ApprovalError, match="second person"):
         same.decide(asked["request"], approve=True)
-    assert there.decide(asked["request"], approve=True) == there.decide(asked["request"], approve=True)
+    assert there.decide(asked["request"], approve=True) == there.decide(
+        asked["request"], approve=True
+    )
     with pytest.raises(ApprovalError):
         there.decide(asked["request"], approve=False)
     with pytest.raises(ApprovalError, match="another charge"):
@@ -174,7 +195,9 @@ def test_a_charge_above_a_threshold_needs_a_second_person(town: Town):
     assert receipt == ada.charge(LARGE, key="large")
     assert note_of(granted(town.ledger)[-1]) == {"approved": "Grace@city"}
     declined = ada.request(LARGE, key="second", reason="again")
-    assert [each["state"] for each in ada.requests()].count("open") == 1 and not town.person("Ben").requests()
+    assert [each["state"] for each in ada.requests()].count("open") == 1 and not town.person(
+        "Ben"
+    ).requests()
     there.decide(declined["request"], approve=False)
     with pytest.raises(ApprovalError, match="declined"):
         ada.charge(LARGE, key="second")
@@ -215,7 +238,11 @@ def test_slots_are_opened_also_when_a_time_is_to_be_noted(town: Town):
     keeper = town.people.find(town.tokens[Role.KEEPER])
     assert keeper is not None
     town.now += 120
-    asked: dict[str, Any] = {"kind": "slots", "filter": "concentrated", "parameters": {"rho": "0.0001", "delta": "0"}}
+    asked: dict[str, Any] = {
+        "kind": "slots",
+        "filter": "concentrated",
+        "parameters": {"rho": "0.0001", "delta": "0"},
+    }
     assert town.service.open(keeper, "city/slots", {**asked, "slots": 1}) == {"scope": "city/slots"}
 
 
@@ -232,11 +259,18 @@ def test_a_keeper_of_less_changes_nothing_that_a_keeper_of_more_has_set(town: To
 
 def test_what_the_service_notes_is_not_for_others_to_write(town: Town):
     for name in ("approved", "reservation"):
-        asked = {"scope": "city", "mechanism": "Gaussian(50.0)", "key": "k", "description": {name: "Grace@city"}}
+        asked = {
+            "scope": "city",
+            "mechanism": "Gaussian(50.0)",
+            "key": "k",
+            "description": {name: "Grace@city"},
+        }
         assert town.ask("charge", town.tokens[Role.ANALYST], **asked).status_code == 422
 
 
-def test_a_service_that_stops_after_the_commit_counts_each_charge_once(town: Town, monkeypatch: pytest.MonkeyPatch):
+def test_a_service_that_stops_after_the_commit_counts_each_charge_once(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+):
     town.account(Role.KEEPER, scope="city").quota("*", {"rho": "0.0005"})
     ada, database = town.account(), town.people.database
     whole, stops = type(database).locked, [True]
@@ -267,7 +301,10 @@ def test_many_at_once_exceed_neither_a_quota_nor_what_others_reserved(town: Town
     ada, keeper = town.account(scope="city"), town.account(Role.KEEPER, scope="city")
     held = Amounts.read(ada.reserve(LARGE, key="study", seconds=60, times=2)["held"])
     keeper.quota("Ben@city", {"rho": "0.0011"})
-    ben, eve = town.people.find(town.person("Ben").token), town.people.find(town.person("Eve").token)
+    ben, eve = (
+        town.people.find(town.person("Ben").token),
+        town.people.find(town.person("Eve").token),
+    )
     assert ben is not None and eve is not None
 
     def one(number: int) -> str:
@@ -280,12 +317,16 @@ def test_many_at_once_exceed_neither_a_quota_nor_what_others_reserved(town: Town
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(one, range(40)))
-    assert found.count("Ben True") == 5 and "Ben QuotaError" in found and "Eve ReservedError" in found
+    assert (
+        found.count("Ben True") == 5 and "Ben QuotaError" in found and "Eve ReservedError" in found
+    )
     assert town.ledger.available("city")["rho"] >= held["rho"]
     town.ledger.verify()
 
 
-def test_a_reservation_in_a_budget_that_renews_is_of_the_period_that_is(town: Town, monkeypatch: pytest.MonkeyPatch):
+def test_a_reservation_in_a_budget_that_renews_is_of_the_period_that_is(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+):
     day = ["2030-01-01T00:00:00.000000Z"]
     for module in ("ledger", "memory"):
         monkeypatch.setattr(f"dpcompose.ledger.{module}.now", lambda last="": max(day[0], last))

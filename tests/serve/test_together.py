@@ -20,11 +20,15 @@ from tests.serve.conftest import Town
 SMALL, LARGE, WRONG = "Gaussian(100.0)", "Gaussian(0.5)", "Gaussian(0"
 
 
-def charge(key: str, mechanism: str = SMALL, scope: str = "city/health", **more: Any) -> dict[str, Any]:
+def charge(
+    key: str, mechanism: str = SMALL, scope: str = "city/health", **more: Any
+) -> dict[str, Any]:
     return {"scope": scope, "mechanism": mechanism, "key": key, **more}
 
 
-def at_once(town: Town, asked: list[tuple[str, dict[str, Any]]], *, busy: bool = True) -> list[httpx.Response]:
+def at_once(
+    town: Town, asked: list[tuple[str, dict[str, Any]]], *, busy: bool = True
+) -> list[httpx.Response]:
     """The answers to charges, all but the first of which wait while the first is committed."""
     arrived, transact = Event(), town.ledger.store.transact
 
@@ -38,7 +42,9 @@ def at_once(town: Town, asked: list[tuple[str, dict[str, Any]]], *, busy: bool =
 
             def post(token: str, fields: dict[str, Any]) -> Any:
                 headers = {"authorization": f"Bearer {token}"}
-                return asyncio.ensure_future(client.post("/v1/charge", json=fields, headers=headers))
+                return asyncio.ensure_future(
+                    client.post("/v1/charge", json=fields, headers=headers)
+                )
 
             first = post(*asked[0])
             if busy:
@@ -73,8 +79,13 @@ def test_each_is_answered_as_if_it_came_alone(tmp_path: Path):
         (None, charge("stranger")),
         (Role.ANALYST, charge("last")),
     ]
-    found = at_once(town, [("x" * 43 if role is None else town.tokens[role], each) for role, each in asked])
-    single = [alone.ask("charge", "x" * 43 if role is None else alone.tokens[role], **each) for role, each in asked]
+    found = at_once(
+        town, [("x" * 43 if role is None else town.tokens[role], each) for role, each in asked]
+    )
+    single = [
+        alone.ask("charge", "x" * 43 if role is None else alone.tokens[role], **each)
+        for role, each in asked
+    ]
     assert [each.status_code for each in found] == [each.status_code for each in single]
     assert {200, 401, 403, 404, 409, 422} == {each.status_code for each in found}
     for one, other in zip(found, single, strict=True):
@@ -95,7 +106,9 @@ def test_they_share_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     town = Town(url=str(tmp_path / "ledger.db"))
     commits: list[int] = []
     transact = town.ledger.store.transact
-    monkeypatch.setattr(town.ledger.store, "transact", lambda asked: commits.append(len(asked)) or transact(asked))
+    monkeypatch.setattr(
+        town.ledger.store, "transact", lambda asked: commits.append(len(asked)) or transact(asked)
+    )
     token = town.tokens[Role.ANALYST]
     found = at_once(town, [(token, charge(f"key {at}")) for at in range(30)])
     assert all(each.status_code == 200 for each in found)
@@ -138,7 +151,9 @@ def test_a_token_that_is_revoked_is_not_known_any_more():
     token = town.people.invite("Ben", Role.ANALYST, "city")
     assert town.ask("charge", token, **charge("one")).status_code == 200
     town.people.revoke("Ben", "city")
-    found = at_once(town, [(token, charge("two")), (town.tokens[Role.ANALYST], charge("three"))], busy=False)
+    found = at_once(
+        town, [(token, charge("two")), (town.tokens[Role.ANALYST], charge("three"))], busy=False
+    )
     assert [each.status_code for each in found] == [401, 200]
 
 
@@ -157,8 +172,12 @@ def test_nobody_waits_for_a_price_that_takes_long(monkeypatch: pytest.MonkeyPatc
         assert go.wait(20)
         return seconds[0], *in_this_process(*asked)[1:]
 
-    assert town.service.soon_priced("city", SMALL) and not town.service.soon_priced("city/health", slow)
-    assert not any(town.service.soon_priced("city", each) for each in (None, [], "Gaussian(1.0).sampled(0.1)"))
+    assert town.service.soon_priced("city", SMALL) and not town.service.soon_priced(
+        "city/health", slow
+    )
+    assert not any(
+        town.service.soon_priced("city", each) for each in (None, [], "Gaussian(1.0).sampled(0.1)")
+    )
     monkeypatch.setattr(service, "computed", computed)
 
     async def ask() -> list[httpx.Response]:
@@ -167,7 +186,9 @@ def test_nobody_waits_for_a_price_that_takes_long(monkeypatch: pytest.MonkeyPatc
 
             def post(fields: dict[str, Any]) -> Any:
                 headers = {"authorization": f"Bearer {token}"}
-                return asyncio.ensure_future(client.post("/v1/charge", json=fields, headers=headers))
+                return asyncio.ensure_future(
+                    client.post("/v1/charge", json=fields, headers=headers)
+                )
 
             late = [post(charge(f"slow {at}", slow)) for at in range(6)]
             await asyncio.sleep(0.05)
@@ -180,7 +201,9 @@ def test_nobody_waits_for_a_price_that_takes_long(monkeypatch: pytest.MonkeyPatc
     assert not town.service.soon_priced("city/health", slow)
     seconds[0] = 0.001
     assert town.ask("charge", token, **charge("delta", slow, delta="1e-9")).status_code == 200
-    assert town.service.soon_priced("city/health", slow, "1e-9") and not town.service.soon_priced("city/health", slow)
+    assert town.service.soon_priced("city/health", slow, "1e-9") and not town.service.soon_priced(
+        "city/health", slow
+    )
 
 
 def test_a_price_that_is_forgotten_is_computed_outside_of_a_batch(monkeypatch: pytest.MonkeyPatch):

@@ -16,7 +16,12 @@ from dpcompose.serve.workers import MOST, Together, Workers
 Work = Callable[[str, list[Any]], Sequence[Any]]
 
 
-def _asked(work: Work, jobs: Sequence[Any], *, then: Callable[[list[asyncio.Task[Any]]], None] | None = None) -> Any:
+def _asked(
+    work: Work,
+    jobs: Sequence[Any],
+    *,
+    then: Callable[[list[asyncio.Task[Any]]], None] | None = None,
+) -> Any:
     """The outcomes of jobs of one name, all but the first of which wait for it."""
     go, batches = Event(), list[list[Any]]()
 
@@ -45,7 +50,9 @@ def test_those_that_wait_are_done_together_and_no_more_than_the_most() -> None:
 
 
 def test_an_error_of_one_is_raised_where_it_was_asked() -> None:
-    found, _ = _asked(lambda name, some: [KeyError(job) if job == 2 else job for job in some], range(4))
+    found, _ = _asked(
+        lambda name, some: [KeyError(job) if job == 2 else job for job in some], range(4)
+    )
     assert [type(each) for each in found] == [int, int, KeyError, int]
 
 
@@ -65,7 +72,12 @@ def test_who_is_gone_keeps_nobody() -> None:
             each.cancel()
 
     found, batches = _asked(lambda name, some: some, range(4), then=gone)
-    assert [type(each) for each in found] == [asyncio.CancelledError, asyncio.CancelledError, int, int]
+    assert [type(each) for each in found] == [
+        asyncio.CancelledError,
+        asyncio.CancelledError,
+        int,
+        int,
+    ]
     assert batches == [[0], [1, 2, 3]]
 
 
@@ -77,7 +89,9 @@ def test_without_a_thread_each_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         workers = Workers()
         together = Together(workers, lambda name, some: some)
         monkeypatch.setattr(workers, "start", none)
-        first = await asyncio.gather(*(together.run("tree", job) for job in range(3)), return_exceptions=True)
+        first = await asyncio.gather(
+            *(together.run("tree", job) for job in range(3)), return_exceptions=True
+        )
         monkeypatch.undo()
         return [*first, await together.run("tree", 3)]
 

@@ -15,7 +15,9 @@ from website.build import names, readme, shown
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "out" / "site"
-BUILT = pytest.mark.skipif("site" not in os.environ.get("DPCOMPOSE_REQUIRE", ""), reason="make test-site builds it")
+BUILT = pytest.mark.skipif(
+    "site" not in os.environ.get("DPCOMPOSE_REQUIRE", ""), reason="make test-site builds it"
+)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +36,10 @@ def test_what_the_site_changes(markdown: str, expected: str) -> None:
 
 
 def test_pages_in_folders_keep_their_links() -> None:
-    assert shown("[a](../training.md) [b](../../README.md)", up=1) == "[a](../training.md) [b](../readme.md)"
+    assert (
+        shown("[a](../training.md) [b](../../README.md)", up=1)
+        == "[a](../training.md) [b](../readme.md)"
+    )
 
 
 def test_the_readme_becomes_a_page_beside_the_others() -> None:
@@ -54,7 +59,9 @@ def _found(words: str) -> list[str]:
     wanted = set(words.lower().split())
     texts = {each["location"]: f"{each['title']} {each['text']}" for each in index["docs"]}
     return [
-        place for place, text in texts.items() if wanted <= set(separator.split(re.sub("<[^>]+>", " ", text).lower()))
+        place
+        for place, text in texts.items()
+        if wanted <= set(separator.split(re.sub("<[^>]+>", " ", text).lower()))
     ]
 
 
@@ -76,7 +83,9 @@ def test_pages_load_nothing_from_other_hosts() -> None:
     loads = re.compile(
         r"<(?:script|img|iframe|source)[^>]* src=\"?(https?:[^\" >]+)|<link[^>]*rel=\"?stylesheet[^>]*(https?:[^\" >]+)"
     )
-    assert [(page.name, found) for page in pages for found in loads.findall(page.read_text("utf-8"))] == []
+    assert [
+        (page.name, found) for page in pages for found in loads.findall(page.read_text("utf-8"))
+    ] == []
 
 
 @BUILT

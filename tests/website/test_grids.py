@@ -13,12 +13,26 @@ import pytest
 
 from dpcompose import book
 from dpcompose.guarantee.optimal import homogeneous_epsilon
-from website.grids import DELTAS, EPSILONS, ODDS, SLACK, START, TIMES, above, below, bob, mean, optimum
+from website.grids import (
+    DELTAS,
+    EPSILONS,
+    ODDS,
+    SLACK,
+    START,
+    TIMES,
+    above,
+    below,
+    bob,
+    mean,
+    optimum,
+)
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "assets" / "grids.js").read_text("utf-8")
 GRIDS = json.loads(TEXT.removeprefix(START).rstrip(";\n"))
-PLACES = [(i, j, k) for i in range(len(TIMES)) for j in range(len(EPSILONS)) for k in range(len(DELTAS))]
+PLACES = [
+    (i, j, k) for i in range(len(TIMES)) for j in range(len(EPSILONS)) for k in range(len(DELTAS))
+]
 
 
 def test_the_axes_are_those_of_the_generator_and_in_order() -> None:
@@ -62,4 +76,8 @@ def test_bob_only_falls_with_the_odds() -> None:
 
 @pytest.mark.parametrize("value", [0.1, 1 / 3, 1e-300, 12345.6, 0.0])
 def test_digits_are_cut_outward(value: float) -> None:
-    assert Fraction(Decimal(str(below(value)))) <= Fraction(value) <= Fraction(Decimal(str(above(value))))
+    assert (
+        Fraction(Decimal(str(below(value))))
+        <= Fraction(value)
+        <= Fraction(Decimal(str(above(value))))
+    )

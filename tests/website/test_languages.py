@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from website.languages import CODE, anchored, chinese_of, headings, linked, pages, slug, with_code_of
+from website.languages import (
+    CODE,
+    anchored,
+    chinese_of,
+    headings,
+    linked,
+    pages,
+    slug,
+    with_code_of,
+)
 
 ROOT = Path(__file__).parents[2]
 PAGES = pages()
@@ -20,7 +29,13 @@ def _both(page: Path) -> tuple[str, str]:
 
 def test_the_pages_that_are_promised_in_chinese_are_there() -> None:
     names = {str(page.relative_to(ROOT)) for page in PAGES}
-    assert {"README.md", "docs/book.md", "docs/notation.md", "docs/misprints.md", "docs/tutorials/training.md"} <= names
+    assert {
+        "README.md",
+        "docs/book.md",
+        "docs/notation.md",
+        "docs/misprints.md",
+        "docs/tutorials/training.md",
+    } <= names
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -44,7 +59,9 @@ def test_a_chinese_page_links_to_chinese_pages_and_headings_that_exist(page: Pat
     for file, anchor in links:
         target = chinese.parent / file if file else chinese
         assert target.exists(), file
-        assert file == "README.md" or target.name.endswith(".zh.md") or not chinese_of(target).exists(), file
+        assert (
+            file == "README.md" or target.name.endswith(".zh.md") or not chinese_of(target).exists()
+        ), file
         found = {slug(words) for _, words in headings(target.read_text("utf-8"))}
         assert not anchor or anchor in found, f"{file}#{anchor}"
 
@@ -66,7 +83,9 @@ def test_the_book_uses_the_terms_of_the_field() -> None:
 def test_the_numbers_of_the_book_are_the_same() -> None:
     english, chinese = _both(ROOT / "docs" / "book.md")
     numbers = re.compile(r"\b[23]\.\d{1,2}\b")
-    sections = [[numbers.findall(words) for _, words in headings(text)] for text in (english, chinese)]
+    sections = [
+        [numbers.findall(words) for _, words in headings(text)] for text in (english, chinese)
+    ]
     assert sections[0] == sections[1]
 
 
@@ -75,7 +94,9 @@ def test_a_difference_is_found() -> None:
     assert with_code_of("# 一\n\n```python\n2\n```\n", english) == "# 一\n\n```python\n1\n```\n"
     with pytest.raises(ValueError, match="1 blocks of code in English, 0 in Chinese"):
         with_code_of("# 一\n", english)
-    assert anchored("# 一\n\n```text\n# 二\n```\n", english) == "# 一 {#one}\n\n```text\n# 二\n```\n"
+    assert (
+        anchored("# 一\n\n```text\n# 二\n```\n", english) == "# 一 {#one}\n\n```text\n# 二\n```\n"
+    )
 
 
 def test_a_link_without_a_heading_is_found(tmp_path: Path) -> None:

@@ -27,7 +27,13 @@ UNCLEAR = ["1,000", "1,000,000", "0,1,2", "1.000,5", "1,000/2", "", "1/2/3", "1/
 
 def played(page: str, *typed: dict[str, str]) -> list[dict[str, Any]]:
     """What a page shows for each set of typed fields."""
-    command = [NODE or "node", str(Path(__file__).parent / "played.js"), str(ASSETS), page, json.dumps(typed)]
+    command = [
+        NODE or "node",
+        str(Path(__file__).parent / "played.js"),
+        str(ASSETS),
+        page,
+        json.dumps(typed),
+    ]
     return json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
 
 
@@ -68,8 +74,13 @@ def test_a_decimal_comma_gives_the_certified_value_of_its_number() -> None:
 
 
 def test_what_may_be_two_numbers_is_refused() -> None:
-    for text, shown in zip(UNCLEAR, played("3.20", *({"epsilon": text} for text in UNCLEAR)), strict=True):
-        assert not shown["rows"] and "epsilon of each: a number above 0, at most 1" in shown["words"][0], text
+    for text, shown in zip(
+        UNCLEAR, played("3.20", *({"epsilon": text} for text in UNCLEAR)), strict=True
+    ):
+        assert (
+            not shown["rows"]
+            and "epsilon of each: a number above 0, at most 1" in shown["words"][0]
+        ), text
         assert ("without a comma" in shown["words"][0]) == ("," in text)
     unclear, clear = played("3.20", {"k": "10,000"}, {"k": "10000"})
     assert not unclear["rows"] and clear["rows"]
@@ -93,11 +104,17 @@ def test_the_least_is_drawn_above_nothing_that_it_is_the_least_of(
         for x, y in drawn[least]:
             for name in above:
                 assert y >= at(drawn[name], x) - 1e-9, (name, x)
-        assert len({x for x, _ in drawn[least]}) == len(drawn[least])  # k is a whole number: none lies between two
+        assert len({x for x, _ in drawn[least]}) == len(
+            drawn[least]
+        )  # k is a whole number: none lies between two
 
 
 def test_a_picture_of_another_point_than_the_one_typed_says_so() -> None:
-    plain, moved, beyond = played("3.20", {}, {"epsilon": "0.11", "delta": "2e-7"}, {"delta": "1e-16"})
+    plain, moved, beyond = played(
+        "3.20", {}, {"epsilon": "0.11", "delta": "2e-7"}, {"delta": "1e-16"}
+    )
     assert not plain["words"]
-    assert moved["words"] == ["The picture is that of epsilon = 0.125 and delta = 1e-8, the next on the grid."]
+    assert moved["words"] == [
+        "The picture is that of epsilon = 0.125 and delta = 1e-8, the next on the grid."
+    ]
     assert not curves(beyond).get("the least") and curves(beyond)["the sum"] and not beyond["words"]

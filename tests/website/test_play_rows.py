@@ -47,8 +47,13 @@ def test_both_ends_of_example_3_7_lie_on_their_side_of_the_truth(odds: str) -> N
         ("1", "19.4", "1e-6", "the second is more"),
     ],
 )
-def test_the_second_term_of_corollary_3_21_is_compared_with_half(k: str, epsilon: str, delta: str, word: str) -> None:
+def test_the_second_term_of_corollary_3_21_is_compared_with_half(
+    k: str, epsilon: str, delta: str, word: str
+) -> None:
     shown = rows("3.21", k=k, epsilon=epsilon, delta=delta)
-    second, half = float(shown["second term of 3.20"][0]), float(shown[f"half of epsilon\N{PRIME}: {word}"][0])
+    second, half = (
+        float(shown["second term of 3.20"][0]),
+        float(shown[f"half of epsilon\N{PRIME}: {word}"][0]),
+    )
     assert (second <= half) == (word == "neither is more")
     assert shown["Corollary 3.21, each"][0].startswith("refused") == (second > half)

@@ -15,7 +15,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 ROOMS = {
     page: found[1]
     for page in sorted((DOCS / "reference").glob("*.md"))
-    if (found := re.search(r"^<!-- every name of ([\w.]+) -->$", page.read_text("utf-8"), re.MULTILINE))
+    if (
+        found := re.search(
+            r"^<!-- every name of ([\w.]+) -->$", page.read_text("utf-8"), re.MULTILINE
+        )
+    )
 }
 CLASSES = [
     (page, name)
@@ -26,10 +30,14 @@ CLASSES = [
 
 
 def _code(page: Path) -> str:
-    return "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL))
+    return "\n".join(
+        re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    )
 
 
-EXAMPLES = "\n".join(_code(page) for page in sorted(DOCS.rglob("*.md")) if not page.name.endswith(".zh.md"))
+EXAMPLES = "\n".join(
+    _code(page) for page in sorted(DOCS.rglob("*.md")) if not page.name.endswith(".zh.md")
+)
 
 
 def _shown(name: str, docstring: str | None, examples: str) -> bool:
@@ -41,7 +49,9 @@ def test_every_page_of_the_reference_is_of_a_room() -> None:
     assert len(CLASSES) > 150
 
 
-@pytest.mark.parametrize(("page", "name"), CLASSES, ids=[f"{page.stem}.{name}" for page, name in CLASSES])
+@pytest.mark.parametrize(
+    ("page", "name"), CLASSES, ids=[f"{page.stem}.{name}" for page, name in CLASSES]
+)
 def test_every_public_class_has_an_example(page: Path, name: str) -> None:
     found = getattr(import_module(ROOMS[page]), name)
     assert _shown(name, found.__doc__, EXAMPLES), f"show {name} on {page.name}"
@@ -59,5 +69,7 @@ def test_a_class_without_an_example_is_found() -> None:
 
 
 def test_no_page_says_that_something_cannot_be_called_yet() -> None:
-    pages = [page for page in DOCS.rglob("*.md") if "not callable yet" in page.read_text("utf-8").lower()]
+    pages = [
+        page for page in DOCS.rglob("*.md") if "not callable yet" in page.read_text("utf-8").lower()
+    ]
     assert pages == []

@@ -6,7 +6,11 @@ from .slots import open_slots as open_slots, take_slot as take_slot
 from .tree import ExposureStatement as ExposureStatement, underpaid_charges as underpaid_charges
 
 if True:
-    from .account import Quote as Quote, charge_together as charge_together, refuse_unknown as refuse_unknown
+    from .account import (
+        Quote as Quote,
+        charge_together as charge_together,
+        refuse_unknown as refuse_unknown,
+    )
     from .history import CHOSEN as CHOSEN
     from .in_epsilon import (
         balance_in_epsilon as balance_in_epsilon,
@@ -14,5 +18,10 @@ if True:
         refusal_in_words as refusal_in_words,
     )
     from .opening import BudgetArguments as BudgetArguments
-    from .scope import NumericLiteral as NumericLiteral, Schedule as Schedule, exact as exact, target_of as target_of
+    from .scope import (
+        NumericLiteral as NumericLiteral,
+        Schedule as Schedule,
+        exact as exact,
+        target_of as target_of,
+    )
     from .slots import open_equal_slots as open_equal_slots

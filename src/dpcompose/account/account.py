@@ -10,7 +10,14 @@ from functools import cached_property
 from typing import Any
 
 from dpcompose import notebook
-from dpcompose.account.scope import NumericLiteral, ScopeBudget, adjacency_of, as_mapping, chain, exact
+from dpcompose.account.scope import (
+    NumericLiteral,
+    ScopeBudget,
+    adjacency_of,
+    as_mapping,
+    chain,
+    exact,
+)
 from dpcompose.adaptive import Odometer, known_pure, label
 from dpcompose.composition import Composable
 from dpcompose.errors import (
@@ -42,7 +49,11 @@ from dpcompose.values import Adjacency
 
 
 def chain_cost(
-    found: Sequence[ScopeBudget], mechanism: Priced, *, delta: NumericLiteral | None, adjacency: Adjacency
+    found: Sequence[ScopeBudget],
+    mechanism: Priced,
+    *,
+    delta: NumericLiteral | None,
+    adjacency: Adjacency,
 ) -> dict[str, Amount]:
     """The largest price that the filters of a chain ask; refused if one of them has none.
 
@@ -69,11 +80,15 @@ def chain_cost(
             asked = each.filter.price(mechanism, delta=named, adjacency=adjacency)
         except UnsupportedError as refusal:
             raise UnsupportedError(
-                refusal.what, f"{refusal.reason} (for the {each.filter.kind} filter of {each.path!r})", refusal.remedy
+                refusal.what,
+                f"{refusal.reason} (for the {each.filter.kind} filter of {each.path!r})",
+                refusal.remedy,
             ) from refusal
         for currency, amount in asked.items():
             amounts[currency] = max(Amount.up(amount), amounts.get(currency, Amount(0)))
-    if not isinstance(mechanism, Composable) and any(each.scope.kind is Kind.PARTITION for each in found):
+    if not isinstance(mechanism, Composable) and any(
+        each.scope.kind is Kind.PARTITION for each in found
+    ):
         _pure_alone(mechanism, adjacency)
     return amounts
 
@@ -99,7 +114,9 @@ def refuse_unknown(ledger: Ledger, path: str, *, delta: NumericLiteral) -> None:
     above = [ledger.balance(each).scope for each in paths_down_to(path)]
     if exact("delta", delta) > 0 and any(scope.kind is Kind.PARTITION for scope in above):
         reason = "it does not say what runs, and in a partition a delta holds for one-shot mechanisms alone"
-        raise UnsupportedError(f"a bare cost with a delta at {path!r}", reason, "Charge a mechanism, or a plan file")
+        raise UnsupportedError(
+            f"a bare cost with a delta at {path!r}", reason, "Charge a mechanism, or a plan file"
+        )
 
 
 VERSION = 1
@@ -166,7 +183,11 @@ class Account:
     def remembered(self, mechanism: Priced, delta: NumericLiteral | None) -> Quote | None:
         """The quote of a mechanism, if it is among the last ones."""
         for known in tuple(self._quotes):
-            if known.mechanism is mechanism and known.delta == delta and type(known.delta) is type(delta):
+            if (
+                known.mechanism is mechanism
+                and known.delta == delta
+                and type(known.delta) is type(delta)
+            ):
                 return known
         return None
 
@@ -174,7 +195,9 @@ class Account:
         """Keep a quote among the last ones."""
         if not isinstance(quote, Quote):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("quote", quote, "a quote of this account")
-        if isinstance(quote.mechanism, Composable):  # of anything else it is not known that it never changes
+        if isinstance(
+            quote.mechanism, Composable
+        ):  # of anything else it is not known that it never changes
             self._quotes.append(quote)
         return quote
 
@@ -211,8 +234,12 @@ class Account:
 
     def _repr_html_(self) -> str:
         """For a notebook: the budgets on the way, and what is left."""
-        budgets = [f"{each.path}: {each.in_words}" for each in self.chain if each.filter is not None]
-        left = [f"left: {name} {few_digits(amount, up=False)}" for name, amount in self.left().items()]
+        budgets = [
+            f"{each.path}: {each.in_words}" for each in self.chain if each.filter is not None
+        ]
+        left = [
+            f"left: {name} {few_digits(amount, up=False)}" for name, amount in self.left().items()
+        ]
         return notebook.lines(f"Account on {self.scope}", budgets + left)
 
     def charge(
@@ -324,7 +351,11 @@ class Quote:
             return self.described
         mechanism, adjacency = self.mechanism, self.account.adjacency
         text = serialize(mechanism) if isinstance(mechanism, Composable) else None
-        found: dict[str, Any] = {"version": VERSION, "mechanism": text, "adjacency": adjacency.value}
+        found: dict[str, Any] = {
+            "version": VERSION,
+            "mechanism": text,
+            "adjacency": adjacency.value,
+        }
         if text is None:
             found["opaque"] = repr(mechanism)[:200]
         named = None if self.delta is None else exact("delta", self.delta)
@@ -345,7 +376,9 @@ class Quote:
         """The description as it is stored."""
         return description_text(self.description)
 
-    def charge(self, *, actor: str, key: str, description: Mapping[str, Any] | None = None) -> Charge:
+    def charge(
+        self, *, actor: str, key: str, description: Mapping[str, Any] | None = None
+    ) -> Charge:
         """The charge that `Account.charge` asks of the ledger, at this price."""
         note = as_mapping("description", description)
         recorded = description_text({**self.description, "note": note}) if note else self.recorded
@@ -360,10 +393,15 @@ def charge_together(asked: Sequence[tuple[Account, Charge]]) -> list[Receipt | D
         StoreError: They could not be made durable.
     """
     found = asked[0][0].ledger.charge_together([charge for _, charge in asked])
-    return [_in_words(each, account, charge) for each, (account, charge) in zip(found, asked, strict=True)]
+    return [
+        _in_words(each, account, charge)
+        for each, (account, charge) in zip(found, asked, strict=True)
+    ]
 
 
-def _in_words(found: Receipt | DPComposeError, account: Account, charge: Charge) -> Receipt | DPComposeError:
+def _in_words(
+    found: Receipt | DPComposeError, account: Account, charge: Charge
+) -> Receipt | DPComposeError:
     if not isinstance(found, OverdrawnError):
         return found
     from dpcompose.account.in_epsilon import refusal_in_words

@@ -19,7 +19,15 @@ from typing import Any
 from dpcompose import check
 from dpcompose.account import spent
 from dpcompose.account.scope import NumericLiteral, described
-from dpcompose.account.tree import FIXED, RECORD, ExposureStatement, Tree, trees_of, unavailable, underpaid
+from dpcompose.account.tree import (
+    FIXED,
+    RECORD,
+    ExposureStatement,
+    Tree,
+    trees_of,
+    unavailable,
+    underpaid,
+)
 from dpcompose.adaptive import Curators, Filter, Total, asked, least
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError, few_digits
@@ -61,7 +69,9 @@ class Exposure:
     periods: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float, window: Window | None = None) -> Exposure:
+def exposure(
+    ledger: Ledger, *, paths: Sequence[str], delta: float, window: Window | None = None
+) -> Exposure:
     """The exposure of a person in all of `paths`, which must be all the scopes that hold the person.
 
     Which they are must have been fixed before the first charge to any of them; a scope that was never used, that is
@@ -98,9 +108,16 @@ def exposure(ledger: Ledger, *, paths: Sequence[str], delta: float, window: Wind
     with ledger.moment() as moment:
         trees = trees_of(moment, paths)
         short = next(underpaid(trees, moment), None)
-    stated = {node.budget.adjacency for tree in trees for node in tree.all() if node.budget.filter or node.charges}
+    stated = {
+        node.budget.adjacency
+        for tree in trees
+        for node in tree.all()
+        if node.budget.filter or node.charges
+    }
     periods: dict[str, int] = {}
-    promised = _promised(trees, length, periods, delta=delta) if short is None else unavailable(short)
+    promised = (
+        _promised(trees, length, periods, delta=delta) if short is None else unavailable(short)
+    )
     return Exposure(
         tuple(paths),
         delta,
@@ -130,9 +147,13 @@ def _said(length: Renewal | Fraction | None) -> str:
     return "" if length is None else length.text
 
 
-def _renewed(tops: Sequence[Tree], length: Renewal | Fraction | None, periods: dict[str, int]) -> str | None:
+def _renewed(
+    tops: Sequence[Tree], length: Renewal | Fraction | None, periods: dict[str, int]
+) -> str | None:
     """Note how many periods of each budget the window touches; the sentence where that is not known."""
-    renewals = {top.budget.path: each for top in tops if (each := top.budget.scope.renewal) is not None}
+    renewals = {
+        top.budget.path: each for top in tops if (each := top.budget.scope.renewal) is not None
+    }
     if renewals and length is None:
         path, each = next(iter(renewals.items()))
         return f"{path!r} renews {each.words}, and its periods add up without an end: name a window"
@@ -144,7 +165,11 @@ def _renewed(tops: Sequence[Tree], length: Renewal | Fraction | None, periods: d
 
 
 def _promised(
-    trees: Sequence[Tree], length: Renewal | Fraction | None, periods: dict[str, int], *, delta: float
+    trees: Sequence[Tree],
+    length: Renewal | Fraction | None,
+    periods: dict[str, int],
+    *,
+    delta: float,
 ) -> ExposureStatement:
     """The statement for a person in all of these trees.
 
@@ -169,10 +194,17 @@ def _promised(
         budgets[top.budget.curators] += periods.get(top.budget.path, 1)
     if len({each.adjacency for each in budgets}) > 1:
         return unavailable("the budgets are stated under different adjacencies")
-    total = _least(tuple(budgets.items()), delta) if budgets else Total(0.0, "no budget was opened", "")
+    total = (
+        _least(tuple(budgets.items()), delta) if budgets else Total(0.0, "no budget was opened", "")
+    )
     if not math.isfinite(total.epsilon):
-        return unavailable(f"the budgets promise nothing finite at delta = {delta!r}: name a larger one")
-    counted = [f"; {number} periods of {path!r}, as many as the window may touch" for path, number in periods.items()]
+        return unavailable(
+            f"the budgets promise nothing finite at delta = {delta!r}: name a larger one"
+        )
+    counted = [
+        f"; {number} periods of {path!r}, as many as the window may touch"
+        for path, number in periods.items()
+    ]
     holds, theorem = "".join([_HOLDS, *counted]), f"{total.theorem} {total.reference}".strip()
     return ExposureStatement(total.epsilon, "fixed budgets", holds, theorem)
 
@@ -250,19 +282,28 @@ def _totals(budgets: Iterable[tuple[Curators, int]], delta: float) -> Iterable[T
         yield Curators(times, filter=filter, adjacency=adjacency).total(delta=delta)
         return
     share = delta / (2 * max(len(counts), 1))
-    at = asked(exact(delta), [each for (filter, _), times in counts.items() for each in filter.omitted(times)])
+    at = asked(
+        exact(delta),
+        [each for (filter, _), times in counts.items() for each in filter.omitted(times)],
+    )
     for as_mechanism in (_as_concentrated, _as_promise(share), _as_known(share)):
         composition = _composed(counts, as_mechanism)
         if composition is not None:
             found = composition.epsilon(delta=at)
-            yield Total(found.upper, f"composition of the guarantees, {found.certificate.method}", "[VadhanZhang2023]")
+            yield Total(
+                found.upper,
+                f"composition of the guarantees, {found.certificate.method}",
+                "[VadhanZhang2023]",
+            )
     yield Total(math.inf, "none applies", "")
 
 
 AsMechanism = Callable[[Filter, int], Composable | None]
 
 
-def _composed(counts: Counter[tuple[Filter, Adjacency]], as_mechanism: AsMechanism) -> Composition | None:
+def _composed(
+    counts: Counter[tuple[Filter, Adjacency]], as_mechanism: AsMechanism
+) -> Composition | None:
     parts: list[Composable] = []
     for (filter, _), times in counts.items():
         part = as_mechanism(filter, times)
@@ -335,7 +376,9 @@ def fix_budgets(ledger: Ledger, *, paths: Sequence[str], actor: str) -> tuple[st
         raise UnsupportedError(f"fixing the budgets of {list(paths)!r}", tops)
     missing: list[tuple[str, dict[str, Any]]] = []
     for tree, _ in tops if len(tops) > 1 else ():
-        others = {top.budget.path: top.hash for other, found in tops if other is not tree for top in found}
+        others = {
+            top.budget.path: top.hash for other, found in tops if other is not tree for top in found
+        }
         if not tree.records_before_charges(others.values()):
             missing.append(_record(tree, others))
     for path, description in missing:
@@ -347,12 +390,20 @@ def _record(tree: Tree, others: dict[str, str]) -> tuple[str, dict[str, Any]]:
     """The path and the description of the scope that records them."""
     root = tree.budget
     if tree.first < math.inf:
-        reason = f"entry {tree.first} charged it, and what is opened after an answer may be chosen by it"
-        raise UnsupportedError(f"fixing the budgets with {root.path!r}", reason, "Open other scopes")
+        reason = (
+            f"entry {tree.first} charged it, and what is opened after an answer may be chosen by it"
+        )
+        raise UnsupportedError(
+            f"fixing the budgets with {root.path!r}", reason, "Open other scopes"
+        )
     if tree.kind is Kind.SLOTS:
         reason = "each of its children is a slot, and none may hold a record"
-        raise UnsupportedError(f"fixing the budgets with {root.path!r}", reason, "Open the slots below another scope")
+        raise UnsupportedError(
+            f"fixing the budgets with {root.path!r}", reason, "Open the slots below another scope"
+        )
     if root.adjacency is None:
         raise DomainError("paths", root.path, "scopes that were opened with account.open_scope")
     name = sha256("".join(sorted(others.values())).encode()).hexdigest()[:16]
-    return f"{root.path}/{FIXED}{name}", described(None, root.adjacency, None, (), None) | {RECORD: others}
+    return f"{root.path}/{FIXED}{name}", described(None, root.adjacency, None, (), None) | {
+        RECORD: others
+    }

@@ -54,16 +54,24 @@ def history(ledger: Ledger, path: str, *, delta: float) -> History:
     delta = check.probability("delta", delta)
     with ledger.moment() as moment:
         budget = ScopeBudget.of(moment.balance(path).scope)
-        charges = [entry for entry in moment.entries(path) if entry.kind == GRANTED and entry.scope == budget.path]
+        charges = [
+            entry
+            for entry in moment.entries(path)
+            if entry.kind == GRANTED and entry.scope == budget.path
+        ]
     texts = [entry.description.get("mechanism") for entry in charges]
     for entry, text in zip(charges, texts, strict=True):
         if text is None:
             raise UnsupportedError(
-                f"the history of {path!r}", f"charge {entry.sequence} was not written down readably", "Read the prices"
+                f"the history of {path!r}",
+                f"charge {entry.sequence} was not written down readably",
+                "Read the prices",
             )
     adjacencies = {entry.description.get("adjacency") for entry in charges}
     if len(adjacencies) > 1:
-        raise UnsupportedError(f"the history of {path!r}", "its charges are priced under different adjacencies")
+        raise UnsupportedError(
+            f"the history of {path!r}", "its charges are priced under different adjacencies"
+        )
     adjacency = Adjacency(next(iter(adjacencies))) if adjacencies else Adjacency.ADD_REMOVE
     composition = compose(*[parse(text) for text in texts])
     rows = composition.compare(delta=delta, adjacency=adjacency, orientation=Orientation.FREE)

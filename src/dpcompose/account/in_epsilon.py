@@ -44,7 +44,9 @@ def epsilon_of(filter: Filter, amounts: Mapping[str, Fraction], *, delta: float)
         case PureFilter() | BasicFilter():
             found = amount
         case ConcentratedFilter():
-            found = ConcentratedDP(amount, delta=rounded_up(own[1] or Fraction(0))).epsilon(delta=delta)
+            found = ConcentratedDP(amount, delta=rounded_up(own[1] or Fraction(0))).epsilon(
+                delta=delta
+            )
         case RenyiFilter():
             found = lossless_epsilon(amount, order=filter.order, delta=delta)
         case GaussianFilter():
@@ -65,7 +67,9 @@ def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[fl
     if target is None:
         return None
     filter, delta = from_description(budget["filter"]), float(Fraction(target[1]))
-    spent, rest = (epsilon_of(filter, _fractions(each), delta=delta) for each in (balance.spent, left))
+    spent, rest = (
+        epsilon_of(filter, _fractions(each), delta=delta) for each in (balance.spent, left)
+    )
     return None if spent is None or rest is None else (spent, _whole(rest, float(target[0])))
 
 
@@ -77,11 +81,15 @@ def charge_in_epsilon(
     return None if budget is None else _both(budget, asked, left)
 
 
-def _both(budget: ScopeBudget, asked: Mapping[str, Amount], left: Mapping[str, Amount]) -> tuple[float, float] | None:
+def _both(
+    budget: ScopeBudget, asked: Mapping[str, Amount], left: Mapping[str, Amount]
+) -> tuple[float, float] | None:
     if budget.filter is None or budget.target is None:
         return None
     delta = float(Fraction(budget.target[1]))
-    more, rest = (epsilon_of(budget.filter, _fractions(each), delta=delta) for each in (asked, left))
+    more, rest = (
+        epsilon_of(budget.filter, _fractions(each), delta=delta) for each in (asked, left)
+    )
     return None if more is None or rest is None else (more, _whole(rest, float(budget.target[0])))
 
 
@@ -102,7 +110,9 @@ def refusal_in_words(
     budget = None
     with suppress(UnsupportedError):  # caps without a filter have no epsilon
         budget = nearest_target(chain(ledger, path))
-    amounts = f"{few_digits(asked[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
+    amounts = (
+        f"{few_digits(asked[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
+    )
     words = f"{path}: {currency} {amounts}"
     both = None if budget is None else _both(budget, asked, left)
     if both is not None and budget is not None and budget.target is not None:

@@ -79,7 +79,15 @@ def open_scope(
     target = None if epsilon is None else (epsilon, 0 if delta is None else delta)
     description = described(budget, adjacency, odometer, committed, note, target)
     caps = None if budget is None else budget.caps
-    ledger.scope(path, kind=Kind.FILTER, caps=caps, renew=renew, description=description, actor=actor, key=key)
+    ledger.scope(
+        path,
+        kind=Kind.FILTER,
+        caps=caps,
+        renew=renew,
+        description=description,
+        actor=actor,
+        key=key,
+    )
     return Account(ledger, scope=path)
 
 
@@ -152,27 +160,42 @@ def _made(
 ) -> Filter | None:
     if filter is None or isinstance(filter, Filter):
         if filter is not None:
-            filter.start(adjacency=adjacency)  # what its guarantee rests on is checked before anything is charged
+            filter.start(
+                adjacency=adjacency
+            )  # what its guarantee rests on is checked before anything is charged
         if not (epsilon is None and delta is None and mechanism_delta == 0):
-            raise DomainError("epsilon and delta", (epsilon, delta), "left out where the filter itself is given")
+            raise DomainError(
+                "epsilon and delta", (epsilon, delta), "left out where the filter itself is given"
+            )
         return filter
     # The class of all filters makes none: what it returned would cap nothing.
     if not (isinstance(filter, type) and issubclass(filter, Filter)) or isabstract(filter):
-        raise DomainError("filter", filter, "a filter, a class of filters such as ConcentratedFilter, or None")
+        raise DomainError(
+            "filter", filter, "a filter, a class of filters such as ConcentratedFilter, or None"
+        )
     if issubclass(filter, MenuFilter):
-        raise DomainError("filter", filter, "a filter itself", "MenuFilter.for_target(menu, epsilon, delta) makes one")
+        raise DomainError(
+            "filter",
+            filter,
+            "a filter itself",
+            "MenuFilter.for_target(menu, epsilon, delta) makes one",
+        )
     if epsilon is None:
         raise DomainError("epsilon", epsilon, "a number, the target of the filter")
     total = Fraction(0) if delta is None else exact("delta", delta)
     return filter.for_target(
-        exact("epsilon", epsilon), delta=total, mechanism_delta=exact("mechanism_delta", mechanism_delta)
+        exact("epsilon", epsilon),
+        delta=total,
+        mechanism_delta=exact("mechanism_delta", mechanism_delta),
     )
 
 
 def _schedule(schedule: Sequence[tuple[Composable, int] | Composable]) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     if not isinstance(schedule, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("schedule", schedule, "a list of mechanisms, or of pairs (mechanism, times)")
+        raise DomainError(
+            "schedule", schedule, "a list of mechanisms, or of pairs (mechanism, times)"
+        )
     for item in schedule:
         if isinstance(item, tuple) and len(item) != 2:  # pyright: ignore[reportUnnecessaryComparison]
             raise DomainError("schedule", item, "each a mechanism, or a pair (mechanism, times)")
@@ -229,7 +252,9 @@ class BudgetArguments:
             "delta": self.price_delta,
             "adjacency": check.named("adjacency", self.adjacency, Adjacency),
         }
-        return price_of_slots(ledger, path_in(ledger, path), slots=self.slots, filter=filter, **given)[1]
+        return price_of_slots(
+            ledger, path_in(ledger, path), slots=self.slots, filter=filter, **given
+        )[1]
 
     def open(self, ledger: Ledger, path: str, *, actor: str, key: str | None = None) -> Scope:
         """Open it; in a scope of slots, take a slot.
@@ -239,7 +264,9 @@ class BudgetArguments:
             UnsupportedError, LedgerError: See `open_scope`, `open_slots`, `open_partition`, `take_slot`.
         """
         if self.adjacency not in [each.value for each in Adjacency]:
-            raise DomainError("adjacency", self.adjacency, ", ".join(each.value for each in Adjacency))
+            raise DomainError(
+                "adjacency", self.adjacency, ", ".join(each.value for each in Adjacency)
+            )
         common: dict[str, Any] = {"note": self.note, "actor": actor, "key": key}
         parent = path_in(ledger, path).rpartition("/")[0]
         if parent and ledger.balance(parent).scope.kind is Kind.SLOTS:
@@ -252,16 +279,28 @@ class BudgetArguments:
             case Kind.SLOTS:
                 chosen = self._filter()
                 if chosen is None or self.slots is None:
-                    raise DomainError("slots", self.slots, "a number of slots, and the filter that each has")
-                return open_slots(ledger, path, slots=self.slots, filter=chosen, delta=self.price_delta, **common)
+                    raise DomainError(
+                        "slots", self.slots, "a number of slots, and the filter that each has"
+                    )
+                return open_slots(
+                    ledger, path, slots=self.slots, filter=chosen, delta=self.price_delta, **common
+                )
             case Kind.PARTITION:
-                return open_partition(ledger, path, filter=self._filter(), renew=self.renew, **common)
+                return open_partition(
+                    ledger, path, filter=self._filter(), renew=self.renew, **common
+                )
             case Kind.FILTER:
                 budget = self._filter()
-                target = (self.target["epsilon"], self.target.get("delta", 0)) if "epsilon" in self.target else None
+                target = (
+                    (self.target["epsilon"], self.target.get("delta", 0))
+                    if "epsilon" in self.target
+                    else None
+                )
                 _made(budget, None, None, 0, common["adjacency"])
                 require_same_adjacency(ledger, path, common["adjacency"])
-                stated = described(budget, common["adjacency"], self._odometer(), (), self.note, target)
+                stated = described(
+                    budget, common["adjacency"], self._odometer(), (), self.note, target
+                )
                 caps, common = None if budget is None else budget.caps, {"actor": actor, "key": key}
                 return ledger.scope(path, caps=caps, renew=self.renew, description=stated, **common)
             case _:
@@ -269,11 +308,17 @@ class BudgetArguments:
 
     def _as_slot(self, slots: ScopeBudget) -> None:
         """Refuse words that a slot does not take: its budget was fixed with the slots."""
-        if self != BudgetArguments(note=self.note, adjacency=self.adjacency, odometer=self.odometer):
-            raise DomainError("filter", self.filter, "nothing in a slot: its budget was fixed with the slots")
+        if self != BudgetArguments(
+            note=self.note, adjacency=self.adjacency, odometer=self.odometer
+        ):
+            raise DomainError(
+                "filter", self.filter, "nothing in a slot: its budget was fixed with the slots"
+            )
         fixed = None if slots.adjacency is None else slots.adjacency.value
         if self.adjacency not in (fixed, BudgetArguments.adjacency):
-            raise DomainError("adjacency", self.adjacency, f"{fixed}, which was fixed with the slots")
+            raise DomainError(
+                "adjacency", self.adjacency, f"{fixed}, which was fixed with the slots"
+            )
 
     def _nothing_ignored(self) -> None:
         """Refuse words that do not go with the kind: whoever wrote them would believe that they count."""
@@ -283,12 +328,18 @@ class BudgetArguments:
             ("odometer", self.odometer, Kind.FILTER),
         ):
             if value is not None and self.kind != kind:
-                raise DomainError(name, value, f"left out: it goes with kind {kind}, not {self.kind}")
+                raise DomainError(
+                    name, value, f"left out: it goes with kind {kind}, not {self.kind}"
+                )
         if self.renew is not None and self.kind == Kind.SLOTS:
             raise DomainError("renew", self.renew, "left out: slots are charged once and for good")
 
     def _odometer(self) -> Odometer | None:
-        return None if self.odometer is None else Odometer(rounded_down(exact("odometer", self.odometer)))
+        return (
+            None
+            if self.odometer is None
+            else Odometer(rounded_down(exact("odometer", self.odometer)))
+        )
 
     def _filter(self) -> Filter | None:
         if self.filter is None:
@@ -300,7 +351,9 @@ class BudgetArguments:
         if self.filter == MenuFilter.kind:
             return self._menu()
         if self.parameters and self.target:
-            raise DomainError("parameters", dict(self.parameters), "left out where a target epsilon is given")
+            raise DomainError(
+                "parameters", dict(self.parameters), "left out where a target epsilon is given"
+            )
         if self.parameters:
             typed = {name: _typed(name, text) for name, text in self.parameters.items()}
             return from_description({"filter": self.filter, "version": 1, **typed})
@@ -314,11 +367,16 @@ class BudgetArguments:
         stated = {**self.parameters, **self.target}
         if sorted(stated) != ["delta", "epsilon", "menu"]:
             raise DomainError(
-                "parameters", stated, "menu, and the target epsilon and delta", "menu='Laplace(9.0); ...'"
+                "parameters",
+                stated,
+                "menu, and the target epsilon and delta",
+                "menu='Laplace(9.0); ...'",
             )
         members = [parse(text.strip()) for text in stated["menu"].split(";")]
         target = {name: exact(name, stated[name]) for name in ("epsilon", "delta")}
-        return MenuFilter.for_target(members, target["epsilon"], target["delta"], adjacency=Adjacency(self.adjacency))
+        return MenuFilter.for_target(
+            members, target["epsilon"], target["delta"], adjacency=Adjacency(self.adjacency)
+        )
 
 
 def _typed(name: str, text: str) -> str:

@@ -72,17 +72,23 @@ class ScopeBudget:
             read = cls._read(scope, budget)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UnsupportedError(
-                f"the scope {scope.path!r}", f"its description cannot be read ({error})", "Open another scope"
+                f"the scope {scope.path!r}",
+                f"its description cannot be read ({error})",
+                "Open another scope",
             ) from error
         stated = {} if read.filter is None else read.filter.caps
         if {name: cap.fraction for name, cap in scope.caps.items()} != stated:
             raise UnsupportedError(
-                f"the scope {scope.path!r}", "its caps are not those of the filter it names", "Open another scope"
+                f"the scope {scope.path!r}",
+                "its caps are not those of the filter it names",
+                "Open another scope",
             )
         alternatives = [] if read.filter is None else stated_alternatives(read.filter)
         if budget.get("alternatives", []) != alternatives:
             raise UnsupportedError(
-                f"the scope {scope.path!r}", "its alternatives are not those of its filter", "Open another scope"
+                f"the scope {scope.path!r}",
+                "its alternatives are not those of its filter",
+                "Open another scope",
             )
         return read
 
@@ -95,7 +101,10 @@ class ScopeBudget:
             None if budget["filter"] is None else from_description(budget["filter"]),
             Adjacency(budget["adjacency"]),
             Odometer.from_description(budget["odometer"]) if "odometer" in budget else None,
-            tuple((str(text), check.count("times", times)) for text, times in budget.get("schedule", ())),
+            tuple(
+                (str(text), check.count("times", times))
+                for text, times in budget.get("schedule", ())
+            ),
             target_of(scope),
         )
 
@@ -114,7 +123,9 @@ class ScopeBudget:
     def curators(self) -> Curators:
         """The budget itself, as something that is priced; for slots, all of them."""
         if self.filter is None or self.adjacency is None:
-            raise UnsupportedError(f"the scope {self.path!r}", "it has no budget of its own", "Open it with a filter")
+            raise UnsupportedError(
+                f"the scope {self.path!r}", "it has no budget of its own", "Open it with a filter"
+            )
         return Curators(self.scope.slots or 1, filter=self.filter, adjacency=self.adjacency)
 
     def committed(self, rounds: int) -> list[tuple[Composable, int]]:
@@ -223,10 +234,15 @@ def adjacency_of(found: Sequence[ScopeBudget], default: Adjacency) -> Adjacency:
     stated = {
         each.adjacency
         for each in found
-        if each.adjacency is not None and (each.filter is not None or each.scope.kind is Kind.PARTITION)
+        if each.adjacency is not None
+        and (each.filter is not None or each.scope.kind is Kind.PARTITION)
     }
     if len(stated) > 1:
-        raise DomainError("adjacency", sorted(str(each) for each in stated), "the same along the whole chain of scopes")
+        raise DomainError(
+            "adjacency",
+            sorted(str(each) for each in stated),
+            "the same along the whole chain of scopes",
+        )
     return next(iter(stated), default)
 
 

@@ -17,7 +17,14 @@ from dpcompose.account.scope import (
     require_same_adjacency,
     stated_alternatives,
 )
-from dpcompose.adaptive import BasicFilter, ConcentratedFilter, Curators, Filter, Odometer, PureFilter
+from dpcompose.adaptive import (
+    BasicFilter,
+    ConcentratedFilter,
+    Curators,
+    Filter,
+    Odometer,
+    PureFilter,
+)
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Kind, Ledger, Scope
 from dpcompose.values import Adjacency
@@ -55,7 +62,9 @@ def open_slots(
         UnsupportedError: If a filter above has no price for them.
         DomainError, LedgerError: See `open_scope`.
     """
-    curators, cost = price_of_slots(ledger, path, slots=slots, filter=filter, delta=delta, adjacency=adjacency)
+    curators, cost = price_of_slots(
+        ledger, path, slots=slots, filter=filter, delta=delta, adjacency=adjacency
+    )
     return ledger.scope(
         path,
         kind=Kind.SLOTS,
@@ -69,20 +78,36 @@ def open_slots(
 
 
 def price_of_slots(
-    ledger: Ledger, path: str, *, slots: int, filter: Filter, delta: NumericLiteral | None, adjacency: Adjacency
+    ledger: Ledger,
+    path: str,
+    *,
+    slots: int,
+    filter: Filter,
+    delta: NumericLiteral | None,
+    adjacency: Adjacency,
 ) -> tuple[Curators, Mapping[str, Any]]:
     """The slots together, and their cost to the chain above; see `open_slots`."""
     curators = Curators(check.count("slots", slots, least=1), filter=filter, adjacency=adjacency)
     if stated_alternatives(filter):
         raise UnsupportedError(
-            f"slots with a {filter.kind} filter", "their caps are one set of amounts", "Open each as a scope of its own"
+            f"slots with a {filter.kind} filter",
+            "their caps are one set of amounts",
+            "Open each as a scope of its own",
         )
     require_same_adjacency(ledger, path, adjacency)
-    return curators, chain_cost(budgets_above(ledger, path), curators, delta=delta, adjacency=adjacency)
+    return curators, chain_cost(
+        budgets_above(ledger, path), curators, delta=delta, adjacency=adjacency
+    )
 
 
 def open_equal_slots(
-    ledger: Ledger, path: str, *, parts: int, note: Mapping[str, Any] | None = None, actor: str, key: str | None = None
+    ledger: Ledger,
+    path: str,
+    *,
+    parts: int,
+    note: Mapping[str, Any] | None = None,
+    actor: str,
+    key: str | None = None,
 ) -> Scope:
     """Divide what is left in the scope above into equal slots, with filters of its kind; see `open_slots`.
 
@@ -94,7 +119,9 @@ def open_equal_slots(
     above = path_in(ledger, path).rpartition("/")[0]
     found = [each for each in budgets_above(ledger, path) if each.filter is not None]
     if not found or found[-1].adjacency is None:
-        raise UnsupportedError(f"equal parts for {path!r}", "no scope above it has a filter", "Open one for a target")
+        raise UnsupportedError(
+            f"equal parts for {path!r}", "no scope above it has a filter", "Open one for a target"
+        )
     filter, left = found[-1].filter, ledger.available(above)
     share = {name: left[name].fraction / count for name in left}
     match filter:
@@ -106,7 +133,9 @@ def open_equal_slots(
             each = ConcentratedFilter(share["rho"], delta=share["delta"])
         case _:
             reason = f"the amounts of {filter!r} are not divided"
-            raise UnsupportedError(f"equal parts for {path!r}", reason, "Name the filter of the slots: --kind slots")
+            raise UnsupportedError(
+                f"equal parts for {path!r}", reason, "Name the filter of the slots: --kind slots"
+            )
     delta = share.get("delta", Fraction(0)) * count
     return open_slots(
         ledger,

@@ -64,7 +64,9 @@ def _pure(tree: Tree, charged: Charged) -> Fraction | None:
 # Committed schedules
 
 
-def _committed(trees: Sequence[Tree], delta: float, adjacency: Adjacency) -> ExposureStatement | None:
+def _committed(
+    trees: Sequence[Tree], delta: float, adjacency: Adjacency
+) -> ExposureStatement | None:
     """The composition of what was charged, if all of it stood on schedules committed before the first answer.
 
     Before the first one about the person in any of the scopes: a schedule that is committed after an answer elsewhere
@@ -84,7 +86,10 @@ def _committed(trees: Sequence[Tree], delta: float, adjacency: Adjacency) -> Exp
         # Nobody recorded that the same world held the record in every round.
         return each.epsilon(delta=delta, adjacency=adjacency, orientation=Orientation.FREE).upper
 
-    done, whole = (max(epsilon(each) for each in alternative) for alternative in zip(*alternatives, strict=True))
+    done, whole = (
+        max(epsilon(each) for each in alternative)
+        for alternative in zip(*alternatives, strict=True)
+    )
     finished = all(len(node.charges) == node.budget.rounds for tree in trees for node in tree.all())
     holds = (
         "the schedules were committed before the first answer, and are finished"
@@ -92,7 +97,9 @@ def _committed(trees: Sequence[Tree], delta: float, adjacency: Adjacency) -> Exp
         else "the schedules were committed before the first answer; for the rounds so far, if their number was not"
         f" chosen from the answers; for the whole schedules, always: epsilon {whole!r}"
     )
-    return ExposureStatement(done, "committed schedule", holds, "composition of the schedules, certified")
+    return ExposureStatement(
+        done, "committed schedule", holds, "composition of the schedules, certified"
+    )
 
 
 Alternative = tuple[Composition, Composition]
@@ -115,10 +122,15 @@ def _own_schedule(tree: Tree) -> Alternative | None:
     if not tree.charges and not tree.budget.schedule:
         return compose(), compose()
     texts = [entry.description.get("mechanism") for entry in tree.charges]
-    if any(text is None or text != tree.budget.scope.committed(position) for position, text in enumerate(texts)):
+    if any(
+        text is None or text != tree.budget.scope.committed(position)
+        for position, text in enumerate(texts)
+    ):
         return None
     done = compose(*[mechanism * times for mechanism, times in tree.budget.committed(len(texts))])
-    whole = compose(*[mechanism * times for mechanism, times in tree.budget.committed(tree.budget.rounds)])
+    whole = compose(
+        *[mechanism * times for mechanism, times in tree.budget.committed(tree.budget.rounds)]
+    )
     return done, whole
 
 
@@ -165,7 +177,9 @@ def _odometers(trees: Sequence[Tree], charged: Charged) -> ExposureStatement:
             )
         reading = odometer.read(mileage)
         total = math.nextafter(total + reading.epsilon, math.inf)
-        failure = math.nextafter(failure + reading.failure, math.inf) if reading.failure else failure
+        failure = (
+            math.nextafter(failure + reading.failure, math.inf) if reading.failure else failure
+        )
     return ExposureStatement(
         total,
         "odometer",
@@ -186,7 +200,10 @@ def _covered(tree: Tree, charged: Charged) -> _Covered | str:
     merged: dict[str, tuple[Odometer, Mileage]] = {}
     for part in known:
         for path, (odometer, mileage) in part.mileage.items():
-            merged[path] = (odometer, merge(merged[path][1], mileage) if path in merged else mileage)
+            merged[path] = (
+                odometer,
+                merge(merged[path][1], mileage) if path in merged else mileage,
+            )
     rests = [part.rest for part in known]
     return _Covered(merged, max(rests) if tree.parts_people else sum(rests, Fraction(0)))
 
@@ -204,10 +221,14 @@ def _own_cover(tree: Tree, charged: Charged) -> _Covered | str:
             rest += pure
         else:
             return f"no odometer was fixed for the charges of {tree.budget.path!r}, and {NATURAL}"
-    return _Covered({} if tree.odometer is None else {tree.odometer[0]: (tree.odometer[1], total)}, rest)
+    return _Covered(
+        {} if tree.odometer is None else {tree.odometer[0]: (tree.odometer[1], total)}, rest
+    )
 
 
 def _largest(one: Mileage, other: Mileage) -> Mileage:
     """A mileage that neither exceeds."""
     both = None if one.epsilon is None or other.epsilon is None else max(one.epsilon, other.epsilon)
-    return Mileage(max(one.rho, other.rho), max(one.drift, other.drift), max(one.failure, other.failure), both)
+    return Mileage(
+        max(one.rho, other.rho), max(one.drift, other.drift), max(one.failure, other.failure), both
+    )

@@ -16,7 +16,18 @@ from dpcompose.adaptive import Mileage, Odometer, known_pure
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import Priced
-from dpcompose.ledger import GRANTED, OPENED, Amount, Amounts, Entry, Kind, Ledger, Moment, Scope, paths_down_to
+from dpcompose.ledger import (
+    GRANTED,
+    OPENED,
+    Amount,
+    Amounts,
+    Entry,
+    Kind,
+    Ledger,
+    Moment,
+    Scope,
+    paths_down_to,
+)
 from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP, parse
 from dpcompose.values import Adjacency, rounded_up
 
@@ -112,7 +123,9 @@ class Tree:
         fixed = f"{root}/{FIXED}"
         recorded_by = [node.scope for node in snapshot.nodes_between(fixed, f"{fixed[:-1]}.")]
         records = [
-            (each.opened, _hashes(each.description[RECORD])) for each in recorded_by if RECORD in each.description
+            (each.opened, _hashes(each.description[RECORD]))
+            for each in recorded_by
+            if RECORD in each.description
         ]
         below: defaultdict[str, list[str]] = defaultdict(list)
         for path in budgets:
@@ -125,7 +138,15 @@ class Tree:
             chosen = any(path == each or path.startswith(f"{each}/") for each in paths)
             recorded = tuple(records) if path == root else ()
             own_hash, own_charges = hashes.get(path, ""), tuple(charges[path])
-            return cls(budgets[path], own_charges, children, chosen, nearest, hash=own_hash, records=recorded)
+            return cls(
+                budgets[path],
+                own_charges,
+                children,
+                chosen,
+                nearest,
+                hash=own_hash,
+                records=recorded,
+            )
 
         return built(root, None)
 
@@ -142,11 +163,15 @@ class Tree:
     @property
     def first(self) -> float:
         """The number of the first charge in it; infinite if there is none."""
-        return min((entry.sequence for node in self.all() for entry in node.charges[:1]), default=math.inf)
+        return min(
+            (entry.sequence for node in self.all() for entry in node.charges[:1]), default=math.inf
+        )
 
     def records_before_charges(self, hashes: Iterable[str]) -> bool:
         """Whether one entry, before the first charge in it, records all of these."""
-        return any(number < self.first and recorded >= set(hashes) for number, recorded in self.records)
+        return any(
+            number < self.first and recorded >= set(hashes) for number, recorded in self.records
+        )
 
     def all(self) -> Iterator[Tree]:
         """This scope and all below it."""
@@ -263,8 +288,14 @@ def underpaid_charges(ledger: Ledger) -> tuple[str, ...]:
     that name no mechanism, nor whether the mechanism that is named is the one that ran.
     """
     with ledger.moment() as moment:
-        priced = [root for root in moment.snapshot.roots() if _budgets([moment.balance(root).scope], priced=True)]
-        return tuple(underpaid([Tree.of(moment, root, [root], priced=True) for root in priced], moment))
+        priced = [
+            root
+            for root in moment.snapshot.roots()
+            if _budgets([moment.balance(root).scope], priced=True)
+        ]
+        return tuple(
+            underpaid([Tree.of(moment, root, [root], priced=True) for root in priced], moment)
+        )
 
 
 def _nodes(trees: Sequence[Tree]) -> Iterator[tuple[Tree, list[ScopeBudget]]]:
@@ -280,11 +311,15 @@ def _nodes(trees: Sequence[Tree]) -> Iterator[tuple[Tree, list[ScopeBudget]]]:
 def _stands_for(entry: Entry, chain: Sequence[ScopeBudget]) -> Standing:
     mechanism, cost = _named(entry), entry.cost
     prices = [] if mechanism is None else list(_prices(mechanism, cost, chain))
-    if mechanism is not None and (_is_short(prices, cost) or any(price == dict(cost) for price in prices)):
+    if mechanism is not None and (
+        _is_short(prices, cost) or any(price == dict(cost) for price in prices)
+    ):
         return Standing([mechanism], _adjacency(chain))
     adjacency, paid = _adjacency(chain), {name: amount.fraction for name, amount in cost.items()}
     kinds = [each.filter.kind for each in chain if each.filter is not None]
-    return Standing([_TAKEN_FOR[kind](paid, adjacency) for kind in kinds if kind in _TAKEN_FOR], adjacency)
+    return Standing(
+        [_TAKEN_FOR[kind](paid, adjacency) for kind in kinds if kind in _TAKEN_FOR], adjacency
+    )
 
 
 def _named(entry: Entry) -> Composable | None:
@@ -296,7 +331,9 @@ def _named(entry: Entry) -> Composable | None:
         return None
 
 
-def _prices(mechanism: Priced, cost: Costs, chain: Sequence[ScopeBudget]) -> Iterator[dict[str, Amount]]:
+def _prices(
+    mechanism: Priced, cost: Costs, chain: Sequence[ScopeBudget]
+) -> Iterator[dict[str, Amount]]:
     """Its prices under the filters of a chain, if there are any: with no delta named, and at the one that was paid."""
     if all(each.filter is None for each in chain):
         return
@@ -310,13 +347,17 @@ def _prices(mechanism: Priced, cost: Costs, chain: Sequence[ScopeBudget]) -> Ite
 def _is_short(prices: Sequence[Costs], cost: Costs) -> bool:
     """Whether every price is above what was paid; without a price, nothing is known to be."""
     return bool(prices) and not any(
-        all(amount <= cost.get(name, Amount(0)) for name, amount in price.items()) for price in prices
+        all(amount <= cost.get(name, Amount(0)) for name, amount in price.items())
+        for price in prices
     )
 
 
 def _adjacency(chain: Sequence[ScopeBudget]) -> Adjacency:
     """Of its budgets, which are opened under one; `spent` has a number for no other chain."""
-    return next((each.adjacency for each in chain if each.filter is not None and each.adjacency), Adjacency.ADD_REMOVE)
+    return next(
+        (each.adjacency for each in chain if each.filter is not None and each.adjacency),
+        Adjacency.ADD_REMOVE,
+    )
 
 
 TakenFor = Callable[[Mapping[str, Fraction], Adjacency], Priced]
@@ -328,11 +369,15 @@ def _black_box(cost: Mapping[str, Fraction], adjacency: Adjacency, *, delta: boo
 
 
 def _concentrated(cost: Mapping[str, Fraction], adjacency: Adjacency) -> Priced:
-    return Concentrated(rounded_up(cost["rho"]), delta=rounded_up(cost["delta"]), holds_under=adjacency)
+    return Concentrated(
+        rounded_up(cost["rho"]), delta=rounded_up(cost["delta"]), holds_under=adjacency
+    )
 
 
 def _gaussian(cost: Mapping[str, Fraction], adjacency: Adjacency) -> Priced:
-    return GaussianDP(math.nextafter(math.sqrt(rounded_up(cost["mu squared"])), math.inf), holds_under=adjacency)
+    return GaussianDP(
+        math.nextafter(math.sqrt(rounded_up(cost["mu squared"])), math.inf), holds_under=adjacency
+    )
 
 
 _TAKEN_FOR: Mapping[str, TakenFor] = {

@@ -23,7 +23,11 @@ from .odometer import (
     Reading as Reading,
     RunningSum as RunningSum,
 )
-from .promise_filters import AdvancedFilter as AdvancedFilter, BasicFilter as BasicFilter, PureFilter as PureFilter
+from .promise_filters import (
+    AdvancedFilter as AdvancedFilter,
+    BasicFilter as BasicFilter,
+    PureFilter as PureFilter,
+)
 from .states import States as States
 from .total import Total as Total
 from .union_filter import UnionFilter as UnionFilter

@@ -79,7 +79,9 @@ def advise(
         raise DomainError("work", work, "at least one mechanism that is asked at least once")
     target = Target.of(epsilon, delta, 0.0)
     if not target.floats[0] > 0 or not 0 < target.floats[1] < 1:
-        raise DomainError("epsilon and delta", (epsilon, delta), "epsilon above 0, and delta in (0, 1)")
+        raise DomainError(
+            "epsilon and delta", (epsilon, delta), "epsilon above 0, and delta in (0, 1)"
+        )
     found = [_best(kind, asked, target, adjacency) for kind in _PLAIN + _PROMISED]
     try:
         menu = MenuFilter.for_target(list(asked), target.epsilon, target.delta, adjacency=adjacency)
@@ -94,9 +96,15 @@ def _order(advice: FilterAdvice) -> Fraction | float:
     return -math.inf if advice.work is None else -advice.work
 
 
-def _best(kind: type[Filter], asked: Mapping[Composable, int], target: Target, adjacency: Adjacency) -> FilterAdvice:
+def _best(
+    kind: type[Filter], asked: Mapping[Composable, int], target: Target, adjacency: Adjacency
+) -> FilterAdvice:
     """The best of the filters of one kind."""
-    found = [FilterAdvice(kind.kind, refusal="the deltas of the mechanisms leave nothing of the target's")]
+    found = [
+        FilterAdvice(
+            kind.kind, refusal="the deltas of the mechanisms leave nothing of the target's"
+        )
+    ]
     for filter, delta in _candidates(kind, asked, target):
         try:
             found.append(_granted(filter, delta, asked, adjacency))
@@ -133,12 +141,17 @@ def _granted(
     prices = [filter.step(state, mechanism, delta=delta)[1].asked for mechanism in asked]
     times = list(asked.values())
     whole = {
-        each: sum(price[each] * count for price, count in zip(prices, times, strict=True)) for each in filter.limits
+        each: sum(price[each] * count for price, count in zip(prices, times, strict=True))
+        for each in filter.limits
     }
     alone = [_fits(filter, price) for price in prices]
     counts = tuple(None if each is None else math.floor(each) for each in alone)
     return FilterAdvice(
-        filter.kind, filter, delta, _fits(filter, {each: Fraction(amount) for each, amount in whole.items()}), counts
+        filter.kind,
+        filter,
+        delta,
+        _fits(filter, {each: Fraction(amount) for each, amount in whole.items()}),
+        counts,
     )
 
 

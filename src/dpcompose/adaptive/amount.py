@@ -46,7 +46,9 @@ def shown(asked: Fraction, left: Fraction) -> tuple[str, str]:
     """Both to six digits: the amount asked rounded up, the amount left rounded down."""
     pairs = (asked, ROUND_CEILING), (left, ROUND_FLOOR)
     up, down = (
-        Context(prec=6, rounding=rounding).divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
+        Context(prec=6, rounding=rounding)
+        .divide(Decimal(value.numerator), Decimal(value.denominator))
+        .normalize()
         for value, rounding in pairs
     )
     return f"{up:g}", f"{down:g}"
@@ -93,4 +95,6 @@ def _between(name: str, value: Any, most: float, domain: str) -> float | Fractio
         number = Fraction(value)
         if number.denominator < 10**DIGITS:
             return number
-    raise DomainError(name, f"<a number of more than {DIGITS} digits>", domain, "Round it first, a cap down")
+    raise DomainError(
+        name, f"<a number of more than {DIGITS} digits>", domain, "Round it first, a cap down"
+    )

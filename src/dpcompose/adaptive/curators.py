@@ -83,11 +83,15 @@ class Curators:
             raise DomainError("sized", sized, "from a size to a filter, such as PureFilter")
 
         def within(size: float) -> bool:
-            return cls(count, filter=sized(size), adjacency=adjacency).total(delta=at).epsilon <= most
+            return (
+                cls(count, filter=sized(size), adjacency=adjacency).total(delta=at).epsilon <= most
+            )
 
         size = largest(within, guess=most / math.sqrt(_count(count))) if most > 0 else 0.0
         if not size > 0:
-            raise DomainError("epsilon", epsilon, "a target that some sub-budgets reach", "Name a larger delta")
+            raise DomainError(
+                "epsilon", epsilon, "a target that some sub-budgets reach", "Name a larger delta"
+            )
         return cls(count, filter=sized(size), adjacency=adjacency)
 
     def total(self, *, delta: float) -> Total:
@@ -116,7 +120,9 @@ class Curators:
         if not isinstance(state, Spendings) or state.curators != self:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("state", state, "a state of these curators")
         after, decision = self.filter.step(state.of(curator), mechanism, delta=delta)
-        return Spendings(self, {**state.touched, curator: after}) if decision.granted else state, decision
+        return Spendings(
+            self, {**state.touched, curator: after}
+        ) if decision.granted else state, decision
 
     # The answers of `guarantee.Priced`, for a budget above. Filters promise for free orientations of the pairs inside.
 
@@ -134,7 +140,11 @@ class Curators:
         """The sum of the pure epsilons; None unless every budget is pure."""
         self._stated(adjacency)
         promise = self.filter.promise()
-        return rounded(promise.epsilon, self.count) if promise is not None and promise.delta == 0 else None
+        return (
+            rounded(promise.epsilon, self.count)
+            if promise is not None and promise.delta == 0
+            else None
+        )
 
     def approximate(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ApproximateDP | None:
         """The sums of epsilon and delta; None where each budget has a whole curve."""
@@ -142,10 +152,16 @@ class Curators:
         promise = self.filter.promise()
         if promise is None:
             return None
-        return ApproximateDP(rounded(promise.epsilon, self.count), delta=min(rounded(promise.delta, self.count), 1.0))
+        return ApproximateDP(
+            rounded(promise.epsilon, self.count), delta=min(rounded(promise.delta, self.count), 1.0)
+        )
 
     def epsilon(
-        self, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = _FREE
+        self,
+        *,
+        delta: float,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = _FREE,
     ) -> Bound:
         """The total at a delta, an upper end; the lower end is 0."""
         self._stated(adjacency, orientation)
@@ -153,12 +169,20 @@ class Curators:
         return Bound(0.0, found.epsilon, Certificate(found.theorem, unit="epsilon"))
 
     def renyi(
-        self, order: float, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, orientation: Orientation = _FREE
+        self,
+        order: float,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        orientation: Orientation = _FREE,
     ) -> Bound:
         """The sum of the divergences of an order, an upper end."""
         self._stated(adjacency, orientation)
         one = self.filter.divergence(order)
-        return Bound(0.0, math.inf if math.isinf(one) else rounded(one, self.count), Certificate("sum of divergences"))
+        return Bound(
+            0.0,
+            math.inf if math.isinf(one) else rounded(one, self.count),
+            Certificate("sum of divergences"),
+        )
 
     def zcdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ConcentratedDP | None:
         """The sum of the rho, with the mass that all omit; None where a budget has no rho."""
@@ -166,7 +190,9 @@ class Curators:
         one = self.filter.concentrated()
         if one is None:
             return None
-        return ConcentratedDP(rounded(one.rho, self.count), delta=min(rounded(one.delta, self.count), 1.0))
+        return ConcentratedDP(
+            rounded(one.rho, self.count), delta=min(rounded(one.delta, self.count), 1.0)
+        )
 
     def gdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
         """The square root of the sum of mu squared; None unless every budget is Gaussian."""

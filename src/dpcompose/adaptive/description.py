@@ -24,10 +24,21 @@ _UNSOUND = (
 
 OF_NUMBERS: dict[str, type[Filter]] = {
     each.kind: each
-    for each in (PureFilter, BasicFilter, AdvancedFilter, ConcentratedFilter, RenyiFilter, GaussianFilter)
+    for each in (
+        PureFilter,
+        BasicFilter,
+        AdvancedFilter,
+        ConcentratedFilter,
+        RenyiFilter,
+        GaussianFilter,
+    )
 }
 """Filters whose parameters are numbers."""
-FILTERS: dict[str, type[Filter]] = {**OF_NUMBERS, UnionFilter.kind: UnionFilter, MenuFilter.kind: MenuFilter}
+FILTERS: dict[str, type[Filter]] = {
+    **OF_NUMBERS,
+    UnionFilter.kind: UnionFilter,
+    MenuFilter.kind: MenuFilter,
+}
 
 
 class NaturalFilter:
@@ -67,11 +78,16 @@ def from_description(description: Mapping[str, Any]) -> Filter:
         raise DomainError("filter", kind, f"one of {', '.join(FILTERS)}")
     version = description.get("version")
     if version not in (1, VERSION):
-        raise DomainError("version", version, f"1 or {VERSION}", "A newer dpcompose may have written it")
+        raise DomainError(
+            "version", version, f"1 or {VERSION}", "A newer dpcompose may have written it"
+        )
     stated = {key: text for key, text in description.items() if key not in ("filter", "version")}
     # In version 1 a float was exactly that double, as an order still is.
     if version == 1 and kind in OF_NUMBERS:
-        stated = {key: text if key == "order" else written(_double(read(key, text))) for key, text in stated.items()}
+        stated = {
+            key: text if key == "order" else written(_double(read(key, text)))
+            for key, text in stated.items()
+        }
     return FILTERS[kind].described(stated)
 
 

@@ -63,7 +63,9 @@ class ConcentratedFilter(Filter):
         object.__setattr__(self, "delta", probability("delta", self.delta))
 
     @classmethod
-    def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
+    def for_target(
+        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0
+    ) -> Self:
         """The filter of the largest rho that the best conversion turns into (epsilon, delta), rounded down."""
         target = Target.of(epsilon, delta, mechanism_delta)
         most, at = target.floats
@@ -90,7 +92,13 @@ class ConcentratedFilter(Filter):
         if times < 2:
             return sums
         omitted = promise.delta
-        points = curve(lambda at: promise.epsilon(delta=at), times, delta=delta, omitted=omitted, least_share=1e-2)
+        points = curve(
+            lambda at: promise.epsilon(delta=at),
+            times,
+            delta=delta,
+            omitted=omitted,
+            least_share=1e-2,
+        )
         return least((sums, points))
 
     def concentrated(self) -> ConcentratedDP:
@@ -99,7 +107,9 @@ class ConcentratedFilter(Filter):
     def typed(self) -> TypedAmounts:
         return TypedAmounts(delta=exact(self.delta), rho=exact(self.rho))
 
-    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def _price(
+        self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
+    ) -> tuple[Fraction, ...]:
         return pricing.rho(mechanism, delta=delta, adjacency=adjacency)
 
     @property
@@ -144,7 +154,12 @@ class RenyiFilter(Filter):
 
     @classmethod
     def for_target(
-        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0, order: float | None = None
+        cls,
+        epsilon: Number,
+        *,
+        delta: Number = 0.0,
+        mechanism_delta: Number = 0.0,
+        order: float | None = None,
     ) -> Self:
         """The filter of the largest budget that the best conversion at the order turns into (epsilon, delta).
 
@@ -185,12 +200,16 @@ class RenyiFilter(Filter):
     def _total(self, times: int, delta: float) -> Total:
         budget = rounded_up(exact(self.budget) * times)
         found = lossless_epsilon(budget, order=self.order, delta=delta)
-        return Total(found, "sum of Renyi divergences, converted exactly", "[Asoodeh2021, Section III]")
+        return Total(
+            found, "sum of Renyi divergences, converted exactly", "[Asoodeh2021, Section III]"
+        )
 
     def divergence(self, order: float) -> float:
         return self.guarantee()(order)
 
-    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def _price(
+        self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
+    ) -> tuple[Fraction, ...]:
         return (pricing.renyi(mechanism, self.order, adjacency=adjacency),)
 
     @property
@@ -211,7 +230,11 @@ def _mean_of_laplace(epsilon: Reals) -> Reals:
 
 def _moment_budget(epsilon: float, delta: float, order: float) -> float:
     """About the budget that the best use of one moment turns into (epsilon, delta); negative if there is none."""
-    return epsilon + math.log1p(1.0 / (order - 1.0)) + (math.log(delta) + math.log(order)) / (order - 1.0)
+    return (
+        epsilon
+        + math.log1p(1.0 / (order - 1.0))
+        + (math.log(delta) + math.log(order)) / (order - 1.0)
+    )
 
 
 def _best_order(epsilon: float, delta: float) -> float:
@@ -255,12 +278,17 @@ class GaussianFilter(Filter):
         object.__setattr__(self, "mu", nonnegative("mu", self.mu))
 
     @classmethod
-    def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
+    def for_target(
+        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0
+    ) -> Self:
         """The filter of the largest mu that implies (epsilon, delta), rounded down."""
         target = Target.of(epsilon, delta, mechanism_delta)
         target.without_charged_delta("GaussianFilter")
         most, at = target.floats
-        found, step = cls(rounded_down(Fraction(min(gaussian_mu(most, delta=at).lower, LARGEST)))), 2.0**-52
+        found, step = (
+            cls(rounded_down(Fraction(min(gaussian_mu(most, delta=at).lower, LARGEST)))),
+            2.0**-52,
+        )
         # The curve and its inverse are rounded apart: what is read back stays within the target, too.
         while float(found.mu) > 0 and found.epsilon_at(delta=at) > most:
             found, step = cls(float(found.mu) * (1 - step)), 2 * step
@@ -276,7 +304,11 @@ class GaussianFilter(Filter):
 
     def _total(self, times: int, delta: float) -> Total:
         mu = self.mu_of(times)
-        return Total(gaussian_epsilon(delta, mu=mu).upper, "sum of mu squared", "[DongRothSu2022, Corollary 3.3]")
+        return Total(
+            gaussian_epsilon(delta, mu=mu).upper,
+            "sum of mu squared",
+            "[DongRothSu2022, Corollary 3.3]",
+        )
 
     def concentrated(self) -> ConcentratedDP:
         """mu squared / 2."""
@@ -289,7 +321,9 @@ class GaussianFilter(Filter):
         square = exact(self.mu) ** 2
         return TypedAmounts(rho=square / 2, mu_squared=square)
 
-    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def _price(
+        self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
+    ) -> tuple[Fraction, ...]:
         return (pricing.mu_squared(mechanism, adjacency=adjacency),)
 
     @property

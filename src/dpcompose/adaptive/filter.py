@@ -17,7 +17,14 @@ from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Amounts, Number, above, below, read, shown, written
 from dpcompose.adaptive.total import Total, asked
 from dpcompose.errors import DomainError
-from dpcompose.guarantee import ApproximateDP, ConcentratedDP, GaussianTradeoff, Priced, RenyiDP, TypedAmounts
+from dpcompose.guarantee import (
+    ApproximateDP,
+    ConcentratedDP,
+    GaussianTradeoff,
+    Priced,
+    RenyiDP,
+    TypedAmounts,
+)
 from dpcompose.values import Adjacency, exact, up
 
 Reals = NDArray[np.float64]
@@ -50,7 +57,10 @@ class Spending:
         most = dict.fromkeys(self.spent, Fraction(0))
         for caps in self.filter.alternatives:
             if all(self.spent[currency] <= cap for currency, cap in caps.items()):
-                most |= {currency: max(cap - self.spent[currency], most[currency]) for currency, cap in caps.items()}
+                most |= {
+                    currency: max(cap - self.spent[currency], most[currency])
+                    for currency, cap in caps.items()
+                }
         return most
 
 
@@ -92,7 +102,11 @@ class Filter(ABC):
 
     def __eq__(self, other: object) -> bool:
         """Whether both are of one class and state the same exact numbers: 0.3 is 3/10, and Fraction(0.3) is not."""
-        return isinstance(other, Filter) and type(self) is type(other) and self._stated == other._stated
+        return (
+            isinstance(other, Filter)
+            and type(self) is type(other)
+            and self._stated == other._stated
+        )
 
     def __hash__(self) -> int:
         return hash(self._stated)
@@ -117,7 +131,9 @@ class Filter(ABC):
         return {currency: below(limit) for currency, limit in self.limits.items()}
 
     @abstractmethod
-    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def _price(
+        self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
+    ) -> tuple[Fraction, ...]:
         """The exact amounts, in the order of the limits."""
 
     @abstractmethod
@@ -188,7 +204,9 @@ class Filter(ABC):
 
     @classmethod
     @abstractmethod
-    def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
+    def for_target(
+        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0
+    ) -> Self:
         """The filter whose guarantee is at most (epsilon, delta), `mechanism_delta` of it for the charges.
 
         Args:
@@ -203,7 +221,11 @@ class Filter(ABC):
         """
 
     def price(
-        self, mechanism: Priced, *, delta: Number | None = None, adjacency: Adjacency = Adjacency.ADD_REMOVE
+        self,
+        mechanism: Priced,
+        *,
+        delta: Number | None = None,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
     ) -> dict[str, Fraction]:
         """The price of a mechanism in each currency: proved upper bounds, in both directions.
 
@@ -219,7 +241,10 @@ class Filter(ABC):
             DomainError: If delta or adjacency is outside its domain.
             UnsupportedError: If no finite price is proved.
         """
-        return {currency: above(amount) for currency, amount in self._exact(mechanism, delta, adjacency).items()}
+        return {
+            currency: above(amount)
+            for currency, amount in self._exact(mechanism, delta, adjacency).items()
+        }
 
     def epsilon_at(self, *, delta: float) -> float:
         """The epsilon that the guarantee implies at a total delta, by the best conversion; infinite if none."""
@@ -230,7 +255,9 @@ class Filter(ABC):
         check.member("adjacency", adjacency, Adjacency)
         return Spending(self, adjacency, dict.fromkeys(self.limits, Fraction(0)))
 
-    def step(self, state: Spending, mechanism: Priced, *, delta: Number | None = None) -> tuple[Spending, Decision]:
+    def step(
+        self, state: Spending, mechanism: Priced, *, delta: Number | None = None
+    ) -> tuple[Spending, Decision]:
         """Ask for one more mechanism, before it runs: the state after it and the decision.
 
         Args:
@@ -244,7 +271,10 @@ class Filter(ABC):
         """
         if not isinstance(state, Spending) or state.filter != self:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError(
-                "state", state, "a state of this filter", "A budget keeps the filter that it was opened with"
+                "state",
+                state,
+                "a state of this filter",
+                "A budget keeps the filter that it was opened with",
             )
         asked = self._exact(mechanism, delta, state.adjacency)
         return charged(state, asked)
@@ -263,13 +293,17 @@ class Filter(ABC):
         values = {key: read(key, text) for key, text in stated.items()}
         known = [field.name for field in fields(cast("Any", cls))]
         if sorted(values, key=str) != sorted(known):
-            raise DomainError("parameters", list(values), f"those of a {cls.kind} filter: {', '.join(known)}")
+            raise DomainError(
+                "parameters", list(values), f"those of a {cls.kind} filter: {', '.join(known)}"
+            )
         return cls(**values)
 
     def description(self) -> dict[str, Any]:
         """This filter as plain text values, which `from_description` reads back to an equal filter."""
         names = [field.name for field in fields(cast("Any", self))]
-        return {"filter": self.kind, "version": VERSION} | {name: written(getattr(self, name)) for name in names}
+        return {"filter": self.kind, "version": VERSION} | {
+            name: written(getattr(self, name)) for name in names
+        }
 
 
 def _meaning(value: Any) -> Any:
@@ -283,9 +317,19 @@ def charged(state: Spending, asked: Mapping[str, Fraction]) -> tuple[Spending, D
     """The decision about exact amounts, and the state after it."""
     spent = {currency: state.spent[currency] + amount for currency, amount in asked.items()}
     sets = state.filter.alternatives
-    if not min(asked.values()) >= 0 or not any(all(spent[each] <= cap for each, cap in caps.items()) for caps in sets):
-        open_sets = [caps for caps in sets if all(state.spent[each] <= cap for each, cap in caps.items())] or sets[:1]
-        short = next((each for each, cap in open_sets[-1].items() if not 0 <= asked[each] <= cap - state.spent[each]))
+    if not min(asked.values()) >= 0 or not any(
+        all(spent[each] <= cap for each, cap in caps.items()) for caps in sets
+    ):
+        open_sets = [
+            caps for caps in sets if all(state.spent[each] <= cap for each, cap in caps.items())
+        ] or sets[:1]
+        short = next(
+            (
+                each
+                for each, cap in open_sets[-1].items()
+                if not 0 <= asked[each] <= cap - state.spent[each]
+            )
+        )
         return state, Decision(False, dict(asked), state.left, short)
     after = Spending(state.filter, state.adjacency, spent, state.granted + 1)
     return after, Decision(True, dict(asked), after.left)

@@ -118,7 +118,9 @@ class IndividualFilter:
 
     def __post_init__(self) -> None:
         if not isinstance(self.filter, Filter):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("filter", self.filter, "a filter, such as ConcentratedFilter(1.0, delta=0.0)")
+            raise DomainError(
+                "filter", self.filter, "a filter, such as ConcentratedFilter(1.0, delta=0.0)"
+            )
         if self.filter.individual_gaussian is None and self.filter.individual_laplace is None:
             raise UnsupportedError(
                 f"individual accounting with {self.filter!r}",
@@ -126,14 +128,18 @@ class IndividualFilter:
                 "Use a ConcentratedFilter with delta=0, or a RenyiFilter",
             )
         if any(limit for limit in list(self.filter.limits.values())[1:]):
-            raise UnsupportedError(f"individual accounting with {self.filter!r}", "a delta of its own", "Use delta=0")
+            raise UnsupportedError(
+                f"individual accounting with {self.filter!r}", "a delta of its own", "Use delta=0"
+            )
         if check.member("adjacency", self.adjacency, Adjacency) is Adjacency.REPLACE:
             raise UnsupportedError(
                 f"individual accounting under {self.adjacency.value}",
                 "a replaced record is two records with different prices",
                 "State it under add-remove, with the price of each record",
             )
-        object.__setattr__(self, "unit", _finest(self._limit) if self.unit is None else _power_of_two(self.unit))
+        object.__setattr__(
+            self, "unit", _finest(self._limit) if self.unit is None else _power_of_two(self.unit)
+        )
         if not self._limit / Fraction(self._unit) < _MOST:
             raise DomainError("unit", self.unit, "at least 2^-52 of the limit")
 
@@ -192,7 +198,9 @@ class IndividualFilter:
                 # Exact unless it underflows: the unit is a power of two.
                 asked = np.maximum(np.ceil(price * scale), price > 0.0)
                 # NaN, negative prices and those above the limit become one unit too many.
-                asked = np.where((price >= 0.0) & (asked <= limit), asked, limit + 1.0).astype(spent.dtype)
+                asked = np.where((price >= 0.0) & (asked <= limit), asked, limit + 1.0).astype(
+                    spent.dtype
+                )
                 fits = np.less_equal(asked, limit - before, out=active[piece])
                 np.add(before, asked * fits, out=spent[piece])
         return Records(spent, self), IndividualRound(active)
@@ -209,8 +217,12 @@ class IndividualFilter:
         """
         rule = self.filter.individual_gaussian
         if rule is None:
-            raise UnsupportedError("Gaussian noise", "it is not pure", "Use a ConcentratedFilter with delta=0")
-        return _raised(lambda ratio: rule(np.square(ratio)), sensitivity, check.positive("sigma", sigma))
+            raise UnsupportedError(
+                "Gaussian noise", "it is not pure", "Use a ConcentratedFilter with delta=0"
+            )
+        return _raised(
+            lambda ratio: rule(np.square(ratio)), sensitivity, check.positive("sigma", sigma)
+        )
 
     def laplace_prices(self, sensitivity: Any, *, scale: float) -> Reals:
         """The prices of records whose contributions have these L1 norms, for Laplace noise of that scale; rounded up.
@@ -224,14 +236,18 @@ class IndividualFilter:
         """
         rule = self.filter.individual_laplace
         if rule is None:
-            raise UnsupportedError("Laplace noise", "it is not Gaussian", "Use a ConcentratedFilter with delta=0")
+            raise UnsupportedError(
+                "Laplace noise", "it is not Gaussian", "Use a ConcentratedFilter with delta=0"
+            )
         return _raised(rule, sensitivity, check.positive("scale", scale))
 
 
 def _prices(prices: Any, count: int) -> Reals:
     each = _reals(prices)
     if each is None or each.shape not in ((), (count,)):
-        raise DomainError("prices", f"<{type(prices).__name__}>", f"one number, or an array of {count} numbers")
+        raise DomainError(
+            "prices", f"<{type(prices).__name__}>", f"one number, or an array of {count} numbers"
+        )
     return np.broadcast_to(each, (count,))
 
 
@@ -245,17 +261,25 @@ def _reals(given: Any) -> Reals | None:
         return None
     found = array.astype(np.float64, copy=False)
     # From 2^53 on an integer may have been rounded down.
-    return found if array.dtype.kind == "f" else np.where(found < 2.0**53, found, np.nextafter(found, np.inf))
+    return (
+        found
+        if array.dtype.kind == "f"
+        else np.where(found < 2.0**53, found, np.nextafter(found, np.inf))
+    )
 
 
 def _raised(rule: PriceRule, sensitivity: Any, noise: float) -> Reals:
     """The price of each sensitivity / noise, rounded up; infinite for anything that is no number >= 0."""
     moved = _reals(sensitivity)
     if moved is None:
-        raise DomainError("sensitivity", f"<{type(sensitivity).__name__}>", "a number, or an array of numbers")
+        raise DomainError(
+            "sensitivity", f"<{type(sensitivity).__name__}>", "a number, or an array of numbers"
+        )
     with np.errstate(all="ignore"):
         prices = rule(moved / noise)
-        prices = np.where(moved == 0.0, 0.0, np.nextafter(prices * (1.0 + 24 * UNIT_ROUNDOFF), np.inf))
+        prices = np.where(
+            moved == 0.0, 0.0, np.nextafter(prices * (1.0 + 24 * UNIT_ROUNDOFF), np.inf)
+        )
         return np.where(moved >= 0.0, prices, np.inf)
 
 

@@ -73,9 +73,14 @@ class MenuFilter(Filter):
         object.__setattr__(self, "menu", menu)
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
-        weights, states = _counts("weights", [self.weights], len(menu)), _counts("states", self.states, len(menu))
+        weights, states = (
+            _counts("weights", [self.weights], len(menu)),
+            _counts("states", self.states, len(menu)),
+        )
         if bool(self.weights) == bool(states):
-            raise DomainError("states", self.states, "counts of the members, or else weights and a total")
+            raise DomainError(
+                "states", self.states, "counts of the members, or else weights and a total"
+            )
         if self.weights and not min(weights[0]) > 0:
             raise DomainError("weights", self.weights, "a positive weight for each member")
         object.__setattr__(self, "weights", weights[0] if self.weights else ())
@@ -84,7 +89,12 @@ class MenuFilter(Filter):
 
     @classmethod
     def for_target(  # pyright: ignore[reportIncompatibleMethodOverride]
-        cls, menu: Sequence[Composable], epsilon: Number, delta: Number, *, adjacency: Adjacency = Adjacency.ADD_REMOVE
+        cls,
+        menu: Sequence[Composable],
+        epsilon: Number,
+        delta: Number,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
     ) -> Self:
         """A large set of counts of a menu within (epsilon, delta).
 
@@ -129,7 +139,8 @@ class MenuFilter(Filter):
         if self.weights:
             return (self.limits,)
         return tuple(
-            {f"member {place}": Fraction(each) for place, each in enumerate(state, 1)} for state in self.states
+            {f"member {place}": Fraction(each) for place, each in enumerate(state, 1)}
+            for state in self.states
         )
 
     def start(self, *, adjacency: Adjacency | None = None) -> Spending:
@@ -185,12 +196,20 @@ class MenuFilter(Filter):
         if adjacency is not self.adjacency:
             raise DomainError("adjacency", adjacency, f"{self.adjacency}, that of the menu")
 
-    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def _price(
+        self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
+    ) -> tuple[Fraction, ...]:
         self._same_adjacency(adjacency)
-        places = [place for place, member in enumerate(self.menu) if _is_below(mechanism, member, adjacency)]
+        places = [
+            place
+            for place, member in enumerate(self.menu)
+            if _is_below(mechanism, member, adjacency)
+        ]
         if not places:
             raise pricing.refused(
-                mechanism, "it is not on the menu, nor below a promise that is", "Charge what was declared"
+                mechanism,
+                "it is not on the menu, nor below a promise that is",
+                "Charge what was declared",
             )
         if self.weights:
             return (Fraction(min(self.weights[place] for place in places)),)
@@ -216,16 +235,24 @@ class MenuFilter(Filter):
     def described(cls, stated: Mapping[str, Any]) -> Self:
         known = ["adjacency", "delta", "epsilon", "menu", "states", "total_weight", "weights"]
         if sorted(stated) != known:
-            raise DomainError("parameters", list(stated), f"those of a menu filter: {', '.join(known)}")
+            raise DomainError(
+                "parameters", list(stated), f"those of a menu filter: {', '.join(known)}"
+            )
         values = dict(stated)
         if values["adjacency"] not in [each.value for each in Adjacency]:
-            raise DomainError("adjacency", values["adjacency"], ", ".join(each.value for each in Adjacency))
+            raise DomainError(
+                "adjacency", values["adjacency"], ", ".join(each.value for each in Adjacency)
+            )
         menu = tuple([compose(parse(text)) for text in _sequence("menu", values.pop("menu"))])
         numbers = {name: read(name, values.pop(name)) for name in ("epsilon", "delta")}
-        states = [tuple(_sequence("states", state)) for state in _sequence("states", values.pop("states"))]
+        states = [
+            tuple(_sequence("states", state)) for state in _sequence("states", values.pop("states"))
+        ]
         weights = tuple(_sequence("weights", values.pop("weights")))
         adjacency = Adjacency(values.pop("adjacency"))
-        return cls(menu, **numbers, states=tuple(states), weights=weights, adjacency=adjacency, **values)
+        return cls(
+            menu, **numbers, states=tuple(states), weights=weights, adjacency=adjacency, **values
+        )
 
 
 @lru_cache(maxsize=64)
@@ -240,7 +267,11 @@ def _worst(filter: MenuFilter) -> float:
 
 def _delta_of(member: Composition, times: int, adjacency: Adjacency, epsilon: float) -> float:
     """delta of so many, fixed in advance, for free orientations of all pairs."""
-    return (member * times).delta(epsilon=epsilon, adjacency=adjacency, orientation=Orientation.FREE).upper
+    return (
+        (member * times)
+        .delta(epsilon=epsilon, adjacency=adjacency, orientation=Orientation.FREE)
+        .upper
+    )
 
 
 def _is_symmetric(member: Composition, adjacency: Adjacency) -> bool:
@@ -255,7 +286,11 @@ def _fixed(member: Composition, adjacency: Adjacency, epsilon: float, delta: flo
         low, high = high, min(2 * high, MOST_COUNT)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _delta_of(member, middle, adjacency, epsilon) <= delta else (low, middle)
+        low, high = (
+            (middle, high)
+            if _delta_of(member, middle, adjacency, epsilon) <= delta
+            else (low, middle)
+        )
     return low
 
 
@@ -286,7 +321,12 @@ def _menu(menu: Any, adjacency: Adjacency) -> tuple[Composition, ...]:
     """The members, checked."""
     listed = _sequence("menu", menu)
     if not 1 <= len(listed) <= MOST_MEMBERS:
-        raise DomainError("menu", f"{len(listed)} members", f"from 1 to {MOST_MEMBERS}", "Declare fewer, larger ones")
+        raise DomainError(
+            "menu",
+            f"{len(listed)} members",
+            f"from 1 to {MOST_MEMBERS}",
+            "Declare fewer, larger ones",
+        )
     for each in listed:
         if not isinstance(each, Composable):
             raise DomainError("menu", each, "mechanisms and compositions alone")
@@ -296,8 +336,12 @@ def _menu(menu: Any, adjacency: Adjacency) -> tuple[Composition, ...]:
             raise DomainError("menu", member, "different mechanisms; it is there twice", _NO_GAIN)
         losses = gathered(member.parts, adjacency)
         sides = [loss for pair, _ in losses.pairs for loss in (pair.remove, pair.add)]
-        if not losses.promises and all(loss.maximum <= 0 and loss.infinite_mass == 0 for loss in sides):
-            raise DomainError("menu", member, "mechanisms of epsilon above 0; it tells nothing", _NO_GAIN)
+        if not losses.promises and all(
+            loss.maximum <= 0 and loss.infinite_mass == 0 for loss in sides
+        ):
+            raise DomainError(
+                "menu", member, "mechanisms of epsilon above 0; it tells nothing", _NO_GAIN
+            )
         if any(loss.infinite_mass >= 1 for loss in sides):
             raise DomainError("menu", member, "mechanisms whose loss may be finite", _NO_GAIN)
     return members
@@ -307,16 +351,25 @@ def _target(epsilon: Number, delta: Number) -> tuple[float, float]:
     """Both rounded down; above 0, and delta below 1."""
     most, at = exact(nonnegative("epsilon", epsilon)), exact(probability("delta", delta))
     if not most > 0 or not 0 < at < 1:
-        raise DomainError("epsilon and delta", (epsilon, delta), "epsilon above 0, and delta in (0, 1)")
+        raise DomainError(
+            "epsilon and delta", (epsilon, delta), "epsilon above 0, and delta in (0, 1)"
+        )
     return rounded_down(most), rounded_down(at)
 
 
-def _require_some(menu: Sequence[Composition], counts: Sequence[int], epsilon: Number, delta: Number) -> None:
+def _require_some(
+    menu: Sequence[Composition], counts: Sequence[int], epsilon: Number, delta: Number
+) -> None:
     """Refuse a target that some member does not fit once."""
     for member, times in zip(menu, counts, strict=True):
         if not times > 0:
             target = f"a target that {member!r:.80} fits at least once"
-            raise DomainError("epsilon and delta", (epsilon, delta), target, "Take smaller members, or a larger target")
+            raise DomainError(
+                "epsilon and delta",
+                (epsilon, delta),
+                target,
+                "Take smaller members, or a larger target",
+            )
 
 
 def _counts(name: str, rows: Any, members: int) -> list[tuple[int, ...]]:

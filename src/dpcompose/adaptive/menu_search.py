@@ -21,7 +21,9 @@ MOST_WORK, MOST_ROWS, MOST_TOTAL, MOST_ALONE = 2e8, 64, 2048, 5000
 
 def alone(case: WorstCase, delta: float) -> list[int]:
     """How often each member may be granted if no other is."""
-    return [largest_total(WorstCase(case.lattice, (member,)), (1,), delta) for member in case.members]
+    return [
+        largest_total(WorstCase(case.lattice, (member,)), (1,), delta) for member in case.members
+    ]
 
 
 def largest_total(case: WorstCase, weights: Sequence[int], delta: float) -> int:
@@ -40,7 +42,10 @@ def weighed(case: WorstCase, counts: Sequence[int], delta: float) -> tuple[tuple
     squares = [member.square for member in case.members]
     ways = [max(counts) / each for each in counts], [each / min(squares) for each in squares]
     most = max(MOST_TOTAL // max(counts), 1)
-    found = [(weights, largest_total(case, weights, delta)) for weights in (_rounded(way, most) for way in ways)]
+    found = [
+        (weights, largest_total(case, weights, delta))
+        for weights in (_rounded(way, most) for way in ways)
+    ]
     return max(found, key=lambda each: each[1] / sum(each[0]))
 
 
@@ -137,11 +142,19 @@ def _end(row: State, states: set[State]) -> int:
 
 def _next(inside: set[State]) -> list[State]:
     """States that are not inside, while all below them are."""
-    near = {(*state[:place], state[place] + 1, *state[place + 1 :]) for state in inside for place in range(len(state))}
+    near = {
+        (*state[:place], state[place] + 1, *state[place + 1 :])
+        for state in inside
+        for place in range(len(state))
+    }
     return sorted(
         state
         for state in near - inside
-        if all((*state[:i], state[i] - 1, *state[i + 1 :]) in inside for i in range(len(state)) if state[i])
+        if all(
+            (*state[:i], state[i] - 1, *state[i + 1 :]) in inside
+            for i in range(len(state))
+            if state[i]
+        )
     )
 
 
@@ -162,6 +175,9 @@ def maximal(states: Iterable[State]) -> list[State]:
     below = [
         state
         for state in ends
-        if not any(other != state and all(a <= b for a, b in zip(state, other, strict=True)) for other in ends)
+        if not any(
+            other != state and all(a <= b for a, b in zip(state, other, strict=True))
+            for other in ends
+        )
     ]
     return sorted(below, reverse=True)

@@ -62,11 +62,18 @@ class Boundary(ABC):
         Raises:
             DomainError: If a number is outside its domain.
         """
-        rho, logarithm = check.real("rho", rho), -math.log(check.open_probability("failure", failure))
+        rho, logarithm = (
+            check.real("rho", rho),
+            -math.log(check.open_probability("failure", failure)),
+        )
         if not rho >= 0.0:
             raise DomainError("rho", rho, "a number >= 0")
         # From 1e100 on squares would overflow.
-        return up((rho + self._excess(rho, logarithm)) * (1.0 + 32 * UNIT_ROUNDOFF)) if rho < 1e100 else math.inf
+        return (
+            up((rho + self._excess(rho, logarithm)) * (1.0 + 32 * UNIT_ROUNDOFF))
+            if rho < 1e100
+            else math.inf
+        )
 
     @abstractmethod
     def _excess(self, rho: float, logarithm: float) -> float:
@@ -121,7 +128,10 @@ def _solved(wanted: float) -> float:
         excess = point * point / 2.0 + math.log(2.0) + float(log_ndtr(point)) - wanted
         point = max(point - excess / (point + ratio), 0.0)
     margin = 1e-13 * (1.0 + point)
-    while point * point / 2.0 + math.log(2.0) + float(log_ndtr(point)) < wanted * (1.0 + 1e-14) + 1e-15:
+    while (
+        point * point / 2.0 + math.log(2.0) + float(log_ndtr(point))
+        < wanted * (1.0 + 1e-14) + 1e-15
+    ):
         point, margin = point + margin, 2.0 * margin
     return point
 
@@ -129,9 +139,7 @@ def _solved(wanted: float) -> float:
 BOUNDARIES: dict[str, type[Line] | type[Mixture]] = {Line.kind: Line, Mixture.kind: Mixture}
 
 
-NOT_A_GUARANTEE = (
-    "a bound on the realized loss with this probability, at all times at once; not an (epsilon, delta) guarantee"
-)
+NOT_A_GUARANTEE = "a bound on the realized loss with this probability, at all times at once; not an (epsilon, delta) guarantee"
 
 
 @dataclass(frozen=True)
@@ -151,12 +159,21 @@ class Mileage:
     epsilon: Fraction | None = Fraction(0)
 
     def __add__(self, other: Mileage) -> Mileage:
-        both = None if self.epsilon is None or other.epsilon is None else self.epsilon + other.epsilon
-        return Mileage(self.rho + other.rho, self.drift + other.drift, self.failure + other.failure, both)
+        both = (
+            None if self.epsilon is None or other.epsilon is None else self.epsilon + other.epsilon
+        )
+        return Mileage(
+            self.rho + other.rho, self.drift + other.drift, self.failure + other.failure, both
+        )
 
     def description(self) -> dict[str, str]:
         """This mileage as plain text values."""
-        stated = {"rho": self.rho, "drift": self.drift, "failure": self.failure, "epsilon": self.epsilon}
+        stated = {
+            "rho": self.rho,
+            "drift": self.drift,
+            "failure": self.failure,
+            "epsilon": self.epsilon,
+        }
         return {name: written(value) for name, value in stated.items() if value is not None}
 
     @classmethod
@@ -243,10 +260,14 @@ class Odometer:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", check.open_probability("delta", self.delta))
-        object.__setattr__(self, "mechanism_delta", check.probability("mechanism_delta", self.mechanism_delta))
+        object.__setattr__(
+            self, "mechanism_delta", check.probability("mechanism_delta", self.mechanism_delta)
+        )
         object.__setattr__(self, "stretch", check.finite("stretch", self.stretch))
         if not (self.mechanism_delta < self.delta and self._crossing > 0.0):
-            raise DomainError("mechanism_delta", self.mechanism_delta, f"below delta = {self.delta!r}")
+            raise DomainError(
+                "mechanism_delta", self.mechanism_delta, f"below delta = {self.delta!r}"
+            )
         if not self.stretch > 1.0:
             raise DomainError("stretch", self.stretch, "a finite number > 1")
         if not isinstance(self.boundary, tuple(BOUNDARIES.values())):
@@ -288,7 +309,11 @@ class Odometer:
         return Distance(self, state.adjacency, after, state.answers + 1)
 
     def mileage(
-        self, mechanism: Priced, *, delta: Number | None = None, adjacency: Adjacency = Adjacency.ADD_REMOVE
+        self,
+        mechanism: Priced,
+        *,
+        delta: Number | None = None,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
     ) -> Mileage:
         """The increment by a mechanism; see `step`."""
         named = pricing.request(mechanism, delta, adjacency)
@@ -302,7 +327,9 @@ class Odometer:
         """The bounded part of an (epsilon, delta) promise; see the class."""
         cut = up(epsilon * self.stretch)
         if not cut < 700.0:
-            raise pricing.refused(mechanism, f"its loss cannot be cut at {cut!r}", "Name a larger delta")
+            raise pricing.refused(
+                mechanism, f"its loss cannot be cut at {cut!r}", "Name a larger delta"
+            )
         margin = 1.0 + 32 * UNIT_ROUNDOFF
         outside = up(delta / -math.expm1(epsilon - cut) * margin)
         if not outside < 1.0:
@@ -312,7 +339,9 @@ class Odometer:
                 "State it with a larger epsilon, which is also true, or open the odometer with a larger stretch",
             )
         drift = up(2.0 * cut * outside * (1.0 + math.exp(-cut)) / math.expm1(cut) * margin)
-        return Mileage(Fraction(pure_concentrated(cut).rho), Fraction(drift), Fraction(outside), None)
+        return Mileage(
+            Fraction(pure_concentrated(cut).rho), Fraction(drift), Fraction(outside), None
+        )
 
     def reading(self, state: Distance) -> Reading:
         """The bound now; the sum of pure epsilons, which holds along every path, where it is smaller."""
@@ -322,13 +351,18 @@ class Odometer:
         """For a notebook: how sure its readings are, and its boundary."""
         kept = f"of that for mechanisms with a delta of their own: {self.mechanism_delta!r}"
         rows = [f"boundary: {self.boundary!r}", *([kept] if self.mechanism_delta else [])]
-        return notebook.lines(f"Odometer, every reading right except with probability {self.delta!r}", rows)
+        return notebook.lines(
+            f"Odometer, every reading right except with probability {self.delta!r}", rows
+        )
 
     def read(self, mileage: Mileage) -> Reading:
         """The reading after that mileage."""
         failure = rounded_up(Fraction(self.mechanism_delta)) if mileage.failure else 0.0
         crossing = self._crossing
-        found = up(self.boundary.above(rounded_up(mileage.rho), failure=crossing) + rounded_up(mileage.drift))
+        found = up(
+            self.boundary.above(rounded_up(mileage.rho), failure=crossing)
+            + rounded_up(mileage.drift)
+        )
         if mileage.epsilon is not None and rounded_up(mileage.epsilon) <= found:
             return Reading(rounded_up(mileage.epsilon), 0.0, "a bound on the loss along every path")
         return Reading(found, self.delta if failure else crossing, NOT_A_GUARANTEE)
@@ -353,7 +387,9 @@ class Odometer:
             raise DomainError("odometer", kind, f"one of {', '.join(BOUNDARIES)}, version 1")
         names = "tight_at", "delta", "mechanism_delta", "stretch"
         tight_at, delta, reserved, stretch = (float(read(name, stated.get(name))) for name in names)
-        return cls(delta, boundary=BOUNDARIES[kind](tight_at), mechanism_delta=reserved, stretch=stretch)
+        return cls(
+            delta, boundary=BOUNDARIES[kind](tight_at), mechanism_delta=reserved, stretch=stretch
+        )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,13 @@ from typing import Any, TypeVar
 from dpcompose import check
 from dpcompose.adaptive.amount import probability
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
-from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts, pure_concentrated
+from dpcompose.guarantee import (
+    ApproximateDP,
+    ConcentratedDP,
+    Priced,
+    TypedAmounts,
+    pure_concentrated,
+)
 from dpcompose.values import Adjacency, Bound, Orientation, exact, rounded_down, rounded_up
 
 Answer = TypeVar("Answer")
@@ -42,7 +48,9 @@ def pure(mechanism: Priced, *, adjacency: Adjacency) -> Fraction:
     """Its epsilon at delta 0: as typed, else the smaller of the sum of its losses and its certified profile."""
     found = known_pure(mechanism, adjacency=adjacency)
     if found is None:
-        raise refused(mechanism, "it is not (epsilon, 0)-differentially private for any finite epsilon")
+        raise refused(
+            mechanism, "it is not (epsilon, 0)-differentially private for any finite epsilon"
+        )
     return found
 
 
@@ -56,10 +64,14 @@ def known_pure(mechanism: Priced, *, adjacency: Adjacency) -> Fraction | None:
     if stated is None:
         return None
     certified = _asked(mechanism, lambda: _at(read, 0.0, adjacency))
-    return min(Fraction(_finite(mechanism, "epsilon", stated)), _upper(mechanism, certified, stated))
+    return min(
+        Fraction(_finite(mechanism, "epsilon", stated)), _upper(mechanism, certified, stated)
+    )
 
 
-def promise(mechanism: Priced, *, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, Fraction]:
+def promise(
+    mechanism: Priced, *, delta: Fraction | None, adjacency: Adjacency
+) -> tuple[Fraction, Fraction]:
     """Its (epsilon, delta): at the delta named in the request, else the one that holds without choosing a delta."""
     typed, read = _typed(mechanism, adjacency), mechanism.costlier()
     if delta is None and typed.epsilon is not None and typed.delta < 1:
@@ -68,11 +80,17 @@ def promise(mechanism: Priced, *, delta: Fraction | None, adjacency: Adjacency) 
         delta = typed.delta
     if delta is not None:
         at = rounded_down(delta)
-        epsilon = _upper(mechanism, _asked(mechanism, lambda: _at(read, at, adjacency)), None, typed, delta)
+        epsilon = _upper(
+            mechanism, _asked(mechanism, lambda: _at(read, at, adjacency)), None, typed, delta
+        )
         return epsilon, delta
     found = _asked(mechanism, lambda: read.approximate(adjacency=adjacency))
     if found is None:
-        raise refused(mechanism, "it has a whole curve of (epsilon, delta)", "Name the delta to be charged: delta=...")
+        raise refused(
+            mechanism,
+            "it has a whole curve of (epsilon, delta)",
+            "Name the delta to be charged: delta=...",
+        )
     if not isinstance(found, ApproximateDP) or found.vacuous:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refused(mechanism, f"its (epsilon, delta) is {found!r}")
     # A delta comes back one rounding larger: the profile certifies the shorter decimal.
@@ -83,7 +101,9 @@ def promise(mechanism: Priced, *, delta: Fraction | None, adjacency: Adjacency) 
     return Fraction(found.epsilon), Fraction(found.delta)
 
 
-def rho(mechanism: Priced, *, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, Fraction]:
+def rho(
+    mechanism: Priced, *, delta: Fraction | None, adjacency: Adjacency
+) -> tuple[Fraction, Fraction]:
     """Its (rho, delta): the zero-concentrated guarantee, else epsilon tanh(epsilon / 2) of its (epsilon, delta)."""
     known = known_rho(mechanism, adjacency=adjacency)
     if known is not None:
@@ -108,7 +128,9 @@ def known_rho(mechanism: Priced, *, adjacency: Adjacency) -> tuple[Fraction, Fra
 def renyi(mechanism: Priced, order: float, *, adjacency: Adjacency) -> Fraction:
     """Its Renyi divergence at an order."""
     read = mechanism.costlier()
-    bound = _asked(mechanism, lambda: read.renyi(order, adjacency=adjacency, orientation=Orientation.FREE))
+    bound = _asked(
+        mechanism, lambda: read.renyi(order, adjacency=adjacency, orientation=Orientation.FREE)
+    )
     return _upper(mechanism, bound, None)
 
 
@@ -169,7 +191,11 @@ def _typed(mechanism: Priced, adjacency: Adjacency) -> TypedAmounts:
 
 
 def _upper(
-    mechanism: object, bound: object, otherwise: float | None, typed: TypedAmounts = _NOTHING, delta: Fraction = _ZERO
+    mechanism: object,
+    bound: object,
+    otherwise: float | None,
+    typed: TypedAmounts = _NOTHING,
+    delta: Fraction = _ZERO,
 ) -> Fraction:
     """The upper end of a bound, or another known upper bound if that is smaller."""
     upper = bound.upper if isinstance(bound, Bound) else math.nan

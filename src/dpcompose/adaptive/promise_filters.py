@@ -54,7 +54,9 @@ class PureFilter(Filter):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
 
     @classmethod
-    def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
+    def for_target(
+        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0
+    ) -> Self:
         """The filter of the largest pure E that implies (epsilon, delta): ln((e^epsilon + delta) / (1 - delta))."""
         target = Target.of(epsilon, delta, mechanism_delta)
         target.without_charged_delta("PureFilter")
@@ -63,7 +65,11 @@ class PureFilter(Filter):
             return cls(target.epsilon)
         # The profile of randomized response, (e^E - e^epsilon) / (1 + e^E), is the largest of all pure ones.
         point = most + math.log1p(at * math.exp(-most)) - math.log1p(-at)
-        point = walk(point, -4e-16 * point, lambda each: homogeneous_epsilon(at, epsilon=each, times=1).upper <= most)
+        point = walk(
+            point,
+            -4e-16 * point,
+            lambda each: homogeneous_epsilon(at, epsilon=each, times=1).upper <= most,
+        )
         point = rounded_down(Fraction(point))
         return cls(point if exact(point) > exact(target.epsilon) else target.epsilon)
 
@@ -92,7 +98,9 @@ class PureFilter(Filter):
     def typed(self) -> TypedAmounts:
         return TypedAmounts(exact(self.epsilon))
 
-    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def _price(
+        self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
+    ) -> tuple[Fraction, ...]:
         return (pricing.pure(mechanism, adjacency=adjacency),)
 
     @property
@@ -132,7 +140,9 @@ class BasicFilter(Filter):
         object.__setattr__(self, "delta", probability("delta", self.delta))
 
     @classmethod
-    def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
+    def for_target(
+        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0
+    ) -> Self:
         """The filter of that epsilon and delta: it needs no slack, so all of delta is for the charges."""
         target = Target.of(epsilon, delta, mechanism_delta)
         return cls(target.epsilon, delta=target.delta)
@@ -159,7 +169,9 @@ class BasicFilter(Filter):
     def typed(self) -> TypedAmounts:
         return TypedAmounts(exact(self.epsilon), exact(self.delta))
 
-    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def _price(
+        self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
+    ) -> tuple[Fraction, ...]:
         return pricing.promise(mechanism, delta=delta, adjacency=adjacency)
 
 
@@ -207,11 +219,15 @@ class AdvancedFilter(Filter):
         object.__setattr__(self, "slack", slack)
 
     @classmethod
-    def for_target(cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0) -> Self:
+    def for_target(
+        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0
+    ) -> Self:
         """The filter of that target; its slack is delta - mechanism_delta, which must be above 0."""
         target = Target.of(epsilon, delta, mechanism_delta)
         if not target.remainder > 0:
-            raise DomainError("mechanism_delta", mechanism_delta, f"below the total delta {delta!r}")
+            raise DomainError(
+                "mechanism_delta", mechanism_delta, f"below the total delta {delta!r}"
+            )
         slack = target.delta if target.mechanism_delta == 0 else target.remainder
         return cls(target.epsilon, delta=target.delta, slack=slack)
 
@@ -243,7 +259,13 @@ class AdvancedFilter(Filter):
         stated = ApproximateDP(rounded_up(exact(self.epsilon)), delta=rounded_up(exact(self.delta)))
         found = [sum_of_rho(rho, times, delta=delta), optimal(stated, times, delta=delta)]
         if times > 1:
-            points = curve(lambda at: rho.epsilon(delta=at), times, delta=delta, omitted=rho.delta, least_share=1e-2)
+            points = curve(
+                lambda at: rho.epsilon(delta=at),
+                times,
+                delta=delta,
+                omitted=rho.delta,
+                least_share=1e-2,
+            )
             found.append(points)
         return least(found)
 
@@ -254,6 +276,8 @@ class AdvancedFilter(Filter):
         squares, delta = self.limits.values()
         return ConcentratedDP(rounded_up(squares / 2), delta=rounded_up(delta))
 
-    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def _price(
+        self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
+    ) -> tuple[Fraction, ...]:
         epsilon, charged = pricing.promise(mechanism, delta=delta, adjacency=adjacency)
         return epsilon * epsilon, charged

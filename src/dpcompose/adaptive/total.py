@@ -52,9 +52,14 @@ class Target:
     @classmethod
     def of(cls, epsilon: Number, delta: Number, mechanism_delta: Number) -> Target:
         """The checked target."""
-        total, reserved = probability("delta", delta), probability("mechanism_delta", mechanism_delta)
+        total, reserved = (
+            probability("delta", delta),
+            probability("mechanism_delta", mechanism_delta),
+        )
         if not exact(reserved) <= exact(total):
-            raise DomainError("mechanism_delta", mechanism_delta, f"at most the total delta {delta!r}")
+            raise DomainError(
+                "mechanism_delta", mechanism_delta, f"at most the total delta {delta!r}"
+            )
         return cls(nonnegative("epsilon", epsilon), total, reserved)
 
     @property
@@ -108,7 +113,9 @@ def optimal(promise: ApproximateDP, times: int, *, delta: float) -> Total:
 
     Reference: [KairouzOhViswanath2015, Theorem 3.3], [VadhanZhang2023]
     """
-    found = homogeneous_epsilon(delta, epsilon=promise.epsilon, delta=promise.delta, times=times).upper
+    found = homogeneous_epsilon(
+        delta, epsilon=promise.epsilon, delta=promise.delta, times=times
+    ).upper
     if times == 1 and delta >= promise.delta:
         found = min(found, promise.epsilon)
     return Total(found, "optimal composition", "[KairouzOhViswanath2015, Theorem 3.3]")
@@ -121,12 +128,27 @@ def sum_of_rho(promise: ConcentratedDP, times: int, *, delta: float) -> Total:
     """
     rho = up(promise.rho * times) if times > 1 else promise.rho
     log_kept = times * math.log1p(-promise.delta) if promise.delta < 1.0 else -math.inf
-    omitted = promise.delta if times == 1 else min(1.0, up(-math.expm1(log_kept) * (1.0 + 16 * UNIT_ROUNDOFF)))
-    found = ConcentratedDP(rho, delta=omitted if promise.delta else 0.0).epsilon(delta=delta) if times else 0.0
+    omitted = (
+        promise.delta
+        if times == 1
+        else min(1.0, up(-math.expm1(log_kept) * (1.0 + 16 * UNIT_ROUNDOFF)))
+    )
+    found = (
+        ConcentratedDP(rho, delta=omitted if promise.delta else 0.0).epsilon(delta=delta)
+        if times
+        else 0.0
+    )
     return Total(found, "sum of rho", "[WhitehouseRamdasRogersWu2023, Theorem 1]")
 
 
-def curve(promise: Callable[[float], float], times: int, *, delta: float, omitted: float, least_share: float) -> Total:
+def curve(
+    promise: Callable[[float], float],
+    times: int,
+    *,
+    delta: float,
+    omitted: float,
+    least_share: float,
+) -> Total:
     """The optimal composition of one (epsilon, d) of the curve each, the best of a few d between `omitted` and delta.
 
     Args:
@@ -141,7 +163,9 @@ def curve(promise: Callable[[float], float], times: int, *, delta: float, omitte
         return Total(math.inf, "optimal composition", "[KairouzOhViswanath2015, Theorem 3.3]")
     shares = [least_share ** (step / 4.0) * 0.9 for step in range(5)]
     points = [omitted + spare * share for share in shares]
-    return least(optimal(ApproximateDP(promise(point), delta=point), times, delta=delta) for point in points)
+    return least(
+        optimal(ApproximateDP(promise(point), delta=point), times, delta=delta) for point in points
+    )
 
 
 def largest(within: Callable[[float], bool], *, guess: float) -> float:

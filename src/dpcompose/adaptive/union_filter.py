@@ -20,7 +20,14 @@ BEYOND = Fraction(10) ** 36
 """More than a filter's sums ever are: each charge is at most a cap and one."""
 _PARTS: dict[str, type[Filter]] = {
     each.kind: each
-    for each in (PureFilter, BasicFilter, AdvancedFilter, ConcentratedFilter, RenyiFilter, GaussianFilter)
+    for each in (
+        PureFilter,
+        BasicFilter,
+        AdvancedFilter,
+        ConcentratedFilter,
+        RenyiFilter,
+        GaussianFilter,
+    )
 }
 
 
@@ -55,8 +62,12 @@ class UnionFilter(Filter):
 
     def __post_init__(self) -> None:
         filters, shares = _sequence("filters", self.filters), _sequence("shares", self.shares)
-        if not filters or not all(isinstance(each, Filter) and each.kind in _PARTS for each in filters):
-            raise DomainError("filters", self.filters, f"a list of filters, each {', '.join(_PARTS)}")
+        if not filters or not all(
+            isinstance(each, Filter) and each.kind in _PARTS for each in filters
+        ):
+            raise DomainError(
+                "filters", self.filters, f"a list of filters, each {', '.join(_PARTS)}"
+            )
         if len(shares) != len(filters):
             raise DomainError("shares", self.shares, "one share of delta for each filter")
         shares = tuple([probability("shares", each) for each in shares])
@@ -96,7 +107,9 @@ class UnionFilter(Filter):
             share = target.delta
         else:
             share = Fraction(rounded_down(exact(target.delta) / len(orders)))
-        renyi = [RenyiFilter.for_target(target.epsilon, delta=share, order=order) for order in orders]
+        renyi = [
+            RenyiFilter.for_target(target.epsilon, delta=share, order=order) for order in orders
+        ]
         return cls((PureFilter(target.epsilon), *renyi), (0.0, *([share] * len(orders))))
 
     @property
@@ -107,7 +120,10 @@ class UnionFilter(Filter):
     @property
     def alternatives(self) -> tuple[dict[str, Fraction], ...]:
         """The limits of each filter."""
-        return tuple({name: each.limits[currency] for currency, name in _names(each).items()} for each in self.filters)
+        return tuple(
+            {name: each.limits[currency] for currency, name in _names(each).items()}
+            for each in self.filters
+        )
 
     @property
     def delta(self) -> Fraction:
@@ -131,7 +147,9 @@ class UnionFilter(Filter):
             for each, share in zip(self.filters, self.shares, strict=True)
         ]
         if not max(epsilons) <= LARGEST:
-            raise DomainError("shares", self.shares, "shares at which every filter has a finite epsilon")
+            raise DomainError(
+                "shares", self.shares, "shares at which every filter has a finite epsilon"
+            )
         return ApproximateDP(max(epsilons), delta=rounded_up(self.delta))
 
     def _total(self, times: int, delta: float) -> Total:
@@ -143,7 +161,9 @@ class UnionFilter(Filter):
     def _charged_delta(self) -> Fraction:
         return self.delta
 
-    def _price(self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency) -> tuple[Fraction, ...]:
+    def _price(
+        self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
+    ) -> tuple[Fraction, ...]:
         """The prices under all filters; where one has none, or more than it ever grants, its cap and one."""
         amounts: list[Fraction] = []
         refusals: list[UnsupportedError] = []
@@ -161,21 +181,33 @@ class UnionFilter(Filter):
 
     def description(self) -> dict[str, Any]:
         parts = [each.description() for each in self.filters]
-        return {"filter": self.kind, "version": VERSION, "filters": parts, "shares": [*map(written, self.shares)]}
+        return {
+            "filter": self.kind,
+            "version": VERSION,
+            "filters": parts,
+            "shares": [*map(written, self.shares)],
+        }
 
     @classmethod
     def described(cls, stated: Mapping[str, Any]) -> Self:
         if sorted(stated) != ["filters", "shares"]:
-            raise DomainError("parameters", list(stated), "those of a union filter: filters, shares")
+            raise DomainError(
+                "parameters", list(stated), "those of a union filter: filters, shares"
+            )
         filters = [_part(mapping(each)) for each in _sequence("filters", stated["filters"])]
-        return cls(tuple(filters), tuple(read("shares", each) for each in _sequence("shares", stated["shares"])))
+        return cls(
+            tuple(filters),
+            tuple(read("shares", each) for each in _sequence("shares", stated["shares"])),
+        )
 
 
 def _part(stated: Mapping[str, Any]) -> Filter:
     kind = stated.get("filter")
     if not isinstance(kind, str) or kind not in _PARTS or stated.get("version") != VERSION:
         raise DomainError("filters", kind, f"each {', '.join(_PARTS)}, of version {VERSION}")
-    return _PARTS[kind].described({key: text for key, text in stated.items() if key not in ("filter", "version")})
+    return _PARTS[kind].described(
+        {key: text for key, text in stated.items() if key not in ("filter", "version")}
+    )
 
 
 def _names(part: Filter) -> dict[str, str]:

@@ -53,11 +53,15 @@ def rounds(mechanism: Composable, adjacency: Adjacency) -> tuple[tuple[Order, in
     losses = gathered(mechanism._counted(), adjacency)  # pyright: ignore[reportPrivateUsage]
     if losses.promises:
         raise UnsupportedError(
-            f"{mechanism!r} on a menu", "it is known only by its Renyi curve, and has no pair", "Use a UnionFilter"
+            f"{mechanism!r} on a menu",
+            "it is known only by its Renyi curve, and has no pair",
+            "Use a UnionFilter",
         )
     if sum(times for _, times in losses.pairs) > MOST_ROUNDS:
         raise UnsupportedError(
-            f"{mechanism!r:.80} on a menu", f"it has more than {MOST_ROUNDS} rounds", "Put one round on the menu"
+            f"{mechanism!r:.80} on a menu",
+            f"it has more than {MOST_ROUNDS} rounds",
+            "Put one round on the menu",
         )
     found: list[tuple[Order, int]] = []
     for pair, times in losses.pairs:
@@ -71,7 +75,9 @@ def rounds(mechanism: Composable, adjacency: Adjacency) -> tuple[tuple[Order, in
     return tuple(found)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # losses beyond floats are cut off where they are infinite
+@np.errstate(
+    over="ignore", invalid="ignore"
+)  # losses beyond floats are cut off where they are infinite
 def _atoms(loss: Loss) -> Atoms:
     return loss.atoms() if 0 < loss.support <= MOST_KINKS else envelope((loss,)).table
 
@@ -95,7 +101,9 @@ class Kernel:
         """Atoms on a lattice; the largest losses, of mass at most `rare`, count as infinite, the lowest as one."""
         p, _, ratio = atoms.common
         masses = p * (1 + atoms.relative_error + 4 * U) + TINY
-        infinite = float(atoms.infinite_mass) * (1 + atoms.relative_error + 8 * U) + atoms.unplaced_mass
+        infinite = (
+            float(atoms.infinite_mass) * (1 + atoms.relative_error + 8 * U) + atoms.unplaced_mass
+        )
         tails = np.cumsum(masses[::-1])[::-1]
         kept = tails > rare
         infinite += float(np.sum(masses[~kept])) * (1 + 1e-9)
@@ -105,7 +113,9 @@ class Kernel:
         masses, ratio = masses[kept], np.maximum(ratio[kept], lowest)
         losses = ratio + atoms.ratio_error + 8 * U * np.abs(ratio)
         steps = np.floor(losses / spacing)
-        above = np.expm1(-np.maximum(losses - steps * spacing, 0.0) - 4 * U * np.abs(losses)) / math.expm1(-spacing)
+        above = np.expm1(
+            -np.maximum(losses - steps * spacing, 0.0) - 4 * U * np.abs(losses)
+        ) / math.expm1(-spacing)
         above = np.minimum(above * (1 + 16 * U), 1.0)
         shifts = np.concatenate([steps, steps + 1]).astype(int)
         split = np.concatenate([masses * (1 - above) * (1 + 4 * U), masses * above])
@@ -188,7 +198,11 @@ class Step:
         """The size of a Fourier transform, that of the kernel, and the kernel's norm."""
         shifts, masses = self.kernel.shifts, self.kernel.masses
         left, right = max(shifts[-1], 0), max(-shifts[0], 0)
-        size = int(fft.next_fast_len(self.lattice.below + self.lattice.above + 1 + 2 * (left + right), real=True))
+        size = int(
+            fft.next_fast_len(
+                self.lattice.below + self.lattice.above + 1 + 2 * (left + right), real=True
+            )
+        )
         row = np.zeros(size)
         row[np.array(shifts) + right] = masses
         return size, fft.rfft(row), float(np.linalg.norm(masses))
@@ -208,13 +222,20 @@ class Member:
     def square(self) -> float:
         """About the mean square of the loss, the sum over the rounds, in units of the spacing."""
         kernels = [(steps[0].kernel, times) for steps, times in self.rounds]
-        return sum(t * sum(m * k * k for k, m in zip(each.shifts, each.masses, strict=True)) for each, t in kernels)
+        return sum(
+            t * sum(m * k * k for k, m in zip(each.shifts, each.masses, strict=True))
+            for each, t in kernels
+        )
 
     def __call__(self, values: Reals) -> Reals:
         """The largest value before this member, from the values after it."""
         for steps, times in self.rounds:
             for _ in range(times):
-                values = steps[0](values) if len(steps) == 1 else np.max([step(values) for step in steps], axis=0)
+                values = (
+                    steps[0](values)
+                    if len(steps) == 1
+                    else np.max([step(values) for step in steps], axis=0)
+                )
         return values
 
 
@@ -233,9 +254,16 @@ class WorstCase:
     @property
     def work(self) -> int:
         """About how many multiplications one state takes."""
-        steps = [(step, times) for member in self.members for steps, times in member.rounds for step in steps]
+        steps = [
+            (step, times)
+            for member in self.members
+            for steps, times in member.rounds
+            for step in steps
+        ]
         nodes = self.lattice.below + self.lattice.above
-        return sum(nodes * times * min(len(step.kernel.shifts), 2 * FEW_SHIFTS) for step, times in steps)
+        return sum(
+            nodes * times * min(len(step.kernel.shifts), 2 * FEW_SHIFTS) for step, times in steps
+        )
 
     def linear(self, weights: Sequence[int]) -> Iterator[float]:
         """The worst case of the filters that grant while the sum of weights is at most 0, 1, 2, ... ."""
@@ -266,7 +294,9 @@ class WorstCase:
 
 
 @lru_cache(maxsize=16)
-def worst_case(menu: tuple[Composable, ...], adjacency: Adjacency, epsilon: float, delta: float) -> WorstCase:
+def worst_case(
+    menu: tuple[Composable, ...], adjacency: Adjacency, epsilon: float, delta: float
+) -> WorstCase:
     """A menu on the lattice that suits it, and a target of about delta at epsilon.
 
     Raises:
@@ -277,7 +307,9 @@ def worst_case(menu: tuple[Composable, ...], adjacency: Adjacency, epsilon: floa
     rare = delta * 1e-7
     kept = [_largest(atoms, rare) for atoms in every]
     reach = 6 * epsilon + 6 * max(kept)
-    spacing = _common(menu, adjacency, every) or max(FINE * min(map(_deviation, every)), 2 * reach / MOST_NODES)
+    spacing = _common(menu, adjacency, every) or max(
+        FINE * min(map(_deviation, every)), 2 * reach / MOST_NODES
+    )
     if not 2 * reach / spacing <= 4 * MOST_NODES:
         raise UnsupportedError(
             f"a menu of {len(menu)} at epsilon = {epsilon!r}",
@@ -310,7 +342,9 @@ def _deviation(atoms: Atoms) -> float:
     return max(math.sqrt(float(np.sum(p * ratio**2))), 1e-9)
 
 
-def _common(menu: Sequence[Composable], adjacency: Adjacency, every: Sequence[Atoms]) -> float | None:
+def _common(
+    menu: Sequence[Composable], adjacency: Adjacency, every: Sequence[Atoms]
+) -> float | None:
     """The spacing of the lattice on which all losses lie, by the typed epsilons, if it is not too fine."""
     numerator, denominator = 0, 1
     for member in menu:
@@ -324,6 +358,9 @@ def _common(menu: Sequence[Composable], adjacency: Adjacency, every: Sequence[At
             numerator, denominator = common, whole
     spacing = numerator / denominator
     steps = [atoms.common[2] / spacing for atoms in every if spacing]
-    if not steps or max(float(np.max(np.abs(each - np.rint(each)), initial=0.0)) for each in steps) > 1e-9:
+    if (
+        not steps
+        or max(float(np.max(np.abs(each - np.rint(each)), initial=0.0)) for each in steps) > 1e-9
+    ):
         return None
     return spacing if spacing > 40 / MOST_NODES else None

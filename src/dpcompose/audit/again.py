@@ -58,7 +58,11 @@ def again(
         DomainError: If a pair or a feature of the certificate is missing, or `samples` is no number of rows.
     """
     header, ends = certificate["header"], time.monotonic() + seconds
-    most = max(LEAST, TIMES * certificate["samples"]) if samples is None else check.count("samples", samples, least=1)
+    most = (
+        max(LEAST, TIMES * certificate["samples"])
+        if samples is None
+        else check.count("samples", samples, least=1)
+    )
     claims = {claim["distance"]: tuple(map(_point, claim["points"])) for claim in header["claims"]}
     alpha, seed = float(header["alpha"]), os.urandom(32)
 
@@ -80,10 +84,15 @@ def again(
         paid = step(wealth, members, claims[bound["distance"]], coins, places, goal)
         wealth, used, chain = paid.log_wealth, used + paid.rows, chain.after(bound, paid.rows)
         drawn.setdefault(place, []).append((rows[: paid.rows], coins[: paid.rows]))
-        bet_on.setdefault(place, {}).update({member.feature.name: member.feature for member in members})
+        bet_on.setdefault(place, {}).update(
+            {member.feature.name: member.feature for member in members}
+        )
     if not drawn or wealth >= goal:
         return wealth
-    arms = tuple(_taught(pairs[place], claims, tuple(bet_on[place].values()), drawn[place]) for place in drawn)
+    arms = tuple(
+        _taught(pairs[place], claims, tuple(bet_on[place].values()), drawn[place])
+        for place in drawn
+    )
     ladder, converse = Ladder.of(claims[1], alpha, climbed=False), tuple(map(Converse, arms))
     game = Game(arms, chain, goal, ladder, converse, log_wealth=wealth, samples=used)
     play(game, Journal(header, seed), subject, most=most, ends=ends)

@@ -68,9 +68,14 @@ def leaders(books: Sequence[Book], points: Sequence[Point], number: int) -> list
     return sorted(books, key=lambda book: -book.hope(points))[:number]
 
 
-def tallies(books: Sequence[Book], outcomes: Outcomes, coins: NDArray[np.uint8]) -> list[NDArray[np.intp]]:
+def tallies(
+    books: Sequence[Book], outcomes: Outcomes, coins: NDArray[np.uint8]
+) -> list[NDArray[np.intp]]:
     """The counts of rows in the cells of each book."""
-    return [tally(coins, each.cells.place(each.feature.score(outcomes)), each.cells.count) for each in books]
+    return [
+        tally(coins, each.cells.place(each.feature.score(outcomes)), each.cells.count)
+        for each in books
+    ]
 
 
 @dataclass
@@ -115,7 +120,10 @@ class Arm:
         self.hope = chosen[0].hope(self.points) if chosen else 0.0
         found = [(book, *book.stakes(self.points)) for book in chosen]
         whole = math.fsum(book.feature.weight for book in self.books)
-        logs = [math.log((1 - IDLE) * book.feature.weight / whole) + evidence for book, evidence, _ in found]
+        logs = [
+            math.log((1 - IDLE) * book.feature.weight / whole) + evidence
+            for book, evidence, _ in found
+        ]
         self.evidence = float(np.logaddexp.reduce([math.log(IDLE), *logs]))
         if self.evidence < WORTH:
             return []

@@ -104,25 +104,39 @@ def audit(
         for pair in pairs
         if pair.distance in curves
     )
-    rungs, converse = Ladder.of(curves[1], alpha, climbed=ladder), tuple(Converse(arm) for arm in arms)
-    game = Game(arms, Chain.opened(journal.seed, journal.header), -math.log(alpha) + MARGIN, rungs, converse)
+    rungs, converse = (
+        Ladder.of(curves[1], alpha, climbed=ladder),
+        tuple(Converse(arm) for arm in arms),
+    )
+    game = Game(
+        arms, Chain.opened(journal.seed, journal.header), -math.log(alpha) + MARGIN, rungs, converse
+    )
     try:
         _restored(game, journal, subject)
         play(game, journal, subject, most=most, ends=time.monotonic() + seconds, progress=progress)
     finally:
         journal.close()
-    proof = written.sealed(journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth)
+    proof = written.sealed(
+        journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth
+    )
     refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
     law = _law(law, replayed)
     verdict = _verdict(refuted, law, claim, adjacency)
-    found = _found(game, subject, alpha, proof, verdict, _description(refuted, law, replayed, claim, adjacency))
+    found = _found(
+        game, subject, alpha, proof, verdict, _description(refuted, law, replayed, claim, adjacency)
+    )
     if found.samples > FIRST:
         require_answers(found, subject)
     return found
 
 
 def _found(
-    game: Game, subject: Source, alpha: float, proof: dict[str, Any], verdict: Verdict, description: str
+    game: Game,
+    subject: Source,
+    alpha: float,
+    proof: dict[str, Any],
+    verdict: Verdict,
+    description: str,
 ) -> Found:
     return Found(
         verdict=verdict,
@@ -137,7 +151,9 @@ def _found(
         certificate=proof,
         moments=tuple(game.moments),
         peak=game.peak,
-        unread=tuple(f"{name} ({number:,} in one call)" for name, number in sorted(game.unread.items())),
+        unread=tuple(
+            f"{name} ({number:,} in one call)" for name, number in sorted(game.unread.items())
+        ),
         freshness=subject.fresh.value if isinstance(subject, Subject) else Fresh.CALL.value,
         silent="" if verdict is Verdict.REFUTED else game.silent,
     )
@@ -147,7 +163,9 @@ def require_answers(found: Found, subject: Source) -> None:
     """Raise DomainError if no call answered, and all failed alike: nothing was audited."""
     if found.silent:
         calls = f"{found.samples:,} calls, none of which answers ({found.silent})"
-        raise DomainError("subject", subject.name, f"a mechanism that answers; nothing was audited: {calls}")
+        raise DomainError(
+            "subject", subject.name, f"a mechanism that answers; nothing was audited: {calls}"
+        )
 
 
 def _restored(game: Game, journal: Journal, subject: Source) -> None:
@@ -157,7 +175,9 @@ def _restored(game: Game, journal: Journal, subject: Source) -> None:
             game.replay(entry, subject)
         game.lost = journal.lost
     except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise DomainError("resume", repr(error), "a journal of an audit with the same arguments") from None
+        raise DomainError(
+            "resume", repr(error), "a journal of an audit with the same arguments"
+        ) from None
 
 
 def play(
@@ -168,9 +188,15 @@ def play(
     each = 0.0  # seconds of a row, as the last batch had it
     # Of an interruption the rows in flight are lost before their coins are looked at; the verdict at that time stands.
     with suppress(KeyboardInterrupt, ExhaustedError):
-        while game.samples < most and game.log_wealth < game.goal and (start := time.monotonic()) < ends:
+        while (
+            game.samples < most
+            and game.log_wealth < game.goal
+            and (start := time.monotonic()) < ends
+        ):
             rows = most - game.samples
-            batch = game.bind(rows if (ends - start) >= rows * each else max(1, int((ends - start) / each)))
+            batch = game.bind(
+                rows if (ends - start) >= rows * each else max(1, int((ends - start) / each))
+            )
             journal.bind()
             outcomes = subject.draw(game.arms[batch.arm].pair, batch.coins)
             each = (time.monotonic() - start) / len(batch.coins)
@@ -198,7 +224,11 @@ def _seed(seed: bytes | None) -> bytes:
 
 
 def _header(
-    subject: Source, claim: Composable, curves: dict[int, tuple[Point, ...]], alpha: float, seed: bytes
+    subject: Source,
+    claim: Composable,
+    curves: dict[int, tuple[Point, ...]],
+    alpha: float,
+    seed: bytes,
 ) -> dict[str, Any]:
     environment = {"python": platform.python_version(), "numpy": np.__version__}
     asked: dict[str, Any] = {
@@ -210,7 +240,9 @@ def _header(
     return written.header(**asked, one_point=isinstance(claim, BlackBox), alpha=alpha, seed=seed)
 
 
-def _claims(claim: Composable, pairs: Sequence[Pair], adjacency: Adjacency) -> dict[int, tuple[Point, ...]]:
+def _claims(
+    claim: Composable, pairs: Sequence[Pair], adjacency: Adjacency
+) -> dict[int, tuple[Point, ...]]:
     """The points of the claim at every distance of the pairs, and at 1."""
     if not pairs or not all(isinstance(pair, Pair) for pair in pairs):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("pairs", pairs, "at least one Pair of datasets")
@@ -229,7 +261,11 @@ def _law(law: Composable | None, replayed: Replayed | None) -> Composable | None
 
 
 def _description(
-    refuted: bool, law: Composable | None, replayed: Replayed | None, claim: Composable, adjacency: Adjacency
+    refuted: bool,
+    law: Composable | None,
+    replayed: Replayed | None,
+    claim: Composable,
+    adjacency: Adjacency,
 ) -> str:
     """The declared law and the code's own calls, in words."""
     if law is None:
@@ -243,7 +279,9 @@ def _description(
     return f"the code made these calls, on {replayed.pairs} pairs: {'; '.join(replayed.calls)}"
 
 
-def _verdict(refuted: bool, law: Composable | None, claim: Composable, adjacency: Adjacency) -> Verdict:
+def _verdict(
+    refuted: bool, law: Composable | None, claim: Composable, adjacency: Adjacency
+) -> Verdict:
     if refuted:
         return Verdict.REFUTED
     if law is not None and certified(law, claim, adjacency=adjacency):

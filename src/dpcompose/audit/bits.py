@@ -41,6 +41,11 @@ def decimals(numbers: Reals) -> Reals:
     return found
 
 
-READ = {"trailing zeros": trailing_zeros, "lowest bit": lowest_bit, "exponent": exponent, "decimals": decimals}
+READ = {
+    "trailing zeros": trailing_zeros,
+    "lowest bit": lowest_bit,
+    "exponent": exponent,
+    "decimals": decimals,
+}
 ESSENTIAL = ("lowest bit", "decimals")
 """Those that are read where an answer has many places."""

@@ -119,7 +119,16 @@ class Calls:
         warned = tuple(f"{each.category.__name__}: {str(each.message)[:TEXT]}" for each in caught)
         printed, errors = _said(self._printed, self.output), _said(self._warned, self.errors)
         logged, self._logged = tuple(self._logged), []
-        return Outcome(value, raised, message, warned, printed=printed, seconds=took, errors=errors, logged=logged)
+        return Outcome(
+            value,
+            raised,
+            message,
+            warned,
+            printed=printed,
+            seconds=took,
+            errors=errors,
+            logged=logged,
+        )
 
     def _timed(self, call: Callable[[Any], Any], given: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
@@ -142,7 +151,9 @@ class Calls:
     def _log(self, record: logging.LogRecord) -> logging.LogRecord:
         with contextlib.suppress(Exception):
             if len(self._logged) < LOOKED:
-                self._logged.append(f"{record.levelname} {record.name}: {record.getMessage()}"[:TEXT])
+                self._logged.append(
+                    f"{record.levelname} {record.name}: {record.getMessage()}"[:TEXT]
+                )
         return record
 
     def _watch(self, given: Any, dataset: Dataset) -> None:
@@ -182,7 +193,11 @@ def _awaited(value: Any) -> Any:
         return value
     if isinstance(value, AsyncIterator):
         return asyncio.run(_collected(cast("AsyncIterator[Any]", value)))
-    return asyncio.run(_answer(cast("Awaitable[Any]", value))) if isinstance(value, Awaitable) else value
+    return (
+        asyncio.run(_answer(cast("Awaitable[Any]", value)))
+        if isinstance(value, Awaitable)
+        else value
+    )
 
 
 async def _answer(value: Awaitable[Any]) -> Any:
@@ -211,11 +226,19 @@ def _seen(error: BaseException | None, depth: int = 4) -> dict[str, Any]:
         return {}
     seen: dict[str, Any] = {"text": _text(error)}
     with contextlib.suppress(Exception):
-        arguments = error.args if len(error.args) > 1 or not isinstance((*error.args, "")[0], str) else ()
-        seen |= {f"argument {number}": _plain(each) for number, each in enumerate(arguments[:MOST_PARTS])}
+        arguments = (
+            error.args if len(error.args) > 1 or not isinstance((*error.args, "")[0], str) else ()
+        )
+        seen |= {
+            f"argument {number}": _plain(each) for number, each in enumerate(arguments[:MOST_PARTS])
+        }
         seen |= {str(name): _plain(each) for name, each in list(vars(error).items())[:MOST_PARTS]}
     behind = error.__cause__ or error.__context__
-    return seen if behind is None else {**seen, "behind": [type(behind).__name__, _seen(behind, depth - 1)]}
+    return (
+        seen
+        if behind is None
+        else {**seen, "behind": [type(behind).__name__, _seen(behind, depth - 1)]}
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -293,7 +316,12 @@ class Home:
 
 
 def _specs_of_user() -> list[ModuleSpec]:
-    libraries = [get_path("stdlib"), get_path("platstdlib"), get_path("purelib"), get_path("platlib")]
+    libraries = [
+        get_path("stdlib"),
+        get_path("platstdlib"),
+        get_path("purelib"),
+        get_path("platlib"),
+    ]
     found: list[ModuleSpec] = []
     for name in [*sys.modules]:
         spec = None
@@ -301,8 +329,14 @@ def _specs_of_user() -> list[ModuleSpec]:
             with contextlib.suppress(ValueError, ImportError):  # what is no module, or a script
                 spec = find_spec(name)
         origin = None if spec is None else spec.origin
-        is_file = origin is not None and origin.endswith(".py") and spec is not None and spec.name == name
-        if spec is not None and is_file and not any(Path(str(origin)).is_relative_to(path) for path in libraries):
+        is_file = (
+            origin is not None and origin.endswith(".py") and spec is not None and spec.name == name
+        )
+        if (
+            spec is not None
+            and is_file
+            and not any(Path(str(origin)).is_relative_to(path) for path in libraries)
+        ):
             found.append(spec)
     return found
 

@@ -50,7 +50,9 @@ class Canaries:
     pvalue: float
 
 
-def canaries(scores: Any, bits: Any, *, claim: Composable, alpha: float = 0.05, delta: float | None = None) -> Canaries:
+def canaries(
+    scores: Any, bits: Any, *, claim: Composable, alpha: float = 0.05, delta: float | None = None
+) -> Canaries:
     """Audit one run from the scores of its canaries.
 
     Args:
@@ -68,14 +70,22 @@ def canaries(scores: Any, bits: Any, *, claim: Composable, alpha: float = 0.05, 
     if isinstance(claim, BlackBox):
         delta, epsilon = claim.stated.delta, claim.stated.epsilon
     else:
-        delta = check.open_probability("delta", alpha / (1000 * len(known)) if delta is None else delta)
+        delta = check.open_probability(
+            "delta", alpha / (1000 * len(known)) if delta is None else delta
+        )
         epsilon = claim.epsilon(delta=delta).upper
     order = np.argsort(known, kind="stable")
     tried = _guesses(len(known))
-    right = [int((~inside[order[: r // 2]]).sum() + inside[order[len(order) - r // 2 :]].sum()) for r in tried]
+    right = [
+        int((~inside[order[: r // 2]]).sum() + inside[order[len(order) - r // 2 :]].sum())
+        for r in tried
+    ]
 
     def pvalue(epsilon: float) -> tuple[float, int]:
-        each = [chance(2 * (r // 2), v, len(known), epsilon, delta) for r, v in zip(tried, right, strict=True)]
+        each = [
+            chance(2 * (r // 2), v, len(known), epsilon, delta)
+            for r, v in zip(tried, right, strict=True)
+        ]
         best = int(np.argmin(each))
         return min(1.0, each[best] * len(tried)), best
 

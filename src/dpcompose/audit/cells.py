@@ -37,11 +37,17 @@ class Cells:
         if not len(known):
             return cls(())
         levels = LEVELS[np.minimum(LEVELS, 1 - LEVELS) * len(known) >= LEAST_ROWS]
-        levels = levels[:: max(1, int(len(levels) * LEAST_ROWS / len(known)))] if len(levels) else np.array([0.5])
+        levels = (
+            levels[:: max(1, int(len(levels) * LEAST_ROWS / len(known)))]
+            if len(levels)
+            else np.array([0.5])
+        )
         values, times = np.unique(known, return_counts=True)
         again = values[times > 1]
         atoms = again[np.argsort(-times[times > 1], kind="stable")[:MOST_ATOMS]]
-        cuts = np.concatenate([np.quantile(known, levels, method="lower"), atoms, np.nextafter(atoms, np.inf)])
+        cuts = np.concatenate(
+            [np.quantile(known, levels, method="lower"), atoms, np.nextafter(atoms, np.inf)]
+        )
         return cls(tuple(np.unique(cuts[np.isfinite(cuts)] + 0.0).tolist()))
 
     @property

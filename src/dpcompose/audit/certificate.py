@@ -42,7 +42,11 @@ def header(
 
 
 def _written(point: Point) -> dict[str, str]:
-    return {"epsilon": point.epsilon.hex(), "growth": point.growth.hex(), "delta": point.delta.hex()}
+    return {
+        "epsilon": point.epsilon.hex(),
+        "growth": point.growth.hex(),
+        "delta": point.delta.hex(),
+    }
 
 
 def stakes(*, pair: int, distance: int, rows: int, members: Sequence[Member]) -> dict[str, Any]:
@@ -58,7 +62,12 @@ def counts(paid: Paid) -> dict[str, Any]:
 
 
 def sealed(
-    header: Mapping[str, Any], seed: bytes, batches: Sequence[Mapping[str, Any]], *, samples: int, log_wealth: float
+    header: Mapping[str, Any],
+    seed: bytes,
+    batches: Sequence[Mapping[str, Any]],
+    *,
+    samples: int,
+    log_wealth: float,
 ) -> dict[str, Any]:
     """The whole, with a digest over all of it."""
     body = {

@@ -62,16 +62,30 @@ def check(text: str) -> dict[str, Any]:
 def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
     _require(certificate["format"] == FORMAT, f"its format is not {FORMAT}")
     _require(set(certificate) == NAMES, "its fields are others")
-    _require(text.removesuffix("\n") == _canonical(certificate).decode(), "it is not in canonical form")
+    _require(
+        text.removesuffix("\n") == _canonical(certificate).decode(), "it is not in canonical form"
+    )
     body = {key: value for key, value in certificate.items() if key != "digest"}
-    _require(hashlib.sha256(_canonical(body)).hexdigest() == certificate["digest"], "its digest is another")
+    _require(
+        hashlib.sha256(_canonical(body)).hexdigest() == certificate["digest"],
+        "its digest is another",
+    )
     header, seed = certificate["header"], bytes.fromhex(certificate["seed"])
-    _require(len(seed) == 32 and hashlib.sha256(seed).hexdigest() == header["seed_sha256"], "the seed is another")
+    _require(
+        len(seed) == 32 and hashlib.sha256(seed).hexdigest() == header["seed_sha256"],
+        "the seed is another",
+    )
     # A float as Python writes it: a long power of ten would take for ever.
-    _require(repr(float(header["alpha"])) == header["alpha"], "alpha is not a number in its shortest form")
+    _require(
+        repr(float(header["alpha"])) == header["alpha"],
+        "alpha is not a number in its shortest form",
+    )
     alpha = Fraction(header["alpha"])
     _require(0 < alpha < 1, "alpha is not between 0 and 1")
-    claims = {_count(claim["distance"]): [_point(point) for point in claim["points"]] for claim in header["claims"]}
+    claims = {
+        _count(claim["distance"]): [_point(point) for point in claim["points"]]
+        for claim in header["claims"]
+    }
     _require(len(claims) == len(header["claims"]), "a distance has two claims")
     _require(type(header["one_point"]) is bool, "one_point is neither true nor false")
     if header["one_point"]:
@@ -83,7 +97,10 @@ def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
         stakes, counts = batch["stakes"], batch["counts"]
         points = claims[stakes["distance"]]
         used = _count(counts["rows"])
-        _require(used <= _count(stakes["rows"]) <= MOST_ROWS, "a batch has more rows than coins, or than any has")
+        _require(
+            used <= _count(stakes["rows"]) <= MOST_ROWS,
+            "a batch has more rows than coins, or than any has",
+        )
         coins += _count(stakes["rows"])
         _require(coins <= MOST_ROWS, "there are more coins than any audit has")
         drawn = hashlib.shake_256(seed + link + _canonical(stakes)).digest(-(-used // 8))
@@ -94,14 +111,17 @@ def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
         _require(link.hex() == batch["chain"], "the chain of digests breaks")
     _require(rows == _count(certificate["samples"]), "the number of rows is another")
     _require(
-        abs(wealth - float.fromhex(certificate["log_wealth"])) <= 1e-6 * (1 + abs(wealth)), "the wealth is another"
+        abs(wealth - float.fromhex(certificate["log_wealth"])) <= 1e-6 * (1 + abs(wealth)),
+        "the wealth is another",
     )
     goal = -math.log(alpha.numerator / alpha.denominator) * (1 + ROUNDING)
     return {"refuted": wealth >= goal, "log_wealth": wealth, "samples": rows, "alpha": header["alpha"],
             "claim": header["claim"], "claims": header["claims"], "subject": header["subject"]}  # fmt: skip
 
 
-def _batch(members: list[Any], counts: list[Any], points: list[Any], rows: int, heads: int) -> float:
+def _batch(
+    members: list[Any], counts: list[Any], points: list[Any], rows: int, heads: int
+) -> float:
     """ln of the factor of a batch, rounded down."""
     _require(len(members) == len(counts), "a member has no counts")
     weights = [_count(member["weight"]) for member in members]
@@ -109,8 +129,12 @@ def _batch(members: list[Any], counts: list[Any], points: list[Any], rows: int, 
     _require(idle >= 0, "the weights are more than the whole")
     terms = [math.log(idle / WEIGHTS)] if idle else []
     for member, weight, counted in zip(members, weights, counts, strict=True):
-        zero, one = ([_count(count) for count in side] for side in (counted["zero"], counted["one"]))
-        _require(sum(one) == heads and sum(zero) == rows - heads, "the counts are not those of the coins")
+        zero, one = (
+            [_count(count) for count in side] for side in (counted["zero"], counted["one"])
+        )
+        _require(
+            sum(one) == heads and sum(zero) == rows - heads, "the counts are not those of the coins"
+        )
         _require(len(member["cuts"]) + 2 == len(zero) == len(one), "a cell has no count")
         cuts = [float.fromhex(cut) for cut in member["cuts"]]
         _require(all(low < high for low, high in pairwise(cuts)), "the cuts do not increase")
@@ -124,11 +148,19 @@ def _batch(members: list[Any], counts: list[Any], points: list[Any], rows: int, 
 
 def _paid(member: dict[str, Any], zero: list[int], one: list[int], points: list[Any]) -> float:
     """ln of the factors of a member, rounded down. Every factor is positive, also where no row was."""
-    sides = [[[Fraction(_count(stake), UNIT) for stake in row] for row in member[side]] for side in ("f", "g")]
+    sides = [
+        [[Fraction(_count(stake), UNIT) for stake in row] for row in member[side]]
+        for side in ("f", "g")
+    ]
     for side in sides:
-        _require(len(side) == len(points) and all(len(row) == len(zero) for row in side), "a cell has no stake")
+        _require(
+            len(side) == len(points) and all(len(row) == len(zero) for row in side),
+            "a cell has no stake",
+        )
     f, g = sides
-    charge = sum((delta * (max(f[j]) + max(g[j])) / 2 for j, (_, _, delta) in enumerate(points)), Fraction(0))
+    charge = sum(
+        (delta * (max(f[j]) + max(g[j])) / 2 for j, (_, _, delta) in enumerate(points)), Fraction(0)
+    )
     logs: list[float] = []
     for cell, (tails, heads) in enumerate(zip(zero, one, strict=True)):
         for count, mine, other in ((heads, f, g), (tails, g, f)):
@@ -148,16 +180,25 @@ def _point(point: dict[str, str]) -> tuple[float, Fraction, Fraction]:
     epsilon, growth, delta = (float.fromhex(point[name]) for name in ("epsilon", "growth", "delta"))
     _require(0 <= epsilon < 100 and 0 <= delta < 1, "a point is outside its domain")
     exact = Context(prec=60).exp(Decimal(epsilon))
-    _require(exact <= Decimal(growth) <= exact * (1 + Decimal("1e-12")), "e^epsilon is not rounded up")
+    _require(
+        exact <= Decimal(growth) <= exact * (1 + Decimal("1e-12")), "e^epsilon is not rounded up"
+    )
     return epsilon, Fraction(growth), Fraction(delta)
 
 
-def _grouped(point: tuple[float, Fraction, Fraction], one: tuple[float, Fraction, Fraction], distance: int) -> None:
+def _grouped(
+    point: tuple[float, Fraction, Fraction], one: tuple[float, Fraction, Fraction], distance: int
+) -> None:
     """A point for databases a distance apart is at least what the claim gives there."""
-    _require(Fraction(point[0]) >= distance * Fraction(one[0]), "epsilon at a distance is too small")
+    _require(
+        Fraction(point[0]) >= distance * Fraction(one[0]), "epsilon at a distance is too small"
+    )
     powers = _powers(Decimal(one[0]), distance)
     delta = Decimal(one[2].numerator) / Decimal(one[2].denominator)
-    _require(Decimal(float(point[2])) * (1 + Decimal("1e-25")) >= delta * powers, "delta at a distance is too small")
+    _require(
+        Decimal(float(point[2])) * (1 + Decimal("1e-25")) >= delta * powers,
+        "delta at a distance is too small",
+    )
 
 
 def _powers(epsilon: Decimal, number: int) -> Decimal:

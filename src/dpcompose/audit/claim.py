@@ -21,7 +21,9 @@ EPSILONS = (0.0, 1.0)
 """Where it is read too: bets at a large epsilon are small, so that between worlds far apart they hardly gain."""
 LARGEST = 30.0
 """A larger epsilon promises nothing that could be tested."""
-_REMEDY = "A claim with infinite epsilon or delta 1 holds for every mechanism: nothing can refute it"
+_REMEDY = (
+    "A claim with infinite epsilon or delta 1 holds for every mechanism: nothing can refute it"
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,10 @@ class Point:
         if not epsilon <= LARGEST:
             return Point(math.inf, 1.0)
         total = math.fsum(math.exp(step * self.epsilon) for step in range(size))
-        return Point(epsilon, min(1.0, up(self.delta * total * (1 + 16 * UNIT_ROUNDOFF))) if self.delta else 0.0)
+        return Point(
+            epsilon,
+            min(1.0, up(self.delta * total * (1 + 16 * UNIT_ROUNDOFF))) if self.delta else 0.0,
+        )
 
     @property
     def testable(self) -> bool:
@@ -60,7 +65,9 @@ class Point:
         return self.epsilon <= LARGEST and self.delta < 1
 
 
-def points(claim: Composable, *, distance: int = 1, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> tuple[Point, ...]:
+def points(
+    claim: Composable, *, distance: int = 1, adjacency: Adjacency = Adjacency.ADD_REMOVE
+) -> tuple[Point, ...]:
     """The points of the claim that bets are made at, for databases at a distance.
 
     Args:
@@ -72,7 +79,9 @@ def points(claim: Composable, *, distance: int = 1, adjacency: Adjacency = Adjac
         DomainError: If the claim is none, or promises nothing.
     """
     if not isinstance(claim, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("claim", claim, "a mechanism or composition, such as BlackBox(1.0, delta=1e-6)")
+        raise DomainError(
+            "claim", claim, "a mechanism or composition, such as BlackBox(1.0, delta=1e-6)"
+        )
     check.member("adjacency", adjacency, Adjacency)
     size = check.count("distance", distance, least=1)
     if isinstance(claim, BlackBox):
@@ -81,25 +90,36 @@ def points(claim: Composable, *, distance: int = 1, adjacency: Adjacency = Adjac
         found = list(_curve(claim, size, adjacency))
     kept = tuple(point for point in found if point.testable)
     if not kept and distance == 1:
-        raise DomainError("claim", claim, "a claim with a finite epsilon at a delta below 1", _REMEDY)
+        raise DomainError(
+            "claim", claim, "a claim with a finite epsilon at a delta below 1", _REMEDY
+        )
     return kept
 
 
 def _curve(claim: Composable, size: int, adjacency: Adjacency) -> Sequence[Point]:
     asked = claim if size == 1 else claim.group(size)
     seen: dict[float, Point] = {}
-    for level, delta in (*((each, 1.0) for each in EPSILONS), *((None, each) for each in (0.0, *DELTAS))):
+    for level, delta in (
+        *((each, 1.0) for each in EPSILONS),
+        *((None, each) for each in (0.0, *DELTAS)),
+    ):
         try:
-            epsilon = asked.epsilon(delta=delta, adjacency=adjacency).upper if level is None else level
+            epsilon = (
+                asked.epsilon(delta=delta, adjacency=adjacency).upper if level is None else level
+            )
             epsilon = max(0.0, epsilon)
             if epsilon <= LARGEST and epsilon not in seen:
-                seen[epsilon] = Point(epsilon, asked.delta(epsilon=epsilon, adjacency=adjacency).upper)
+                seen[epsilon] = Point(
+                    epsilon, asked.delta(epsilon=epsilon, adjacency=adjacency).upper
+                )
         except DPComposeError:
             continue
     return tuple(seen.values())
 
 
-def certified(law: Composable, claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> bool:
+def certified(
+    law: Composable, claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE
+) -> bool:
     """Whether the law certainly keeps the claim.
 
     At the point of a `BlackBox`; by the rho of a `Concentrated`, by the mu of a `GaussianDP`; of other curves, only
@@ -112,7 +132,11 @@ def certified(law: Composable, claim: Composable, *, adjacency: Adjacency = Adja
             return law.delta(epsilon=point.epsilon, adjacency=adjacency).upper <= point.delta
         case Concentrated():
             found = whole.zcdp(adjacency=adjacency)
-            return found is not None and found.rho <= claim.stated.rho and found.delta <= claim.stated.delta
+            return (
+                found is not None
+                and found.rho <= claim.stated.rho
+                and found.delta <= claim.stated.delta
+            )
         case GaussianDP():
             mu = whole.gdp(adjacency=adjacency)
             return mu is not None and mu <= claim.mu

@@ -83,13 +83,17 @@ def named(name: str) -> Feature:
     if name.startswith("value"):
         second, apart, first = name.removeprefix("value").partition(" - value")
         return _step(first, second) if apart else _at(second)
-    raise DomainError("feature", name, "a feature of outcomes", "Give one of your own with features=")
+    raise DomainError(
+        "feature", name, "a feature of outcomes", "Give one of your own with features="
+    )
 
 
 def _features(table: Table) -> Iterator[Feature]:
     yield from _sharing(WHOLES, [_WHOLE] if table.plain else [_KIND, _WHOLE])
     varied = [
-        place for place, column in table.columns.items() if not (place.endswith(NO_NUMBERS) and np.ptp(column) == 0)
+        place
+        for place, column in table.columns.items()
+        if not (place.endswith(NO_NUMBERS) and np.ptp(column) == 0)
     ]
     beside = [place for place in varied if place.startswith(BESIDE)]
     places = [place for place in varied if place not in beside][:LEAVES]
@@ -97,7 +101,9 @@ def _features(table: Table) -> Iterator[Feature]:
     yield from _sharing(CHANNELS, [_at(place) for place in beside[:LEAVES]])
     continuous = [place for place in places if _fractional(table.columns[place])]
     read = bits.READ if len(places) == 1 else bits.ESSENTIAL
-    yield from _sharing(BITS, [_bit(name, place) for place in continuous[:WITH_BITS] for name in read])
+    yield from _sharing(
+        BITS, [_bit(name, place) for place in continuous[:WITH_BITS] for name in read]
+    )
     numbers = [place for place in places if not place.endswith(NO_NUMBERS)]
     if len(numbers) > 1:
         reductions = [_reduction(name, reduced) for name, reduced in _REDUCED.items()]
@@ -130,7 +136,9 @@ def _bit(name: str, place: str) -> Feature:
 
 
 def _place_of_two(place: int, of: str) -> Feature:
-    return Feature(f"bit {place} of value{of}", lambda outcomes: bits.bit(table_of(outcomes).column(of), place))
+    return Feature(
+        f"bit {place} of value{of}", lambda outcomes: bits.bit(table_of(outcomes).column(of), place)
+    )
 
 
 def _reduction(name: str, reduced: Callable[[Reals], Reals]) -> Feature:
@@ -157,7 +165,9 @@ _REDUCED: dict[str, Callable[[Reals], Reals]] = {
     "sum": lambda numbers: _finite(numbers, 0.0).sum(axis=1),
     "largest": lambda numbers: _finite(numbers, -math.inf).max(axis=1),
     "smallest": lambda numbers: _finite(numbers, math.inf).min(axis=1),
-    "place of the largest": lambda numbers: _finite(numbers, -math.inf).argmax(axis=1).astype(np.float64),
+    "place of the largest": lambda numbers: (
+        _finite(numbers, -math.inf).argmax(axis=1).astype(np.float64)
+    ),
     "numbers": lambda numbers: np.isfinite(numbers).sum(axis=1).astype(np.float64),
 }
 """Of the numbers in an answer; one that is not finite counts as none."""

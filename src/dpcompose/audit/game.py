@@ -141,8 +141,13 @@ class Game:
         arm, events = self.arms[batch.arm], self.converse[batch.arm]
         if arm.keeps:
             return {"outcomes": text_of_outcomes(outcomes)}
-        books, converse = (tallies(each, outcomes, batch.coins) for each in (arm.books, events.books))
-        return {"books": [each.tolist() for each in books], "events": [each.tolist() for each in converse]}
+        books, converse = (
+            tallies(each, outcomes, batch.coins) for each in (arm.books, events.books)
+        )
+        return {
+            "books": [each.tolist() for each in books],
+            "events": [each.tolist() for each in converse],
+        }
 
     def replay(self, entry: Mapping[str, Any], source: Source) -> None:
         """Go through a batch of an earlier run again: nothing is drawn, and the past is what it was.
@@ -174,12 +179,17 @@ class Game:
         stakes, counts = entry["stakes"], entry["counts"]
         self.chain = self.chain.after(stakes, counts)
         self.batches.append({"stakes": stakes, "counts": counts, "chain": entry["chain"]})
-        self.log_wealth, self.peak = float.fromhex(entry["log_wealth"]), float.fromhex(entry["peak"])
+        self.log_wealth, self.peak = (
+            float.fromhex(entry["log_wealth"]),
+            float.fromhex(entry["peak"]),
+        )
         self.samples += counts["rows"]
         self.lost = 0
         names = [member["feature"] for member in stakes["members"]]
         factors = tuple(zip(names, map(float.fromhex, entry["factors"]), strict=True))
-        self.moments.append(Moment(self.samples, self.log_wealth, self.ladder.lower, stakes["pair"], factors))
+        self.moments.append(
+            Moment(self.samples, self.log_wealth, self.ladder.lower, stakes["pair"], factors)
+        )
 
     def tried(self, alpha: float) -> tuple[Tried, ...]:
         """Every event that was tried, all of them together at alpha."""
@@ -208,6 +218,8 @@ class Game:
                 cells = Cells(tuple(float.fromhex(cut) for cut in heaviest["cuts"]))
                 place = int(np.argmax(stakes))
                 words = words_of(cells.cuts[place - 1]) if 0 < place <= len(cells.cuts) else ""
-                known = f", {words}" if words and not heaviest["feature"].startswith("value") else ""
+                known = (
+                    f", {words}" if words and not heaviest["feature"].startswith("value") else ""
+                )
                 return f"{heaviest['feature']} {cells.words(place)}{known}: too likely in world {world}"
         return "no event"

@@ -52,7 +52,13 @@ class Journal:
 
     @classmethod
     def opened(
-        cls, path: str | Path, header: Mapping[str, Any], seed: bytes, pairs: Sequence[Pair], *, named: bool
+        cls,
+        path: str | Path,
+        header: Mapping[str, Any],
+        seed: bytes,
+        pairs: Sequence[Pair],
+        *,
+        named: bool,
     ) -> Journal:
         """Begin a journal, or go on with the one that is there.
 
@@ -71,9 +77,13 @@ class Journal:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             text = Path(path).read_bytes()
         except BlockingIOError:
-            raise DomainError("resume", str(path), "a journal that no other audit writes to now") from None
+            raise DomainError(
+                "resume", str(path), "a journal that no other audit writes to now"
+            ) from None
         except OSError as error:
-            raise DomainError("resume", str(path), f"a file that can be written ({error.strerror})") from None
+            raise DomainError(
+                "resume", str(path), f"a file that can be written ({error.strerror})"
+            ) from None
         found = cls(dict(header), seed, _file=file)
         try:
             return found._gone_on(path, text, [_digest(pair) for pair in pairs], named=named)
@@ -84,7 +94,9 @@ class Journal:
     def _gone_on(self, path: str | Path, text: bytes, pairs: list[Any], *, named: bool) -> Journal:
         whole, _, torn = text.rpartition(b"\n")
         if not text:
-            self._write({"format": FORMAT, "header": self.header, "seed": self.seed.hex(), "pairs": pairs})
+            self._write(
+                {"format": FORMAT, "header": self.header, "seed": self.seed.hex(), "pairs": pairs}
+            )
             return self
         found = self._read(path, whole, self._file, {"header": self.header, "pairs": pairs})
         if named and self.seed != found.seed:
@@ -103,18 +115,35 @@ class Journal:
             header, seed = first["header"], bytes.fromhex(first["seed"])
             same = {name: header[name] for name in _SAME} | {"pairs": first["pairs"]}
             entries = [line for line in lines if line != _BOUND]
-            lost = next((place for place, line in enumerate(reversed(lines)) if line != _BOUND), len(lines))
+            lost = next(
+                (place for place, line in enumerate(reversed(lines)) if line != _BOUND), len(lines)
+            )
             if entries:
                 check(written.text_of(_sealed(header, seed, entries)))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, CertificateError) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+            CertificateError,
+        ) as error:
             raise DomainError(
-                "resume", str(path), f"the journal of an audit, undamaged ({type(error).__name__}: {error})", _REMEDY
+                "resume",
+                str(path),
+                f"the journal of an audit, undamaged ({type(error).__name__}: {error})",
+                _REMEDY,
             ) from None
-        wanted = json.loads(canonical({name: asked["header"][name] for name in _SAME} | {"pairs": asked["pairs"]}))
+        wanted = json.loads(
+            canonical({name: asked["header"][name] for name in _SAME} | {"pairs": asked["pairs"]})
+        )
         for name, there in same.items():
             if there != wanted[name]:
                 raise DomainError(
-                    "resume", str(path), f"a journal of the same {name}, here {str(there)[:200]}", _REMEDY
+                    "resume",
+                    str(path),
+                    f"a journal of the same {name}, here {str(there)[:200]}",
+                    _REMEDY,
                 )
         return cls(header, seed, entries, lost, file, link)
 
@@ -167,11 +196,15 @@ def _followed(lines: Sequence[bytes]) -> tuple[list[bytes], bytes]:
     return found, link
 
 
-def _sealed(header: dict[str, Any], seed: bytes, entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _sealed(
+    header: dict[str, Any], seed: bytes, entries: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
     """The certificate of what is in a journal."""
     batches = [{name: entry[name] for name in ("stakes", "counts", "chain")} for entry in entries]
     samples = sum(entry["counts"]["rows"] for entry in entries)
-    return written.sealed(header, seed, batches, samples=samples, log_wealth=float.fromhex(entries[-1]["log_wealth"]))
+    return written.sealed(
+        header, seed, batches, samples=samples, log_wealth=float.fromhex(entries[-1]["log_wealth"])
+    )
 
 
 def _digest(pair: Pair) -> list[Any]:

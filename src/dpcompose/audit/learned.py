@@ -41,15 +41,21 @@ class Discriminant:
         spread[~(spread > 0)] = 1.0
         scaled = np.clip((rows - middle) / spread, -10, 10)
         apart = scaled[coins].mean(axis=0) - scaled[~coins].mean(axis=0)
-        weights = cast("Reals", np.linalg.solve(np.cov(scaled.T) + 1e-3 * np.eye(len(places)), apart))
+        weights = cast(
+            "Reals", np.linalg.solve(np.cov(scaled.T) + 1e-3 * np.eye(len(places)), apart)
+        )
         numbers = {"middle": middle, "spread": spread, "weights": weights}
-        return remade(self.name, {"places": places} | {name: _hex(each) for name, each in numbers.items()})
+        return remade(
+            self.name, {"places": places} | {name: _hex(each) for name, each in numbers.items()}
+        )
 
 
 def _direction(name: str, made: Mapping[str, Any]) -> Feature:
     """The discriminant that was written so."""
     places = tuple(made["places"])
-    middle, spread, weights = (np.array([*map(float.fromhex, made[each])]) for each in ("middle", "spread", "weights"))
+    middle, spread, weights = (
+        np.array([*map(float.fromhex, made[each])]) for each in ("middle", "spread", "weights")
+    )
     if not 2 <= len(places) == len(middle) == len(spread) == len(weights):
         raise ValueError("a place has no weight")
 
@@ -65,7 +71,9 @@ def _hex(numbers: Reals) -> list[str]:
 
 def _columns(outcomes: Outcomes, places: Sequence[str]) -> Reals:
     table = table_of(outcomes)
-    return np.nan_to_num(np.column_stack([table.column(place) for place in places]), nan=0, posinf=1e6, neginf=-1e6)
+    return np.nan_to_num(
+        np.column_stack([table.column(place) for place in places]), nan=0, posinf=1e6, neginf=-1e6
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,17 +104,26 @@ class Tree:
                 continue
             place, value = cut
             above = scores[place][leaf.rows] >= value
-            waiting += [_Leaf(leaf.rows[above == up], (*leaf.path, (place, value, up))) for up in (False, True)]
+            waiting += [
+                _Leaf(leaf.rows[above == up], (*leaf.path, (place, value, up)))
+                for up in (False, True)
+            ]
         leaves = sorted([*waiting, *done], key=lambda each: float(coins[each.rows].mean()))
         if len(leaves) < 2:
             return None
-        paths = [[[features[place].name, value.hex(), up] for place, value, up in leaf.path] for leaf in leaves]
+        paths = [
+            [[features[place].name, value.hex(), up] for place, value, up in leaf.path]
+            for leaf in leaves
+        ]
         return remade(self.name, {"leaves": paths})
 
 
 def _ranks(name: str, made: Mapping[str, Any]) -> Feature:
     """The tree that was written so: the rank of the leaf a row falls into, from those of coin 0 to those of coin 1."""
-    leaves = [[(place, float.fromhex(value), bool(up)) for place, value, up in path] for path in made["leaves"]]
+    leaves = [
+        [(place, float.fromhex(value), bool(up)) for place, value, up in path]
+        for path in made["leaves"]
+    ]
     used = {place: named(place) for path in leaves for place, _, _ in path}
 
     def score(outcomes: Outcomes) -> Reals:
@@ -131,7 +148,9 @@ def remade(name: str, made: Mapping[str, Any]) -> Feature:
     try:
         return _direction(name, made) if "places" in made else _ranks(name, made)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DomainError("feature", name, f"a discriminant or a tree, as they are written ({error!r})") from None
+        raise DomainError(
+            "feature", name, f"a discriminant or a tree, as they are written ({error!r})"
+        ) from None
 
 
 def _ordered(scores: Reals) -> Reals:
@@ -153,7 +172,11 @@ def _best(scores: Sequence[Reals], coins: Reals, leaf: _Leaf) -> tuple[int, floa
         below = np.searchsorted(values, cuts)
         below, cuts = below[(below > 0)], cuts[below > 0]
         if len(cuts):
-            gain = whole - _entropy(ones[below], below) - _entropy(ones[-1] - ones[below], rows - below)
+            gain = (
+                whole
+                - _entropy(ones[below], below)
+                - _entropy(ones[-1] - ones[below], rows - below)
+            )
             top = int(np.argmax(gain))
             if gain[top] > best:
                 found, best = (place, float(cuts[top])), float(gain[top])

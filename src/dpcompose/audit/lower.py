@@ -47,15 +47,21 @@ class Ladder:
     goal: float
     wealth: Reals
     peak: Reals
-    _bets: list[tuple[int, Book, Reals, float]] = field(default_factory=list[tuple[int, Book, Reals, float]])
+    _bets: list[tuple[int, Book, Reals, float]] = field(
+        default_factory=list[tuple[int, Book, Reals, float]]
+    )
 
     @classmethod
     def of(cls, claim: Sequence[Point], alpha: float, *, climbed: bool = True) -> Ladder:
         """A ladder around a claim, at the smallest delta of its points; without rungs if it is not to be climbed."""
         point = min(claim, key=lambda each: each.delta)
         base = max(point.epsilon, LEAST)
-        rungs = tuple(each for rung in RUNGS if climbed and (each := Point(rung * base, point.delta)).testable)
-        return cls(rungs, point.delta, float(-np.log(alpha)), np.zeros(len(rungs)), np.zeros(len(rungs)))
+        rungs = tuple(
+            each for rung in RUNGS if climbed and (each := Point(rung * base, point.delta)).testable
+        )
+        return cls(
+            rungs, point.delta, float(-np.log(alpha)), np.zeros(len(rungs)), np.zeros(len(rungs))
+        )
 
     @property
     def crossed(self) -> int:
@@ -90,7 +96,9 @@ class Ladder:
             if self.peak[rung] >= self.goal or not point.testable:
                 continue
             books = books or leaders(arm.books, (point,), 2 * FEATURES)
-            found = sorted(((book, *book.stakes((point,))) for book in books), key=lambda each: -each[1])[:FEATURES]
+            found = sorted(
+                ((book, *book.stakes((point,))) for book in books), key=lambda each: -each[1]
+            )[:FEATURES]
             if not found or found[0][1] < 0.5:
                 return
             books = [book for book, _, _ in found]
@@ -104,7 +112,9 @@ class Ladder:
         factors: dict[int, list[float]] = {}
         for rung, book, logs, weight in self._bets:
             if id(book) not in counts:
-                counts[id(book)] = tally(coins, book.cells.place(book.feature.score(outcomes)), book.cells.count)
+                counts[id(book)] = tally(
+                    coins, book.cells.place(book.feature.score(outcomes)), book.cells.count
+                )
             paid = float(np.sum(counts[id(book)] * logs))
             factors.setdefault(rung, []).append(float(np.log(weight) + paid))
         for rung, each in factors.items():

@@ -82,9 +82,13 @@ def gaussian(sigma: float) -> Law:
     sigma = check.positive("sigma", sigma)
 
     def log(x: Reals, factor: float) -> Reals:
-        return -((x / (sigma * factor)) ** 2) / 2 - math.log(sigma * factor * math.sqrt(2 * math.pi))
+        return -((x / (sigma * factor)) ** 2) / 2 - math.log(
+            sigma * factor * math.sqrt(2 * math.pi)
+        )
 
-    return Law(f"Gaussian, sigma {sigma:g}", log, lambda x: np.asarray(ndtr(x / sigma), dtype=np.float64))
+    return Law(
+        f"Gaussian, sigma {sigma:g}", log, lambda x: np.asarray(ndtr(x / sigma), dtype=np.float64)
+    )
 
 
 def discrete_laplace(scale: float) -> Law:
@@ -94,7 +98,9 @@ def discrete_laplace(scale: float) -> Law:
 
     def log(x: Reals, factor: float) -> Reals:
         wide = scale * factor
-        return np.where(x == np.rint(x), -np.abs(x) / wide + math.log(math.tanh(0.5 / wide)), -np.inf)
+        return np.where(
+            x == np.rint(x), -np.abs(x) / wide + math.log(math.tanh(0.5 / wide)), -np.inf
+        )
 
     def below(x: Reals) -> Reals:
         tail = np.exp(-np.abs(np.where(x > 0, x, 1 - x)) / scale) / (1 + ratio)
@@ -122,7 +128,9 @@ class Modelled:
     event: str
 
 
-def model(noise: Callable[[int], Any] | Any, law: Law, *, alpha: float = 1e-6, samples: int = 1_000_000) -> Modelled:
+def model(
+    noise: Callable[[int], Any] | Any, law: Law, *, alpha: float = 1e-6, samples: int = 1_000_000
+) -> Modelled:
     """Test that noise has a law, at any time.
 
     >>> import numpy as np
@@ -153,9 +161,13 @@ def model(noise: Callable[[int], Any] | Any, law: Law, *, alpha: float = 1e-6, s
         reached = np.flatnonzero(course >= goal)
         if len(reached):
             place = int(reached[0])
-            return Modelled(Verdict.REFUTED, law.name, seen + place + 1, float(course[place]), bets.best(place))
+            return Modelled(
+                Verdict.REFUTED, law.name, seen + place + 1, float(course[place]), bets.best(place)
+            )
         seen, wealth = seen + rows, float(course[-1])
-    return Modelled(Verdict.NOT_REFUTED, law.name, seen, wealth, bets.best(-1) if seen else "no event")
+    return Modelled(
+        Verdict.NOT_REFUTED, law.name, seen, wealth, bets.best(-1) if seen else "no event"
+    )
 
 
 class _Drawn:
@@ -177,8 +189,16 @@ class _Bets:
         self.rng = np.random.default_rng(int.from_bytes(os.urandom(16), "little"))
         names = [f"{factor:.3g} times the scale" for factor in STRETCHED]
         names += [f"another density on {cells} quantiles" for cells in CELLS]
-        names += ["another density in the tails", "it depends on the value before", "the value before comes again"]
-        shares = [SCALES / len(STRETCHED)] * len(STRETCHED) + [LEARNED / (len(CELLS) + 2)] * (len(CELLS) + 2) + [AGAIN]
+        names += [
+            "another density in the tails",
+            "it depends on the value before",
+            "the value before comes again",
+        ]
+        shares = (
+            [SCALES / len(STRETCHED)] * len(STRETCHED)
+            + [LEARNED / (len(CELLS) + 2)] * (len(CELLS) + 2)
+            + [AGAIN]
+        )
         self.names, self.logs = names, np.log(shares)
         self.counts: list[NDArray[np.float64]] = [np.zeros((1, cells)) for cells in CELLS]
         self.tails, self.contexts = np.zeros((1, 2 * TAILS)), np.zeros((CONTEXTS, CONTEXTS))
@@ -190,10 +210,14 @@ class _Bets:
         with np.errstate(invalid="ignore", over="ignore"):
             own = self.law.log(residuals, 1.0)
             found = [self.law.log(residuals, factor) - own for factor in STRETCHED]
-            quantiles = np.clip(np.nan_to_num(self.law.quantiles(residuals, self.rng.random(len(residuals)))), 0, 1)
+            quantiles = np.clip(
+                np.nan_to_num(self.law.quantiles(residuals, self.rng.random(len(residuals)))), 0, 1
+            )
         nothing = np.zeros(len(residuals), dtype=np.intp)
         for counts, cells in zip(self.counts, CELLS, strict=True):
-            found.append(_learned(counts, nothing, _cell(quantiles, cells), np.full(cells, 1 / cells)))
+            found.append(
+                _learned(counts, nothing, _cell(quantiles, cells), np.full(cells, 1 / cells))
+            )
         found.append(_learned(self.tails, nothing, _tail(quantiles), _TAILS))
         places = _cell(quantiles, CONTEXTS)
         past = np.append(self.cell, places[:-1])
@@ -225,14 +249,18 @@ def _cell(quantiles: Reals, cells: int) -> NDArray[np.intp]:
 def _tail(quantiles: Reals) -> NDArray[np.intp]:
     """How often either tail has to be halved to hold the quantile."""
     with np.errstate(divide="ignore"):
-        halved = np.minimum(-np.log2(np.minimum(quantiles, 1 - quantiles)) - 1, TAILS - 1).astype(np.intp)
+        halved = np.minimum(-np.log2(np.minimum(quantiles, 1 - quantiles)) - 1, TAILS - 1).astype(
+            np.intp
+        )
     return np.where(quantiles < 0.5, halved, TAILS + halved)
 
 
 _TAILS = np.tile(0.5 ** np.minimum(np.arange(TAILS) + 2, TAILS), 2)
 
 
-def _learned(counts: NDArray[np.float64], context: NDArray[np.intp], places: NDArray[np.intp], chances: Reals) -> Reals:
+def _learned(
+    counts: NDArray[np.float64], context: NDArray[np.intp], places: NDArray[np.intp], chances: Reals
+) -> Reals:
     """ln of the factors of a density that is learned as it goes, in each context; counts are added to."""
     number = counts.shape[1]
     factors = np.empty(len(places))
@@ -243,6 +271,8 @@ def _learned(counts: NDArray[np.float64], context: NDArray[np.intp], places: NDA
             hits[np.arange(len(here)), places[here]] = 1.0
             before = counts[each] + np.cumsum(hits, axis=0) - hits
             own, base = before[np.arange(len(here)), places[here]], chances[places[here]]
-            factors[here] = np.log((own + number / 2 * base) / (before.sum(axis=1) + number / 2) / base)
+            factors[here] = np.log(
+                (own + number / 2 * base) / (before.sum(axis=1) + number / 2) / base
+            )
             counts[each] += hits.sum(axis=0)
     return factors

@@ -13,7 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.audit.parts import BEYOND, DEPTH, FURTHER, LEAVES, LETTERS, MANY, PARTS, UNREAD, code_of, walk
+from dpcompose.audit.parts import (
+    BEYOND,
+    DEPTH,
+    FURTHER,
+    LEAVES,
+    LETTERS,
+    MANY,
+    PARTS,
+    UNREAD,
+    code_of,
+    walk,
+)
 
 Outcomes = NDArray[Any]
 """One row for each call: plain numbers, of shape (n,) or (n, k), or an array of objects `Outcome`, of shape (n,)."""
@@ -76,7 +87,13 @@ class Outcome:
     def alone(self) -> bool:
         """Whether there is an answer and nothing beside it."""
         beside = (
-            self.raised or self.message or self.warned or self.timeout or self.printed or self.errors or self.logged
+            self.raised
+            or self.message
+            or self.warned
+            or self.timeout
+            or self.printed
+            or self.errors
+            or self.logged
         )
         return not beside and math.isnan(self.seconds)
 
@@ -133,7 +150,9 @@ def read(value: Any, place: str = "", depth: int = DEPTH) -> Any:
     numbers = struct.pack(f"<{len(further)}d", *(number for _, number in further))
     code = code_of(digest.digest())
     kind = ",".join(dict.fromkeys(kinds))
-    return Reading(kind, tuple(found[:LEAVES]), code, (places, numbers), tuple(letters), tuple(unread.items()))
+    return Reading(
+        kind, tuple(found[:LEAVES]), code, (places, numbers), tuple(letters), tuple(unread.items())
+    )
 
 
 def rows_of(values: Iterable[Any]) -> Outcomes:

@@ -15,7 +15,15 @@ from dpcompose.audit.outcome import Outcome, Outcomes, Reading, read, rows_of
 
 LARGEST = 1 << 33
 """Bytes of a batch: more are not unpacked."""
-MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
+MALFORMED = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    struct.error,
+)
 """What is raised for a text that is no outcome."""
 _SEEN = ("raised", "message", "warned", "timeout", "printed", "errors", "logged")
 
@@ -24,9 +32,15 @@ def text_of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
     """Plain numbers as their bytes, anything else as JSON; both packed."""
     if outcomes.dtype.kind in "fiub":
         plain = np.ascontiguousarray(outcomes).astype(outcomes.dtype.newbyteorder("<"))
-        return {"dtype": plain.dtype.str, "shape": list(plain.shape), "packed": _packed(plain.tobytes())}
+        return {
+            "dtype": plain.dtype.str,
+            "shape": list(plain.shape),
+            "packed": _packed(plain.tobytes()),
+        }
     rows = outcomes if outcomes.dtype == object else rows_of(outcomes.tolist())
-    return {"packed": _packed(json.dumps([text_of_outcome(each) for each in rows.tolist()]).encode())}
+    return {
+        "packed": _packed(json.dumps([text_of_outcome(each) for each in rows.tolist()]).encode())
+    }
 
 
 def outcomes_of(text: dict[str, Any], rows: int) -> Outcomes:
@@ -44,7 +58,11 @@ def outcomes_of(text: dict[str, Any], rows: int) -> Outcomes:
         dtype = np.dtype(text["dtype"])
         if dtype.kind not in "fiub" or text["shape"][:1] != [rows]:
             raise ValueError("outcomes of another kind, or another number of them")
-        return np.frombuffer(unpacked, dtype=dtype).reshape(text["shape"]).astype(dtype.newbyteorder("="))
+        return (
+            np.frombuffer(unpacked, dtype=dtype)
+            .reshape(text["shape"])
+            .astype(dtype.newbyteorder("="))
+        )
     found: Outcomes = np.empty(rows, dtype=object)
     found[:] = [outcome_of(each) for each in json.loads(unpacked)]
     return found
@@ -84,7 +102,11 @@ def _answer(value: Any) -> Any:
         return _answer(read(value))
     first = struct.pack(f"<{len(value.leaves)}d", *(number for _, number in value.leaves)).hex()
     leaves, (places, numbers) = [first, *(place for place, _ in value.leaves)], value.further
-    beyond = [list(places), numbers.hex(), [*map(list, value.letters)]] if places or value.letters else []
+    beyond = (
+        [list(places), numbers.hex(), [*map(list, value.letters)]]
+        if places or value.letters
+        else []
+    )
     return [value.kind, leaves, _hex(value.code), dict(value.unread), *beyond]
 
 
@@ -109,9 +131,15 @@ def _value(answer: Any) -> Any:
         case [str(kind), leaves, code, *beyond]:
             # A journal of an earlier version has pairs of places and numbers, and does not say what was not looked at.
             early = [*map(list, leaves)] if not leaves or isinstance(leaves[0], list) else None
-            seen = _leaves(*leaves) if early is None else ((place, _number(number)) for place, number in early)
+            seen = (
+                _leaves(*leaves)
+                if early is None
+                else ((place, _number(number)) for place, number in early)
+            )
             first = tuple((str(place), number) for place, number in seen)
-            missed = cast("dict[str, int]", beyond.pop(0) if beyond and isinstance(beyond[0], dict) else {})
+            missed = cast(
+                "dict[str, int]", beyond.pop(0) if beyond and isinstance(beyond[0], dict) else {}
+            )
             unread = tuple((str(name), int(number)) for name, number in missed.items())
             if not beyond:
                 return Reading(kind, first, _number(code), unread=unread)

@@ -32,7 +32,21 @@ _TABLES = ("pandas", "polars", "pyarrow")
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")
 """Where an object lies, which is no answer."""
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_BARE = {float, int, bool, str, bytes, list, tuple, dict, set, type(None), np.ndarray, np.float64, np.int64}
+_BARE = {
+    float,
+    int,
+    bool,
+    str,
+    bytes,
+    list,
+    tuple,
+    dict,
+    set,
+    type(None),
+    np.ndarray,
+    np.float64,
+    np.int64,
+}
 """Types whose instances have no attributes of their own."""
 
 Leaf = tuple[str, float | None, str, bytes | str]
@@ -113,7 +127,11 @@ def _collection(value: Collection[Any], place: str, depth: int) -> Iterator[Leaf
             yield f"{place}.has {name}", 1.0, "key", text.encode()
             yield from walk(value[key], f"{place}[{name}]", depth - 1)
     else:
-        items = sorted(map(_shown, islice(value, LOOKED))) if isinstance(value, Set) else islice(value, LOOKED)
+        items = (
+            sorted(map(_shown, islice(value, LOOKED)))
+            if isinstance(value, Set)
+            else islice(value, LOOKED)
+        )
         for index, item in enumerate(items):
             yield from walk(item, f"{place}[{index}]", depth - 1)
 
@@ -199,9 +217,19 @@ def _text(value: str | bytes | bytearray, place: str, kind: str) -> Iterator[Lea
     except (ValueError, OverflowError):
         yield place, None, kind, b""
         head = letters[:LETTERS]
-        yield f"{place}.words", code_of(_NUMBER.sub("#", head).encode("utf-8", "surrogatepass")), BEYOND, b""
+        yield (
+            f"{place}.words",
+            code_of(_NUMBER.sub("#", head).encode("utf-8", "surrogatepass")),
+            BEYOND,
+            b"",
+        )
         for index, number in enumerate(map(float, _NUMBER.findall(head)[:NUMBERS])):
-            yield f"{place}.numbers[{index}]", number if abs(number) < 1e100 else math.inf, BEYOND, b""
+            yield (
+                f"{place}.numbers[{index}]",
+                number if abs(number) < 1e100 else math.inf,
+                BEYOND,
+                b"",
+            )
     yield place, None, kind, letters
 
 
@@ -230,7 +258,12 @@ def _array(value: np.ndarray, place: str, kind: str, depth: int) -> Iterator[Lea
         else:
             yield from walk(item, f"{place}[{index}]", depth - 1)
     if flat.size > most:
-        yield MANY if plain else f"items of an array after the first {LOOKED:,}", flat.size - most, UNREAD, b""
+        yield (
+            MANY if plain else f"items of an array after the first {LOOKED:,}",
+            flat.size - most,
+            UNREAD,
+            b"",
+        )
 
 
 def _number(value: Any) -> float | None:

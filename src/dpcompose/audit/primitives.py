@@ -180,9 +180,7 @@ class Primitives:
             place = len(self.calls)
             before = self.forced[place] if place < len(self.forced) else None
             if before is None or before.described != made.described:
-                self.differs = (
-                    f"call {place + 1} is {made.words}, and {'none' if before is None else before.words} before"
-                )
+                self.differs = f"call {place + 1} is {made.words}, and {'none' if before is None else before.words} before"
                 raise OtherCallError
             made = replace(made, output=before.output)
         self.calls.append(made)

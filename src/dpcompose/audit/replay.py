@@ -118,7 +118,9 @@ def replay(
             recorded = player.run(zero)
             reason, refutes = _compared(player, recorded, zero, one, pair.distance)
             if refutes:
-                return _result(Verdict.REFUTED, f"{reason}, pair {number}", [recorded.calls], len(pairs))
+                return _result(
+                    Verdict.REFUTED, f"{reason}, pair {number}", [recorded.calls], len(pairs)
+                )
             open_reason = open_reason or (f"{reason}, pair {number}" if reason else "")
             transcripts.append(recorded.calls)
     for calls in {tuple(call.described for call in each): each for each in transcripts}.values():
@@ -147,7 +149,9 @@ def _above(calls: Sequence[Call], claim: Sequence[Point], adjacency: Adjacency) 
     return ""
 
 
-def _compared(player: _Player, recorded: _Run, zero: Any, one: Any, distance: int) -> tuple[str, bool]:
+def _compared(
+    player: _Player, recorded: _Run, zero: Any, one: Any, distance: int
+) -> tuple[str, bool]:
     """The fault of a run, and whether that refutes the description."""
     forced, same = player.run(one, recorded.calls), player.run(zero, recorded.calls)
     if same.differs:
@@ -159,7 +163,10 @@ def _compared(player: _Player, recorded: _Run, zero: Any, one: Any, distance: in
         if before.norm.distance(before.input, before.input) > 0 or moved > most * (1 + ROUNDED):
             return f"an input of {before.words} moves by {moved:g}", True
         if moved > most:
-            return f"an input of {before.words} moves by {moved!r}, a rounding further than declared", False
+            return (
+                f"an input of {before.words} moves by {moved!r}, a rounding further than declared",
+                False,
+            )
     if _seen(same.answer) != _seen(recorded.answer):
         return "it draws randomness that is no call: its answers cannot be compared", False
     if _seen(forced.answer) != _seen(recorded.answer):
@@ -172,7 +179,9 @@ def _seen(answer: Outcome) -> str:
     return repr(answer)
 
 
-def _result(verdict: Verdict, reason: str, transcripts: Sequence[tuple[Call, ...]], pairs: int) -> Replayed:
+def _result(
+    verdict: Verdict, reason: str, transcripts: Sequence[tuple[Call, ...]], pairs: int
+) -> Replayed:
     described = {tuple(call.described for call in calls) for calls in transcripts}
     first = transcripts[0]
     law = compose(*(call.mechanism for call in first)) if len(described) == 1 and first else None
@@ -181,7 +190,9 @@ def _result(verdict: Verdict, reason: str, transcripts: Sequence[tuple[Call, ...
     return Replayed(verdict, reason, law, tuple(call.words for call in first), pairs)
 
 
-def residuals(mechanism: Recorded, data: Any, *, runs: int, limit: float = 1.0) -> dict[str, tuple[Call, np.ndarray]]:
+def residuals(
+    mechanism: Recorded, data: Any, *, runs: int, limit: float = 1.0
+) -> dict[str, tuple[Call, np.ndarray]]:
     """output - input of every primitive that adds noise, by its name, over so many runs."""
     player, found = _Player(mechanism, limit), dict[str, list[Call]]()
     for _ in range(check.count("runs", runs, least=1)):
@@ -193,11 +204,15 @@ def residuals(mechanism: Recorded, data: Any, *, runs: int, limit: float = 1.0) 
 
 def _moved(calls: Sequence[Call]) -> Iterator[np.ndarray]:
     for call in calls:
-        before, after = (np.asarray(each, dtype=np.float64).reshape(-1) for each in (call.input, call.output))
+        before, after = (
+            np.asarray(each, dtype=np.float64).reshape(-1) for each in (call.input, call.output)
+        )
         yield after - before if before.shape == after.shape else np.full(1, math.nan)
 
 
-def modelled(mechanism: Recorded, data: Any, *, runs: int, alpha: float = 1e-6) -> tuple[Modelled, ...]:
+def modelled(
+    mechanism: Recorded, data: Any, *, runs: int, alpha: float = 1e-6
+) -> tuple[Modelled, ...]:
     """Whether the noise of every primitive has the law that it states: all together at alpha.
 
     Args:
@@ -208,4 +223,8 @@ def modelled(mechanism: Recorded, data: Any, *, runs: int, alpha: float = 1e-6) 
     """
     drawn = residuals(mechanism, data, runs=runs)
     alpha = check.open_probability("alpha", alpha) / max(1, len(drawn))
-    return tuple(model(noise, call.law, alpha=alpha) for call, noise in drawn.values() if call.law is not None)
+    return tuple(
+        model(noise, call.law, alpha=alpha)
+        for call, noise in drawn.values()
+        if call.law is not None
+    )

@@ -26,11 +26,19 @@ MOST_RECORDS = 8
 def distances(claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> tuple[int, ...]:
     """1, 2, 4, ... while the group's epsilon is at most `MOST`, at a delta that is not large."""
     found = points(claim, adjacency=adjacency)
-    epsilon = min(point.epsilon for point in found if point.delta <= max(DELTAS[0], found[-1].delta))
-    return tuple(1 << power for power in range(FAR.bit_length()) if not power or (1 << power) * epsilon <= MOST)
+    epsilon = min(
+        point.epsilon for point in found if point.delta <= max(DELTAS[0], found[-1].delta)
+    )
+    return tuple(
+        1 << power
+        for power in range(FAR.bit_length())
+        if not power or (1 << power) * epsilon <= MOST
+    )
 
 
-def numbers(distance: int, *, adjacency: Adjacency, low: float = 0.0, high: float = 1.0) -> Iterator[Pair]:
+def numbers(
+    distance: int, *, adjacency: Adjacency, low: float = 0.0, high: float = 1.0
+) -> Iterator[Pair]:
     """Databases of numbers so far apart: from none, to many records, at the ends of their domain and beyond.
 
     Args:
@@ -42,15 +50,21 @@ def numbers(distance: int, *, adjacency: Adjacency, low: float = 0.0, high: floa
     middle = (low + high) / 2
     for others in ((), (low,) * 3, (high,) * 3, (low, middle, high)):
         if adjacency is Adjacency.REPLACE:
-            yield Pair((*others, *(high,) * distance), (*others, *(low,) * distance), distance=distance)
+            yield Pair(
+                (*others, *(high,) * distance), (*others, *(low,) * distance), distance=distance
+            )
         elif adjacency is Adjacency.ADD_REMOVE:
             for record in (high, low, 100 * max(abs(high), 1.0)):
                 yield Pair((*others, *(record,) * distance), others, distance=distance)
         else:
-            yield Pair((*others, *(high,) * distance), (*others, *(None,) * distance), distance=distance)
+            yield Pair(
+                (*others, *(high,) * distance), (*others, *(None,) * distance), distance=distance
+            )
 
 
-def of_records(records: Sequence[Any], distance: int, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Iterator[Pair]:
+def of_records(
+    records: Sequence[Any], distance: int, *, adjacency: Adjacency = Adjacency.ADD_REMOVE
+) -> Iterator[Pair]:
     """Databases of given records so far apart: each record added to none, to one, to some and to copies of itself.
 
     Args:
@@ -65,7 +79,11 @@ def of_records(records: Sequence[Any], distance: int, *, adjacency: Adjacency = 
                 yield Pair((*others, *(record,) * distance), others, distance=distance)
             else:
                 other = after if adjacency is Adjacency.REPLACE else None
-                yield Pair((*others, *(record,) * distance), (*others, *(other,) * distance), distance=distance)
+                yield Pair(
+                    (*others, *(record,) * distance),
+                    (*others, *(other,) * distance),
+                    distance=distance,
+                )
 
 
 def drawn_records(records: Any) -> tuple[Any, ...]:
@@ -88,7 +106,9 @@ def _examples(strategy: Any) -> list[Any]:
         from hypothesis import HealthCheck, Phase, given, settings
         from hypothesis.strategies import SearchStrategy
     except ImportError:
-        raise DomainError("records", strategy, "a list of records; for strategies, install hypothesis") from None
+        raise DomainError(
+            "records", strategy, "a list of records; for strategies, install hypothesis"
+        ) from None
     if not isinstance(strategy, SearchStrategy):
         raise DomainError("records", strategy, "a list of records, or a Hypothesis strategy")
     found: list[Any] = []
@@ -117,6 +137,8 @@ def vectors(length: int, distance: int) -> Iterator[Pair]:
     if length > 1:
         yield Pair((0.0, *(step,) * (length - 1)), (step, *flat[1:]), distance=distance)
         yield Pair(
-            (step,) * half + (0.0,) * (length - half), (0.0,) * half + (step,) * (length - half), distance=distance
+            (step,) * half + (0.0,) * (length - half),
+            (0.0,) * half + (step,) * (length - half),
+            distance=distance,
         )
         yield Pair((*(step,) * (length - 1), 0.0), (*flat[1:], step), distance=distance)

@@ -50,7 +50,11 @@ def _places(outcomes: Outcomes, coins: np.ndarray) -> Iterator[tuple[str, Reals]
             yield f"value{place}{LETTER}{number}", column
     integers = 0
     for place, column in [*table.columns.items()][:LEAVES]:
-        if integers < INTEGERS and not np.isnan(bit(column, 0)).any() and len(np.unique(column)) > MANY:
+        if (
+            integers < INTEGERS
+            and not np.isnan(bit(column, 0)).any()
+            and len(np.unique(column)) > MANY
+        ):
             integers += 1
             for number in range(BITS):
                 yield f"bit {number} of value{place}", bit(column, number)
@@ -82,8 +86,15 @@ def _told(values: Reals, coins: np.ndarray) -> float:
         return 0.0
     if len(order) > 4 * CELLS:
         cell = cell * CELLS // len(order)
-    counts = np.array([np.bincount(cell[coins == side], minlength=cell.max() + 1) for side in (False, True)], float)
+    counts = np.array(
+        [np.bincount(cell[coins == side], minlength=cell.max() + 1) for side in (False, True)],
+        float,
+    )
     counts = counts[:, counts.sum(axis=0) > 0]
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
     free = counts.shape[1] - 1
-    return float((((counts - expected) ** 2 / expected).sum() - free) / np.sqrt(2 * free)) if free else 0.0
+    return (
+        float((((counts - expected) ** 2 / expected).sum() - free) / np.sqrt(2 * free))
+        if free
+        else 0.0
+    )

@@ -28,7 +28,11 @@ from dpcompose.audit.outcome import Reals
 UNIT = 1 << 50
 """Stakes are integers over it."""
 FRACTIONS = np.concatenate(
-    [1 - 0.5 ** np.array([8.0, 5.0, 3.0]), 0.5 ** np.arange(1, 3.1, 0.5), 0.5 ** np.arange(3.7, 12, 0.75)]
+    [
+        1 - 0.5 ** np.array([8.0, 5.0, 3.0]),
+        0.5 ** np.arange(1, 3.1, 0.5),
+        0.5 ** np.arange(3.7, 12, 0.75),
+    ]
 )
 """Stakes on a grid, as shares of the largest, e^-epsilon."""
 MERGED, ODDS = (1, 4, 16), (1.0, 1 / 32)
@@ -37,7 +41,9 @@ IDLE, TAILS, SINGLE, UNIONS = 0.35, 0.29, 0.23, 0.13
 """The prior weights of not betting, of tails, of single cells and of unions."""
 FREE, APART, MIRRORED = 0.15, 0.5, 0.4
 """The prior weights of a stake of its own for each cell, of one for each coin, and of mirrored tails in the rest."""
-GRID = np.log(np.concatenate([np.full(3, 0.06), np.full(len(FRACTIONS) - 3, 0.82 / (len(FRACTIONS) - 3))]))
+GRID = np.log(
+    np.concatenate([np.full(3, 0.06), np.full(len(FRACTIONS) - 3, 0.82 / (len(FRACTIONS) - 3))])
+)
 """ln of the prior weights of the grid: an event that isolates a world wants one of the first."""
 LOGARITHMIC = 0.4
 """The share of the weight of tails that is even over the logarithm of their rows; the rest is even over the cells."""
@@ -67,11 +73,16 @@ class Stakes:
 def _factors(f: Reals, g: Reals, points: Sequence[Point]) -> Reals:
     """The factors of Theorem 1."""
     growth = np.array([point.growth for point in points])[:, None]
-    charge = sum(point.delta / 2 * (np.max(f[place]) + np.max(g[place])) for place, point in enumerate(points))
+    charge = sum(
+        point.delta / 2 * (np.max(f[place]) + np.max(g[place]))
+        for place, point in enumerate(points)
+    )
     return np.array([(g - growth * f).sum(axis=0), (f - growth * g).sum(axis=0)]) + (1 - charge)
 
 
-def stakes(ones: Reals, zeros: Reals, points: Sequence[Point], single: Reals) -> tuple[float, Stakes]:
+def stakes(
+    ones: Reals, zeros: Reals, points: Sequence[Point], single: Reals
+) -> tuple[float, Stakes]:
     """The evidence of past rows, and the stakes that they suggest.
 
     Args:
@@ -80,11 +91,17 @@ def stakes(ones: Reals, zeros: Reals, points: Sequence[Point], single: Reals) ->
         points: Points of the claim's curve.
         single: The prior weights of bets on one cell, sum at most 1.
     """
-    found = [_both(_side(ones, zeros, point, single), _side(zeros, ones, point, single)) for point in points]
+    found = [
+        _both(_side(ones, zeros, point, single), _side(zeros, ones, point, single))
+        for point in points
+    ]
     evidence = np.array([each[0] for each in found])
     total = _log_sum(evidence)
     weights = np.exp(evidence - total)
-    f, g = (np.array([w * each[side] for w, each in zip(weights, found, strict=True)]) for side in (1, 2))
+    f, g = (
+        np.array([w * each[side] for w, each in zip(weights, found, strict=True)])
+        for side in (1, 2)
+    )
     # Both in one cell lose on either coin.
     both = np.minimum(f, g)
     f, g = f - both, g - both
@@ -101,10 +118,14 @@ def hopes(ones: Reals, zeros: Reals, points: Sequence[Point]) -> float:
     hope = 0.0
     for wins, losses in ((ones, zeros), (zeros, ones)):
         each = np.array([wins, losses])
-        events = np.concatenate([np.cumsum(each, axis=1), np.cumsum(each[:, ::-1], axis=1), each], axis=1)
+        events = np.concatenate(
+            [np.cumsum(each, axis=1), np.cumsum(each[:, ::-1], axis=1), each], axis=1
+        )
         won, lost = events[:, events[0] > growth * events[1]]
         rows = won + lost
-        gains = won * np.log(won / rows * (1 + 1 / growth)) + lost * np.log(np.maximum(lost, 0.5) / rows * (1 + growth))
+        gains = won * np.log(won / rows * (1 + 1 / growth)) + lost * np.log(
+            np.maximum(lost, 0.5) / rows * (1 + growth)
+        )
         hope += float(np.max(gains, initial=0.0))
     return hope
 
@@ -155,7 +176,9 @@ def _side(wins: Reals, losses: Reals, point: Point, prior: Reals) -> Side:
             within.append(np.repeat(_logistic(merged + np.log(odds)), width, axis=0)[:cells])
     united = np.array(unions)
     united = united + _lead(united) + np.log(UNIONS / len(unions))
-    evidence = np.logaddexp.reduce(np.concatenate([events, united, np.full((1, len(size)), np.log(IDLE))]), axis=0)
+    evidence = np.logaddexp.reduce(
+        np.concatenate([events, united, np.full((1, len(size)), np.log(IDLE))]), axis=0
+    )
     lower, upper, single = np.exp(events - evidence).reshape(3, cells, len(size))
     inside = np.cumsum(lower[::-1], axis=0)[::-1] + np.cumsum(upper, axis=0) + single
     for weight, each in zip(united, within, strict=True):
@@ -163,7 +186,9 @@ def _side(wins: Reals, losses: Reals, point: Point, prior: Reals) -> Side:
     mean = np.logaddexp.reduce(log, axis=1) - np.log(len(size))
     own = np.exp(log - np.logaddexp(0.0, mean)[:, None] - np.log(len(size))) @ size
     free = float(np.sum(np.logaddexp(0.0, mean) - np.log(2)) - cost[0] + np.log(FREE))
-    return Side(size=size, cuts=cuts, tails=tails, evidence=evidence, inside=inside, free=free, own=own)
+    return Side(
+        size=size, cuts=cuts, tails=tails, evidence=evidence, inside=inside, free=free, own=own
+    )
 
 
 def _both(one: Side, zero: Side) -> tuple[float, Reals, Reals]:

@@ -92,13 +92,17 @@ class Subject:
     limit: float = 1.0
     label: str = ""
     notes: set[str] = field(default_factory=set[str], compare=False)
-    _made: list[Callable[[Any], Any]] = field(default_factory=list[Callable[[Any], Any]], compare=False, repr=False)
+    _made: list[Callable[[Any], Any]] = field(
+        default_factory=list[Callable[[Any], Any]], compare=False, repr=False
+    )
     _workers: list[Worker] = field(default_factory=list[Worker], compare=False, repr=False)
 
     def __post_init__(self) -> None:
         given = [each for each in (self.call, self.make, self.batch) if each is not None]
         if not given or not all(map(callable, given)):
-            raise DomainError("call", given[0] if given else None, "a function from a dataset to an answer")
+            raise DomainError(
+                "call", given[0] if given else None, "a function from a dataset to an answer"
+            )
         check.member("fresh", self.fresh, Fresh)
         check.positive("limit", self.limit)
         if self.fresh is Fresh.INSTANCE and self.make is None:
@@ -139,12 +143,18 @@ class Subject:
         return self._called(pair, coins) if self.batch is None else self._batched(pair, coins)
 
     def _called(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        rows = self._worked(pair, coins) if self.fresh is Fresh.WORKER else self._called_here(pair, coins)
+        rows = (
+            self._worked(pair, coins)
+            if self.fresh is Fresh.WORKER
+            else self._called_here(pair, coins)
+        )
         if all(row.raised for row in rows):
             first = rows[0]
             self.notes.add(f"all calls of a batch raised {first.raised}: {first.message[:200]}")
         if any(row.timeout for row in rows):
-            self.notes.add(f"calls took longer than their limit of {self.limit:g} seconds; that is an outcome")
+            self.notes.add(
+                f"calls took longer than their limit of {self.limit:g} seconds; that is an outcome"
+            )
         if all(type(row.value) is float and row.alone for row in rows):
             return np.array([row.value for row in rows])
         return rows
@@ -194,18 +204,28 @@ class Subject:
         ones = int(np.count_nonzero(coins))
         wanted = (len(coins) - ones, ones)
         # A world that is not asked answers as the other one would, no rows.
-        drawn = [np.asarray(self.batch(pair[world], rows)) if rows else None for world, rows in enumerate(wanted)]
+        drawn = [
+            np.asarray(self.batch(pair[world], rows)) if rows else None
+            for world, rows in enumerate(wanted)
+        ]
         for part, rows in zip(drawn, wanted, strict=True):
             if part is not None and (part.shape[:1] != (rows,) or part.ndim > 2):
-                raise DomainError("batch", part.shape, f"{rows} answers, numbers or rows of numbers")
-        zero, one = (next(each for each in drawn if each is not None)[:0] if part is None else part for part in drawn)
+                raise DomainError(
+                    "batch", part.shape, f"{rows} answers, numbers or rows of numbers"
+                )
+        zero, one = (
+            next(each for each in drawn if each is not None)[:0] if part is None else part
+            for part in drawn
+        )
         return placed(zero, one, coins)
 
 
 def placed(zero: Outcomes, one: Outcomes, coins: np.ndarray) -> Outcomes:
     """The answers of both worlds, each where its coin lies."""
     if zero.shape[1:] != one.shape[1:]:
-        raise DomainError("batch", one.shape[1:], f"answers of one shape in both worlds, here {zero.shape[1:]}")
+        raise DomainError(
+            "batch", one.shape[1:], f"answers of one shape in both worlds, here {zero.shape[1:]}"
+        )
     drawn = np.empty((len(coins), *zero.shape[1:]), dtype=np.result_type(zero, one))
     drawn[coins == 0], drawn[coins == 1] = zero, one
     return drawn
@@ -239,7 +259,8 @@ class Samples:
         ones = int(np.count_nonzero(coins))
         begins, wanted = tuple(self._used), (len(coins) - ones, ones)
         taken = [
-            each[begin : begin + rows] for each, begin, rows in zip((self.zero, self.one), begins, wanted, strict=True)
+            each[begin : begin + rows]
+            for each, begin, rows in zip((self.zero, self.one), begins, wanted, strict=True)
         ]
         if any(len(part) < rows for part, rows in zip(taken, wanted, strict=True)):
             raise ExhaustedError
@@ -275,4 +296,8 @@ def claim_of(measurement: Measurement, *, distance: Any = 1) -> Composable:
         case (float(epsilon), float(delta)) if "Concentrated" not in measure:
             return BlackBox(epsilon, delta=delta)
         case _:
-            raise DomainError("measurement", measure, "a pure, approximate or zero-concentrated loss; give the claim")
+            raise DomainError(
+                "measurement",
+                measure,
+                "a pure, approximate or zero-concentrated loss; give the claim",
+            )

@@ -46,7 +46,10 @@ class Table:
         if self.plain:
             grid = self.outcomes.astype(np.float64).reshape(len(self.outcomes), -1)
             one = self.outcomes.ndim == 1
-            return {"" if one else f"[{place}]": np.ascontiguousarray(grid[:, place]) for place in range(grid.shape[1])}
+            return {
+                "" if one else f"[{place}]": np.ascontiguousarray(grid[:, place])
+                for place in range(grid.shape[1])
+            }
         found: dict[str, Reals] = {}
         for row, outcome in enumerate(self._rows):
             for place, number in outcome.value.leaves:
@@ -54,7 +57,9 @@ class Table:
                     found[place] = np.full(len(self.outcomes), math.nan)
                 found[place][row] = number
             if not math.isnan(outcome.seconds):
-                found.setdefault(".seconds", np.full(len(self.outcomes), math.nan))[row] = outcome.seconds
+                found.setdefault(".seconds", np.full(len(self.outcomes), math.nan))[row] = (
+                    outcome.seconds
+                )
         return found
 
     def column(self, place: str) -> Reals:
@@ -74,7 +79,9 @@ class Table:
         found: dict[str, Reals] = {}
         for row, outcome in enumerate(self._rows):
             places, numbers = outcome.value.further
-            for place, number in zip(places, struct.unpack(f"<{len(places)}d", numbers), strict=True):
+            for place, number in zip(
+                places, struct.unpack(f"<{len(places)}d", numbers), strict=True
+            ):
                 if place not in found:
                     found[place] = np.full(len(self.outcomes), math.nan)
                 found[place][row] = number
@@ -112,19 +119,25 @@ class Table:
         """A code of the type, of the exception's class, and of whether there were warnings, prints or none of it."""
         if self.plain:
             return np.zeros(len(self.outcomes))
-        return self._coded(lambda row: f"{row.value.kind}|{row.raised}|{row.timeout}|{len(row.warned)}")
+        return self._coded(
+            lambda row: f"{row.value.kind}|{row.raised}|{row.timeout}|{len(row.warned)}"
+        )
 
     @cached_property
     def whole(self) -> Reals:
         """A code of everything: equal outcomes have equal codes, and others, but for chance, do not."""
         if self.plain:
             return _mixed(self.outcomes)
-        return self._coded(lambda row: f"{row.value.code!r}|{row.raised}|{row.message}|{row.beside}")
+        return self._coded(
+            lambda row: f"{row.value.code!r}|{row.raised}|{row.message}|{row.beside}"
+        )
 
     @cached_property
     def numbers(self) -> Reals:
         """The numbers at all places of the answers but lengths and hashes, shape (n, places)."""
-        found = {place: each for place, each in self.columns.items() if not place.startswith(BESIDE)}
+        found = {
+            place: each for place, each in self.columns.items() if not place.startswith(BESIDE)
+        }
         kept = [column for place, column in found.items() if not place.endswith(NO_NUMBERS)]
         return np.column_stack(kept) if kept else np.full((len(self.outcomes), 1), math.nan)
 
@@ -146,7 +159,9 @@ class Table:
     def failures(self) -> Counter[str]:
         """The calls that did not answer, in words, alike ones together."""
         return Counter(
-            () if self.plain else (f"{_worded(row)} {row.value.code}" for row in self._rows if not row.answered)
+            ()
+            if self.plain
+            else (f"{_worded(row)} {row.value.code}" for row in self._rows if not row.answered)
         )
 
     def _coded(self, text: Callable[[Outcome], str]) -> Reals:
@@ -165,7 +180,11 @@ def _worded(row: Outcome) -> str:
     if row.timeout:
         return "no answer in time"
     leaves = ", ".join(f"{place or 'value'} {number:g}" for place, number in row.value.leaves[:3])
-    answer = f"raises {row.raised}: {row.message[:60]!r}" if row.raised else f"{row.value.kind} ({leaves})"
+    answer = (
+        f"raises {row.raised}: {row.message[:60]!r}"
+        if row.raised
+        else f"{row.value.kind} ({leaves})"
+    )
     return answer + "".join(f", {name} {str(seen)[:60]!r}" for name, seen in row.beside.items())
 
 
@@ -190,7 +209,9 @@ def _seen(value: Any) -> Outcome:
     for name, seen in beside.items():
         each = _read_beside(name, seen)
         leaves, letters = reading.leaves + each.leaves, reading.letters + each.letters
-        reading = replace(reading, leaves=leaves, letters=letters, unread=reading.unread + each.unread)
+        reading = replace(
+            reading, leaves=leaves, letters=letters, unread=reading.unread + each.unread
+        )
     return replace(outcome, value=reading)
 
 
@@ -202,7 +223,9 @@ def _read_beside(name: str, seen: str | tuple[str, ...]) -> Reading:
 
 def _mixed(outcomes: Outcomes) -> Reals:
     """A number for each row of numbers, made from their bits."""
-    numbers = outcomes if outcomes.dtype.kind in "iub" else outcomes.astype(np.float64).view(np.uint64)
+    numbers = (
+        outcomes if outcomes.dtype.kind in "iub" else outcomes.astype(np.float64).view(np.uint64)
+    )
     bits = numbers.astype(np.uint64).reshape(len(outcomes), -1)
     mixed = np.zeros(len(bits), dtype=np.uint64)
     for place in range(bits.shape[1]):

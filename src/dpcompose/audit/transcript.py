@@ -61,7 +61,9 @@ class Transcripts:
         """The loss, and what any view shows."""
         last = outcomes.shape[1] - 1
         views = features_of(outcomes[:, :last])
-        loss = Feature("loss", lambda rows: rows[:, last], weight=sum(each.weight for each in views))
+        loss = Feature(
+            "loss", lambda rows: rows[:, last], weight=sum(each.weight for each in views)
+        )
         return (loss, *(replace(each, score=_of_answers(each, last)) for each in views))
 
 

@@ -31,8 +31,12 @@ def log_converse(wins: float, losses: float, rows: float, point: Point) -> float
     """ln of the mean wealth of the bets on the converse, for an event with so many rows of either coin."""
     bets = BETS / (1 - point.delta / 2)
     other = rows - wins - losses
-    logs = wins * np.log1p(-bets * (1 - point.delta / 2)) + losses * np.log1p(bets * (point.growth + point.delta / 2))
-    return float(np.logaddexp.reduce(logs + other * np.log1p(bets * point.delta / 2)) - np.log(len(BETS)))
+    logs = wins * np.log1p(-bets * (1 - point.delta / 2)) + losses * np.log1p(
+        bets * (point.growth + point.delta / 2)
+    )
+    return float(
+        np.logaddexp.reduce(logs + other * np.log1p(bets * point.delta / 2)) - np.log(len(BETS))
+    )
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,9 @@ class Converse:
         """Choose the events, once there are enough rows."""
         if self.events or self.arm.rows < AFTER:
             return
-        self.books = [Book(each.feature, each.cells, np.zeros_like(each.counts)) for each in self.arm.books]
+        self.books = [
+            Book(each.feature, each.cells, np.zeros_like(each.counts)) for each in self.arm.books
+        ]
         self.events = tuple(
             Event(number, below, place, point, coin)
             for number, book in enumerate(self.books)
@@ -96,11 +102,15 @@ class Converse:
         mine, other = (rows[1], rows[0]) if event.coin else (rows[0], rows[1])
         likely, rival = wins / max(mine, 1.0), losses / max(other, 1.0)
         excess = likely - point.growth * rival - point.delta
-        spread = likely * (1 - likely) / max(mine, 1.0) + point.growth**2 * rival * (1 - rival) / max(other, 1.0)
+        spread = likely * (1 - likely) / max(mine, 1.0) + point.growth**2 * rival * (
+            1 - rival
+        ) / max(other, 1.0)
         cut = book.cells.cuts[event.place - 1]
         words = f"{book.feature.name} {'below' if event.below else 'at least'} {cut:.6g}"
         reached = log_converse(wins, losses, float(np.sum(rows)), point) >= goal
-        return Tried(f"{words}, in world {event.coin}", event.point, excess, reached, math.sqrt(spread))
+        return Tried(
+            f"{words}, in world {event.coin}", event.point, excess, reached, math.sqrt(spread)
+        )
 
 
 def _places(cuts: int) -> list[int]:

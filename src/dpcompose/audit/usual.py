@@ -22,7 +22,11 @@ MOST_QUERIES = 1_000_000
 
 
 def usual_claim(
-    *, epsilon: float | None = None, delta: float = 0.0, rho: float | None = None, mu: float | None = None
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    mu: float | None = None,
 ) -> Composable:
     """The claim of one parameter, and a delta where it is epsilon.
 
@@ -30,14 +34,20 @@ def usual_claim(
         DomainError: If not exactly one of epsilon, rho and mu is given, or the claim holds for every mechanism.
     """
     if sum(each is not None for each in (epsilon, rho, mu)) != 1:
-        raise DomainError("claim", epsilon, "one claim: an epsilon (with its delta), a rho, a mu or a plan")
+        raise DomainError(
+            "claim", epsilon, "one claim: an epsilon (with its delta), a rho, a mu or a plan"
+        )
     if rho is not None:
         return Concentrated(rho)
     if mu is not None:
         return GaussianDP(mu)
     assert epsilon is not None
     if not (math.isfinite(epsilon) and delta != 1):
-        raise DomainError("epsilon", epsilon, "a finite epsilon with a delta below 1: else every mechanism keeps it")
+        raise DomainError(
+            "epsilon",
+            epsilon,
+            "a finite epsilon with a delta below 1: else every mechanism keeps it",
+        )
     return BlackBox(epsilon, delta=delta)
 
 
@@ -64,12 +74,19 @@ def usual_pairs(
         raise DomainError("queries", queries, f"an integer from 0 to {MOST_QUERIES:,}")
     apart = sorted({1, max(each for each in distances(claim, adjacency=adjacency) if each <= most)})
     if records is not None:
-        found = [pair for each in apart for pair in of_records(drawn_records(records), each, adjacency=adjacency)]
+        found = [
+            pair
+            for each in apart
+            for pair in of_records(drawn_records(records), each, adjacency=adjacency)
+        ]
         forms: Sequence[Form] = FORMS[:3]
     elif queries:
         found, forms = [pair for each in apart for pair in vectors(queries, each)], FORMS[:3]
     else:
-        found, forms = [pair for each in apart for pair in numbers(each, adjacency=adjacency)], FORMS
+        found, forms = (
+            [pair for each in apart for pair in numbers(each, adjacency=adjacency)],
+            FORMS,
+        )
     form = _form(subject, found[0], forms)
     made = (Pair(form(pair.zero), form(pair.one), distance=pair.distance) for pair in found)
     return tuple(pair for pair in made if form is not math.fsum or pair.zero != pair.one)
@@ -93,7 +110,9 @@ def _form(subject: Source, pair: Pair, forms: Sequence[Form]) -> Form:
     coins = np.array([0, 1], dtype=np.uint8)
     for form in forms:
         try:
-            drawn = subject.draw(Pair(form(pair.zero), form(pair.one), distance=pair.distance), coins)
+            drawn = subject.draw(
+                Pair(form(pair.zero), form(pair.one), distance=pair.distance), coins
+            )
         except (TypeError, ValueError, OverflowError, ArithmeticError):
             continue
         if drawn.dtype != object or not any(row.raised or row.timeout for row in drawn):

@@ -47,7 +47,13 @@ class Member:
         """For the certificate: what is bound before the coins."""
         cuts = [cut.hex() for cut in self.cells.cuts]
         f, g = self.stakes.f.tolist(), self.stakes.g.tolist()
-        written = {"feature": self.feature.name, "cuts": cuts, "weight": self.weight, "f": f, "g": g}
+        written = {
+            "feature": self.feature.name,
+            "cuts": cuts,
+            "weight": self.weight,
+            "f": f,
+            "g": g,
+        }
         return written if self.feature.made is None else written | {"made": dict(self.feature.made)}
 
 
@@ -94,12 +100,17 @@ def step(
         paid = member.stakes.log_factors(points)[coins, place]
         own.append(np.cumsum(np.add.reduceat(paid, np.append(0, ends[:-1]))))
         parts.append(own[-1] + np.log(member.weight / WEIGHTS))
-    course = log_wealth + np.logaddexp.reduce(np.array(parts), axis=0) if parts else np.full(len(ends), log_wealth)
+    course = (
+        log_wealth + np.logaddexp.reduce(np.array(parts), axis=0)
+        if parts
+        else np.full(len(ends), log_wealth)
+    )
     reached = np.flatnonzero(course >= goal)
     last = int(reached[0]) if len(reached) else len(ends) - 1
     rows = int(ends[last])
     counts = tuple(
-        tally(coins[:rows], place[:rows], member.cells.count) for member, place in zip(members, places, strict=True)
+        tally(coins[:rows], place[:rows], member.cells.count)
+        for member, place in zip(members, places, strict=True)
     )
     factors = tuple(float(each[last]) for each in own)
     return Paid(rows, float(course[last]), float(np.max(course[: last + 1])), counts, factors)

@@ -81,7 +81,9 @@ class Worker:
         try:
             text = pickle.dumps(message)
         except Exception as error:
-            raise DomainError("pairs", repr(error), "datasets that can be sent to a process") from None
+            raise DomainError(
+                "pairs", repr(error), "datasets that can be sent to a process"
+            ) from None
         if not self._child:
             self._begin()
         with contextlib.suppress(BrokenPipeError):
@@ -98,13 +100,19 @@ class Worker:
             if not part:
                 # An import takes its time in the first call of a process, but not again where it never ends.
                 self._patience = self._patience if ready or not self._first else 0.0
-                return self._ended(Outcome(raised="process ended") if ready else Outcome(timeout=True))
+                return self._ended(
+                    Outcome(raised="process ended") if ready else Outcome(timeout=True)
+                )
             self._waiting += part
         self._first = False
         try:
             told: Any = json.loads(self._waiting[8:size])
             notes = isinstance(told, dict) and "notes" in told
-            told = set(map(str, cast("dict[str, list[Any]]", told)["notes"])) if notes else outcome_of(told)
+            told = (
+                set(map(str, cast("dict[str, list[Any]]", told)["notes"]))
+                if notes
+                else outcome_of(told)
+            )
         except MALFORMED:
             return self._ended(Outcome(raised="process ended"))
         del self._waiting[:size]
@@ -159,7 +167,10 @@ class Worker:
             data: tuple[Dataset, Dataset] = Dataset(zero), Dataset(one)
             with calls.open():
                 for coin in coins:
-                    _write(told, json.dumps(text_of_outcome(calls.outcome(function, data[coin]))).encode())
+                    _write(
+                        told,
+                        json.dumps(text_of_outcome(calls.outcome(function, data[coin]))).encode(),
+                    )
             _write(told, json.dumps({"notes": sorted(self.notes)}).encode())
 
     def close(self) -> None:

@@ -60,13 +60,18 @@ def _entry(name: str, broken: made.Batch, twin: made.Batch, **given: object) -> 
 def _breaker() -> Transcripts:
     """The adversary whose two branches compose to (1.5, 0.05) each, and who gets more by choosing between them."""
     breaker = NaturalFilterBreaker()
-    return Transcripts(Experiment(breaker, family=tuple(query.mechanism for query in breaker.queries), rounds=2))
+    return Transcripts(
+        Experiment(breaker, family=tuple(query.mechanism for query in breaker.queries), rounds=2)
+    )
 
 
 ONE, TENTH = BlackBox(1.0), BlackBox(0.1)
 RECORD = (Pair((), (1.0,)),)
 FAR = (Pair((0.0,) * 20, (1.0,) * 20, distance=20), Pair((0.0,) * 5, (20.0,) * 5, distance=20))
-SPLIT = tuple(Pair((*(0.0,) * 5, float(size)), (*(float(size),) * 5, 0.0), distance=size) for size in (1, 10, 20))
+SPLIT = tuple(
+    Pair((*(0.0,) * 5, float(size)), (*(float(size),) * 5, 0.0), distance=size)
+    for size in (1, 10, 20)
+)
 RISING = tuple(Pair((0.0,) * 10, (float(size),) * 10, distance=size) for size in (1, 10, 20))
 STEPS = Gaussian(4.0) * 8
 

@@ -57,7 +57,9 @@ def noisy_max(scale: float, *, exponential: bool = False, value: bool = False) -
 
     def batch(data: Data, n: int) -> Outcomes:
         shape = (n, len(data))
-        noise = _rng.exponential(scale, shape) if exponential else _rng.laplace(scale=scale, size=shape)
+        noise = (
+            _rng.exponential(scale, shape) if exponential else _rng.laplace(scale=scale, size=shape)
+        )
         noisy = np.array(data) + noise
         return noisy.max(axis=1) if value else noisy.argmax(axis=1).astype(np.float64)
 
@@ -65,7 +67,12 @@ def noisy_max(scale: float, *, exponential: bool = False, value: bool = False) -
 
 
 def sparse_vector(
-    threshold_scale: float, query_scale: float, *, most: int, tells: bool = False, renewed: float = 0.0
+    threshold_scale: float,
+    query_scale: float,
+    *,
+    most: int,
+    tells: bool = False,
+    renewed: float = 0.0,
 ) -> Batch:
     """For each answer whether it is above a noisy threshold, until `most` of them were; NaN afterwards.
 
@@ -83,7 +90,9 @@ def sparse_vector(
         for place, answer in enumerate(data):
             noisy = answer + (_rng.laplace(scale=query_scale, size=n) if query_scale else 0.0)
             above, going = noisy >= threshold, seen < most
-            told[going, place] = np.where(above, noisy if tells else ABOVE, -math.inf if tells else BELOW)[going]
+            told[going, place] = np.where(
+                above, noisy if tells else ABOVE, -math.inf if tells else BELOW
+            )[going]
             seen += above & going
             if renewed:
                 threshold = np.where(above, _rng.laplace(scale=renewed, size=n), threshold)
@@ -106,7 +115,9 @@ def mean(*, private: bool) -> Callable[[Data], float]:
 
     def call(data: Data) -> float:
         total = sum(data) + float(_fine(2.0, 1)[0])
-        return total / max(1.0, len(data) + float(_fine(2.0, 1)[0])) if private else total / len(data)
+        return (
+            total / max(1.0, len(data) + float(_fine(2.0, 1)[0])) if private else total / len(data)
+        )
 
     return call
 
@@ -148,7 +159,9 @@ def truncated(*, private: bool, most: int = 10) -> Batch:
 def randomized_response(epsilon: float) -> Batch:
     """Whether there is a record, told truly with probability 1 / (1 + e^-epsilon)."""
     truth = 1 / (1 + math.exp(-epsilon))
-    return lambda data, n: np.where(_rng.random(n) < truth, len(data) > 0, len(data) == 0).astype(np.float64)
+    return lambda data, n: np.where(_rng.random(n) < truth, len(data) > 0, len(data) == 0).astype(
+        np.float64
+    )
 
 
 def cached(*, private: bool) -> Callable[[Data], float]:
@@ -176,7 +189,9 @@ class Patient:
         return sum(data) + np.where(halved, _fine(0.5, n), _fine(1.0, n))
 
 
-def training(*, steps: int = 8, noise: float = 4.0, fresh: bool = True, clipped: bool = True) -> Batch:
+def training(
+    *, steps: int = 8, noise: float = 4.0, fresh: bool = True, clipped: bool = True
+) -> Batch:
     """The noisy sums of gradients of all steps of a descent on (x - theta)^2 / 2, each clipped to [-1, 1]."""
 
     def batch(data: Data, n: int) -> Outcomes:
@@ -185,7 +200,9 @@ def training(*, steps: int = 8, noise: float = 4.0, fresh: bool = True, clipped:
         for step in range(steps):
             gradients = records - theta
             total = _on_lattice(np.clip(gradients, -1, 1) if clipped else gradients).sum(axis=0)
-            told[:, step] = total + (_on_lattice(_rng.normal(scale=noise, size=n)) if fresh else same)
+            told[:, step] = total + (
+                _on_lattice(_rng.normal(scale=noise, size=n)) if fresh else same
+            )
             theta = theta + 0.1 * told[:, step]
         return told
 

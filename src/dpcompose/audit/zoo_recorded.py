@@ -37,7 +37,9 @@ class RecordedEntry:
 
 def _total(scale: float, *, clamped: bool = True) -> Recorded:
     def call(data: Data, noise: Primitives) -> float:
-        return noise.laplace(sum(min(1.0, max(0.0, each)) if clamped else each for each in data), scale=scale)
+        return noise.laplace(
+            sum(min(1.0, max(0.0, each)) if clamped else each for each in data), scale=scale
+        )
 
     return call
 
@@ -107,7 +109,9 @@ def _sparse(*, tells: bool = False, renewed: bool = True) -> Recorded:
         if renewed:
             above = AboveThreshold(0.1, positives=1)
             most = partial(_largest, data)
-            found = noise.call("sparse vector", most, data, mechanism=above, sensitivity=1.0, norm=Norm.LINF)
+            found = noise.call(
+                "sparse vector", most, data, mechanism=above, sensitivity=1.0, norm=Norm.LINF
+            )
             return [found, data[found]] if tells else [found]
         threshold = noise.laplace(0.0, scale=20.0)
         return [float(noise.laplace(each, scale=20.0) >= threshold) for each in data]
@@ -124,15 +128,32 @@ RECORDED: dict[str, RecordedEntry] = {
     "half the scale": RecordedEntry(lambda: _total(0.5), lambda: _total(1.0), ONE, RECORD),
     "a tenth too small": RecordedEntry(lambda: _total(1 / 1.1), lambda: _total(1.0), ONE, RECORD),
     "never clamped": RecordedEntry(
-        lambda: _total(1.0, clamped=False), lambda: _total(1.0), ONE, (Pair((), (30.0,)), Pair((), (math.nan,)))
+        lambda: _total(1.0, clamped=False),
+        lambda: _total(1.0),
+        ONE,
+        (Pair((), (30.0,)), Pair((), (math.nan,))),
     ),
-    "mean by the true count": RecordedEntry(lambda: _mean(private=False), lambda: _mean(private=True), ONE, RECORD),
-    "noisy max": RecordedEntry(lambda: _noisy_max(value=True), lambda: _noisy_max(value=False), BlackBox(0.1), SCORES),
+    "mean by the true count": RecordedEntry(
+        lambda: _mean(private=False), lambda: _mean(private=True), ONE, RECORD
+    ),
+    "noisy max": RecordedEntry(
+        lambda: _noisy_max(value=True), lambda: _noisy_max(value=False), BlackBox(0.1), SCORES
+    ),
     "sparse vector 3": RecordedEntry(lambda: _sparse(tells=True), _sparse, BlackBox(0.1), SCORES),
-    "sparse vector 6": RecordedEntry(lambda: _sparse(renewed=False), _sparse, BlackBox(0.1), SCORES),
-    "seeded by the data": RecordedEntry(lambda: _seeded(private=False), lambda: _seeded(private=True), ONE, RECORD),
-    "randomized response": RecordedEntry(lambda: _response(1.5), lambda: _response(1.0), ONE, RECORD),
-    "answers from a cache": RecordedEntry(lambda: _cached(private=False), lambda: _cached(private=True), ONE, RECORD),
-    "one noise for all steps": RecordedEntry(lambda: _training(fresh=False), _training, STEPS, TRAINED),
+    "sparse vector 6": RecordedEntry(
+        lambda: _sparse(renewed=False), _sparse, BlackBox(0.1), SCORES
+    ),
+    "seeded by the data": RecordedEntry(
+        lambda: _seeded(private=False), lambda: _seeded(private=True), ONE, RECORD
+    ),
+    "randomized response": RecordedEntry(
+        lambda: _response(1.5), lambda: _response(1.0), ONE, RECORD
+    ),
+    "answers from a cache": RecordedEntry(
+        lambda: _cached(private=False), lambda: _cached(private=True), ONE, RECORD
+    ),
+    "one noise for all steps": RecordedEntry(
+        lambda: _training(fresh=False), _training, STEPS, TRAINED
+    ),
     "without clipping": RecordedEntry(lambda: _training(clipped=False), _training, STEPS, TRAINED),
 }

@@ -21,7 +21,9 @@ class _Distances:
 
 def _least_delta(*, first: Masses, second: Masses, epsilon: float) -> Bound:
     point = checked_epsilon("epsilon", epsilon)
-    bounds = [divergence.hockey_stick(*pair, epsilon=point) for pair in ((first, second), (second, first))]
+    bounds = [
+        divergence.hockey_stick(*pair, epsilon=point) for pair in ((first, second), (second, first))
+    ]
     return Bound(max(each.lower for each in bounds), max(each.upper for each in bounds))
 
 
@@ -35,7 +37,9 @@ def _distances(*, first: Masses, second: Masses, epsilon: float) -> _Distances:
     return _Distances(rounded_up(one.distance), rounded_up(both.distance))
 
 
-_FIRST = Parameter("first", float, "the masses of Y, one for each outcome, such as 2/3,1/3", many=True)
+_FIRST = Parameter(
+    "first", float, "the masses of Y, one for each outcome, such as 2/3,1/3", many=True
+)
 _SECOND = Parameter("second", float, "the masses of Z, for the same outcomes", many=True)
 _DELTA = Parameter("delta", float, "what is forgiven, in [0, 1]")
 _EPSILON = Parameter("epsilon", float, "in nats")

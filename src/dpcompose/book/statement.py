@@ -75,10 +75,14 @@ class Statement:
             raise DomainError(name, arguments[name], takes)
         for name in required:
             if name not in arguments:
-                raise DomainError(name, None, f"a value; {self.number} requires {', '.join(required)}")
+                raise DomainError(
+                    name, None, f"a value; {self.number} requires {', '.join(required)}"
+                )
         value = self.call(**arguments)
         if isinstance(value, Bound):
             return ("lower", value.lower), ("upper", value.upper)
         if dataclasses.is_dataclass(value):
-            return tuple((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+            return tuple(
+                (field.name, getattr(value, field.name)) for field in dataclasses.fields(value)
+            )
         return (("value", value),)

@@ -32,13 +32,11 @@ _DELTA = Parameter("delta", float, "of each mechanism; 0 if not given", required
 _TIMES = Parameter("times", int, "how many mechanisms")
 _SLACK = Parameter("slack", float, "the theorem's delta', in (0, 1)")
 _EPSILONS = Parameter("epsilon", float, "of each mechanism, in nats", many=True)
-_DELTAS = Parameter("delta", float, "of each mechanism; all 0 if not given", required=False, many=True)
-_FIXED = (
-    "The epsilons and deltas must be fixed in advance; mechanisms and databases may be chosen from earlier answers."
+_DELTAS = Parameter(
+    "delta", float, "of each mechanism; all 0 if not given", required=False, many=True
 )
-_BASIC = (
-    "It holds for parameters chosen from earlier answers too, while the sums stay within a budget fixed in advance."
-)
+_FIXED = "The epsilons and deltas must be fixed in advance; mechanisms and databases may be chosen from earlier answers."
+_BASIC = "It holds for parameters chosen from earlier answers too, while the sums stay within a budget fixed in advance."
 
 
 def _pairs(epsilon: Sequence[float], delta: Sequence[float]) -> list[tuple[float, float]]:
@@ -58,12 +56,16 @@ def _basic(*, epsilon: Sequence[float], delta: Sequence[float] = ()) -> Approxim
     return basic(_pairs(epsilon, delta))
 
 
-def _heterogeneous(*, epsilon: Sequence[float], slack: float, delta: Sequence[float] = ()) -> ApproximateDP:
+def _heterogeneous(
+    *, epsilon: Sequence[float], slack: float, delta: Sequence[float] = ()
+) -> ApproximateDP:
     return advanced_heterogeneous(_pairs(epsilon, delta), slack=slack)
 
 
 def _promise(*, epsilon: float, without: float, utility_range: float, delta: float = 0.0) -> Bound:
-    return promise(ApproximateDP(epsilon, delta=delta), utility_range=utility_range).expected(without)
+    return promise(ApproximateDP(epsilon, delta=delta), utility_range=utility_range).expected(
+        without
+    )
 
 
 _ALL = (
@@ -105,7 +107,10 @@ _ALL = (
         "An epsilon_1-DP and an epsilon_2-DP mechanism compose to (epsilon_1 + epsilon_2)-DP.",
         _two,
         (_EPSILONS,),
-        ("Printed for independent mechanisms: the second may depend on the first answer, its coins are fresh.", _BASIC),
+        (
+            "Printed for independent mechanisms: the second may depend on the first answer, its coins are fresh.",
+            _BASIC,
+        ),
         reference="[DworkRoth2014, Theorem 3.14]",
     ),
     Statement(
@@ -133,7 +138,9 @@ _ALL = (
         "If the loss lies within +-epsilon in both directions, its mean is at most epsilon (e^epsilon - 1).",
         kl_bound,
         (_EPSILON,),
-        ("Loose by the factor e^epsilon + 1: epsilon tanh(epsilon / 2) is true, and attained by randomized response.",),
+        (
+            "Loose by the factor e^epsilon + 1: epsilon tanh(epsilon / 2) is true, and attained by randomized response.",
+        ),
         reference="[DworkRoth2014, Lemma 3.18]",
     ),
     Statement(
@@ -147,7 +154,9 @@ _ALL = (
             Parameter("size", float, "the bound on each variable"),
             Parameter("drift", float, "the bound on each conditional mean"),
         ),
-        ("It is Hoeffding's form, by the range 2 size; Azuma's own form with |C_i - E C_i| gives only e^(-z^2 / 8).",),
+        (
+            "It is Hoeffding's form, by the range 2 size; Azuma's own form with |C_i - E C_i| gives only e^(-z^2 / 8).",
+        ),
         reference="[DworkRoth2014, Lemma 3.19]",
     ),
     Statement(
@@ -173,7 +182,10 @@ _ALL = (
         "Theorem 3.20 with epsilon' = sqrt(2 k log(1 / slack)) epsilon + k epsilon tanh(epsilon / 2).",
         advanced_tight,
         (_EACH, _DELTA, _TIMES, _SLACK),
-        (_FIXED, "Not in the book: its own proof with the best constant of Lemma 3.18. Worse than optimal."),
+        (
+            _FIXED,
+            "Not in the book: its own proof with the best constant of Lemma 3.18. Worse than optimal.",
+        ),
         reference="[DworkRothblumVadhan2010, Theorem III.3]",
     ),
     Statement(
@@ -182,7 +194,10 @@ _ALL = (
         "(sum epsilon_i^2 / 2 + sqrt(2 log(1 / slack) sum epsilon_i^2), sum delta_i + slack)-DP.",
         _heterogeneous,
         (_EPSILONS, _DELTAS, _SLACK),
-        (_FIXED, "Not in the book: by zero-concentrated privacy. For equal epsilons below Theorem 3.20."),
+        (
+            _FIXED,
+            "Not in the book: by zero-concentrated privacy. For equal epsilons below Theorem 3.20.",
+        ),
         reference="[BunSteinke2016, Propositions 1.3 and 1.4]",
     ),
     Statement(
@@ -244,7 +259,9 @@ _ALL = (
     ),
 )
 
-STATEMENTS: Mapping[str, Statement] = MappingProxyType({statement.number: statement for statement in _ALL})
+STATEMENTS: Mapping[str, Statement] = MappingProxyType(
+    {statement.number: statement for statement in _ALL}
+)
 """The statements by their number, as printed."""
 
 ELSEWHERE: Mapping[str, str] = MappingProxyType({

@@ -89,10 +89,15 @@ def basic(promises: Iterable[tuple[float, float]]) -> ApproximateDP:
     Reference: [DworkRoth2014, Theorem 3.16]
     """
     checked = _promises_of(promises)
-    delta = rounded_up(min(Fraction(1), sum((Fraction(promise.delta) for promise in checked), Fraction(0))))
+    delta = rounded_up(
+        min(Fraction(1), sum((Fraction(promise.delta) for promise in checked), Fraction(0)))
+    )
     if any(promise.epsilon == math.inf for promise in checked):
         return ApproximateDP(math.inf, delta=delta)
-    return ApproximateDP(rounded_up(sum((Fraction(promise.epsilon) for promise in checked), Fraction(0))), delta=delta)
+    return ApproximateDP(
+        rounded_up(sum((Fraction(promise.epsilon) for promise in checked), Fraction(0))),
+        delta=delta,
+    )
 
 
 def advanced(epsilon: float, *, delta: float = 0.0, times: int, slack: float) -> ApproximateDP:
@@ -119,7 +124,9 @@ def advanced(epsilon: float, *, delta: float = 0.0, times: int, slack: float) ->
     return printed_advanced([_each(epsilon, delta, times)], slack=slack)
 
 
-def advanced_tight(epsilon: float, *, delta: float = 0.0, times: int, slack: float) -> ApproximateDP:
+def advanced_tight(
+    epsilon: float, *, delta: float = 0.0, times: int, slack: float
+) -> ApproximateDP:
     """Theorem 3.20 with the tight mean loss: epsilon' = sqrt(2 k log(1 / slack)) epsilon + k epsilon tanh(epsilon / 2).
 
     The same proof with the best constant of Lemma 3.18, hence never larger than `advanced`; rounded up.
@@ -141,7 +148,9 @@ def advanced_tight(epsilon: float, *, delta: float = 0.0, times: int, slack: flo
     return tight_advanced([_each(epsilon, delta, times)], slack=slack)
 
 
-def advanced_heterogeneous(promises: Iterable[tuple[float, float]], *, slack: float) -> ApproximateDP:
+def advanced_heterogeneous(
+    promises: Iterable[tuple[float, float]], *, slack: float
+) -> ApproximateDP:
     """Different promises: epsilon' = sum epsilon_i^2 / 2 + sqrt(2 log(1 / slack) sum epsilon_i^2), by concentration.
 
     The delta is sum delta_i + slack; both are rounded up. Each (epsilon_i, 0) is (epsilon_i^2 / 2)-zCDP, these add up
@@ -274,10 +283,14 @@ def _promise(item: Any) -> ApproximateDP:
 
 
 def _each(epsilon: float, delta: float, times: int) -> tuple[ApproximateDP, int]:
-    return ApproximateDP(check.nonnegative("epsilon", epsilon), delta=delta), check.times(times, least=1)
+    return ApproximateDP(check.nonnegative("epsilon", epsilon), delta=delta), check.times(
+        times, least=1
+    )
 
 
-def _refusal(epsilon: float, slack: float, times: int, each: float, limit: float) -> UnsupportedError:
+def _refusal(
+    epsilon: float, slack: float, times: int, each: float, limit: float
+) -> UnsupportedError:
     what = f"Corollary 3.21 at epsilon {epsilon!r}, slack {slack!r}, times {times}"
     remedy = "Solve with the optimal theorem instead: book.optimal, or calibrate"
     implied = f"Theorem 3.20 implies it only up to epsilon = {limit:.6g}"
@@ -286,9 +299,7 @@ def _refusal(epsilon: float, slack: float, times: int, each: float, limit: float
     except UnsupportedError:
         return UnsupportedError(what, implied, remedy)
     if truth.lower > slack:
-        false = (
-            f"it is false there: {times} mechanisms of epsilon {each:.6g} have delta({epsilon:g}) = {truth.lower:.12g}"
-        )
+        false = f"it is false there: {times} mechanisms of epsilon {each:.6g} have delta({epsilon:g}) = {truth.lower:.12g}"
         return UnsupportedError(what, f"{false}, more than the slack; {implied}", remedy)
     return UnsupportedError(what, f"not proved: {implied}", remedy)
 
@@ -330,7 +341,8 @@ def kl_bound(epsilon: float) -> MeanLoss:
     with decimal.localcontext(decimal_context(80)):
         each = Decimal(epsilon)
         return MeanLoss(
-            float_above(each * decimal_expm1(each)), min(epsilon, float_above(each * decimal_tanh(each / 2)))
+            float_above(each * decimal_expm1(each)),
+            min(epsilon, float_above(each * decimal_tanh(each / 2))),
         )
 
 
@@ -370,13 +382,19 @@ def azuma(deviations: float, *, times: int, size: float, drift: float) -> Deviat
     deviations, times = check.positive("deviations", deviations), check.times(times, least=1)
     size, drift = check.nonnegative("size", size), check.finite("drift", drift)
     if not abs(drift) <= size:
-        raise DomainError("drift", drift, f"at most the size {size!r} in absolute value: no variable has another mean")
+        raise DomainError(
+            "drift",
+            drift,
+            f"at most the size {size!r} in absolute value: no variable has another mean",
+        )
     with decimal.localcontext(decimal_context(80)):
         score = Decimal(deviations)
         reach = score * Decimal(times).sqrt() * Decimal(size)
         # A negative drift may cancel nearly all of it, and most of the known digits.
         threshold = times * Decimal(drift) + reach * (1 + Decimal("1e-70"))
-        return Deviation(float_above(threshold), float_above((-min(score * score / 2, Decimal(10**6))).exp()))
+        return Deviation(
+            float_above(threshold), float_above((-min(score * score / 2, Decimal(10**6))).exp())
+        )
 
 
 class HasLower(Protocol):
@@ -436,7 +454,11 @@ class Promise:
 
     def _unbounded(self, mean: float) -> Bound:
         epsilon = _pure_epsilon(self.guarantee)
-        factor = math.exp(min(epsilon, 709.0)) * (1.0 + 8 * UNIT_ROUNDOFF) if epsilon < 709.0 else math.inf
+        factor = (
+            math.exp(min(epsilon, 709.0)) * (1.0 + 8 * UNIT_ROUNDOFF)
+            if epsilon < 709.0
+            else math.inf
+        )
         upper = up(mean * factor) if mean > 0.0 else 0.0
         return Bound(max(0.0, down(mean * math.exp(-epsilon) * (1.0 - 8 * UNIT_ROUNDOFF))), upper)
 
@@ -466,7 +488,9 @@ def promise(profile: HasTradeoff, *, utility_range: float) -> Promise:
     if not largest > 0.0:
         raise DomainError("utility_range", utility_range, "a number > 0")
     if not isinstance(profile, HasTradeoff):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("profile", profile, "a guarantee with a trade-off function, such as ApproximateDP")
+        raise DomainError(
+            "profile", profile, "a guarantee with a trade-off function, such as ApproximateDP"
+        )
     if largest == math.inf and not _pure_epsilon(profile) < math.inf:
         raise UnsupportedError(
             "the promise about an unbounded utility",
@@ -478,7 +502,11 @@ def promise(profile: HasTradeoff, *, utility_range: float) -> Promise:
 
 def _pure_epsilon(guarantee: HasTradeoff) -> float:
     """The epsilon of a guarantee with delta 0; infinite for every other."""
-    return guarantee.epsilon if isinstance(guarantee, ApproximateDP) and guarantee.delta == 0.0 else math.inf
+    return (
+        guarantee.epsilon
+        if isinstance(guarantee, ApproximateDP) and guarantee.delta == 0.0
+        else math.inf
+    )
 
 
 def gaussian_noise(epsilon: float, *, delta: float) -> float:
@@ -499,7 +527,10 @@ def gaussian_noise(epsilon: float, *, delta: float) -> float:
 
     Reference: [DworkRoth2014, Theorem 3.22]
     """
-    epsilon, delta = check.open_probability("epsilon", epsilon), check.open_probability("delta", delta)
+    epsilon, delta = (
+        check.open_probability("epsilon", epsilon),
+        check.open_probability("delta", delta),
+    )
     logarithm = math.log(1.25) - math.log(delta)
     return up(math.sqrt(2.0 * logarithm) / epsilon * (1.0 + 16 * UNIT_ROUNDOFF))
 

@@ -37,7 +37,11 @@ def advise(
 
         read = read_plan(plan)
         stated = {} if read.question is None else {read.question.given: read.question.value}
-        given = {name: value for name, value in (("epsilon", epsilon), ("delta", delta)) if value is not None}
+        given = {
+            name: value
+            for name, value in (("epsilon", epsilon), ("delta", delta))
+            if value is not None
+        }
         target = stated | given
         for name in ("epsilon", "delta"):
             if name not in target:
@@ -48,7 +52,9 @@ def advise(
             if entry.times:
                 asked.setdefault(entry.mechanism, entry.name)
         work = [(entry.mechanism, entry.times) for entry in read.entries]
-        found = adaptive.advise(work, target["epsilon"], delta=target["delta"], adjacency=read.adjacency)
+        found = adaptive.advise(
+            work, target["epsilon"], delta=target["delta"], adjacency=read.adjacency
+        )
     names = list(asked.values())
     emit(
         "adaptive advise",

@@ -126,7 +126,9 @@ def _open_standard_streams() -> None:
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if closed:
-        stderr("dpcompose: standard output is closed: nothing was done. Redirect it to a file or to /dev/null")
+        stderr(
+            "dpcompose: standard output is closed: nothing was done. Redirect it to a file or to /dev/null"
+        )
         sys.exit(NOT_AVAILABLE)
 
 
@@ -139,7 +141,9 @@ def _run() -> int | str | None:
     except UnprintedError as error:
         # The buffered rest would fail again when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        stderr(f"dpcompose: standard output cannot be written ({error}). What was asked for may have been done")
+        stderr(
+            f"dpcompose: standard output cannot be written ({error}). What was asked for may have been done"
+        )
         return NOT_AVAILABLE
     except KeyboardInterrupt:
         return STOPPED

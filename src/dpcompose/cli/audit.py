@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from dpcompose.cli.audit_arguments import claim_of_options, read_pairs, seconds_of, seed_of, subject_of
+from dpcompose.cli.audit_arguments import (
+    claim_of_options,
+    read_pairs,
+    seconds_of,
+    seed_of,
+    subject_of,
+)
 from dpcompose.cli.audit_output import draw, show
 from dpcompose.cli.loaded import loaded
 from dpcompose.cli.options import PICTURES, Json, Picture, option
@@ -43,24 +49,34 @@ app = typer.Typer(
 
 @app.command()
 def mechanism(
-    name: Annotated[str, typer.Argument(metavar="MODULE:NAME", help="The mechanism: a function of a dataset.")],
+    name: Annotated[
+        str, typer.Argument(metavar="MODULE:NAME", help="The mechanism: a function of a dataset.")
+    ],
     epsilon: Annotated[float | None, option("The claim.", "E")] = None,
     delta: Annotated[float, typer.Option(help="Of the claim.", metavar="D")] = 0.0,
     rho: Annotated[float | None, option("The claim: rho-zCDP.", "R")] = None,
     mu: Annotated[float | None, option("The claim: mu-Gaussian differential privacy.", "M")] = None,
-    plan: Annotated[Path | None, option("The claim: the composition of a plan file.", "PLAN")] = None,
+    plan: Annotated[
+        Path | None, option("The claim: the composition of a plan file.", "PLAN")
+    ] = None,
     pairs: Annotated[
-        Path | None, option('JSON: [{"zero": ..., "one": ..., "distance": 1}]; else usual ones.', "FILE")
+        Path | None,
+        option('JSON: [{"zero": ..., "one": ..., "distance": 1}]; else usual ones.', "FILE"),
     ] = None,
     alpha: Annotated[float, typer.Option(help="The probability of refuting a true claim.")] = 1e-6,
     samples: Annotated[int, typer.Option(help="The most calls.", metavar="N")] = 1_000_000,
     seconds: Annotated[float, typer.Option(help="The longest time.", metavar="S")] = 60.0,
     seed: Annotated[str | None, option("64 hexadecimal digits for the coins.", "HEX")] = None,
-    distance: Annotated[int, typer.Option(help="The largest distance of usual pairs.", metavar="K", min=1)] = 16,
+    distance: Annotated[
+        int, typer.Option(help="The largest distance of usual pairs.", metavar="K", min=1)
+    ] = 16,
     queries: Annotated[
-        int, typer.Option(help="A dataset is the answers of so many queries of sensitivity 1.", min=0)
+        int,
+        typer.Option(help="A dataset is the answers of so many queries of sensitivity 1.", min=0),
     ] = 0,
-    timing: Annotated[bool, typer.Option("--timing", help="Look at the time of a call too.")] = False,
+    timing: Annotated[
+        bool, typer.Option("--timing", help="Look at the time of a call too.")
+    ] = False,
     fresh: Annotated[
         str,
         typer.Option(
@@ -70,10 +86,13 @@ def mechanism(
     limit: Annotated[float, typer.Option(help="Seconds that a call may take.")] = 1.0,
     certificate: Annotated[Path | None, option("Write the certificate.", "FILE.json")] = None,
     resume: Annotated[
-        Path | None, option("Keep a journal in this file, and go on from it if it is there.", "FILE")
+        Path | None,
+        option("Keep a journal in this file, and go on from it if it is there.", "FILE"),
     ] = None,
     json: Json = False,
-    html: Annotated[Path | None, option("Write one self-contained page with pictures.", "FILE")] = None,
+    html: Annotated[
+        Path | None, option("Write one self-contained page with pictures.", "FILE")
+    ] = None,
     plot: Picture = None,
 ) -> None:
     """Audit one mechanism against a claim."""
@@ -88,7 +107,11 @@ def mechanism(
             require_pictures()
         subject = subject_of(loaded(name), name, fresh=fresh, timing=timing, limit=limit)
         claim = claim_of_options(subject, epsilon, delta, rho, mu, plan)
-        chosen = read_pairs(pairs) if pairs is not None else usual_pairs(subject, claim, most=distance, queries=queries)
+        chosen = (
+            read_pairs(pairs)
+            if pairs is not None
+            else usual_pairs(subject, claim, most=distance, queries=queries)
+        )
         found = _audited(
             subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=seconds_of(seconds), seed=seed_of(seed),
             resume=resume,
@@ -129,11 +152,16 @@ def _end(found: Found) -> None:
 
 @app.command()
 def check(
-    file: Annotated[Path, typer.Argument(metavar="CERTIFICATE", help="A certificate.", show_default=False)],
-    again: Annotated[str | None, option("Bet on new draws too, first by its stakes.", "MODULE:NAME")] = None,
+    file: Annotated[
+        Path, typer.Argument(metavar="CERTIFICATE", help="A certificate.", show_default=False)
+    ],
+    again: Annotated[
+        str | None, option("Bet on new draws too, first by its stakes.", "MODULE:NAME")
+    ] = None,
     pairs: Annotated[Path | None, option("The pairs of the audit, for --again.", "FILE")] = None,
     samples: Annotated[
-        int | None, option("The most new calls, for --again; else ten times the first, at least 4,096.", "N")
+        int | None,
+        option("The most new calls, for --again; else ten times the first, at least 4,096.", "N"),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -148,10 +176,16 @@ def check(
         try:
             found = checked(file.read_text(encoding="utf-8"))
         except OSError as error:
-            raise DomainError("CERTIFICATE", str(file), f"a file that can be read ({error.strerror})") from None
+            raise DomainError(
+                "CERTIFICATE", str(file), f"a file that can be read ({error.strerror})"
+            ) from None
         except (CertificateError, UnicodeDecodeError) as error:
-            raise DomainError("CERTIFICATE", str(file), f"an unchanged certificate ({error})") from None
-        repeated = None if again is None else _again(file, again, pairs, float(found["alpha"]), samples)
+            raise DomainError(
+                "CERTIFICATE", str(file), f"an unchanged certificate ({error})"
+            ) from None
+        repeated = (
+            None if again is None else _again(file, again, pairs, float(found["alpha"]), samples)
+        )
         if json:
             emit_document("audit check", found | {"again": repeated})
         else:
@@ -167,9 +201,13 @@ def check(
                 ]
                 shown = ", ".join(points[:4]) + (", ..." if len(points) > 4 else "")
                 stdout(f"  {claimed['distance']} apart, epsilon and delta: {shown}\n")
-            stdout("Its arithmetic holds. That its counts came from the mechanism is not shown: draw again.\n")
+            stdout(
+                "Its arithmetic holds. That its counts came from the mechanism is not shown: draw again.\n"
+            )
             if repeated is not None:
-                stdout(f"New draws {'refute the claim too' if repeated else 'do not refute the claim'}.\n")
+                stdout(
+                    f"New draws {'refute the claim too' if repeated else 'do not refute the claim'}.\n"
+                )
     if repeated is False:
         raise typer.Exit(REFUSED)
 
@@ -185,21 +223,31 @@ def _again(file: Path, name: str, pairs: Path | None, alpha: float, samples: int
 
     if pairs is None:
         raise DomainError("--pairs", None, "the file of the audit's pairs, to draw from again")
-    subject, chosen = subject_of(loaded(name), name, fresh="worker", timing=False, limit=1.0), read_pairs(pairs)
+    subject, chosen = (
+        subject_of(loaded(name), name, fresh="worker", timing=False, limit=1.0),
+        read_pairs(pairs),
+    )
     wealth = again(json_reader.loads(file.read_text()), subject, chosen, samples=samples)
     return wealth >= -math.log(alpha)
 
 
 @app.command()
 def replay(
-    name: Annotated[str, typer.Argument(metavar="MODULE:NAME", help="A function of a dataset and of `Primitives`.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="MODULE:NAME", help="A function of a dataset and of `Primitives`."),
+    ],
     pairs: Annotated[Path, option('JSON: [{"zero": ..., "one": ..., "distance": 1}].', "FILE")],
     epsilon: Annotated[float | None, option("The claim.", "E")] = None,
     delta: Annotated[float, typer.Option(help="Of the claim.", metavar="D")] = 0.0,
     rho: Annotated[float | None, option("The claim: rho-zCDP.", "R")] = None,
     mu: Annotated[float | None, option("The claim: mu-Gaussian differential privacy.", "M")] = None,
-    plan: Annotated[Path | None, option("The claim: the composition of a plan file.", "PLAN")] = None,
-    model: Annotated[int, typer.Option(help="Runs whose noise is held to its stated law.", metavar="N")] = 1000,
+    plan: Annotated[
+        Path | None, option("The claim: the composition of a plan file.", "PLAN")
+    ] = None,
+    model: Annotated[
+        int, typer.Option(help="Runs whose noise is held to its stated law.", metavar="N")
+    ] = 1000,
     json: Json = False,
 ) -> None:
     """Hold a mechanism to the calls by which it describes itself: run on one dataset, replayed on the other."""
@@ -223,16 +271,22 @@ def replay(
             for each in found.calls:
                 stdout(f"  {each}\n")
             for each in models:
-                stdout(f"{each.law}: {each.verdict.value}, of the model, {each.samples:,} residuals; {each.event}\n")
+                stdout(
+                    f"{each.law}: {each.verdict.value}, of the model, {each.samples:,} residuals; {each.event}\n"
+                )
     if found.verdict is Verdict.REFUTED or any(each.verdict is Verdict.REFUTED for each in models):
         raise typer.Exit(REFUSED)
 
 
 @app.command()
 def zoo(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One entry; left out: the list.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="One entry; left out: the list.")
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Audit every entry.")] = False,
-    samples: Annotated[int, typer.Option(help="The most samples of each.", metavar="N")] = 2_000_000,
+    samples: Annotated[
+        int, typer.Option(help="The most samples of each.", metavar="N")
+    ] = 2_000_000,
     seconds: Annotated[float, typer.Option(help="The longest time of each.", metavar="S")] = 60.0,
     json: Json = False,
 ) -> None:
@@ -256,7 +310,12 @@ def zoo(
 
 
 def _entry(entry: Entry) -> dict[str, str]:
-    return {"name": entry.name, "claim": repr(entry.claim), "truth": entry.truth, "reference": entry.reference}
+    return {
+        "name": entry.name,
+        "claim": repr(entry.claim),
+        "truth": entry.truth,
+        "reference": entry.reference,
+    }
 
 
 def _both(entry: Entry, samples: int, seconds: float, json: bool) -> list[dict[str, Any]]:
@@ -267,18 +326,25 @@ def _both(entry: Entry, samples: int, seconds: float, json: bool) -> list[dict[s
         ("broken", entry.broken, entry.claim),
         ("twin", entry.twin, entry.claim if entry.twin_claim is None else entry.twin_claim),
     ):
-        found = _audited(make(), entry.pairs, claim=claim, alpha=ALPHA, samples=samples, seconds=seconds)
+        found = _audited(
+            make(), entry.pairs, claim=claim, alpha=ALPHA, samples=samples, seconds=seconds
+        )
         expected = (found.verdict is Verdict.REFUTED) is (which == "broken")
         rows.append({"name": entry.name, "which": which, "verdict": found.verdict.value, "samples": found.samples,
                      "event": found.event, "as_expected": expected})  # fmt: skip
         if not json:
-            stdout(f"{entry.name:28} {which:6} {found.verdict.value:12} {found.samples:>9,} samples  {found.event}\n")
+            stdout(
+                f"{entry.name:28} {which:6} {found.verdict.value:12} {found.samples:>9,} samples  {found.event}\n"
+            )
     return rows
 
 
 @app.command()
 def scores(
-    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Columns score and inside.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE.csv", help="Columns score and inside.", show_default=False),
+    ],
     epsilon: Annotated[float, option("The claim of the run.", "E")],
     delta: Annotated[float, typer.Option(help="Of the claim.", metavar="D")] = 0.0,
     alpha: Annotated[float, typer.Option(help="The probability of refuting a true claim.")] = 0.05,
@@ -292,9 +358,13 @@ def scores(
             with file.open(encoding="utf-8", newline="") as text:
                 rows = [(float(row["score"]), float(row["inside"])) for row in csv.DictReader(text)]
         except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
-            raise DomainError("FILE.csv", str(file), f"a CSV file, columns score and inside ({error!r})") from None
+            raise DomainError(
+                "FILE.csv", str(file), f"a CSV file, columns score and inside ({error!r})"
+            ) from None
         known, inside = [row[0] for row in rows], [row[1] for row in rows]
-        found = canaries(known, inside, claim=usual_claim(epsilon=epsilon, delta=delta), alpha=alpha)
+        found = canaries(
+            known, inside, claim=usual_claim(epsilon=epsilon, delta=delta), alpha=alpha
+        )
         if json:
             emit_document("audit scores", {
                 "verdict": found.verdict.value, "epsilon": {"lower": found.epsilon.lower, "delta": found.delta},
@@ -304,6 +374,8 @@ def scores(
             stdout(
                 f"{found.verdict.value.upper()} at alpha = {alpha:g}: {found.right} of {found.guesses} guesses right\n"
             )
-            stdout(f"epsilon >= {found.epsilon.lower:.4f} at delta = {found.delta:g}, but for alpha\n")
+            stdout(
+                f"epsilon >= {found.epsilon.lower:.4f} at delta = {found.delta:g}, but for alpha\n"
+            )
     if found.verdict is Verdict.REFUTED:
         raise typer.Exit(REFUSED)

@@ -31,12 +31,19 @@ def subject_of(found: Any, name: str, *, fresh: str, timing: bool, limit: float)
 
 
 def claim_of_options(
-    subject: Subject, epsilon: float | None, delta: float, rho: float | None, mu: float | None, plan: Path | None
+    subject: Subject,
+    epsilon: float | None,
+    delta: float,
+    rho: float | None,
+    mu: float | None,
+    plan: Path | None,
 ) -> Composable:
     """The claim that the options make, or that a measurement makes of itself."""
     from dpcompose.audit import Measurement, claim_of, usual_claim
 
-    if not any(each is not None for each in (epsilon, rho, mu, plan)) and isinstance(subject.call, Measurement):
+    if not any(each is not None for each in (epsilon, rho, mu, plan)) and isinstance(
+        subject.call, Measurement
+    ):
         return claim_of(subject.call)
     if plan is None:
         return usual_claim(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
@@ -54,9 +61,13 @@ def read_pairs(file: Path) -> tuple[Pair, ...]:
         for each in listed:
             if not {"zero", "one"} <= {*each} <= {"zero", "one", "distance"}:
                 raise KeyError(*sorted({*each} ^ {"zero", "one"}))
-        found = tuple(Pair(each["zero"], each["one"], distance=each.get("distance", 1)) for each in listed)
+        found = tuple(
+            Pair(each["zero"], each["one"], distance=each.get("distance", 1)) for each in listed
+        )
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise DomainError("--pairs", str(file), f"a JSON list of pairs, zero and one ({error!r})") from None
+        raise DomainError(
+            "--pairs", str(file), f"a JSON list of pairs, zero and one ({error!r})"
+        ) from None
     if not found or any(pair.zero == pair.one for pair in found):
         raise DomainError("--pairs", str(file), "at least one pair, each of two different datasets")
     return found

@@ -25,15 +25,33 @@ def show(found: Found, subject: Subject, claim: str, alpha: float, json: bool) -
     )
 
 
-def draw(found: Found, subject: Subject, claim: str, alpha: float, *, html: Path | None, plot: Path | None) -> None:
+def draw(
+    found: Found,
+    subject: Subject,
+    claim: str,
+    alpha: float,
+    *,
+    html: Path | None,
+    plot: Path | None,
+) -> None:
     """Write the page and the pictures that were asked for."""
     from dpcompose import report
     from dpcompose.report import audit_page, audit_svgs, save_audit
 
     if html is not None:
-        page = audit_page(found, subject=subject.name, claim=claim, alpha=alpha, notes=tuple(sorted(subject.notes)))
+        page = audit_page(
+            found,
+            subject=subject.name,
+            claim=claim,
+            alpha=alpha,
+            notes=tuple(sorted(subject.notes)),
+        )
         made = f"Made by dpcompose {package_version()}."
-        write("--html", html, report.html(page, pictures=audit_svgs(found, alpha=alpha), producer=made))
+        write(
+            "--html",
+            html,
+            report.html(page, pictures=audit_svgs(found, alpha=alpha), producer=made),
+        )
         stderr(f"wrote {html}")
     if plot is not None:
         with writing("--plot", plot):

@@ -46,18 +46,26 @@ def experiment(
     ],
     plan: Annotated[
         Path | None,
-        typer.Argument(metavar="PLAN", help="A plan file: its mechanisms are the family.", show_default=False),
+        typer.Argument(
+            metavar="PLAN", help="A plan file: its mechanisms are the family.", show_default=False
+        ),
     ] = None,
     rounds: Annotated[int | None, option("k; left out: as many as the plan runs.", "K")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Ask for delta here.", metavar="E", show_default="1")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Ask for delta here.", metavar="E", show_default="1")
+    ] = None,
     transcripts: Annotated[
         int | None,
         typer.Option(
-            help="How many games in each world.", metavar="N", show_default="200000, fewer where a game is long"
+            help="How many games in each world.",
+            metavar="N",
+            show_default="200000, fewer where a game is long",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 1,
-    orientation: Annotated[Turns, typer.Option(help="Whether the adversary may turn each pair.")] = "free",
+    orientation: Annotated[
+        Turns, typer.Option(help="Whether the adversary may turn each pair.")
+    ] = "free",
     json: Json = False,
     csv: Csv = False,
     plot: Picture = None,
@@ -70,7 +78,9 @@ def experiment(
 
         require_writable("--plot", plot, *PICTURES)
         turned = Orientation(orientation)
-        game, asked = _game(adversary, plan, rounds, epsilon, check.count("--seed", seed, least=0), turned)
+        game, asked = _game(
+            adversary, plan, rounds, epsilon, check.count("--seed", seed, least=0), turned
+        )
         count = _transcripts(game) if transcripts is None else transcripts
         announce("playing", 2 * count * game.rounds / ANSWERS_A_SECOND)
         found = summarize(game, epsilon=asked, transcripts=count, seed=seed, progress=steps)
@@ -85,7 +95,12 @@ def _transcripts(game: Experiment) -> int:
 
 
 def _game(
-    player: Player, file: Path | None, rounds: int | None, epsilon: float | None, seed: int, orientation: Orientation
+    player: Player,
+    file: Path | None,
+    rounds: int | None,
+    epsilon: float | None,
+    seed: int,
+    orientation: Orientation,
 ) -> tuple[Experiment, float]:
     """The experiment, and the epsilon to ask at."""
     from dpcompose.experiment import Experiment, NaturalFilterBreaker
@@ -96,7 +111,9 @@ def _game(
             raise DomainError("PLAN", str(file), "no plan: the breaker brings its own mechanisms")
         breaker = NaturalFilterBreaker()
         family = tuple(query.mechanism for query in breaker.queries)
-        game = Experiment(breaker, family=family, rounds=2 if rounds is None else rounds, orientation=orientation)
+        game = Experiment(
+            breaker, family=family, rounds=2 if rounds is None else rounds, orientation=orientation
+        )
         return game, breaker.budget.epsilon if epsilon is None else epsilon
     if file is None:
         raise DomainError("PLAN", None, "a plan file, whose mechanisms are the family")
@@ -105,16 +122,25 @@ def _game(
         epsilon = read.question.value
     number = sum(entry.times for entry in read.entries) if rounds is None else rounds
     if not number <= 10_000:
-        raise DomainError("--rounds", number, "at most 10000", "Give --rounds: a transcript is played round by round")
+        raise DomainError(
+            "--rounds",
+            number,
+            "at most 10000",
+            "Give --rounds: a transcript is played round by round",
+        )
     if rounds is None and number == 0:
         raise DomainError("--rounds", None, "a number of rounds: the plan runs nothing")
     asked = 1.0 if epsilon is None else epsilon
     playing = _adversary(player, read, number, asked, seed, free=orientation is Orientation.FREE)
     family = tuple(entry.mechanism for entry in read.entries)
-    return Experiment(playing, family=family, rounds=number, adjacency=read.adjacency, orientation=orientation), asked
+    return Experiment(
+        playing, family=family, rounds=number, adjacency=read.adjacency, orientation=orientation
+    ), asked
 
 
-def _adversary(player: Player, plan: Plan, rounds: int, epsilon: float, seed: int, *, free: bool) -> Adversary:
+def _adversary(
+    player: Player, plan: Plan, rounds: int, epsilon: float, seed: int, *, free: bool
+) -> Adversary:
     from dpcompose.experiment import Greedy, ManyDatabases, Repeater, Wanderer, about_bob
 
     queries = [about_bob(entry.mechanism, adjacency=plan.adjacency) for entry in plan.entries]
@@ -129,10 +155,14 @@ def _adversary(player: Player, plan: Plan, rounds: int, epsilon: float, seed: in
     asked = (queries * (rounds // len(queries) + 1))[:rounds]
     others = [(f"person {place}",) for place in range(rounds)]
     apart = zip(asked, others, strict=True)
-    return ManyDatabases([replace(query, zero=query.zero + base, one=query.one + base) for query, base in apart])
+    return ManyDatabases(
+        [replace(query, zero=query.zero + base, one=query.one + base) for query, base in apart]
+    )
 
 
-def _show(found: Summary, player: Player, seed: int, plot: Path | None, *, json: bool, csv: bool) -> None:
+def _show(
+    found: Summary, player: Player, seed: int, plot: Path | None, *, json: bool, csv: bool
+) -> None:
     from dpcompose.experiment import NaturalFilterBreaker
     from dpcompose.report import experiment_document, experiment_page, save_experiment
 

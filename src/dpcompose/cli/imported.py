@@ -13,9 +13,13 @@ from dpcompose.cli.streams import stdout
 
 
 def import_document(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A document of another library.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A document of another library.", show_default=False),
+    ],
     adjacency: Annotated[
-        str, typer.Option(metavar="NAME", help="Who are neighbors: add-remove, replace or zero-out.")
+        str,
+        typer.Option(metavar="NAME", help="Who are neighbors: add-remove, replace or zero-out."),
     ] = "add-remove",
     delta: Annotated[float | None, option("The plan asks for epsilon at this delta.", "D")] = None,
     json: Json = False,
@@ -31,6 +35,8 @@ def import_document(
         question = None if delta is None else PlanQuestion("delta", delta)
         plan = import_plan(file, adjacency=named("--adjacency", adjacency), question=question)
     if json:
-        emit_document("import", {"source": str(file), "adjacency": plan.adjacency.value, "toml": plan.toml()})
+        emit_document(
+            "import", {"source": str(file), "adjacency": plan.adjacency.value, "toml": plan.toml()}
+        )
     else:
         stdout(plan.toml())

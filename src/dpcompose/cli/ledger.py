@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from dpcompose.ledger import Ledger, Receipt
 
 app = typer.Typer(no_args_is_help=True, help="Open, charge and audit privacy budgets.")
-Path_ = Annotated[str, typer.Argument(metavar="PATH", help="A scope, such as world/acme.", show_default=False)]
-Key = Annotated[str | None, typer.Option(help="Idempotency key: a repeat returns the same result, free.")]
+Path_ = Annotated[
+    str, typer.Argument(metavar="PATH", help="A scope, such as world/acme.", show_default=False)
+]
+Key = Annotated[
+    str | None, typer.Option(help="Idempotency key: a repeat returns the same result, free.")
+]
 
 
 @app.command()
@@ -45,16 +49,30 @@ def scope(
     ] = None,
     epsilon: Annotated[str | None, option("The target of the filter.")] = None,
     delta: Annotated[str | None, option("The target of the filter.")] = None,
-    mechanism_delta: Annotated[str | None, option("Part of delta reserved for (epsilon, delta) charges.")] = None,
+    mechanism_delta: Annotated[
+        str | None, option("Part of delta reserved for (epsilon, delta) charges.")
+    ] = None,
     parameter: Annotated[list[str] | None, option("Instead of a target.", "NAME=VALUE")] = None,
-    cap: Annotated[list[str] | None, option("A bare cap, without a filter.", "CURRENCY=AMOUNT")] = None,
+    cap: Annotated[
+        list[str] | None, option("A bare cap, without a filter.", "CURRENCY=AMOUNT")
+    ] = None,
     slots: Annotated[int | None, option("How many slots.")] = None,
-    split: Annotated[int | None, option("Divide what is left above into so many equal slots.", "N")] = None,
-    price_delta: Annotated[str | None, option("The delta at which all slots are charged above.")] = None,
+    split: Annotated[
+        int | None, option("Divide what is left above into so many equal slots.", "N")
+    ] = None,
+    price_delta: Annotated[
+        str | None, option("The delta at which all slots are charged above.")
+    ] = None,
     adjacency: Annotated[str, typer.Option(help="add-remove, replace or zero-out.")] = "add-remove",
-    odometer: Annotated[str | None, option("Fix an odometer that fails with this probability.", "D")] = None,
+    odometer: Annotated[
+        str | None, option("Fix an odometer that fails with this probability.", "D")
+    ] = None,
     renew: Annotated[
-        str | None, option("Begin anew each year, quarter, month, week, day, or after a duration such as P30D.", "WHEN")
+        str | None,
+        option(
+            "Begin anew each year, quarter, month, week, day, or after a duration such as P30D.",
+            "WHEN",
+        ),
     ] = None,
     unit: Annotated[str | None, option("The protected unit, in words; kept and exported.")] = None,
     actor: Actor = "keeper",
@@ -89,7 +107,15 @@ def scope(
             _require_bare(asked)
             description = {"note": note} if note else None
             caps = pairs("--cap", cap)
-            ledger.scope(path, kind=kind, caps=caps, renew=renew, description=description, actor=actor, key=key)
+            ledger.scope(
+                path,
+                kind=kind,
+                caps=caps,
+                renew=renew,
+                description=description,
+                actor=actor,
+                key=key,
+            )
         else:
             asked.open(ledger, path, actor=actor, key=key)
         balances = ledger.balances(path.partition("/")[0])
@@ -109,10 +135,14 @@ def charge(
     url: LedgerUrl,
     path: Path_,
     plan: Annotated[
-        Path | None, typer.Argument(metavar="[PLAN]", help="A plan file: one charge for all of it.", show_default=False)
+        Path | None,
+        typer.Argument(
+            metavar="[PLAN]", help="A plan file: one charge for all of it.", show_default=False
+        ),
     ] = None,
     cost: Annotated[
-        list[str] | None, option("Explicit amounts instead of a plan; name every currency.", "CURRENCY=AMOUNT")
+        list[str] | None,
+        option("Explicit amounts instead of a plan; name every currency.", "CURRENCY=AMOUNT"),
     ] = None,
     key: Key = None,
     delta: Annotated[str | None, option("The delta at which the plan is charged.")] = None,
@@ -124,7 +154,10 @@ def charge(
     with error_boundary(), progress("pricing the plan"), opened(url) as ledger:
         if key is None:
             raise DomainError(
-                "--key", None, "a key that names this request", "A repeat with the same key charges nothing"
+                "--key",
+                None,
+                "a key that names this request",
+                "A repeat with the same key charges nothing",
             )
         try:
             receipt = _charged(ledger, path, plan, cost, key=key, delta=delta, actor=actor)
@@ -132,7 +165,12 @@ def charge(
             refusal = _in_words(refusal, ledger, path, cost)
             if json:
                 amounts = {"asked": str(refusal.asked), "left": str(refusal.left)}
-                refused = {"granted": False, "scope": refusal.scope, "currency": refusal.currency, **amounts}
+                refused = {
+                    "granted": False,
+                    "scope": refusal.scope,
+                    "currency": refusal.currency,
+                    **amounts,
+                }
                 emit_document("ledger charge", refused | {"reason": str(refusal)})
             stderr(f"dpcompose: {refusal}")
             raise typer.Exit(REFUSED) from None
@@ -150,13 +188,22 @@ def charge(
 
 
 def _charged(
-    ledger: Ledger, path: str, plan: Path | None, cost: list[str] | None, *, key: str, delta: str | None, actor: str
+    ledger: Ledger,
+    path: str,
+    plan: Path | None,
+    cost: list[str] | None,
+    *,
+    key: str,
+    delta: str | None,
+    actor: str,
 ) -> Receipt:
     if (plan is None) == (not cost):
         raise DomainError("PLAN", plan and str(plan), "a plan file or --cost, one of them")
     if cost:
         if delta is not None:
-            raise DomainError("--delta", delta, "nothing beside --cost, which is charged as it is written")
+            raise DomainError(
+                "--delta", delta, "nothing beside --cost, which is charged as it is written"
+            )
         from dpcompose.account import refuse_unknown
 
         amounts = pairs("--cost", cost)
@@ -167,10 +214,14 @@ def _charged(
     assert plan is not None, "there is a plan where there is no cost"
     account = Account(ledger, scope=path)
     read = ledger_read.plan_for(account, plan)
-    return account.charge(read.composition(), actor=actor, key=key, delta=delta, description={"plan": plan.name})
+    return account.charge(
+        read.composition(), actor=actor, key=key, delta=delta, description={"plan": plan.name}
+    )
 
 
-def _in_words(refusal: OverdrawnError, ledger: Ledger, path: str, cost: list[str] | None) -> OverdrawnError:
+def _in_words(
+    refusal: OverdrawnError, ledger: Ledger, path: str, cost: list[str] | None
+) -> OverdrawnError:
     """The refusal of a bare cost in the words of the scope that was named; that of a plan has them already."""
     if not cost:
         return refusal
@@ -184,7 +235,9 @@ def _in_words(refusal: OverdrawnError, ledger: Ledger, path: str, cost: list[str
 @app.command()
 def redeem(
     url: LedgerUrl,
-    receipt: Annotated[str, typer.Argument(metavar="RECEIPT", help="A file, or - : what `charge --json` printed.")],
+    receipt: Annotated[
+        str, typer.Argument(metavar="RECEIPT", help="A file, or - : what `charge --json` printed.")
+    ],
     actor: Actor = "keeper",
     json: Json = False,
 ) -> None:
@@ -195,7 +248,9 @@ def redeem(
         found = Receipt.read(_receipt(receipt))
         ledger.redeem(found, actor=actor)
     if json:
-        emit_document("ledger redeem", {"scope": found.scope, "sequence": found.sequence, "key": found.key})
+        emit_document(
+            "ledger redeem", {"scope": found.scope, "sequence": found.sequence, "key": found.key}
+        )
     else:
         stdout(f"{printable(found.scope)}: entry {found.sequence} is redeemed\n")
 
@@ -206,13 +261,17 @@ def _receipt(source: str) -> str:
     try:
         document = json_reader.loads(text)
     except (ValueError, RecursionError):
-        raise DomainError("RECEIPT", source, "the receipt of a charge, or the document that has it") from None
+        raise DomainError(
+            "RECEIPT", source, "the receipt of a charge, or the document that has it"
+        ) from None
     stated = cast("dict[str, Any]", document).get("receipt") if isinstance(document, dict) else None
     return stated if isinstance(stated, str) else text
 
 
 @app.command()
-def close(url: LedgerUrl, path: Path_, key: Key = None, actor: Actor = "keeper", json: Json = False) -> None:
+def close(
+    url: LedgerUrl, path: Path_, key: Key = None, actor: Actor = "keeper", json: Json = False
+) -> None:
     """Close a scope for good: nothing more can be charged in it or below it."""
     with error_boundary(), opened(url) as ledger:
         ledger.close_scope(path, actor=actor, key=key or f"close {path}")
@@ -238,12 +297,16 @@ app.command()(ledger_operations.migrate)
 app.command("check-proof")(ledger_evidence.check_proof)
 
 
-def _split(asked: BudgetArguments, ledger: Ledger, path: str, parts: int, *, actor: str, key: str | None) -> None:
+def _split(
+    asked: BudgetArguments, ledger: Ledger, path: str, parts: int, *, actor: str, key: str | None
+) -> None:
     """Open equal slots for all that is left in the scope above."""
     from dpcompose.account import BudgetArguments, open_equal_slots
 
     if asked != BudgetArguments(note=asked.note):
-        raise DomainError("--split", parts, "nothing beside it but --unit: it divides what is left above")
+        raise DomainError(
+            "--split", parts, "nothing beside it but --unit: it divides what is left above"
+        )
     open_equal_slots(ledger, path, parts=parts, note=asked.note, actor=actor, key=key)
 
 
@@ -251,6 +314,12 @@ def _require_bare(asked: BudgetArguments) -> None:
     """Raise DomainError if something was said that a bare cap leaves unheeded."""
     for name in ("filter", "parameters", "target", "slots", "price_delta", "adjacency", "odometer"):
         if getattr(asked, name) != getattr(type(asked)(), name):
-            raise DomainError(name, getattr(asked, name), "nothing beside --cap, which caps amounts without a filter")
+            raise DomainError(
+                name,
+                getattr(asked, name),
+                "nothing beside --cap, which caps amounts without a filter",
+            )
     if asked.kind == "slots":
-        raise DomainError("kind", asked.kind, "filter or partition beside --cap: slots need a filter")
+        raise DomainError(
+            "kind", asked.kind, "filter or partition beside --cap: slots need a filter"
+        )

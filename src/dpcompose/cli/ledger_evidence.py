@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 SecretKey = Annotated[Path | None, option("The file of the secret key that signs.", "FILE")]
 Out = Annotated[Path | None, option("Write to a file instead of printing.", "FILE")]
-Scope = Annotated[str, typer.Argument(metavar="SCOPE", help="A top-level scope.", show_default=False)]
+Scope = Annotated[
+    str, typer.Argument(metavar="SCOPE", help="A top-level scope.", show_default=False)
+]
 
 
 def key(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Who signs, such as acme.example/privacy.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Who signs, such as acme.example/privacy.")
+    ],
     out: Annotated[Path | None, option("Write the secret key to this new file.", "FILE")] = None,
     json: Json = False,
 ) -> None:
@@ -39,7 +43,9 @@ def key(
         try:
             handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
-            raise DomainError("--out", str(out), f"a new file that can be written ({error.strerror})") from None
+            raise DomainError(
+                "--out", str(out), f"a new file that can be written ({error.strerror})"
+            ) from None
         with os.fdopen(handle, "w") as file:
             file.write(f"{made.text}\n")
     if json:
@@ -67,7 +73,9 @@ def announce(
 
 def checkpoint(
     url: LedgerUrl,
-    scope: Annotated[str | None, typer.Argument(metavar="[SCOPE]", help="One top-level scope.")] = None,
+    scope: Annotated[
+        str | None, typer.Argument(metavar="[SCOPE]", help="One top-level scope.")
+    ] = None,
     key: SecretKey = None,
     out: Out = None,
 ) -> None:
@@ -89,8 +97,12 @@ def prove(
     url: LedgerUrl,
     scope: Scope,
     entry: Annotated[int | None, option("Prove that this entry is in the log.", "N")] = None,
-    since: Annotated[Path | None, option("Prove that the log goes on from this checkpoint.", "FILE")] = None,
-    checkpoint: Annotated[Path | None, option("Under this checkpoint; else a new one is signed.", "FILE")] = None,
+    since: Annotated[
+        Path | None, option("Prove that the log goes on from this checkpoint.", "FILE")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, option("Under this checkpoint; else a new one is signed.", "FILE")
+    ] = None,
     trust: TrustedKeys = None,
     key: SecretKey = None,
     out: Out = None,
@@ -102,7 +114,9 @@ def prove(
         from dpcompose.ledger import Checkpoint, consistency_proof, inclusion_proof
 
         if (entry is None) == (since is None):
-            raise DomainError("--entry", entry, "a number, or --since with a checkpoint, one of them")
+            raise DomainError(
+                "--entry", entry, "a number, or --since with a checkpoint, one of them"
+            )
         signer = None if key is None else _secret(key)
         keys = [*keys_of(trust), *([] if signer is None else [signer.verifier])]
         with ledger.moment() as moment:
@@ -114,7 +128,9 @@ def prove(
                 text = inclusion_proof(moment.snapshot, entry, under)
             else:
                 assert since is not None, "one of them is given"
-                text = consistency_proof(moment.snapshot, _checkpoint("--since", since, scope, keys), under)
+                text = consistency_proof(
+                    moment.snapshot, _checkpoint("--since", since, scope, keys), under
+                )
     with error_boundary():
         _written(text, out)
 
@@ -130,7 +146,9 @@ def check_proof(
     with error_boundary():
         keys = keys_of(trust)
         if not keys:
-            raise DomainError("--trust", None, "the public key of the signer, from a source of your own")
+            raise DomainError(
+                "--trust", None, "the public key of the signer, from a source of your own"
+            )
         text = text_of("FILE", file)
         try:
             found = checked(text, keys)
@@ -147,7 +165,11 @@ def check_proof(
 
 def _document(found: Evidence) -> dict[str, Any]:
     later = found.checkpoint
-    named: dict[str, Any] = {"scope": later.root, "entries": later.size, "signer": later.signer.text}
+    named: dict[str, Any] = {
+        "scope": later.root,
+        "entries": later.size,
+        "signer": later.signer.text,
+    }
     if found.entry is None:
         assert found.earlier is not None, "one of them is there"
         return named | {"kind": "consistency", "since": found.earlier.size}
@@ -169,7 +191,12 @@ def _secret(file: Path | None) -> SigningKey:
     from dpcompose.ledger import SigningKey
 
     if file is None:
-        raise DomainError("--key", None, "the file of the secret key", "Make one: dpcompose ledger key NAME --out FILE")
+        raise DomainError(
+            "--key",
+            None,
+            "the file of the secret key",
+            "Make one: dpcompose ledger key NAME --out FILE",
+        )
     return SigningKey.read(text_of("--key", file))
 
 

@@ -17,7 +17,9 @@ from dpcompose.errors import DomainError, printable
 def backup(
     url: LedgerUrl,
     out: Annotated[Path | None, option("The new file.", "FILE")] = None,
-    keep: Annotated[Path | None, option("Write the anchor to a file, to be kept elsewhere.", "FILE")] = None,
+    keep: Annotated[
+        Path | None, option("Write the anchor to a file, to be kept elsewhere.", "FILE")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Copy a ledger that others go on using into a new file, and verify both."""
@@ -33,15 +35,24 @@ def backup(
             write("--keep", keep, found.anchor.to_json() + "\n")
     counts = {"entries": found.entries, "scopes": found.scopes}
     if json:
-        emit_document("ledger backup", {"ledger": url, "backup": str(out), **counts, "anchor": found.anchor.to_json()})
+        emit_document(
+            "ledger backup",
+            {"ledger": url, "backup": str(out), **counts, "anchor": found.anchor.to_json()},
+        )
     else:
-        stdout(f"{printable(str(out))}: {found.entries} entries and {found.scopes} scopes, which agree\n")
+        stdout(
+            f"{printable(str(out))}: {found.entries} entries and {found.scopes} scopes, which agree\n"
+        )
 
 
 def restore(
-    source: Annotated[Path, typer.Argument(metavar="BACKUP", help="What `backup` wrote.", show_default=False)],
+    source: Annotated[
+        Path, typer.Argument(metavar="BACKUP", help="What `backup` wrote.", show_default=False)
+    ],
     url: LedgerUrl,
-    anchor: Annotated[Path | None, option("An anchor or a checkpoint that was kept elsewhere.", "FILE")] = None,
+    anchor: Annotated[
+        Path | None, option("An anchor or a checkpoint that was kept elsewhere.", "FILE")
+    ] = None,
     trust: TrustedKeys = None,
     actor: Actor = "keeper",
     json: Json = False,
@@ -58,20 +69,38 @@ def restore(
         short = [{"scope": root, "has": has, "anchor": had} for root, (has, had) in lost.items()]
         emit_document(
             "ledger restore",
-            {"ledger": url, "backup": str(source), **counts, "lost": short, "anchor": found.anchor.to_json()},
+            {
+                "ledger": url,
+                "backup": str(source),
+                **counts,
+                "lost": short,
+                "anchor": found.anchor.to_json(),
+            },
         )
     else:
-        stdout(f"{printable(url)}: {found.entries} entries and {found.scopes} scopes, which agree\n")
+        stdout(
+            f"{printable(url)}: {found.entries} entries and {found.scopes} scopes, which agree\n"
+        )
     for root, (has, had) in lost.items():
-        what = f"what the anchor has after entry {has}, up to {had}, is lost; it is closed" if has else "it is gone"
-        stderr(f"dpcompose: {printable(root)}: {what}. Open a new one that leaves out what may have been spent")
+        what = (
+            f"what the anchor has after entry {has}, up to {had}, is lost; it is closed"
+            if has
+            else "it is gone"
+        )
+        stderr(
+            f"dpcompose: {printable(root)}: {what}. Open a new one that leaves out what may have been spent"
+        )
     if anchor is None:
-        stderr("No anchor was given: whether entries are lost is not known, and their budget may be given back")
+        stderr(
+            "No anchor was given: whether entries are lost is not known, and their budget may be given back"
+        )
 
 
 def migrate(
     url: LedgerUrl,
-    out: Annotated[Path | None, typer.Option("--backup", help="Where the backup goes.", metavar="FILE")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--backup", help="Where the backup goes.", metavar="FILE")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Bring the schema of a ledger up to date, after a backup; no other client has it open."""
@@ -81,8 +110,12 @@ def migrate(
         before, after, kept = bring_up_to_date(url, out=out, progress=steps)
     if json:
         backup = None if kept is None else str(kept)
-        emit_document("ledger migrate", {"ledger": url, "before": before, "after": after, "backup": backup})
+        emit_document(
+            "ledger migrate", {"ledger": url, "before": before, "after": after, "backup": backup}
+        )
     elif kept is None:
         stdout(f"{printable(url)}: schema {after}, up to date\n")
     else:
-        stdout(f"{printable(url)}: schema {after}; as it was before, with schema {before}: {printable(str(kept))}\n")
+        stdout(
+            f"{printable(url)}: schema {after}; as it was before, with schema {before}: {printable(str(kept))}\n"
+        )

@@ -35,7 +35,8 @@ LARGEST_ANCHOR = 100_000_000
 """Bytes of an anchor, which has a line for each tree."""
 
 MaybePath = Annotated[
-    str | None, typer.Argument(metavar="[PATH]", help="A scope; without it, all of them.", show_default=False)
+    str | None,
+    typer.Argument(metavar="[PATH]", help="A scope; without it, all of them.", show_default=False),
 ]
 
 
@@ -62,14 +63,19 @@ def show(
     shown = [each for each in balances if path is None or is_at_or_below(each.scope.path, path)]
     emit(
         "ledger show",
-        lambda: {"ledger": url, "scopes": [balance_document(each, left[each.scope.path]) for each in shown]},
+        lambda: {
+            "ledger": url,
+            "scopes": [balance_document(each, left[each.scope.path]) for each in shown],
+        },
         lambda: tree_page(balances, where=url, path=path),
         json=json,
         csv=csv,
     )
 
 
-def _write_page(html: Path, ledger: Ledger, balances: Sequence[Balance], path: str | None, url: str) -> None:
+def _write_page(
+    html: Path, ledger: Ledger, balances: Sequence[Balance], path: str | None, url: str
+) -> None:
     from dpcompose.report import budget_svgs, html as html_of, require_pictures, tree_page
 
     require_pictures()
@@ -78,7 +84,11 @@ def _write_page(html: Path, ledger: Ledger, balances: Sequence[Balance], path: s
     charged = None if one is None else (ledger.entries(one), ledger.balance(one))
     pictures = budget_svgs(ledger.balances(path), charged)
     page = tree_page(balances, where=url, path=path)
-    write("--html", html, html_of(page, pictures=pictures, producer=f"Made by dpcompose {package_version()}."))
+    write(
+        "--html",
+        html,
+        html_of(page, pictures=pictures, producer=f"Made by dpcompose {package_version()}."),
+    )
     stderr(f"wrote {html}")
 
 
@@ -87,9 +97,13 @@ def log(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A scope; those below it too.")],
     after: Annotated[int, typer.Option(help="Only entries with larger numbers.", min=0)] = 0,
     most: Annotated[int, typer.Option(help="At most so many.", min=1)] = 1000,
-    tail: Annotated[int | None, typer.Option(help="Only the last so many.", min=1, show_default=False)] = None,
+    tail: Annotated[
+        int | None, typer.Option(help="Only the last so many.", min=1, show_default=False)
+    ] = None,
     actor: Annotated[str | None, option("Only entries of this actor.", "NAME")] = None,
-    since: Annotated[str | None, option("Only entries from this day or time on (ISO 8601, UTC).", "TIME")] = None,
+    since: Annotated[
+        str | None, option("Only entries from this day or time on (ISO 8601, UTC).", "TIME")
+    ] = None,
     csv: Csv = False,
     json: Json = False,
 ) -> None:
@@ -107,7 +121,11 @@ def log(
 
     emit(
         "ledger log",
-        lambda: {"ledger": url, "path": path, "entries": [entry_document(entry) for entry in entries]},
+        lambda: {
+            "ledger": url,
+            "path": path,
+            "entries": [entry_document(entry) for entry in entries],
+        },
         lambda: log_page(entries, path=path),
         json=json,
         csv=csv,
@@ -118,7 +136,9 @@ def _moment(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise DomainError("--since", text, "a day or a time such as 2026-01-31 or 2026-01-31T12:00") from None
+        raise DomainError(
+            "--since", text, "a day or a time such as 2026-01-31 or 2026-01-31T12:00"
+        ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
@@ -163,16 +183,21 @@ def plan_for(account: Account, plan: Path) -> Plan:
 
     read = read_plan(plan)
     if read.adjacency is not account.adjacency:
-        raise DomainError("adjacency", read.adjacency.value, f"{account.adjacency.value}, as the scope has it")
+        raise DomainError(
+            "adjacency", read.adjacency.value, f"{account.adjacency.value}, as the scope has it"
+        )
     return read
 
 
 def exposure(
     url: LedgerUrl,
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="The scopes whose data hold the person.")],
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="The scopes whose data hold the person.")
+    ],
     delta: Annotated[float, option("At this delta.", "D")],
     window: Annotated[
-        str | None, option("For budgets that renew: so many of their periods, or a duration such as P3Y.", "W")
+        str | None,
+        option("For budgets that renew: so many of their periods, or a duration such as P3Y.", "W"),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -184,16 +209,26 @@ def exposure(
         found = exposure_of(ledger, paths=paths, delta=delta, window=window)
     from dpcompose.report import exposure_document, exposure_page
 
-    emit("ledger exposure", lambda: {"ledger": url} | exposure_document(found), lambda: exposure_page(found), json=json)
+    emit(
+        "ledger exposure",
+        lambda: {"ledger": url} | exposure_document(found),
+        lambda: exposure_page(found),
+        json=json,
+    )
 
 
 def verify(
     url: LedgerUrl,
-    anchor: Annotated[Path | None, option("An anchor or a checkpoint that was kept elsewhere.", "FILE")] = None,
+    anchor: Annotated[
+        Path | None, option("An anchor or a checkpoint that was kept elsewhere.", "FILE")
+    ] = None,
     trust: TrustedKeys = None,
     keep: Annotated[Path | None, option("Write the new anchor to a file.", "FILE")] = None,
     restored: Annotated[
-        bool, typer.Option("--restored", help="Accept a file that was restored from a copy and may lack entries.")
+        bool,
+        typer.Option(
+            "--restored", help="Accept a file that was restored from a copy and may lack entries."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -202,7 +237,11 @@ def verify(
 
     with error_boundary():
         require_harmless("--keep", keep)
-    with error_boundary(), progress("reading") as steps, opened(url, restored=restored, reading=not restored) as ledger:
+    with (
+        error_boundary(),
+        progress("reading") as steps,
+        opened(url, restored=restored, reading=not restored) as ledger,
+    ):
         wanted = None if anchor is None else anchor_in(anchor, trust)
         try:
             found = ledger.verify(wanted, steps)
@@ -211,7 +250,10 @@ def verify(
                 raise TamperedError(short)
         except TamperedError as error:
             if json:
-                emit_document("ledger verify", {"ledger": url, "sound": False, "problems": list(error.problems)})
+                emit_document(
+                    "ledger verify",
+                    {"ledger": url, "sound": False, "problems": list(error.problems)},
+                )
             for problem in error.problems[:20]:
                 stderr(f"dpcompose: {problem}")
             raise typer.Exit(REFUSED) from None
@@ -246,9 +288,15 @@ def export(
         producer = f"dpcompose {package_version()}"
         with ledger.moment() as moment:
             balances = moment.balances(path)
-            tops = [path] if path is not None else [b.scope.path for b in balances if b.scope.parent is None]
+            tops = (
+                [path]
+                if path is not None
+                else [b.scope.path for b in balances if b.scope.parent is None]
+            )
             entries = (entry for top in tops for entry in moment.entries(top))
-            listed = deployments_document(balances, entries, anchor=moment.anchor(), producer=producer)
+            listed = deployments_document(
+                balances, entries, anchor=moment.anchor(), producer=producer
+            )
         document = headed("ledger export", listed)
         if out is not None:
             write("--out", out, dumps(document) + "\n")
@@ -258,14 +306,20 @@ def export(
         stderr(f"wrote {out}")
 
 
-def opened(url: str, *, create: bool = False, restored: bool = False, reading: bool = False) -> Ledger:
+def opened(
+    url: str, *, create: bool = False, restored: bool = False, reading: bool = False
+) -> Ledger:
     """The ledger at `url`; if it is only read, it may be where we may not write."""
     from dpcompose.ledger import Ledger, file_of, may_write
 
     if url in ("memory:", ":memory:"):
-        raise DomainError("--ledger", url, "a file or a database: what is in memory ends with the command")
+        raise DomainError(
+            "--ledger", url, "a file or a database: what is in memory ends with the command"
+        )
     path = file_of(url)
-    read_only = reading and not (path is not None and may_write(path) and may_write(path.absolute().parent))
+    read_only = reading and not (
+        path is not None and may_write(path) and may_write(path.absolute().parent)
+    )
     return Ledger.open(url, create=create, restored=restored, read_only=read_only)
 
 
@@ -287,7 +341,9 @@ def text_of(option: str, file: Path) -> str:
             raise DomainError(option, str(file), f"a file of at most {LARGEST_ANCHOR:,} bytes")
         return content.decode()
     except OSError as error:
-        raise DomainError(option, str(file), f"a file that can be read ({error.strerror})") from None
+        raise DomainError(
+            option, str(file), f"a file that can be read ({error.strerror})"
+        ) from None
     except UnicodeDecodeError:
         raise DomainError(option, str(file), "a text file") from None
 
@@ -298,12 +354,20 @@ def anchor_in(file: Path, trust: Sequence[str] | None) -> Anchor:
 
     text, keys = text_of("--anchor", file), keys_of(trust)
     try:
-        return Anchor.read(text.strip()) if text.lstrip()[:1] == "{" else Anchor((), read_checkpoints(text, keys))
+        return (
+            Anchor.read(text.strip())
+            if text.lstrip()[:1] == "{"
+            else Anchor((), read_checkpoints(text, keys))
+        )
     except DomainError:
-        raise DomainError("--anchor", str(file), "a file that `dpcompose ledger verify --keep` wrote") from None
+        raise DomainError(
+            "--anchor", str(file), "a file that `dpcompose ledger verify --keep` wrote"
+        ) from None
     except EvidenceError as error:
         remedy = "Name its signer's key by --trust" if not keys else ""
-        raise DomainError("--anchor", str(file), f"an anchor or a checkpoint ({error.reason})", remedy) from None
+        raise DomainError(
+            "--anchor", str(file), f"an anchor or a checkpoint ({error.reason})", remedy
+        ) from None
 
 
 def require_harmless(option: str, file: Path | None) -> None:
@@ -314,4 +378,8 @@ def require_harmless(option: str, file: Path | None) -> None:
     from dpcompose.ledger import is_database, is_of_database
 
     if is_database(file) or is_of_database(file):
-        raise DomainError(option, str(file), "a file of its own, not one of a database, which would be written over")
+        raise DomainError(
+            option,
+            str(file),
+            "a file of its own, not one of a database, which would be written over",
+        )

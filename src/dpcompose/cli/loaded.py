@@ -19,10 +19,14 @@ def loaded(name: str) -> Any:
     """The object of that name; its module is imported, from the current directory too."""
     module, _, path = name.partition(":")
     if not (module and path):
-        raise DomainError("MODULE:NAME", name, "a module and a name in it, such as noisy:mean or noisy.py:mean")
+        raise DomainError(
+            "MODULE:NAME", name, "a module and a name in it, such as noisy:mean or noisy.py:mean"
+        )
     sys.path.insert(0, os.getcwd())
     if not _returns(partial(_imported, module)):
-        raise DomainError("MODULE", module, "a module that can be imported: this one ends its process")
+        raise DomainError(
+            "MODULE", module, "a module that can be imported: this one ends its process"
+        )
     try:
         found = _imported(module)
     except (Exception, SystemExit) as error:

@@ -42,29 +42,46 @@ def read_text(name: str, source: str | Path) -> str:
         stated = str(source) == "-"
         if stated and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise DomainError(name, "-", "standard input, which is closed")
-        content = sys.stdin.buffer.read(LARGEST_TEXT + 1) if stated else read(Path(source), most=LARGEST_TEXT)
+        content = (
+            sys.stdin.buffer.read(LARGEST_TEXT + 1)
+            if stated
+            else read(Path(source), most=LARGEST_TEXT)
+        )
         if len(content) > LARGEST_TEXT:
             raise DomainError(name, str(source), f"at most {LARGEST_TEXT:,} bytes")
         return content.decode("utf-8-sig")
     except OSError as error:
-        raise DomainError(name, str(source), f"a file that can be read ({error.strerror})") from None
+        raise DomainError(
+            name, str(source), f"a file that can be read ({error.strerror})"
+        ) from None
     except UnicodeDecodeError as error:
-        raise DomainError(name, str(source), f"UTF-8 text; byte {error.start} is not valid") from None
+        raise DomainError(
+            name, str(source), f"UTF-8 text; byte {error.start} is not valid"
+        ) from None
 
 
 def read_plan(path: Path) -> Plan:
     """The plan in a file, or on standard input for `-`."""
     from dpcompose.plan import Plan
 
-    return Plan.parse(read_text("PLAN", "-"), source="standard input") if str(path) == "-" else Plan.read(path)
+    return (
+        Plan.parse(read_text("PLAN", "-"), source="standard input")
+        if str(path) == "-"
+        else Plan.read(path)
+    )
 
 
 LARGEST_TEXT = 10**7
 PICTURES = (".png", ".svg", ".pdf")
 PlanFile = Annotated[
-    Path, typer.Argument(metavar="PLAN", help="A plan file (TOML), or - for standard input.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="PLAN", help="A plan file (TOML), or - for standard input.", show_default=False
+    ),
 ]
-Picture = Annotated[Path | None, option("Write the pictures; the name ends in .png, .svg or .pdf.", "FILE")]
+Picture = Annotated[
+    Path | None, option("Write the pictures; the name ends in .png, .svg or .pdf.", "FILE")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print the tables as CSV.")]
 LedgerUrl = Annotated[
@@ -80,5 +97,7 @@ LedgerUrl = Annotated[
 Actor = Annotated[str, typer.Option(help="Who asks.", envvar="USER")]
 TrustedKeys = Annotated[
     list[str] | None,
-    option("A public key that you trust: NAME+ID+KEY, or a file of such lines. May be repeated.", "KEY"),
+    option(
+        "A public key that you trust: NAME+ID+KEY, or a file of such lines. May be repeated.", "KEY"
+    ),
 ]

@@ -71,11 +71,19 @@ def error_boundary(*options: str) -> Generator[None]:
         yield
     except (PlanError, DomainError) as error:
         if isinstance(error, DomainError) and error.value is None and error.name in options:
-            error = DomainError(f"--{error.name.replace('_', '-')}", error.value, error.domain, error.remedy)
+            error = DomainError(
+                f"--{error.name.replace('_', '-')}", error.value, error.domain, error.remedy
+            )
         raise _end(error, BAD_INPUT) from None
     except (UnsupportedError, MissingExtraError) as error:
         raise _end(error, NOT_AVAILABLE) from None
-    except (UnreachableError, RefusedRoundError, LedgerError, ReleaseError, StatementError) as error:
+    except (
+        UnreachableError,
+        RefusedRoundError,
+        LedgerError,
+        ReleaseError,
+        StatementError,
+    ) as error:
         raise _end(error, REFUSED) from None
 
 
@@ -148,7 +156,9 @@ def writing(option: str, path: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise DomainError(option, str(path), f"a file that can be written ({error.strerror})") from None
+        raise DomainError(
+            option, str(path), f"a file that can be written ({error.strerror})"
+        ) from None
 
 
 def write(option: str, path: Path, text: str) -> None:
@@ -171,5 +181,7 @@ def report_error(kind: str, message: str, status: int) -> None:
     """Say an error on standard error, and as a document on standard output if the command has --json."""
     words = INVOKED.get()
     if words is not None and words.json:
-        emit_document(words.command, {"error": {"kind": kind, "message": message, "status": status}})
+        emit_document(
+            words.command, {"error": {"kind": kind, "message": message, "status": status}}
+        )
     stderr(f"dpcompose: {message}")

@@ -25,21 +25,36 @@ Options = Mapping[str, str | bool | None]
 
 
 def _asked(
-    data: Table, kinds: Options, grid: Options, *, file: Path | None, sql: str | None, out: Path | None, **common: Any
+    data: Table,
+    kinds: Options,
+    grid: Options,
+    *,
+    file: Path | None,
+    sql: str | None,
+    out: Path | None,
+    **common: Any,
 ) -> Sequence[Question]:
     """The questions of the file or of the SELECT, or the one of the options, each of which takes `common`."""
     from dpcompose.release import questions, questions_of_sql
 
-    spelled = [name for name, value in {**kinds, **grid, "by": common["by"]}.items() if value not in (None, False, ())]
+    spelled = [
+        name
+        for name, value in {**kinds, **grid, "by": common["by"]}.items()
+        if value not in (None, False, ())
+    ]
     for name, noun, given in (("--questions", "file", file), ("--sql", "SELECT", sql)):
         if given is not None and (spelled or (file is not None and sql is not None)):
-            raise DomainError(name, str(given), f"either that {noun} or --{[*spelled, 'questions'][0]}, not both")
+            raise DomainError(
+                name, str(given), f"either that {noun} or --{[*spelled, 'questions'][0]}, not both"
+            )
     if sql is not None:
         asked = questions_of_sql(sql, data, keys=common["keys"])
     else:
         asked = questions(file) if file is not None else (_question(kinds, grid, **common),)
     if common["spend"] is None and any(question.spend is None for question in asked):
-        raise DomainError("--spend", None, "what it may cost, such as epsilon=0.1, or epsilon=0.1,delta=1e-6")
+        raise DomainError(
+            "--spend", None, "what it may cost, such as epsilon=0.1, or epsilon=0.1,delta=1e-6"
+        )
     if out is not None and len(asked) > 1 and out.suffix != ".json":
         raise DomainError("--out", str(out), "a .json file for several questions")
     return asked
@@ -51,7 +66,11 @@ def _question(kinds: Options, grid: Options, **common: Any) -> Question:
     chosen = [kind for kind, column in kinds.items() if column]
     if len(chosen) != 1:
         options = ", ".join(f"--{kind}" for kind in kinds)
-        raise DomainError("question", chosen or None, f"exactly one of {options}, or --sql SELECT, or --questions FILE")
+        raise DomainError(
+            "question",
+            chosen or None,
+            f"exactly one of {options}, or --sql SELECT, or --questions FILE",
+        )
     kind = chosen[0]
     needed, optional = arguments_of(kind)
     fields: dict[str, Any] = {"column": kinds[kind]} if isinstance(kinds[kind], str) else {}
@@ -66,39 +85,64 @@ def _question(kinds: Options, grid: Options, **common: Any) -> Question:
 
 
 def release(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="A file, a database's URL, or a name in the catalog.")],
+    table: Annotated[
+        str,
+        typer.Argument(metavar="TABLE", help="A file, a database's URL, or a name in the catalog."),
+    ],
     ledger: LedgerUrl,
     scope: Annotated[str, option("The scope that is charged.")],
-    unit: Annotated[list[str] | None, option("The column of the protected unit; may be repeated.")] = None,
+    unit: Annotated[
+        list[str] | None, option("The column of the protected unit; may be repeated.")
+    ] = None,
     max_rows: Annotated[int | None, option("Rows kept of one unit.")] = None,
     actor: Actor = "analyst",
     count: Annotated[bool, typer.Option("--count", help="Ask how many rows there are.")] = False,
     units: Annotated[bool, typer.Option("--units", help="Ask how many units there are.")] = False,
     sum: Annotated[str | None, option("Ask for a sum.", "COLUMN")] = None,
     mean: Annotated[str | None, option("Ask for a mean.", "COLUMN")] = None,
-    histogram: Annotated[str | None, option("Ask how many rows lie between --edges.", "COLUMN")] = None,
+    histogram: Annotated[
+        str | None, option("Ask how many rows lie between --edges.", "COLUMN")
+    ] = None,
     quantile: Annotated[str | None, option("Ask for the quantile --q.", "COLUMN")] = None,
     sql: Annotated[str | None, option("One SELECT, or EXPLAIN and one SELECT.", "SELECT")] = None,
-    by: Annotated[list[str] | None, option("Group by columns a,b; may be repeated.", "COLUMN")] = None,
-    keys: Annotated[list[str] | None, option("Groups a,b, or @FILE; one for each --by. Without: private.")] = None,
+    by: Annotated[
+        list[str] | None, option("Group by columns a,b; may be repeated.", "COLUMN")
+    ] = None,
+    keys: Annotated[
+        list[str] | None, option("Groups a,b, or @FILE; one for each --by. Without: private.")
+    ] = None,
     lower: Annotated[str | None, option("Smaller values count as this.")] = None,
     upper: Annotated[str | None, option("Larger values count as this.")] = None,
     granularity: Annotated[str | None, option("The step of the grid.")] = None,
     edges: Annotated[str | None, option("Of a histogram: 0,10,100.")] = None,
     q: Annotated[str | None, option("Of a quantile: 0.5 is the median.")] = None,
-    spend: Annotated[str | None, option("What it may cost; or rho=R.", "epsilon=E[,delta=D]")] = None,
-    questions: Annotated[Path | None, option("A TOML file of questions: one charge, all or nothing.", "FILE")] = None,
+    spend: Annotated[
+        str | None, option("What it may cost; or rho=R.", "epsilon=E[,delta=D]")
+    ] = None,
+    questions: Annotated[
+        Path | None, option("A TOML file of questions: one charge, all or nothing.", "FILE")
+    ] = None,
     max_groups: Annotated[int | None, option("Groups in which a unit is kept.")] = None,
     max_rows_per_group: Annotated[int | None, option("Rows kept of a unit in one group.")] = None,
     name: Annotated[str | None, option("The table in a database.")] = None,
     schema: Annotated[list[str] | None, option("The type of a text column.", "COLUMN=TYPE")] = None,
-    key: Annotated[str | None, option("Idempotency key: a repeat returns the stored answer, free.")] = None,
-    answers: Annotated[Path | None, option("A directory that keeps answers for retries.", "DIRECTORY")] = None,
+    key: Annotated[
+        str | None, option("Idempotency key: a repeat returns the stored answer, free.")
+    ] = None,
+    answers: Annotated[
+        Path | None, option("A directory that keeps answers for retries.", "DIRECTORY")
+    ] = None,
     confidence: Annotated[float, typer.Option(help="Of the errors shown.")] = 0.95,
-    quote: Annotated[bool, typer.Option("--quote", help="Print price and error; ask and charge nothing.")] = False,
+    quote: Annotated[
+        bool, typer.Option("--quote", help="Print price and error; ask and charge nothing.")
+    ] = False,
     json: Json = False,
-    out: Annotated[Path | None, option("Also write the answer as .csv, .parquet or .json.", "FILE")] = None,
-    rows: Annotated[Path | None, option("Also write synthetic rows as .csv or .parquet.", "FILE")] = None,
+    out: Annotated[
+        Path | None, option("Also write the answer as .csv, .parquet or .json.", "FILE")
+    ] = None,
+    rows: Annotated[
+        Path | None, option("Also write synthetic rows as .csv or .parquet.", "FILE")
+    ] = None,
 ) -> None:
     """Answer questions about a TABLE privately: charged to a ledger first, with noise of a stated size."""
     from dpcompose.release import explains
@@ -108,9 +152,22 @@ def release(
         require_writable("--out", out, ".csv", ".parquet", ".json")
         steps("opening the table", 0, 3)
         books = _ledger(ledger)
-        given = {"max_groups_per_unit": max_groups, "max_rows_per_group": max_rows_per_group, "name": name}
-        data = _opened(table, schema, books, scope, given | {"unit": unit, "max_rows_per_unit": max_rows})
-        kinds = {"count": count, "units": units, "sum": sum, "mean": mean, "histogram": histogram, "quantile": quantile}
+        given = {
+            "max_groups_per_unit": max_groups,
+            "max_rows_per_group": max_rows_per_group,
+            "name": name,
+        }
+        data = _opened(
+            table, schema, books, scope, given | {"unit": unit, "max_rows_per_unit": max_rows}
+        )
+        kinds = {
+            "count": count,
+            "units": units,
+            "sum": sum,
+            "mean": mean,
+            "histogram": histogram,
+            "quantile": quantile,
+        }
         grid = {"lower": lower, "upper": upper, "granularity": granularity, "edges": edges, "q": q}
         named = None if spend is None else pairs("--spend", spend.split(","))
         columns = _columns(data, by or [])
@@ -133,7 +190,9 @@ def _require_rows(rows: Path | None, asked: Sequence[Question]) -> None:
     """Refuse rows that could not be written, before anything is charged."""
     require_writable("--rows", rows, ".csv", ".parquet")
     if rows is not None and [each.kind for each in asked] != ["synthetic data"]:
-        raise DomainError("--rows", str(rows), "one question of kind synthetic data, in --questions FILE")
+        raise DomainError(
+            "--rows", str(rows), "one question of kind synthetic data, in --questions FILE"
+        )
 
 
 @contextmanager
@@ -153,7 +212,9 @@ def _reporting_no_charge() -> Generator[None]:
         raise
 
 
-def _opened(source: str, schema: Sequence[str] | None, ledger: Ledger, scope: str, given: Mapping[str, Any]) -> Table:
+def _opened(
+    source: str, schema: Sequence[str] | None, ledger: Ledger, scope: str, given: Mapping[str, Any]
+) -> Table:
     """The table of the options; without a unit and bounds, the one that the scope's catalog calls so."""
     from dpcompose.release import Catalog, table
 
@@ -178,7 +239,9 @@ def _session(data: Table, ledger: Ledger, **given: Any) -> Session:
     return Session(data, ledger=ledger, **given)
 
 
-def _quote(session: Session, asked: Sequence[Question], spend: Any, confidence: float, json: bool) -> None:
+def _quote(
+    session: Session, asked: Sequence[Question], spend: Any, confidence: float, json: bool
+) -> None:
     from dpcompose.report import quote_document, quote_page
 
     quotes = session.explain(asked, spend=spend).quotes
@@ -192,7 +255,11 @@ def _quote(session: Session, asked: Sequence[Question], spend: Any, confidence: 
 
 
 def _show(
-    found: Sequence[Answer], confidence: float, left: Any, json: bool, files: tuple[Path | None, Path | None]
+    found: Sequence[Answer],
+    confidence: float,
+    left: Any,
+    json: bool,
+    files: tuple[Path | None, Path | None],
 ) -> None:
     """The answers, and the files of the answer and of synthetic rows."""
     from dpcompose.release import SyntheticData
@@ -200,7 +267,12 @@ def _show(
 
     out, rows = files
     document = release_document(found, confidence=confidence, left=left)
-    emit("release", lambda: document, lambda: release_page(found, confidence=confidence, left=left), json=json)
+    emit(
+        "release",
+        lambda: document,
+        lambda: release_page(found, confidence=confidence, left=left),
+        json=json,
+    )
     if out is not None:
         # The answer has been shown: what fails now loses a file, not an answer.
         with error_boundary():
@@ -226,8 +298,13 @@ def _keys(texts: Sequence[str], kinds: Sequence[str]) -> list[Any] | None:
     if not texts:
         return None
     if len(texts) != len(kinds):
-        raise DomainError("--keys", list(texts), f"one list for each --by, of which there are {len(kinds)}")
-    found = [[_key(each, kind) for each in _listed(text)] for text, kind in zip(texts, kinds, strict=True)]
+        raise DomainError(
+            "--keys", list(texts), f"one list for each --by, of which there are {len(kinds)}"
+        )
+    found = [
+        [_key(each, kind) for each in _listed(text)]
+        for text, kind in zip(texts, kinds, strict=True)
+    ]
     return found[0] if len(found) == 1 else list(product(*found))
 
 
@@ -243,7 +320,11 @@ def _listed(text: str) -> list[str]:
 def _key(text: str, kind: str) -> Any:
     from datetime import date
 
-    readers = {"integer": int, "date": date.fromisoformat, "boolean": {"true": True, "false": False}.__getitem__}
+    readers = {
+        "integer": int,
+        "date": date.fromisoformat,
+        "boolean": {"true": True, "false": False}.__getitem__,
+    }
     try:
         return readers.get(kind, str)(text)
     except (ValueError, KeyError):

@@ -13,7 +13,9 @@ from dpcompose.cli.streams import stdout
 def schema(
     command: Annotated[
         list[str] | None,
-        typer.Argument(help="Such as account, or ledger show; left out: the names of all.", show_default=False),
+        typer.Argument(
+            help="Such as account, or ledger show; left out: the names of all.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Print the JSON schema of a command's documents: dpcompose schema ledger show."""

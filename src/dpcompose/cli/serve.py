@@ -18,40 +18,66 @@ from dpcompose.errors import DomainError, MissingExtraError
 if TYPE_CHECKING:
     from dpcompose.serve import Identities, Published, Service
 
-LedgerUrl = Annotated[str | None, typer.Option("--ledger", metavar="URL", envvar="DPCOMPOSE_LEDGER")]
+LedgerUrl = Annotated[
+    str | None, typer.Option("--ledger", metavar="URL", envvar="DPCOMPOSE_LEDGER")
+]
 
 
 def serve(
     context: typer.Context,
     ledger: LedgerUrl = None,
     people: Annotated[
-        str | None, option("The identities: the PostgreSQL database of the ledger, or else people.db.", "URL")
+        str | None,
+        option("The identities: the PostgreSQL database of the ledger, or else people.db.", "URL"),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65535)] = 8000,
     invite: Annotated[
         list[str] | None,
-        option("Print a token and end; may be repeated: keeper, analyst or auditor, name, scope.", "ROLE:NAME[:SCOPE]"),
+        option(
+            "Print a token and end; may be repeated: keeper, analyst or auditor, name, scope.",
+            "ROLE:NAME[:SCOPE]",
+        ),
     ] = None,
     subject: Annotated[
         str | None, option("With --invite: who it is at the issuer, instead of a token.", "SUBJECT")
     ] = None,
     revoke: Annotated[
-        list[str] | None, option("Revoke the tokens of a name and end; may be repeated.", "NAME[:SCOPE]")
+        list[str] | None,
+        option("Revoke the tokens of a name and end; may be repeated.", "NAME[:SCOPE]"),
     ] = None,
-    trust_clock: Annotated[bool, typer.Option("--trust-clock", help="Undo a time that was ahead, and end.")] = False,
-    issuer: Annotated[str | None, option("An OpenID Connect issuer whose tokens are taken too.", "URL")] = None,
-    audience: Annotated[str | None, option("The name of this service at the issuer.", "NAME")] = None,
+    trust_clock: Annotated[
+        bool, typer.Option("--trust-clock", help="Undo a time that was ahead, and end.")
+    ] = False,
+    issuer: Annotated[
+        str | None, option("An OpenID Connect issuer whose tokens are taken too.", "URL")
+    ] = None,
+    audience: Annotated[
+        str | None, option("The name of this service at the issuer.", "NAME")
+    ] = None,
     checkpoints: Annotated[
-        Path | None, option("The file that `ledger checkpoint` wrote, for proofs on the pages.", "FILE")
+        Path | None,
+        option("The file that `ledger checkpoint` wrote, for proofs on the pages.", "FILE"),
     ] = None,
     trust: Annotated[list[str] | None, option("The public key that signs them.", "KEY")] = None,
-    rate: Annotated[float, typer.Option(help="Requests a second that each identity may make.", min=1)] = 200.0,
-    alert: Annotated[str | None, option("A webhook, told once when a budget is spent that far.", "URL")] = None,
-    alert_at: Annotated[float, typer.Option(help="The spent share of a budget that is told.")] = 0.8,
-    log: Annotated[bool, typer.Option("--log", help="A line of JSON for each request, to the standard error.")] = False,
-    unit: Annotated[bool, typer.Option("--unit", help="Print a unit of systemd for this ledger, and end.")] = False,
-    demo: Annotated[bool, typer.Option("--demo", help="Start with people and budgets that are thrown away.")] = False,
+    rate: Annotated[
+        float, typer.Option(help="Requests a second that each identity may make.", min=1)
+    ] = 200.0,
+    alert: Annotated[
+        str | None, option("A webhook, told once when a budget is spent that far.", "URL")
+    ] = None,
+    alert_at: Annotated[
+        float, typer.Option(help="The spent share of a budget that is told.")
+    ] = 0.8,
+    log: Annotated[
+        bool, typer.Option("--log", help="A line of JSON for each request, to the standard error.")
+    ] = False,
+    unit: Annotated[
+        bool, typer.Option("--unit", help="Print a unit of systemd for this ledger, and end.")
+    ] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Start with people and budgets that are thrown away.")
+    ] = False,
 ) -> None:
     """Serve a ledger to people who do not trust each other. Put a proxy with TLS before it."""
     with error_boundary():
@@ -68,7 +94,11 @@ def serve(
             return
         if invite or revoke or trust_clock:
             _change(
-                Identities.open(kept, issuer=believed), invite or [], subject, revoke or [], trust_clock=trust_clock
+                Identities.open(kept, issuer=believed),
+                invite or [],
+                subject,
+                revoke or [],
+                trust_clock=trust_clock,
             )
             return
         if demo:
@@ -77,7 +107,9 @@ def serve(
             raise DomainError("--ledger", None, "a ledger, or --demo")
         else:
             shown = _published(checkpoints, trust or [])
-            service = Service(Ledger.open(ledger, create=False), Identities.open(kept, issuer=believed), shown)
+            service = Service(
+                Ledger.open(ledger, create=False), Identities.open(kept, issuer=believed), shown
+            )
         from dpcompose.serve import run
 
         _observe(service, log=log, alert=alert, share=alert_at)
@@ -112,18 +144,28 @@ def _unit(context: typer.Context, ledger: str | None, people: str) -> str:
     words = ["--ledger", ledger, "--people", people]
     for each in context.command.params:
         name, value = each.opts[0], context.params[str(each.name)]
-        if name in ("--unit", "--ledger", "--people", "--log") or not value or value == each.get_default(context):
+        if (
+            name in ("--unit", "--ledger", "--people", "--log")
+            or not value
+            or value == each.get_default(context)
+        ):
             continue
         if name in ("--invite", "--subject", "--revoke", "--trust-clock", "--demo"):
             raise DomainError("--unit", name, "the options of a service that goes on")
-        words += [word for one in (value if name == "--trust" else [value]) for word in (name, str(one))]
+        words += [
+            word for one in (value if name == "--trust" else [value]) for word in (name, str(one))
+        ]
     for word in words:
         if not word.isprintable() or set(word) & set(" \"'\\"):
-            raise DomainError("--unit", word, "names and addresses without spaces, quotes and backslashes")
+            raise DomainError(
+                "--unit", word, "names and addresses without spaces, quotes and backslashes"
+            )
     form = (files("dpcompose.serve") / "templates" / "dpcompose.service").read_text("utf-8")
     found = Path(sys.argv[0]).resolve()
     command = str(found) if found.name == "dpcompose" else f"{sys.executable} -m dpcompose"
-    return form.format(command=command, options=" ".join(words).replace("%", "%%").replace("$", "$$"))
+    return form.format(
+        command=command, options=" ".join(words).replace("%", "%%").replace("$", "$$")
+    )
 
 
 def _published(file: Path | None, trust: list[str]) -> Published | None:
@@ -131,17 +173,26 @@ def _published(file: Path | None, trust: list[str]) -> Published | None:
     from dpcompose.serve import Published
 
     if (file is None) != (not trust):
-        raise DomainError("--checkpoints", str(file), "a file, and with --trust the key that signs it")
+        raise DomainError(
+            "--checkpoints", str(file), "a file, and with --trust the key that signs it"
+        )
     return None if file is None else Published(file, [VerifierKey.read(each) for each in trust])
 
 
 def _people_of(ledger: str | None) -> str:
-    on_server = ledger is not None and ledger.startswith(("postgresql:", "postgres:", "postgresql+psycopg:"))
+    on_server = ledger is not None and ledger.startswith(
+        ("postgresql:", "postgres:", "postgresql+psycopg:")
+    )
     return ledger if on_server and ledger else "people.db"
 
 
 def _change(
-    people: Identities, invite: list[str], subject: str | None, revoke: list[str], *, trust_clock: bool
+    people: Identities,
+    invite: list[str],
+    subject: str | None,
+    revoke: list[str],
+    *,
+    trust_clock: bool,
 ) -> None:
     if trust_clock:
         stdout(f"{people.database.trust_clock():.0f} s were undone\n")
@@ -155,7 +206,11 @@ def _revoked(people: Identities, words: str) -> str:
     name, _, scope = words.partition(":")
     found = people.revoke(name, scope)
     if not found:
-        raise DomainError("--revoke", words, "a name and scope as they were invited, such as Grace, or Ada:city/health")
+        raise DomainError(
+            "--revoke",
+            words,
+            "a name and scope as they were invited, such as Grace, or Ada:city/health",
+        )
     return f"{found} revoked"
 
 

@@ -51,8 +51,12 @@ def _parts(page: Page, console: Console) -> list[RenderableType]:
         parts += [Text(), _text(table.title, "bold")]
         titles = [column.title for column in table.columns]
         columns = list(zip(titles, *table.rows, strict=True))
-        if narrow or not _fits(columns, [not column.wrap for column in table.columns], console, gap=3):
-            blocks = (_block(list(zip(titles, row, strict=True)), console.width) for row in table.rows)
+        if narrow or not _fits(
+            columns, [not column.wrap for column in table.columns], console, gap=3
+        ):
+            blocks = (
+                _block(list(zip(titles, row, strict=True)), console.width) for row in table.rows
+            )
             parts += [each for block in blocks for each in (block, Text())]
         else:
             parts.append(_table(table))
@@ -60,7 +64,9 @@ def _parts(page: Page, console: Console) -> list[RenderableType]:
     return [*parts, *([Text()] if page.notes else []), *map(_text, page.notes)]
 
 
-def _fits(columns: Sequence[Sequence[str]], whole: Sequence[bool], console: Console, *, gap: int) -> bool:
+def _fits(
+    columns: Sequence[Sequence[str]], whole: Sequence[bool], console: Console, *, gap: int
+) -> bool:
     """Whether every word has room in its column, and every cell in a column that is kept whole."""
     needed = 0
     for cells, kept in zip(columns, whole, strict=True):
@@ -76,12 +82,18 @@ def _text(text: str, style: str = "") -> Text:
 
 def _block(pairs: list[tuple[str, str]], width: int) -> RenderableType:
     """One pair after the other, broken between words; pairs with an empty value are left out."""
-    return Group(*(_pair(printable(name), printable(value), width) for name, value in pairs if value))
+    return Group(
+        *(_pair(printable(name), printable(value), width) for name, value in pairs if value)
+    )
 
 
 def _pair(name: str, value: str, width: int) -> Text:
     lines = textwrap.wrap(
-        f"{name}  {value}", width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        f"{name}  {value}",
+        width,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )
     said = Text("\n".join(lines), overflow="ignore")
     said.stylize("dim", 0, len(name))
@@ -99,9 +111,15 @@ def _facts(facts: list[tuple[str, str]]) -> RichTable:
 
 def _table(table: PageTable) -> RichTable:
     plain = "utf" not in (sys.stdout.encoding or "").lower()
-    shown = RichTable(box=box.Box(_RULE, ascii=True) if plain else box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    shown = RichTable(
+        box=box.Box(_RULE, ascii=True) if plain else box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+    )
     for column in table.columns:
-        shown.add_column(Text(column.title), justify=column.align, overflow="fold", no_wrap=not column.wrap)
+        shown.add_column(
+            Text(column.title), justify=column.align, overflow="fold", no_wrap=not column.wrap
+        )
     for row in table.rows:
         shown.add_row(*(Text(printable(cell)) for cell in row))
     return shown

@@ -26,7 +26,10 @@ _KINDS = {
 def theorem(
     context: typer.Context,
     number: Annotated[
-        str | None, typer.Argument(help="As printed, such as 3.20; left out: all statements.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="As printed, such as 3.20; left out: all statements.", show_default=False
+        ),
     ] = None,
     json: Json = False,
     csv: Csv = False,
@@ -37,13 +40,26 @@ def theorem(
     """
     with error_boundary():
         from dpcompose.book import ELSEWHERE, STATEMENTS
-        from dpcompose.report import evaluation_document, evaluation_page, listing_document, listing_page
+        from dpcompose.report import (
+            evaluation_document,
+            evaluation_page,
+            listing_document,
+            listing_page,
+        )
 
         if number is None:
             if context.args:
-                raise DomainError("NUMBER", context.args[0], "the number of a statement first, such as 3.20")
+                raise DomainError(
+                    "NUMBER", context.args[0], "the number of a statement first, such as 3.20"
+                )
             known = STATEMENTS.values()
-            emit("theorem", lambda: listing_document(known), lambda: listing_page(known), json=json, csv=csv)
+            emit(
+                "theorem",
+                lambda: listing_document(known),
+                lambda: listing_page(known),
+                json=json,
+                csv=csv,
+            )
             return
         if context.args and number.lower() in _KINDS:
             number = f"{number} {context.args.pop(0)}"
@@ -81,7 +97,9 @@ def _given(statement: Statement, words: list[str]) -> dict[str, float | list[flo
     """The parameters among the words `--name value` or `--name=value`; one that takes many may come again."""
     takes = {parameter.name: parameter for parameter in statement.parameters}
     found: dict[str, float | list[float]] = {}
-    rest = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    rest = [
+        part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])
+    ]
     while rest:
         word = rest.pop(0)
         name = word.removeprefix("--").replace("-", "_")
@@ -102,7 +120,11 @@ def _given(statement: Statement, words: list[str]) -> dict[str, float | list[flo
 
 def _number(parameter: Parameter, text: str) -> float:
     try:
-        return float(Fraction(text)) if "/" in text and parameter.kind is float else parameter.kind(text)
+        return (
+            float(Fraction(text))
+            if "/" in text and parameter.kind is float
+            else parameter.kind(text)
+        )
     except (ValueError, ArithmeticError):
         wanted = "an integer" if parameter.kind is int else "a number"
         raise DomainError(f"--{parameter.name}", text, f"{wanted}: {parameter.meaning}") from None

@@ -36,7 +36,11 @@ def dominating(rounds: Rounds) -> Product:
 
     Reference: [ZhuDongWang2022, Theorem 10]
     """
-    return Product(tuple((losses[0] if len(losses) == 1 else envelope(losses), times) for losses, times in rounds))
+    return Product(
+        tuple(
+            (losses[0] if len(losses) == 1 else envelope(losses), times) for losses, times in rounds
+        )
+    )
 
 
 def fixed_beforehand(pairs: Pairs) -> tuple[Product, ...]:
@@ -66,4 +70,6 @@ def _sequence(pairs: Pairs, first: int, *, forward: bool) -> Product:
 def refuse_proof() -> None:
     """Refuse to evaluate rounds that an adversary orients in ball arithmetic."""
     reason = "the loss above both orders is enclosed from values of their profiles in floats"
-    raise UnsupportedError("proof=True with Orientation.FREE", reason, "Ask without proof, or with Orientation.SAME")
+    raise UnsupportedError(
+        "proof=True with Orientation.FREE", reason, "Ask without proof, or with Orientation.SAME"
+    )

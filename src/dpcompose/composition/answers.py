@@ -54,7 +54,10 @@ class Askable(ABC):
         self, adjacency: AdjacencyName, orientation: OrientationName, tolerance: float, proof: bool
     ) -> PrivacyQuestion:
         """The question of arguments as they were given."""
-        members = check.named("adjacency", adjacency, Adjacency), check.named("orientation", orientation, Orientation)
+        members = (
+            check.named("adjacency", adjacency, Adjacency),
+            check.named("orientation", orientation, Orientation),
+        )
         return self._question(*members, tolerance, proof)
 
     @takes("delta")
@@ -88,7 +91,9 @@ class Askable(ABC):
 
         Reference: [ZhuDongWang2022, Theorem 10]
         """
-        return self._asked(adjacency, orientation, tolerance, proof).epsilon(check.probability("delta", delta))
+        return self._asked(adjacency, orientation, tolerance, proof).epsilon(
+            check.probability("delta", delta)
+        )
 
     @takes("epsilon")
     def delta(
@@ -119,7 +124,9 @@ class Askable(ABC):
 
         Reference: [ZhuDongWang2022, Theorem 10]
         """
-        return self._asked(adjacency, orientation, tolerance, proof).delta(check.real("epsilon", epsilon))
+        return self._asked(adjacency, orientation, tolerance, proof).delta(
+            check.real("epsilon", epsilon)
+        )
 
     def profile(
         self,
@@ -179,7 +186,9 @@ class Askable(ABC):
         proof: bool = False,
     ) -> Risk:
         """The gain of an attacker who sees all answers: true positive rate, advantage, Bayes error, reconstruction."""
-        curve = self.profile(adjacency=adjacency, orientation=orientation, tolerance=tolerance, proof=proof)
+        curve = self.profile(
+            adjacency=adjacency, orientation=orientation, tolerance=tolerance, proof=proof
+        )
         return risk(curve, prior=prior, false_positive_rate=false_positive_rate)
 
     @takes("delta")

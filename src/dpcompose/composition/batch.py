@@ -251,12 +251,19 @@ class _Batch:
         return self._bounds(len(subjects))
 
     def _subjects(self, compositions: Iterable[Askable]) -> Sequence[Askable]:
-        if isinstance(compositions, Askable | str | bytes) or not isinstance(compositions, Iterable):  # pyright: ignore
-            raise DomainError("compositions", compositions, "a sequence of mechanisms and compositions")
+        if isinstance(compositions, Askable | str | bytes) or not isinstance(
+            compositions, Iterable
+        ):  # pyright: ignore
+            raise DomainError(
+                "compositions", compositions, "a sequence of mechanisms and compositions"
+            )
         subjects = list(compositions)
         for index, subject in enumerate(subjects):
             if not isinstance(subject, Askable):  # pyright: ignore[reportUnnecessaryIsInstance]
-                self._refused(index, DomainError(f"compositions[{index}]", subject, "a mechanism or a composition"))
+                self._refused(
+                    index,
+                    DomainError(f"compositions[{index}]", subject, "a mechanism or a composition"),
+                )
         return subjects
 
     def _numbers(self, given: ArrayLike, count: int) -> list[float]:
@@ -281,10 +288,14 @@ class _Batch:
             losses = None if question is None else _sampled_gaussians(question)
             if losses is not None and (0 <= number <= _FARTHEST if for_delta else 0 < number < 1):
                 rows[index] = SampledGaussianQuestion(tuple(losses), number)
-        ends = sampled_gaussian_ends(list(rows.values()), for_delta=for_delta, tolerance=self.tolerance)
+        ends = sampled_gaussian_ends(
+            list(rows.values()), for_delta=for_delta, tolerance=self.tolerance
+        )
         for index, lower, upper in zip(rows, *(end.tolist() for end in ends), strict=True):
             if lower <= upper:
-                narrow = upper - lower <= self.tolerance * (10 * upper if for_delta else max(upper, 1e-3))
+                narrow = upper - lower <= self.tolerance * (
+                    10 * upper if for_delta else max(upper, 1e-3)
+                )
                 (self.found if narrow else self.rough)[index] = Bound(lower, upper, _TOGETHER)
 
     def _bounds(self, count: int) -> Bounds:
@@ -326,7 +337,12 @@ def located(error: DPComposeError, place: str) -> DPComposeError:
 
 
 def numbers(
-    name: str, given: ArrayLike, count: int, *, refused: Callable[[int, DomainError], None], guard: Guard
+    name: str,
+    given: ArrayLike,
+    count: int,
+    *,
+    refused: Callable[[int, DomainError], None],
+    guard: Guard,
 ) -> list[float]:
     """One number for each question, from one for all or an array; NaN where it is refused.
 
@@ -341,7 +357,11 @@ def numbers(
     if entries.shape == ():
         return [guard(name, entries.item())] * count
     if entries.shape != (count,):
-        raise DomainError(f"the shape of {name}", entries.shape, f"one number, or {count}: one for each composition")
+        raise DomainError(
+            f"the shape of {name}",
+            entries.shape,
+            f"one number, or {count}: one for each composition",
+        )
     found: list[float] = []
     values: list[Any] = entries.tolist()
     for index, value in enumerate(values):
@@ -360,9 +380,18 @@ def _sampled_gaussians(question: PrivacyQuestion) -> list[tuple[SampledGaussianL
     remove, add = (product.group for product in question.dominating)
     found: list[tuple[SampledGaussianLoss, int]] = []
     for (one, times), (other, _) in zip(remove, add, strict=True):
-        if not isinstance(one, SampledGaussianLoss) or not isinstance(other, SampledGaussianLoss) or other.remove:
+        if (
+            not isinstance(one, SampledGaussianLoss)
+            or not isinstance(other, SampledGaussianLoss)
+            or other.remove
+        ):
             return None
-        if (one.noise, one.rate, one.ulps, one.remove) != (other.noise, other.rate, other.ulps, True):
+        if (one.noise, one.rate, one.ulps, one.remove) != (
+            other.noise,
+            other.rate,
+            other.ulps,
+            True,
+        ):
             return None
         found.append((one, times))
     return found if len(found) <= _MOST_PARTS and sum(times for _, times in found) > 1 else None

@@ -102,16 +102,25 @@ def calibrations(
         if index not in refusals:
             begun = search(targets[index], parameter=parameter, integer=integer, bracket=bracket)
             active[index] = begun, next(begun)
-    batch = partial(epsilons, adjacency=adjacency, orientation=orientation, tolerance=tolerance, masked=True)
+    batch = partial(
+        epsilons, adjacency=adjacency, orientation=orientation, tolerance=tolerance, masked=True
+    )
     while active:
         values = {index: int(value) if integer else value for index, (_, value) in active.items()}
         members = {index: _member(given[index], value) for index, value in values.items()}
-        asked = {index: member for index, member in members.items() if not isinstance(member, DomainError)}
+        asked = {
+            index: member
+            for index, member in members.items()
+            if not isinstance(member, DomainError)
+        }
         bounds = batch(asked.values(), delta=[each[index] for index in asked])
         for index, answer in _answers(members, asked, bounds):
             begun = active.pop(index)[0]
             try:
-                active[index] = begun, begun.send(answer) if isinstance(answer, Bound) else begun.throw(answer)
+                active[index] = (
+                    begun,
+                    begun.send(answer) if isinstance(answer, Bound) else begun.throw(answer),
+                )
             except StopIteration as end:
                 found[index] = end.value
             except DPComposeError as error:
@@ -129,7 +138,9 @@ def _member(family: Family, value: float) -> Composable | DomainError:
     except DomainError as error:
         return error
     if not isinstance(member, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return DomainError("family", member, "a function whose values are mechanisms or compositions")
+        return DomainError(
+            "family", member, "a function whose values are mechanisms or compositions"
+        )
     return member
 
 

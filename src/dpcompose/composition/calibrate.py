@@ -114,10 +114,14 @@ def calibrate(
     def measured(value: float) -> Bound:
         member = family(int(value) if integer else value)
         if not isinstance(member, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("family", member, "a function whose values are mechanisms or compositions")
+            raise DomainError(
+                "family", member, "a function whose values are mechanisms or compositions"
+            )
         return target.measured(compose(member), adjacency, orientation, tolerance)
 
-    found = search(target.limit, parameter=parameter, integer=integer, bracket=bracket, larger=target.larger)
+    found = search(
+        target.limit, parameter=parameter, integer=integer, bracket=bracket, larger=target.larger
+    )
     asked = next(found)
     while True:
         try:
@@ -157,8 +161,15 @@ def search(
         raise DomainError("integer", integer, "True or False")
     least, most = _bracket(bracket, integer)
     first = _Search(limit, -1.0 if parameter == "increasing" else 1.0, least, most, integer)
-    good, bad = yield from _found(first, larger + ("" if bracket is None else ", or widen the bracket"))
-    return Calibration(int(good[0]) if integer else good[0], good[1], bad[1] if bad else None, parameter != "unordered")
+    good, bad = yield from _found(
+        first, larger + ("" if bracket is None else ", or widen the bracket")
+    )
+    return Calibration(
+        int(good[0]) if integer else good[0],
+        good[1],
+        bad[1] if bad else None,
+        parameter != "unordered",
+    )
 
 
 def _bracket(bracket: tuple[float, float] | None, integer: bool) -> tuple[float, float]:
@@ -232,7 +243,9 @@ class _Search:
                 break
             # A secant that keeps landing on one side is halted by a bisection: a number may saturate.
             stuck = len(sides) >= STUCK and len(set(sides[-STUCK:])) == 1
-            value: float = self._middle(good[0], wall) if bad is None or stuck else self._between(good, bad)
+            value: float = (
+                self._middle(good[0], wall) if bad is None or stuck else self._between(good, bad)
+            )
             bound = yield from self._tried(value)
             sides = [] if stuck else [*sides, bound is not None and self._meets(bound)]
             if bound is None:
@@ -258,7 +271,9 @@ class _Search:
         except DomainError:
             return None
 
-    def _bracketed(self) -> Generator[float, Bound, tuple[Point, float | None, Point | None, Bound]]:
+    def _bracketed(
+        self,
+    ) -> Generator[float, Bound, tuple[Point, float | None, Point | None, Bound]]:
         """A good point, and one beyond which nothing is good, by ever longer strides (in the logarithm) from a start.
 
         The second is where the target is missed, with its bound, or where the family has no member. The last is the
@@ -308,7 +323,11 @@ class _Search:
         """A secant step in the logarithms where both epsilons are positive and finite; else the middle."""
         low, high = sorted((good[0], bad[0]))
         ends = good[1].upper, bad[1].upper
-        if self.integer or not (0 < ends[0] < ends[1] < math.inf and self.target > 0) or high > 4 * low:
+        if (
+            self.integer
+            or not (0 < ends[0] < ends[1] < math.inf and self.target > 0)
+            or high > 4 * low
+        ):
             return self._middle(low, high)
         share = math.log(self.target / ends[0]) / math.log(ends[1] / ends[0])
         value = good[0] * (bad[0] / good[0]) ** share
@@ -317,7 +336,9 @@ class _Search:
     def _pinned(self, good: Point, bad: Point) -> Generator[float, Bound, tuple[Point, Point]]:
         """Once the secant lands next to the good end, probe a hair on the other side of it."""
         ends = good[1].upper, bad[1].upper
-        if self._adjacent(good[0], bad[0]) or not (0 < ends[0] < ends[1] < math.inf and self.target > 0):
+        if self._adjacent(good[0], bad[0]) or not (
+            0 < ends[0] < ends[1] < math.inf and self.target > 0
+        ):
             return good, bad
         miss = abs(math.log(self.target / ends[0]))
         slope = math.log(ends[1] / ends[0]) / math.log(bad[0] / good[0])

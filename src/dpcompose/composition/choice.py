@@ -34,8 +34,12 @@ class Choice(ComposablePart):
         """The loss above the options', in each order; what one of them attains is attained."""
         found = tuple(_one_pair(option, adjacency) for option in self.options)
         removed = _above(pair.remove for pair in found)
-        added = removed if all(pair.symmetric for pair in found) else _above(pair.add for pair in found)
-        attained_parts = tuple(each for pair in found for each in ((pair,) if pair.attained else pair.attained_parts))
+        added = (
+            removed if all(pair.symmetric for pair in found) else _above(pair.add for pair in found)
+        )
+        attained_parts = tuple(
+            each for pair in found for each in ((pair,) if pair.attained else pair.attained_parts)
+        )
         return ((Pair(removed, added, False, attained_parts), 1),)
 
     def require_any_size(self, asked: str) -> None:
@@ -44,7 +48,9 @@ class Choice(ComposablePart):
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """Refused: what is chosen is sampled, not the choice."""
-        raise UnsupportedError(f"{self!r}.sampled({rate!r})", "the sample is each option's own", "Sample the options")
+        raise UnsupportedError(
+            f"{self!r}.sampled({rate!r})", "the sample is each option's own", "Sample the options"
+        )
 
 
 def one_of(*options: Composable) -> Composable:
@@ -71,7 +77,9 @@ def one_of(*options: Composable) -> Composable:
     for option in options:
         found = compose(option)
         if found.count != 1:
-            raise DomainError("option", option, "a single mechanism", "A composition is several rounds")
+            raise DomainError(
+                "option", option, "a single mechanism", "A composition is several rounds"
+            )
         parts[found.parts[0][0]] = None
     return compose(options[0]) if len(parts) == 1 else Choice(tuple(sorted(parts, key=repr)))
 

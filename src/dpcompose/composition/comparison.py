@@ -59,7 +59,9 @@ class Comparison:
     def _repr_html_(self) -> str:
         """For a notebook."""
         sign = "about" if self.kind == "estimate" else "<="
-        return notebook.lines(f"epsilon {sign} {self.epsilon!r}", [f"{self.kind}: {self.name} {self.reference}"])
+        return notebook.lines(
+            f"epsilon {sign} {self.epsilon!r}", [f"{self.kind}: {self.name} {self.reference}"]
+        )
 
 
 def theorems(question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:
@@ -75,12 +77,16 @@ def theorems(question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:
         *_gdp(mu, delta),
     ]
     bounds = sorted((row for row in rows if row.epsilon < math.inf), key=lambda row: row.epsilon)
-    certified = _certified("certified composition", "[ZhuDongWang2022, Theorem 10]", question.epsilon(delta))
+    certified = _certified(
+        "certified composition", "[ZhuDongWang2022, Theorem 10]", question.epsilon(delta)
+    )
     place = sum(row.epsilon < certified.epsilon for row in bounds)
     return (*bounds[:place], certified, *bounds[place:], *([] if mu else _limit(question, delta)))
 
 
-def group_theorems(whole: PrivacyQuestion, one: PrivacyQuestion, *, size: int, delta: float) -> tuple[Comparison, ...]:
+def group_theorems(
+    whole: PrivacyQuestion, one: PrivacyQuestion, *, size: int, delta: float
+) -> tuple[Comparison, ...]:
     """The certified epsilon of the group, and what Theorem 2.2 makes of the whole composition's profile.
 
     Theorem 2.2 takes one (epsilon, delta(epsilon)) of one person and gives (k epsilon, ...) for k: the best is taken.
@@ -95,13 +101,25 @@ def group_theorems(whole: PrivacyQuestion, one: PrivacyQuestion, *, size: int, d
     """
     rows = [_certified("certified group", "[DongRothSu2022, Theorem 2.14]", whole.epsilon(delta))]
     found: tuple[tuple[str, str, Theorem], ...] = (
-        ("geometric sum", "[Vadhan2017, Lemma 2.2]", lambda promise: group_chained(promise, size=size)),
-        ("the book's bound", "[DworkRoth2014, Theorem 2.2]", lambda promise: group_printed(promise, size=size)),
+        (
+            "geometric sum",
+            "[Vadhan2017, Lemma 2.2]",
+            lambda promise: group_chained(promise, size=size),
+        ),
+        (
+            "the book's bound",
+            "[DworkRoth2014, Theorem 2.2]",
+            lambda promise: group_printed(promise, size=size),
+        ),
     )
     note = "from one (epsilon, delta) of one person under the whole composition"
     start = max(one.epsilon(delta).upper, 1e-6)
     ends = [end for product in one.dominating if start < (end := product.extremes.upper) < math.inf]
-    walk = sorted([start * _WIDENING**step for step in range(_STEPS)] + ends) if start < math.inf else []
+    walk = (
+        sorted([start * _WIDENING**step for step in range(_STEPS)] + ends)
+        if start < math.inf
+        else []
+    )
     profile = cache(one.delta)
     for name, reference, theorem in found:
         epsilon = _best_of_group(profile, walk, theorem, delta)
@@ -131,18 +149,35 @@ def _promised(stated: Counted, delta: float, tolerance: float) -> list[Compariso
     """Theorems that know only (epsilon, delta) of each mechanism."""
     if not stated:
         return []
-    reference = "[KairouzOhViswanath2015, Theorem 3.3]" if len(stated) == 1 else "[MurtaghVadhan2016, Theorem 1.5]"
-    rows = [_row("optimal composition of the promises", reference, _optimal(stated, delta, tolerance))]
+    reference = (
+        "[KairouzOhViswanath2015, Theorem 3.3]"
+        if len(stated) == 1
+        else "[MurtaghVadhan2016, Theorem 1.5]"
+    )
+    rows = [
+        _row("optimal composition of the promises", reference, _optimal(stated, delta, tolerance))
+    ]
     slack = advanced_slack(stated, delta=delta)
     if slack is None:
         return rows
-    total = rounded_up(sum((Fraction(promise.epsilon) * times for promise, times in stated), Fraction(0)))
+    total = rounded_up(
+        sum((Fraction(promise.epsilon) * times for promise, times in stated), Fraction(0))
+    )
     rows.append(_row("basic composition", "[DworkRoth2014, Theorem 3.16]", total))
     if 0.0 < slack < 1.0:
-        note = "" if len(stated) == 1 else "its proof, with the sum of the squares of different epsilons"
+        note = (
+            ""
+            if len(stated) == 1
+            else "its proof, with the sum of the squares of different epsilons"
+        )
         printed, tight, half = printed_advanced, tight_advanced, advanced_half_squares
         rows += [
-            _row("advanced composition", "[DworkRoth2014, Theorem 3.20]", printed(stated, slack=slack).epsilon, note),
+            _row(
+                "advanced composition",
+                "[DworkRoth2014, Theorem 3.20]",
+                printed(stated, slack=slack).epsilon,
+                note,
+            ),
             _row(
                 "advanced, tight mean loss",
                 "[DworkRothblumVadhan2010, Theorem III.3]",
@@ -161,10 +196,14 @@ def _optimal(stated: Counted, delta: float, tolerance: float) -> float:
     """The least epsilon for these promises: a binomial sum, an enumeration, or the contour of their losses."""
     if len(stated) == 1:
         promise, times = stated[0]
-        return homogeneous_epsilon(delta, epsilon=promise.epsilon, delta=promise.delta, times=times).upper
+        return homogeneous_epsilon(
+            delta, epsilon=promise.epsilon, delta=promise.delta, times=times
+        ).upper
     if math.prod(times + 1 for _, times in stated) <= _FEW_STATES:
         return heterogeneous_epsilon(delta, promises=stated).upper
-    losses = Product(tuple((TwoPointLoss(promise.epsilon, promise.delta), times) for promise, times in stated))
+    losses = Product(
+        tuple((TwoPointLoss(promise.epsilon, promise.delta), times) for promise, times in stated)
+    )
     return losses.epsilon(delta, tolerance=max(tolerance, 1e-6)).upper
 
 
@@ -175,7 +214,9 @@ def _row(name: str, reference: str, epsilon: float, note: str = "") -> Compariso
 def _renyi(question: PrivacyQuestion, delta: float) -> list[Comparison]:
     bound = question.curve.epsilon(delta)
     notes = "; ".join(bound.certificate.notes)
-    return [_row("Renyi, best order and conversion", "[Asoodeh2021, Section III]", bound.upper, notes)]
+    return [
+        _row("Renyi, best order and conversion", "[Asoodeh2021, Section III]", bound.upper, notes)
+    ]
 
 
 def _zcdp(losses: Losses, delta: float) -> list[Comparison]:
@@ -183,7 +224,9 @@ def _zcdp(losses: Losses, delta: float) -> list[Comparison]:
     if promise is None:
         return []
     epsilon = concentrated_epsilon(promise, delta=delta)
-    note = f"rho = {promise.rho:.6g}" + (f", outside a mass of {promise.delta:.6g}" if promise.delta else "")
+    note = f"rho = {promise.rho:.6g}" + (
+        f", outside a mass of {promise.delta:.6g}" if promise.delta else ""
+    )
     return [_row("zero-concentrated", "[BunSteinke2016, Lemma 2.3]", epsilon, note)]
 
 
@@ -207,10 +250,16 @@ def _limit(question: PrivacyQuestion, delta: float) -> list[Comparison]:
         return []
     epsilon = gaussian_epsilon(delta, mu=math.sqrt(variance)).upper
     note = f"mu = {math.sqrt(variance):.6g} from the variance of the loss; no bound: the truth may be larger"
-    return [Comparison("central limit", "[DongRothSu2022, Theorem 3.4]", epsilon, "estimate", None, note)]
+    return [
+        Comparison(
+            "central limit", "[DongRothSu2022, Theorem 3.4]", epsilon, "estimate", None, note
+        )
+    ]
 
 
-def _best_of_group(profile: Callable[[float], Bound], walk: Sequence[float], theorem: Theorem, delta: float) -> float:
+def _best_of_group(
+    profile: Callable[[float], Bound], walk: Sequence[float], theorem: Theorem, delta: float
+) -> float:
     """The smallest k epsilon found with a delta within the target; any that is within it is sound.
 
     The delta of the group need not fall with epsilon: the first good point of a walk, then a bisection before it.

@@ -36,7 +36,9 @@ def epsilon(other: Product, delta: float, known: Bound) -> Bound:
         middle = (low + high) / 2
         found, growth = other.delta(-middle, tolerance=1e-13), math.exp(middle)
         rounding = 2.0**-50 * (1 + growth)
-        least_here, most_here = (growth * end - math.expm1(middle) for end in (found.lower, found.upper))
+        least_here, most_here = (
+            growth * end - math.expm1(middle) for end in (found.lower, found.upper)
+        )
         if most_here + rounding <= delta:
             high = upper = middle
         elif least_here - rounding > delta:
@@ -45,4 +47,6 @@ def epsilon(other: Product, delta: float, known: Bound) -> Bound:
             break
     if upper >= known.upper and lower <= known.lower:
         return known
-    return Bound(lower, upper if upper < _LARGEST else known.upper, Certificate("profile of the other order"))
+    return Bound(
+        lower, upper if upper < _LARGEST else known.upper, Certificate("profile of the other order")
+    )

@@ -29,7 +29,14 @@ from dpcompose.composition.part import (
 from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask, checked, unproved
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, TypedAmounts
-from dpcompose.values import Adjacency, AdjacencyName, Bound, Orientation, OrientationName, larger_reading
+from dpcompose.values import (
+    Adjacency,
+    AdjacencyName,
+    Bound,
+    Orientation,
+    OrientationName,
+    larger_reading,
+)
 
 MOST_TYPED = 64
 """Of more parts no exact sums are taken: their denominators would grow without end."""
@@ -145,9 +152,13 @@ class Composable(Askable):
         """The epsilon of pure differential privacy, rounded up, or None if there is none."""
         return gathered(self._counted(), check.named("adjacency", adjacency, Adjacency)).pure()
 
-    def approximate(self, *, adjacency: AdjacencyName = Adjacency.ADD_REMOVE) -> ApproximateDP | None:
+    def approximate(
+        self, *, adjacency: AdjacencyName = Adjacency.ADD_REMOVE
+    ) -> ApproximateDP | None:
         """The (epsilon, delta) of bounded losses, added up by the basic theorem; None where a loss is unbounded."""
-        return gathered(self._counted(), check.named("adjacency", adjacency, Adjacency)).approximate()
+        return gathered(
+            self._counted(), check.named("adjacency", adjacency, Adjacency)
+        ).approximate()
 
 
 class ComposablePart(Composable, Part):
@@ -215,7 +226,9 @@ class Composition(Composable):
                 waiting += reversed(one._terms)
             else:
                 entries += one._counted()
-        parts = vars(self)["parts"] = merged(entries)  # before the terms go: another thread may be asking
+        parts = vars(self)["parts"] = merged(
+            entries
+        )  # before the terms go: another thread may be asking
         vars(self).pop("_terms", None)
         return parts
 
@@ -228,7 +241,13 @@ class Composition(Composable):
     def __mul__(self, times: int) -> Composition:
         times = checked_times("times", times)
         return _composition(
-            parts=tuple([(part, checked_times("times", count * times)) for part, count in self.parts if times])
+            parts=tuple(
+                [
+                    (part, checked_times("times", count * times))
+                    for part, count in self.parts
+                    if times
+                ]
+            )
         )
 
     def __eq__(self, other: object) -> bool:
@@ -287,7 +306,10 @@ def compose(*items: Composable | Sequence[Composable]) -> Composition:
     Raises:
         DomainError: If an item is neither a mechanism nor a composition.
     """
-    given = cast("Sequence[Composable]", items[0] if len(items) == 1 and isinstance(items[0], list | tuple) else items)
+    given = cast(
+        "Sequence[Composable]",
+        items[0] if len(items) == 1 and isinstance(items[0], list | tuple) else items,
+    )
     if len(given) == 1 and type(given[0]) is Composition:
         return given[0]
     for kind in {*map(type, given)}:
@@ -308,7 +330,9 @@ def compare(
 ) -> tuple[Comparison, ...]:
     """`composition.compare(...)`, of anything that `compose` takes."""
     whole = compose([composition])
-    return whole.compare(delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance)
+    return whole.compare(
+        delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance
+    )
 
 
 def _composition(**known: Any) -> Composition:
@@ -352,7 +376,11 @@ class Sampled(ComposablePart):
 
     def __repr__(self) -> str:
         inner = repr(self.base)
-        return f"({inner}).sampled({self.rate!r})" if self.base.count > 1 else f"{inner}.sampled({self.rate!r})"
+        return (
+            f"({inner}).sampled({self.rate!r})"
+            if self.base.count > 1
+            else f"{inner}.sampled({self.rate!r})"
+        )
 
     @property
     def label(self) -> str:
@@ -381,7 +409,9 @@ class Sampled(ComposablePart):
         """The losses of a group: how many of it are in the sample is binomial."""
         together = Sampled(self.base, joint_rate(self.rate, size))
         own, joint = [partial(each.pairs, adjacency) for each in (self, together)]
-        return sampled_group_losses(self.base.parts, self.rate, size, adjacency, own=own, joint=joint)
+        return sampled_group_losses(
+            self.base.parts, self.rate, size, adjacency, own=own, joint=joint
+        )
 
     def costlier(self) -> Composable:
         return sampled(self.base.costlier(), min(larger_reading(self.rate), 1.0))
@@ -390,7 +420,9 @@ class Sampled(ComposablePart):
         """The composition on the sample; None for replacing, where that says less than twice the add-remove mu."""
         if adjacency is not Adjacency.REPLACE:
             return Unsampled(self.base.parts, self.rate)
-        one, two = (gathered(self.base.parts, each).gdp() for each in (Adjacency.ADD_REMOVE, adjacency))
+        one, two = (
+            gathered(self.base.parts, each).gdp() for each in (Adjacency.ADD_REMOVE, adjacency)
+        )
         return Unsampled(self.base.parts, 1.0) if one and two and two >= 2 * one else None
 
 
@@ -398,12 +430,18 @@ def sampled(composition: Composition, rate: float) -> Composable:
     """`composition` on one Poisson sample; itself at rate 1, and a sample of a sample has the product of the rates."""
     rate = check.probability("rate", rate)
     if not rate > 0:
-        raise DomainError("rate", rate, "a number in (0, 1]", "A rate of 0 releases nothing about anybody")
+        raise DomainError(
+            "rate", rate, "a number in (0, 1]", "A rate of 0 releases nothing about anybody"
+        )
     if rate == 1 or not composition.parts:
         return composition
     if composition.count == 1 and isinstance(composition.parts[0][0], Sampled):
         inner = composition.parts[0][0]
         if not inner.rate * rate > 0:
-            raise DomainError("rate", rate, f"a rate whose product with the earlier one, {inner.rate!r}, is above 0")
+            raise DomainError(
+                "rate",
+                rate,
+                f"a rate whose product with the earlier one, {inner.rate!r}, is above 0",
+            )
         return Sampled(inner.base, inner.rate * rate)
     return Sampled(composition, rate)

@@ -39,7 +39,10 @@ def converted(group: Group, promises: Promises) -> Group:
     if not group and not promises:
         return ()
     curves = tuple((promise, times) for promise, times in promises if promise.rho is None)
-    return ((_one_pair(group, up(_rho(promises) * (1 + 4 * UNIT_ROUNDOFF)), curves), 1), *_failing(promises))
+    return (
+        (_one_pair(group, up(_rho(promises) * (1 + 4 * UNIT_ROUNDOFF)), curves), 1),
+        *_failing(promises),
+    )
 
 
 def _rho(promises: Promises) -> float:
@@ -61,7 +64,9 @@ def _one_pair(group: Group, rho: float, curves: tuple[tuple[RenyiPromise, int], 
             assert below is not None
             total = total + below
         for promise, times in curves:
-            total = total + times * orders * np.array([promise.renyi(_order(each)) for each in orders.tolist()])
+            total = total + times * orders * np.array(
+                [promise.renyi(_order(each)) for each in orders.tolist()]
+            )
         return total * (1 + 16 * UNIT_ROUNDOFF)
 
     corners = sorted({order - 1 for promise, _ in curves for order in promise.orders})
@@ -83,4 +88,8 @@ def attained(promises: Promises) -> Pairs:
 
 
 def _failing(promises: Promises) -> Group:
-    return tuple((TwoPointLoss(0.0, promise.delta), times) for promise, times in promises if promise.delta > 0)
+    return tuple(
+        (TwoPointLoss(0.0, promise.delta), times)
+        for promise, times in promises
+        if promise.delta > 0
+    )

@@ -26,7 +26,12 @@ def attained_directions(pairs: Pairs, *, oriented: bool = False) -> tuple[Produc
     found: list[Product] = []
     for choice in range(max((len(pair.attained_parts) for pair, _ in known), default=0) or 1):
         chosen = tuple(
-            (pair if pair.attained else pair.attained_parts[min(choice, len(pair.attained_parts) - 1)], times)
+            (
+                pair
+                if pair.attained
+                else pair.attained_parts[min(choice, len(pair.attained_parts) - 1)],
+                times,
+            )
             for pair, times in known
         )
         found.extend(directions(chosen))

@@ -110,7 +110,9 @@ class Elementary:
     def samples(self) -> Samples:
         """The Renyi curves of the parts without their samples, with the rates; empty if nobody is sampled."""
         found: list[tuple[RenyiCurve, float, int]] = []
-        for (losses, times), inner in zip(self._single if self.unsampled else (), self.unsampled, strict=True):
+        for (losses, times), inner in zip(
+            self._single if self.unsampled else (), self.unsampled, strict=True
+        ):
             if inner is None:
                 found.append((self.ask(losses).curve, 1.0, times))
             else:
@@ -135,7 +137,9 @@ class Elementary:
     @cached_property
     def _variation(self) -> float:
         """At least the total variation, where a part is sampled; else 1."""
-        rows = [times * _chi_squared(curve.divergence(2.0), rate) for curve, rate, times in self.samples]
+        rows = [
+            times * _chi_squared(curve.divergence(2.0), rate) for curve, rate, times in self.samples
+        ]
         return min(up(math.sqrt(_sum((row, 1) for row in rows) / 2)), 1.0) if rows else 1.0
 
     def epsilon(self, delta: float, *, known: float) -> list[Bound]:
@@ -147,7 +151,11 @@ class Elementary:
         if whole is not None and hopeless(whole, known, delta):
             whole = None
         found = [] if whole is None else [without_sampling(whole.epsilon(delta))]
-        share, rows, spent = max(down(delta / max(self._count, 1)), 0.0), list[tuple[float, int]](), 0.0
+        share, rows, spent = (
+            max(down(delta / max(self._count, 1)), 0.0),
+            list[tuple[float, int]](),
+            0.0,
+        )
         for losses, times in self._apart:
             rows.append((self.ask(losses).epsilon(share).upper, times))
             spent += rows[-1][0] * times  # roughly; the exact sum is taken once
@@ -171,7 +179,11 @@ class Elementary:
     def beyond(self, epsilon: float) -> list[Bound]:
         """The sum of the infinite losses' masses, where the largest finite ones add up to no more than epsilon."""
         stated = self.losses.approximate()
-        return [Bound(0.0, stated.delta, _LARGEST)] if stated is not None and stated.epsilon <= epsilon else []
+        return (
+            [Bound(0.0, stated.delta, _LARGEST)]
+            if stated is not None and stated.epsilon <= epsilon
+            else []
+        )
 
     def _basic_delta(self, epsilon: float) -> float:
         """The sum of the parts' delta: epsilon is split evenly, then so that the parts' delta are about equal."""
@@ -211,7 +223,10 @@ def wide(bound: Bound, tolerance: float) -> bool:
 
 def least(found: Bound, others: Iterable[Bound]) -> Bound:
     """The answer found, or the least of other upper ends with it; what contradicts its lower end is left out."""
-    best = min((found, *(other for other in others if other.upper >= found.lower)), key=lambda bound: bound.upper)
+    best = min(
+        (found, *(other for other in others if other.upper >= found.lower)),
+        key=lambda bound: bound.upper,
+    )
     return found if best is found else apart([found], best)
 
 
@@ -226,7 +241,10 @@ def greatest(bounds: Sequence[Bound]) -> Bound:
 def apart(lower: Sequence[Bound], upper: Bound) -> Bound:
     """Lower and upper end from different losses, and a certificate that says so."""
     certificate = Certificate(
-        upper.certificate.method, upper.certificate.budget, upper.certificate.unit, (*upper.certificate.notes, _NOTE)
+        upper.certificate.method,
+        upper.certificate.budget,
+        upper.certificate.unit,
+        (*upper.certificate.notes, _NOTE),
     )
     low = max((bound.lower for bound in lower), default=0.0)
     return Bound(min(low, upper.upper), upper.upper, certificate)
@@ -240,7 +258,9 @@ def hopeless(question: Asked, epsilon: float, delta: float) -> bool:
 def without_sampling(bound: Bound) -> Bound:
     """The upper end of a question in which samples are left out."""
     method = f"{bound.certificate.method}, as if nobody were left out of a sample"
-    return Bound(0.0, bound.upper, Certificate(method, bound.certificate.budget, bound.certificate.unit))
+    return Bound(
+        0.0, bound.upper, Certificate(method, bound.certificate.budget, bound.certificate.unit)
+    )
 
 
 def _chi_squared(divergence: float, rate: float) -> float:

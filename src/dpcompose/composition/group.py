@@ -49,7 +49,9 @@ class Group(Askable):
     ) -> PrivacyQuestion:
         tolerance = checked(orientation, tolerance, proof)
         losses, known = gathered(self._parts, adjacency, summed=not proof), self._losses(adjacency)
-        ways = tuple(((each.pair.remove, each.pair.add, *each.mixed), times) for each, times in known)
+        ways = tuple(
+            ((each.pair.remove, each.pair.add, *each.mixed), times) for each, times in known
+        )
         question = directed(
             losses,
             orientation=orientation,
@@ -62,7 +64,9 @@ class Group(Askable):
         mixed = self._mixtures(known)
         if proof:
             if not all(each.exact for each, _ in known):
-                reason = "a group without a closed form is enclosed from values of a profile in floats"
+                reason = (
+                    "a group without a closed form is enclosed from values of a profile in floats"
+                )
                 raise UnsupportedError("proof=True", reason, "Ask without proof")
             mixed = proved(mixed, losses)
         return replace(question, dominating=(*question.dominating, *mixed), compared=False)
@@ -77,7 +81,9 @@ class Group(Askable):
         found: GroupLosses = ()
         for part, times in self._parts:
             if isinstance(part, Grouped):
-                found += tuple((each, count * times) for each, count in part.losses(adjacency) or ())
+                found += tuple(
+                    (each, count * times) for each, count in part.losses(adjacency) or ()
+                )
         return found
 
     def _mixtures(self, losses: GroupLosses) -> tuple[Product, ...]:
@@ -134,11 +140,15 @@ class Grouped(Part):
             return None
         if stated.rho is None:
             remedy = "Ask a Concentrated of the rho that bounds the curve, if there is one"
-            raise UnsupportedError(self.label, "no group guarantee is offered for a Renyi curve", remedy)
+            raise UnsupportedError(
+                self.label, "no group guarantee is offered for a Renyi curve", remedy
+            )
         if stated.delta > 0:
             reason = "no group guarantee is offered for zero-concentrated privacy with delta > 0"
             raise UnsupportedError(self.label, reason)
-        return ConcentratedDP(up(stated.rho * self.size**2 * (1 + 2 * UNIT_ROUNDOFF)) if stated.rho else 0.0)
+        return ConcentratedDP(
+            up(stated.rho * self.size**2 * (1 + 2 * UNIT_ROUNDOFF)) if stated.rho else 0.0
+        )
 
 
 def group(composition: Composed, size: int) -> Group:

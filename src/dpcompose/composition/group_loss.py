@@ -83,27 +83,46 @@ def sampled_group_losses(
     if noise is not None and size <= LARGEST_GAUSSIAN:
         return ((_gaussian_group(noise, rate, size, adjacency), 1),)
     if not size <= LARGEST_SAMPLED:
-        reason = f"a group on a Poisson sample is followed member by member, up to {LARGEST_SAMPLED}"
-        raise UnsupportedError(f"a group of {size}", reason, "Ask for fewer, or without .sampled: an upper bound")
+        reason = (
+            f"a group on a Poisson sample is followed member by member, up to {LARGEST_SAMPLED}"
+        )
+        raise UnsupportedError(
+            f"a group of {size}", reason, "Ask for fewer, or without .sampled: an upper bound"
+        )
     pairs = None if adjacency is Adjacency.REPLACE else _pairs(parts, adjacency)
     if pairs is None:
         attained_parts = _attained(joint())
-        return tuple((_above(_iterated(pair, size), attained_parts), times) for pair, times in own())
+        return tuple(
+            (_above(_iterated(pair, size), attained_parts), times) for pair, times in own()
+        )
     curves = [_together(pairs, number) for number in range(1, size + 1)]
     relative_error = max(curve.relative_error for curve in curves)
     whole = [_mixed([curve.above for curve in curves], number, rate) for number in range(size + 1)]
     removals = [curve.thinned(MOST_ATOMS, above=True) for curve in whole]
-    losses = [_loss(_between(removals[n], removals[size - n].mirrored), 2 * relative_error) for n in range(size + 1)]
+    losses = [
+        _loss(_between(removals[n], removals[size - n].mirrored), 2 * relative_error)
+        for n in range(size + 1)
+    ]
     under = [curve.below for curve in curves if curve.below is not None]
     if len(pairs) == 1 and pairs[0][1] == 1 and pairs[0][0].attained and len(under) == size:
         attained = _mixed(under, size, rate)
         attained_parts = (
-            Pair(_loss(attained, relative_error, above=False), _loss(attained.mirrored, relative_error, above=False)),
+            Pair(
+                _loss(attained, relative_error, above=False),
+                _loss(attained.mirrored, relative_error, above=False),
+            ),
         )
     else:
         attained_parts = _attained(joint())
     exact = all(curve.exact for curve in curves)
-    return ((GroupLoss(Pair(losses[size], losses[0], False, attained_parts), tuple(losses[1:size]), exact), 1),)
+    return (
+        (
+            GroupLoss(
+                Pair(losses[size], losses[0], False, attained_parts), tuple(losses[1:size]), exact
+            ),
+            1,
+        ),
+    )
 
 
 def _gaussian(parts: Parts) -> GaussianLoss | None:
@@ -118,7 +137,9 @@ def _gaussian(parts: Parts) -> GaussianLoss | None:
 def _gaussian_group(noise: GaussianLoss, rate: float, size: int, adjacency: Adjacency) -> GroupLoss:
     """Those removed against those added, binomial mixtures on a line (`loss.mixture_quadrature`); if all are replaced,
     both are of all."""
-    known = [binomial_mixture(number, rate, mean=noise.mu, ulps=noise.ulps) for number in range(size + 1)]
+    known = [
+        binomial_mixture(number, rate, mean=noise.mu, ulps=noise.ulps) for number in range(size + 1)
+    ]
 
     # Of what is left out only small means matter at positive losses.
     attained = all(mixture.means[0] == 0 for mixture, _ in known)
@@ -153,18 +174,29 @@ def _iterated(pair: Pair, size: int) -> GroupLoss:
     remove, add = _curves(pair)
     exact = remove.exact and add.exact
     all_removed, all_added = remove.repeated(size), add.repeated(size)
-    relative_error, lattice = all_removed.relative_error + all_added.relative_error, _lattice(pair.remove, size)
+    relative_error, lattice = (
+        all_removed.relative_error + all_added.relative_error,
+        _lattice(pair.remove, size),
+    )
     first = _loss(all_removed.above, relative_error, lattice)
     second = first if pair.symmetric else _loss(all_added.above, relative_error)
     mixed = (first,) * (size - 1)
     if not pair.symmetric:
-        chains = (_between(remove.above.repeated(n), add.above.repeated(size - n)) for n in range(1, size))
+        chains = (
+            _between(remove.above.repeated(n), add.above.repeated(size - n)) for n in range(1, size)
+        )
         mixed = tuple(_loss(chain, relative_error) for chain in chains)
     if not pair.attained or all_removed.below is None or all_added.below is None:
         # What one member alone can change is attained.
-        return GroupLoss(Pair(first, second, False, (pair,) if pair.attained else pair.attained_parts), mixed, exact)
+        return GroupLoss(
+            Pair(first, second, False, (pair,) if pair.attained else pair.attained_parts),
+            mixed,
+            exact,
+        )
     low = _loss(all_removed.below, relative_error, lattice, above=False)
-    attained = Pair(low, low if pair.symmetric else _loss(all_added.below, relative_error, above=False))
+    attained = Pair(
+        low, low if pair.symmetric else _loss(all_added.below, relative_error, above=False)
+    )
     same = attained.remove == first and attained.add == second
     return GroupLoss(attained if same else Pair(first, second, False, (attained,)), mixed, exact)
 
@@ -208,13 +240,21 @@ def _between(remove: PowerCurve, add: PowerCurve) -> PowerCurve:
 
 
 def _loss(
-    curve: PowerCurve, relative_error: float = 0.0, lattice: Lattice | None = None, *, above: bool = True
+    curve: PowerCurve,
+    relative_error: float = 0.0,
+    lattice: Lattice | None = None,
+    *,
+    above: bool = True,
 ) -> AtomicLoss:
-    return atoms_of(curve.thinned(MOST_ATOMS, above=above), relative_error=relative_error, lattice=lattice)
+    return atoms_of(
+        curve.thinned(MOST_ATOMS, above=above), relative_error=relative_error, lattice=lattice
+    )
 
 
 def _attained(pairs: Pairs) -> tuple[Pair, ...]:
-    return tuple(each for pair, _ in pairs for each in ((pair,) if pair.attained else pair.attained_parts))
+    return tuple(
+        each for pair, _ in pairs for each in ((pair,) if pair.attained else pair.attained_parts)
+    )
 
 
 def _above(found: GroupLoss, attained_parts: tuple[Pair, ...]) -> GroupLoss:

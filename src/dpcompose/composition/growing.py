@@ -57,7 +57,9 @@ class GrowingEpsilon:
         """Read what is new; start afresh if what is known is no beginning of it."""
         last = max(len(self._known) - 1, 0)
         begun = len(history) >= len(self._known) and list(history[:last]) == self._known[:last]
-        for (mechanism, times), (earlier, before) in zip(history[last:], self._known[last:], strict=False):
+        for (mechanism, times), (earlier, before) in zip(
+            history[last:], self._known[last:], strict=False
+        ):
             begun = begun and mechanism is earlier and times >= before
         if not begun:
             last, self._growing = 0, Growing(self.delta, TOLERANCE)
@@ -66,11 +68,17 @@ class GrowingEpsilon:
 
     def _asked(self) -> Bound:
         phases = [phase for phase in self._phases if phase is not None]
-        if len(phases) == len(self._known) and 0 < self.delta < 1 and sum(times for _, times in phases) > 1:
+        if (
+            len(phases) == len(self._known)
+            and 0 < self.delta < 1
+            and sum(times for _, times in phases) > 1
+        ):
             lower, upper = self._growing.epsilon(phases)
             if upper - lower <= 10 * TOLERANCE * max(upper, 1e-3):
                 return Bound(lower, upper, _KEPT)
-        return compose(*(mechanism * times for mechanism, times in self._known)).epsilon(delta=self.delta)
+        return compose(*(mechanism * times for mechanism, times in self._known)).epsilon(
+            delta=self.delta
+        )
 
 
 def _phase(mechanism: Composable, times: int) -> tuple[SampledGaussianLoss, int] | None:

@@ -44,7 +44,11 @@ class LossAbove:
     @property
     def largest(self) -> Bound:
         """The larger of the two."""
-        return Bound(max(self.removed.lower, self.added.lower), max(self.removed.upper, self.added.upper), _METHOD)
+        return Bound(
+            max(self.removed.lower, self.added.lower),
+            max(self.removed.upper, self.added.upper),
+            _METHOD,
+        )
 
 
 def loss_above(question: PrivacyQuestion, epsilon: float) -> LossAbove:
@@ -79,4 +83,6 @@ def _above(product: Product, epsilon: float) -> Bound:
         fall = (here.lower - at(right).upper) / math.expm1(right - epsilon)
         rise = (at(left).upper - here.lower) / -math.expm1(left - epsilon)
         least, most = max(least, fall * (1 - _ROUNDING)), min(most, rise * (1 + _ROUNDING))
-    return Bound(min(max(down(here.lower + least), 0.0), 1.0), min(up(here.upper + most), 1.0), _METHOD)
+    return Bound(
+        min(max(down(here.lower + least), 0.0), 1.0), min(up(here.upper + most), 1.0), _METHOD
+    )

@@ -41,7 +41,11 @@ class Losses(NamedTuple):
     @property
     def single(self) -> Pair | None:
         """The one pair, if nothing else is composed."""
-        return self.pairs[0][0] if len(self.pairs) == 1 and self.pairs[0][1] == 1 and not self.promises else None
+        return (
+            self.pairs[0][0]
+            if len(self.pairs) == 1 and self.pairs[0][1] == 1 and not self.promises
+            else None
+        )
 
     @property
     def sworn(self) -> list[tuple[RenyiPromise, int]]:
@@ -52,7 +56,9 @@ class Losses(NamedTuple):
     def samples_attained(self) -> bool:
         """Whether the losses of every part on a sample are attained, where its divergences may be amplified."""
         rows = [(part.unsampled(self.adjacency), pairs) for part, pairs in self.by_part]
-        return all(pair.attained for inner, pairs in rows if inner and inner.rate < 1 for pair, _ in pairs)
+        return all(
+            pair.attained for inner, pairs in rows if inner and inner.rate < 1 for pair, _ in pairs
+        )
 
     @property
     def largest_finite(self) -> float:
@@ -62,10 +68,16 @@ class Losses(NamedTuple):
 
     def one_by_one(self) -> list[tuple[Losses, int]]:
         """The losses of each part, with its count; a part is asked again only where many were summed at once."""
-        known = {id(part): Losses(((part, 1),), self.adjacency, pairs, (), ()) for part, pairs in self.by_part}
+        known = {
+            id(part): Losses(((part, 1),), self.adjacency, pairs, (), ())
+            for part, pairs in self.by_part
+        }
         for part, promise, _ in self.promises:
             known[id(part)] = Losses(((part, 1),), self.adjacency, (), ((part, promise, 1),), ())
-        return [(known.get(id(part)) or gathered(((part, 1),), self.adjacency), times) for part, times in self.parts]
+        return [
+            (known.get(id(part)) or gathered(((part, 1),), self.adjacency), times)
+            for part, times in self.parts
+        ]
 
     def approximate(self) -> ApproximateDP | None:
         """The sums of the largest finite losses and of the infinite ones' masses, rounded up.
@@ -87,7 +99,11 @@ class Losses(NamedTuple):
             for loss in sides:
                 if not loss.finite():
                     mass = max(
-                        [loss.infinite_mass * (1 + loss.infinite_relative_error) + loss.unplaced_mass for loss in sides]
+                        [
+                            loss.infinite_mass * (1 + loss.infinite_relative_error)
+                            + loss.unplaced_mass
+                            for loss in sides
+                        ]
                     )
                     infinite = up(infinite + up(times * up(up(mass)))) if mass > 0 else infinite
                     break
@@ -109,7 +125,9 @@ class Losses(NamedTuple):
         terms: list[float] = []
         searched = len(self.pairs) <= FEW
         for pair, times in self.pairs:
-            remove, add = (least_rho(loss) if searched else loss.zcdp for loss in (pair.remove, pair.add))
+            remove, add = (
+                least_rho(loss) if searched else loss.zcdp for loss in (pair.remove, pair.add)
+            )
             if remove is None or add is None:
                 return None
             terms.append(times * max(remove, add))
@@ -121,7 +139,9 @@ class Losses(NamedTuple):
             remaining += times * math.log1p(-promise.delta) if promise.delta < 1 else -math.inf
         return ConcentratedDP(
             up(math.fsum(terms) * (1 + 4 * UNIT_ROUNDOFF)) if terms else 0.0,
-            delta=min(up(-math.expm1(remaining) * (1 + 16 * UNIT_ROUNDOFF)), 1.0) if remaining else 0.0,
+            delta=min(up(-math.expm1(remaining) * (1 + 16 * UNIT_ROUNDOFF)), 1.0)
+            if remaining
+            else 0.0,
         )
 
     def gdp(self) -> float | None:
@@ -190,11 +210,14 @@ def _refusal(refusals: Sequence[UnsupportedError], adjacency: Adjacency) -> Unsu
     more = "" if len(refusals) <= 5 else f"; and {len(refusals) - 5} more"
     what = "; ".join(str(refusal) for refusal in refusals[:5]) + more
     return UnsupportedError(
-        f"adjacency {adjacency.value}", f"{len(refusals)} parts have no sound statement under it: {what}"
+        f"adjacency {adjacency.value}",
+        f"{len(refusals)} parts have no sound statement under it: {what}",
     )
 
 
-def _summed(parts: Parts, adjacency: Adjacency) -> tuple[Sequence[tuple[Part, int]], list[tuple[Pair, int]]]:
+def _summed(
+    parts: Parts, adjacency: Adjacency
+) -> tuple[Sequence[tuple[Part, int]], list[tuple[Pair, int]]]:
     """The parts that are to be asked for their pairs, and the pairs of all others."""
     kinds: dict[type[Part], list[tuple[Part, int]]] = defaultdict(list)
     for entry in parts:

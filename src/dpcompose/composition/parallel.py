@@ -36,7 +36,9 @@ class Parallel(Uncomposable):
     )
 
     def __add__(self, other: object) -> NoReturn:
-        raise UnsupportedError("parallel(...) + ...", "cells are not composed further", self.instead_of_composing)
+        raise UnsupportedError(
+            "parallel(...) + ...", "cells are not composed further", self.instead_of_composing
+        )
 
     __radd__ = __mul__ = __rmul__ = __add__
 
@@ -46,7 +48,9 @@ class Parallel(Uncomposable):
     ) -> Bound:  # fmt: skip
         """The smallest epsilon >= 0 such that all of it together is (epsilon, delta)-differentially private."""
         questions = self._questions(orientation, tolerance, proof)
-        return greatest([question.epsilon(check.probability("delta", delta)) for question in questions])
+        return greatest(
+            [question.epsilon(check.probability("delta", delta)) for question in questions]
+        )
 
     def delta(
         self, *, epsilon: float, orientation: Orientation = Orientation.SAME,
@@ -73,24 +77,35 @@ class Parallel(Uncomposable):
         known = [promise for promise in found if promise is not None]
         if len(known) < len(found):
             return None
-        return ConcentratedDP(max(each.rho for each in known), delta=max(each.delta for each in known))
+        return ConcentratedDP(
+            max(each.rho for each in known), delta=max(each.delta for each in known)
+        )
 
     def _losses(self) -> list[Losses]:
         return [gathered(case, self.adjacency) for case in self.cases]
 
-    def _questions(self, orientation: Orientation, tolerance: float, proof: bool) -> list[PrivacyQuestion]:
+    def _questions(
+        self, orientation: Orientation, tolerance: float, proof: bool
+    ) -> list[PrivacyQuestion]:
         """A question for each case. An adversary who may orient the pair in every round may change the cell too."""
         if orientation is Orientation.FREE:
-            either = [[((pair.remove, pair.add), times) for pair, times in losses.pairs] for losses in self._losses()]
+            either = [
+                [((pair.remove, pair.add), times) for pair, times in losses.pairs]
+                for losses in self._losses()
+            ]
             if any(adversarial.oriented(tuple(rounds), complete=False) for rounds in either):
                 reason = "an adversary who chooses the pair anew in every round may change the cell with it"
                 raise UnsupportedError(
-                    "parallel with Orientation.FREE", reason, "Use Orientation.SAME, or compose the cells"
+                    "parallel with Orientation.FREE",
+                    reason,
+                    "Use Orientation.SAME, or compose the cells",
                 )
         return [ask(case, self.adjacency, orientation, tolerance, proof) for case in self.cases]
 
 
-def parallel(*cells: Composable, adjacency: AdjacencyName = Adjacency.ADD_REMOVE, moves: bool = True) -> Parallel:
+def parallel(
+    *cells: Composable, adjacency: AdjacencyName = Adjacency.ADD_REMOVE, moves: bool = True
+) -> Parallel:
     """Mechanisms on disjoint people: cell i of the records is seen by `cells[i]` alone.
 
     Which cell a record belongs to is a function of the record, fixed without looking at the data, and the data do not
@@ -129,7 +144,9 @@ def parallel(*cells: Composable, adjacency: AdjacencyName = Adjacency.ADD_REMOVE
     if adjacency is Adjacency.ZERO_OUT and moves:
         reason = "a null record belongs to no cell that is known"
         raise UnsupportedError(
-            "parallel under zero-out", reason, "Use moves=False if it stays in the cell of a public key"
+            "parallel under zero-out",
+            reason,
+            "Use moves=False if it stays in the cell of a public key",
         )
     counted = Counter(compose([cell]) for cell in cells)
     within = tuple(cell.parts for cell in counted)
@@ -189,6 +206,7 @@ def _mirrored(pair: Pair) -> Pair:
 def _added_or_removed(adjacency: Adjacency) -> Adjacency:
     if adjacency is not Adjacency.REPLACE:
         raise UnsupportedError(
-            "a move between cells", f"it replaces a record, and says nothing under {adjacency.value}"
+            "a move between cells",
+            f"it replaces a record, and says nothing under {adjacency.value}",
         )
     return Adjacency.ADD_REMOVE

@@ -123,7 +123,9 @@ def merged(entries: Iterable[tuple[AnyPart, int]]) -> tuple[tuple[AnyPart, int],
         if not times:
             continue
         known = len(counts)
-        earlier = counts.setdefault(part, times)  # one hash where a lookup and an assignment take two
+        earlier = counts.setdefault(
+            part, times
+        )  # one hash where a lookup and an assignment take two
         if len(counts) == known:
             counts[part] = checked_times("times", earlier + times)
         elif times > 1:

@@ -17,7 +17,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpcompose.composition.elementary import Elementary, apart, hopeless, least, wide, without_sampling
+from dpcompose.composition.elementary import (
+    Elementary,
+    apart,
+    hopeless,
+    least,
+    wide,
+    without_sampling,
+)
 from dpcompose.composition.losses import gathered
 from dpcompose.composition.part import Parts
 from dpcompose.values import Bound
@@ -58,17 +65,27 @@ class PartByPart:
         lower = self._attained(bound.lower, most)
         if bound.lower < lower <= bound.upper:  # what contradicts the upper end is left out
             bound = apart([Bound(lower, math.inf)], bound)
-        return self._unsampled(bound) if most >= bound.upper or bound.upper > _APART * bound.lower else bound
+        return (
+            self._unsampled(bound)
+            if most >= bound.upper or bound.upper > _APART * bound.lower
+            else bound
+        )
 
     def _attained(self, lower: float, most: float) -> float:
         """The largest lower end of some blocks: of each alone, then of the best with one after the other."""
-        blocks = self._blocks() if len(self.theorems.losses.parts) > 1 and self._apart(lower, most) else ()
+        blocks = (
+            self._blocks()
+            if len(self.theorems.losses.parts) > 1 and self._apart(lower, most)
+            else ()
+        )
         best = blocks[0] if blocks else ()
         for block in blocks:
             if (more := self._lower(block, lower)) > lower:
                 lower, best = more, block
         for block in blocks:
-            if not self._apart(lower, most) or len(best) + len(block) >= len(self.theorems.losses.parts):
+            if not self._apart(lower, most) or len(best) + len(block) >= len(
+                self.theorems.losses.parts
+            ):
                 break
             if block[0] not in best and (more := self._lower(best + block, lower)) > lower:
                 lower, best = more, best + block
@@ -84,11 +101,20 @@ class PartByPart:
     def _blocks(self) -> list[Parts]:
         """The parts one by one, the largest first; if they are many, blocks of parts of about one size."""
         parts = self.theorems.losses.parts
-        curves = [(self.theorems.ask(losses).curve, times) for losses, times in self.theorems.losses.one_by_one()]
+        curves = [
+            (self.theorems.ask(losses).curve, times)
+            for losses, times in self.theorems.losses.one_by_one()
+        ]
         sizes = [times * curve.divergence(2.0) for curve, times in curves]
-        ordered = [parts[at] for at in sorted(range(len(parts)), key=lambda at: (-sizes[at], repr(parts[at][0])))]
+        ordered = [
+            parts[at]
+            for at in sorted(range(len(parts)), key=lambda at: (-sizes[at], repr(parts[at][0])))
+        ]
         count = min(len(parts), _MOST_BLOCKS)
-        return [tuple(ordered[len(parts) * at // count : len(parts) * (at + 1) // count]) for at in range(count)]
+        return [
+            tuple(ordered[len(parts) * at // count : len(parts) * (at + 1) // count])
+            for at in range(count)
+        ]
 
     def _unsampled(self, bound: Bound) -> Bound:
         """The answer without the samples of the parts that cost least without them: of so few that a line is good.
@@ -97,7 +123,10 @@ class PartByPart:
         """
         inners = self.theorems.unsampled
         rows = zip(inners, self.theorems.samples, strict=True)
-        costs = [math.inf if inner is None else times * curve.divergence(2.0) for inner, (curve, _, times) in rows]
+        costs = [
+            math.inf if inner is None else times * curve.divergence(2.0)
+            for inner, (curve, _, times) in rows
+        ]
         order = sorted(range(len(costs)), key=costs.__getitem__)
         low, high = 0, sum(inner is not None for inner in inners)
         if high < 2:
@@ -106,7 +135,9 @@ class PartByPart:
         while high - low > 1 and wide(bound, self.tolerance):
             middle = (low + high) // 2
             chosen = order[:middle]
-            question = self.theorems.without_samples([each if at in chosen else None for at, each in enumerate(inners)])
+            question = self.theorems.without_samples(
+                [each if at in chosen else None for at, each in enumerate(inners)]
+            )
             point = (self.number, bound.upper) if self.for_delta else (bound.upper, self.number)
             # Where large losses are rare, moments are so far above delta that they tell nothing of any question.
             if hopeless(question, *point) and not hopeless(whole, *point):

@@ -48,7 +48,9 @@ class Curve:
     upper: NDArray[np.float64]
 
 
-def _entries(name: str, given: ArrayLike, guard: Callable[[str, Any], float]) -> NDArray[np.float64]:
+def _entries(
+    name: str, given: ArrayLike, guard: Callable[[str, Any], float]
+) -> NDArray[np.float64]:
     """The entries of an array of any shape, each passed through the guard before numpy could make a number of it."""
     if isinstance(given, np.ma.MaskedArray):
         raise DomainError(name, given, "no masked array", "Leave the masked entries out")
@@ -57,7 +59,9 @@ def _entries(name: str, given: ArrayLike, guard: Callable[[str, Any], float]) ->
     except ValueError:
         raise DomainError(name, given, "numbers in an array with rows of one length") from None
     values: list[Any] = entries.ravel().tolist()
-    return np.array([guard(name, value) for value in values], dtype=np.float64).reshape(entries.shape)
+    return np.array([guard(name, value) for value in values], dtype=np.float64).reshape(
+        entries.shape
+    )
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,10 @@ class Profile:
         """For a notebook: delta at a few epsilons."""
         at = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
         upper = self(at).upper.tolist()
-        rows = [f"delta <= {most!r} at epsilon = {epsilon:g}" for epsilon, most in zip(at, upper, strict=True)]
+        rows = [
+            f"delta <= {most!r} at epsilon = {epsilon:g}"
+            for epsilon, most in zip(at, upper, strict=True)
+        ]
         return notebook.lines("Profile", rows)
 
     def tradeoff(self, alpha: ArrayLike) -> Curve:
@@ -128,7 +135,11 @@ class Profile:
             return curve.lower, curve.upper
 
         return best_test(
-            levels, profile=ends, infinite=self._infinite, kinks=self._kinks, tolerance=self.question.tolerance
+            levels,
+            profile=ends,
+            infinite=self._infinite,
+            kinks=self._kinks,
+            tolerance=self.question.tolerance,
         )
 
     @cached_property
@@ -139,7 +150,9 @@ class Profile:
     def _kinks(self) -> tuple[float, ...]:
         """The largest losses: there an atom ends the profile."""
         return tuple(
-            product.extremes.upper for product in self.question.dominating if math.isfinite(product.extremes.upper)
+            product.extremes.upper
+            for product in self.question.dominating
+            if math.isfinite(product.extremes.upper)
         )
 
 
@@ -186,7 +199,12 @@ def best_test(
     """
     levels = np.unique(alpha[(alpha > 0.0) & (alpha < 1.0)])
     # At level 0 only infinite losses are detected; at level 1 everything is.
-    nothing = [infinite.lower, infinite.upper, _complement(infinite.upper, -1.0), _complement(infinite.lower, 2.0)]
+    nothing = [
+        infinite.lower,
+        infinite.upper,
+        _complement(infinite.upper, -1.0),
+        _complement(infinite.lower, 2.0),
+    ]
     columns = [np.array([nothing]).T, np.array([[1.0], [1.0], [0.0], [0.0]])]
     if len(levels):
         start = _Nodes.of(levels, profile, kinks)
@@ -199,7 +217,9 @@ def _complement(value: float, toward: float) -> float:
     return min(max(math.nextafter(1.0 - value, toward), 0.0), 1.0) if value > 0.0 else 1.0
 
 
-def _refined(nodes: _Nodes, levels: Reals, profile: Ends, infinite: float, tolerance: float) -> Reals:
+def _refined(
+    nodes: _Nodes, levels: Reals, profile: Ends, infinite: float, tolerance: float
+) -> Reals:
     """Nodes are added where the enclosure is widest. Rows: both ends of the power, both ends of the error."""
     search = _TestSearch(nodes, levels, infinite, tolerance)
     found = np.array([[0.0], [1.0], [0.0], [1.0]]) * np.ones(len(levels))
@@ -238,7 +258,9 @@ class _Nodes:
         while top < FARTHEST and high(min(top - 1.0, 1.0)) and high(top - 1.0):
             top = min(2.0 * top, FARTHEST)
         inside = [kink for kink in kinks if 0.0 < kink < top]
-        grid = np.unique(np.concatenate([[0.0], np.geomspace(1e-6, top, 36), np.linspace(0.0, top, 25), inside]))
+        grid = np.unique(
+            np.concatenate([[0.0], np.geomspace(1e-6, top, 36), np.linspace(0.0, top, 25), inside])
+        )
         lower, upper = np.zeros(len(grid)), np.ones(len(grid))
         negligible = _NEGLIGIBLE * min(float(levels[0]), 1.0 - float(levels[-1]))
         for start in range(0, len(grid), _TOGETHER):
@@ -254,7 +276,10 @@ class _Nodes:
         lower, upper = profile(epsilon)
         every = np.concatenate([self.epsilon, epsilon])
         order = np.argsort(every)
-        joined = (np.concatenate([old, new])[order] for old, new in ((self.lower, lower), (self.upper, upper)))
+        joined = (
+            np.concatenate([old, new])[order]
+            for old, new in ((self.lower, lower), (self.upper, upper))
+        )
         return _Nodes(every[order], *joined)
 
     def corners(self, infinite: float) -> tuple[Reals, Reals]:
@@ -266,16 +291,22 @@ class _Nodes:
         slope = np.maximum(above - low, 0.0) / -np.expm1(before - at)
         width = np.expm1(np.diff(at))
         falls, rises = slope[:-1] * width, np.zeros(len(at) - 1)
-        rises[:-1] = np.maximum(low[1:-1] - high[2:], 0.0) * -np.expm1(-np.diff(at))[:-1] / width[1:]
+        rises[:-1] = (
+            np.maximum(low[1:-1] - high[2:], 0.0) * -np.expm1(-np.diff(at))[:-1] / width[1:]
+        )
         proper = falls > rises
-        share = np.where(proper, (low[:-1] - low[1:] - rises) / np.where(proper, falls - rises, 1.0), 0.0)
+        share = np.where(
+            proper, (low[:-1] - low[1:] - rises) / np.where(proper, falls - rises, 1.0), 0.0
+        )
         share = np.clip(share, 0.0, 1.0)
         lines = np.minimum(low[:-1] - falls * share, low[1:] + rises * (1.0 - share))
         # Where noise makes the lines cross the wrong way, H only falls.
         values = np.where(proper, lines - 64 * U * (low[:-1] + falls + rises), low[1:])
         points = at[:-1] + np.log1p(share * width)
         if slope[-1] > 0.0:
-            points = np.append(points, at[-1] + math.log1p(max(low[-1] - infinite, 0.0) / slope[-1]))
+            points = np.append(
+                points, at[-1] + math.log1p(max(low[-1] - infinite, 0.0) / slope[-1])
+            )
             values = np.append(values, infinite)
         return points, np.maximum(values, infinite)
 
@@ -292,7 +323,10 @@ class _TestSearch:
     def _lower_boundary(self) -> tuple[Reals, Reals, Reals]:
         """Epsilons, D's objective and S's objective where they can be extreme; rows are levels."""
         corners, low = self.nodes.corners(self.infinite)
-        at, low = np.concatenate([self.nodes.epsilon, corners]), np.concatenate([self.nodes.lower, low])
+        at, low = (
+            np.concatenate([self.nodes.epsilon, corners]),
+            np.concatenate([self.nodes.lower, low]),
+        )
         alpha, ratio = self.levels[:, None], np.exp(np.minimum(at, FARTHEST + 8.0))
         steep = (low + ratio * alpha * (1.0 - _ROUNDING)) * (1.0 - _ROUNDING)
         return at, steep, ((1.0 - alpha) * (1.0 + _ROUNDING) - low) / ratio * (1.0 + _ROUNDING)
@@ -301,7 +335,10 @@ class _TestSearch:
         """Rows: both ends of the power, both ends of the error."""
         alpha, ratio, high = self.levels[:, None], np.exp(self.nodes.epsilon), self.nodes.upper
         _, steep, shallow = self._lower_boundary()
-        power_lower, error_upper = np.maximum(np.min(steep, axis=1), 0.0), np.maximum(np.max(shallow, axis=1), 0.0)
+        power_lower, error_upper = (
+            np.maximum(np.min(steep, axis=1), 0.0),
+            np.maximum(np.max(shallow, axis=1), 0.0),
+        )
         power_upper = np.min(high + ratio * alpha * (1.0 + _ROUNDING), axis=1) * (1.0 + _ROUNDING)
         left = ((1.0 - alpha) * (1.0 - _ROUNDING) - high) / ratio * (1.0 - _ROUNDING)
         error_lower = np.maximum(np.max(left, axis=1), 0.0)
@@ -321,15 +358,21 @@ class _TestSearch:
         rising = 1.0 - np.min(steep, axis=1) >= np.max(shallow, axis=1)
         worst = at[np.where(rising, np.argmin(steep, axis=1), np.argmax(shallow, axis=1))]
         asked: list[float] = []
-        for index in np.flatnonzero(gap > self.tolerance * np.minimum(power.max(axis=0), error.max(axis=0))):
-            near, noise = self._modeled(float(self.levels[index]), rising=bool(rising[index]), effort=effort)
+        for index in np.flatnonzero(
+            gap > self.tolerance * np.minimum(power.max(axis=0), error.max(axis=0))
+        ):
+            near, noise = self._modeled(
+                float(self.levels[index]), rising=bool(rising[index]), effort=effort
+            )
             # Where the two ends are far apart, the upper one is still worth a few rounds.
             if float(gap[index]) > 8.0 * noise or effort < 3:
                 asked.extend([*near, float(worst[index])])
                 if not power[0, index] > 0.5 * power[1, index]:
                     asked.append(self._middle(float(worst[index])))
         points = np.unique(np.array([point for point in asked if 0.0 < point < FARTHEST]))
-        distance = np.abs(self.nodes.epsilon[:, None] - points[None, :]).min(axis=0, initial=math.inf)
+        distance = np.abs(self.nodes.epsilon[:, None] - points[None, :]).min(
+            axis=0, initial=math.inf
+        )
         return points[distance > 1e-9 * points + 1e-14]
 
     def _middle(self, point: float) -> float:
@@ -344,7 +387,11 @@ class _TestSearch:
         Second, the uncertainty of the objective there.
         """
         at, ratio, delta = self.nodes.epsilon, np.exp(self.nodes.epsilon), self.nodes.upper
-        value = np.log(delta + ratio * alpha) if rising else at - np.log(np.maximum(1.0 - alpha - delta, 1e-300))
+        value = (
+            np.log(delta + ratio * alpha)
+            if rising
+            else at - np.log(np.maximum(1.0 - alpha - delta, 1e-300))
+        )
         here = min(max(int(np.argmin(value)), 1), len(at) - 2)
         nearby = slice(here - 1, here + 2)
         errors = (delta - self.nodes.lower)[nearby]
@@ -357,10 +404,16 @@ class _TestSearch:
         vertex = min(max((first + second) / 2.0 - left / (2.0 * bend), first), third)
         steep = -float(value[here]) if rising else float(value[here])
         relative = noise * math.exp(min(steep, FARTHEST))
-        step = math.sqrt(max(self.tolerance / 4.0, 4.0 * relative, 10.0 ** (-3 * effort - 3)) / bend)
+        step = math.sqrt(
+            max(self.tolerance / 4.0, 4.0 * relative, 10.0 ** (-3 * effort - 3)) / bend
+        )
         points = [vertex - step, vertex, vertex + step]
         # Where the best node is next to one end of a steep bracket, the parabola creeps: the longer part is halved too.
-        far, end = (first, value[here - 1]) if second - first > third - second else (third, value[here + 1])
+        far, end = (
+            (first, value[here - 1])
+            if second - first > third - second
+            else (third, value[here + 1])
+        )
         if abs(far - second) > 0.9 * (third - first) and end - value[here] > 0.1:
             points.append((far + second) / 2.0)
         return points, noise

@@ -13,7 +13,14 @@ from dpcompose.composition import adversarial, complement
 from dpcompose.composition.adversarial import Rounds
 from dpcompose.composition.converted import attained as attained_promises, converted, curved
 from dpcompose.composition.directions import attained_directions, directions
-from dpcompose.composition.elementary import Elementary, apart, greatest, largest_losses, least, wide
+from dpcompose.composition.elementary import (
+    Elementary,
+    apart,
+    greatest,
+    largest_losses,
+    least,
+    wide,
+)
 from dpcompose.composition.losses import Losses, gathered
 from dpcompose.composition.part import Parts
 from dpcompose.composition.part_by_part import PartByPart
@@ -94,10 +101,18 @@ class PrivacyQuestion:
         others: list[Bound] = []
         if not self.losses.promises and not self._in_closed_form:
             start = readings.order(self.dominating[0])
-            hopeless = self.curve.hopeless(epsilon, found.upper, attained=self._moments_attained, start=start)
+            hopeless = self.curve.hopeless(
+                epsilon, found.upper, attained=self._moments_attained, start=start
+            )
             others = [] if hopeless else [self.curve.delta(epsilon)]
             others += self._converted_delta(epsilon, readings)
-        return least(found, [*others, *(self.elementary.delta(epsilon, known=found.upper) if self.elementary else ())])
+        return least(
+            found,
+            [
+                *others,
+                *(self.elementary.delta(epsilon, known=found.upper) if self.elementary else ()),
+            ],
+        )
 
     def deltas(self, epsilons: Sequence[float]) -> list[Bound]:
         """`delta` at many epsilons, in any order; neighbors share the lines that they are read from."""
@@ -106,7 +121,9 @@ class PrivacyQuestion:
             return [self.delta(epsilon) for epsilon in epsilons]
         known = dict(zip(order, self._shared(self.dominating, order), strict=True))
         readings = {at: Readings() for at in order}
-        for at, low in zip(order, self._shared(self.attained, order), strict=True) if self.rounds else ():
+        for at, low in (
+            zip(order, self._shared(self.attained, order), strict=True) if self.rounds else ()
+        ):
             known[at], readings[at].attained = apart([low], known[at]), low.upper
         known = {
             at: self._least_delta(bound, at, readings[at]) if wide(bound, self.tolerance) else bound
@@ -126,7 +143,12 @@ class PrivacyQuestion:
         if wide(found, self.tolerance):
             return found if self.proof else self._least_epsilon(found, delta, readings)
         exact = self.proof or (delta == 0 and not self.rounds)
-        if not exact and self.compared and not self.losses.promises and self._at_the_top(found.upper):
+        if (
+            not exact
+            and self.compared
+            and not self.losses.promises
+            and self._at_the_top(found.upper)
+        ):
             return least(found, largest_losses(self.losses, delta, known=found.upper))
         return found
 
@@ -137,13 +159,25 @@ class PrivacyQuestion:
         others: list[Bound] = []
         if not self.losses.promises and not self._in_closed_form:
             start = readings.order(self.dominating[0])
-            others = self.curve.epsilons(delta, known=found.upper, attained=self._moments_attained, start=start)
+            others = self.curve.epsilons(
+                delta, known=found.upper, attained=self._moments_attained, start=start
+            )
             others += self._converted_epsilon(delta, readings)
-        return least(found, [*others, *(self.elementary.epsilon(delta, known=found.upper) if self.elementary else ())])
+        return least(
+            found,
+            [
+                *others,
+                *(self.elementary.epsilon(delta, known=found.upper) if self.elementary else ()),
+            ],
+        )
 
-    def _by_parts(self, bound: Bound, number: float, readings: Readings, *, for_delta: bool) -> Bound:
+    def _by_parts(
+        self, bound: Bound, number: float, readings: Readings, *, for_delta: bool
+    ) -> Bound:
         theorems = self.elementary
-        asked = None if theorems is None else PartByPart(theorems, number, self.tolerance, for_delta)
+        asked = (
+            None if theorems is None else PartByPart(theorems, number, self.tolerance, for_delta)
+        )
         return bound if asked is None else asked.narrower(bound, readings.attained)
 
     def uncompared(self, number: float, *, for_delta: bool) -> Bound:
@@ -204,20 +238,34 @@ class PrivacyQuestion:
         return all(loss is not None and (self.tight_alone or _says_all(loss)) for loss in single)
 
     def _converted_delta(self, epsilon: float, readings: Readings) -> list[Bound]:
-        return [_named(greatest(self._deltas(self._converted, epsilon, readings)))] if self._converted else []
+        return (
+            [_named(greatest(self._deltas(self._converted, epsilon, readings)))]
+            if self._converted
+            else []
+        )
 
     def _converted_epsilon(self, delta: float, readings: Readings) -> list[Bound]:
-        return [_named(greatest(self._epsilons(self._converted, delta, readings)))] if self._converted else []
+        return (
+            [_named(greatest(self._epsilons(self._converted, delta, readings)))]
+            if self._converted
+            else []
+        )
 
     @cached_property
     def _converted(self) -> tuple[Product, ...]:
         """Products with one pair for all parts of which a Renyi curve says more; empty if there are no others."""
         promises = self.losses.sworn
-        rounds = self.rounds or tuple(((pair.remove, pair.add), times) for pair, times in self.losses.pairs)
+        rounds = self.rounds or tuple(
+            ((pair.remove, pair.add), times) for pair, times in self.losses.pairs
+        )
         kept = [len(set(losses)) > 1 or not curved(losses[0]) for losses, _ in rounds]
         if not any(kept) or (all(kept) and not promises):
             return ()
-        group = tuple((losses[0], times) for (losses, times), keep in zip(rounds, kept, strict=True) if not keep)
+        group = tuple(
+            (losses[0], times)
+            for (losses, times), keep in zip(rounds, kept, strict=True)
+            if not keep
+        )
         one = converted(group, promises)
         if self.rounds:
             rest = tuple(entry for entry, keep in zip(rounds, kept, strict=True) if keep)
@@ -225,7 +273,9 @@ class PrivacyQuestion:
         pairs = tuple(entry for entry, keep in zip(self.losses.pairs, kept, strict=True) if keep)
         return directions((*pairs, *((Pair(loss, loss), times) for loss, times in one)))
 
-    def _deltas(self, products: tuple[Product, ...], epsilon: float, readings: Readings) -> list[Bound]:
+    def _deltas(
+        self, products: tuple[Product, ...], epsilon: float, readings: Readings
+    ) -> list[Bound]:
         """delta of each direction, but for those that an upper end proves to be below the first."""
         found: list[Bound] = []
         for product in products:
@@ -233,7 +283,9 @@ class PrivacyQuestion:
                 found.append(product.delta(epsilon, tolerance=self.tolerance, readings=readings))
         return found
 
-    def _epsilons(self, products: tuple[Product, ...], delta: float, readings: Readings) -> list[Bound]:
+    def _epsilons(
+        self, products: tuple[Product, ...], delta: float, readings: Readings
+    ) -> list[Bound]:
         """epsilon of each direction, but for those that an upper end proves to be below the first."""
         found = [Bound(0.0, 0.0, Certificate("delta is 1"))] if delta == 1 else []
         for product in products if delta < 1 else ():
@@ -256,7 +308,9 @@ class PrivacyQuestion:
         """The theorems that a wide answer is compared with, besides Renyi's."""
         if not self.compared:
             return None
-        again = partial(directed, orientation=self.orientation, tolerance=self.tolerance, proof=False)
+        again = partial(
+            directed, orientation=self.orientation, tolerance=self.tolerance, proof=False
+        )
         return Elementary(self.losses, again)
 
     @property
@@ -267,7 +321,13 @@ class PrivacyQuestion:
     @cached_property
     def _curve(self) -> RenyiCurve:
         exact = not self.tight_alone and self.losses.samples_attained
-        return RenyiCurve(self.dominating, self.losses.sworn, rounds=self.rounds, samples=self._samples, exact=exact)
+        return RenyiCurve(
+            self.dominating,
+            self.losses.sworn,
+            rounds=self.rounds,
+            samples=self._samples,
+            exact=exact,
+        )
 
     def _samples(self) -> Samples:
         return self.elementary.samples if self.elementary else ()
@@ -279,10 +339,14 @@ class PrivacyQuestion:
             DomainError: If the order is not a finite number above 1.
         """
         # A pair that different mechanisms attain at different epsilons has the moments of none of them.
-        return self.curve.enclosed(check.order(order), attained=() if self.tight_alone else self.attained)
+        return self.curve.enclosed(
+            check.order(order), attained=() if self.tight_alone else self.attained
+        )
 
 
-def ask(parts: Parts, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool) -> PrivacyQuestion:
+def ask(
+    parts: Parts, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool
+) -> PrivacyQuestion:
     """The parts' losses in both directions.
 
     Raises:
@@ -305,7 +369,9 @@ def checked(orientation: Orientation, tolerance: float, proof: bool) -> float:
 def unproved(quantity: str, *, proof: bool) -> None:
     """Refuse `proof` for a quantity that is offered in floats alone."""
     if check.flag("proof", proof):
-        raise UnsupportedError("proof=True", f"{quantity} is not offered in ball arithmetic", "Ask without proof")
+        raise UnsupportedError(
+            "proof=True", f"{quantity} is not offered in ball arithmetic", "Ask without proof"
+        )
 
 
 def proved(products: tuple[Product, ...], losses: Losses) -> tuple[Product, ...]:
@@ -320,7 +386,12 @@ def proved(products: tuple[Product, ...], losses: Losses) -> tuple[Product, ...]
 
 
 def directed(
-    losses: Losses, *, orientation: Orientation, tolerance: float, proof: bool, alternatives: Rounds | None = None
+    losses: Losses,
+    *,
+    orientation: Orientation,
+    tolerance: float,
+    proof: bool,
+    alternatives: Rounds | None = None,
 ) -> PrivacyQuestion:
     """The question about these losses, in both directions.
 
@@ -347,12 +418,17 @@ def directed(
             alternatives = tuple(((pair.remove, pair.add), times) for pair, times in losses.pairs)
         rounds = adversarial.oriented(alternatives, complete=not losses.promises)
     if rounds:
-        dominating, attained = (adversarial.dominating(rounds),), attained_directions(pairs, oriented=True)
+        dominating, attained = (
+            (adversarial.dominating(rounds),),
+            attained_directions(pairs, oriented=True),
+        )
     if proof:
         if rounds:
             adversarial.refuse_proof()
         dominating, attained = proved(dominating, losses), proved(attained, losses)
-    return PrivacyQuestion(losses, orientation, tolerance, proof, dominating, attained, rounds=rounds)
+    return PrivacyQuestion(
+        losses, orientation, tolerance, proof, dominating, attained, rounds=rounds
+    )
 
 
 def _says_all(loss: Loss) -> bool:
@@ -364,4 +440,6 @@ def _says_all(loss: Loss) -> bool:
 def _named(bound: Bound) -> Bound:
     """The upper end of a composition with a converted Renyi curve in it."""
     certificate = bound.certificate
-    return replace(bound, certificate=replace(certificate, method=f"{certificate.method}; {_CONVERTED}"))
+    return replace(
+        bound, certificate=replace(certificate, method=f"{certificate.method}; {_CONVERTED}")
+    )

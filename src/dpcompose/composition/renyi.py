@@ -12,7 +12,13 @@ import numpy as np
 
 from dpcompose.composition.adversarial import Rounds
 from dpcompose.contour import Line, moments_exceed
-from dpcompose.guarantee import RenyiPromise, remaining_delta, renyi_delta, renyi_epsilon, with_failures
+from dpcompose.guarantee import (
+    RenyiPromise,
+    remaining_delta,
+    renyi_delta,
+    renyi_epsilon,
+    with_failures,
+)
 from dpcompose.loss import Loss, Product
 from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, float_sum, up
 
@@ -46,7 +52,9 @@ def _floor_elsewhere(product: Product, order: float) -> float:
     if order < _NEXT_TO_ONE[0]:
         half = math.fsum(times * _variance(loss) for loss, times in product.group) / 2 * (1 + 1e-12)
         later = [each for each in _NEXT_TO_ONE if each > order] if half < math.inf else []
-        low = max([low, *(_least(product, each) - (each - order) * half * (1 + 1e-12) for each in later)])
+        low = max(
+            [low, *(_least(product, each) - (each - order) * half * (1 + 1e-12) for each in later)]
+        )
     return low
 
 
@@ -103,16 +111,26 @@ class RenyiCurve:
         samples: Callable[[], Samples] = tuple,
         exact: bool = False,
     ) -> None:
-        self._products, self._promises, self._rounds, self._exact = products, promises, rounds, exact
+        self._products, self._promises, self._rounds, self._exact = (
+            products,
+            promises,
+            rounds,
+            exact,
+        )
         self._asked_samples = samples
         # What is added up, each a set of alternatives: the whole in both directions, or round by round.
         if rounds:
-            self._steps = [tuple([Product(((loss, times),)) for loss in losses]) for losses, times in rounds]
+            self._steps = [
+                tuple([Product(((loss, times),)) for loss in losses]) for losses, times in rounds
+            ]
         else:
             self._steps = [tuple([product for product in products if product.reduced])]
         # An alternative that loses less outright is dominated by one with the same finite part that loses as much.
         self._failures = [(promise.delta, times) for promise, times in promises]
-        self._failures += [(max([product.infinite.upper for product in step], default=0.0), 1) for step in self._steps]
+        self._failures += [
+            (max([product.infinite.upper for product in step], default=0.0), 1)
+            for step in self._steps
+        ]
         self.lost = max(self._failures)[0] > 0
         """Whether some mass may be lost outright: then every divergence may be infinite."""
         self._found: dict[float, float] = {}
@@ -134,7 +152,9 @@ class RenyiCurve:
     @cached_property
     def largest(self) -> float:
         """The largest finite loss, rounded up."""
-        ends = [max((product.extremes.upper for product in step), default=0.0) for step in self._steps]
+        ends = [
+            max((product.extremes.upper for product in step), default=0.0) for step in self._steps
+        ]
         return ends[0] if len(ends) == 1 else up(math.fsum(ends) * (1 + 4 * UNIT_ROUNDOFF))
 
     def enclosed(self, order: float, *, attained: Sequence[Product]) -> Bound:
@@ -149,7 +169,9 @@ class RenyiCurve:
 
         Reference: [Mironov2017, Proposition 1]
         """
-        close = self._close(order) if attained is self._products and order >= _NEXT_TO_ONE[0] else None
+        close = (
+            self._close(order) if attained is self._products and order >= _NEXT_TO_ONE[0] else None
+        )
         if close is not None:
             return close
         # A divergence grows with its order, and keeps its digits better away from 1.
@@ -159,7 +181,9 @@ class RenyiCurve:
         low = max([_floor(product, order) for product in products], default=0.0)
         if low < high * (1 - 1e-6) or order < _NEXT_TO_ONE[0]:
             low = max([low, *[_floor_elsewhere(product, order) for product in products]])
-        return Bound(min(low, high), high, Certificate("moment generating function", unit="absolute"))
+        return Bound(
+            min(low, high), high, Certificate("moment generating function", unit="absolute")
+        )
 
     @np.errstate(all="ignore")
     def _close(self, order: float) -> Bound | None:
@@ -167,7 +191,9 @@ class RenyiCurve:
         if self._rounds or self._promises or self.lost:
             return None
         lines = [_real_line(product, order) for product in self._products if product.reduced]
-        high = max((float(line.log[0].real) + float(line.error[0]) for line in lines), default=math.nan) / (order - 1)
+        high = max(
+            (float(line.log[0].real) + float(line.error[0]) for line in lines), default=math.nan
+        ) / (order - 1)
         low = max((float(line.floor[0]) for line in lines), default=math.nan) / (order - 1)
         high, low = up(high), low - 8 * UNIT_ROUNDOFF * abs(low)
         if not 0 < high * (1 - 1e-6) <= low <= high < min(math.inf, self.largest):
@@ -185,7 +211,10 @@ class RenyiCurve:
             return math.inf
         rows = [times * promise.renyi(order) for promise, times in self._promises]
         for step in self._steps:
-            sums = [[times * loss.log_moment(order - 1) for loss, times in product.group] for product in step]
+            sums = [
+                [times * loss.log_moment(order - 1) for loss, times in product.group]
+                for product in step
+            ]
             rows.append(max((math.fsum(row) for row in sums), default=0.0) / (order - 1))
         return up(math.fsum(rows) * (1 + 16 * UNIT_ROUNDOFF))
 
@@ -193,7 +222,9 @@ class RenyiCurve:
         """log E e^((order - 1) L) / (order - 1) of what is not lost outright, or what a theorem says; rounded up."""
         if order not in self._found:
             promised = float_sum(times * promise.renyi(order) for promise, times in self._promises)
-            steps = [max((_added(terms, order) for terms in step), default=0.0) for step in self._terms]
+            steps = [
+                max((_added(terms, order) for terms in step), default=0.0) for step in self._terms
+            ]
             added = steps[0] if len(steps) == 1 else up(math.fsum(steps) * (1 + 4 * UNIT_ROUNDOFF))
             whole = up(added + up(promised * (1 + 4 * UNIT_ROUNDOFF)))
             if not self.lost:
@@ -206,11 +237,14 @@ class RenyiCurve:
 
     def _amplified(self, order: float) -> float:
         rows = [
-            times * amplified(curve.divergence(order), order=order, rate=rate) for curve, rate, times in self._samples
+            times * amplified(curve.divergence(order), order=order, rate=rate)
+            for curve, rate, times in self._samples
         ]
         return up(math.fsum(rows) * (1 + 4 * UNIT_ROUNDOFF))
 
-    def hopeless(self, epsilon: float, delta: float, *, attained: bool, start: float | None = None) -> bool:
+    def hopeless(
+        self, epsilon: float, delta: float, *, attained: bool, start: float | None = None
+    ) -> bool:
         """Whether no order gives less than delta at epsilon >= 0, as far as moments are known for planning.
 
         Then there is no need to look at many orders, each with its error.
@@ -228,20 +262,35 @@ class RenyiCurve:
             return _exceeds(self._products[0].transform.cumulants, epsilon, math.log(delta), at)
         rhos = [(promise.rho, times) for promise, times in self._promises]
         known = [rho * times for rho, times in rhos if rho is not None]
-        if self._rounds or (not self._exact and self._samples) or not self._terms[0] or len(known) < len(rhos):
+        if (
+            self._rounds
+            or (not self._exact and self._samples)
+            or not self._terms[0]
+            or len(known) < len(rhos)
+        ):
             return False
-        if not self._promises and epsilon < self.largest and not -math.expm1(epsilon - self.largest) > delta:
+        if (
+            not self._promises
+            and epsilon < self.largest
+            and not -math.expm1(epsilon - self.largest) > delta
+        ):
             return False
         terms, rho = self._terms[0][0], float_sum(known)
 
         def cumulants(order: float) -> tuple[float, float, float]:
             rows = [term.cumulants(order) for term in terms]
             rows.append((rho * order * (order + 1), rho * (2 * order + 1), 2 * rho))
-            return sum(row[0] for row in rows), sum(row[1] for row in rows), sum(row[2] for row in rows)
+            return (
+                sum(row[0] for row in rows),
+                sum(row[1] for row in rows),
+                sum(row[2] for row in rows),
+            )
 
         return _exceeds(cumulants, epsilon, math.log(delta), at)
 
-    def epsilons(self, delta: float, *, known: float, attained: bool, start: float | None) -> list[Bound]:
+    def epsilons(
+        self, delta: float, *, known: float, attained: bool, start: float | None
+    ) -> list[Bound]:
         """Upper ends for epsilon that may be below what is known; the lower ends are 0. `start`: as in `hopeless`."""
         if not 0 < delta < 1 or not 0 < known < math.inf:
             return [self.epsilon(delta)]
@@ -258,17 +307,23 @@ class RenyiCurve:
             return Bound(0.0, math.inf, _BEST_ORDER)
         # With mass lost in the pair, only the moment itself may be used: the rest of Q need not have mass one.
         exact = not any(mass > 0 for mass, _ in self._failures[len(self._promises) :])
-        found = renyi_epsilon(self._nonnegative, delta=rest.lower, exact=exact, orders=self._corners)
+        found = renyi_epsilon(
+            self._nonnegative, delta=rest.lower, exact=exact, orders=self._corners
+        )
         return Bound(0.0, found.epsilon, _BEST_ORDER)
 
     def delta(self, epsilon: float) -> Bound:
         """An upper end for delta; the lower end is 0."""
         finite = 1.0
         if self._kept and epsilon >= 0:
-            return Bound(0.0, renyi_delta(self._nonnegative_by_loss, epsilon=epsilon, orders=()), _BEST_DELTA)
+            return Bound(
+                0.0, renyi_delta(self._nonnegative_by_loss, epsilon=epsilon, orders=()), _BEST_DELTA
+            )
         if epsilon >= 0:
             finite = renyi_delta(self._nonnegative, epsilon=epsilon, orders=self._corners)
-        return Bound(0.0, with_failures(Bound(0.0, finite), self._failures, _BEST_DELTA).upper, _BEST_DELTA)
+        return Bound(
+            0.0, with_failures(Bound(0.0, finite), self._failures, _BEST_DELTA).upper, _BEST_DELTA
+        )
 
     @cached_property
     def _kept(self) -> bool:
@@ -305,11 +360,16 @@ def amplified(divergence: float, *, order: float, rate: float) -> float:
     else:
         log = max(share + math.log(rate), 0.0) + math.log1p(math.exp(-abs(share + math.log(rate))))
     slack = 1 + UNIT_ROUNDOFF * (64 + 8 * share)
-    return up(min(divergence, max(log / scale * slack, min(divergence, -math.log1p(-rate) * slack))))
+    return up(
+        min(divergence, max(log / scale * slack, min(divergence, -math.log1p(-rate) * slack)))
+    )
 
 
 def _exceeds(
-    cumulants: Callable[[float], tuple[float, float, float]], epsilon: float, log_delta: float, start: float
+    cumulants: Callable[[float], tuple[float, float, float]],
+    epsilon: float,
+    log_delta: float,
+    start: float,
 ) -> bool:
     """Whether no moment gives delta at epsilon; False where they overflow."""
     try:
@@ -330,7 +390,9 @@ class _Term:
         """A rho of theirs, infinite if none is known."""
         rhos = [(loss.zcdp, times) for loss, times in self.product.group]
         known = [times * rho for rho, times in rhos if rho is not None]
-        return up(float_sum(known) * (1 + 4 * UNIT_ROUNDOFF)) if len(known) == len(rhos) else math.inf
+        return (
+            up(float_sum(known) * (1 + 4 * UNIT_ROUNDOFF)) if len(known) == len(rhos) else math.inf
+        )
 
     def _below(self, exponents: list[float]) -> list[float] | None:
         """K of the mechanisms below the losses, if that is less than K of the losses."""
@@ -345,7 +407,11 @@ class _Term:
         if below is None:
             return self.product.transform.cumulants(exponent)
         before, here, after = below
-        return here, (after - before) / (2 * step), max((after - 2 * here + before) / (step * step), 0.0)
+        return (
+            here,
+            (after - before) / (2 * step),
+            max((after - 2 * here + before) / (step * step), 0.0),
+        )
 
     def divergence(self, order: float) -> float:
         """The divergence of the mechanisms below, their moment, or rho times the order where that is infinite."""

@@ -92,4 +92,8 @@ def _bayes_error(profile: Profile, prior: float) -> Bound:
     slack = 0.0 if rarer == 0.5 else 16 * UNIT_ROUNDOFF * (1.0 + point)
     delta = profile(np.array([point + slack, point - slack]))
     lower, upper = rarer * (1.0 - float(delta.upper[1])), rarer * (1.0 - float(delta.lower[0]))
-    return Bound(max(0.0, down(down(lower))), min(rarer, up(up(upper))), Certificate("profile at the prior's odds"))
+    return Bound(
+        max(0.0, down(down(lower))),
+        min(rarer, up(up(upper))),
+        Certificate("profile at the prior's odds"),
+    )

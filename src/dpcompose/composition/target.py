@@ -55,7 +55,11 @@ class Target:
             "bayes_error": (bayes_error, check.open_probability),
             "prior": (prior, check.open_probability),
         }
-        given = {name: guard(name, value) for name, (value, guard) in numbers.items() if value is not None}
+        given = {
+            name: guard(name, value)
+            for name, (value, guard) in numbers.items()
+            if value is not None
+        }
         match given:
             case {"epsilon": limit, "delta": mass, **rest} if not rest:
                 return _epsilon(limit, mass)
@@ -68,7 +72,12 @@ class Target:
             case _:
                 one = "epsilon and delta, or advantage, or true_positive_rate and false_positive_rate, or bayes_error"
                 name, value = ("epsilon", None) if epsilon is None else ("delta", delta)
-                raise DomainError(name, value, f"one target: {one} (and prior)", f"Given: {', '.join(given) or 'none'}")
+                raise DomainError(
+                    name,
+                    value,
+                    f"one target: {one} (and prior)",
+                    f"Given: {', '.join(given) or 'none'}",
+                )
 
 
 def _epsilon(limit: float, delta: float) -> Target:
@@ -94,10 +103,16 @@ def _advantage(limit: float) -> Target:
 def _power(limit: float, rate: float) -> Target:
     if not limit > rate:
         reached = "who looks at nothing has as many true positives as false ones"
-        raise DomainError("true_positive_rate", limit, f"more than the false positive rate, {rate!r}: {reached}")
+        raise DomainError(
+            "true_positive_rate", limit, f"more than the false positive rate, {rate!r}: {reached}"
+        )
 
-    def measured(member: Composition, adjacency: AdjacencyName, orientation: Orientation, tolerance: float) -> Bound:
-        curve = member.profile(adjacency=adjacency, orientation=orientation, tolerance=tolerance).power(rate)
+    def measured(
+        member: Composition, adjacency: AdjacencyName, orientation: Orientation, tolerance: float
+    ) -> Bound:
+        curve = member.profile(
+            adjacency=adjacency, orientation=orientation, tolerance=tolerance
+        ).power(rate)
         return Bound(float(curve.lower), float(curve.upper))
 
     return Target(limit, measured, "true positive rate")
@@ -109,7 +124,9 @@ def _bayes(least: float, prior: float) -> Target:
         most = "less than the smaller of prior and 1 - prior, the error of who looks at nothing"
         raise DomainError("bayes_error", least, most)
 
-    def measured(member: Composition, adjacency: AdjacencyName, orientation: Orientation, tolerance: float) -> Bound:
+    def measured(
+        member: Composition, adjacency: AdjacencyName, orientation: Orientation, tolerance: float
+    ) -> Bound:
         profile = member.profile(adjacency=adjacency, orientation=orientation, tolerance=tolerance)
         error = risk(profile, prior=prior, false_positive_rate=1.0).bayes_error
         return Bound(max(down(1 - error.upper), 0.0), min(up(1 - error.lower), 1.0))

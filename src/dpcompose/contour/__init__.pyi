@@ -10,7 +10,11 @@ from .transform import (
 
 if True:
     from .batch import ContourRows as ContourRows
-    from .contour import chernoff_bound as chernoff_bound, kernel_peak as kernel_peak, relative_value as relative_value
+    from .contour import (
+        chernoff_bound as chernoff_bound,
+        kernel_peak as kernel_peak,
+        relative_value as relative_value,
+    )
     from .exponential_sums import (
         WeightedPoints as WeightedPoints,
         careful_nodes as careful_nodes,
@@ -24,7 +28,11 @@ if True:
         values_at as values_at,
         walk_to_proof as walk_to_proof,
     )
-    from .placement import NEGLIGIBLE as NEGLIGIBLE, Placement as Placement, placement_of as placement_of
+    from .placement import (
+        NEGLIGIBLE as NEGLIGIBLE,
+        Placement as Placement,
+        placement_of as placement_of,
+    )
     from .saddle import (
         LEAST_ORDER as LEAST_ORDER,
         moments_exceed as moments_exceed,

@@ -95,11 +95,17 @@ class ContourRows:
     def _unit(self, x: Reals) -> Reals:
         """The factor of the sums; NaN where it is beyond what is evaluated here."""
         exponent = self._scale - self.order * x
-        return np.where(np.abs(exponent) < _EXPONENT, np.exp(exponent), np.nan) * self.step / (2 * math.pi)
+        return (
+            np.where(np.abs(exponent) < _EXPONENT, np.exp(exponent), np.nan)
+            * self.step
+            / (2 * math.pi)
+        )
 
     def _errors(self, reach: Reals) -> Reals:
         """A bound on the error of the sum for |x| up to `reach`, in its units; NaN if it is too large."""
-        relative = self.error + U * (4 * np.abs(self.log.imag) + 2 * np.abs(self._real) + 2 * np.abs(self._scale))
+        relative = self.error + U * (
+            4 * np.abs(self.log.imag) + 2 * np.abs(self._real) + 2 * np.abs(self._scale)
+        )
         relative = relative + U * (24 + 3 * reach * self._frequency)
         rounded = np.expm1(np.minimum(relative, 1.0)) + U * (64 + 2 * _ANGLE_ERROR)
         found = row_dots(np.abs(self._kernel) * self._size, np.where(relative < 1, rounded, np.nan))
@@ -112,7 +118,9 @@ class ContourRows:
         chernoff = self.outer_log - moved + kernel_peak(self.outer)
         chernoff = chernoff + U * (8 * np.abs(self.outer_log) + 8 * np.abs(moved) + 64) + 1e-12
         falling = (self.outer - self.order) * period
-        return (_geometric(0.0, -self.order * period) + _geometric(chernoff, -falling)) * (1 + 1e-12)
+        return (_geometric(0.0, -self.order * period) + _geometric(chernoff, -falling)) * (
+            1 + 1e-12
+        )
 
     def ends(self, x: Reals, errors: Reals | None = None) -> tuple[Reals, Reals]:
         """lower <= g(x) <= upper, shape (m, 1) each; NaN where nothing is known.
@@ -138,14 +146,21 @@ class ContourRows:
             x: Where to begin.
         """
         found, slopes, left = np.full_like(x, np.nan), np.full_like(x, np.nan), np.arange(len(x))
-        low, high, rows, going = np.full_like(x, -np.inf), np.full_like(x, np.inf), self, np.ones_like(x, dtype=bool)
+        low, high, rows, going = (
+            np.full_like(x, -np.inf),
+            np.full_like(x, np.inf),
+            self,
+            np.ones_like(x, dtype=bool),
+        )
         for _ in range(_MOST_STEPS):
             turned, unit = rows._turned(x), rows._unit(x)
             sums = rows._sum(rows._cosine, turned)
             value, slope = sums * unit, rows._sum(rows._slanted, turned) / sums
             known, reach = (value > 0) & (slope > 0), 4.0 / rows.order
             away = np.log(np.where(known, value / mass[left], 1.0))
-            moved = np.where(known, between(away / np.where(known, slope, 1.0), -reach, reach), -reach)
+            moved = np.where(
+                known, between(away / np.where(known, slope, 1.0), -reach, reach), -reach
+            )
             low, high = np.where(moved > 0, x, low), np.where(moved > 0, high, x)
             target = np.where((x + moved > low) & (x + moved < high), x + moved, (low + high) / 2)
             arrived = known & (np.abs(away) < _CLOSE)
@@ -170,7 +185,9 @@ class ContourRows:
         x, slope = self._root(mass, x)
         unit, spare = self._unit(x), 2**-10 * np.abs(x) + 2**-20
         errors = self._errors(np.abs(x) + spare)
-        width = (self._around(x, mass / unit, unit, errors) + self._aliases(x)) / mass / slope + 4 * U * np.abs(x)
+        width = (
+            self._around(x, mass / unit, unit, errors) + self._aliases(x)
+        ) / mass / slope + 4 * U * np.abs(x)
         width = np.where(_OFFSETS[-1] * width <= spare, width, np.nan)
         lower, upper = np.full_like(x, np.nan), np.full_like(x, np.nan)
         left, rows = np.arange(len(x)), self
@@ -189,4 +206,6 @@ class ContourRows:
 def _geometric(log_first: Reals | float, log_ratio: Reals) -> Reals:
     """The sum over n >= 1 of e^(log_first + n log_ratio); infinite where that does not fall."""
     exponent = log_first + log_ratio
-    return np.where(log_ratio < 0, np.exp(np.minimum(exponent, 700.0)) / -np.expm1(log_ratio), np.inf)
+    return np.where(
+        log_ratio < 0, np.exp(np.minimum(exponent, 700.0)) / -np.expm1(log_ratio), np.inf
+    )

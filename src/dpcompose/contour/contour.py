@@ -106,9 +106,14 @@ class Contour:
         # f(y + Z - c) <= f(y) + [Z > c]: a move by c bounds what a wide Z adds.
         shift = (self.smoothing * self.smoothing / 2 + 9 * self.smoothing) * (1 + 8 * U)
         others = self._brackets([up(x + shift) for x in xs], margin)
-        lows = [min(other.lower - _BEYOND_NINE, one.upper) for one, other in zip(found, others, strict=True)]
+        lows = [
+            min(other.lower - _BEYOND_NINE, one.upper)
+            for one, other in zip(found, others, strict=True)
+        ]
         return [
-            one._replace(lower=low, smoothing=one.lower - low if low < one.lower < math.inf else 0.0)
+            one._replace(
+                lower=low, smoothing=one.lower - low if low < one.lower < math.inf else 0.0
+            )
             for one, low in zip(found, lows, strict=True)
         ]
 
@@ -170,7 +175,11 @@ class Contour:
             return math.inf
         unit = math.exp(exponent) * self.step / (2 * math.pi)
         shift = U * (4 * abs(self.scale) + (6 * self.order + 4) * (abs(x) + 1.0) + 16)
-        return 2 * (float(margin.errors.sum()) + self._tail) * unit + 2 * shift * value + self._aliases(x)
+        return (
+            2 * (float(margin.errors.sum()) + self._tail) * unit
+            + 2 * shift * value
+            + self._aliases(x)
+        )
 
     @cached_property
     def _size(self) -> Reals:
@@ -194,7 +203,9 @@ class Contour:
         """A bound on the relative error of M and of the exponential of its logarithm, apart from the factor of x."""
         return self.error + U * (4 * np.abs(self.log.imag) + 2 * np.abs(self.log.real) + 24)
 
-    def _bracket(self, x: float, anchor: float, value: float, rounding: float, bump: float) -> Bracket:
+    def _bracket(
+        self, x: float, anchor: float, value: float, rounding: float, bump: float
+    ) -> Bracket:
         """The ends from sums over the nodes: of the kernel, of the errors of its terms, of the smoothing gap."""
         exponent = self.scale - self.order * anchor
         if not exponent < 690:
@@ -220,14 +231,21 @@ class Contour:
         if self.lattice is None:
             anchor = x
             terms = np.exp(self.log - 1j * self.frequency * x) * self.kernel
-            value, falling = float(terms.real.sum()), float(((self.order + 1j * self.frequency) * terms).real.sum())
+            value, falling = (
+                float(terms.real.sum()),
+                float(((self.order + 1j * self.frequency) * terms).real.sum()),
+            )
         else:
             points, factor, _ = self._on_lattice(np.array([[x]]))
             anchor = float(points[0, 0])
             waves = np.exp(self.log - 1j * self.frequency * anchor)
             value = float((waves * factor[0]).real.sum())
             falling = float((waves * self._falling(x, anchor)).real.sum())
-        unit = self.step / (2 * math.pi) * math.exp(min(max(self.scale - self.order * anchor, -745.0), 700.0))
+        unit = (
+            self.step
+            / (2 * math.pi)
+            * math.exp(min(max(self.scale - self.order * anchor, -745.0), 700.0))
+        )
         return value * unit, falling / value if value > 0 else math.nan
 
     def _aliases(self, x: float) -> float:
@@ -238,7 +256,12 @@ class Contour:
             return below
         above = math.inf
         for order, log_m in self.outer:
-            above = min(above, _geometric(-(order - self.order) * period, log_first=chernoff_bound(order, log_m, x)))
+            above = min(
+                above,
+                _geometric(
+                    -(order - self.order) * period, log_first=chernoff_bound(order, log_m, x)
+                ),
+            )
         return (below + above) * (1 + 1e-12)
 
     def _on_lattice(self, x: Reals) -> tuple[Reals, Complexes, Reals]:

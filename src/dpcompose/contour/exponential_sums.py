@@ -120,7 +120,9 @@ class WeightedPoints:
         """log of the sum of w r^p and its derivatives, whatever the sum of the weights; for planning."""
         return self._scaled_curve(powers[..., :, None] * self.ratio[..., None, :], sign)
 
-    def positive_line(self, power: float, frequencies: Reals, *, sign: float, omitted: Reals | float) -> Line:
+    def positive_line(
+        self, power: float, frequencies: Reals, *, sign: float, omitted: Reals | float
+    ) -> Line:
         """log of the sum of w r^p at p = power + i sign u, whatever the sum of the weights; `omitted` is absolute."""
         return self._steep(self._powers(power), frequencies, sign, 1.0, omitted)
 
@@ -134,7 +136,9 @@ class WeightedPoints:
         total = row_sums(terms)
         relative = self._relative_error(np.abs(shifted))
         error = row_dots(terms, relative) + 8 * U * (1 + np.abs(top)) * total
-        error = np.where(row_tops(relative) <= 1, error, np.inf)  # twice as much holds up to there, as in `_steep`
+        error = np.where(
+            row_tops(relative) <= 1, error, np.inf
+        )  # twice as much holds up to there, as in `_steep`
         most = total + 2 * error + omitted * np.exp(-np.minimum(top, 0.0))
         return top + np.log(most) + 8 * U * (1 + np.abs(top)), 2 * error / total
 
@@ -195,7 +199,13 @@ class WeightedPoints:
             omitted = np.broadcast_to(omitted, (*self.ratio.shape[:-1], len(frequencies)))
             near, far = frequencies[:careful], frequencies[careful:]
             first = self.line(
-                power, near, sign=sign, drift=drift, mass=mass, omitted=omitted[..., :careful], plain=plain
+                power,
+                near,
+                sign=sign,
+                drift=drift,
+                mass=mass,
+                omitted=omitted[..., :careful],
+                plain=plain,
             )
             last = self._steep(at, far, sign, mass, omitted[..., careful:])
             return joined(first, last)
@@ -206,7 +216,11 @@ class WeightedPoints:
         curved, rise, flat = _curved(shifted, weight, tilted)
         relative = self._relative_error(np.abs(shifted))
         error = row_dots(relative, np.abs(curved) + abs(power) * self.deficit) + row_sums(flat)
-        error = error + omitted * np.exp(np.maximum(top, 0.0)) + 4 * U * abs(drift) * (order + frequencies)
+        error = (
+            error
+            + omitted * np.exp(np.maximum(top, 0.0))
+            + 4 * U * abs(drift) * (order + frequencies)
+        )
         real: Reals = row_sums(curved - power * self.deficit)
         imaginary: Reals | float = 0.0
         if len(frequencies) and frequencies[-1] > 0:
@@ -222,7 +236,9 @@ class WeightedPoints:
         exponent = self.log_weight + shifted
         return _Powers(power, shifted, exponent, row_tops(exponent))
 
-    def _plain(self, at: _Powers, frequencies: Reals, sign: Reals | float, omitted: Reals | float) -> Line:
+    def _plain(
+        self, at: _Powers, frequencies: Reals, sign: Reals | float, omitted: Reals | float
+    ) -> Line:
         """The same sums without series for small logarithms: cancellation leaves a few U |log r| of a point."""
         power, shifted, exponent, top = at
         tilted, weight = np.exp(exponent), self.weight
@@ -230,10 +246,14 @@ class WeightedPoints:
         if float(shifted.max()) < 30:
             rise, rounded = weight * np.expm1(shifted), weight * wide
         else:
-            rise = np.where(shifted < 1, weight * np.expm1(np.minimum(shifted, 1.0)), tilted - weight)
+            rise = np.where(
+                shifted < 1, weight * np.expm1(np.minimum(shifted, 1.0)), tilted - weight
+            )
             rounded = weight * wide + np.where(shifted < 1, 0.0, tilted)
         curved, relative = rise - weight * shifted, self._relative_error(wide)
-        error = row_dots(relative, np.abs(curved) + abs(power) * self.deficit) + 16 * U * row_sums(rounded)
+        error = row_dots(relative, np.abs(curved) + abs(power) * self.deficit) + 16 * U * row_sums(
+            rounded
+        )
         error = error + omitted * np.exp(np.maximum(top, 0.0))
         real: Reals = row_sums(curved) - power * self._total_deficit
         if not len(frequencies) or frequencies[-1] == 0:
@@ -256,14 +276,18 @@ class WeightedPoints:
             sine *= 2.0
             angle = np.subtract(sine, angle, out=angle)
             imaginary[..., here] = applied(sine, rise) + applied(angle, weight)
-        return logarithm_of_excess(real - 2 * turned, sign * (imaginary - frequencies * self._total_deficit), error)
+        return logarithm_of_excess(
+            real - 2 * turned, sign * (imaginary - frequencies * self._total_deficit), error
+        )
 
     def _relative_error(self, shifted: Reals) -> Reals:
         """A bound on the relative error of w and of r^p at a real power, and of their sum over the points."""
         relative = U * (shifted.shape[-1] + 40 + 2 * ULPS + 2 * (np.abs(self.log_weight) + shifted))
         return relative + 3 * (self.weight_error + self.ratio_error * (1 + shifted))
 
-    def _turned(self, tilted: Reals, rise: Reals, weight: Reals, frequencies: Reals) -> tuple[Reals, Reals]:
+    def _turned(
+        self, tilted: Reals, rise: Reals, weight: Reals, frequencies: Reals
+    ) -> tuple[Reals, Reals]:
         """The part of the real sum that the angle u log r takes away, and the imaginary part."""
         if on_grid(self.ratio, frequencies):
             turned, imaginary = turned_on_grid(self.ratio, (tilted, rise, weight), frequencies)
@@ -280,7 +304,9 @@ class WeightedPoints:
             sine *= cosine
             sine *= 2.0
             imaginary[..., at : at + chunk] = (
-                applied(sine, rise) + applied(sine_minus_linear(angle, sine), weight) - u * self._total_deficit
+                applied(sine, rise)
+                + applied(sine_minus_linear(angle, sine), weight)
+                - u * self._total_deficit
             )
         return real, imaginary
 
@@ -294,17 +320,31 @@ class WeightedPoints:
         slanting = errors * size
         second = 1.3 * row_dots(slanting, size)
         flat, slanted = 3 * row_sums(errors), row_sums(slanting)
-        linear = row_dots(relative, (2 if on_grid(self.ratio, frequencies) else 1) * rise * size + self.deficit)
-        return np.minimum(second * frequencies**2, flat + slanted * frequencies) + linear * frequencies
+        linear = row_dots(
+            relative, (2 if on_grid(self.ratio, frequencies) else 1) * rise * size + self.deficit
+        )
+        return (
+            np.minimum(second * frequencies**2, flat + slanted * frequencies) + linear * frequencies
+        )
 
     def _steep(
-        self, at: _Powers, frequencies: Reals, sign: Reals | float, mass: Reals | float, omitted: Reals | float
+        self,
+        at: _Powers,
+        frequencies: Reals,
+        sign: Reals | float,
+        mass: Reals | float,
+        omitted: Reals | float,
     ) -> Line:
         """The same where E r^p is far from 1, so that 1 + p y does not matter to it: a plain scaled sum."""
         power, shifted, exponent, top = at
         size, shifted = np.abs(self.ratio), np.abs(shifted)
         tilted = np.exp(exponent - top)
-        relative = U * (4 * exponent.shape[-1] + 104 + 2 * ULPS + 2 * (np.abs(self.log_weight) + shifted + np.abs(top)))
+        relative = U * (
+            4 * exponent.shape[-1]
+            + 104
+            + 2 * ULPS
+            + 2 * (np.abs(self.log_weight) + shifted + np.abs(top))
+        )
         relative = relative + self.weight_error + (1 + abs(power) * size) * self.ratio_error
         # An exponent off by d puts its term off by a factor e^d, which is at most 1 + d + d^2 up to d = 1; at orders
         # beyond 1 / ratio_error nothing is known.
@@ -322,7 +362,9 @@ def _part(each: Reals | float, rows: Any) -> Reals | float:
     return each[rows] if isinstance(each, np.ndarray) else each
 
 
-def _curve(mass: Reals, log_mass: Reals, first: Reals, second: Reals, sign: Reals | float) -> Cumulants:
+def _curve(
+    mass: Reals, log_mass: Reals, first: Reals, second: Reals, sign: Reals | float
+) -> Cumulants:
     first = first / mass
     return Cumulants(log_mass, sign * first, np.maximum(second / mass - first * first, 1e-300))
 
@@ -336,7 +378,11 @@ def _curved(shifted: Reals, weight: Reals, tilted: Reals) -> tuple[Reals, Reals,
     low, near = np.minimum(shifted, 1.0), shifted < 1
     curved = np.where(near, weight * exp_minus_linear(low), tilted - weight * (1 + shifted))
     rise = np.where(near, weight * np.expm1(low), tilted - weight)
-    return curved, rise, np.where(wide <= 1e-2, 0.0, 16 * U * (weight * wide + np.where(near, 0.0, tilted)))
+    return (
+        curved,
+        rise,
+        np.where(wide <= 1e-2, 0.0, 16 * U * (weight * wide + np.where(near, 0.0, tilted))),
+    )
 
 
 def careful_nodes(times: float) -> int:

@@ -45,7 +45,9 @@ def turned_on_grid(ratio: Reals, weights: Weights, frequencies: Reals) -> tuple[
     right = np.swapaxes(versed_within, 1, 2), np.swapaxes(sine_within, 1, 2)
     real = applied(versed, tilted)[..., None] + product(tilted[:, None, :] * cosine, right[0])
     real += product(slanted, right[1])
-    whole = (applied(sine, rise) + applied(lag, weight))[..., None] + applied(lag_within, weight)[:, None, :]
+    whole = (applied(sine, rise) + applied(lag, weight))[..., None] + applied(lag_within, weight)[
+        :, None, :
+    ]
     leaning = rise[:, None, :] * cosine - weight[:, None, :] * versed
     imaginary = whole - product(slanted, right[0]) + product(leaning, right[1])
     return real.reshape(len(ratio), -1)[:, :count], imaginary.reshape(len(ratio), -1)[:, :count]

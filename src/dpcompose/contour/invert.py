@@ -37,8 +37,12 @@ class LineReading:
     chart: Chart | None = None
 
 
-@np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
-def value_at(transform: Transform, x: float, *, tolerance: float, most_nodes: int = _MOST) -> LineReading:
+@np.errstate(
+    all="ignore"
+)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
+def value_at(
+    transform: Transform, x: float, *, tolerance: float, most_nodes: int = _MOST
+) -> LineReading:
     """g(x), to a relative `tolerance` if that can be reached; always 0 <= lower <= g(x) <= upper <= 1."""
     if x >= transform.maximum:
         return LineReading(0.0, 0.0)
@@ -46,7 +50,9 @@ def value_at(transform: Transform, x: float, *, tolerance: float, most_nodes: in
     order = chart.order if chart else saddle.saddle_for_value(transform, x)
     log_m, first, variance = chart.cumulants if chart else transform.cumulants(order)
     gap = abs(first - x - 1 / order - 1 / (order + 1)) if chart is None else 0.0
-    if not (math.isfinite(log_m) and (gap <= 1e-2 * (abs(x) + 1) or order * gap <= 2) and variance > 0):
+    if not (
+        math.isfinite(log_m) and (gap <= 1e-2 * (abs(x) + 1) or order * gap <= 2) and variance > 0
+    ):
         return LineReading(0.0, _one_moment(transform, x))
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
     placement = placement_of(
@@ -62,7 +68,9 @@ def value_at(transform: Transform, x: float, *, tolerance: float, most_nodes: in
     bracket = contour.bracket(x)
     if not bracket.upper < 0.5:
         # So far out no line may be good: one moment gives an upper end at least.
-        return replace(_read(contour, bracket), upper=min(_one_moment(transform, x, order), bracket.upper))
+        return replace(
+            _read(contour, bracket), upper=min(_one_moment(transform, x, order), bracket.upper)
+        )
     return replace(_read(contour, bracket), chart=chart)
 
 
@@ -72,7 +80,11 @@ def values_at(transform: Transform, xs: Sequence[float], *, tolerance: float) ->
     for x in xs:
         contour = found[-1].contour if found else None
         bracket = contour.bracket(x) if contour is not None and x < transform.maximum else None
-        if contour is None or bracket is None or not bracket.upper - bracket.lower <= tolerance * bracket.upper:
+        if (
+            contour is None
+            or bracket is None
+            or not bracket.upper - bracket.lower <= tolerance * bracket.upper
+        ):
             found.append(value_at(transform, x, tolerance=tolerance / 4))
         else:
             found.append(_read(contour, bracket))
@@ -90,12 +102,20 @@ def _one_moment(transform: Transform, x: float, *orders: float) -> float:
     for order in orders or (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0):
         bound = transform.moment_bound(order)
         bound += 16 * 2.0**-53 * (abs(bound) + abs(order * x)) - order * x
-        best = min(best, math.exp(bound)) if -745 < bound < 0 else (min(best, 5e-324) if bound <= -745 else best)
+        best = (
+            min(best, math.exp(bound))
+            if -745 < bound < 0
+            else (min(best, 5e-324) if bound <= -745 else best)
+        )
     return min(up(up(best * (1 + 1e-12))), 1.0)
 
 
-@np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
-def at_most(transform: Transform, x: float, mass: float, *, reverse: LineReading | None = None) -> bool:
+@np.errstate(
+    all="ignore"
+)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
+def at_most(
+    transform: Transform, x: float, mass: float, *, reverse: LineReading | None = None
+) -> bool:
     """Whether an upper end of g(x) proves g(x) <= mass: by one moment, the nodes of the reverse, or a line of its own.
 
     Args:
@@ -109,12 +129,16 @@ def at_most(transform: Transform, x: float, mass: float, *, reverse: LineReading
         return upper_at(transform, x) <= mass
     levels = saddle.moment_levels(transform, chart, x)
     if levels.chernoff < math.log(mass) - 0.01:
-        return chernoff_bound(levels.order, transform.moment_bound(levels.order), x) <= math.log(mass)
+        return chernoff_bound(levels.order, transform.moment_bound(levels.order), x) <= math.log(
+            mass
+        )
     contour = draw_on(transform, reverse.contour) if levels.serves(reverse.contour.order) else None
     return (contour.bracket(x).upper if contour else upper_at(transform, x, levels.chart)) <= mass
 
 
-@np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
+@np.errstate(
+    all="ignore"
+)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
 def upper_at(transform: Transform, x: float, chart: Chart | None = None) -> float:
     """An upper bound on g(x), aimed at a percent: no alias has to be bounded for it. `chart`: around where to draw."""
     order = chart.order if chart else saddle.saddle_for_value(transform, x, tolerance=0.1)
@@ -134,8 +158,12 @@ def upper_at(transform: Transform, x: float, chart: Chart | None = None) -> floa
     return draw(transform, placement).bracket(x).upper
 
 
-@np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
-def point_of(transform: Transform, least: float, most: float, *, tolerance: float, scale: float = 1.0) -> LineReading:
+@np.errstate(
+    all="ignore"
+)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
+def point_of(
+    transform: Transform, least: float, most: float, *, tolerance: float, scale: float = 1.0
+) -> LineReading:
     """The x with g(x) = mass for every mass in [least, most], to a relative width of `tolerance` if it can be reached.
 
     Args:
@@ -149,7 +177,9 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
     chart = saddle.chart_for_mass(transform, log_mass)
     order = chart.order if chart else saddle.for_mass(transform, log_mass)
     best = LineReading(-math.inf, transform.maximum, chart=chart)
-    x = saddle.value_for(order, *(chart.cumulants if chart else transform.cumulants(order)), log_mass)
+    x = saddle.value_for(
+        order, *(chart.cumulants if chart else transform.cumulants(order)), log_mass
+    )
     if not math.isfinite(x):
         return best  # the moments are beyond floats, or beyond grids
     for _ in range(4):
@@ -165,10 +195,14 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
         )
         if not (placement.log_m < math.inf and 0 < placement.variance < math.inf):
             break  # the moments are beyond floats
-        found, reading = _on_contour(draw(transform, placement), (least, most), x, transform, tolerance)
+        found, reading = _on_contour(
+            draw(transform, placement), (least, most), x, transform, tolerance
+        )
         if reading is not None:
             best = _narrower(best, reading)
-        if best.contour is not None and best.upper - best.lower <= tolerance * max(abs(best.upper), 1e-3 * scale):
+        if best.contour is not None and best.upper - best.lower <= tolerance * max(
+            abs(best.upper), 1e-3 * scale
+        ):
             break
         moved = abs(found - x) * order
         if moved <= 0.3 or (moved <= 5 and reading is not None and _rounded(reading)):
@@ -181,13 +215,20 @@ def point_of(transform: Transform, least: float, most: float, *, tolerance: floa
         best = _lower_end(transform, best, (least, most), order, x, tolerance)
     if best.lower == -math.inf and most < 1e-3:
         # Too close to the largest value to be told from it; the point of a larger mass is below.
-        above = point_of(transform, math.sqrt(most), math.sqrt(most), tolerance=tolerance, scale=scale)
+        above = point_of(
+            transform, math.sqrt(most), math.sqrt(most), tolerance=tolerance, scale=scale
+        )
         best = replace(best, lower=min(above.lower, best.upper))
     return best
 
 
 def _lower_end(
-    transform: Transform, best: LineReading, masses: tuple[float, float], order: float, x: float, tolerance: float
+    transform: Transform,
+    best: LineReading,
+    masses: tuple[float, float],
+    order: float,
+    x: float,
+    tolerance: float,
 ) -> LineReading:
     """`best` with a lower end from lines at smaller and smaller orders, where rounding takes it at the saddle point.
 
@@ -238,7 +279,11 @@ def _on_contour(
     """The solution by Newton on log g over the stored nodes, then a walk outward until both ends are certified."""
     least, most = masses
     # g(x) >= 1 - e^x: the solution is no smaller than log(1 - mass).
-    rate, left, right = contour.order, math.log1p(-min(most, 1 - 1e-16)) * (1 + 1e-15) - 1e-300, transform.maximum
+    rate, left, right = (
+        contour.order,
+        math.log1p(-min(most, 1 - 1e-16)) * (1 + 1e-15) - 1e-300,
+        transform.maximum,
+    )
     x = max(x, left)
     for looks in range(60):
         value, slope = contour.slope(x)
@@ -254,7 +299,9 @@ def _on_contour(
             step = -math.inf
         target = x + step
         # Where g bends, as over a lattice, Newton may go to and fro between two points: then the bracket is halved.
-        if not (left < target < right or target == transform.maximum) or (looks % 4 == 3 and looks > 8):
+        if not (left < target < right or target == transform.maximum) or (
+            looks % 4 == 3 and looks > 8
+        ):
             target = (left + min(right, x + reach)) / 2
         moved, x = abs(target - x), target
         # The error of Newton's method is of the order of the square of its last step.
@@ -264,8 +311,15 @@ def _on_contour(
     start = x - math.log(most / least) / rate
     # First with the width that is to be expected, then with the one that was found.
     margin = contour.margin(abs(x))
-    steps = max(0.6 * contour.width(x, least, margin) / least / rate, 4e-16 * max(abs(x), abs(start))) * _STEPS
-    ends = np.concatenate([x + steps, start - steps]) if steps[-1] < 0.1 / contour.order else np.zeros(0)
+    steps = (
+        max(0.6 * contour.width(x, least, margin) / least / rate, 4e-16 * max(abs(x), abs(start)))
+        * _STEPS
+    )
+    ends = (
+        np.concatenate([x + steps, start - steps])
+        if steps[-1] < 0.1 / contour.order
+        else np.zeros(0)
+    )
     bracket, *found = contour.brackets([x, *ends.tolist()], margin)
     if not bracket.upper < math.inf:
         return x, None
@@ -273,17 +327,34 @@ def _on_contour(
         # The solution is within rounding of the largest value: only how far below it can be told.
         step = 1e-16 * (abs(x) + 1e-3 / contour.order)
         lower = -walk_to_proof(
-            lambda point: contour.bracket(-point, margin).lower >= most, -x, step, math.inf, growth=4.0
+            lambda point: contour.bracket(-point, margin).lower >= most,
+            -x,
+            step,
+            math.inf,
+            growth=4.0,
         )
         return x, LineReading(lower, transform.maximum, contour, bracket)
     half = len(ends) // 2
-    upper = next((end for end, at in zip(ends[:half], found[:half], strict=True) if at.upper <= least), None)
-    lower = next((end for end, at in zip(ends[half:], found[half:], strict=True) if at.lower >= most), None)
-    offset = min(max(bracket.upper - bracket.lower, 1e-16 * least) / least / rate, 0.1 / contour.order)
+    upper = next(
+        (end for end, at in zip(ends[:half], found[:half], strict=True) if at.upper <= least), None
+    )
+    lower = next(
+        (end for end, at in zip(ends[half:], found[half:], strict=True) if at.lower >= most), None
+    )
+    offset = min(
+        max(bracket.upper - bracket.lower, 1e-16 * least) / least / rate, 0.1 / contour.order
+    )
     if upper is None:
-        upper = walk_to_proof(lambda point: contour.bracket(point, margin).upper <= least, x, offset, transform.maximum)
+        upper = walk_to_proof(
+            lambda point: contour.bracket(point, margin).upper <= least,
+            x,
+            offset,
+            transform.maximum,
+        )
     if lower is None:
-        lower = -walk_to_proof(lambda point: contour.bracket(-point, margin).lower >= most, -start, offset, math.inf)
+        lower = -walk_to_proof(
+            lambda point: contour.bracket(-point, margin).lower >= most, -start, offset, math.inf
+        )
     return x, LineReading(float(lower), min(float(upper), transform.maximum), contour, bracket)
 
 

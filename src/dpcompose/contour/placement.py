@@ -113,7 +113,9 @@ def placement_of(
     else:
         around = chart or saddle.around(transform, order)
         at, period, beyond = _shortest(around, x, depth, log_error, loss)
-        order, log_m, variance = (float(row[at]) for row in (around.orders, around.curve.log_m, around.curve.second))
+        order, log_m, variance = (
+            float(row[at]) for row in (around.orders, around.curve.log_m, around.curve.second)
+        )
         if math.isfinite(period):
             period = min(period, 64 * depth / order)
             outer = ((beyond, transform.moment_bound(beyond)),)
@@ -133,7 +135,9 @@ def placement_of(
     )
 
 
-def _shortest(chart: Chart, x: float, depth: float, log_error: float, loss: float) -> tuple[int, float, float]:
+def _shortest(
+    chart: Chart, x: float, depth: float, log_error: float, loss: float
+) -> tuple[int, float, float]:
     """Which order of the chart needs the shortest period, that period, and the order that bounds the aliases above x.
 
     Args:
@@ -150,7 +154,9 @@ def _shortest(chart: Chart, x: float, depth: float, log_error: float, loss: floa
         level = known.log_m - orders * x
         chernoff = level + kernel_peak(orders)
         apart = orders - inner[:, None]
-        needed = np.where(apart > 0.01 * inner[:, None], (chernoff - log_error + 4.0) / apart, np.inf)
+        needed = np.where(
+            apart > 0.01 * inner[:, None], (chernoff - log_error + 4.0) / apart, np.inf
+        )
     needed = np.where(np.isfinite(needed), needed, np.inf)
     best = needed.argmin(axis=1)
     periods = np.maximum(needed[np.arange(len(inner)), best], depth / inner)
@@ -179,7 +185,9 @@ def significant(transform: Transform, order: float, frequency: Reals, variance: 
     if len(frequency) <= _FEW:
         return frequency
     # First whole blocks, then node by node.
-    edges = frequency[8] * 1.2 ** np.arange(math.ceil(math.log(frequency[-1] / frequency[8]) / math.log(1.2)) + 1)
+    edges = frequency[8] * 1.2 ** np.arange(
+        math.ceil(math.log(frequency[-1] / frequency[8]) / math.log(1.2)) + 1
+    )
     blocks = transform.log_envelope(order, edges) - variance * edges**2 / 2
     block = np.searchsorted(edges, frequency, side="right") - 1
     frequency = frequency[(block < 0) | ~(blocks[block] <= -NEGLIGIBLE)]

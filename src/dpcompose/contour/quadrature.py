@@ -47,7 +47,12 @@ def periodic(transform: Transform, placement: Placement) -> Contour | None:
         edges = np.minimum(_increasing(reach, 1.2, end, 60), end)
         # |kernel| <= 2 / (1 - e^(-order spacing)) at each node.
         counts = np.exp(transform.log_envelope(order, edges)[:-1]) * (np.diff(edges) / step + 1)
-        tails = np.cumsum(counts[::-1])[::-1] * 4 * lattice.spacing / -math.expm1(-order * lattice.spacing)
+        tails = (
+            np.cumsum(counts[::-1])[::-1]
+            * 4
+            * lattice.spacing
+            / -math.expm1(-order * lattice.spacing)
+        )
         enough = np.flatnonzero(tails <= math.exp(-NEGLIGIBLE))
         if len(enough):
             count, tail = min(half + 1, math.ceil(edges[enough[0]] / step)), float(tails[enough[0]])
@@ -74,10 +79,19 @@ def periodic(transform: Transform, placement: Placement) -> Contour | None:
 
 def direct(transform: Transform, placement: Placement) -> Contour | None:
     """The line up to where a Gaussian of this variance would have decayed; None unless that is proved to be enough."""
-    order, step, error, variance = placement.order, placement.step, placement.error, placement.variance
+    order, step, error, variance = (
+        placement.order,
+        placement.step,
+        placement.error,
+        placement.variance,
+    )
     if not transform.limsup(order) <= _FARTHEST * step * error:
         return None
-    reach = math.sqrt(2 * (max(-math.log(error), 1.0) + 1.0) / variance) / step if variance > 0 else math.inf
+    reach = (
+        math.sqrt(2 * (max(-math.log(error), 1.0) + 1.0) / variance) / step
+        if variance > 0
+        else math.inf
+    )
     if not reach < min(placement.most_nodes, 512):
         return None
     count, two_sided = math.ceil(reach) + 1, placement.two_sided
@@ -85,7 +99,11 @@ def direct(transform: Transform, placement: Placement) -> Contour | None:
     with_reverse = placement.shared_with_reverse(transform) and count <= _FEW
     limit = min(placement.most_nodes, max(4 * count, 64)) * step
     # A coarse line is enough where no lower end is wanted.
-    log_bound = transform.near_normal_envelope(order, edges, with_reverse=with_reverse) if two_sided else None
+    log_bound = (
+        transform.near_normal_envelope(order, edges, with_reverse=with_reverse)
+        if two_sided
+        else None
+    )
     if log_bound is not None and (end := _end(log_bound, edges, placement, limit)):
         nodes = nodes if end[0] == edges[0] else step * np.arange(math.ceil(end[0] / step))
         line = (transform.line_with_reverse if with_reverse else transform.line)(order, nodes)
@@ -102,7 +120,9 @@ def direct(transform: Transform, placement: Placement) -> Contour | None:
     return _ended(transform, placement, nodes, line, end[1])
 
 
-def _end(log_bound: Reals, edges: Reals, placement: Placement, limit: float) -> tuple[float, float] | None:
+def _end(
+    log_bound: Reals, edges: Reals, placement: Placement, limit: float
+) -> tuple[float, float] | None:
     """The first edge beyond which little is left, and how much; None if it is above `limit`."""
     tails = block_sums(log_bound, edges, placement.step)[::-1].cumsum()[::-1]
     enough = np.flatnonzero(tails <= 2 * placement.error * math.pi)
@@ -136,8 +156,12 @@ def direct_farther(transform: Transform, placement: Placement) -> Contour | None
         return None
     exact = np.flatnonzero(tails[enough] <= math.pi * error)
     last = int(enough[exact[0] if len(exact) else -1])
-    nodes = significant(transform, order, step * np.arange(math.ceil(float(edges[last]) / step)), 0.0)
-    tail = float(tails[last]) + math.exp(-NEGLIGIBLE) * (step / (order * (order + 1)) + math.pi / (2 * order))
+    nodes = significant(
+        transform, order, step * np.arange(math.ceil(float(edges[last]) / step)), 0.0
+    )
+    tail = float(tails[last]) + math.exp(-NEGLIGIBLE) * (
+        step / (order * (order + 1)) + math.pi / (2 * order)
+    )
     return _ended(transform, placement, nodes, transform.line(order, nodes), tail)
 
 
@@ -147,7 +171,9 @@ def _increasing(start: float, ratio: float, end: float, most: int, *, least: int
     return edges[: max(least, int(np.searchsorted(edges, end)) + 1)]
 
 
-def _ended(transform: Transform, placement: Placement, frequency: Reals, line: Line, tail: float) -> Contour:
+def _ended(
+    transform: Transform, placement: Placement, frequency: Reals, line: Line, tail: float
+) -> Contour:
     """A line that is cut where a bound on the tail is known."""
     log, scale = centered(line.log)
     return Contour(
@@ -185,7 +211,9 @@ def _mollifier(placement: Placement) -> _Mollifier:
     order, error = placement.order, placement.error
     deviation, gap, rest = math.sqrt(placement.tolerance / (order * (order + 1))), 0.0, error
     if _faded(deviation, error) > placement.limit:
-        for _ in range(2):  # what is left out beyond the last node may be as large as shows beside the gap
+        for _ in range(
+            2
+        ):  # what is left out beyond the last node may be as large as shows beside the gap
             deviation = _faded(1.0, rest) / placement.limit
             gap = deviation * deviation * order * (order + 1) * placement.height
             rest = max(error, gap / 200)
@@ -212,20 +240,28 @@ def mollified(transform: Transform, placement: Placement) -> Contour:
     decayed = exp_or_inf(lift - variance * end * end / 2)
     tail = 2 * decayed * (1 / (variance * end) + step) * (1 / end**2 + gap) / step
     # Nodes screened out: |M| <= e^(-NEGLIGIBLE) M(order) each.
-    dropped = 2 * exp_or_inf(lift - NEGLIGIBLE) * (1 / (order * (order + 1)) + math.pi / (2 * order * step))
+    dropped = (
+        2
+        * exp_or_inf(lift - NEGLIGIBLE)
+        * (1 / (order * (order + 1)) + math.pi / (2 * order * step))
+    )
     dropped += 2 * exp_or_inf(lift - NEGLIGIBLE) * gap * count
     outer = placement.outer
     if not outer:
         unit = 1 / math.sqrt(transform.cumulants(order)[2] + 1 / order**2)
         orders = (shortened(order + far * unit, bits=24) for far in (1.2, 3.0))
         outer = tuple((beyond, transform.moment_bound(beyond)) for beyond in orders)
-    raised = tuple((beyond, bound + variance * beyond * (beyond + 1) / 2 * (1 + 8 * U)) for beyond, bound in outer)
+    raised = tuple(
+        (beyond, bound + variance * beyond * (beyond + 1) / 2 * (1 + 8 * U))
+        for beyond, bound in outer
+    )
     return Contour(
         order=order,
         step=step,
         frequency=frequency,
         log=log,
-        error=line.error + 4 * U * (lift + variance * frequency**2 + variance * frequency * (order + 1)),
+        error=line.error
+        + 4 * U * (lift + variance * frequency**2 + variance * frequency * (order + 1)),
         scale=scale,
         kernel=simple_kernel(order, frequency),
         tail=(tail + dropped) * (1 + 1e-9),
@@ -237,7 +273,9 @@ def mollified(transform: Transform, placement: Placement) -> Contour:
     )
 
 
-def _screened(transform: Transform, order: float, frequency: Reals, variance: float) -> tuple[Reals, Line]:
+def _screened(
+    transform: Transform, order: float, frequency: Reals, variance: float
+) -> tuple[Reals, Line]:
     """The line at the significant nodes: after each term, those whose product is below e^(-NEGLIGIBLE) are dropped."""
     frequency = significant(transform, order, frequency, variance)
     log = np.zeros(len(frequency), dtype=np.complex128)
@@ -262,7 +300,9 @@ def draw_on(transform: Transform, contour: Contour) -> Contour | None:
     edges = tail_edges(transform, contour.step, contour.nodes)
     line, log_bound = None, transform.near_normal_envelope(contour.order, edges, with_reverse=True)
     if log_bound is None:
-        line, log_bound = transform.coarse_line(contour.order, contour.frequency, edges, with_reverse=True)
+        line, log_bound = transform.coarse_line(
+            contour.order, contour.frequency, edges, with_reverse=True
+        )
     tail = float(block_sums(log_bound, edges, contour.step).sum())
     if line is None:
         line = transform.line(contour.order, contour.frequency)
@@ -270,7 +310,15 @@ def draw_on(transform: Transform, contour: Contour) -> Contour | None:
     if not tail < 1e-3 / (contour.order * (contour.order + 1)):
         return None
     log, scale = centered(line.log)
-    return replace(contour, log=log, error=line.error, scale=scale, tail=tail, outer=(), maximum=transform.maximum)
+    return replace(
+        contour,
+        log=log,
+        error=line.error,
+        scale=scale,
+        tail=tail,
+        outer=(),
+        maximum=transform.maximum,
+    )
 
 
 _RULES = (periodic, direct, direct_farther, mollified)

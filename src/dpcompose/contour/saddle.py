@@ -23,7 +23,14 @@ _FINER_LADDER = np.exp(np.arange(-1.2, 0.27, 0.05))
 _STEEP, _STEEPEST = 8.0, 100.0
 # Multiples of a known saddle point, densest next to it; `_CENTER` is the index of the saddle point.
 _MULTIPLES = np.exp(
-    np.concatenate([np.arange(-0.56, 0.0, 0.07), [0.0, 0.015], np.arange(0.035, 0.25, 0.05), np.arange(0.3, 1.8, 0.15)])
+    np.concatenate(
+        [
+            np.arange(-0.56, 0.0, 0.07),
+            [0.0, 0.015],
+            np.arange(0.035, 0.25, 0.05),
+            np.arange(0.3, 1.8, 0.15),
+        ]
+    )
 )
 _CENTER = 8
 Excess = Callable[[Reals, Cumulants], Reals]
@@ -51,7 +58,11 @@ class Chart:
     @property
     def cumulants(self) -> tuple[float, float, float]:
         """K and its first two derivatives there."""
-        return float(self.curve.log_m[self.at]), float(self.curve.first[self.at]), float(self.curve.second[self.at])
+        return (
+            float(self.curve.log_m[self.at]),
+            float(self.curve.first[self.at]),
+            float(self.curve.second[self.at]),
+        )
 
 
 def around(transform: Transform, order: float) -> Chart:
@@ -97,7 +108,11 @@ def _charted(transform: Transform, excess: Excess, guess: float) -> Chart | None
             if not jump < _STEEPEST or orders[-1] < 1.15 * orders[right]:
                 return None
             chart = Chart(orders, known, right if 2 * short_of > jump else right - 1)
-            return chart if jump < _STEEP else _sharpened(transform, chart, short_of / jump + right - 1)
+            return (
+                chart
+                if jump < _STEEP
+                else _sharpened(transform, chart, short_of / jump + right - 1)
+            )
         if not (LEAST_ORDER <= guess <= most):
             return None
     return None
@@ -133,13 +148,18 @@ def _excess_of_value(value: float) -> Excess:
 def _first_for_value(transform: Transform, value: float) -> float:
     """The first guess for `for_value`, as if for a Gaussian, which has K = rho l (l + 1)."""
     rho = _rho(transform)
-    start = (value + math.hypot(value, 4 * math.sqrt(rho))) / (4 * rho) if abs(value) < 1e100 else 1.0
+    start = (
+        (value + math.hypot(value, 4 * math.sqrt(rho))) / (4 * rho) if abs(value) < 1e100 else 1.0
+    )
     return min(start, transform.blow_up)
 
 
 def for_mass(transform: Transform, log_mass: float) -> float:
     """The order of the saddle point at the value x whose g(x) is, by the saddle-point approximation, e^log_mass."""
-    return shortened(_zero(transform, _excess_of_mass(log_mass), _first_for_mass(transform, log_mass), 0.02), bits=24)
+    return shortened(
+        _zero(transform, _excess_of_mass(log_mass), _first_for_mass(transform, log_mass), 0.02),
+        bits=24,
+    )
 
 
 def _excess_of_mass(log_mass: float) -> Excess:
@@ -164,21 +184,31 @@ def _rho(transform: Transform) -> float:
 
 
 def moments_exceed(
-    cumulants: Callable[[float], tuple[float, float, float]], value: float, log_mass: float, *, start: float
+    cumulants: Callable[[float], tuple[float, float, float]],
+    value: float,
+    log_mass: float,
+    *,
+    start: float,
 ) -> bool:
     """Whether no moment bounds g(value) by e^log_mass or less, as far as K is known for planning; False if in doubt.
 
     By the moment of order l, log g <= K(l) - l value + l log l - (l + 1) log(l + 1), which is convex in l > 0, and so
     at least where the tangents on either side of its least value meet.
     """
-    order, low, high = min(max(start, LEAST_ORDER), MOST), (LEAST_ORDER, 0.0, 0.0), (MOST, math.inf, 0.0)
+    order, low, high = (
+        min(max(start, LEAST_ORDER), MOST),
+        (LEAST_ORDER, 0.0, 0.0),
+        (MOST, math.inf, 0.0),
+    )
     for _ in range(24):
         log_m, first, second = cumulants(order)
         turn = math.log1p(1 / order)
         height, slope = log_m - order * (value + turn) - math.log1p(order), first - value - turn
         if height <= log_mass:
             return False
-        if slope >= 0 and height - slope * order > log_mass:  # the tangent here, prolonged to order 0
+        if (
+            slope >= 0 and height - slope * order > log_mass
+        ):  # the tangent here, prolonged to order 0
             return True
         bend, rising = second + 1 / (order * (order + 1)), not slope < 0
         low, high = (low, (order, height, slope)) if rising else ((order, height, slope), high)
@@ -259,7 +289,9 @@ def _most(transform: Transform) -> float:
     return min(MOST, 1e7 / transform.maximum) if 0 < transform.maximum < math.inf else MOST
 
 
-@np.errstate(all="ignore")  # where the moments overflow the gap is not finite, which ends the search there
+@np.errstate(
+    all="ignore"
+)  # where the moments overflow the gap is not finite, which ends the search there
 def _zero(transform: Transform, excess: Excess, guess: float, tolerance: float) -> float:
     """The zero of an increasing function of the order: read off a table around the guess, else by Newton's method."""
     most = _most(transform)

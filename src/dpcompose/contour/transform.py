@@ -38,7 +38,10 @@ class Line:
 
 def joined(first: Line, last: Line) -> Line:
     """Two lines, one after the other."""
-    log, error = np.concatenate([first.log, last.log], axis=-1), np.concatenate([first.error, last.error], axis=-1)
+    log, error = (
+        np.concatenate([first.log, last.log], axis=-1),
+        np.concatenate([first.error, last.error], axis=-1),
+    )
     return Line(log, error)
 
 
@@ -138,14 +141,18 @@ class Transform(ABC):
         """`log_envelope`, as low as the variable can prove it at a higher cost."""
         return self.log_envelope(order, edges)
 
-    def near_normal_envelope(self, order: float, edges: Reals, *, with_reverse: bool) -> Reals | None:
+    def near_normal_envelope(
+        self, order: float, edges: Reals, *, with_reverse: bool
+    ) -> Reals | None:
         """`log_envelope` where it costs little because the sum is nearly normal; None if that is not known.
 
         `with_reverse`: the reverse will be asked for the same.
         """
         return None
 
-    def coarse_line(self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool) -> tuple[Line | None, Reals]:
+    def coarse_line(
+        self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool
+    ) -> tuple[Line | None, Reals]:
         """The line to a thousandth, None where that costs much, and `log_envelope`; the first node is 0.
 
         `with_reverse`: the reverse will be asked for the same.
@@ -224,14 +231,21 @@ class TransformSum(Transform):
 
     def line(self, order: float, frequencies: Reals) -> Line:
         if not self.terms:  # what loses nothing: M is 1
-            return Line(np.zeros(np.shape(frequencies), dtype=np.complex128), np.zeros(np.shape(frequencies)))
+            return Line(
+                np.zeros(np.shape(frequencies), dtype=np.complex128),
+                np.zeros(np.shape(frequencies)),
+            )
         return _added([term.line(order, frequencies) for term in self.terms])
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         return np.sum([term.log_envelope(order, edges) for term in self.terms], axis=0)
 
-    def coarse_line(self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool) -> tuple[Line | None, Reals]:
-        found = [term.coarse_line(order, nodes, edges, with_reverse=with_reverse) for term in self.terms]
+    def coarse_line(
+        self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool
+    ) -> tuple[Line | None, Reals]:
+        found = [
+            term.coarse_line(order, nodes, edges, with_reverse=with_reverse) for term in self.terms
+        ]
         bounds = np.sum([bound for _, bound in found], axis=0)
         lines = [line for line, _ in found if line is not None]
         return (_added(lines) if len(lines) == len(found) else None), bounds

@@ -78,7 +78,9 @@ class Density:
         try:
             mass = _integral(lambda x: _exp(self(x)), _panels(_cuts(self, self))).value
         except UnsupportedError as diverged:
-            raise DomainError("integral of the density", math.inf, f"1 within {MASS_TOLERANCE}", remedy) from diverged
+            raise DomainError(
+                "integral of the density", math.inf, f"1 within {MASS_TOLERANCE}", remedy
+            ) from diverged
         if not abs(mass - 1) <= MASS_TOLERANCE:
             raise DomainError("integral of the density", mass, f"1 within {MASS_TOLERANCE}", remedy)
 
@@ -96,7 +98,9 @@ class Density:
         return value
 
 
-def integral(first: Density, second: Density, integrand: Callable[[float, float], float]) -> Estimate:
+def integral(
+    first: Density, second: Density, integrand: Callable[[float, float], float]
+) -> Estimate:
     """The integral of `integrand(log y, log z)` over the support of the first, by adaptive quadrature.
 
     It is infinite where the integrand is infinite at a point of positive density.
@@ -124,7 +128,9 @@ def tilted(first: Density, second: Density, order: float) -> Estimate:
     where, peak, growing = search(exponent, first, second, depth=1e9)
     if math.isinf(peak) or growing:
         return Estimate(peak if math.isinf(peak) else math.inf, 0.0)
-    scaled = _integral(lambda x: _exp(exponent(x) - peak), _panels(sorted({*_cuts(first, second), where})))
+    scaled = _integral(
+        lambda x: _exp(exponent(x) - peak), _panels(sorted({*_cuts(first, second), where}))
+    )
     if not 0 < scaled.value < math.inf:
         return Estimate(math.inf if scaled.value > 0 else -math.inf, 0.0)
     return Estimate(peak + math.log(scaled.value), scaled.error / scaled.value)
@@ -141,13 +147,22 @@ def search(
 
     cuts = _cuts(first, second)
     lower, upper = cuts[0], cuts[-1]
-    sided = {cut + sign * distance for cut in cuts if math.isfinite(cut) for sign in (-1, 1) for distance in _DISTANCES}
+    sided = {
+        cut + sign * distance
+        for cut in cuts
+        if math.isfinite(cut)
+        for sign in (-1, 1)
+        for distance in _DISTANCES
+    }
     points = sorted(x for x in sided if lower < x < upper and first(x) > -depth)
     values = [function(x) for x in points]
     best = max(range(len(points)), key=values.__getitem__, default=None)
     if best is None:
         raise DomainError(
-            "log_pdf", "-inf everywhere", "a density that is positive somewhere", "Name a breakpoint there"
+            "log_pdf",
+            "-inf everywhere",
+            "a density that is positive somewhere",
+            "Name a breakpoint there",
         )
     if math.isinf(values[best]):
         return points[best], values[best], False
@@ -175,7 +190,13 @@ def _cuts(first: Density, second: Density) -> list[float]:
 def _panels(cuts: list[float]) -> list[tuple[float, float]]:
     """Panels that widen by a factor 8 away from every cut, so that mass at a cut is found whatever its scale."""
     lower, upper = cuts[0], cuts[-1]
-    sided = {cut + sign * 8.0**k for cut in cuts if math.isfinite(cut) for sign in (-1, 1) for k in range(-14, 15)}
+    sided = {
+        cut + sign * 8.0**k
+        for cut in cuts
+        if math.isfinite(cut)
+        for sign in (-1, 1)
+        for k in range(-14, 15)
+    }
     return list(itertools.pairwise(sorted({*cuts, *(x for x in sided if lower < x < upper)})))
 
 
@@ -191,17 +212,23 @@ def _integral(function: Callable[[float], float], panels: list[tuple[float, floa
         return 0.0 if infinite else value
 
     parts: list[Any] = [
-        integrate.quad(at, lower, upper, epsabs=0.0, epsrel=1e-12, limit=400, full_output=1) for lower, upper in panels
+        integrate.quad(at, lower, upper, epsabs=0.0, epsrel=1e-12, limit=400, full_output=1)
+        for lower, upper in panels
     ]
     if infinite:
         return Estimate(math.inf, 0.0)
     value, error = math.fsum(part[0] for part in parts), math.fsum(part[1] for part in parts)
     # If the integral converges, the last panels of an infinite range contribute next to nothing.
-    ends = [*(parts[:2] if math.isinf(panels[0][0]) else ()), *(parts[-2:] if math.isinf(panels[-1][1]) else ())]
+    ends = [
+        *(parts[:2] if math.isinf(panels[0][0]) else ()),
+        *(parts[-2:] if math.isinf(panels[-1][1]) else ()),
+    ]
     scale = max(1.0, abs(value))
     if not (error <= 1e-6 * scale and all(abs(part[0]) <= 1e-6 * scale for part in ends)):
         reason = f"quadrature did not converge (value {value!r}, error {error!r}); the integral may be infinite"
-        raise UnsupportedError("this pair of densities", reason, "Name kinks and places of mass in breakpoints=")
+        raise UnsupportedError(
+            "this pair of densities", reason, "Name kinks and places of mass in breakpoints="
+        )
     return Estimate(value, error)
 
 

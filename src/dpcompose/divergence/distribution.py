@@ -53,14 +53,22 @@ class Distribution(Mapping[Any, Fraction]):
 
     def __post_init__(self, given: Finite, name: str) -> None:
         labelled = _labelled(name, given)
-        masses = {outcome: _mass(f"{name}[{outcome!r}]", mass) for outcome, mass in labelled.items()}
-        rounded = any(not isinstance(mass, numbers.Rational | Decimal) for mass in labelled.values())
+        masses = {
+            outcome: _mass(f"{name}[{outcome!r}]", mass) for outcome, mass in labelled.items()
+        }
+        rounded = any(
+            not isinstance(mass, numbers.Rational | Decimal) for mass in labelled.values()
+        )
         total = sum(masses.values(), Fraction(0))
         if not abs(total - 1) <= (Fraction(FLOAT_TOLERANCE) * len(masses) if rounded else 0):
             domain = (
-                f"1 within {len(masses)} * 2**-51 (masses given as floats)" if rounded else "exactly 1 (exact masses)"
+                f"1 within {len(masses)} * 2**-51 (masses given as floats)"
+                if rounded
+                else "exactly 1 (exact masses)"
             )
-            raise DomainError(f"sum of {name}", _readable(total), domain, "Nothing is normalized silently")
+            raise DomainError(
+                f"sum of {name}", _readable(total), domain, "Nothing is normalized silently"
+            )
         object.__setattr__(self, "masses", MappingProxyType(masses))
         object.__setattr__(self, "length", None if isinstance(given, Mapping) else len(masses))
 
@@ -125,9 +133,13 @@ def coupled(first: Any, second: Any) -> Coupled:
     left, right = Distribution.read("first", first), Distribution.read("second", second)
     for name, one, other in (("second", left, right), ("first", right, left)):
         for outcome in other:
-            if one.length is not None and not (isinstance(outcome, int) and 0 <= outcome < one.length):
+            if one.length is not None and not (
+                isinstance(outcome, int) and 0 <= outcome < one.length
+            ):
                 domain = f"an outcome among the positions 0 to {one.length - 1} of the other distribution"
-                raise DomainError(f"outcome of {name}", outcome, domain, "Pass both as mappings outcome -> mass")
+                raise DomainError(
+                    f"outcome of {name}", outcome, domain, "Pass both as mappings outcome -> mass"
+                )
     outcomes = (*left, *(outcome for outcome in right if outcome not in left))
     nothing = Fraction(0)
     return Coupled(
@@ -141,8 +153,15 @@ def exact(name: str, value: Any, domain: str = "a finite real number") -> Fracti
     """`value` as a rational number, exactly; a bool is no number here."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         raise DomainError(name, value, domain)
-    if isinstance(value, Decimal) and value.is_finite() and value and not abs(value.adjusted()) <= MOST_DIGITS:
-        raise DomainError(name, value, f"{domain}, of at most {MOST_DIGITS} digits before or after the point")
+    if (
+        isinstance(value, Decimal)
+        and value.is_finite()
+        and value
+        and not abs(value.adjusted()) <= MOST_DIGITS
+    ):
+        raise DomainError(
+            name, value, f"{domain}, of at most {MOST_DIGITS} digits before or after the point"
+        )
     try:
         return Fraction(*_integer_ratio(value))
     except (ValueError, OverflowError):  # NaN and the infinities
@@ -177,7 +196,9 @@ def _labelled(name: str, given: Any) -> dict[Any, Any]:
         if len(shape) != 1:
             raise DomainError(f"shape of {name}", shape, "one dimension")
     if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
-        raise DomainError(name, given, "a mapping outcome -> mass, a sequence or array of masses, or two Density")
+        raise DomainError(
+            name, given, "a mapping outcome -> mass, a sequence or array of masses, or two Density"
+        )
     return dict(enumerate(cast(Iterable[Any], given)))
 
 

@@ -18,7 +18,9 @@ from dpcompose.divergence.distribution import Rational, exact
 from dpcompose.errors import DomainError
 from dpcompose.values import Bound, Certificate
 
-ENCLOSED = Certificate("exact rational arithmetic; exp and log enclosed in decimal intervals", unit="absolute")
+ENCLOSED = Certificate(
+    "exact rational arithmetic; exp and log enclosed in decimal intervals", unit="absolute"
+)
 RATIONAL = Certificate("exact rational arithmetic")
 _DIGITS = (40, 80, 160, 320, 640)
 # An upper bound on e^-3000, below which the digits of an enclosure would be zeros.
@@ -62,13 +64,19 @@ class Arithmetic:
     """
 
     def __init__(self, digits: int) -> None:
-        self._down = Context(prec=digits, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-        self._up = Context(prec=digits, rounding=ROUND_CEILING, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+        self._down = Context(
+            prec=digits, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[]
+        )
+        self._up = Context(
+            prec=digits, rounding=ROUND_CEILING, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[]
+        )
 
     def of(self, value: Fraction) -> Interval:
         """An interval around a rational number."""
         numerator, denominator = Decimal(value.numerator), Decimal(value.denominator)
-        return Interval(self._down.divide(numerator, denominator), self._up.divide(numerator, denominator))
+        return Interval(
+            self._down.divide(numerator, denominator), self._up.divide(numerator, denominator)
+        )
 
     def log(self, value: Interval) -> Interval:
         """The natural logarithm of a nonnegative interval; of 1 it is exactly 0."""
@@ -86,11 +94,15 @@ class Arithmetic:
 
     def add(self, left: Interval, right: Interval) -> Interval:
         """The sum."""
-        return Interval(self._down.add(left.lower, right.lower), self._up.add(left.upper, right.upper))
+        return Interval(
+            self._down.add(left.lower, right.lower), self._up.add(left.upper, right.upper)
+        )
 
     def subtract(self, left: Interval, right: Interval) -> Interval:
         """The difference."""
-        return Interval(self._down.subtract(left.lower, right.upper), self._up.subtract(left.upper, right.lower))
+        return Interval(
+            self._down.subtract(left.lower, right.upper), self._up.subtract(left.upper, right.lower)
+        )
 
     def multiply(self, left: Interval, right: Interval) -> Interval:
         """The product: the extremes are at the ends."""
@@ -99,7 +111,9 @@ class Arithmetic:
         return Interval(lower, max(self._up.multiply(a, b) for a, b in ends))
 
 
-def narrowed(enclosure: Callable[[Arithmetic], tuple[Fraction, Fraction] | tuple[Decimal, Decimal]]) -> Bound:
+def narrowed(
+    enclosure: Callable[[Arithmetic], tuple[Fraction, Fraction] | tuple[Decimal, Decimal]],
+) -> Bound:
     """The bound from the first precision at which the two ends of `enclosure` lie between neighboring floats."""
     bound = Bound(-math.inf, math.inf)
     for digits in _DIGITS:

@@ -9,7 +9,14 @@ from typing import overload
 from dpcompose import check
 from dpcompose.divergence.density import Density, Estimate, integral
 from dpcompose.divergence.distribution import Coupled, Finite, Rational, coupled, exact
-from dpcompose.divergence.enclosure import Arithmetic, Exact, exact_ratio, exponential, narrowed, one_of
+from dpcompose.divergence.enclosure import (
+    Arithmetic,
+    Exact,
+    exact_ratio,
+    exponential,
+    narrowed,
+    one_of,
+)
 from dpcompose.values import Bound
 
 
@@ -101,7 +108,11 @@ def total_variation(first: Finite | Density, second: Finite | Density) -> Exact 
     """
     if isinstance(first, Density) and isinstance(second, Density):
         return integral(
-            first, second, lambda log_y, log_z: -math.exp(log_y) * math.expm1(log_z - log_y) if log_z < log_y else 0.0
+            first,
+            second,
+            lambda log_y, log_z: (
+                -math.exp(log_y) * math.expm1(log_z - log_y) if log_z < log_y else 0.0
+            ),
         )
     return Exact.of(distance(coupled(first, second)))
 
@@ -121,10 +132,14 @@ def _enclosed(pair: Coupled, power: Fraction, arithmetic: Arithmetic) -> tuple[F
 def _ceiling_of_losses(pair: Coupled) -> int:
     """An integer that no finite loss ln(Y(x)/Z(x)) exceeds: ln(p/q) <= ln 2 * (bits of p - bits of q + 1)."""
     ratios = [y / z for y, z in pair.masses if z > 0]
-    return max(0, *(ratio.numerator.bit_length() - ratio.denominator.bit_length() + 1 for ratio in ratios))
+    return max(
+        0, *(ratio.numerator.bit_length() - ratio.denominator.bit_length() + 1 for ratio in ratios)
+    )
 
 
-def _of_densities(first: Density, second: Density, epsilon: Rational | None, ratio: Rational | None) -> Estimate:
+def _of_densities(
+    first: Density, second: Density, epsilon: Rational | None, ratio: Rational | None
+) -> Estimate:
     if ratio is not None:
         power = math.log(ratio) if check.nonnegative("ratio", ratio) > 0 else -math.inf
     else:

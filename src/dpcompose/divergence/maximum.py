@@ -43,7 +43,8 @@ def max_divergence(first: Finite | Density, second: Finite | Density) -> Bound |
         one, other = first, second
         _, value, growing = search(lambda x: one(x) - other(x), one, other, depth=1e5)
         return Estimate(
-            math.inf if growing else value, 0.0 if growing or math.isinf(value) else 1e-8 * max(1.0, abs(value))
+            math.inf if growing else value,
+            0.0 if growing or math.isinf(value) else 1e-8 * max(1.0, abs(value)),
         )
     return log_ratio(largest_ratio(coupled(first, second), Fraction(0)))
 
@@ -54,7 +55,9 @@ def approximate_max(first: Density, second: Density, *, delta: float) -> Estimat
 def approximate_max(first: Finite, second: Finite, *, delta: Rational) -> Bound: ...
 
 
-def approximate_max(first: Finite | Density, second: Finite | Density, *, delta: Rational) -> Bound | Estimate:
+def approximate_max(
+    first: Finite | Density, second: Finite | Density, *, delta: Rational
+) -> Bound | Estimate:
     """The delta-approximate max divergence of Y = `first` and Z = `second`, in nats.
 
     D_inf^delta(Y||Z) = max over events S with Y(S) >= delta of ln((Y(S) - delta)/Z(S)): the smallest epsilon, possibly

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpcompose.divergence.distribution import Distribution, Finite, Rational, coupled, exact_probability
+from dpcompose.divergence.distribution import (
+    Distribution,
+    Finite,
+    Rational,
+    coupled,
+    exact_probability,
+)
 from dpcompose.divergence.maximum import largest_ratio, log_ratio
 from dpcompose.errors import DomainError
 from dpcompose.values import Bound
@@ -33,7 +39,10 @@ class SmallestEpsilon:
 
 
 def smallest_epsilon(
-    outputs: Mapping[Any, Finite], *, delta: Rational = 0, neighbors: Iterable[tuple[Any, Any]] | None = None
+    outputs: Mapping[Any, Finite],
+    *,
+    delta: Rational = 0,
+    neighbors: Iterable[tuple[Any, Any]] | None = None,
 ) -> SmallestEpsilon:
     """The smallest epsilon >= 0 of (epsilon, delta)-differential privacy for a mechanism, and the pair attaining it.
 
@@ -56,18 +65,29 @@ def smallest_epsilon(
     """
     allowed = exact_probability("delta", delta)
     if not isinstance(outputs, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("outputs", outputs, "a mapping from each input to the distribution of its output")
+        raise DomainError(
+            "outputs", outputs, "a mapping from each input to the distribution of its output"
+        )
     read = {x: Distribution.read(f"outputs[{x!r}]", output) for x, output in outputs.items()}
     pairs = _pairs(read, neighbors)
     if not pairs:
-        raise DomainError("neighbors", pairs, "at least one pair of inputs", "Without neighbors nothing is protected")
+        raise DomainError(
+            "neighbors",
+            pairs,
+            "at least one pair of inputs",
+            "Without neighbors nothing is protected",
+        )
     ordered = dict.fromkeys(ends for x, y in pairs for ends in ((x, y), (y, x)))
     ratios = {(x, y): largest_ratio(coupled(read[x], read[y]), allowed) for x, y in ordered}
     worst = max(ratios, key=ratios.__getitem__)
-    return SmallestEpsilon(log_ratio(max(ratios[worst], Fraction(1))), allowed, ratios[worst], worst)
+    return SmallestEpsilon(
+        log_ratio(max(ratios[worst], Fraction(1))), allowed, ratios[worst], worst
+    )
 
 
-def _pairs(read: Mapping[Any, Distribution], neighbors: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any, Any]]:
+def _pairs(
+    read: Mapping[Any, Distribution], neighbors: Iterable[tuple[Any, Any]] | None
+) -> list[tuple[Any, Any]]:
     """The pairs of neighbors, each of two inputs that are known."""
     if neighbors is None:
         return list(itertools.combinations(read, 2))

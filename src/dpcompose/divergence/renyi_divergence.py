@@ -79,7 +79,9 @@ def renyi(first: Density, second: Density, *, order: float) -> Estimate: ...
 def renyi(first: Finite, second: Finite, *, order: Rational) -> Bound: ...
 
 
-def renyi(first: Finite | Density, second: Finite | Density, *, order: Rational) -> Bound | Estimate:
+def renyi(
+    first: Finite | Density, second: Finite | Density, *, order: Rational
+) -> Bound | Estimate:
     """The Renyi divergence of Y = `first` and Z = `second`, in nats.
 
     D_order(Y||Z) = ln(sum_x Y(x)^order Z(x)^(1 - order)) / (order - 1); `kl` at order 1, `max_divergence` at infinity.
@@ -99,7 +101,9 @@ def renyi(first: Finite | Density, second: Finite | Density, *, order: Rational)
 
     Reference: [Mironov2017, Definition 3].
     """
-    alpha = None if isinstance(order, float) and order == math.inf else exact("order", order, _DOMAIN)
+    alpha = (
+        None if isinstance(order, float) and order == math.inf else exact("order", order, _DOMAIN)
+    )
     if alpha is not None and not alpha > 0:
         raise DomainError("order", order, _DOMAIN)
     if isinstance(first, Density) and isinstance(second, Density):
@@ -126,7 +130,9 @@ def _of_finite(pair: Coupled, order: Fraction) -> Bound:
     return narrowed(lambda arithmetic: _log_moment(shared, order, arithmetic).ends)
 
 
-def _log_moment(shared: list[tuple[Fraction, Fraction]], order: Fraction, arithmetic: Arithmetic) -> Interval:
+def _log_moment(
+    shared: list[tuple[Fraction, Fraction]], order: Fraction, arithmetic: Arithmetic
+) -> Interval:
     # With r the largest ratio: (order ln r + ln sum_x Z(x) (Y(x)/Z(x)/r)^order) / (order - 1), where nothing overflows.
     largest = max(y / z for y, z in shared)
     power = arithmetic.of(order)
@@ -134,7 +140,10 @@ def _log_moment(shared: list[tuple[Fraction, Fraction]], order: Fraction, arithm
     for y, z in shared:
         loss = arithmetic.log(arithmetic.of(y / z / largest))
         total = arithmetic.add(
-            total, arithmetic.multiply(arithmetic.of(z), arithmetic.exp(arithmetic.multiply(power, loss)))
+            total,
+            arithmetic.multiply(arithmetic.of(z), arithmetic.exp(arithmetic.multiply(power, loss))),
         )
     peak = arithmetic.multiply(power, arithmetic.log(arithmetic.of(largest)))
-    return arithmetic.multiply(arithmetic.add(peak, arithmetic.log(total)), arithmetic.of(1 / (order - 1)))
+    return arithmetic.multiply(
+        arithmetic.add(peak, arithmetic.log(total)), arithmetic.of(1 / (order - 1))
+    )

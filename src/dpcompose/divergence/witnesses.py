@@ -15,7 +15,9 @@ from dpcompose.divergence.enclosure import floor_ratio
 from dpcompose.divergence.hockey_stick import distance, excess
 from dpcompose.errors import UnsupportedError
 
-_UNEQUAL = "the masses were given as floats whose sums differ, and at this ratio that leaves no room"
+_UNEQUAL = (
+    "the masses were given as floats whose sums differ, and at this ratio that leaves no room"
+)
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,9 @@ def one_sided_witness(
     covered, least = Distribution.read("first", first), excess(pair, a)
     room = sum((a * z - y for y, z in pair.masses if a * z > y), Fraction(0))
     if least > room:
-        raise UnsupportedError("one_sided_witness", _UNEQUAL, "Give masses as Fractions that sum to 1")
+        raise UnsupportedError(
+            "one_sided_witness", _UNEQUAL, "Give masses as Fractions that sum to 1"
+        )
     share = least / room if room else Fraction(0)
     moved = (a * z if y > a * z else y + share * (a * z - y) for y, z in pair.masses)
     nearby = covered.rearranged(dict(zip(pair.outcomes, moved, strict=True)))
@@ -167,7 +171,8 @@ def symmetric_witness(
         covered.rearranged({x: y for x, (y, _) in zip(pair.outcomes, balanced, strict=True)}),
         covering.rearranged({x: z for x, (_, z) in zip(pair.outcomes, balanced, strict=True)}),
         a,
-        max(excess(pair, a), sum((z - a * y for y, z in pair.masses if z > a * y), Fraction(0))) / (1 + a),
+        max(excess(pair, a), sum((z - a * y for y, z in pair.masses if z > a * y), Fraction(0)))
+        / (1 + a),
     )
 
 
@@ -208,7 +213,9 @@ def _meeting(y: Fraction, z: Fraction, a: Fraction) -> tuple[Fraction, Fraction]
     return y, z
 
 
-def _balanced(pair: Coupled, met: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
+def _balanced(
+    pair: Coupled, met: list[tuple[Fraction, Fraction]]
+) -> list[tuple[Fraction, Fraction]]:
     """Give each side back the mass that it lost, where it has the smaller mass; no ratio grows by that."""
     deficit = sum(pair.first, Fraction(0)) - sum((y for y, _ in met), Fraction(0))
     if deficit < 0:
@@ -217,7 +224,9 @@ def _balanced(pair: Coupled, met: list[tuple[Fraction, Fraction]]) -> list[tuple
     # With equal total masses the room is at least twice the deficit, so the two masses do not pass each other.
     room = sum((z - y for y, z in met if z > y), Fraction(0))
     if deficit > room:
-        raise UnsupportedError("symmetric_witness", _UNEQUAL, "Give masses as Fractions that sum to 1")
+        raise UnsupportedError(
+            "symmetric_witness", _UNEQUAL, "Give masses as Fractions that sum to 1"
+        )
     share = deficit / room if room else Fraction(0)
     return [(y + share * (z - y), z - share * (z - y)) if z > y else (y, z) for y, z in met]
 

@@ -113,7 +113,9 @@ class Wanderer:
         if rounds == 0:
             first = np.zeros(transcripts, dtype=np.intp)
             return (
-                first if state is None else first + np.asarray(state.integers(STATES, size=transcripts), dtype=np.intp)
+                first
+                if state is None
+                else first + np.asarray(state.integers(STATES, size=transcripts), dtype=np.intp)
             )
         # NaN marks a round without a question, and is above no cut.
         past = (rounds - 1) % ROUNDS
@@ -122,7 +124,11 @@ class Wanderer:
     @cached_property
     def _cuts(self) -> Reals:
         """Around the mean of the statistics."""
-        values = [query.statistic(database) for query in self.queries for database in (query.zero, query.one)]
+        values = [
+            query.statistic(database)
+            for query in self.queries
+            for database in (query.zero, query.one)
+        ]
         return np.random.default_rng((self.seed, 0)).normal(float(np.mean(values)), 0.7, ROUNDS)
 
     @cached_property
@@ -189,7 +195,8 @@ class Greedy:
     @cached_property
     def _channels(self) -> tuple[Channel, ...]:
         return tuple(
-            Rules((query.mechanism,), self.adjacency, Orientation.FREE).channel(query) for query in self.queries
+            Rules((query.mechanism,), self.adjacency, Orientation.FREE).channel(query)
+            for query in self.queries
         )
 
     @cached_property
@@ -201,7 +208,11 @@ class Greedy:
             drawn, loss = np.empty(DRAWS), np.zeros(DRAWS)
             channel.draw(np.random.default_rng(0), World.ZERO, drawn, np.empty(DRAWS))
             channel.add_loss(drawn, loss, np.empty(DRAWS))
-            rows.append(np.array([float(np.mean(-np.expm1(np.minimum(point - loss, 0.0)))) for point in grid]))
+            rows.append(
+                np.array(
+                    [float(np.mean(-np.expm1(np.minimum(point - loss, 0.0)))) for point in grid]
+                )
+            )
         return np.argmax(np.array(rows), axis=0)
 
 
@@ -231,7 +242,9 @@ class ManyDatabases:
             return state, None
         if state is None:
             asked = np.zeros(transcripts, dtype=np.intp)
-            return (asked + 1, asked + len(self.queries) - 1, asked), Round(tuple(self.queries), asked)
+            return (asked + 1, asked + len(self.queries) - 1, asked), Round(
+                tuple(self.queries), asked
+            )
         # The databases from `low` to `high` have not been asked.
         low, high, asked = state
         zero, one = self._values

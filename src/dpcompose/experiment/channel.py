@@ -91,5 +91,7 @@ def channel_of(mechanism: Composable, between: Between) -> Channel:
         DomainError: If the two values are farther apart than the mechanism's sensitivity, or it does not take them.
     """
     raise UnsupportedError(
-        repr(mechanism), "the experiment cannot draw its answers", "BlackBox(epsilon, delta=...) plays the worst case"
+        repr(mechanism),
+        "the experiment cannot draw its answers",
+        "BlackBox(epsilon, delta=...) plays the worst case",
     )

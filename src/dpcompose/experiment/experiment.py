@@ -24,7 +24,9 @@ from dpcompose.experiment.tally import Tally
 from dpcompose.experiment.view import Seed, Views, coins_of
 from dpcompose.values import Adjacency, Bound, Certificate, Orientation
 
-_REMEDY = "A certificate belongs to its game: make an Experiment with the other one, or ask `rounds`"
+_REMEDY = (
+    "A certificate belongs to its game: make an Experiment with the other one, or ask `rounds`"
+)
 
 
 class Asked(TypedDict, total=False):
@@ -62,12 +64,20 @@ class Certified:
             DomainError: If a number is outside its domain, or the adjacency or orientation is not the game's.
         """
         found = self.rounds.delta(epsilon=epsilon, **self._game(asked))
-        return found if self.filter is None else _promised(self.filter, found, _delta_at(self.filter, epsilon))
+        return (
+            found
+            if self.filter is None
+            else _promised(self.filter, found, _delta_at(self.filter, epsilon))
+        )
 
     def epsilon(self, *, delta: float, **asked: Unpack[Asked]) -> Bound:
         """The largest epsilon of every adversary at a delta; its upper end holds for each. Raises as `delta` does."""
         found = self.rounds.epsilon(delta=delta, **self._game(asked))
-        return found if self.filter is None else _promised(self.filter, found, self.filter.epsilon_at(delta=delta))
+        return (
+            found
+            if self.filter is None
+            else _promised(self.filter, found, self.filter.epsilon_at(delta=delta))
+        )
 
     def profile(self, **asked: Unpack[Asked]) -> Profile:
         """The curve delta(epsilon) of the rounds, to be called at an array of epsilons. Raises as `delta` does.
@@ -82,9 +92,17 @@ class Certified:
         if self.filter is None:
             return rows
         total = self.filter.total(1, delta=delta)
-        own = Comparison(f"{self.filter.kind} filter, {total.theorem}", total.reference, total.epsilon, "upper bound")
+        own = Comparison(
+            f"{self.filter.kind} filter, {total.theorem}",
+            total.reference,
+            total.epsilon,
+            "upper bound",
+        )
         # Nobody may reach what the rounds would allow without it.
-        others = (replace(row, kind="upper bound", lower=None) if row.kind == "certified" else row for row in rows)
+        others = (
+            replace(row, kind="upper bound", lower=None) if row.kind == "certified" else row
+            for row in rows
+        )
         return tuple(sorted((own, *others), key=lambda row: (row.kind == "estimate", row.epsilon)))
 
     def _game(self, asked: Asked) -> dict[str, Any]:
@@ -111,7 +129,11 @@ def _delta_at(filter: Filter, epsilon: float) -> float:
         return 0.0
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        low, high = (low, middle) if filter.epsilon_at(delta=math.exp(middle)) <= epsilon else (middle, high)
+        low, high = (
+            (low, middle)
+            if filter.epsilon_at(delta=math.exp(middle)) <= epsilon
+            else (middle, high)
+        )
     return math.exp(high)
 
 
@@ -169,16 +191,22 @@ class Experiment:
         if not isinstance(self.filter, Filter | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("filter", self.filter, "a filter, such as PureFilter(1.0), or None")
         if self.filter is None and self.charged_delta is not None:
-            raise DomainError("charged_delta", self.charged_delta, "None, as there is no filter to charge it")
+            raise DomainError(
+                "charged_delta", self.charged_delta, "None, as there is no filter to charge it"
+            )
         if not isinstance(self.adversary, Adversary):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("adversary", self.adversary, "an adversary, with `first` and `choose`")
+            raise DomainError(
+                "adversary", self.adversary, "an adversary, with `first` and `choose`"
+            )
         family = tuple(self.family) if isinstance(self.family, Sequence) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
         if not (family and all(isinstance(each, Composable) for each in family)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("family", self.family, "a list of at least one mechanism")
         object.__setattr__(self, "family", family)
         object.__setattr__(self, "rounds", _number("rounds", self.rounds, most=MOST_ROUNDS))
         object.__setattr__(self, "adjacency", check.named("adjacency", self.adjacency, Adjacency))
-        object.__setattr__(self, "orientation", check.named("orientation", self.orientation, Orientation))
+        object.__setattr__(
+            self, "orientation", check.named("orientation", self.orientation, Orientation)
+        )
 
     @cached_property
     def composition(self) -> Certified:
@@ -195,7 +223,12 @@ class Experiment:
         return Certified(rounds, self.adjacency, self.orientation, self.filter)
 
     def play(
-        self, world: World, *, transcripts: int, rng: np.random.Generator, progress: Progress | None = None
+        self,
+        world: World,
+        *,
+        transcripts: int,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
     ) -> Views:
         """Play in one world and keep every view: memory grows with transcripts times rounds.
 
@@ -211,9 +244,20 @@ class Experiment:
         count = _number("transcripts", transcripts)
         if not count * self.rounds <= MOST_ANSWERS:
             most = f"at most {MOST_ANSWERS // self.rounds} of {self.rounds} rounds"
-            raise DomainError("transcripts", count, most, "To keep counts alone, which takes no memory, call `measure`")
-        answers, loss, coins = np.full((self.rounds, count), np.nan), np.empty(count), dict[int, Seed]()
-        for start, coins[start], played in self._blocks(world, count, rng, self._channels(), progress):
+            raise DomainError(
+                "transcripts",
+                count,
+                most,
+                "To keep counts alone, which takes no memory, call `measure`",
+            )
+        answers, loss, coins = (
+            np.full((self.rounds, count), np.nan),
+            np.empty(count),
+            dict[int, Seed](),
+        )
+        for start, coins[start], played in self._blocks(
+            world, count, rng, self._channels(), progress
+        ):
             size = len(played.loss)
             answers[: len(played.answers), start : start + size] = played.answers
             loss[start : start + size] = played.loss
@@ -237,7 +281,10 @@ class Experiment:
             RefusedRoundError: If the adversary asks what it may not, or fails.
         """
         count = _number("transcripts", transcripts)
-        failure, shares = check.open_probability("failure", failure), check.count("shares", shares, least=1)
+        failure, shares = (
+            check.open_probability("failure", failure),
+            check.count("shares", shares, least=1),
+        )
         tallies: list[Tally] = []
         channels = self._channels()
         for world, sign in ((World.ZERO, 1.0), (World.ONE, -1.0)):
@@ -257,7 +304,12 @@ class Experiment:
             RefusedRoundError: If the adversary asks what it may not, or uses coins.
             UnsupportedError: If a mechanism has infinitely many answers, or the tree more leaves.
         """
-        return walk(self.adversary, self.rounds, self._channels(), leaves=check.count("leaves", leaves, least=1))
+        return walk(
+            self.adversary,
+            self.rounds,
+            self._channels(),
+            leaves=check.count("leaves", leaves, least=1),
+        )
 
     def start(self, transcripts: int, *, rng: np.random.Generator | None = None) -> Position:
         """The position before the first round of that many games.
@@ -267,16 +319,24 @@ class Experiment:
             rng: For the adversary's coins.
         """
         count = _number("transcripts", transcripts, most=MOST_ANSWERS)
-        return Position(opened(self.adversary, rng), np.empty((0, count)), np.zeros(count), np.zeros(count, np.intp))
+        return Position(
+            opened(self.adversary, rng),
+            np.empty((0, count)),
+            np.zeros(count),
+            np.zeros(count, np.intp),
+        )
 
-    def step(self, position: Position, *, world: World, rng: np.random.Generator) -> tuple[Position, Refusal | None]:
+    def step(
+        self, position: Position, *, world: World, rng: np.random.Generator
+    ) -> tuple[Position, Refusal | None]:
         """One round: the next position; or the same position, and why the round is refused."""
         _playable(world, rng)
         if not isinstance(position, Position):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("position", position, "what `start` or the last `step` returned")
         if position.ended or len(position.answers) >= self.rounds:
             return position, Refusal(
-                len(position.answers) + 1, f"the experiment has ended after {len(position.answers)} rounds"
+                len(position.answers) + 1,
+                f"the experiment has ended after {len(position.answers)} rounds",
             )
         try:
             before = position.state, position.answers, position.places
@@ -287,11 +347,15 @@ class Experiment:
             return Position(state, position.answers, position.loss, position.places, True), None
         drawn, loss = np.empty(len(position.loss)), position.loss.copy()
         answer(groups, world, rng, drawn, loss, np.empty(len(drawn)))
-        return Position(state, np.concatenate([position.answers, drawn[None]]), loss, groups.places), None
+        return Position(
+            state, np.concatenate([position.answers, drawn[None]]), loss, groups.places
+        ), None
 
     def _channels(self) -> Channels:
         """A new cache of channels."""
-        states = self.filter and States(self.filter, adjacency=self.adjacency, delta=self.charged_delta)
+        states = self.filter and States(
+            self.filter, adjacency=self.adjacency, delta=self.charged_delta
+        )
         return Channels(Rules(tuple(self.family), self.adjacency, self.orientation), states)
 
     @cached_property
@@ -300,7 +364,12 @@ class Experiment:
         return self._channels()
 
     def _blocks(
-        self, world: World, count: int, rng: np.random.Generator, channels: Channels, progress: Progress | None
+        self,
+        world: World,
+        count: int,
+        rng: np.random.Generator,
+        channels: Channels,
+        progress: Progress | None,
     ) -> Iterator[tuple[int, Seed, Position]]:
         """The blocks one after the other, each with its own random numbers; the next one uses the same arrays."""
         _playable(world, rng)
@@ -312,10 +381,21 @@ class Experiment:
             if progress is not None:
                 progress(f"world {world.value}", start, count)
             seed, noise = (root, world.value, block, 0), coins_of((root, world.value, block, 1))
-            yield start, seed, self._block(world, coins_of(seed), noise, channels, room[:, : min(size, count - start)])
+            yield (
+                start,
+                seed,
+                self._block(
+                    world, coins_of(seed), noise, channels, room[:, : min(size, count - start)]
+                ),
+            )
 
     def _block(
-        self, world: World, coins: np.random.Generator, noise: np.random.Generator, channels: Channels, answers: Reals
+        self,
+        world: World,
+        coins: np.random.Generator,
+        noise: np.random.Generator,
+        channels: Channels,
+        answers: Reals,
     ) -> Position:
         state, size = opened(self.adversary, coins), answers.shape[1]
         loss, spare, places = np.zeros(size), np.empty(size), np.zeros(size, dtype=np.intp)
@@ -337,4 +417,6 @@ def _number(name: str, value: Any, *, most: int = MOST_TRANSCRIPTS) -> int:
 def _playable(world: Any, rng: Any) -> None:
     check.member("world", world, World)
     if not isinstance(rng, np.random.Generator):
-        raise DomainError("rng", rng, "a numpy.random.Generator, such as numpy.random.default_rng(1)")
+        raise DomainError(
+            "rng", rng, "a numpy.random.Generator, such as numpy.random.default_rng(1)"
+        )

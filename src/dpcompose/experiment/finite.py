@@ -74,7 +74,9 @@ class FiniteChannel(Channel):
 def finite(zero: Sequence[Decimal], one: Sequence[Decimal]) -> FiniteChannel:
     """Answers 0, 1, 2, ... with these probabilities; those that neither world gives are left out."""
     both = enumerate(zip(zero, one, strict=True))
-    return FiniteChannel(tuple(Outcome(float(answer), p, q) for answer, (p, q) in both if p > 0 or q > 0))
+    return FiniteChannel(
+        tuple(Outcome(float(answer), p, q) for answer, (p, q) in both if p > 0 or q > 0)
+    )
 
 
 def _log_ratio(p: Decimal, q: Decimal) -> float:
@@ -89,13 +91,18 @@ def _(mechanism: RandomizedResponse, between: Between) -> Channel:
     values = (between.zero, between.one)
     for value in values:
         if not (value == int(value) and 0 <= value < mechanism.categories):
-            raise DomainError("statistic", value, f"a category from 0 to {mechanism.categories - 1}")
+            raise DomainError(
+                "statistic", value, f"a category from 0 to {mechanism.categories - 1}"
+            )
     if not mechanism.categories <= 4096:
         raise UnsupportedError(repr(mechanism), "the experiment draws at most 4096 categories")
     with localcontext(Context(prec=DIGITS)):
         growth = Decimal(mechanism.stated).exp()
         whole = growth + mechanism.categories - 1
-        told = [[growth / whole if k == value else 1 / whole for k in range(mechanism.categories)] for value in values]
+        told = [
+            [growth / whole if k == value else 1 / whole for k in range(mechanism.categories)]
+            for value in values
+        ]
     return finite(*told)
 
 

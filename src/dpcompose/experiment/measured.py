@@ -153,7 +153,11 @@ class Measured:
     def _largest(self) -> float:
         """The largest finite loss, in size."""
         inside = np.flatnonzero((self.zero.counts + self.one.counts)[1:-1]) + 1
-        ends = [abs(EDGES[place]) for i in (0, -1) for place in (inside[i], inside[i] + 1)] if len(inside) else [1.0]
+        ends = (
+            [abs(EDGES[place]) for i in (0, -1) for place in (inside[i], inside[i] + 1)]
+            if len(inside)
+            else [1.0]
+        )
         return max((float(end) for end in ends if math.isfinite(end)), default=1.0)
 
 
@@ -203,9 +207,13 @@ def survival(tally: Tally, *, failure: float, margin: float) -> Survival:
     n = tally.transcripts
     ranks = ranks_of(n)
     level = failure / 2 * shares_of(ranks, n)
-    low: Reals = np.asarray(betaincinv(ranks, n - ranks + 1.0, level), dtype=np.float64) * (1 - QUANTILE_ERROR)
+    low: Reals = np.asarray(betaincinv(ranks, n - ranks + 1.0, level), dtype=np.float64) * (
+        1 - QUANTILE_ERROR
+    )
     # 1 minus the quantile of the mirrored variable avoids cancellation.
-    high = np.minimum((1 - betaincinv(n - ranks + 1.0, ranks, level)) * (1 + QUANTILE_ERROR) + 1e-15, 1.0)
+    high = np.minimum(
+        (1 - betaincinv(n - ranks + 1.0, ranks, level)) * (1 + QUANTILE_ERROR) + 1e-15, 1.0
+    )
     bins = _bins_of_ranks(tally, ranks)
     start, end = EDGES[bins] - margin, EDGES[bins + 1] + margin
     # Losses that are infinite stay so, and count as finite beyond the last edge only from below.

@@ -165,5 +165,7 @@ def _(mechanism: DiscreteLaplace, between: Between) -> Channel:
 def _(mechanism: DiscreteGaussian, between: Between) -> Channel:
     _require_integers(mechanism, between)
     if not 76 * mechanism.sigma < LARGEST_TABLE:
-        raise UnsupportedError(repr(mechanism), f"the experiment draws from a table of at most {LARGEST_TABLE} values")
+        raise UnsupportedError(
+            repr(mechanism), f"the experiment draws from a table of at most {LARGEST_TABLE} values"
+        )
     return DiscreteGaussianChannel(mechanism.sigma, between.zero, between.one)

@@ -76,7 +76,14 @@ def proposed(
         raise RefusedRoundError(len(answers) + 1, reason_of(error)) from error
 
 
-def answer(groups: Groups, world: World, rng: np.random.Generator, answers: Reals, loss: Reals, spare: Reals) -> None:
+def answer(
+    groups: Groups,
+    world: World,
+    rng: np.random.Generator,
+    answers: Reals,
+    loss: Reals,
+    spare: Reals,
+) -> None:
     """Draw a round's answers into `answers` and add their losses to `loss`; all of shape (transcripts,)."""
     for channel, asking in groups.channels:
         if asking is None:

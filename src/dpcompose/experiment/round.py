@@ -72,10 +72,19 @@ class Rules:
             raise DomainError("mechanism", query.mechanism, "a member of the family")
         side = direction(query.zero, query.one, self.adjacency)
         if side is None:
-            raise DomainError("databases", (query.zero, query.one), f"a pair adjacent under {self.adjacency.value}")
+            raise DomainError(
+                "databases",
+                (query.zero, query.one),
+                f"a pair adjacent under {self.adjacency.value}",
+            )
         if side < 0 and self.orientation is Orientation.SAME:
-            pair, remedy = (query.zero, query.one), "Orientation.FREE lets the adversary place every pair anew"
-            raise DomainError("databases", pair, "the record in world 0, as the orientation is the same", remedy)
+            pair, remedy = (
+                (query.zero, query.one),
+                "Orientation.FREE lets the adversary place every pair anew",
+            )
+            raise DomainError(
+                "databases", pair, "the record in world 0, as the orientation is the same", remedy
+            )
         zero, one = (_value(query, database) for database in (query.zero, query.one))
         # When a record is replaced, each database holds one. The pair's record is in world 0 unless the pair may be
         # reversed.
@@ -100,7 +109,9 @@ def _is_member(mechanism: Composable, member: Composable) -> bool:
 
 def _value(query: Query, database: tuple[Any, ...]) -> float:
     if not callable(query.statistic):
-        raise DomainError("statistic", query.statistic, "a function of a database, such as Holds('Bob')")
+        raise DomainError(
+            "statistic", query.statistic, "a function of a database, such as Holds('Bob')"
+        )
     value = query.statistic(database)
     if isinstance(value, bool) or not isinstance(value, int | float | np.floating | np.integer):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("statistic", value, "a number")
@@ -167,17 +178,29 @@ def checked(proposed: Any, places: Places, channels: Channels) -> Groups:
     if not isinstance(proposed, Round):
         raise DomainError("round", proposed, "a Round, or None to stop")
     queries = proposed.queries
-    if not (isinstance(queries, tuple) and queries and all(isinstance(query, Query) for query in queries)):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not (
+        isinstance(queries, tuple)
+        and queries
+        and all(isinstance(query, Query) for query in queries)
+    ):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("queries", queries, "at least one Query, in a tuple")
     if proposed.which is None and channels.states is None:
         return Groups(((channels(queries[0]), None),), places)
     transcripts = len(places)
-    which = np.zeros(transcripts, dtype=np.intp) if proposed.which is None else np.asarray(proposed.which)
+    which = (
+        np.zeros(transcripts, dtype=np.intp)
+        if proposed.which is None
+        else np.asarray(proposed.which)
+    )
     if which.shape != (transcripts,) or which.dtype.kind not in "iu":
         shape = f"{which.dtype} of shape {which.shape}"
-        raise DomainError("which", shape, f"integers, one for each of the {transcripts} transcripts")
+        raise DomainError(
+            "which", shape, f"integers, one for each of the {transcripts} transcripts"
+        )
     if transcripts and not (which.min() >= STOPPED and which.max() < len(queries)):
-        raise DomainError("which", (int(which.min()), int(which.max())), f"places from -1 to {len(queries) - 1}")
+        raise DomainError(
+            "which", (int(which.min()), int(which.max())), f"places from -1 to {len(queries) - 1}"
+        )
     found: list[tuple[Channel, NDArray[np.intp] | None]] = []
     idle, after = [np.flatnonzero(which == STOPPED)], places.copy()
     for place, query in enumerate(queries):
@@ -200,4 +223,8 @@ def checked(proposed: Any, places: Places, channels: Channels) -> Groups:
 
 def reason_of(error: Exception) -> str:
     """The reason of a refused round: the text of our errors; any other error is the adversary's own."""
-    return str(error) if isinstance(error, DPComposeError) else f"the adversary raised {type(error).__name__}: {error}"
+    return (
+        str(error)
+        if isinstance(error, DPComposeError)
+        else f"the adversary raised {type(error).__name__}: {error}"
+    )

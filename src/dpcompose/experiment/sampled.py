@@ -56,7 +56,9 @@ class SampledChannel(Channel):
 @channel_of.register
 def _(mechanism: Sampled, between: Between) -> Channel:
     if between.adjacency is Adjacency.REPLACE:
-        raise UnsupportedError(repr(mechanism), "the experiment samples under add-remove and zero-out")
+        raise UnsupportedError(
+            repr(mechanism), "the experiment samples under add-remove and zero-out"
+        )
     if mechanism.base.count != 1:
         raise UnsupportedError(repr(mechanism), "the experiment samples one mechanism at a time")
     base = channel_of(mechanism.base.parts[0][0], between)

@@ -45,7 +45,9 @@ class Solved:
     def delta(self, epsilon: float) -> Bound:
         """The larger of both directions, to the last digits of a float; epsilon is any real number."""
         first, second = self.directions(epsilon)
-        return Bound(max(first.lower, second.lower), max(first.upper, second.upper), first.certificate)
+        return Bound(
+            max(first.lower, second.lower), max(first.upper, second.upper), first.certificate
+        )
 
     def epsilon(self, delta: float) -> Bound:
         """The smallest epsilon >= 0 at which `delta` is at most this; infinite where no finite one is.
@@ -55,13 +57,19 @@ class Solved:
         Raises:
             DomainError: If delta is outside [0, 1].
         """
-        asked, made = check.probability("delta", delta), Certificate("every view of the tree, in 60 digits")
+        asked, made = (
+            check.probability("delta", delta),
+            Certificate("every view of the tree, in 60 digits"),
+        )
         if self.delta(0.0).upper <= asked:
             return Bound(0.0, 0.0, made)
         with localcontext(CONTEXT):
             orders = (self.zero, self.one), (self.one, self.zero)
             guess = max(_root(Decimal(asked), one, other) for one, other in orders)
-            never = max(sum((p for p, q in zip(*each, strict=True) if q == 0), Decimal(0)) for each in orders)
+            never = max(
+                sum((p for p, q in zip(*each, strict=True) if q == 0), Decimal(0))
+                for each in orders
+            )
             if guess == math.inf or 0 < never == Decimal(asked):
                 return Bound(math.inf if never > Decimal(asked) + ROUNDING else 0.0, math.inf, made)
         largest = up(up(float(np.max(np.abs(self.loss)))))
@@ -78,29 +86,40 @@ class Solved:
         point = _checked(epsilon)
         with localcontext(CONTEXT):
             error = (1 + Decimal(point).exp()) * ROUNDING
-            found = [self._excess(point, *order) for order in ((self.zero, self.one), (self.one, self.zero))]
+            found = [
+                self._excess(point, *order)
+                for order in ((self.zero, self.one), (self.one, self.zero))
+            ]
             ends = [(max(value - error, Decimal(0)), value + error) for value in found]
         made = Certificate("every view of the tree, in 60 digits", unit="absolute")
-        first, second = (Bound(max(down(float(low)), 0.0), min(up(float(high)), 1.0), made) for low, high in ends)
+        first, second = (
+            Bound(max(down(float(low)), 0.0), min(up(float(high)), 1.0), made) for low, high in ends
+        )
         return first, second
 
     def digits(self, epsilon: float) -> Decimal:
         """delta, the larger of both directions, with 50 good digits after the point (for e^epsilon of order 1)."""
         point = _checked(epsilon)
         with localcontext(CONTEXT):
-            return max(self._excess(point, self.zero, self.one), self._excess(point, self.one, self.zero))
+            return max(
+                self._excess(point, self.zero, self.one), self._excess(point, self.one, self.zero)
+            )
 
     @cached_property
     def loss(self) -> Reals:
         """ln p_0 / p_1 of every view."""
         with localcontext(Context(prec=30)):
             pairs = zip(self.zero, self.one, strict=True)
-            return np.array([np.inf if q == 0 else -np.inf if p == 0 else float((p / q).ln()) for p, q in pairs])
+            return np.array(
+                [np.inf if q == 0 else -np.inf if p == 0 else float((p / q).ln()) for p, q in pairs]
+            )
 
     @staticmethod
     def _excess(epsilon: float, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) -> Decimal:
         a = Decimal(epsilon).exp()
-        return sum((max(p - a * q, Decimal(0)) for p, q in zip(one, other, strict=True)), Decimal(0))
+        return sum(
+            (max(p - a * q, Decimal(0)) for p, q in zip(one, other, strict=True)), Decimal(0)
+        )
 
 
 def _root(delta: Decimal, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) -> float:
@@ -148,7 +167,9 @@ def walk(adversary: Adversary, rounds: int, channels: Channels, *, leaves: int) 
                 "Ask for more with leaves=..., or measure",
             )  # fmt: skip
         with localcontext(CONTEXT):
-            zero = [p * each.zero for p, found in zip(zero, outcomes, strict=True) for each in found]
+            zero = [
+                p * each.zero for p, found in zip(zero, outcomes, strict=True) for each in found
+            ]
             one = [q * each.one for q, found in zip(one, outcomes, strict=True) for each in found]
         last = np.array([each.answer for found in outcomes for each in found])
         answers = np.concatenate([np.repeat(answers, sizes, axis=1), last[None]])

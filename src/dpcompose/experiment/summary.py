@@ -70,9 +70,14 @@ class Summary:
     @property
     def sound(self) -> bool:
         """Whether nothing measured or solved is above what is certified."""
-        measured = bool(np.all(self.curve.lower <= self.ceiling)) and float(self.at.lower[0]) <= self.certified.upper
+        measured = (
+            bool(np.all(self.curve.lower <= self.ceiling))
+            and float(self.at.lower[0]) <= self.certified.upper
+        )
         solved = self.walked is None or bool(np.all(self.walked <= self.ceiling))
-        return measured and solved and (self.exact is None or self.exact.lower <= self.certified.upper)
+        return (
+            measured and solved and (self.exact is None or self.exact.lower <= self.certified.upper)
+        )
 
 
 def summarize(
@@ -93,7 +98,10 @@ def summarize(
         DomainError: If a number is outside its domain.
         RefusedRoundError: If the adversary asks what it may not, or fails.
     """
-    point, rng = check.finite("epsilon", epsilon), np.random.default_rng(check.count("seed", seed, least=0))
+    point, rng = (
+        check.finite("epsilon", epsilon),
+        np.random.default_rng(check.count("seed", seed, least=0)),
+    )
     measured = game.measure(transcripts=transcripts, rng=rng, failure=failure, progress=progress)
     told = progress or _silent
     told("certifying", 0, DELTAS + 2)
@@ -146,10 +154,14 @@ def _points(game: Experiment, asked: float, transcripts: int) -> Reals:
 def _theorems(game: Experiment, transcripts: int, told: Progress) -> tuple[TheoremCurve, ...]:
     """The curve of each theorem that applies, at a few deltas."""
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    deltas = [float(f"{each:.2g}") for each in np.geomspace(0.3, min(0.1, 1.0 / transcripts), DELTAS)]
+    deltas = [
+        float(f"{each:.2g}") for each in np.geomspace(0.3, min(0.1, 1.0 / transcripts), DELTAS)
+    ]
     for number, delta in enumerate(deltas):
         told("asking every theorem", number + 2, DELTAS + 2)
         for row in game.composition.compare(delta=delta, tolerance=DRAWN):
             if row.kind != "estimate" and row.epsilon < math.inf:
                 found.setdefault((row.name, row.reference), []).append((row.epsilon, delta))
-    return tuple(TheoremCurve(name, reference, tuple(points)) for (name, reference), points in found.items())
+    return tuple(
+        TheoremCurve(name, reference, tuple(points)) for (name, reference), points in found.items()
+    )

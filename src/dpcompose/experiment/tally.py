@@ -63,7 +63,9 @@ class Tally:
         return cls(counts, weights, int(np.sum(loss == np.inf)))
 
     def __add__(self, other: Tally) -> Tally:
-        return Tally(self.counts + other.counts, self.weights + other.weights, self.infinite + other.infinite)
+        return Tally(
+            self.counts + other.counts, self.weights + other.weights, self.infinite + other.infinite
+        )
 
     def estimate(self, epsilons: Reals) -> Reals:
         """The mean of (1 - e^(epsilon - loss))_+, within the width of a bin."""

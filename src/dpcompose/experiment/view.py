@@ -101,7 +101,11 @@ class Views:
         places, which = dict[Query, int](), np.full(self.answers.shape, STOPPED)
         ends = [*list(self.coins)[1:], len(self.loss)]
         for (start, seed), end in zip(self.coins.items(), ends, strict=True):
-            state, answers, asked = opened(adversary, coins_of(seed)), self.answers[:, start:end], which[:, start:end]
+            state, answers, asked = (
+                opened(adversary, coins_of(seed)),
+                self.answers[:, start:end],
+                which[:, start:end],
+            )
             for number in range(len(answers)):
                 sealed = answers[:number].view()
                 sealed.flags.writeable = False
@@ -111,6 +115,8 @@ class Views:
                     raise RefusedRoundError(number + 1, reason_of(error)) from error
                 if chosen is None:
                     break
-                known = np.array([STOPPED, *(places.setdefault(query, len(places)) for query in chosen.queries)])
+                known = np.array(
+                    [STOPPED, *(places.setdefault(query, len(places)) for query in chosen.queries)]
+                )
                 asked[number] = known[1 if chosen.which is None else chosen.which + 1]
         return Questions(tuple(places), which)

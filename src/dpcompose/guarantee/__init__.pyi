@@ -27,13 +27,24 @@ if True:
     )
     from .group import group_chained as group_chained, group_printed as group_printed
     from .heterogeneous import heterogeneous_epsilon as heterogeneous_epsilon
-    from .optimal import homogeneous_delta as homogeneous_delta, homogeneous_epsilon as homogeneous_epsilon
+    from .optimal import (
+        homogeneous_delta as homogeneous_delta,
+        homogeneous_epsilon as homogeneous_epsilon,
+    )
     from .power_function import (
         IDENTITY as IDENTITY,
         PowerCurve as PowerCurve,
         enclosing_power as enclosing_power,
         power_mixture as power_mixture,
     )
-    from .promise import KnownCurve as KnownCurve, RenyiLine as RenyiLine, RenyiPromise as RenyiPromise
+    from .promise import (
+        KnownCurve as KnownCurve,
+        RenyiLine as RenyiLine,
+        RenyiPromise as RenyiPromise,
+    )
     from .pure import pure_concentrated as pure_concentrated, pure_renyi as pure_renyi
-    from .renyi import lossless_epsilon as lossless_epsilon, renyi_delta as renyi_delta, renyi_epsilon as renyi_epsilon
+    from .renyi import (
+        lossless_epsilon as lossless_epsilon,
+        renyi_delta as renyi_delta,
+        renyi_epsilon as renyi_epsilon,
+    )

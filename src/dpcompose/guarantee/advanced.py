@@ -9,7 +9,14 @@ from fractions import Fraction
 
 from dpcompose import check
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.values import decimal_context, decimal_expm1, decimal_tanh, float_above, rounded_down, rounded_up
+from dpcompose.values import (
+    decimal_context,
+    decimal_expm1,
+    decimal_tanh,
+    float_above,
+    rounded_down,
+    rounded_up,
+)
 
 Counted = Sequence[tuple[ApproximateDP, int]]
 """Promises, each with how many times it is used."""
@@ -35,7 +42,8 @@ def printed_advanced(promises: Counted, *, slack: float) -> ApproximateDP:
     """
     # Beyond e^700 the formula is of no use, and infinity is above it.
     means = (
-        (Decimal("inf") if each > 700 else each * decimal_expm1(each), times) for each, times in _epsilons(promises)
+        (Decimal("inf") if each > 700 else each * decimal_expm1(each), times)
+        for each, times in _epsilons(promises)
     )
     return _total(promises, means, slack)
 
@@ -58,7 +66,11 @@ def tight_advanced(promises: Counted, *, slack: float) -> ApproximateDP:
 
     Reference: [DworkRothblumVadhan2010, Theorem III.3]
     """
-    return _total(promises, ((each * decimal_tanh(each / 2), times) for each, times in _epsilons(promises)), slack)
+    return _total(
+        promises,
+        ((each * decimal_tanh(each / 2), times) for each, times in _epsilons(promises)),
+        slack,
+    )
 
 
 def advanced_half_squares(promises: Counted, *, slack: float) -> ApproximateDP:
@@ -79,7 +91,9 @@ def advanced_half_squares(promises: Counted, *, slack: float) -> ApproximateDP:
 
     Reference: [BunSteinke2016, Propositions 1.3 and 1.4]
     """
-    return _total(promises, ((each * each / 2, times) for each, times in _epsilons(promises)), slack)
+    return _total(
+        promises, ((each * each / 2, times) for each, times in _epsilons(promises)), slack
+    )
 
 
 def advanced_slack(promises: Counted, *, delta: float) -> float | None:

@@ -77,7 +77,10 @@ def blowup(alpha: float, *, promise: ApproximateDP) -> Bound:
     lower = min(1.0, steep, shallow)
     # Beyond e^700 the steep line is known from below only.
     upper = lower if epsilon <= 700.0 or alpha == 0.0 else min(1.0, shallow)
-    return Bound(max(0.0, down(lower * (1.0 - 16 * UNIT_ROUNDOFF))), min(1.0, up(upper * (1.0 + 16 * UNIT_ROUNDOFF))))
+    return Bound(
+        max(0.0, down(lower * (1.0 - 16 * UNIT_ROUNDOFF))),
+        min(1.0, up(upper * (1.0 + 16 * UNIT_ROUNDOFF))),
+    )
 
 
 def tradeoff(alpha: float, *, promise: ApproximateDP) -> Bound:

@@ -109,7 +109,10 @@ def window(times: int, *, epsilon: float, anchor: int, least: int, depth: float 
         UnsupportedError: If the window would have more than 2^22 terms.
     """
     scale, fine, drift = _anchor(times, epsilon, anchor)
-    above, below = _reach(times - anchor, anchor, -drift, depth), _reach(anchor, times - anchor, drift, depth)
+    above, below = (
+        _reach(times - anchor, anchor, -drift, depth),
+        _reach(anchor, times - anchor, drift, depth),
+    )
     while True:
         last, first = min(times, anchor + above), max(least, anchor - below)
         if last - first >= LONGEST:
@@ -125,9 +128,21 @@ def window(times: int, *, epsilon: float, anchor: int, least: int, depth: float 
             masses, errors = deviance(times, anchor=anchor, first=first, last=last, drift=drift)
         # Both ratios of consecutive masses fall away from the mode; rounded up.
         decay_above = (times - last) / (last + 1) * math.exp(min(epsilon, 700.0)) * (1.0 + 1e-14)
-        decay_below = first / (times - first + 1) * math.exp(-epsilon) * (1.0 + 1e-14) if first > least else 0.0
-        if max(float(masses[-1]) * geometric(decay_above), float(masses[0]) * geometric(decay_below)) < 1e-17:
-            return Window(first, masses, errors, scale=scale, fine=fine, below=decay_below, above=decay_above)
+        decay_below = (
+            first / (times - first + 1) * math.exp(-epsilon) * (1.0 + 1e-14)
+            if first > least
+            else 0.0
+        )
+        if (
+            max(
+                float(masses[-1]) * geometric(decay_above),
+                float(masses[0]) * geometric(decay_below),
+            )
+            < 1e-17
+        ):
+            return Window(
+                first, masses, errors, scale=scale, fine=fine, below=decay_below, above=decay_above
+            )
         above, below = 2 * above, 2 * below
 
 
@@ -147,7 +162,13 @@ def _reach(room: int, other: int, descent: float, depth: float) -> int:
         return room
     variance = room * max(other, 1) / (room + other)
     descent = max(descent, 0.0)
-    return min(room, 10 + math.ceil(2.0 * depth / (descent + math.sqrt(descent * descent + 2.0 * depth / variance))))
+    return min(
+        room,
+        10
+        + math.ceil(
+            2.0 * depth / (descent + math.sqrt(descent * descent + 2.0 * depth / variance))
+        ),
+    )
 
 
 def _anchor(times: int, epsilon: float, anchor: int) -> tuple[float, float, float]:
@@ -158,11 +179,17 @@ def _anchor(times: int, epsilon: float, anchor: int) -> tuple[float, float, floa
         mass = log_factorial(times) - log_factorial(anchor) - log_factorial(failures)
         mass -= times * ((-odds).exp() + 1).ln() + failures * Decimal(epsilon)
         scale = float(mass)
-        drift = (Decimal(failures) / Decimal(anchor)).ln() + Decimal(epsilon) if anchor and failures else Decimal(0)
+        drift = (
+            (Decimal(failures) / Decimal(anchor)).ln() + Decimal(epsilon)
+            if anchor and failures
+            else Decimal(0)
+        )
         return scale, float(mass - Decimal(scale)), float(drift)
 
 
-def _recurrence(times: int, epsilon: float, anchor: int, first: int, last: int) -> tuple[Reals, Reals]:
+def _recurrence(
+    times: int, epsilon: float, anchor: int, first: int, last: int
+) -> tuple[Reals, Reals]:
     # Products of mass(j + 1) / mass(j) = (k - j) / (j + 1) e^epsilon away from the anchor; each factor errs by 12 u.
     upward = np.arange(anchor, last, dtype=np.float64)
     downward = np.arange(anchor, first, -1, dtype=np.float64)
@@ -172,7 +199,9 @@ def _recurrence(times: int, epsilon: float, anchor: int, first: int, last: int) 
     return masses, 12 * U * np.abs(np.arange(first - anchor, last - anchor + 1, dtype=np.float64))
 
 
-def deviance(times: int, *, anchor: int, first: int, last: int, drift: float) -> tuple[Reals, Reals]:
+def deviance(
+    times: int, *, anchor: int, first: int, last: int, drift: float
+) -> tuple[Reals, Reals]:
     """The masses from `first` to `last` over that of `anchor`, and their relative errors.
 
     `drift` is log((times - anchor) / anchor) plus the log odds of a success, to the last bit.
@@ -184,7 +213,9 @@ def deviance(times: int, *, anchor: int, first: int, last: int, drift: float) ->
     successes, successes_rest, successes_error = _growth(anchor, steps)
     failures, failures_rest, failures_error = _growth(times - anchor, -steps)
     logarithm = linear - successes - failures - successes_rest - failures_rest
-    magnitude = np.abs(linear) + successes + failures + np.abs(successes_rest) + np.abs(failures_rest)
+    magnitude = (
+        np.abs(linear) + successes + failures + np.abs(successes_rest) + np.abs(failures_rest)
+    )
     return np.exp(logarithm), successes_error + failures_error + U * (9.0 * magnitude + 16.0)
 
 
@@ -275,7 +306,10 @@ class BinomialLaw:
         square = mantissa * mantissa >> FIXED_BITS
         odds, shrink = mantissa / FIXED_ONE, square / FIXED_ONE
         self.factors = Ratios(
-            math.ldexp(odds, power), math.ldexp(shrink, 2 * power), -math.expm1(-2.0 * epsilon), 5.1 * U
+            math.ldexp(odds, power),
+            math.ldexp(shrink, 2 * power),
+            -math.expm1(-2.0 * epsilon),
+            5.1 * U,
         )
         self.normal = fixed_logarithm(FIXED_ONE + (mantissa >> -power))
         """log(1 + x) in fixed point."""
@@ -300,7 +334,9 @@ class BinomialLaw:
         """The sums at `first`, 0 or at least 16, as if nothing were below."""
         mass, unit = self._mass(first)
         omitted = self._omitted(first, mass)
-        return Sums(first, 0.0, mass, mass, 12.0 * U, omitted=omitted, unit=unit, factors=self.factors)
+        return Sums(
+            first, 0.0, mass, mass, 12.0 * U, omitted=omitted, unit=unit, factors=self.factors
+        )
 
     def window(self, place: int, first: int, *, careful: bool = False) -> Sums:
         """The sums at `place` over the masses from `first` on, as an array; `careful` through logarithms.
@@ -320,16 +356,31 @@ class BinomialLaw:
         distance = (-2.0 * self.epsilon) * steps
         terms, damped = masses * -np.expm1(distance), masses * np.exp(distance)
         value, weight = float(np.sum(terms)), 1.0 + float(np.sum(damped))
-        drift = max(float(dots(terms, errors)) / value, float(dots(damped, errors - U * distance)) / weight)
+        drift = max(
+            float(dots(terms, errors)) / value, float(dots(damped, errors - U * distance)) / weight
+        )
         omitted = self._omitted(first, mass * float(masses[-1]))
         error = 1.01 * drift + _SUMMED
-        return Sums(place, mass * value, mass * weight, mass, error, omitted=omitted, unit=unit, factors=self.factors)
+        return Sums(
+            place,
+            mass * value,
+            mass * weight,
+            mass,
+            error,
+            omitted=omitted,
+            unit=unit,
+            factors=self.factors,
+        )
 
     def _masses(self, place: int, first: int) -> tuple[Reals, Reals]:
         """The masses below a place over that at it, downward, with their errors."""
-        drift = fixed_logarithm(self.times - place << FIXED_BITS) - fixed_logarithm(place << FIXED_BITS)
+        drift = fixed_logarithm(self.times - place << FIXED_BITS) - fixed_logarithm(
+            place << FIXED_BITS
+        )
         drift = (drift - self.exponent) / FIXED_ONE
-        masses, errors = deviance(self.times, anchor=place, first=first, last=place - 1, drift=drift)
+        masses, errors = deviance(
+            self.times, anchor=place, first=first, last=place - 1, drift=drift
+        )
         return masses[::-1], errors[::-1]
 
     def guess(self, log_target: float) -> tuple[float, float]:

@@ -109,7 +109,10 @@ def concentrated_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
         return 0.0
     if remaining == 0.0:
         return math.inf
-    return min(bun_steinke_epsilon(promise, delta=delta), renyi.renyi_epsilon(promise.renyi, delta=remaining).epsilon)
+    return min(
+        bun_steinke_epsilon(promise, delta=delta),
+        renyi.renyi_epsilon(promise.renyi, delta=remaining).epsilon,
+    )
 
 
 def optimal_moment_delta(promise: ConcentratedDP, *, epsilon: float) -> float:

@@ -23,7 +23,9 @@ def with_failures(pure: Bound, failures: Failures, certificate: Certificate) -> 
     infinite, finite = -math.expm1(exponent), math.exp(exponent)
     error = UNIT_ROUNDOFF * (40.0 + 12.0 * min(abs(exponent), 800.0))
     lower = down((infinite + finite * pure.lower) * (1.0 - error))
-    return Bound(max(0.0, lower), min(1.0, up((infinite + finite * pure.upper) * (1.0 + error))), certificate)
+    return Bound(
+        max(0.0, lower), min(1.0, up((infinite + finite * pure.upper) * (1.0 + error))), certificate
+    )
 
 
 def remaining_delta(target: float, failures: Failures) -> Bound | None:
@@ -63,19 +65,28 @@ def _remaining(target: float, failures: Failures) -> Bound | None:
     # log1p errs by 8 u, so do expm1 and exp; the product and the sum by u each.
     failed = -math.expm1(exponent)
     difference = target - failed
-    if not (difference > 1e-300 and 40 * UNIT_ROUNDOFF * failed <= 1e-13 * difference and exponent > -1.0):
+    if not (
+        difference > 1e-300
+        and 40 * UNIT_ROUNDOFF * failed <= 1e-13 * difference
+        and exponent > -1.0
+    ):
         return None
     value = difference / math.exp(exponent)
     error = UNIT_ROUNDOFF * (20.0 * failed / difference - 10.0 * exponent + 16.0)
     return Bound(value * (1.0 - error), value * (1.0 + error))
 
 
-def mirrored_epsilon(target: float, delta: Callable[[float], Bound], certificate: Certificate) -> Bound:
+def mirrored_epsilon(
+    target: float, delta: Callable[[float], Bound], certificate: Certificate
+) -> Bound:
     """The profile of a symmetric pair at a negative epsilon from the one at its opposite.
 
     delta(epsilon) = 1 - e^epsilon + e^epsilon delta(-epsilon); every term is positive.
     """
     floor, factor, other = -math.expm1(target), math.exp(target), delta(-target)
     error = 24 * UNIT_ROUNDOFF
-    lower, upper = (floor + factor * other.lower) * (1.0 - error), (floor + factor * other.upper) * (1.0 + error)
+    lower, upper = (
+        (floor + factor * other.lower) * (1.0 - error),
+        (floor + factor * other.upper) * (1.0 + error),
+    )
     return Bound(max(0.0, down(lower)), min(1.0, up(upper)), certificate)

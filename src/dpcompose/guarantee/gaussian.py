@@ -86,10 +86,15 @@ def gaussian_profile(epsilon: float, *, mu: float) -> Bound:
     if epsilon >= 0.0:
         return _certified(0.0, 0.0) if mu == 0.0 else _sides(epsilon, mu).delta
     # The pair is symmetric: delta(epsilon) = 1 - e^epsilon + e^epsilon delta(-epsilon), all terms positive.
-    floor, mirrored, factor = -math.expm1(epsilon), gaussian_profile(-epsilon, mu=mu), math.exp(epsilon)
+    floor, mirrored, factor = (
+        -math.expm1(epsilon),
+        gaussian_profile(-epsilon, mu=mu),
+        math.exp(epsilon),
+    )
     margin = 16 * UNIT_ROUNDOFF
     return _certified(
-        max(0.0, (floor + factor * mirrored.lower) * (1.0 - margin)), (floor + factor * mirrored.upper) * (1.0 + margin)
+        max(0.0, (floor + factor * mirrored.lower) * (1.0 - margin)),
+        (floor + factor * mirrored.upper) * (1.0 + margin),
     )
 
 
@@ -124,11 +129,17 @@ def gaussian_epsilon(delta: float, *, mu: float) -> Bound:
         return _certified_epsilon(math.inf, math.inf)
     farthest = mu * (mu / 2.0 - float(ndtri(delta)))
     if not farthest < 1e300:
-        return Bound(0.0, math.inf, Certificate("Gaussian closed form", notes=("epsilon exceeds 1e300",)))
-    point = increasing_root(_excess(delta, mu), start=farthest, lower=0.0, upper=farthest * (1.0 + 1e-9) + _TINY)
+        return Bound(
+            0.0, math.inf, Certificate("Gaussian closed form", notes=("epsilon exceeds 1e300",))
+        )
+    point = increasing_root(
+        _excess(delta, mu), start=farthest, lower=0.0, upper=farthest * (1.0 + 1e-9) + _TINY
+    )
     margin = _margin(point, delta, mu)
     upper = walk(point, margin, lambda candidate: _sides(candidate, mu).at_most(delta))
-    lower = walk(point, -margin, lambda candidate: candidate <= 0.0 or _sides(candidate, mu).at_least(delta))
+    lower = walk(
+        point, -margin, lambda candidate: candidate <= 0.0 or _sides(candidate, mu).at_least(delta)
+    )
     return _certified_epsilon(max(0.0, lower), upper)
 
 
@@ -178,7 +189,9 @@ def gaussian_mu(epsilon: float, *, delta: float) -> Bound:
     if delta == 0.0:
         return _certified(0.0, 0.0)
     # delta increases with mu, and d delta / d mu = phi(a); the logarithm of mu is the variable.
-    point = math.exp(increasing_root(_mu_excess(epsilon, delta), start=0.0, lower=-745.0, upper=355.0))
+    point = math.exp(
+        increasing_root(_mu_excess(epsilon, delta), start=0.0, lower=-745.0, upper=355.0)
+    )
     margin = 1e-14 * point + _TINY
     lower = walk(point, -margin, lambda mu: mu <= 0.0 or _sides(epsilon, mu).at_most(delta))
     upper = walk(point, margin, lambda mu: mu > 1e154 or _sides(epsilon, mu).at_least(delta))
@@ -225,11 +238,15 @@ class _Sides:
 
     def at_most(self, target: float) -> bool:
         """Whether delta <= target is proved; 1 - target is exact from 1/2 on."""
-        return self.delta.upper <= target or (target >= 0.5 and self.complement.lower >= 1.0 - target)
+        return self.delta.upper <= target or (
+            target >= 0.5 and self.complement.lower >= 1.0 - target
+        )
 
     def at_least(self, target: float) -> bool:
         """Whether delta >= target is proved."""
-        return self.delta.lower >= target or (target >= 0.5 and self.complement.upper <= 1.0 - target)
+        return self.delta.lower >= target or (
+            target >= 0.5 and self.complement.upper <= 1.0 - target
+        )
 
 
 def _sides(epsilon: float, mu: float) -> _Sides:
@@ -246,11 +263,20 @@ def _sides(epsilon: float, mu: float) -> _Sides:
         drop, drop_error = mills_drop(near, width=mu)
         error = height_error + drop_error + 4 * UNIT_ROUNDOFF
         delta = around(height * drop, relative=error, absolute=4 * _TINY)
-        return _Sides(_certified(delta.lower, delta.upper), _certified(down(1.0 - delta.upper), up(1.0 - delta.lower)))
-    (before, before_error), (after, after_error) = mills(-near), mills((top * part + size * base) / (base * part))
+        return _Sides(
+            _certified(delta.lower, delta.upper),
+            _certified(down(1.0 - delta.upper), up(1.0 - delta.lower)),
+        )
+    (before, before_error), (after, after_error) = (
+        mills(-near),
+        mills((top * part + size * base) / (base * part)),
+    )
     error = height_error + max(before_error, after_error) + 4 * UNIT_ROUNDOFF
     other = around(height * (before + after), relative=error, absolute=4 * _TINY)
-    return _Sides(_certified(down(1.0 - other.upper), up(1.0 - other.lower)), _certified(other.lower, other.upper))
+    return _Sides(
+        _certified(down(1.0 - other.upper), up(1.0 - other.lower)),
+        _certified(other.lower, other.upper),
+    )
 
 
 def _height(top: int, base: int) -> float:
@@ -272,7 +298,12 @@ def _logarithms(epsilon: float, mu: float) -> tuple[float, float, float, float]:
         drop = mills_drop(max(near, -0.5), width=mu)[0]
         log_delta = log_height + math.log(drop)
         complement = -math.expm1(min(log_delta, -_TINY))
-        return log_delta, slope / drop, math.log(complement), math.exp(log_height) * slope / complement
+        return (
+            log_delta,
+            slope / drop,
+            math.log(complement),
+            math.exp(log_height) * slope / complement,
+        )
     ratio = mills(-near)[0] + slope
     log_complement = log_height + math.log(ratio)
     delta = -math.expm1(min(log_complement, -_TINY))
@@ -301,7 +332,9 @@ def _mu_excess(epsilon: float, delta: float) -> Callable[[float], tuple[float, f
         height = math.exp(-near * near / 2.0 - 0.5 * math.log(2.0 * math.pi))
         log_delta, _, log_complement, _ = _logarithms(epsilon, mu)
         if delta > 0.5:
-            return math.log1p(-delta) - log_complement, mu * height / max(math.exp(log_complement), _TINY)
+            return math.log1p(-delta) - log_complement, mu * height / max(
+                math.exp(log_complement), _TINY
+            )
         return log_delta - math.log(delta), mu * height / max(math.exp(log_delta), _TINY)
 
     return excess
@@ -362,7 +395,9 @@ def mills(point: float) -> tuple[float, float]:
     The relative sensitivity of Mills' ratio to x is at most 1 for x >= 0, and at most 0.6 on [-1/2, 0].
     """
     if point < FRACTION_FROM:
-        return math.sqrt(math.pi / 2.0) * float(erfcx(point / math.sqrt(2.0))), ERFCX_ERROR + 8 * UNIT_ROUNDOFF
+        return math.sqrt(math.pi / 2.0) * float(
+            erfcx(point / math.sqrt(2.0))
+        ), ERFCX_ERROR + 8 * UNIT_ROUNDOFF
     return 1.0 / (point + _fraction_tail(point)), FRACTION_ERROR + 4 * UNIT_ROUNDOFF
 
 
@@ -374,7 +409,9 @@ def mills_slope(point: float) -> tuple[float, float]:
     if point < FRACTION_FROM:
         ratio, error = mills(point)
         slope = 1.0 - point * ratio
-        return slope, (abs(point) * ratio * (error + 2 * UNIT_ROUNDOFF) + UNIT_ROUNDOFF) / slope + 4 * UNIT_ROUNDOFF
+        return slope, (
+            abs(point) * ratio * (error + 2 * UNIT_ROUNDOFF) + UNIT_ROUNDOFF
+        ) / slope + 4 * UNIT_ROUNDOFF
     tail = _fraction_tail(point)
     return tail / (point + tail), 2 * FRACTION_ERROR
 
@@ -399,7 +436,9 @@ def mills_drop(point: float, *, width: float) -> tuple[float, float]:
     far, far_error = mills(point + width)
     drop = near - far
     # The argument point + width is rounded twice: once here, once in the caller.
-    return drop, (near * near_error + far * (far_error + 4 * UNIT_ROUNDOFF)) / drop + 4 * UNIT_ROUNDOFF
+    return drop, (
+        near * near_error + far * (far_error + 4 * UNIT_ROUNDOFF)
+    ) / drop + 4 * UNIT_ROUNDOFF
 
 
 def _fraction_tail(point: float) -> float:
@@ -418,7 +457,9 @@ def upper_tail(point: Fraction) -> Bound:
     if point > FARTHEST:
         return Bound(0.0, 5e-324)
     (height, height_error), (ratio, ratio_error) = density(point), mills(float(point))
-    tail = around(height * ratio, relative=height_error + ratio_error + 4 * UNIT_ROUNDOFF, absolute=2e-323)
+    tail = around(
+        height * ratio, relative=height_error + ratio_error + 4 * UNIT_ROUNDOFF, absolute=2e-323
+    )
     return Bound(max(0.0, tail.lower), min(0.5, tail.upper))
 
 

@@ -107,12 +107,17 @@ def _size(size: int) -> int:
 
 
 def _scaled(promise: ApproximateDP, size: int, logarithm: float) -> ApproximateDP:
-    epsilon = rounded_up(size * Fraction(promise.epsilon)) if promise.epsilon < math.inf else math.inf
+    epsilon = (
+        rounded_up(size * Fraction(promise.epsilon)) if promise.epsilon < math.inf else math.inf
+    )
     if promise.delta == 0.0 or size == 1:
         return ApproximateDP(epsilon, delta=promise.delta)
     logarithm += math.log(promise.delta)
     error = UNIT_ROUNDOFF * (32.0 + 8.0 * (size * promise.epsilon - math.log(promise.delta)))
-    return ApproximateDP(epsilon, delta=min(1.0, up(math.exp(min(logarithm + error, 1.0)))) if logarithm < 1.0 else 1.0)
+    return ApproximateDP(
+        epsilon,
+        delta=min(1.0, up(math.exp(min(logarithm + error, 1.0)))) if logarithm < 1.0 else 1.0,
+    )
 
 
 def _kink(target: float, promise: ApproximateDP, size: int) -> tuple[float, list[float]]:
@@ -149,7 +154,9 @@ def _capped(target: float, promise: ApproximateDP, size: int) -> tuple[float, li
 def _completed(split: list[float], free: int, target: float) -> list[float]:
     # The free element makes the sum the target, or a little less: a profile only falls.
     others = Counter(split[:free] + split[free + 1 :])
-    remaining = Fraction(target) - sum((Fraction(slope) * times for slope, times in others.items()), Fraction(0))
+    remaining = Fraction(target) - sum(
+        (Fraction(slope) * times for slope, times in others.items()), Fraction(0)
+    )
     nearest = float(remaining)
     split[free] = down(nearest) if Fraction(nearest) > remaining else nearest
     return split
@@ -166,13 +173,19 @@ def _gain(start: float, target: float, promise: ApproximateDP, size: int) -> flo
     if start == 0.0:
         return lower
     logarithm = math.log(start)
-    return lower - math.exp(min(target + logarithm, 1.0)) * (1.0 + UNIT_ROUNDOFF * (32.0 + 4.0 * (target - logarithm)))
+    return lower - math.exp(min(target + logarithm, 1.0)) * (
+        1.0 + UNIT_ROUNDOFF * (32.0 + 4.0 * (target - logarithm))
+    )
 
 
 def _preimage(point: float, steps: int, promise: ApproximateDP) -> float:
     # Where `steps` steps of a -> delta + e^epsilon a lead to the point.
     decay = math.exp(-steps * promise.epsilon)
-    added = math.expm1(-steps * promise.epsilon) / math.expm1(-promise.epsilon) * math.exp(-promise.epsilon)
+    added = (
+        math.expm1(-steps * promise.epsilon)
+        / math.expm1(-promise.epsilon)
+        * math.exp(-promise.epsilon)
+    )
     return decay * point - promise.delta * added
 
 

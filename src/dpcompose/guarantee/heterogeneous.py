@@ -26,7 +26,9 @@ Promises = Iterable[ApproximateDP | tuple[ApproximateDP, int]]
 
 MOST_STATES = 2**20
 _LARGEST = 1e290
-_CERTIFICATE = Certificate("optimal composition (Murtagh-Vadhan), enumeration", unit="relative delta")
+_CERTIFICATE = Certificate(
+    "optimal composition (Murtagh-Vadhan), enumeration", unit="relative delta"
+)
 _TINY = 5e-324
 
 
@@ -63,7 +65,9 @@ def heterogeneous_delta(target_epsilon: float, *, promises: Promises) -> Bound:
     if target >= 0.0:
         return failure.with_failures(atoms.delta(target), failures, _CERTIFICATE)
     return failure.mirrored_epsilon(
-        target, lambda positive: failure.with_failures(atoms.delta(positive), failures, _CERTIFICATE), _CERTIFICATE
+        target,
+        lambda positive: failure.with_failures(atoms.delta(positive), failures, _CERTIFICATE),
+        _CERTIFICATE,
     )
 
 
@@ -145,8 +149,12 @@ class _Atoms:
         # Shares err by 12 u, the pairwise sum by 60 u, losses by `loss_error`, underflow by a denormal a term.
         error = (float(dots(terms, self.errors)) + 72 * UNIT_ROUNDOFF * total) * (1.0 + 1e-9)
         error += self.loss_error * float(np.sum(masses)) * (1.0 + 1e-9) + 8.0 * len(terms) * _TINY
-        edge = self.loss_error * float(np.sum(self.masses, where=np.abs(self.high - target) <= 2.0 * self.loss_error))
-        return Bound(max(0.0, down(total - error)), min(1.0, up(total + error + edge + self.omitted)))
+        edge = self.loss_error * float(
+            np.sum(self.masses, where=np.abs(self.high - target) <= 2.0 * self.loss_error)
+        )
+        return Bound(
+            max(0.0, down(total - error)), min(1.0, up(total + error + edge + self.omitted))
+        )
 
     def logarithm(self, target: float) -> tuple[float, float]:
         """log delta and minus its slope, uncertified."""
@@ -164,7 +172,9 @@ def _atoms(counted: Counter[ApproximateDP]) -> _Atoms:
             grouped[promise.epsilon] += times
     maximum = sum((Fraction(epsilon) * times for epsilon, times in grouped.items()), Fraction(0))
     if maximum > _LARGEST:
-        raise UnsupportedError("heterogeneous optimal composition", "the epsilons sum to more than 1e290")
+        raise UnsupportedError(
+            "heterogeneous optimal composition", "the epsilons sum to more than 1e290"
+        )
     windows = {epsilon: _window(times, epsilon) for epsilon, times in grouped.items()}
     states = math.prod(len(window.masses) for window in windows.values())
     if states > MOST_STATES:
@@ -174,14 +184,18 @@ def _atoms(counted: Counter[ApproximateDP]) -> _Atoms:
             "Compose numerically instead",
         )
     zero, one = np.zeros(1), np.ones(1)
-    atoms = _Atoms(maximum=maximum, high=zero, low=zero, masses=one, errors=zero, omitted=0.0, loss_error=0.0)
+    atoms = _Atoms(
+        maximum=maximum, high=zero, low=zero, masses=one, errors=zero, omitted=0.0, loss_error=0.0
+    )
     for epsilon, window in windows.items():
         atoms = _added(atoms, window, epsilon, grouped[epsilon])
     return atoms
 
 
 def _window(times: int, epsilon: float) -> binomial.Window:
-    return binomial.window(times, epsilon=epsilon, anchor=binomial.mode(times, epsilon=epsilon), least=0, depth=800.0)
+    return binomial.window(
+        times, epsilon=epsilon, anchor=binomial.mode(times, epsilon=epsilon), least=0, depth=800.0
+    )
 
 
 def _added(atoms: _Atoms, window: binomial.Window, epsilon: float, times: int) -> _Atoms:
@@ -189,7 +203,9 @@ def _added(atoms: _Atoms, window: binomial.Window, epsilon: float, times: int) -
     high, low = _exact_product(count, epsilon)
     size = math.exp(window.scale) * (1.0 + window.fine)
     masses = size * window.masses
-    omitted = float(masses[-1]) * binomial.geometric(window.above) + float(masses[0]) * binomial.geometric(window.below)
+    omitted = float(masses[-1]) * binomial.geometric(window.above) + float(
+        masses[0]
+    ) * binomial.geometric(window.below)
     total, remainder = _exact_sum(atoms.high[:, None], high[None, :])
     remainder = remainder + (atoms.low[:, None] + low[None, :])
     errors = atoms.errors[:, None] + (window.errors + 16 * UNIT_ROUNDOFF)[None, :]
@@ -201,7 +217,8 @@ def _added(atoms: _Atoms, window: binomial.Window, epsilon: float, times: int) -
         errors=errors.ravel() * (1.0 + 1e-9),
         omitted=(atoms.omitted + omitted) * (1.0 + 1e-9),
         # Only sums of low parts are rounded: 2^-53 of 2^-53 of the largest loss, twice.
-        loss_error=atoms.loss_error + 8.0 * UNIT_ROUNDOFF**2 * (float(np.max(np.abs(total))) + times * epsilon),
+        loss_error=atoms.loss_error
+        + 8.0 * UNIT_ROUNDOFF**2 * (float(np.max(np.abs(total))) + times * epsilon),
     )
 
 
@@ -243,7 +260,9 @@ def _root(atoms: _Atoms, target: float) -> tuple[float, float]:
 def _counted(promises: Promises) -> Counter[ApproximateDP]:
     counted: Counter[ApproximateDP] = Counter()
     if not isinstance(promises, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("promises", promises, "an iterable of ApproximateDP, or of pairs (ApproximateDP, times)")
+        raise DomainError(
+            "promises", promises, "an iterable of ApproximateDP, or of pairs (ApproximateDP, times)"
+        )
     for item in promises:
         promise, times = _pair(item)
         if times:
@@ -258,7 +277,9 @@ def _pair(item: Any) -> tuple[ApproximateDP, int]:
         case (ApproximateDP() as promise, times):
             return promise, check.times(times)
         case _:
-            raise DomainError("promises", item, "each an ApproximateDP, or a pair (ApproximateDP, times)")
+            raise DomainError(
+                "promises", item, "each an ApproximateDP, or a pair (ApproximateDP, times)"
+            )
 
 
 def _failures(counted: Counter[ApproximateDP]) -> tuple[tuple[float, int], ...]:

@@ -23,7 +23,9 @@ from dpcompose.guarantee.binomial import BinomialLaw, Sums, first_sums
 from dpcompose.numerics import U, dots, walk
 from dpcompose.values import Bound, Certificate, down, nearest, rounded_down, rounded_up, up
 
-_CERTIFICATE = Certificate("optimal composition (Kairouz-Oh-Viswanath), binomial sum", unit="relative delta")
+_CERTIFICATE = Certificate(
+    "optimal composition (Kairouz-Oh-Viswanath), binomial sum", unit="relative delta"
+)
 _TINY = 5e-324
 _NARROW = 1e-12
 _FEW = 160
@@ -35,7 +37,9 @@ _SMALLEST, _LARGEST, _MOST = 1e-100, 100.0, 10**10
 _LEAST_MASS = 1e-280
 
 
-def homogeneous_delta(target_epsilon: float, *, epsilon: float, delta: float = 0.0, times: int) -> Bound:
+def homogeneous_delta(
+    target_epsilon: float, *, epsilon: float, delta: float = 0.0, times: int
+) -> Bound:
     """The smallest delta' such that k mechanisms, each (epsilon, delta)-DP, compose to (target_epsilon, delta')-DP.
 
     delta' = 1 - (1 - delta)^k (1 - sum_j C(k, j) p^j (1 - p)^(k - j) max(0, 1 - e^(target - (2 j - k) epsilon))),
@@ -57,13 +61,22 @@ def homogeneous_delta(target_epsilon: float, *, epsilon: float, delta: float = 0
 
     Reference: [KairouzOhViswanath2015, Theorem 3.3]
     """
-    target, promise = check.real("target_epsilon", target_epsilon), ApproximateDP(epsilon, delta=delta)
+    target, promise = (
+        check.real("target_epsilon", target_epsilon),
+        ApproximateDP(epsilon, delta=delta),
+    )
     times = check.times(times)
     delta_at = partial(_delta, promise=promise, times=times)
-    return failure.mirrored_epsilon(target, delta_at, _CERTIFICATE) if target < 0.0 else delta_at(target)
+    return (
+        failure.mirrored_epsilon(target, delta_at, _CERTIFICATE)
+        if target < 0.0
+        else delta_at(target)
+    )
 
 
-def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0.0, times: int) -> Bound:
+def homogeneous_epsilon(
+    target_delta: float, *, epsilon: float, delta: float = 0.0, times: int
+) -> Bound:
     """The smallest epsilon' >= 0 such that k mechanisms, each (epsilon, delta)-DP, make (epsilon', target_delta)-DP.
 
     The inverse of `homogeneous_delta`: between the lattice points (2 j - k) epsilon it is linear in e^epsilon', so the
@@ -86,7 +99,10 @@ def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0
     Reference: [KairouzOhViswanath2015, Theorem 3.3]
     """
     target = check.probability("target_delta", target_delta)
-    promise, times = ApproximateDP(checked_epsilon("epsilon", epsilon), delta=delta), check.times(times)
+    promise, times = (
+        ApproximateDP(checked_epsilon("epsilon", epsilon), delta=delta),
+        check.times(times),
+    )
     if times == 0 or promise.epsilon == 0.0 == promise.delta or target == 1.0:
         return Bound(0.0, 0.0, _CERTIFICATE)
     if promise.vacuous:
@@ -97,7 +113,9 @@ def homogeneous_epsilon(target_delta: float, *, epsilon: float, delta: float = 0
     if promise.epsilon == 0.0:
         return Bound(0.0, 0.0 if remaining.lower >= 0.0 else math.inf, _CERTIFICATE)
     for careful in (False, True):
-        found = piecewise_root(remaining.lower, remaining.upper, epsilon=promise.epsilon, times=times, careful=careful)
+        found = piecewise_root(
+            remaining.lower, remaining.upper, epsilon=promise.epsilon, times=times, careful=careful
+        )
         if found is not None and found[1] - found[0] <= _NARROW * found[1]:
             return Bound(*found, _CERTIFICATE)
     return _exact_root(remaining, promise.epsilon, times)
@@ -108,7 +126,10 @@ def _exact_root(remaining: Bound, epsilon: float, times: int) -> Bound:
     most = Fraction(epsilon) * times
 
     def at_most(candidate: float) -> bool:
-        return Fraction(candidate) >= most or _pure(candidate, epsilon, times).bound().upper <= remaining.lower
+        return (
+            Fraction(candidate) >= most
+            or _pure(candidate, epsilon, times).bound().upper <= remaining.lower
+        )
 
     def at_least(candidate: float) -> bool:
         return candidate <= 0.0 or _pure(candidate, epsilon, times).bound().lower >= remaining.upper
@@ -118,10 +139,16 @@ def _exact_root(remaining: Bound, epsilon: float, times: int) -> Bound:
     if remaining.upper == 0.0:
         return Bound(rounded_down(most), rounded_up(most), _CERTIFICATE)
     if most > 1e300:
-        return Bound(0.0, rounded_up(most), Certificate("basic composition", notes=("epsilon exceeds 1e300",)))
+        return Bound(
+            0.0,
+            rounded_up(most),
+            Certificate("basic composition", notes=("epsilon exceeds 1e300",)),
+        )
     point, margin = _root(remaining.upper, epsilon, times)
     lower = max(0.0, walk(point, -margin, at_least))
-    upper = min(walk(point, margin, at_most), rounded_up(most)) if remaining.lower >= 0.0 else math.inf
+    upper = (
+        min(walk(point, margin, at_most), rounded_up(most)) if remaining.lower >= 0.0 else math.inf
+    )
     return Bound(lower, upper, _CERTIFICATE)
 
 
@@ -132,7 +159,11 @@ def _delta(target: float, promise: ApproximateDP, times: int) -> Bound:
     if promise.epsilon == 0.0 or target == math.inf:
         pure = Bound(0.0, 0.0)
     else:
-        pure = Bound(1.0, 1.0) if promise.epsilon == math.inf else _finite(target, promise.epsilon, times)
+        pure = (
+            Bound(1.0, 1.0)
+            if promise.epsilon == math.inf
+            else _finite(target, promise.epsilon, times)
+        )
     return failure.with_failures(pure, ((promise.delta, times),), _CERTIFICATE)
 
 
@@ -170,9 +201,14 @@ class _Tail:
             size = math.exp(self.scale) * (1.0 + self.fine)
             value, error = size * self.total, self.error + 16 * U
         else:
-            value, error = math.exp(self.logarithm()), self.error + U * (4.0 * abs(self.scale) + 32.0)
+            value, error = (
+                math.exp(self.logarithm()),
+                self.error + U * (4.0 * abs(self.scale) + 32.0),
+            )
         lower = down(value * (1.0 - error) - _TINY)
-        return Bound(max(0.0, lower), min(1.0, up(value * (1.0 + error + self.omitted / self.total) + _TINY)))
+        return Bound(
+            max(0.0, lower), min(1.0, up(value * (1.0 + error + self.omitted / self.total) + _TINY))
+        )
 
     def logarithm(self) -> float:
         return self.scale + self.fine + math.log(self.total)
@@ -190,7 +226,9 @@ def _pure(target: float, epsilon: float, times: int) -> _Tail:
     gap = nearest(lattice - Fraction(target))
     anchor = max(least, binomial.mode(times, epsilon=epsilon))
     window = binomial.window(times, epsilon=epsilon, anchor=anchor, least=least)
-    steps = np.arange(window.first - least, window.first - least + len(window.masses), dtype=np.float64)
+    steps = np.arange(
+        window.first - least, window.first - least + len(window.masses), dtype=np.float64
+    )
     # Beyond 1000 nats a share is 1 to the last bit, and nothing may overflow.
     beyond = (2.0 * min(epsilon, 1e3)) * steps
     distance = gap + beyond
@@ -201,7 +239,9 @@ def _pure(target: float, epsilon: float, times: int) -> _Tail:
     error = float(dots(terms, window.errors)) / total * (1.0 + 1e-9) + 52 * U
     # Above the window shares grow by at most 2 epsilon a step, and never beyond 1; below it they only fall.
     above, below = binomial.geometric(window.above), binomial.geometric(window.below)
-    growth = min(1.0, float(shares[-1])) * above + min(above, 2.0 * min(epsilon, 1e3) * above * (1.0 + above))
+    growth = min(1.0, float(shares[-1])) * above + min(
+        above, 2.0 * min(epsilon, 1e3) * above * (1.0 + above)
+    )
     omitted = float(window.masses[-1]) * growth + float(terms[0]) * below
     return _Tail(
         scale=window.scale,
@@ -222,7 +262,9 @@ def _root(target: float, epsilon: float, times: int) -> tuple[float, float]:
     mean = times * epsilon * math.tanh(epsilon / 2.0)
     deviation = math.sqrt(times) * epsilon / math.cosh(min(epsilon, 700.0) / 2.0)
     # The remainder of a delta next to 1 may be rounded to more than 1, where there is no quantile.
-    point = min(max(mean - deviation * float(ndtri(min(target, 1.0 - 2.0**-53))), 0.0), upper * (1.0 - 1e-9))
+    point = min(
+        max(mean - deviation * float(ndtri(min(target, 1.0 - 2.0**-53))), 0.0), upper * (1.0 - 1e-9)
+    )
     for _ in range(200):
         tail = _pure(point, epsilon, times)
         if tail.total == 0.0:
@@ -289,9 +331,13 @@ def piecewise_root(
         return None
     error += drift * (index - first) + 16.0 * U
     width, lattice = 2.0 * epsilon, (times - 2 * index) * epsilon
-    above = _before_lattice_point(wanted - (value * (1.0 + error) + omitted), weight * (1.0 + error) + omitted, width)
+    above = _before_lattice_point(
+        wanted - (value * (1.0 + error) + omitted), weight * (1.0 + error) + omitted, width
+    )
     if above > 0.0:
-        above = _past_lattice_point((value * (1.0 + error) + omitted) - wanted, before * (1.0 - error))
+        above = _past_lattice_point(
+            (value * (1.0 + error) + omitted) - wanted, before * (1.0 - error)
+        )
         if not above <= width:
             return None
     short = math.ldexp(most, -unit) - value * (1.0 - error)
@@ -301,7 +347,9 @@ def piecewise_root(
     upper = max(upper + U * (2.0 * lattice + 2.0 * abs(upper)), 0.0)
     if upper >= times * epsilon:
         upper = rounded_up(Fraction(epsilon) * times)
-    lower = max(lower - U * (2.0 * lattice + 2.0 * lower - 9.0 * below), 0.0) if lower > 0.0 else 0.0
+    lower = (
+        max(lower - U * (2.0 * lattice + 2.0 * lower - 9.0 * below), 0.0) if lower > 0.0 else 0.0
+    )
     return min(lower, upper), upper
 
 
@@ -316,12 +364,22 @@ def _before_lattice_point(short: float, weight: float, width: float) -> float:
 
 def _past_lattice_point(excess: float, weight: float) -> float:
     """How far above the lattice point, on the line of the next cell, the profile has fallen by `excess`."""
-    return math.log1p(excess / weight * (1.0 + 4.0 * U)) * (1.0 + 9.0 * U) if weight > 0.0 else math.inf
+    return (
+        math.log1p(excess / weight * (1.0 + 4.0 * U)) * (1.0 + 9.0 * U)
+        if weight > 0.0
+        else math.inf
+    )
 
 
-def piecewise_value(target: float, *, epsilon: float, times: int, careful: bool = False) -> tuple[float, float] | None:
+def piecewise_value(
+    target: float, *, epsilon: float, times: int, careful: bool = False
+) -> tuple[float, float] | None:
     """Between which floats the profile at `target` >= 0 lies."""
-    if not (_SMALLEST <= epsilon <= _LARGEST and times <= _MOST and target < times * epsilon * (1.0 - 4.0 * U)):
+    if not (
+        _SMALLEST <= epsilon <= _LARGEST
+        and times <= _MOST
+        and target < times * epsilon * (1.0 - 4.0 * U)
+    ):
         return None
     index = min(int((times - target / epsilon) / 2.0), times)
     while (gap := _distance(target, epsilon, times - 2 * index)) <= 0.0:
@@ -354,7 +412,11 @@ def _sums_at(index: int, epsilon: float, times: int, careful: bool) -> Sums | No
     if index > law.far or index - first > _LONGEST:
         return None
     window = index - first > (_CAREFUL_STEPS if careful else _STEPS)
-    return law.window(index, first, careful=careful) if window else law.start(first).continued(index, times)
+    return (
+        law.window(index, first, careful=careful)
+        if window
+        else law.start(first).continued(index, times)
+    )
 
 
 def _sums_below(target: float, epsilon: float, times: int, careful: bool) -> Sums | None:

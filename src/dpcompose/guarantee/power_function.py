@@ -54,7 +54,9 @@ class PowerCurve:
     rest: Decimal
 
     @classmethod
-    def of_atoms(cls, upper: Sequence[float], lower: Sequence[float], *, lost: float = 0.0) -> PowerCurve:
+    def of_atoms(
+        cls, upper: Sequence[float], lower: Sequence[float], *, lost: float = 0.0
+    ) -> PowerCurve:
         """Of the pair with these masses; `lost` is a mass of either that may be anywhere, and is detected here."""
         with localcontext(_digits()):
             masses = [(Decimal(q), Decimal(p)) for p, q in zip(upper, lower, strict=True)]
@@ -90,7 +92,9 @@ class PowerCurve:
     @property
     def mirrored(self) -> PowerCurve:
         """Of the pair in the other order."""
-        return PowerCurve(self.rest, tuple((gain, length) for length, gain in reversed(self.pieces)), self.start)
+        return PowerCurve(
+            self.rest, tuple((gain, length) for length, gain in reversed(self.pieces)), self.start
+        )
 
     def least(self, other: PowerCurve) -> PowerCurve:
         """The smaller of both at every level."""
@@ -146,12 +150,19 @@ IDENTITY = PowerCurve(_ZERO, ((_ONE, _ONE),), _ZERO)
 def power_mixture(weights: Sequence[Decimal], curves: Sequence[PowerCurve]) -> PowerCurve:
     """The weighted sum of power functions against the same distribution."""
     with localcontext(_digits()):
-        start = sum((weight * curve.start for weight, curve in zip(weights, curves, strict=True)), _ZERO)
-        return PowerCurve(start, tuple(_merged(_summed(weights, curves))), min(curve.rest for curve in curves))
+        start = sum(
+            (weight * curve.start for weight, curve in zip(weights, curves, strict=True)), _ZERO
+        )
+        return PowerCurve(
+            start, tuple(_merged(_summed(weights, curves))), min(curve.rest for curve in curves)
+        )
 
 
 def enclosing_power(
-    epsilons: Sequence[float], deltas: Sequence[Bound], mirrored: Sequence[Bound], limits: tuple[Bound, Bound]
+    epsilons: Sequence[float],
+    deltas: Sequence[Bound],
+    mirrored: Sequence[Bound],
+    limits: tuple[Bound, Bound],
 ) -> tuple[PowerCurve, PowerCurve]:
     """Power functions above and below every one whose profile has these values, and whose pair in the other order too.
 
@@ -174,10 +185,15 @@ def enclosing_power(
             ([delta.upper for delta in deltas], [delta.upper for delta in mirrored]),
             ([delta.lower for delta in deltas], [delta.lower for delta in mirrored]),
         ):
-            left = [1 + (Decimal(other) - 1) / ratio for other, ratio in zip(others, ratios, strict=True)]
+            left = [
+                1 + (Decimal(other) - 1) / ratio
+                for other, ratio in zip(others, ratios, strict=True)
+            ]
             ends.append([_ONE, *reversed(left[1:]), *(Decimal(value) for value in values)])
         upper, lower = ends
-        underside = list(_underside(x, lower, upper, Decimal(limits[0].lower), Decimal(limits[1].lower)))
+        underside = list(
+            _underside(x, lower, upper, Decimal(limits[0].lower), Decimal(limits[1].lower))
+        )
         above, below = _of_profile(list(zip(x, upper, strict=True))), _of_profile(underside)
         return above, PowerCurve(below.start, below.pieces, Decimal(limits[1].lower))
 
@@ -187,7 +203,11 @@ def _of_profile(points: list[Piece]) -> PowerCurve:
     corners = lower_hull(points)
     slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in pairwise(corners)]
     lengths = [after - before for before, after in zip(slopes, [*slopes[1:], _ZERO], strict=True)]
-    pieces = [(length, x * length) for (x, _), length in zip(corners[1:], lengths, strict=True) if length > 0]
+    pieces = [
+        (length, x * length)
+        for (x, _), length in zip(corners[1:], lengths, strict=True)
+        if length > 0
+    ]
     return PowerCurve(corners[-1][1], tuple(reversed(pieces)), max(slopes[0] + 1, _ZERO))
 
 
@@ -294,7 +314,11 @@ def _split(pieces: Sequence[Piece], stride: int) -> Iterator[Piece]:
     for first, last in pairwise(kept):
         for length, gain in pieces[first + 1 : last]:
             spread = slopes[first] - slopes[last]
-            share = min(max((gain - length * slopes[last]) / spread, _ZERO), length) if spread > 0 else length
+            share = (
+                min(max((gain - length * slopes[last]) / spread, _ZERO), length)
+                if spread > 0
+                else length
+            )
             lengths[first] += share
             lengths[last] += length - share
     yield from ((lengths[index], lengths[index] * slopes[index]) for index in kept)

@@ -33,7 +33,9 @@ class TypedAmounts:
         def sum_of(one: Fraction | None) -> Fraction | None:
             return None if one is None else one * count
 
-        return TypedAmounts(sum_of(self.epsilon), self.delta * count, sum_of(self.rho), sum_of(self.mu_squared))
+        return TypedAmounts(
+            sum_of(self.epsilon), self.delta * count, sum_of(self.rho), sum_of(self.mu_squared)
+        )
 
     def __add__(self, other: TypedAmounts) -> TypedAmounts:
         def both(one: Fraction | None, two: Fraction | None) -> Fraction | None:
@@ -73,11 +75,15 @@ class Priced(Protocol):
         """An (epsilon, delta) that holds without choosing a delta."""
         ...
 
-    def epsilon(self, *, delta: float, adjacency: Adjacency = ..., orientation: Orientation = ...) -> Bound:
+    def epsilon(
+        self, *, delta: float, adjacency: Adjacency = ..., orientation: Orientation = ...
+    ) -> Bound:
         """The epsilon at a delta: a point of the curve, for whoever charges at one."""
         ...
 
-    def renyi(self, order: float, *, adjacency: Adjacency = ..., orientation: Orientation = ...) -> Bound:
+    def renyi(
+        self, order: float, *, adjacency: Adjacency = ..., orientation: Orientation = ...
+    ) -> Bound:
         """The Renyi divergence of an order above 1, the larger of both directions."""
         ...
 

@@ -75,24 +75,35 @@ class KnownCurve:
         if callable(curve):
             if orders is not None:
                 raise DomainError(
-                    "orders", orders, "None with a function", "Give the values at the orders, or no orders"
+                    "orders",
+                    orders,
+                    "None with a function",
+                    "Give the values at the orders, or no orders",
                 )
             known = cls(cast("Curve", curve), (), delta)
             values, tried = [known.renyi(order) for order in _TRIED], _TRIED
         else:
-            values = _numbers("curve", curve, "a function of the order, or its values at `orders`, each >= 0")
-            tried = _numbers("orders", orders, "the orders of the values of the curve, increasing numbers > 1")
+            values = _numbers(
+                "curve", curve, "a function of the order, or its values at `orders`, each >= 0"
+            )
+            tried = _numbers(
+                "orders", orders, "the orders of the values of the curve, increasing numbers > 1"
+            )
             if not all(one < two for one, two in pairwise([1.0, *tried, math.inf])):
                 raise DomainError("orders", orders, "finite, increasing numbers > 1")
             if len(values) != len(tried):
-                raise DomainError("curve", curve, f"{len(tried)} values, one for each of the orders")
+                raise DomainError(
+                    "curve", curve, f"{len(tried)} values, one for each of the orders"
+                )
             if not min(values) >= 0:
                 raise DomainError("curve", curve, "numbers >= 0")
             finite = [value for value in values if value < math.inf]
             known = cls(tuple(finite), tuple(tried[: len(finite)]), delta)
         if not all(one <= two * (1 + 1e-9) for one, two in pairwise(values)):
             remedy = "A Renyi divergence grows with its order: the smallest value from an order on holds there too"
-            raise DomainError("curve", curve, "values that do not decrease as the order grows", remedy)
+            raise DomainError(
+                "curve", curve, "values that do not decrease as the order grows", remedy
+            )
         if not min(values) < math.inf:
             raise DomainError("curve", curve, "a curve that is finite at some order")
         return known
@@ -112,7 +123,11 @@ class KnownCurve:
             return self.curve[after]
         low, high, at = self.orders[after - 1] - 1, self.orders[after] - 1, order - 1
         chord = low * self.curve[after - 1] * (high - at) + high * self.curve[after] * (at - low)
-        return up(chord / ((high - low) * at) * (1 + 32 * UNIT_ROUNDOFF)) if self.curve[after] > 0 else 0.0
+        return (
+            up(chord / ((high - low) * at) * (1 + 32 * UNIT_ROUNDOFF))
+            if self.curve[after] > 0
+            else 0.0
+        )
 
 
 @dataclass(frozen=True)

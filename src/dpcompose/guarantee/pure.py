@@ -34,10 +34,18 @@ def pure_renyi(epsilon: float, *, order: float) -> float:
     # cosh A - cosh B = 2 sinh((A + B) / 2) sinh((A - B) / 2): nothing cancels.
     first, second, half = order * epsilon / 2.0, (order - 1.0) * epsilon / 2.0, epsilon / 2.0
     if first < 300.0:
-        value = math.log1p(2.0 * math.sinh(first) * (math.sinh(second) / math.cosh(half))) / (order - 1.0)
+        value = math.log1p(2.0 * math.sinh(first) * (math.sinh(second) / math.cosh(half))) / (
+            order - 1.0
+        )
         return min(epsilon, up(value * (1.0 + UNIT_ROUNDOFF * (40.0 + 8.0 * first))))
-    numerator, denominator = math.log1p(math.exp(-epsilon)), math.log1p(math.exp(-(2.0 * order - 1.0) * epsilon))
-    return min(epsilon, up((epsilon - (numerator - denominator) / (order - 1.0)) * (1.0 + 24 * UNIT_ROUNDOFF)))
+    numerator, denominator = (
+        math.log1p(math.exp(-epsilon)),
+        math.log1p(math.exp(-(2.0 * order - 1.0) * epsilon)),
+    )
+    return min(
+        epsilon,
+        up((epsilon - (numerator - denominator) / (order - 1.0)) * (1.0 + 24 * UNIT_ROUNDOFF)),
+    )
 
 
 def pure_concentrated(epsilon: float) -> ConcentratedDP:
@@ -59,4 +67,6 @@ def pure_concentrated(epsilon: float) -> ConcentratedDP:
     Reference: [BunSteinke2016, Proposition 3.3]
     """
     epsilon = check.nonnegative("epsilon", epsilon)
-    return ConcentratedDP(min(epsilon, up(epsilon * math.tanh(epsilon / 2.0) * (1.0 + 12 * UNIT_ROUNDOFF))))
+    return ConcentratedDP(
+        min(epsilon, up(epsilon * math.tanh(epsilon / 2.0) * (1.0 + 12 * UNIT_ROUNDOFF)))
+    )

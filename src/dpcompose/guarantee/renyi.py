@@ -87,7 +87,11 @@ def mironov_epsilon(rho: float, *, order: float, delta: float) -> float:
 
     Reference: [Mironov2017, Proposition 3]
     """
-    rho, order, delta = checked_epsilon("rho", rho), check.order(order), check.probability("delta", delta)
+    rho, order, delta = (
+        checked_epsilon("rho", rho),
+        check.order(order),
+        check.probability("delta", delta),
+    )
     if rho == math.inf or delta == 0.0:
         return 0.0 if rho == 0.0 else math.inf
     return up((rho - math.log(delta) / (order - 1.0)) * (1.0 + 12 * UNIT_ROUNDOFF))
@@ -112,7 +116,11 @@ def optimal_moment_epsilon(rho: float, *, order: float, delta: float) -> float:
 
     Reference: [CanonneKamathSteinke2020, Proposition 12], [Balle2020, Theorem 21]
     """
-    rho, order, delta = checked_epsilon("rho", rho), check.order(order), check.probability("delta", delta)
+    rho, order, delta = (
+        checked_epsilon("rho", rho),
+        check.order(order),
+        check.probability("delta", delta),
+    )
     if rho == math.inf or delta == 0.0:
         return 0.0 if rho == 0.0 else math.inf
     # log(1 - 1 / order), without the cancellation next to order 1.
@@ -140,7 +148,11 @@ def optimal_moment_delta(rho: float, *, order: float, epsilon: float) -> float:
 
     Reference: [CanonneKamathSteinke2020, Proposition 12], [Balle2020, Theorem 21]
     """
-    rho, order, epsilon = checked_epsilon("rho", rho), check.order(order), checked_epsilon("epsilon", epsilon)
+    rho, order, epsilon = (
+        checked_epsilon("rho", rho),
+        check.order(order),
+        checked_epsilon("epsilon", epsilon),
+    )
     if rho == 0.0:
         return 0.0
     if epsilon == math.inf:
@@ -157,7 +169,9 @@ def _log_delta(rho: float, *, order: float, epsilon: float) -> float:
     return math.fsum(terms) + error if error < math.inf else math.inf
 
 
-def renyi_epsilon(curve: RenyiCurve, *, delta: float, exact: bool = True, orders: Sequence[float] = ()) -> Converted:
+def renyi_epsilon(
+    curve: RenyiCurve, *, delta: float, exact: bool = True, orders: Sequence[float] = ()
+) -> Converted:
     """An epsilon >= 0 that a Renyi curve implies: the least that a search over all orders finds; an upper bound.
 
     Every order gives a true statement at the same delta, so that the least of them is true whatever the search missed.
@@ -188,7 +202,10 @@ def renyi_epsilon(curve: RenyiCurve, *, delta: float, exact: bool = True, orders
     def estimate(point: float) -> float:
         order = _order_at(point)
         return min(
-            estimated_epsilon(checked_epsilon("curve(order)", curve(order)), order=order, delta=delta), moment(point)
+            estimated_epsilon(
+                checked_epsilon("curve(order)", curve(order)), order=order, delta=delta
+            ),
+            moment(point),
         )
 
     def lossless(point: float) -> float:
@@ -196,17 +213,25 @@ def renyi_epsilon(curve: RenyiCurve, *, delta: float, exact: bool = True, orders
         return min(lossless_epsilon(curve(order), order=order, delta=delta), moment(point))
 
     first = _first(moment, orders)
-    point = rough = parabolic_minimum(moment, start=first, step=1.0, limit=_FARTHEST, refinements=0 if exact else 6)
+    point = rough = parabolic_minimum(
+        moment, start=first, step=1.0, limit=_FARTHEST, refinements=0 if exact else 6
+    )
     if exact:
         # What the exact conversion gains over the moment alone is about e^(-(order - 1) (rho + epsilon)) of delta.
         order = _order_at(rough)
         plain = (order - 1) * (curve(order) + moment(rough)) > _FAINT
         point = parabolic_minimum(
-            moment if plain else estimate, start=rough, step=0.5, limit=_FARTHEST + 2.0, refinements=3
+            moment if plain else estimate,
+            start=rough,
+            step=0.5,
+            limit=_FARTHEST + 2.0,
+            refinements=3,
         )
     found = lossless if exact else moment
     corners = [first] if orders else []
-    epsilon, least = min((found(each), each) for each in (point, *corners, *_last_finite(curve, rough)))
+    epsilon, least = min(
+        (found(each), each) for each in (point, *corners, *_last_finite(curve, rough))
+    )
     how = ("exact at one order", "[Asoodeh2021, Section III]") if exact else _ONE_MOMENT
     return Converted(epsilon, _order_at(least), *how)
 
@@ -232,7 +257,11 @@ def renyi_delta(curve: RenyiCurve, *, epsilon: float, orders: Sequence[float] = 
     def log_delta(point: float) -> float:
         order = _order_at(point)
         rho = curve(order)
-        return math.inf if rho == math.inf else _log_delta(rho, order=order, epsilon=min(epsilon, 1e300))
+        return (
+            math.inf
+            if rho == math.inf
+            else _log_delta(rho, order=order, epsilon=min(epsilon, 1e300))
+        )
 
     def delta(point: float) -> float:
         order = _order_at(point)
@@ -240,7 +269,9 @@ def renyi_delta(curve: RenyiCurve, *, epsilon: float, orders: Sequence[float] = 
 
     first = _first(log_delta, orders)
     point = parabolic_minimum(log_delta, start=first, step=1.0, limit=_FARTHEST, refinements=8)
-    return min(delta(each) for each in (point, *([first] if orders else []), *_last_finite(curve, point)))
+    return min(
+        delta(each) for each in (point, *([first] if orders else []), *_last_finite(curve, point))
+    )
 
 
 def _order_at(point: float) -> float:
@@ -249,7 +280,9 @@ def _order_at(point: float) -> float:
 
 def _first(function: Callable[[float], float], orders: Sequence[float]) -> float:
     # Where the search begins: by default at order 8, else where the function of log(order - 1) is least of all orders.
-    points = [math.log(order - 1.0) - 1e-15 * (1.0 + abs(math.log(order - 1.0))) for order in orders]
+    points = [
+        math.log(order - 1.0) - 1e-15 * (1.0 + abs(math.log(order - 1.0))) for order in orders
+    ]
     return min(points, key=function, default=2.0)
 
 
@@ -286,7 +319,11 @@ def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
 
     Reference: [Asoodeh2021, Section III]
     """
-    rho, order, delta = checked_epsilon("rho", rho), check.order(order), check.probability("delta", delta)
+    rho, order, delta = (
+        checked_epsilon("rho", rho),
+        check.order(order),
+        check.probability("delta", delta),
+    )
     if rho == 0.0 or delta == 1.0:
         return 0.0
     if delta == 0.0 or rho == math.inf or not (order - 1.0) * rho < 1e12:
@@ -297,7 +334,10 @@ def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
         return math.inf  # the best p is no float: the use of one moment loses nothing to speak of
     if delta * order >= 1.0 - 1e-6:
         # So near to the corner the best point is not told from it; a smaller delta has a larger epsilon.
-        return min(_inside(rho, order=order, delta=delta * (1.0 - share)) for share in (0.0, 1e-12, 1e-9, 1e-6))
+        return min(
+            _inside(rho, order=order, delta=delta * (1.0 - share))
+            for share in (0.0, 1e-12, 1e-9, 1e-6)
+        )
     return _inside(rho, order=order, delta=delta)
 
 
@@ -371,7 +411,11 @@ def _log_power(success: tuple[float, float], gap: float, order: float) -> tuple[
     # log G(p, p e^-gap) and its slope in the gap; G - 1 is a sum of two positive terms, q f(gap) and (1 - q) f(-fall).
     p, complement = success
     other = complement - p * math.expm1(-gap)
-    fall = math.log(other / complement) if complement < 0.5 else math.log1p(-p * math.expm1(-gap) / complement)
+    fall = (
+        math.log(other / complement)
+        if complement < 0.5
+        else math.log1p(-p * math.expm1(-gap) / complement)
+    )
     if order * gap < 500.0 and fall < 500.0:
         power = p * (math.exp(-gap) * _convex(gap, order)) + other * _convex(-fall, order)
         growth = math.exp((order - 1.0) * gap) - math.exp(-order * fall - gap)
@@ -399,14 +443,20 @@ def _log_tangent_delta(success: tuple[float, float], rho: float, order: float) -
     gap = _gap(success, rho, order)
     if success[1] < 1e-300:
         return -math.log(order)
-    return math.log(success[0]) + math.log(max(-math.expm1(_log_ratio(success, gap, order)), 5e-324))
+    return math.log(success[0]) + math.log(
+        max(-math.expm1(_log_ratio(success, gap, order)), 5e-324)
+    )
 
 
 def _log_ratio(success: tuple[float, float], gap: float, order: float) -> float:
     # log(e^epsilon q / p) for the tangent at the boundary point of that p, in floats.
     fall = math.log1p(-success[0] * math.expm1(-gap) / max(success[1], 1e-300))
     whole = gap + fall
-    return _log_minus(order * whole) - _log_minus((order - 1.0) * whole) - math.log1p(1.0 / (order - 1.0))
+    return (
+        _log_minus(order * whole)
+        - _log_minus((order - 1.0) * whole)
+        - math.log1p(1.0 / (order - 1.0))
+    )
 
 
 def _log_minus(positive: float) -> float:
@@ -414,7 +464,9 @@ def _log_minus(positive: float) -> float:
     return math.log(max(-math.expm1(-positive), 5e-324))
 
 
-def _tangent(success: tuple[float, float], gap: float, rho: float, order: float, delta: float) -> tuple[float, Decimal]:
+def _tangent(
+    success: tuple[float, float], gap: float, rho: float, order: float, delta: float
+) -> tuple[float, Decimal]:
     # epsilon, rounded up, and delta minus the delta' that the tangent of G at (p, q) proves for it.
     places = 60 + 3 * max(0, math.ceil(-math.log10(rho))) + max(0, math.ceil(-math.log10(delta)))
     with decimal.localcontext(decimal_context(places)):

@@ -84,7 +84,9 @@ class StepHooks(_Guarded):
             UnsupportedError: If gradients are accumulated.
         """
         with suppress(AttributeError):  # arguments of another loop, which accumulates nothing
-            _require_one_batch("TrainingArguments(gradient_accumulation_steps", args.gradient_accumulation_steps)
+            _require_one_batch(
+                "TrainingArguments(gradient_accumulation_steps", args.gradient_accumulation_steps
+            )
         if state.is_world_process_zero:
             self.guard.begin(**self.kind)
 
@@ -102,7 +104,9 @@ class StepHooks(_Guarded):
 class BatchHooks(_Guarded):
     """The two hooks of a Lightning callback, for loops whose every batch is one optimizer step."""
 
-    def on_train_batch_start(self, trainer: LightningTrainer, pl_module: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: LightningTrainer, pl_module: Any, batch: Any, batch_idx: int
+    ) -> None:
         """Charge and redeem, or raise StepRefusedError; the processes of one step charge once, in the first.
 
         Raises:
@@ -167,7 +171,9 @@ def guard_strategy(strategy: Strategy, guard: TrainingGuard, **kind: Unpack[Step
     """
     ask = strategy.configure_train
     if isinstance(ask, GuardedRound):
-        raise UnsupportedError("a strategy that is guarded", "every round would be charged twice", "Guard it once")
+        raise UnsupportedError(
+            "a strategy that is guarded", "every round would be charged twice", "Guard it once"
+        )
     strategy.configure_train = GuardedRound(guard, kind, ask)
     return strategy
 
@@ -189,7 +195,9 @@ def _require_one_batch(option: str, batches: int) -> None:
     """Refuse accumulated gradients: a record in two of the batches is in one step twice."""
     if batches != 1:
         reason = "a record may be in several of the batches, so their sum is no Poisson sample"
-        raise UnsupportedError(f"{option}={batches})", reason, f"Change: {option}=1), and larger batches")
+        raise UnsupportedError(
+            f"{option}={batches})", reason, f"Change: {option}=1), and larger batches"
+        )
 
 
 def _found(*names: str) -> Any:

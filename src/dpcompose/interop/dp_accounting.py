@@ -60,7 +60,9 @@ def to_dp_event(composition: Composable, *, adjacency: Adjacency = Adjacency.ADD
         return library.DpEvent.from_named_tuple(wire)
     except AttributeError as error:
         reason = f"the installed dp_accounting has no {error.name}"
-        raise UnsupportedError("to_dp_event", reason, "Install a later version, or use to_named_tuple") from None
+        raise UnsupportedError(
+            "to_dp_event", reason, "Install a later version, or use to_named_tuple"
+        ) from None
 
 
 FEW_PARTS = 8
@@ -80,9 +82,13 @@ class _Accounting:
 
     def __init__(self, neighboring_relation: Any = None) -> None:
         relations = self.library.NeighboringRelation
-        relation = relations.ADD_OR_REMOVE_ONE if neighboring_relation is None else neighboring_relation
+        relation = (
+            relations.ADD_OR_REMOVE_ONE if neighboring_relation is None else neighboring_relation
+        )
         if not isinstance(relation, relations):
-            raise DomainError("neighboring_relation", relation, f"NeighboringRelation.{' or .'.join(ADJACENCIES)}")
+            raise DomainError(
+                "neighboring_relation", relation, f"NeighboringRelation.{' or .'.join(ADJACENCIES)}"
+            )
         super().__init__(relation)  # pyright: ignore[reportCallIssue]
         self._total, self._waiting, self._reveals = compose(), list[Composable](), False
         self._events, self._known = list[tuple[Any, int]](), dict[Any, Composition]()
@@ -102,7 +108,10 @@ class _Accounting:
     @property
     def ledger(self) -> Any:
         """All that was composed, as one event."""
-        events = [self.library.SelfComposedDpEvent(event, n) if n > 1 else event for event, n in self._events]
+        events = [
+            self.library.SelfComposedDpEvent(event, n) if n > 1 else event
+            for event, n in self._events
+        ]
         if len(events) == 1:
             return events[0]
         return self.library.ComposedDpEvent(events) if events else self.library.NoOpDpEvent()
@@ -128,7 +137,9 @@ class _Accounting:
         while isinstance(event, self.library.SelfComposedDpEvent):
             event, count = event.event, count * event.count
         if count and not isinstance(event, self.library.NoOpDpEvent):
-            earlier = self._events.pop()[1] if self._events and _alike(self._events[-1][0], event) else 0
+            earlier = (
+                self._events.pop()[1] if self._events and _alike(self._events[-1][0], event) else 0
+            )
             self._events.append((event, earlier + count))
         return self
 
@@ -202,7 +213,9 @@ def _library(what: str) -> Any:
 def _accountant() -> type[Any]:
     library = _library("Accountant")
     stated = {"library": library, "__module__": __name__, "__doc__": _Accounting.__doc__}
-    return types.new_class("Accountant", (_Accounting, library.PrivacyAccountant), {}, lambda body: body.update(stated))
+    return types.new_class(
+        "Accountant", (_Accounting, library.PrivacyAccountant), {}, lambda body: body.update(stated)
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -139,7 +139,9 @@ def counts_of(optimizer: Any) -> list[int]:
     """How many records each backward pass since the last step had."""
     for parameter in () if optimizer is None else optimizer.params:
         own = attributes(parameter)
-        samples: Any = own.get("_norm_sample") if own.get("grad_sample") is None else own["grad_sample"]
+        samples: Any = (
+            own.get("_norm_sample") if own.get("grad_sample") is None else own["grad_sample"]
+        )
         if samples is not None:
             return list(map(len, samples)) if isinstance(samples, list) else [len(samples)]  # pyright: ignore
     return []
@@ -191,4 +193,6 @@ def _with_method(base: type[Any], name: str, method: Callable[..., Any]) -> type
     def run(self: Any, *arguments: Any, **named: Any) -> Any:
         return method(base, self, *arguments, **named)
 
-    return type(base.__name__, (base,), {name: run, "unlogged": base, "__module__": base.__module__})
+    return type(
+        base.__name__, (base,), {name: run, "unlogged": base, "__module__": base.__module__}
+    )

@@ -29,7 +29,9 @@ def event_to_json(event: Any) -> str:
     except RefusedEventError as refused:
         raise refused.error from None
     except RecursionError:
-        raise DomainError("event", "too deep", "an event that is not nested so deeply, and not in itself") from None
+        raise DomainError(
+            "event", "too deep", "an event that is not nested so deeply, and not in itself"
+        ) from None
 
 
 def event_from_document(document: Any) -> Any:
@@ -48,7 +50,9 @@ def event_from_document(document: Any) -> Any:
         return event_tuple(fields.pop("class_name"), **{"module_name": MODULE, **fields})
     except (KeyError, TypeError, ValueError):
         expected = 'a table with "class_name", "module_name" and the fields of that class'
-        raise DomainError("event", f"a table of {', '.join(map(repr, given))[:200]}", expected) from None
+        raise DomainError(
+            "event", f"a table of {', '.join(map(repr, given))[:200]}", expected
+        ) from None
 
 
 def _document(value: Any) -> Any:

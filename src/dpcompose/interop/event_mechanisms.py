@@ -53,14 +53,18 @@ def non_private(adjacency: Adjacency) -> BlackBox:
 
 def reveals(composition: Composition) -> bool:
     """Whether a part of it releases everything."""
-    return any(isinstance(part, BlackBox) and part.stated.delta == 1 for part, _ in composition.parts)
+    return any(
+        isinstance(part, BlackBox) and part.stated.delta == 1 for part, _ in composition.parts
+    )
 
 
 def require_adjacency(adjacency: Adjacency, *covered: Adjacency, why: str) -> None:
     """Raise UnsupportedError under an adjacency that the event does not cover."""
     if adjacency not in covered:
         names = " or ".join(f"`{RELATIONS[each]}`" for each in covered)
-        raise UnsupportedError("", f"neighboring_relation must be {names}, not `{RELATIONS[adjacency]}`: {why}")
+        raise UnsupportedError(
+            "", f"neighboring_relation must be {names}, not `{RELATIONS[adjacency]}`: {why}"
+        )
 
 
 def quotient_below(numerator: float, denominator: float) -> float:
@@ -91,8 +95,13 @@ def _discrete_gaussian(event: Any, adjacency: Adjacency) -> Composable:
     With one coordinate the farthest shift costs most, since the noise is log-concave. Up to 3 unit steps no other
     vector is farther. Beyond that only the bound on the Renyi divergences is known to hold for every vector.
     """
-    sigma, reach = check.nonnegative("sigma", event.sigma), check.nonnegative("sensitivity", event.sensitivity)
-    dimension = None if event.dimension is None else check.count("dimension", event.dimension, least=1)
+    sigma, reach = (
+        check.nonnegative("sigma", event.sigma),
+        check.nonnegative("sensitivity", event.sensitivity),
+    )
+    dimension = (
+        None if event.dimension is None else check.count("dimension", event.dimension, least=1)
+    )
     square = math.floor(Fraction(reach) ** 2)
     if reach == 0:
         return NOTHING
@@ -134,7 +143,11 @@ def _epsilon_delta(event: Any, adjacency: Adjacency) -> Composable:
 
 def _concentrated(event: Any, adjacency: Adjacency) -> Composable:
     rho, xi = check.nonnegative("rho", event.rho), check.nonnegative("xi", event.xi)
-    return RenyiCurve(RenyiLine(rho, xi), holds_under=adjacency) if xi else Concentrated(rho, holds_under=adjacency)
+    return (
+        RenyiCurve(RenyiLine(rho, xi), holds_under=adjacency)
+        if xi
+        else Concentrated(rho, holds_under=adjacency)
+    )
 
 
 def _exponential(event: Any, adjacency: Adjacency) -> Composable:
@@ -147,10 +160,15 @@ def _permute_and_flip(event: Any, adjacency: Adjacency) -> Composable:
 
 def _mixture(event: Any, adjacency: Adjacency) -> Composable:
     require_adjacency(
-        adjacency, Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT, why="it says how a record that is there moves the sum"
+        adjacency,
+        Adjacency.ADD_REMOVE,
+        Adjacency.ZERO_OUT,
+        why="it says how a record that is there moves the sum",
     )
     sigma = check.nonnegative("standard_deviation", event.standard_deviation)
-    found = MixtureOfGaussians(sigma or 1.0, shifts=event.sensitivities, weights=event.sampling_probs)
+    found = MixtureOfGaussians(
+        sigma or 1.0, shifts=event.sensitivities, weights=event.sampling_probs
+    )
     if not any(shift and weight for shift, weight in zip(found.shifts, found.weights, strict=True)):
         return NOTHING
     return found if sigma else non_private(adjacency)
@@ -159,7 +177,9 @@ def _mixture(event: Any, adjacency: Adjacency) -> Composable:
 def _tree(event: Any, adjacency: Adjacency) -> Composable:
     """Trees that share no record: the deepest one is the costliest."""
     require_adjacency(
-        adjacency, Adjacency.ZERO_OUT, why="where a record leaves or comes, the steps of the others may move"
+        adjacency,
+        Adjacency.ZERO_OUT,
+        why="where a record leaves or comes, the steps of the others may move",
     )
     sigma, given = check.nonnegative("noise_multiplier", event.noise_multiplier), event.step_counts
     listed = cast("Sequence[Any]", given if isinstance(given, Sequence) else (given,))
@@ -174,7 +194,9 @@ def _tree(event: Any, adjacency: Adjacency) -> Composable:
 
 
 def _truncated(event: Any, adjacency: Adjacency) -> Composable:
-    require_adjacency(adjacency, Adjacency.ADD_REMOVE, why="how full a batch is depends on the record")
+    require_adjacency(
+        adjacency, Adjacency.ADD_REMOVE, why="how full a batch is depends on the record"
+    )
     rate = check.probability("sampling_probability", event.sampling_probability)
     records = check.count("dataset_size", event.dataset_size)
     batch = check.count("truncated_batch_size", event.truncated_batch_size)
@@ -195,7 +217,9 @@ def _everything(event: Any, adjacency: Adjacency) -> Composable:
 
 
 def _unsupported(event: Any, adjacency: Adjacency) -> Composable:
-    raise UnsupportedError("", "it says itself that it has no description", "Replace it with what is known")
+    raise UnsupportedError(
+        "", "it says itself that it has no description", "Replace it with what is known"
+    )
 
 
 EVENTS: dict[str, tuple[frozenset[str], Read]] = {

@@ -79,7 +79,9 @@ def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Compo
     known = EVENTS.get(name) or EVENTS_AROUND.get(name)
     if known is None:
         remedy = "Say what is known of it by an EpsilonDeltaDpEvent or a ZCDpEvent"
-        raise RefusedEventError(event, UnsupportedError(name, "this event has no sound statement here", remedy))
+        raise RefusedEventError(
+            event, UnsupportedError(name, "this event has no sound statement here", remedy)
+        )
     require(event, name, fields, known[0])
     try:
         if name in EVENTS:
@@ -87,13 +89,21 @@ def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Compo
         if id(event) in above:
             raise DomainError("event", "a cycle", "a tree: this event contains itself")
         if len(above) == MOST_AROUND:
-            raise DomainError("event", "one more inside", f"samples and selections at most {MOST_AROUND} deep")
+            raise DomainError(
+                "event", "one more inside", f"samples and selections at most {MOST_AROUND} deep"
+            )
         inner = read_event(event.event, adjacency, (*above, id(event)))
         return EVENTS_AROUND[name][1](event, adjacency, inner)
     except DomainError as error:
         own, bracket, index = error.name.partition("[")
-        field = own if own in fields else next((each for each in _CALLED.get(own, ()) if each in fields), own)
-        placed = DomainError(f"{name}.{field}{bracket}{index}", error.value, error.domain, error.remedy)
+        field = (
+            own
+            if own in fields
+            else next((each for each in _CALLED.get(own, ()) if each in fields), own)
+        )
+        placed = DomainError(
+            f"{name}.{field}{bracket}{index}", error.value, error.domain, error.remedy
+        )
         raise RefusedEventError(event, placed) from None
     except UnsupportedError as error:
         raise RefusedEventError(event, UnsupportedError(name, error.reason, error.remedy)) from None

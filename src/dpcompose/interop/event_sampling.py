@@ -47,17 +47,25 @@ def _poisson(event: Any, adjacency: Adjacency, inner: Composition) -> Composable
         if not isinstance(part, _AMPLIFIED[adjacency]):
             covered = [each for each, kinds in _AMPLIFIED.items() if isinstance(part, kinds)]
             if covered:
-                require_adjacency(adjacency, *covered, why=f"no pair is known for {part!r} on a sample")
-            raise UnsupportedError("", f"no pair is known for {part!r} on a Poisson sample", "Leave out the sample")
+                require_adjacency(
+                    adjacency, *covered, why=f"no pair is known for {part!r} on a sample"
+                )
+            raise UnsupportedError(
+                "", f"no pair is known for {part!r} on a Poisson sample", "Leave out the sample"
+            )
     part, times = inner.parts[0]
     alone = times == 1 and len(inner.parts) == 1
     if adjacency is Adjacency.REPLACE and not alone:
-        raise UnsupportedError("", "no pair is known for several mechanisms on one sample where a record is replaced")
+        raise UnsupportedError(
+            "", "no pair is known for several mechanisms on one sample where a record is replaced"
+        )
     return Sampled(inner, rate) if alone and not isinstance(part, Sampled) else inner.sampled(rate)
 
 
 def _without_replacement(event: Any, adjacency: Adjacency, inner: Composition) -> Composable:
-    require_adjacency(adjacency, Adjacency.REPLACE, why="how a batch is drawn depends on the number of records")
+    require_adjacency(
+        adjacency, Adjacency.REPLACE, why="how a batch is drawn depends on the number of records"
+    )
     records = check.count("source_dataset_size", event.source_dataset_size, least=1)
     batch = check.count("sample_size", event.sample_size)
     if not batch <= records:
@@ -70,7 +78,9 @@ def _without_replacement(event: Any, adjacency: Adjacency, inner: Composition) -
         return BlackBox(0.0, delta=min(up(batch / records), 1.0), holds_under=adjacency)
     (part, times), *others = inner.parts
     if others or times > 1 or not isinstance(part, Gaussian):
-        raise UnsupportedError("", f"no pair is known for {inner!r} on a batch of fixed size", "One Gaussian has one")
+        raise UnsupportedError(
+            "", f"no pair is known for {inner!r} on a batch of fixed size", "One Gaussian has one"
+        )
     return FixedSizeSample(part.sigma, records=records, batch=batch)
 
 
@@ -83,7 +93,9 @@ def _with_replacement(event: Any, adjacency: Adjacency, inner: Composition) -> C
 
 def _selection(event: Any, adjacency: Adjacency, inner: Composition) -> Composable:
     """The law of the number of runs does not depend on the data, nor does the choice among runs that say nothing."""
-    chosen = PrivateSelection(inner if inner.parts else non_private(adjacency), tries=event.mean, shape=event.shape)
+    chosen = PrivateSelection(
+        inner if inner.parts else non_private(adjacency), tries=event.mean, shape=event.shape
+    )
     if not inner.parts:
         return NOTHING
     return non_private(adjacency) if reveals(inner) else chosen
@@ -93,8 +105,16 @@ EVENTS_AROUND: dict[str, tuple[frozenset[str], ReadAround]] = {
     name: (frozenset(fields.split()), read)
     for name, fields, read in (
         ("PoissonSampledDpEvent", "sampling_probability event", _poisson),
-        ("SampledWithReplacementDpEvent", "source_dataset_size sample_size event", _with_replacement),
-        ("SampledWithoutReplacementDpEvent", "source_dataset_size sample_size event", _without_replacement),
+        (
+            "SampledWithReplacementDpEvent",
+            "source_dataset_size sample_size event",
+            _with_replacement,
+        ),
+        (
+            "SampledWithoutReplacementDpEvent",
+            "source_dataset_size sample_size event",
+            _without_replacement,
+        ),
         ("RepeatAndSelectDpEvent", "event mean shape", _selection),
     )
 }

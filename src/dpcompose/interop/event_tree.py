@@ -16,7 +16,10 @@ from dpcompose.composition import MOST_TIMES
 from dpcompose.errors import DomainError, UnsupportedError
 
 SELF_COMPOSED = "SelfComposedDpEvent"
-COMPOSITIONS = {"ComposedDpEvent": frozenset({"events"}), SELF_COMPOSED: frozenset({"event", "count"})}
+COMPOSITIONS = {
+    "ComposedDpEvent": frozenset({"events"}),
+    SELF_COMPOSED: frozenset({"event", "count"}),
+}
 Children = list[tuple[Any, int]]
 
 
@@ -60,7 +63,9 @@ def _text(value: Any) -> str:
 
 @lru_cache(maxsize=128)
 def _declared(kind: Any) -> tuple[str, frozenset[str]]:
-    return _checked(kind.__module__, kind.__name__), frozenset(each.name for each in kind.__attrs_attrs__)
+    return _checked(kind.__module__, kind.__name__), frozenset(
+        each.name for each in kind.__attrs_attrs__
+    )
 
 
 def _checked(module: str, name: str) -> str:
@@ -72,7 +77,9 @@ def require(event: Any, name: str, given: frozenset[str], wanted: frozenset[str]
     """Refuse an event that lacks a field, or has one that is not known: it may change what the others mean."""
     if given != wanted:
         said = f"the fields {', '.join(sorted(given)) or 'none'}"
-        raise RefusedEventError(event, DomainError(name, said, f"the fields {', '.join(sorted(wanted)) or 'none'}"))
+        raise RefusedEventError(
+            event, DomainError(name, said, f"the fields {', '.join(sorted(wanted)) or 'none'}")
+        )
 
 
 def counted(root: Any) -> list[tuple[Any, int]]:
@@ -88,7 +95,9 @@ def counted(root: Any) -> list[tuple[Any, int]]:
     for event in reversed(order):
         count = times[id(event)]
         if count > MOST_TIMES:
-            raise RefusedEventError(event, DomainError("count", "more", "events that run at most 10^15 times in all"))
+            raise RefusedEventError(
+                event, DomainError("count", "more", "events that run at most 10^15 times in all")
+            )
         for child, each in below[id(event)]:
             key = id(child)
             times[key] = times.get(key, 0) + count * each
@@ -118,7 +127,9 @@ def _ordered(root: Any) -> tuple[list[Any], dict[int, Children]]:
         above.add(key)
         inner = [child for child, _ in children if is_composition(child)]
         if any(id(child) in above for child in inner):
-            raise RefusedEventError(event, DomainError("event", "a cycle", "a tree: this composition contains itself"))
+            raise RefusedEventError(
+                event, DomainError("event", "a cycle", "a tree: this composition contains itself")
+            )
         waiting += inner
     return order, below
 

@@ -54,7 +54,10 @@ def to_named_tuple(composition: Composable, *, adjacency: Adjacency = Adjacency.
     """
     check.member("adjacency", adjacency, Adjacency)
     parts = [(_written(part, adjacency), times) for part, times in compose(composition).parts]
-    events = [event_tuple("SelfComposedDpEvent", event=one, count=times) if times > 1 else one for one, times in parts]
+    events = [
+        event_tuple("SelfComposedDpEvent", event=one, count=times) if times > 1 else one
+        for one, times in parts
+    ]
     if len(events) == 1:
         return events[0]
     return event_tuple("ComposedDpEvent", events=events) if events else event_tuple("NoOpDpEvent")
@@ -87,7 +90,9 @@ def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
         case MixtureOfGaussians() if adjacency is not Adjacency.REPLACE:
             shifts, weights = list(part.shifts), list(part.weights)
             name = "MixtureOfGaussiansDpEvent"
-            return event_tuple(name, standard_deviation=part.sigma, sensitivities=shifts, sampling_probs=weights)
+            return event_tuple(
+                name, standard_deviation=part.sigma, sensitivities=shifts, sampling_probs=weights
+            )
         case FixedSizeSample(records=records, batch=batch) if adjacency is Adjacency.REPLACE:
             inner = event_tuple("GaussianDpEvent", noise_multiplier=part.sigma)
             name = "SampledWithoutReplacementDpEvent"
@@ -100,21 +105,35 @@ def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
                 truncated_batch_size=batch,
                 noise_multiplier=part.sigma,
             )
-        case TreeAggregation() if adjacency is Adjacency.ZERO_OUT and part.participation.times(part.steps) == 1:
+        case TreeAggregation() if (
+            adjacency is Adjacency.ZERO_OUT and part.participation.times(part.steps) == 1
+        ):
             whole, rest = divmod(part.steps, part.restart or part.steps)
             counts = [part.restart or part.steps] * whole + ([rest] if rest else [])
             name = "SingleEpochTreeAggregationDpEvent"
-            return event_tuple(name, noise_multiplier=part.sigma, step_counts=counts if len(counts) > 1 else counts[0])
+            return event_tuple(
+                name,
+                noise_multiplier=part.sigma,
+                step_counts=counts if len(counts) > 1 else counts[0],
+            )
         case _:
             raise _withoutevent_tuple(part, adjacency)
 
 
-def _noise(part: Gaussian | Laplace | DiscreteLaplace | DiscreteGaussian, adjacency: Adjacency) -> Any:
+def _noise(
+    part: Gaussian | Laplace | DiscreteLaplace | DiscreteGaussian, adjacency: Adjacency
+) -> Any:
     """Noise on sums: an event knows one sensitivity, which doubles where a record is replaced."""
     match part:
-        case Gaussian() | Laplace() if adjacency is not Adjacency.REPLACE or part.replace_sensitivity is None:
-            size, name = (part.sigma, "Gaussian") if isinstance(part, Gaussian) else (part.scale, "Laplace")
-            return event_tuple(f"{name}DpEvent", noise_multiplier=quotient_below(size, part.sensitivity))
+        case Gaussian() | Laplace() if (
+            adjacency is not Adjacency.REPLACE or part.replace_sensitivity is None
+        ):
+            size, name = (
+                (part.sigma, "Gaussian") if isinstance(part, Gaussian) else (part.scale, "Laplace")
+            )
+            return event_tuple(
+                f"{name}DpEvent", noise_multiplier=quotient_below(size, part.sensitivity)
+            )
         case DiscreteLaplace() | DiscreteGaussian() if adjacency is not Adjacency.REPLACE or (
             part.replace is None and isinstance(part.shift, int)
         ):
@@ -127,7 +146,9 @@ def _noise(part: Gaussian | Laplace | DiscreteLaplace | DiscreteGaussian, adjace
 
 def _integer_noise(part: DiscreteLaplace | DiscreteGaussian, shift: int) -> Any:
     if isinstance(part, DiscreteGaussian):
-        return event_tuple("DiscreteGaussianDpEvent", sigma=part.sigma, sensitivity=float(shift), dimension=1)
+        return event_tuple(
+            "DiscreteGaussianDpEvent", sigma=part.sigma, sensitivity=float(shift), dimension=1
+        )
     rate = 1 / part.scale
     rate = rate if Fraction(rate) * Fraction(part.scale) >= 1 else up(rate)
     return event_tuple("DiscreteLaplaceDpEvent", noise_parameter=rate, sensitivity=shift)
@@ -156,13 +177,21 @@ def _stated(part: Stated, adjacency: Adjacency) -> Any:
             return event_tuple("ExponentialMechanismDpEvent", epsilon=epsilon)
         case PermuteAndFlip(stated=epsilon):
             return event_tuple("PermuteAndFlipDpEvent", epsilon=epsilon)
-        case RandomizedResponse(stated=epsilon, categories=count) if adjacency is Adjacency.REPLACE and epsilon < 700:
-            noise = count / (math.expm1(epsilon) + count) * (1 - 8 * UNIT_ROUNDOFF) if epsilon else 1.0
-            return event_tuple("RandomizedResponseDpEvent", noise_parameter=noise, num_buckets=count)
+        case RandomizedResponse(stated=epsilon, categories=count) if (
+            adjacency is Adjacency.REPLACE and epsilon < 700
+        ):
+            noise = (
+                count / (math.expm1(epsilon) + count) * (1 - 8 * UNIT_ROUNDOFF) if epsilon else 1.0
+            )
+            return event_tuple(
+                "RandomizedResponseDpEvent", noise_parameter=noise, num_buckets=count
+            )
         case _:
             raise _withoutevent_tuple(part, adjacency)
 
 
 def _withoutevent_tuple(part: ComposablePart, adjacency: Adjacency) -> UnsupportedError:
     reason = f"no event of dp_accounting says this under {adjacency.value}"
-    return UnsupportedError(repr(part), reason, "Ask dpcompose itself, or state it as a BlackBox under that adjacency")
+    return UnsupportedError(
+        repr(part), reason, "Ask dpcompose itself, or state it as a BlackBox under that adjacency"
+    )

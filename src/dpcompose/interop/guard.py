@@ -128,25 +128,36 @@ class TrainingGuard:
         log: Log | None = None,
         log_every: int = 100,
     ) -> None:
-        self.target, self.delta = check.positive("epsilon", epsilon), check.open_probability("delta", delta)
+        self.target, self.delta = (
+            check.positive("epsilon", epsilon),
+            check.open_probability("delta", delta),
+        )
         if adjacency is not None:
             check.member("adjacency", adjacency, Adjacency)
         self._shard, self._log = check.count("shard", shard, least=0), log
         self._log_every = check.count("log_every", log_every, least=1)
         if not (log is None or callable(log)):
-            raise DomainError("log", log, "None, or a function of epsilon, the share left and the steps left")
+            raise DomainError(
+                "log", log, "None, or a function of epsilon, the share left and the steps left"
+            )
         actor = line_of_text("actor", actor)
         self.attempt = secrets.token_hex(16)
         self.run = self.attempt if run is None else line_of_text("run", run)
         line_of_text("run", self._key(10**15))
         if (ledger is None) != (scope is None):
-            raise DomainError("ledger and scope", (ledger, scope), "both, or neither for a budget in memory")
+            raise DomainError(
+                "ledger and scope", (ledger, scope), "both, or neither for a budget in memory"
+            )
         if kinds and filter is not None:
             raise DomainError("filter", filter, "None where kinds are declared")
         self._known: dict[Composable, Composable] = {}
         declared = [self._step(_kind(each))[0] for each in kinds]
         target = TrainingTarget(self.target, self.delta, filter, adjacency, declared)
-        kept, path = (Ledger.open("memory:"), "guard") if ledger is None or scope is None else (ledger, scope)
+        kept, path = (
+            (Ledger.open("memory:"), "guard")
+            if ledger is None or scope is None
+            else (ledger, scope)
+        )
         self._budget = target.budget(kept, path, actor, None if self._shard else run)
         self._process, self._numbers, self._lock = os.getpid(), itertools.count(1), Lock()
         self._plans: list[_Plan] = []
@@ -222,7 +233,9 @@ class TrainingGuard:
         if self._shard:
             return
         typed = whole.typed(adjacency=self._budget.account.adjacency)
-        if self._budget.parts_people and (typed is None or typed.epsilon is None or typed.delta > 0):
+        if self._budget.parts_people and (
+            typed is None or typed.epsilon is None or typed.delta > 0
+        ):
             raise UnsupportedError(
                 f"a plan with delta > 0 at {self._budget.name!r}",
                 "in a partition, its first answers may show that it will fail, and who is put there afterwards meets"
@@ -257,7 +270,9 @@ class TrainingGuard:
         """
         asked, delta = self._step(kind)
         with self._lock:
-            known = sum(plan.left.get(asked, 0) for plan in self._plans) + self._budget.resumable(asked, delta)
+            known = sum(plan.left.get(asked, 0) for plan in self._plans) + self._budget.resumable(
+                asked, delta
+            )
         try:
             return known + self._budget.room(asked, delta)
         except UnsupportedError:
@@ -282,25 +297,35 @@ class TrainingGuard:
         points = check.count("points", points, least=1)
         charges = self._budget.charges()
         adjacency = self._budget.account.adjacency
-        return history_of(charges, target=self.target, delta=self.delta, points=points, adjacency=adjacency)
+        return history_of(
+            charges, target=self.target, delta=self.delta, points=points, adjacency=adjacency
+        )
 
     def _step(self, kind: StepKind) -> tuple[Composable, NumericLiteral | None]:
         """The mechanism of a step, one object for equal ones, whose price is computed once; and its delta."""
         sigma, mechanism = kind.get("sigma"), kind.get("mechanism")
-        if (sigma is None) == (mechanism is None) or not set(kind) <= StepKind.__annotations__.keys():
-            raise DomainError("a step", dict(kind), "sigma and rate, or mechanism, and delta where one is charged")
+        if (sigma is None) == (mechanism is None) or not set(
+            kind
+        ) <= StepKind.__annotations__.keys():
+            raise DomainError(
+                "a step", dict(kind), "sigma and rate, or mechanism, and delta where one is charged"
+            )
         if mechanism is None:
             mechanism = Gaussian(cast("float", sigma)).sampled(kind.get("rate", 1.0))
             mechanism = self._known.setdefault(mechanism, mechanism)
         elif "rate" in kind or not isinstance(mechanism, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError(
-                "a step", dict(kind), "a mechanism that has its rate, such as Gaussian(1.1).sampled(0.01)"
+                "a step",
+                dict(kind),
+                "a mechanism that has its rate, such as Gaussian(1.1).sampled(0.01)",
             )
         return mechanism, kind.get("delta")
 
     def _phase(self, item: tuple[Any, ...]) -> tuple[Composable, int]:
         if not isinstance(item, tuple) or len(item) not in (2, 3):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("schedule", item, "triples (sigma, rate, steps), or pairs (mechanism, steps)")
+            raise DomainError(
+                "schedule", item, "triples (sigma, rate, steps), or pairs (mechanism, steps)"
+            )
         kind = _kind(item[:2]) if len(item) == 3 else _kind(item[0])
         return self._step(kind)[0], check.count("steps", item[-1], least=1)
 
@@ -308,7 +333,9 @@ class TrainingGuard:
         """A process that was forked off has this guard's memory: both would run what was charged once."""
         if os.getpid() != self._process:
             reason = "this process was forked off, and both would run what was charged once"
-            raise UnsupportedError("this training guard", reason, "Make a guard in each process, on one ledger")
+            raise UnsupportedError(
+                "this training guard", reason, "Make a guard in each process, on one ledger"
+            )
 
     def _take_planned(self, mechanism: Composable) -> bool:
         """Use up a step of a plan, if one has it; the first one redeems the plan."""
@@ -335,7 +362,9 @@ class TrainingGuard:
     def _key(self, number: int) -> str:
         return f"{self.run}/{self.attempt}/{number}"
 
-    def _fitting(self, phases: Sequence[tuple[Composable, int]], delta: NumericLiteral | None) -> int:
+    def _fitting(
+        self, phases: Sequence[tuple[Composable, int]], delta: NumericLiteral | None
+    ) -> int:
         """How many of the first steps of a schedule would fit as one charge."""
         low, high = 0, sum(steps for _, steps in phases)
         while high - low > 1:
@@ -357,4 +386,6 @@ def _kind(item: Any) -> StepKind:
 def _refused(refusal: OverdrawnError, steps: int, fitting: int) -> StepRefusedError:
     """The refusal of a ledger or a filter, amounts to six digits."""
     asked, left = shown(Fraction(str(refusal.asked)), Fraction(str(refusal.left)))
-    return StepRefusedError(refusal.scope, refusal.currency, asked, left, steps=steps, fitting=fitting)
+    return StepRefusedError(
+        refusal.scope, refusal.currency, asked, left, steps=steps, fitting=fitting
+    )

@@ -52,7 +52,9 @@ KINDS = (
 """The documents that can be read. An adapter with a format of its own adds its line here."""
 
 
-def import_plan(path: str | Path, *, adjacency: Adjacency, question: PlanQuestion | None = None) -> Plan:
+def import_plan(
+    path: str | Path, *, adjacency: Adjacency, question: PlanQuestion | None = None
+) -> Plan:
     """The plan that a document of another library describes.
 
     Args:
@@ -69,15 +71,25 @@ def import_plan(path: str | Path, *, adjacency: Adjacency, question: PlanQuestio
     for kind in KINDS:
         if kind.keys <= document.keys():
             try:
-                return plan_of(kind.read(document, adjacency), adjacency=adjacency, question=question)
+                return plan_of(
+                    kind.read(document, adjacency), adjacency=adjacency, question=question
+                )
             except DomainError as error:
                 raise PlanError(
-                    str(path), error.name, "", error.value, f"{error.domain} {error.remedy}".rstrip()
+                    str(path),
+                    error.name,
+                    "",
+                    error.value,
+                    f"{error.domain} {error.remedy}".rstrip(),
                 ) from None
             except UnsupportedError as error:
-                raise UnsupportedError(f"{path}: {error.what}", error.reason, error.remedy) from None
+                raise UnsupportedError(
+                    f"{path}: {error.what}", error.reason, error.remedy
+                ) from None
             except RecursionError:
-                raise PlanError(str(path), "", "", None, "a document that is not nested so deeply") from None
+                raise PlanError(
+                    str(path), "", "", None, "a document that is not nested so deeply"
+                ) from None
     known = ", ".join(f"{kind.name} (with {' and '.join(sorted(kind.keys))})" for kind in KINDS)
     raise PlanError(str(path), "", "", None, f"one of {known}")
 
@@ -86,10 +98,14 @@ def _loaded(path: Path) -> Mapping[str, Any]:
     try:
         content = read(path, most=LARGEST_FILE)
         if len(content) > LARGEST_FILE:
-            raise PlanError(str(path), "", "", None, f"a document of at most {LARGEST_FILE:,} bytes")
+            raise PlanError(
+                str(path), "", "", None, f"a document of at most {LARGEST_FILE:,} bytes"
+            )
         document = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_once)
     except OSError as error:
-        raise PlanError(str(path), "", "", None, f"a document that can be read ({error.strerror})") from None
+        raise PlanError(
+            str(path), "", "", None, f"a document that can be read ({error.strerror})"
+        ) from None
     except RecursionError:
         raise PlanError(str(path), "", "", None, "JSON that is not nested so deeply") from None
     except ValueError as error:

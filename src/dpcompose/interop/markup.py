@@ -27,15 +27,22 @@ def text_of(name: str, value: Any, *, empty: bool = False) -> str:
         DomainError: If it is no text, empty where it must not be, too long, or not encodable.
     """
     known = isinstance(value, str) and len(value) <= LONGEST and (empty or bool(value.strip()))
-    if not known or (not value.isascii() and any(unicodedata.category(each) == "Cs" for each in value)):
-        raise DomainError(name, value, f"text of 1 to {LONGEST:,} characters, without halves of characters")
+    if not known or (
+        not value.isascii() and any(unicodedata.category(each) == "Cs" for each in value)
+    ):
+        raise DomainError(
+            name, value, f"text of 1 to {LONGEST:,} characters, without halves of characters"
+        )
     return value
 
 
 def visible(text: str) -> str:
     """`text`, its lines kept, with each character that is not printable spelled out, as in (U+202E)."""
     lines = text.replace("\r\n", "\n").split("\n")
-    return "\n".join("".join(each if each.isprintable() else f"(U+{ord(each):04X})" for each in line) for line in lines)
+    return "\n".join(
+        "".join(each if each.isprintable() else f"(U+{ord(each):04X})" for each in line)
+        for line in lines
+    )
 
 
 def one_line(text: str) -> str:
@@ -67,7 +74,9 @@ def yaml(value: Any, indent: str = "") -> str:
 
 
 def _below(value: Any, indent: str) -> str:
-    nested = isinstance(value, Mapping) or (isinstance(value, Sequence) and not isinstance(value, str))
+    nested = isinstance(value, Mapping) or (
+        isinstance(value, Sequence) and not isinstance(value, str)
+    )
     return "\n" + yaml(value, indent + "  ") if nested else " " + yaml(value)
 
 

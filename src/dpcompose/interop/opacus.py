@@ -21,8 +21,21 @@ from typing import Any, ClassVar
 
 from dpcompose import check as guard
 from dpcompose.errors import DomainError, MissingExtraError, UnreachableError, UnsupportedError
-from dpcompose.interop.opacus_history import KnownHistory, Phase, from_state_dict, read_checkpoint, state_of
-from dpcompose.interop.preflight import ADAPTIVE, RAND_ON_EMPTY, Finding, PreflightWarning, StepHook, check
+from dpcompose.interop.opacus_history import (
+    KnownHistory,
+    Phase,
+    from_state_dict,
+    read_checkpoint,
+    state_of,
+)
+from dpcompose.interop.preflight import (
+    ADAPTIVE,
+    RAND_ON_EMPTY,
+    Finding,
+    PreflightWarning,
+    StepHook,
+    check,
+)
 from dpcompose.values import Adjacency, Bound
 
 __all__ = [
@@ -46,7 +59,9 @@ _ADAPTIVE = {
 }
 _CLIPPING = {"normalize_clipping", "optim_args", "rand_on_empty"}
 _SAMPLING = {"poisson", "poisson_sampling"}
-_POISSON = "Ask dpcompose.ShuffledEpochs(sigma, steps=len(loader)) * epochs under Adjacency.ZERO_OUT"
+_POISSON = (
+    "Ask dpcompose.ShuffledEpochs(sigma, steps=len(loader)) * epochs under Adjacency.ZERO_OUT"
+)
 
 
 class _Accounting:
@@ -108,16 +123,24 @@ class _Accounting:
         """
         if not (self._in_use or self.history):
             reason = "no optimizer charges it: one that make_private prepared before charges another accountant"
-            raise UnsupportedError("this accountant", reason, "Change: engine.accountant = ... before make_private")
+            raise UnsupportedError(
+                "this accountant", reason, "Change: engine.accountant = ... before make_private"
+            )
         for name, value in options.items():
             if name in _ADAPTIVE or (name == "rand_on_empty" and value):
                 refused = RAND_ON_EMPTY if name == "rand_on_empty" else ADAPTIVE
                 raise UnsupportedError(refused.name, refused.reason, f"Change: {refused.line}")
             if name not in _PRECISION | _CLIPPING and (name not in _SAMPLING or value is not True):
                 reason = "no number of a history of Poisson samples depends on it, or none is known"
-                raise UnsupportedError(f"get_epsilon({name}={value!r})", reason, _POISSON if name in _SAMPLING else "")
+                raise UnsupportedError(
+                    f"get_epsilon({name}={value!r})", reason, _POISSON if name in _SAMPLING else ""
+                )
         history = _as_it_will_run(self.history, inspect.currentframe())
-        return self.bound(delta).upper if history is self.history else KnownHistory().bound(history, delta).upper
+        return (
+            self.bound(delta).upper
+            if history is self.history
+            else KnownHistory().bound(history, delta).upper
+        )
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
         """A function that Opacus calls before each step of an optimizer: it looks at the loader, then records."""
@@ -144,10 +167,15 @@ class _Accounting:
         if mechanism != self.mechanism():
             remedy = "Take the steps over: accountant.history = state_dict['history']"
             raise DomainError(
-                "mechanism", mechanism, f"{self.mechanism()!r}, the accountant that is to load it", remedy
+                "mechanism",
+                mechanism,
+                f"{self.mechanism()!r}, the accountant that is to load it",
+                remedy,
             )
         self._in_use, self.adjacency = True, adjacency
-        self.history = [(phase.noise_multiplier, phase.sample_rate, phase.steps) for phase in history]
+        self.history = [
+            (phase.noise_multiplier, phase.sample_rate, phase.steps) for phase in history
+        ]
 
 
 def _locals(frame: FrameType | None, function: str, back: int) -> Mapping[str, Any]:
@@ -220,7 +248,11 @@ def get_noise_multiplier(
         return 0.0
 
     def epsilon(noise: float) -> float:
-        return from_state_dict(one | {"history": [(noise, sample_rate, count)]}).epsilon(delta=target_delta).upper
+        return (
+            from_state_dict(one | {"history": [(noise, sample_rate, count)]})
+            .epsilon(delta=target_delta)
+            .upper
+        )
 
     # As if each step were Gaussian with the chi-squared distance of its sample, and epsilon = mu^2 / 2 + depth mu.
     depth = math.sqrt(-2 * math.log(target_delta))
@@ -242,9 +274,13 @@ def _least(epsilon: Callable[[float], float], target: float, start: float) -> fl
             if found >= target * (1 - close) or high - low <= 4 * math.ulp(high):
                 return noise
         if low >= MOST_NOISE:
-            raise UnreachableError("get_noise_multiplier", target, found, "Take fewer steps, or a larger delta")
+            raise UnreachableError(
+                "get_noise_multiplier", target, found, "Take fewer steps, or a larger delta"
+            )
         points = [*points[-1:], (math.log(noise), math.log(max(found, 1e-300)))]
-        noise = math.exp(min(_secant(points, math.log(target * (1 - close / 2))), math.log(2 * MOST_NOISE)))
+        noise = math.exp(
+            min(_secant(points, math.log(target * (1 - close / 2))), math.log(2 * MOST_NOISE))
+        )
         if not 0.999 * low + 0.001 * min(high, 1e9) < noise < high:
             noise = math.sqrt(low * high) if low > 0 and high < math.inf else 2 * low or high / 2
 
@@ -269,7 +305,9 @@ def _accountant() -> type[Any]:
     """The class, registered under its name; what was registered by an earlier import of this file is replaced."""
     accountants = _library("Accountant").accountants
     stated = {"__module__": __name__, "__doc__": _Accounting.__doc__}
-    found = types.new_class("Accountant", (_Accounting, accountants.IAccountant), {}, lambda body: body.update(stated))
+    found = types.new_class(
+        "Accountant", (_Accounting, accountants.IAccountant), {}, lambda body: body.update(stated)
+    )
     accountants.register_accountant(NAME, found, force=True)
     return found
 

@@ -66,7 +66,9 @@ def read_history(history: Any) -> list[Phase]:
     """The phases, checked."""
     if not isinstance(history, list | tuple):
         raise DomainError("history", history, "a list of phases")
-    return [Phase.of(entry, f"history[{at}]") for at, entry in enumerate(cast("Sequence[Any]", history))]
+    return [
+        Phase.of(entry, f"history[{at}]") for at, entry in enumerate(cast("Sequence[Any]", history))
+    ]
 
 
 def from_state_dict(state: Any, *, adjacency: Adjacency | None = None) -> Composition:
@@ -87,12 +89,16 @@ def from_state_dict(state: Any, *, adjacency: Adjacency | None = None) -> Compos
     history, mechanism, holds_under = state_of(state)
     if mechanism not in ACCOUNTANTS:
         reason = "an accountant that is not known: what its history means is not known either"
-        raise UnsupportedError(f"mechanism = {mechanism!r}", reason, f"Known are {', '.join(ACCOUNTANTS)}")
+        raise UnsupportedError(
+            f"mechanism = {mechanism!r}", reason, f"Known are {', '.join(ACCOUNTANTS)}"
+        )
     asked = check.member("adjacency", holds_under if adjacency is None else adjacency, Adjacency)
     zero_out = holds_under is Adjacency.ZERO_OUT
     if zero_out and asked is not holds_under:
         reason = f"its steps are charged under zero-out, and nothing is known of them under {asked.value}"
-        raise UnsupportedError("this history", reason, "Change: from_state_dict(state, adjacency=Adjacency.ZERO_OUT)")
+        raise UnsupportedError(
+            "this history", reason, "Change: from_state_dict(state, adjacency=Adjacency.ZERO_OUT)"
+        )
     everything = BlackBox(0.0, delta=1.0, holds_under=asked)
 
     def step(noise: float, rate: float) -> Composable:
@@ -110,10 +116,14 @@ def state_of(state: Any) -> tuple[list[Phase], str, Adjacency]:
     found = cast("Mapping[Any, Any]", state)
     for key in ("history", "mechanism"):
         if key not in found:
-            raise DomainError("state_dict", sorted(map(str, found)), f"a dictionary with the key `{key}`")
+            raise DomainError(
+                "state_dict", sorted(map(str, found)), f"a dictionary with the key `{key}`"
+            )
     stated = found.get("adjacency", Adjacency.ADD_REMOVE.value)
     if stated not in [each.value for each in Adjacency]:
-        raise DomainError("state_dict, adjacency", stated, f"one of {', '.join(each.value for each in Adjacency)}")
+        raise DomainError(
+            "state_dict, adjacency", stated, f"one of {', '.join(each.value for each in Adjacency)}"
+        )
     return read_history(found["history"]), str(found["mechanism"]), Adjacency(stated)
 
 
@@ -133,7 +143,9 @@ def read_checkpoint(path: str | Path) -> Any:
     try:
         found: Any = torch.load(path, map_location="cpu", weights_only=True)  # pyright: ignore
     except OSError as error:
-        raise DomainError("path", str(path), f"a file that can be read ({error.strerror})") from None
+        raise DomainError(
+            "path", str(path), f"a file that can be read ({error.strerror})"
+        ) from None
     except Exception as error:
         refused = f"a file that torch loads with weights_only=True ({type(error).__name__})"
         remedy = "Save accountant.state_dict() alone, with torch.save or json.dump"
@@ -159,7 +171,9 @@ class KnownHistory:
         if delta not in self._asked and len(self._asked) >= _MOST_DELTAS:
             del self._asked[next(iter(self._asked))]
         growing = self._asked.setdefault(delta, GrowingEpsilon(delta))
-        return growing.bound([(step, phase[2]) for phase, step in self._phases if step is not None and phase.costs])
+        return growing.bound(
+            [(step, phase[2]) for phase, step in self._phases if step is not None and phase.costs]
+        )
 
     def _read(self, history: Any) -> None:
         kept = max(len(self._entries) - 1, 0)
@@ -167,7 +181,11 @@ class KnownHistory:
             kept = 0
         new = read_history(cast("Any", history)[kept:] if kept else history)
         phases = [
-            (phase, _mechanism(*phase[:2]) if phase.noise_multiplier and phase.sample_rate else None) for phase in new
+            (
+                phase,
+                _mechanism(*phase[:2]) if phase.noise_multiplier and phase.sample_rate else None,
+            )
+            for phase in new
         ]
         # Tuples, so that an entry that is changed in place is no longer equal.
         self._entries[kept:] = [tuple(entry) for entry in cast("list[Any]", history)[kept:]]

@@ -23,7 +23,14 @@ import numpy as np
 from dpcompose import check
 from dpcompose.account import Account, NumericLiteral
 from dpcompose.composition import Composable, compose
-from dpcompose.errors import DomainError, EngineError, MissingExtraError, PlanError, ReleaseError, UnsupportedError
+from dpcompose.errors import (
+    DomainError,
+    EngineError,
+    MissingExtraError,
+    PlanError,
+    ReleaseError,
+    UnsupportedError,
+)
 from dpcompose.mechanism import BlackBox, Concentrated, DominatingPair, RenyiCurve
 from dpcompose.plan import Entry, Plan
 from dpcompose.values import Adjacency, rounded_up, up
@@ -44,7 +51,9 @@ Reading = Callable[[Any, float, Adjacency], Composable]
 """From what a map returned, a further delta and an adjacency to a mechanism."""
 
 
-def from_measurement(measurement: Any, d_in: float, *, adjacency: Adjacency | None = None) -> Composable:
+def from_measurement(
+    measurement: Any, d_in: float, *, adjacency: Adjacency | None = None
+) -> Composable:
     """The guarantee of a measurement at an input distance, as a mechanism to compose, sample and charge.
 
     Args:
@@ -62,7 +71,10 @@ def from_measurement(measurement: Any, d_in: float, *, adjacency: Adjacency | No
     _require_measurement(measurement)
     distance = check.nonnegative("d_in", d_in)
     found = _adjacency(str(measurement.input_metric.type), distance, adjacency)
-    what, measure = f"the OpenDP measurement at d_in = {d_in!r}", str(measurement.output_measure.type)
+    what, measure = (
+        f"the OpenDP measurement at d_in = {d_in!r}",
+        str(measurement.output_measure.type),
+    )
     outer, _, inner = measure.removesuffix(">").partition("<")
     reading = _READINGS.get(inner if outer == "Approximate" else outer)
     if reading is None or (inner and outer != "Approximate"):
@@ -75,10 +87,14 @@ def from_measurement(measurement: Any, d_in: float, *, adjacency: Adjacency | No
     except (TypeError, library.mod.UnknownTypeException):
         raise DomainError("d_in", d_in, f"a distance of {measurement.input_metric}") from None
     except (library.mod.OpenDPException, ArithmeticError) as error:
-        raise UnsupportedError(what, f"it has no privacy map there ({_reason(error)})", _SMALLER) from None
+        raise UnsupportedError(
+            what, f"it has no privacy map there ({_reason(error)})", _SMALLER
+        ) from None
     except ValueError as error:
         reason = f"expected {error.domain}" if isinstance(error, DomainError) else error
-        raise UnsupportedError(what, f"its privacy map bounds nothing ({reason})", _SMALLER) from None
+        raise UnsupportedError(
+            what, f"its privacy map bounds nothing ({reason})", _SMALLER
+        ) from None
 
 
 def _require_measurement(given: Any) -> None:
@@ -105,8 +121,12 @@ def _adjacency(metric: str, distance: float, asked: Adjacency | None) -> Adjacen
         return asked or ADD_REMOVE
     if own is ADD_REMOVE and asked is REPLACE and distance >= 2:
         return REPLACE  # one record out, one in
-    remedy = f"Ask under {own.value}" + (", or at d_in = 2" if own is ADD_REMOVE and asked is REPLACE else "")
-    raise UnsupportedError(f"{metric} at {distance!r}", f"it says nothing of neighbors under {asked}", remedy)
+    remedy = f"Ask under {own.value}" + (
+        ", or at d_in = 2" if own is ADD_REMOVE and asked is REPLACE else ""
+    )
+    raise UnsupportedError(
+        f"{metric} at {distance!r}", f"it says nothing of neighbors under {asked}", remedy
+    )
 
 
 def _amount(value: Any) -> float:
@@ -129,7 +149,9 @@ def _concentrated(value: Any, delta: float, adjacency: Adjacency) -> Composable:
 
 
 def _fixed(value: Any, delta: float, adjacency: Adjacency) -> Composable:
-    return BlackBox(_amount(value[0]), delta=min(up(delta + _amount(value[1])), 1.0), holds_under=adjacency)
+    return BlackBox(
+        _amount(value[0]), delta=min(up(delta + _amount(value[1])), 1.0), holds_under=adjacency
+    )
 
 
 def _renyi(curve: Any, delta: float, adjacency: Adjacency) -> Composable:
@@ -222,20 +244,29 @@ def to_measurement(
     """
     library = _opendp()
     distance = check.nonnegative("d_in", d_in)
-    if not isinstance(input_metric, library.mod.Metric) or not isinstance(input_domain, library.mod.Domain):
-        raise DomainError("input_metric", input_metric, "a Metric of OpenDP, and input_domain a Domain")
+    if not isinstance(input_metric, library.mod.Metric) or not isinstance(
+        input_domain, library.mod.Domain
+    ):
+        raise DomainError(
+            "input_metric", input_metric, "a Metric of OpenDP, and input_domain a Domain"
+        )
     found = _adjacency(str(input_metric.type), distance, adjacency)
     privacy_profile(total, adjacency=found)
 
     def privacy_map(asked: float) -> Any:
         if not 0 <= asked <= distance:
             raise ValueError(f"stated at distances of at most {distance!r}")
-        return privacy_profile(total, adjacency=found).curve  # a new one: OpenDP frees each that it is given
+        return privacy_profile(
+            total, adjacency=found
+        ).curve  # a new one: OpenDP frees each that it is given
 
     measure = library.measures.smoothed_max_divergence
     make = library.measurements.make_user_measurement
     return _made(
-        "a measurement", lambda: make(input_domain, input_metric, measure(), function, privacy_map=privacy_map, TO=TO)
+        "a measurement",
+        lambda: make(
+            input_domain, input_metric, measure(), function, privacy_map=privacy_map, TO=TO
+        ),
     )
 
 
@@ -257,7 +288,9 @@ class Compositor:
     input_metric: str
     d_in: float
 
-    def invoke(self, measurement: Any, *, actor: str, key: str, delta: NumericLiteral | None = None) -> Any:
+    def invoke(
+        self, measurement: Any, *, actor: str, key: str, delta: NumericLiteral | None = None
+    ) -> Any:
         """Charge, redeem, then invoke; the answer.
 
         Args:
@@ -274,7 +307,10 @@ class Compositor:
             DomainError, UnsupportedError: As `from_measurement` and `Account.charge`.
         """
         _require_measurement(measurement)
-        for name, own in (("input_domain", measurement.input_domain), ("input_metric", measurement.input_metric)):
+        for name, own in (
+            ("input_domain", measurement.input_domain),
+            ("input_metric", measurement.input_metric),
+        ):
             if str(own) != self.__dict__[name]:
                 raise DomainError(name, str(own), f"{self.__dict__[name]}, as in the compositor")
         mechanism = from_measurement(measurement, self.d_in, adjacency=self.account.adjacency)
@@ -291,7 +327,9 @@ class Compositor:
         return answer
 
 
-def compositor(account: Account, data: Any, *, input_domain: Any, input_metric: Any, d_in: float) -> Compositor:
+def compositor(
+    account: Account, data: Any, *, input_domain: Any, input_metric: Any, d_in: float
+) -> Compositor:
     """A compositor around OpenDP's measurements that charges an account before each of them is invoked.
 
     Args:
@@ -308,8 +346,12 @@ def compositor(account: Account, data: Any, *, input_domain: Any, input_metric: 
     library = _opendp()
     if not isinstance(account, Account):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("account", account, "an Account, as open_scope returns it")
-    if not isinstance(input_metric, library.mod.Metric) or not isinstance(input_domain, library.mod.Domain):
-        raise DomainError("input_metric", input_metric, "a Metric of OpenDP, and input_domain a Domain")
+    if not isinstance(input_metric, library.mod.Metric) or not isinstance(
+        input_domain, library.mod.Domain
+    ):
+        raise DomainError(
+            "input_metric", input_metric, "a Metric of OpenDP, and input_domain a Domain"
+        )
     _adjacency(str(input_metric.type), check.nonnegative("d_in", d_in), account.adjacency)
     return Compositor(account, data, str(input_domain), str(input_metric), d_in)
 
@@ -334,10 +376,14 @@ def profile_plan(text: str, *, delta: float, source: str = "profile") -> Plan:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         expected = f'{{"epsilon": [...], "delta": [...], "adjacency": "add-remove"}} ({type(error).__name__}: {error})'
         raise PlanError(source, "", "", None, expected) from None
-    small = [(_amount(epsilon), _amount(mass)) for epsilon, mass in points if _amount(mass) <= delta]
+    small = [
+        (_amount(epsilon), _amount(mass)) for epsilon, mass in points if _amount(mass) <= delta
+    ]
     if not small:
         raise UnsupportedError(
-            source, f"no point of the profile has a delta of at most {delta!r}", "Ask at a larger one"
+            source,
+            f"no point of the profile has a delta of at most {delta!r}",
+            "Ask at a larger one",
         )
     epsilon, mass = min(small)
     parameters = (("epsilon", epsilon), ("delta", mass), ("holds_under", adjacency))

@@ -16,7 +16,9 @@ from dpcompose.values import Adjacency
 Keys = tuple[tuple[str, Any], ...]
 
 
-def plan_of(composition: Composable, *, adjacency: Adjacency, question: PlanQuestion | None = None) -> Plan:
+def plan_of(
+    composition: Composable, *, adjacency: Adjacency, question: PlanQuestion | None = None
+) -> Plan:
     """The plan of a composition.
 
     >>> from dpcompose import Adjacency, Gaussian
@@ -37,7 +39,12 @@ def plan_of(composition: Composable, *, adjacency: Adjacency, question: PlanQues
     """
     parts = compose(composition).parts
     if not parts:
-        raise DomainError("composition", "nothing", "at least one mechanism", "What releases nothing needs no plan")
+        raise DomainError(
+            "composition",
+            "nothing",
+            "at least one mechanism",
+            "What releases nothing needs no plan",
+        )
     tables = [dict(_table(part, times)) for part, times in parts]
     uses = Counter(table["kind"] for table in tables)
     entries: list[Entry] = []
@@ -64,16 +71,31 @@ def _whole(composition: Composition) -> Keys:
     """The table of what runs together: of one mechanism, or of a composition."""
     if composition.count == 1:
         return _table(composition.parts[0][0], 1)
-    return (("kind", COMPOSITION), ("parts", tuple(_table(part, times) for part, times in composition.parts)))
+    return (
+        ("kind", COMPOSITION),
+        ("parts", tuple(_table(part, times) for part, times in composition.parts)),
+    )
 
 
 def _stated(part: ComposablePart) -> Keys:
     match part:
         case PrivateSelection(base=base, tries=tries, shape=shape):
-            return (("kind", SELECTION), ("base", _whole(compose(base))), ("tries", tries), ("shape", shape))
-        case RenyiCurve(stated=known, holds_under=holds_under) if isinstance(known.curve, RenyiLine):
+            return (
+                ("kind", SELECTION),
+                ("base", _whole(compose(base))),
+                ("tries", tries),
+                ("shape", shape),
+            )
+        case RenyiCurve(stated=known, holds_under=holds_under) if isinstance(
+            known.curve, RenyiLine
+        ):
             line = known.curve
-            return (("kind", "renyi-line"), ("rho", line.rho), ("xi", line.xi), ("holds_under", holds_under))
+            return (
+                ("kind", "renyi-line"),
+                ("rho", line.rho),
+                ("xi", line.xi),
+                ("holds_under", holds_under),
+            )
         case DominatingPair(pair=Pair(remove=AtomicLoss(table=table))) if _is_of(part, table):
             masses = (("upper", table.upper), ("lower", table.lower))
             return (("kind", "dominating-pair"), *masses, ("holds_under", part.holds_under))
@@ -82,10 +104,14 @@ def _stated(part: ComposablePart) -> Keys:
                 name, given = arguments(part)
             except DomainError:
                 reason = "it is given by a function, and a plan holds numbers"
-                raise UnsupportedError(repr(part), reason, "Give its values at some points") from None
+                raise UnsupportedError(
+                    repr(part), reason, "Give its values at some points"
+                ) from None
             return (("kind", dashed(name)), *given.items())
 
 
 def _is_of(part: DominatingPair, table: Atoms) -> bool:
     """Whether the masses of a table are all that is known of a pair."""
-    return part == DominatingPair.atoms(upper=table.upper, lower=table.lower, adjacency=part.holds_under)
+    return part == DominatingPair.atoms(
+        upper=table.upper, lower=table.lower, adjacency=part.holds_under
+    )

@@ -23,7 +23,9 @@ from dpcompose.values import Adjacency, down
 
 _DELTA = 1e-5
 _ENDED = "a draw before it was not followed by the step on it, so that the steps are no longer on Poisson samples"
-_POISSON = "engine.make_private(..., poisson_sampling=True), and iterate over the loader that it returns"
+_POISSON = (
+    "engine.make_private(..., poisson_sampling=True), and iterate over the loader that it returns"
+)
 
 
 class PreflightWarning(UserWarning):
@@ -53,9 +55,18 @@ class Finding:
 _COUNT = "Opacus releases the number of unclipped gradients as if a record moved it by 1/2, and it moves it by 1"
 ADAPTIVE = Finding("clipping='adaptive'", _COUNT, "make_private(..., clipping='flat')", True)
 _RANDOM = "an empty batch becomes a random record, so that a record may move its sum by up to twice the norm"
-RAND_ON_EMPTY = Finding("rand_on_empty=True", _RANDOM, "make_private(..., rand_on_empty=False)", True)
-_OTHER = "engine.accountant is another accountant than the one that counts the steps of this optimizer"
-_REPLACED = Finding("an accountant that was replaced", _OTHER, "engine.accountant = ... before make_private(...)", True)
+RAND_ON_EMPTY = Finding(
+    "rand_on_empty=True", _RANDOM, "make_private(..., rand_on_empty=False)", True
+)
+_OTHER = (
+    "engine.accountant is another accountant than the one that counts the steps of this optimizer"
+)
+_REPLACED = Finding(
+    "an accountant that was replaced",
+    _OTHER,
+    "engine.accountant = ... before make_private(...)",
+    True,
+)
 _ALONE = "a draw with records was stepped without them; charged as a sample, which holds if no record decided it"
 _NOISE_ALONE = Finding("noise alone", _ALONE, "optimizer.step() on all records of the batch")
 
@@ -156,7 +167,9 @@ class StepHook(DrawLog):
         if not reason and adds_noise and self.partial:
             reason = "it holds a part of a draw"
         elif not reason and adds_noise and self._draws not in (0, len(self.taken)):
-            reason = f"it holds {len(self.taken)} draws, and the steps before it held {self._draws} each"
+            reason = (
+                f"it holds {len(self.taken)} draws, and the steps before it held {self._draws} each"
+            )
         if self.strict and reason and (self.waiting or self.taken):
             self.end_amplification()  # what was drawn is not what is fed, and may never have been
         return reason
@@ -168,13 +181,17 @@ class StepHook(DrawLog):
         self._ended = True
         history = self._accountant.history
         if any(0 < rate < 1 for _, rate, _ in history):
-            self._accountant.history = [(noise, float(rate > 0), steps) for noise, rate, steps in history]
+            self._accountant.history = [
+                (noise, float(rate > 0), steps) for noise, rate, steps in history
+            ]
             self._accountant.adjacency = Adjacency.ZERO_OUT
         self._say([_no_draw(_ENDED, self._loader)])
 
     def _look(self, optimizer: Any, noise: float) -> None:
         """Warn once of each finding; refuse the step if no number is proved."""
-        found = [] if self._said else [*_of_loader(self._loader, noise), *_of_optimizers(self.dataset)]
+        found = (
+            [] if self._said else [*_of_loader(self._loader, noise), *_of_optimizers(self.dataset)]
+        )
         found += [*_of_options(optimizer, self._loader)]
         found += [_REPLACED] if self._engine.accountant is not self._accountant else []
         if len(self.dataset) != self._length:
@@ -190,7 +207,10 @@ class StepHook(DrawLog):
         self._refused = next((each for each in new if each.refused), self._refused)
 
     def _charge_step(self, noise: float) -> None:
-        draws, self._rate = len(self.taken), max([self._rate, *(draw.rate for draw in self.taken if self.strict)])
+        draws, self._rate = (
+            len(self.taken),
+            max([self._rate, *(draw.rate for draw in self.taken if self.strict)]),
+        )
         times, fresh, spanned = self._passes_of_step, self._all_fresh, len(self.spanned)
         self.taken, self.spanned, self._passes_of_step, self._all_fresh = [], set(), 0, True
         if self.strict:
@@ -204,7 +224,9 @@ class StepHook(DrawLog):
         """Charge a step of so many Poisson samples."""
         if draws > 1:
             self._say([_accumulation(draws)])
-        self._accountant.step(noise_multiplier=_shared(noise, draws), sample_rate=min(1.0, self._rate * draws))
+        self._accountant.step(
+            noise_multiplier=_shared(noise, draws), sample_rate=min(1.0, self._rate * draws)
+        )
 
     def _shuffled(self, noise: float, times: int, spanned: int) -> None:
         """A record is in at most one batch of each pass, with at least the least noise of the pass.
@@ -216,7 +238,9 @@ class StepHook(DrawLog):
         """
         new, least = self.epochs - self._charged, self._least
         if not spanned or (spanned > 1 and not new):
-            self._accountant.step(noise_multiplier=_shared(noise, spanned or times), sample_rate=1.0)
+            self._accountant.step(
+                noise_multiplier=_shared(noise, spanned or times), sample_rate=1.0
+            )
             return
         if spanned > 1:
             least = _shared(noise, new + 1)
@@ -247,10 +271,16 @@ def _of_loader(loader: Any, noise: float | None) -> list[Finding]:
     found: list[Finding] = []
     if kind == "weighted":
         reason = "its records have rates of their own, some above what is charged, and may be in a batch twice"
-        found.append(Finding("WeightedRandomSampler", reason, f"DataLoader(..., sampler=None); {_POISSON}", True))
+        found.append(
+            Finding(
+                "WeightedRandomSampler", reason, f"DataLoader(..., sampler=None); {_POISSON}", True
+            )
+        )
     elif kind == "shuffled":
         reason = "batches of fixed size, in passes over all records, are no Poisson sample"
-        found.append(Finding("shuffling without Poisson sampling", reason + _pair(loader, noise), _POISSON))
+        found.append(
+            Finding("shuffling without Poisson sampling", reason + _pair(loader, noise), _POISSON)
+        )
     elif kind != "poisson":
         reason = f"nothing is proved about batches that {type(sampler).__name__} draws"
         found.append(Finding(f"unknown sampler {type(sampler).__name__}", reason, _POISSON, True))
@@ -270,7 +300,9 @@ def _samplers(loader: Any) -> tuple[str, Any]:
     if isinstance(batches, poisson):
         return "poisson", batches
     kind: Any = batches.__class__
-    sampler = batches.sampler if attributes(kind).get("unlogged", kind) is data.BatchSampler else batches
+    sampler = (
+        batches.sampler if attributes(kind).get("unlogged", kind) is data.BatchSampler else batches
+    )
     if isinstance(sampler, data.WeightedRandomSampler):
         return "weighted", sampler
     once = type(sampler) is data.RandomSampler and not sampler.replacement
@@ -300,13 +332,18 @@ def _of_optimizers(dataset: Any) -> Iterator[Finding]:
         yield Finding("several engines on one data set", reason, line)
     elif len(hooks) > 1:
         reason = "steps are counted as if each had a batch of its own; two on one batch are one release of more"
-        line = "let each optimizer iterate over its own loader, or step all of them as one optimizer"
+        line = (
+            "let each optimizer iterate over its own loader, or step all of them as one optimizer"
+        )
         yield Finding("several optimizers on one data set", reason, line)
 
 
 def _of_options(optimizer: Any, loader: Any) -> Iterator[Finding]:
     """Options of `make_private` whose cost no accountant of noise multipliers and rates covers."""
-    if optimizer is not None and attributes(optimizer).keys() & {"unclipped_num_std", "_adjusted_noise_multiplier"}:
+    if optimizer is not None and attributes(optimizer).keys() & {
+        "unclipped_num_std",
+        "_adjusted_noise_multiplier",
+    }:
         yield ADAPTIVE
     filling: Any = attributes(_library("opacus.data_loader")).get("CollateFnWithEmpty", ())
     if isinstance(loader.collate_fn, filling) and loader.collate_fn.rand_on_empty:
@@ -329,18 +366,28 @@ def _no_draw(reason: str, loader: Any) -> Finding:
         reason += "; those before, at a rate, are charged at rate 1, under Adjacency.ZERO_OUT"
     line = "for batch in loader: optimizer.step() once for each batch of the loader that make_private returned, all of"
     line += " it; an empty or unwanted batch is stepped with noise alone, on batch[:0]; evaluate on another DataLoader"
-    workers = "; with BatchMemoryManager, DataLoader(..., num_workers=0)" if loader.num_workers else ""
+    workers = (
+        "; with BatchMemoryManager, DataLoader(..., num_workers=0)" if loader.num_workers else ""
+    )
     return Finding("a step without one fresh draw", reason, line + workers)
 
 
 def _unknown_loader(rate: float) -> Finding:
     reason = f"no loader is known, so that nothing shows that each step is on one Poisson sample at rate {rate!r}"
-    return Finding("a rate that is believed", reason, "engine.make_private(...), which attaches the hook itself")
+    return Finding(
+        "a rate that is believed",
+        reason,
+        "engine.make_private(...), which attaches the hook itself",
+    )
 
 
 def _length(before: int, after: int) -> Finding:
     reason = f"it had {before} records and has {after}; the loader draws as it did before"
-    return Finding("a data set whose length changed", reason, "call make_private again, with a loader of the new data")
+    return Finding(
+        "a data set whose length changed",
+        reason,
+        "call make_private again, with a loader of the new data",
+    )
 
 
 def _warn(found: list[Finding]) -> None:

@@ -66,7 +66,9 @@ def _content(statement: Statement) -> dict[str, Any]:
         "adjacency": statement.adjacency.value,
         "epsilon": statement.epsilon,
         "bound": _ends(statement.bound),
-        "risk": {name: _ends(statement.risk.__dict__[name]) for name in AttackRisk.__dataclass_fields__},
+        "risk": {
+            name: _ends(statement.risk.__dict__[name]) for name in AttackRisk.__dataclass_fields__
+        },
         "anchor": None if statement.anchor is None else statement.anchor.to_json(),
     }
     return json.loads(json.dumps(fields))
@@ -81,10 +83,14 @@ def _canonical(content: Mapping[str, Any]) -> str:
 
 
 def _digest(content: Mapping[str, Any]) -> str:
-    return sha256(_canonical({name: each for name, each in content.items() if name != "digest"}).encode()).hexdigest()
+    return sha256(
+        _canonical({name: each for name, each in content.items() if name != "digest"}).encode()
+    ).hexdigest()
 
 
-def verify(document: str | bytes, *, digest: str | None = None, ledger: Ledger | None = None) -> Verified:
+def verify(
+    document: str | bytes, *, digest: str | None = None, ledger: Ledger | None = None
+) -> Verified:
     """Check a document to the last byte, and price it again.
 
     Args:
@@ -106,16 +112,34 @@ def verify(document: str | bytes, *, digest: str | None = None, ledger: Ledger |
     try:
         stated = _stated(content)
         expected = _content(stated)
-    except (DPComposeError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise StatementError(f"it does not describe a statement ({type(error).__name__}: {error})") from None
+    except (
+        DPComposeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        raise StatementError(
+            f"it does not describe a statement ({type(error).__name__}: {error})"
+        ) from None
     wrong = [name for name in expected if content.get(name) != expected[name]]
     if wrong or content.keys() - expected.keys() != {"digest", "producer"}:
-        raise StatementError(f"it says more than follows from it, or otherwise: {', '.join(wrong) or 'its names'}")
+        raise StatementError(
+            f"it says more than follows from it, or otherwise: {', '.join(wrong) or 'its names'}"
+        )
     bound = _priced_again(stated)
-    checked = ["Every byte agrees with the digest.", "The mechanisms, priced again, cost no more than is stated."]
-    unchecked = ["That what is stated to have run is what ran, and all that ran, is the publisher's word."]
+    checked = [
+        "Every byte agrees with the digest.",
+        "The mechanisms, priced again, cost no more than is stated.",
+    ]
+    unchecked = [
+        "That what is stated to have run is what ran, and all that ran, is the publisher's word."
+    ]
     if digest is None:
-        unchecked.append("No digest was given: that the document is the one first published is not known.")
+        unchecked.append(
+            "No digest was given: that the document is the one first published is not known."
+        )
     else:
         checked.append("The digest is the one given.")
     if ledger is not None:
@@ -140,7 +164,9 @@ def _read(document: str | bytes) -> dict[str, Any]:
         if not isinstance(content, dict) or _canonical(cast("dict[str, Any]", content)) != text:
             raise ValueError("not the canonical form")
     except (ValueError, RecursionError) as error:
-        raise StatementError(f"it is not canonical JSON, as privacy_json writes it ({error})") from None
+        raise StatementError(
+            f"it is not canonical JSON, as privacy_json writes it ({error})"
+        ) from None
     found = cast("dict[str, Any]", content)
     if found.get("digest") != _digest(found):
         raise StatementError("its digest is not that of its content: something was changed")
@@ -179,12 +205,17 @@ def _priced_again(stated: Statement) -> Bound:
     except DPComposeError as error:
         raise StatementError(f"its mechanisms cannot be priced ({error})") from None
     pairs = [("epsilon", stated.bound, bound, 6)]
-    pairs += [(name, stated.risk.__dict__[name], risk.__dict__[name], 3) for name in AttackRisk.__dataclass_fields__]
+    pairs += [
+        (name, stated.risk.__dict__[name], risk.__dict__[name], 3)
+        for name in AttackRisk.__dataclass_fields__
+    ]
     for name, said, found, digits in pairs:
         claim = float(above(said.upper, digits))
         if not (found.upper <= claim and said.lower <= found.upper and found.lower <= said.upper):
             between = f"between {said.lower!r} and {said.upper!r}"
-            raise StatementError(f"{name} is stated {between}; certified here is {found.lower!r} to {found.upper!r}")
+            raise StatementError(
+                f"{name} is stated {between}; certified here is {found.lower!r} to {found.upper!r}"
+            )
     return bound
 
 
@@ -202,19 +233,42 @@ def _in_ledger(stated: Statement, ledger: Ledger) -> str:
     with ledger.moment() as moment:
         for each in dict.fromkeys(stated.entries):
             found = [entry for entry in moment.entries(each.scope) if entry.hash == each.hash]
-            if not found or (found[0].kind, found[0].scope, found[0].sequence) != (GRANTED, each.scope, each.sequence):
-                raise StatementError(f"the ledger has no charge {each.sequence} of {each.scope!r} with that hash")
+            if not found or (found[0].kind, found[0].scope, found[0].sequence) != (
+                GRANTED,
+                each.scope,
+                each.sequence,
+            ):
+                raise StatementError(
+                    f"the ledger has no charge {each.sequence} of {each.scope!r} with that hash"
+                )
             if found[0].description.get("adjacency") != stated.adjacency.value:
-                raise StatementError(f"charge {each.sequence} of {each.scope!r} is priced under another adjacency")
+                raise StatementError(
+                    f"charge {each.sequence} of {each.scope!r} is priced under another adjacency"
+                )
             charged.append(found[0].description.get("mechanism"))
-        scopes, own = {each.scope for each in stated.entries}, {each.hash for each in stated.entries}
+        scopes, own = (
+            {each.scope for each in stated.entries},
+            {each.hash for each in stated.entries},
+        )
         others: Counter[str] = Counter()
-        for entry in chain.from_iterable(moment.entries(root) for root in {root_of(scope) for scope in scopes}):
-            related = any(is_at_or_below(entry.scope, each) or is_at_or_below(each, entry.scope) for each in scopes)
+        for entry in chain.from_iterable(
+            moment.entries(root) for root in {root_of(scope) for scope in scopes}
+        ):
+            related = any(
+                is_at_or_below(entry.scope, each) or is_at_or_below(each, entry.scope)
+                for each in scopes
+            )
             if entry.kind == GRANTED and related and entry.hash not in own:
-                amounts = ", ".join(f"{currency} {amount}" for currency, amount in entry.cost.items())
+                amounts = ", ".join(
+                    f"{currency} {amount}" for currency, amount in entry.cost.items()
+                )
                 others[f"{entry.description.get('mechanism') or amounts} in {entry.scope!r}"] += 1
     if None in charged or compose(*map(parse, charged)) != stated.composition:
         raise StatementError("the mechanisms that were charged are not those that are stated")
-    listed = [one_line(f"{what}, {times:,} time{'s' * (times != 1)}") for what, times in others.most_common(LISTED)]
-    return "; ".join([*listed, f"and {len(others) - LISTED:,} kinds more"] if len(others) > LISTED else listed)
+    listed = [
+        one_line(f"{what}, {times:,} time{'s' * (times != 1)}")
+        for what, times in others.most_common(LISTED)
+    ]
+    return "; ".join(
+        [*listed, f"and {len(others) - LISTED:,} kinds more"] if len(others) > LISTED else listed
+    )

@@ -28,7 +28,15 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "access": ("Interactive", "Non-interactive"),
 }  # fmt: skip
 """The words of the registry for each field that takes words of a list."""
-_OPTIONAL = {*CHOICES, "sources", "notes", "data_domain", "unprotected", "post_processing", "tuning"} - {"product_type"}
+_OPTIONAL = {
+    *CHOICES,
+    "sources",
+    "notes",
+    "data_domain",
+    "unprotected",
+    "post_processing",
+    "tuning",
+} - {"product_type"}
 
 
 @dataclass(frozen=True)
@@ -84,15 +92,21 @@ class Deployment:
     slug: str = ""
 
     def __post_init__(self) -> None:
-        given: dict[str, Any] = {name: self.__dict__[name] for name in self.__dataclass_fields__ if name != "_"}
+        given: dict[str, Any] = {
+            name: self.__dict__[name] for name in self.__dataclass_fields__ if name != "_"
+        }
         for name in ("curators", "authors"):
             people = given.pop(name)
             if isinstance(people, str) or not isinstance(people, Sequence) or not people:
                 raise DomainError(name, people, "a list of at least one name")
-            object.__setattr__(self, name, tuple(_prose(name, each) for each in cast("Sequence[Any]", people)))
+            object.__setattr__(
+                self, name, tuple(_prose(name, each) for each in cast("Sequence[Any]", people))
+            )
         day, slug = given.pop("publication_date"), given.pop("slug")
         try:
-            object.__setattr__(self, "publication_date", date.fromisoformat(str(day)[:10]).isoformat())
+            object.__setattr__(
+                self, "publication_date", date.fromisoformat(str(day)[:10]).isoformat()
+            )
             if len(str(day)) != 10:
                 raise ValueError
         except ValueError:
@@ -113,7 +127,9 @@ def _prose(name: str, value: Any) -> str:
     """Text of the publisher's, in Markdown; without what the registry takes for a slip in its formulas."""
     text = visible(text_of(name, value))
     if re.search(r"\\\\(?![()])", text):
-        raise DomainError(name, value, "text without two backslashes in a row, but before a parenthesis")
+        raise DomainError(
+            name, value, "text without two backslashes in a row, but before a parenthesis"
+        )
     return text
 
 
@@ -153,7 +169,8 @@ def registry_yaml(statement: Statement, deployment: Deployment, *, status: str =
         "privacy_loss": {
             "privacy_unit": markdown(statement.unit),
             "privacy_unit_details": markdown(statement.neighbors),
-            "privacy_parameters": loss | ({"delta": statement.delta} if statement.delta > 0 else {}),
+            "privacy_parameters": loss
+            | ({"delta": statement.delta} if statement.delta > 0 else {}),
             "privacy_parameters_details": "\n".join(prose),
         },
         "deployment_model": {
@@ -166,9 +183,21 @@ def registry_yaml(statement: Statement, deployment: Deployment, *, status: str =
             "post_processing": facts.post_processing,
             "composition": "Certified composition of the privacy losses of all mechanisms by dpcompose, rounded up.",
         },
-        "implementation": {"preprocessing_and_hyperparameter_tuning": facts.tuning, "mechanisms": ran},
-        "administrative": {"sources": facts.sources, "notes": facts.notes, "registry_authors": facts.authors},
+        "implementation": {
+            "preprocessing_and_hyperparameter_tuning": facts.tuning,
+            "mechanisms": ran,
+        },
+        "administrative": {
+            "sources": facts.sources,
+            "notes": facts.notes,
+            "registry_authors": facts.authors,
+        },
     }
-    filled = {name: {key: value for key, value in rows.items() if value is not None} for name, rows in sections.items()}
+    filled = {
+        name: {key: value for key, value in rows.items() if value is not None}
+        for name, rows in sections.items()
+    }
     entry = {"url_slug": facts.slug, "status": status, "tier": 2 if stated else 1}
-    return yaml(entry | {"deployment": {name: rows for name, rows in filled.items() if rows}}) + "\n"
+    return (
+        yaml(entry | {"deployment": {name: rows for name, rows in filled.items() if rows}}) + "\n"
+    )

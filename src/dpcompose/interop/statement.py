@@ -118,7 +118,11 @@ class Statement:
     def guarantee(self) -> str:
         """The name of the guarantee with its parameters."""
         pure = f"{self.epsilon}-differentially private"
-        return f"({self.epsilon}, {exactly(self.delta)})-differentially private" if self.delta > 0 else pure
+        return (
+            f"({self.epsilon}, {exactly(self.delta)})-differentially private"
+            if self.delta > 0
+            else pure
+        )
 
     @property
     def neighbors(self) -> str:
@@ -219,7 +223,11 @@ def statement(
     if isinstance(total, Plan):
         named = [(entry.name, entry.mechanism, entry.times) for entry in total.entries]
         adjacency = total.adjacency if adjacency is None else adjacency
-        given = total.question.value if total.question is not None and total.question.given == "delta" else None
+        given = (
+            total.question.value
+            if total.question is not None and total.question.given == "delta"
+            else None
+        )
         delta = given if delta is None else delta
     elif isinstance(total, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
         parts: Any = compose(total).parts
@@ -227,7 +235,9 @@ def statement(
     else:
         raise DomainError("total", total, "a plan, a mechanism or a composition")
     if delta is None:
-        raise DomainError("delta", None, "a number in [0, 1)", "Neither the plan nor the call has one")
+        raise DomainError(
+            "delta", None, "a number in [0, 1)", "Neither the plan nor the call has one"
+        )
     runs = tuple(_run(*each) for each in named)
     asked = Adjacency.ADD_REMOVE if adjacency is None else adjacency
     if not isinstance(asked, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -252,24 +262,34 @@ def _run(name: str, mechanism: Any, times: int) -> Run:
     text = serialize(mechanism)
     if text is None:
         reason = "it cannot be written down and read back, so that nobody could check the statement"
-        raise UnsupportedError(f"a statement about {mechanism!r:.200}", reason, "State a guarantee of it, a BlackBox")
+        raise UnsupportedError(
+            f"a statement about {mechanism!r:.200}", reason, "State a guarantee of it, a BlackBox"
+        )
     return Run(name, text, times)
 
 
-def priced(runs: Sequence[Run], adjacency: Adjacency, records: int, *, delta: float) -> tuple[Bound, AttackRisk]:
+def priced(
+    runs: Sequence[Run], adjacency: Adjacency, records: int, *, delta: float
+) -> tuple[Bound, AttackRisk]:
     """Epsilon and the risk of what ran, for a group of so many records.
 
     Raises:
         UnsupportedError: If no finite epsilon holds.
     """
     if not delta < 1:
-        raise DomainError("delta", delta, "a number below 1", "At delta 1 any mechanism may reveal everything")
+        raise DomainError(
+            "delta", delta, "a number below 1", "At delta 1 any mechanism may reveal everything"
+        )
     whole = compose(*(parse(run.mechanism) * run.times for run in runs))
     asked = whole if records == 1 else whole.group(records)
     bound = asked.epsilon(delta=delta, adjacency=adjacency)
     if not bound.upper < math.inf:
-        raise UnsupportedError("a statement", f"no finite epsilon holds at delta = {delta!r}", "Ask at a larger delta")
-    found = asked.risk(false_positive_rate=FALSE_POSITIVE_RATE, adjacency=adjacency, tolerance=TOLERANCE)
+        raise UnsupportedError(
+            "a statement", f"no finite epsilon holds at delta = {delta!r}", "Ask at a larger delta"
+        )
+    found = asked.risk(
+        false_positive_rate=FALSE_POSITIVE_RATE, adjacency=adjacency, tolerance=TOLERANCE
+    )
     error = found.bayes_error
     guess = Bound(max(down(1 - error.upper), 0.0), min(up(1 - error.lower), 1.0))
     return bound, AttackRisk(found.advantage, found.true_positive_rate, guess)

@@ -28,12 +28,18 @@ def label_of(mechanism: Composable, delta: Delta) -> str:
     return f"{serialize(mechanism)} at {None if delta is None else exact('delta', delta)}"
 
 
-def _most(spent: Mapping[str, Any], cost: Mapping[str, Any], sets: Sequence[Mapping[str, Any]]) -> int:
+def _most(
+    spent: Mapping[str, Any], cost: Mapping[str, Any], sets: Sequence[Mapping[str, Any]]
+) -> int:
     """How often a cost fits within one of several sets of caps."""
     most = 0
     for caps in sets:
         if all(spent[name] <= cap for name, cap in caps.items()):
-            fits = [int((cap - spent[name]) // cost[name]) for name, cap in caps.items() if cost[name] > 0]
+            fits = [
+                int((cap - spent[name]) // cost[name])
+                for name, cap in caps.items()
+                if cost[name] > 0
+            ]
             most = max(most, min(fits, default=MOST_STEPS))
     return min(most, MOST_STEPS)
 
@@ -69,7 +75,10 @@ class StepBudget:
 
     def room(self, mechanism: Composable, delta: Delta) -> int:
         """How many more charges of this mechanism fit, the whole chain heeded; at most 10^15."""
-        cost = {name: amount.units for name, amount in self.account.price(mechanism, delta=delta).items()}
+        cost = {
+            name: amount.units
+            for name, amount in self.account.price(mechanism, delta=delta).items()
+        }
         with self.account.ledger.moment() as moment:
             if any(moment.balance(path).closed for path in paths_down_to(self.name)):
                 return 0
@@ -81,7 +90,10 @@ class StepBudget:
             spent = balance.spent.units
             if balance.scope.kind is Kind.PARTITION:
                 # Only what exceeds its largest child goes up.
-                passed |= {name: passed[name] + units - child.spent.units[name] for name, units in spent.items()}
+                passed |= {
+                    name: passed[name] + units - child.spent.units[name]
+                    for name, units in spent.items()
+                }
             if balance.scope.caps:
                 counted = {name: units - passed[name] for name, units in spent.items()}
                 most = min(most, _most(counted, cost, balance.scope.within(spent)))
@@ -93,13 +105,17 @@ class StepBudget:
         label = label_of(mechanism, delta) if self._unredeemed else ""
         return sum(text == label for text, _ in self._unredeemed)
 
-    def charge(self, mechanism: Composable, delta: Delta, *, key: str, note: Mapping[str, Any]) -> Receipt:
+    def charge(
+        self, mechanism: Composable, delta: Delta, *, key: str, note: Mapping[str, Any]
+    ) -> Receipt:
         """A charge that an earlier attempt left, else a new one; OverdrawnError if it does not fit."""
         if (found := self._resumed(mechanism, delta)) is not None:
             return found
 
         def charge() -> Receipt:
-            return self.account.charge(mechanism, actor=self.actor, key=key, delta=delta, description=note)
+            return self.account.charge(
+                mechanism, actor=self.actor, key=key, delta=delta, description=note
+            )
 
         return _certain(charge)
 
@@ -110,7 +126,9 @@ class StepBudget:
         label, price = label_of(mechanism, delta), self.account.price(mechanism, delta=delta)
         with self._lock:
             for place, (text, receipt) in enumerate(self._unredeemed):
-                if text == label and all(receipt.cost[name] >= amount for name, amount in price.items()):
+                if text == label and all(
+                    receipt.cost[name] >= amount for name, amount in price.items()
+                ):
                     return self._unredeemed.pop(place)[1]
         return None
 
@@ -128,7 +146,10 @@ class StepBudget:
             if entry.kind == REDEEMED and entry.redeems is not None:
                 found.pop(entry.redeems, None)
             elif entry.kind == GRANTED and (entry.scope, entry.actor, _run_of(said)) == own:
-                found[entry.sequence] = f"{said['mechanism']} at {said.get('delta')}", Receipt.of(entry)
+                found[entry.sequence] = (
+                    f"{said['mechanism']} at {said.get('delta')}",
+                    Receipt.of(entry),
+                )
         self._unredeemed = list(found.values())
 
     def charges(self) -> Charges:
@@ -136,13 +157,19 @@ class StepBudget:
         with self._lock:
             for entry in self.account.ledger.entries(self.name, after=self._read):
                 if entry.kind == GRANTED and entry.scope == self.name:
-                    _append(self._charges, self._mechanism(entry.description.get("mechanism"), entry.sequence))
+                    _append(
+                        self._charges,
+                        self._mechanism(entry.description.get("mechanism"), entry.sequence),
+                    )
                 self._read = entry.sequence
             return list(self._charges)
 
     def _mechanism(self, text: Any, sequence: int) -> Composable:
         if not isinstance(text, str):
-            what, reason = f"the epsilon of {self.name!r}", f"charge {sequence} names no mechanism to be read back"
+            what, reason = (
+                f"the epsilon of {self.name!r}",
+                f"charge {sequence} names no mechanism to be read back",
+            )
             raise UnsupportedError(what, reason, "Read the amounts that were charged")
         if text not in self._known:
             self._known[text] = parse(text)
@@ -154,7 +181,10 @@ class StepBudget:
         with self.account.ledger.moment() as moment:
             spent = moment.upcoming(own.path).spent.units
         rest = [
-            min((1 - Fraction(spent[name], cap) for name, cap in caps.items() if cap > 0), default=Fraction(0))
+            min(
+                (1 - Fraction(spent[name], cap) for name, cap in caps.items() if cap > 0),
+                default=Fraction(0),
+            )
             for caps in own.within(spent)
         ]
         return float(max(rest, default=0))
@@ -186,7 +216,11 @@ def _certain(action: Callable[[], Answer]) -> Answer:
 def _run_of(description: Mapping[str, Any]) -> str | None:
     """The run that charged a mechanism; None for other charges."""
     note: Any = description.get("note")
-    return cast("dict[str, Any]", note).get("run") if isinstance(note, dict) and description.get("mechanism") else None
+    return (
+        cast("dict[str, Any]", note).get("run")
+        if isinstance(note, dict) and description.get("mechanism")
+        else None
+    )
 
 
 def _append(charges: list[tuple[Composable, int]], mechanism: Composable) -> None:

@@ -30,7 +30,12 @@ class TrainingHistory:
 
 
 def history_of(
-    charges: Sequence[tuple[Composable, int]], *, target: float, delta: float, points: int, adjacency: Adjacency
+    charges: Sequence[tuple[Composable, int]],
+    *,
+    target: float,
+    delta: float,
+    points: int,
+    adjacency: Adjacency,
 ) -> TrainingHistory:
     """Epsilon of the first steps, at evenly spaced places of which the last is the end."""
     whole = sum(times for _, times in charges)

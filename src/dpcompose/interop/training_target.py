@@ -10,7 +10,13 @@ from typing import Any
 from dpcompose.account import Account, open_scope
 from dpcompose.adaptive import Filter, MenuFilter, RenyiFilter, UnionFilter
 from dpcompose.composition import Composable
-from dpcompose.errors import DomainError, ScopeExistsError, ScopeKindError, UnknownScopeError, UnsupportedError
+from dpcompose.errors import (
+    DomainError,
+    ScopeExistsError,
+    ScopeKindError,
+    UnknownScopeError,
+    UnsupportedError,
+)
 from dpcompose.interop.step_budget import StepBudget
 from dpcompose.ledger import Kind, Ledger
 from dpcompose.values import Adjacency
@@ -61,11 +67,17 @@ class TrainingTarget:
     def _opened(self, ledger: Ledger, scope: str, actor: str) -> Account:
         adjacency = self.adjacency or Adjacency.ADD_REMOVE
         if self.kinds:
-            budget = MenuFilter.for_target(self.kinds, self.epsilon, self.delta, adjacency=adjacency)
+            budget = MenuFilter.for_target(
+                self.kinds, self.epsilon, self.delta, adjacency=adjacency
+            )
         else:
             budget = any_order(self.epsilon, self.delta) if self.filter is None else self.filter
-        target: dict[str, Any] = {} if isinstance(budget, Filter) else {"epsilon": self.epsilon, "delta": self.delta}
-        account = open_scope(ledger, scope, filter=budget, adjacency=adjacency, actor=actor, **target)
+        target: dict[str, Any] = (
+            {} if isinstance(budget, Filter) else {"epsilon": self.epsilon, "delta": self.delta}
+        )
+        account = open_scope(
+            ledger, scope, filter=budget, adjacency=adjacency, actor=actor, **target
+        )
         self._require(account)
         return account
 
@@ -73,12 +85,20 @@ class TrainingTarget:
         """The nearest filter must be the one that was asked for, and promise what was asked for."""
         found = next((each.filter for each in account.chain[::-1] if each.filter is not None), None)
         if found is None:
-            raise UnsupportedError(f"a guard of {account.scope!r}", "no filter bounds it", "Open it with a filter")
+            raise UnsupportedError(
+                f"a guard of {account.scope!r}", "no filter bounds it", "Open it with a filter"
+            )
         wanted = MenuFilter if self.kinds else self.filter
         if wanted not in (None, found, type(found)):
-            raise DomainError("filter", wanted, f"that of the scope, {type(found).__name__}, or None")
+            raise DomainError(
+                "filter", wanted, f"that of the scope, {type(found).__name__}, or None"
+            )
         if self.adjacency not in (None, account.adjacency):
-            raise DomainError("adjacency", self.adjacency, f"{account.adjacency}, that of the scope {account.scope!r}")
+            raise DomainError(
+                "adjacency",
+                self.adjacency,
+                f"{account.adjacency}, that of the scope {account.scope!r}",
+            )
         promised = found.epsilon_at(delta=min(self.delta * TYPED, 1.0))
         if not promised <= self.epsilon * TYPED:
             raise DomainError(
@@ -91,4 +111,6 @@ class TrainingTarget:
 def any_order(epsilon: float, delta: float) -> Filter:
     """Renyi filters of several orders: the best one for much noise, and lower ones for less."""
     best = RenyiFilter.for_target(epsilon, delta=delta).order
-    return UnionFilter.for_target(epsilon, delta=delta, orders=[1 + (best - 1) * share for share in ORDERS])
+    return UnionFilter.for_target(
+        epsilon, delta=delta, orders=[1 + (best - 1) * share for share in ORDERS]
+    )

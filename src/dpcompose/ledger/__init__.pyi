@@ -9,17 +9,32 @@ if True:
     from .checkpoint import Checkpoint as Checkpoint, read_checkpoints as read_checkpoints
     from .copying import backup as backup, bring_up_to_date as bring_up_to_date, restore as restore
     from .decision import RequestDecision as RequestDecision, View as View
-    from .entry import GRANTED as GRANTED, OPENED as OPENED, REDEEMED as REDEEMED, REFUSED as REFUSED, now as now
+    from .entry import (
+        GRANTED as GRANTED,
+        OPENED as OPENED,
+        REDEEMED as REDEEMED,
+        REFUSED as REFUSED,
+        now as now,
+    )
     from .evidence import (
         Evidence as Evidence,
         check_proof as check_proof,
         consistency_proof as consistency_proof,
         inclusion_proof as inclusion_proof,
     )
-    from .head_record import HeadRecord as HeadRecord, read_claims as read_claims, write_record as write_record
+    from .head_record import (
+        HeadRecord as HeadRecord,
+        read_claims as read_claims,
+        write_record as write_record,
+    )
     from .keys import announce_key as announce_key, revoke_key as revoke_key
     from .ledger import is_at_or_below as is_at_or_below
-    from .postgres_connection import commit as commit, engine_of as engine_of, failure as failure, failures as failures
+    from .postgres_connection import (
+        commit as commit,
+        engine_of as engine_of,
+        failure as failure,
+        failures as failures,
+    )
     from .renewal import Renewal as Renewal
     from .requests import Charge as Charge
     from .scope import (
@@ -51,4 +66,8 @@ if True:
         line_of_text as line_of_text,
         scope_path as scope_path,
     )
-    from .verification import DisagreementError as DisagreementError, Replay as Replay, differences as differences
+    from .verification import (
+        DisagreementError as DisagreementError,
+        Replay as Replay,
+        differences as differences,
+    )

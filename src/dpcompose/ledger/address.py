@@ -20,7 +20,11 @@ _DOMAIN = "a file, sqlite:///file, postgresql://user@host/database or memory:"
 def open_store(url: str, *, create: bool, restored: bool = False, read_only: bool = False) -> Store:
     """The store at `url`; SQL is imported only now, so that `import dpcompose` stays light."""
     if read_only and (restored or url == "memory:"):
-        raise DomainError("read_only", read_only, "False for a ledger in memory, or one whose head record begins anew")
+        raise DomainError(
+            "read_only",
+            read_only,
+            "False for a ledger in memory, or one whose head record begins anew",
+        )
     path = file_of(url)
     if url == "memory:":
         return MemoryStore()
@@ -79,7 +83,9 @@ def open_older(url: str) -> Generator[tuple[Store, int]]:
     """The store at `url`, opened for reading even if its schema is an earlier one, and the number of that."""
     path = file_of(url)
     if url == "memory:":
-        raise DomainError("url", url, "a file or a database: what is in memory ends with the program")
+        raise DomainError(
+            "url", url, "a file or a database: what is in memory ends with the program"
+        )
     if path is not None:
         from dpcompose.ledger.sqlite_reading import SQLiteReader
 

@@ -40,7 +40,9 @@ class Amount:
         require_units("units", self.units)
 
     @classmethod
-    def of(cls, value: Amount | int | str | Decimal | Fraction | float, *, name: str = "amount") -> Amount:
+    def of(
+        cls, value: Amount | int | str | Decimal | Fraction | float, *, name: str = "amount"
+    ) -> Amount:
         """Exactly what a person typed; a float is read as its shortest decimal, so 0.1 is one tenth.
 
         Raises:
@@ -50,16 +52,28 @@ class Amount:
         return value if isinstance(value, Amount) else cls(typed_units(name, value))
 
     @classmethod
-    def up(cls, value: Amount | int | Decimal | Fraction | float, *, name: str = "amount") -> Amount:
+    def up(
+        cls, value: Amount | int | Decimal | Fraction | float, *, name: str = "amount"
+    ) -> Amount:
         """The least multiple of 1e-40 that is not below `value` (a float is exactly that double): for costs."""
         require_text("name", name)
-        return value if isinstance(value, Amount) else cls(_within(name, value, -(-_exact(name, value) * SCALE // 1)))
+        return (
+            value
+            if isinstance(value, Amount)
+            else cls(_within(name, value, -(-_exact(name, value) * SCALE // 1)))
+        )
 
     @classmethod
-    def down(cls, value: Amount | int | Decimal | Fraction | float, *, name: str = "amount") -> Amount:
+    def down(
+        cls, value: Amount | int | Decimal | Fraction | float, *, name: str = "amount"
+    ) -> Amount:
         """The largest multiple of 1e-40 that is not above `value` (a float is exactly that double): for caps."""
         require_text("name", name)
-        return value if isinstance(value, Amount) else cls(_within(name, value, _exact(name, value) * SCALE // 1))
+        return (
+            value
+            if isinstance(value, Amount)
+            else cls(_within(name, value, _exact(name, value) * SCALE // 1))
+        )
 
     @property
     def fraction(self) -> Fraction:
@@ -112,7 +126,9 @@ def _plain_units(text: str) -> int | None:
 def units_of(text: str) -> int:
     """The units of a text written by `text_of`; ValueError for any other text."""
     whole, point, rest = text.partition(".")
-    units = int(whole) * SCALE + (int(rest) * 10 ** (PLACES - len(rest)) if point and len(rest) <= PLACES else 0)
+    units = int(whole) * SCALE + (
+        int(rest) * 10 ** (PLACES - len(rest)) if point and len(rest) <= PLACES else 0
+    )
     if not 0 <= units < LIMIT or text_of(units) != text:
         raise ValueError(text)
     return units
@@ -122,7 +138,12 @@ def require_units(name: str, units: object) -> None:
     """Raise DomainError unless `units` is the integer of an amount."""
     if not (type(units) is int and 0 <= units < LIMIT):
         remedy = "Amount.of reads what is typed"
-        raise DomainError(name, sayable(units), "a number of 1e-40s: an integer of at least 0 and below 1e80", remedy)
+        raise DomainError(
+            name,
+            sayable(units),
+            "a number of 1e-40s: an integer of at least 0 and below 1e80",
+            remedy,
+        )
 
 
 def require_text(name: str, value: object) -> None:
@@ -139,7 +160,10 @@ def _within(name: str, value: object, units: int) -> int:
 
 def sayable(value: object) -> object:
     """`value`, or words for a number of so many digits that Python does not print it."""
-    if isinstance(value, Rational) and max(abs(int(value.numerator)), int(value.denominator)) >= 10**400:
+    if (
+        isinstance(value, Rational)
+        and max(abs(int(value.numerator)), int(value.denominator)) >= 10**400
+    ):
         return "a number of hundreds of digits"
     return value
 
@@ -220,8 +244,12 @@ class Amounts(Mapping[str, Amount]):
         if isinstance(values, Amounts):
             return values
         if not len(values) <= MOST_CURRENCIES:
-            raise DomainError(name, f"{len(values)} currencies", f"at most {MOST_CURRENCIES} currencies")
-        return cls({each: typed_units(f"{name}[{each!r}]", value) for each, value in values.items()})
+            raise DomainError(
+                name, f"{len(values)} currencies", f"at most {MOST_CURRENCIES} currencies"
+            )
+        return cls(
+            {each: typed_units(f"{name}[{each!r}]", value) for each, value in values.items()}
+        )
 
     @classmethod
     def read(cls, texts: Mapping[str, str]) -> Amounts:
@@ -235,7 +263,9 @@ class Amounts(Mapping[str, Amount]):
         except DomainError:
             raise
         except (AttributeError, TypeError, ValueError):
-            raise DomainError("texts", texts, "a mapping from currencies to amounts as they are stored") from None
+            raise DomainError(
+                "texts", texts, "a mapping from currencies to amounts as they are stored"
+            ) from None
 
     @property
     def text(self) -> str:

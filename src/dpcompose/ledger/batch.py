@@ -70,7 +70,9 @@ class Batch:
             self._entries[root, request.key] = entry
         if request.redeems is not None:
             self._redemptions[root, request.redeems] = entry
-        self.records.append(Record(sequence, request.path, request.key, request.redeems, entry.body, entry.hash))
+        self.records.append(
+            Record(sequence, request.path, request.key, request.redeems, entry.body, entry.hash)
+        )
 
     def node(self, path: str) -> AccountNode | None:
         node = self._seen.get(path)

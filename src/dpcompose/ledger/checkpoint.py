@@ -52,7 +52,11 @@ class Checkpoint:
         for record in snapshot.records(root, after=0, limit=None):
             tree.add(leaf_hash(record.body))
         if not tree.size:
-            raise DomainError("scope", root, f"one of the top-level scopes: {', '.join(snapshot.roots()) or 'none'}")
+            raise DomainError(
+                "scope",
+                root,
+                f"one of the top-level scopes: {', '.join(snapshot.roots()) or 'none'}",
+            )
         text = f"{key.name}/{root}\n{tree.size}\n{b64encode(tree.root).decode()}\n"
         return cls(root, tree.size, tree.root, key.verifier, key.sign(text))
 
@@ -66,12 +70,17 @@ class Checkpoint:
         text, signer = opened_note(note, keys)
         origin, size, encoded, *_ = (*text.split("\n"), "", "", "")
         try:
-            root_hash, root = base64_bytes(encoded), scope_path(origin.removeprefix(f"{signer.name}/"))
+            root_hash, root = (
+                base64_bytes(encoded),
+                scope_path(origin.removeprefix(f"{signer.name}/")),
+            )
         except ValueError:
             root_hash, root = b"", ""
         own = origin == f"{signer.name}/{root}" and root_of(root) == root
         if not (own and _NUMBER.fullmatch(size) and len(root_hash) == HASH_SIZE):
-            raise EvidenceError(f"what {signer.name!r} signed is no checkpoint of a top-level scope")
+            raise EvidenceError(
+                f"what {signer.name!r} signed is no checkpoint of a top-level scope"
+            )
         return cls(root, int(size), root_hash, signer, note)
 
 

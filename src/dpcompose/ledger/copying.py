@@ -69,7 +69,12 @@ def backup(ledger: Ledger, out: Path, *, progress: Progress | None = None) -> Ve
 
 
 def restore(
-    source: Path, url: str, *, anchor: Anchor | None = None, actor: str, progress: Progress | None = None
+    source: Path,
+    url: str,
+    *,
+    anchor: Anchor | None = None,
+    actor: str,
+    progress: Progress | None = None,
 ) -> Restored:
     """Make a ledger from a backup, in a new file or an empty database.
 
@@ -121,7 +126,11 @@ def bring_up_to_date(
             return version, version, None
         if out is None and path is None:
             raise DomainError("--backup", out, "a new file: what a database held before is kept")
-        out = path.with_name(f"{path.name}-schema{version}") if out is None and path is not None else out
+        out = (
+            path.with_name(f"{path.name}-schema{version}")
+            if out is None and path is not None
+            else out
+        )
         assert out is not None, "a file has a default"
         with store.snapshot() as snapshot, _new_file(out, None, None) as made:
             _require_sound(followed(snapshot, Anchor(), progress).problems)
@@ -139,13 +148,17 @@ def _require_sound(problems: Sequence[str]) -> None:
 
 def _parted(anchor: Anchor, last: Mapping[str, int]) -> tuple[Anchor, dict[str, tuple[int, int]]]:
     """The part of an anchor that chains of these lengths can hold, and what they lack of the rest."""
-    sizes = [(root, head.sequence) for root, head in anchor.heads] + [(c.root, c.size) for c in anchor.checkpoints]
+    sizes = [(root, head.sequence) for root, head in anchor.heads] + [
+        (c.root, c.size) for c in anchor.checkpoints
+    ]
     lost: dict[str, tuple[int, int]] = {}
     for root, size in sorted(sizes):  # the largest of each root last
         if size > last.get(root, 0):
             lost[root] = last.get(root, 0), size
     heads = tuple(each for each in anchor.heads if each[1].sequence <= last.get(each[0], 0))
-    return Anchor(heads, tuple(each for each in anchor.checkpoints if each.size <= last.get(each.root, 0))), lost
+    return Anchor(
+        heads, tuple(each for each in anchor.checkpoints if each.size <= last.get(each.root, 0))
+    ), lost
 
 
 @dataclass
@@ -162,20 +175,26 @@ class _Made:
 
 
 @contextmanager
-def _place(url: str, path: Path | None, progress: Progress | None, anchor: Anchor) -> Generator[_Made]:
+def _place(
+    url: str, path: Path | None, progress: Progress | None, anchor: Anchor
+) -> Generator[_Made]:
     """A new file, or an empty database."""
     if path is not None:
         with _new_file(path, progress, anchor) as made:
             yield made
         return
     if url == "memory:":
-        raise DomainError("url", url, "a file or a database: what is in memory ends with the command")
+        raise DomainError(
+            "url", url, "a file or a database: what is in memory ends with the command"
+        )
     from dpcompose.ledger.postgres import damage_of_tables, new_tables
 
     with new_tables(address_of(url)) as connection:
         made = _Made(connection)
         yield made
-        made.found = verify(ReadModel(connection, damage_of_tables), anchor=anchor, progress=progress)
+        made.found = verify(
+            ReadModel(connection, damage_of_tables), anchor=anchor, progress=progress
+        )
 
 
 @contextmanager
@@ -183,9 +202,15 @@ def _new_file(path: Path, progress: Progress | None, anchor: Anchor | None) -> G
     """A file without its name, which it gets once it is on disk and, if there is an `anchor`, was verified."""
     for each in (path, *(beside(path, end) for end in BESIDE)):
         if os.path.lexists(each):
-            raise StoreError(str(path), f"{each.name} is there already", "Choose a new name; nothing is written over")
+            raise StoreError(
+                str(path),
+                f"{each.name} is there already",
+                "Choose a new name; nothing is written over",
+            )
     try:
-        handle, name = mkstemp(prefix=f".{path.name[:100]}-", suffix=".part", dir=path.absolute().parent)
+        handle, name = mkstemp(
+            prefix=f".{path.name[:100]}-", suffix=".part", dir=path.absolute().parent
+        )
         os.close(handle)
         part = Path(name)
         try:
@@ -222,7 +247,9 @@ def _name(part: Path, path: Path) -> None:
     try:
         os.link(part, path)
     except FileExistsError:
-        raise StoreError(str(path), "was made meanwhile", "Choose a new name; nothing is written over") from None
+        raise StoreError(
+            str(path), "was made meanwhile", "Choose a new name; nothing is written over"
+        ) from None
     except OSError:  # a file system without links
         if os.path.lexists(path):
             raise
@@ -243,7 +270,9 @@ class _Statements:
         return self.connection.exec_driver_sql(self._own(statement), list(rows)).rowcount
 
     def _own(self, statement: str) -> str:
-        return statement if self.connection.dialect.name == "sqlite" else statement.replace("?", "%s")
+        return (
+            statement if self.connection.dialect.name == "sqlite" else statement.replace("?", "%s")
+        )
 
 
 def _copy(snapshot: Snapshot, connection: Connection, steps: Sequence[Any]) -> None:
@@ -254,7 +283,11 @@ def _copy(snapshot: Snapshot, connection: Connection, steps: Sequence[Any]) -> N
     _write(driver, NEW_SCOPE, (scope_row(node.scope) for node in nodes))
     _write(driver, NEW_BALANCE, (balance_row(node) for node in nodes))
     for root in snapshot.roots():
-        _write(driver, NEW_ENTRY, (entry_row(record) for record in snapshot.records(root, after=0, limit=None)))
+        _write(
+            driver,
+            NEW_ENTRY,
+            (entry_row(record) for record in snapshot.records(root, after=0, limit=None)),
+        )
 
 
 def _write(driver: _Statements, statement: str, rows: Iterable[Row]) -> None:

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from dpcompose.errors import ClosedScopeError, DPComposeError, KeyReusedError, OverdrawnError, UnknownScopeError
+from dpcompose.errors import (
+    ClosedScopeError,
+    DPComposeError,
+    KeyReusedError,
+    OverdrawnError,
+    UnknownScopeError,
+)
 from dpcompose.ledger.amount import Amount
 from dpcompose.ledger.entry import GRANTED, REFUSED, Entry, Head, Receipt
 from dpcompose.ledger.scope import AccountNode, Scope, paths_down_to, root_of
@@ -108,7 +114,9 @@ def chain_of(view: View, path: str, *, time: str) -> list[AccountNode]:
     return chain
 
 
-def decided_before(view: View, path: str, key: str | None, content: Mapping[str, str]) -> Entry | None:
+def decided_before(
+    view: View, path: str, key: str | None, content: Mapping[str, str]
+) -> Entry | None:
     """The entry of an earlier request with the same key; KeyReusedError if that was another request."""
     entry = None if key is None else view.keyed(root_of(path), key)
     if entry is not None and not entry.holds(content):
@@ -124,7 +132,9 @@ def refusal_of(entry: Entry) -> OverdrawnError:
     return OverdrawnError(short["scope"], short["currency"], asked, left)
 
 
-def refused(head: Head, content: Mapping[str, str], refusal: OverdrawnError, *, time: str) -> RequestDecision:
+def refused(
+    head: Head, content: Mapping[str, str], refusal: OverdrawnError, *, time: str
+) -> RequestDecision:
     """A refusal, recorded; it changes no balance."""
     short = {
         "scope": refusal.scope,

@@ -11,7 +11,15 @@ from dpcompose.errors import TamperedError
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.entry import GENESIS, Entry, Head
 from dpcompose.ledger.scope import AccountNode, root_of
-from dpcompose.ledger.store import Row, balance_row, entry_of, entry_row, node_of, scope_of, scope_row
+from dpcompose.ledger.store import (
+    Row,
+    balance_row,
+    entry_of,
+    entry_row,
+    node_of,
+    scope_of,
+    scope_row,
+)
 
 SCOPE = "SELECT root, path, kind, caps, slots, description, opened FROM scope WHERE root = ? AND path = ?"
 BALANCE = "SELECT spent, taken, closed FROM balance WHERE root = ? AND path = ?"
@@ -38,7 +46,9 @@ class Cached:
     """
 
     head: Head = field(default_factory=Head)
-    nodes: dict[str, tuple[Row | None, AccountNode]] = field(default_factory=dict[str, tuple[Row | None, AccountNode]])
+    nodes: dict[str, tuple[Row | None, AccountNode]] = field(
+        default_factory=dict[str, tuple[Row | None, AccountNode]]
+    )
     current: set[str] = field(default_factory=set[str])
     time: tuple[str, str] = (GENESIS, "")
 
@@ -129,10 +139,14 @@ class WriteModel:
     def write(self, batch: Batch) -> None:
         """Write what a batch changes."""
         new = {scope.path for scope in batch.scopes}
-        changed = {path: balance_row(node) for path, node in batch.balances.items() if path not in new}
+        changed = {
+            path: balance_row(node) for path, node in batch.balances.items() if path not in new
+        }
         if batch.scopes:
             self._write(NEW_SCOPE, [scope_row(scope) for scope in batch.scopes])
-            self._write(NEW_BALANCE, [balance_row(batch.balances[scope.path]) for scope in batch.scopes])
+            self._write(
+                NEW_BALANCE, [balance_row(batch.balances[scope.path]) for scope in batch.scopes]
+            )
         if changed:
             self._write(CHANGE, list(changed.values()))
         self._write(NEW_ENTRY, [entry_row(record) for record in batch.records])
@@ -147,5 +161,7 @@ class WriteModel:
         if (written := self.driver.many(statement, rows)) != len(rows):
             what = statement.partition(" (")[0].partition(" SET")[0]
             raise TamperedError(
-                [f"{what!r} wrote {written} rows instead of {len(rows)}: a trigger or rule that is not ours"]
+                [
+                    f"{what!r} wrote {written} rows instead of {len(rows)}: a trigger or rule that is not ours"
+                ]
             )

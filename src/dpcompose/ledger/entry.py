@@ -21,7 +21,9 @@ from dpcompose.ledger.text import encode, scope_path
 def now(last: str = "") -> str:
     """This moment, in UTC, such as 2030-01-31T12:00:00.000000Z; never before `last`, wherever the clock is set."""
     seconds, rest = divmod(time.time_ns(), 10**9)
-    return max(f"{_second(seconds)}.{rest // 1000:06d}Z", last)  # of one length: texts are in the order of times
+    return max(
+        f"{_second(seconds)}.{rest // 1000:06d}Z", last
+    )  # of one length: texts are in the order of times
 
 
 @lru_cache(maxsize=1)
@@ -163,7 +165,9 @@ class Entry:
     def holds(self, content: Mapping[str, str]) -> bool:
         """Whether the entry records this request and no other."""
         own = {"kind", "previous", "sequence", "short", "time", "version"}
-        return {name: encode(value) for name, value in self.fields.items() if name not in own} == content
+        return {
+            name: encode(value) for name, value in self.fields.items() if name not in own
+        } == content
 
 
 def is_time(value: object) -> bool:
@@ -196,15 +200,25 @@ class Receipt:
     def __post_init__(self) -> None:
         scope_path(self.scope)
         if not (type(self.sequence) is int and 0 < self.sequence < 2**63):
-            raise DomainError("sequence", self.sequence, "the number of an entry, an integer from 1")
+            raise DomainError(
+                "sequence", self.sequence, "the number of an entry, an integer from 1"
+            )
 
     @classmethod
     def of(cls, entry: Entry) -> Receipt:
         """The receipt of a granted charge; the same entry gives the same receipt, byte for byte."""
         if entry.key is None:
-            raise TamperedError([f"entry {entry.sequence} of {entry.root} is a charge without a key"])
+            raise TamperedError(
+                [f"entry {entry.sequence} of {entry.root} is a charge without a key"]
+            )
         return cls(
-            entry.scope, entry.sequence, entry.key, entry.actor, cost=entry.cost, time=entry.time, hash=entry.hash
+            entry.scope,
+            entry.sequence,
+            entry.key,
+            entry.actor,
+            cost=entry.cost,
+            time=entry.time,
+            hash=entry.hash,
         )
 
     @classmethod
@@ -228,4 +242,7 @@ class Receipt:
 
     def to_json(self) -> str:
         """The receipt as one line of JSON."""
-        return encode({name: getattr(self, name) for name in self.__match_args__} | {"cost": self.cost.texts()})
+        return encode(
+            {name: getattr(self, name) for name in self.__match_args__}
+            | {"cost": self.cost.texts()}
+        )

@@ -63,7 +63,9 @@ def inclusion_proof(
     """
     if not (type(sequence) is int and 1 <= sequence <= checkpoint.size):
         raise DomainError(
-            "entry", sequence, f"an entry of {checkpoint.root!r} under the checkpoint, 1 to {checkpoint.size}"
+            "entry",
+            sequence,
+            f"an entry of {checkpoint.root!r} under the checkpoint, 1 to {checkpoint.size}",
         )
     leaves = _leaves(snapshot, checkpoint, progress)
     (record,) = snapshot.records(checkpoint.root, after=sequence - 1, limit=1)
@@ -81,7 +83,11 @@ def consistency_proof(snapshot: Snapshot, earlier: Checkpoint, later: Checkpoint
     """
     if not (earlier.root == later.root and earlier.size <= later.size):
         said = f"{earlier.root} with {earlier.size} entries"
-        raise DomainError("earlier", said, f"an earlier checkpoint of {later.root!r}, of at most {later.size} entries")
+        raise DomainError(
+            "earlier",
+            said,
+            f"an earlier checkpoint of {later.root!r}, of at most {later.size} entries",
+        )
     leaves = _leaves(snapshot, later)
     if root_hash(leaves[: earlier.size]) != earlier.root_hash:
         raise _other_log(earlier)
@@ -89,7 +95,9 @@ def consistency_proof(snapshot: Snapshot, earlier: Checkpoint, later: Checkpoint
     return f"{CONSISTENCY}\n{path}\n{earlier.note}{later.note}"
 
 
-def _leaves(snapshot: Snapshot, checkpoint: Checkpoint, progress: Callable[[], object] = bool) -> list[bytes]:
+def _leaves(
+    snapshot: Snapshot, checkpoint: Checkpoint, progress: Callable[[], object] = bool
+) -> list[bytes]:
     leaves: list[bytes] = []
     for record in snapshot.records(checkpoint.root, after=0, limit=checkpoint.size):
         progress()
@@ -100,7 +108,9 @@ def _leaves(snapshot: Snapshot, checkpoint: Checkpoint, progress: Callable[[], o
 
 
 def _other_log(checkpoint: Checkpoint) -> TamperedError:
-    return TamperedError([f"{checkpoint.root}: its first {checkpoint.size} entries are not those that were signed"])
+    return TamperedError(
+        [f"{checkpoint.root}: its first {checkpoint.size} entries are not those that were signed"]
+    )
 
 
 def _lines(hashes: Sequence[bytes]) -> str:
@@ -121,7 +131,10 @@ def check_proof(text: str, keys: Sequence[VerifierKey]) -> Evidence:
     kind, *lines = head.split("\n")
     if kind not in (INCLUSION, CONSISTENCY) or not found:
         raise EvidenceError("it is no proof that `dpcompose ledger prove` wrote")
-    checkpoints, check = read_checkpoints(notes, keys), _included if kind == INCLUSION else _consistent
+    checkpoints, check = (
+        read_checkpoints(notes, keys),
+        _included if kind == INCLUSION else _consistent,
+    )
     try:
         return check(lines, checkpoints)
     except ProofError as error:
@@ -132,7 +145,9 @@ def _included(lines: Sequence[str], checkpoints: Sequence[Checkpoint]) -> Eviden
     extra, index, *hashes = lines if len(lines) > 1 else ("", "")
     found, (checkpoint, *more) = _INDEX.fullmatch(index), checkpoints
     if more or not extra.startswith("extra ") or found is None:
-        raise EvidenceError("the entry, its number and one checkpoint are not there as a proof writes them")
+        raise EvidenceError(
+            "the entry, its number and one checkpoint are not there as a proof writes them"
+        )
     try:
         body = base64_bytes(extra.removeprefix("extra ")).decode()
         entry = Entry(body, sha256(body.encode()).hexdigest())
@@ -155,7 +170,9 @@ def _consistent(lines: Sequence[str], checkpoints: Sequence[Checkpoint]) -> Evid
         raise EvidenceError("the checkpoints are of two top-level scopes, or not in order")
     roots = roots_from_consistency(earlier.root_hash, earlier.size, later.size, _hashes(lines))
     if roots != (earlier.root_hash, later.root_hash):
-        raise EvidenceError(f"the later checkpoint of {later.root!r} does not go on from the earlier one: a forked log")
+        raise EvidenceError(
+            f"the later checkpoint of {later.root!r} does not go on from the earlier one: a forked log"
+        )
     return Evidence(later, earlier=earlier)
 
 

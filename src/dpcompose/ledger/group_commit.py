@@ -80,7 +80,9 @@ class GroupCommit:
                 waiter.outcome = outcome
         except BaseException as error:
             for waiter in self._committing:
-                waiter.outcome = waiter.outcome or (error if isinstance(error, DPComposeError) else _lost(error))
+                waiter.outcome = waiter.outcome or (
+                    error if isinstance(error, DPComposeError) else _lost(error)
+                )
             leader.outcome = error
         with self._lock:
             self._finish()

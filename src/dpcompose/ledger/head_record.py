@@ -30,7 +30,9 @@ LONGEST = 300
 
 NO_LOG = "-"
 VERSION = "SELECT coalesce(max(number), 0) FROM migration"
-_HEAD_AND_VERSION = f"SELECT sequence, hash, ({VERSION}) FROM entry WHERE root = ? ORDER BY sequence DESC LIMIT 1"
+_HEAD_AND_VERSION = (
+    f"SELECT sequence, hash, ({VERSION}) FROM entry WHERE root = ? ORDER BY sequence DESC LIMIT 1"
+)
 Entries = Callable[[str, int], str | None]
 """The hash of an entry by top-level scope and number; None if there is no such entry."""
 
@@ -90,7 +92,9 @@ def read_claims(path: Path) -> list[Claim]:
     """
     data = path.read_bytes()
     sectors = [data[place : place + SECTOR] for place in range(0, len(data), SECTOR)]
-    claims = [Claim.read(sector) for place, sector in enumerate(sectors) if not place or any(sector)]
+    claims = [
+        Claim.read(sector) for place, sector in enumerate(sectors) if not place or any(sector)
+    ]
     if not claims:
         raise ValueError("an empty record")
     return claims
@@ -156,7 +160,9 @@ class HeadRecord:
 
     def begin_log(self, log: str, root: str, head: Head) -> None:
         """Note that a new log was begun when the entry `head` was in the file itself."""
-        self._put(0, Claim(label_of(root), head, log) if head.sequence else Claim(NO_LOG, Head(), log))
+        self._put(
+            0, Claim(label_of(root), head, log) if head.sequence else Claim(NO_LOG, Head(), log)
+        )
 
     def close(self) -> None:
         """Let go of the file."""
@@ -179,7 +185,9 @@ class HeadRecord:
         if known is None or known[0] != sector:
             try:
                 known = self._known[place] = sector, Claim.read(sector)
-            except ValueError:  # while another process writes it, or after a power loss: it claims nothing
+            except (
+                ValueError
+            ):  # while another process writes it, or after a power loss: it claims nothing
                 return Claim(NO_LOG, Head())
         return known[1]
 
@@ -225,7 +233,9 @@ class CheckedWriteModel(WriteModel):
         return None if row is None else row[0]
 
 
-def missing_claims(connection: Connection, claims: Sequence[Claim], roots: Callable[[], list[str]]) -> Iterator[str]:
+def missing_claims(
+    connection: Connection, claims: Sequence[Claim], roots: Callable[[], list[str]]
+) -> Iterator[str]:
     """The claims of a head record that the ledger does not hold, in words."""
 
     def entries(root: str, sequence: int) -> str | None:

@@ -20,7 +20,10 @@ def announce_key(ledger: Ledger, root: str, key: VerifierKey, *, actor: str) -> 
     """
     path = key_path(root, key)
     ledger.scope(
-        path, kind=Kind.FILTER, description={"note": {"checkpoint_key": key.text}}, actor=line_of_text("actor", actor)
+        path,
+        kind=Kind.FILTER,
+        description={"note": {"checkpoint_key": key.text}},
+        actor=line_of_text("actor", actor),
     )
     return path
 

@@ -19,7 +19,15 @@ from dpcompose.ledger.decision import Outcome, Request, RequestDecision
 from dpcompose.ledger.entry import Entry, Receipt, now
 from dpcompose.ledger.renewal import Renewal
 from dpcompose.ledger.requests import Charge, Closing, Opening, Redemption, attempt_of
-from dpcompose.ledger.scope import AccountNode, Balance, Kind, Scope, available, paths_down_to, root_of
+from dpcompose.ledger.scope import (
+    AccountNode,
+    Balance,
+    Kind,
+    Scope,
+    available,
+    paths_down_to,
+    root_of,
+)
 from dpcompose.ledger.store import Snapshot, Store, is_at_or_below
 from dpcompose.ledger.text import description_text, line_of_text, scope_path
 from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
@@ -31,7 +39,9 @@ class Moment:
     """The ledger at one moment, as `Ledger.moment` gives it; it ends with its block."""
 
     snapshot: Snapshot
-    _times: dict[str, str] = field(default_factory=dict[str, str], init=False, repr=False, compare=False)
+    _times: dict[str, str] = field(
+        default_factory=dict[str, str], init=False, repr=False, compare=False
+    )
 
     def balance(self, path: str) -> Balance:
         """The amounts spent in a scope, and what its caps leave."""
@@ -39,7 +49,9 @@ class Moment:
 
     def available(self, path: str) -> Amounts:
         """The most that a charge made now could ask here, each currency by itself, the whole chain heeded."""
-        return Amounts(available([self._node(each).at(now()) for each in paths_down_to(scope_path(path))]))
+        return Amounts(
+            available([self._node(each).at(now()) for each in paths_down_to(scope_path(path))])
+        )
 
     def upcoming(self, path: str) -> Balance:
         """The balance that a charge made now would find: that of a period which nothing was recorded in yet, too."""
@@ -51,7 +63,11 @@ class Moment:
             return tuple(Balance.of(self._in_time(node)) for node in self.snapshot.nodes())
         top = self._node(scope_path(path)).scope.path
         nodes = self.snapshot.nodes_between(top, f"{top}0")
-        return tuple(Balance.of(self._in_time(node)) for node in nodes if is_at_or_below(node.scope.path, top))
+        return tuple(
+            Balance.of(self._in_time(node))
+            for node in nodes
+            if is_at_or_below(node.scope.path, top)
+        )
 
     def scopes(self, path: str | None = None) -> tuple[Scope, ...]:
         """A scope and all below it, sorted by path; all scopes without `path`."""
@@ -79,7 +95,9 @@ class Moment:
             return node
         if root not in self._times:
             last = self.snapshot.head(root).sequence
-            found = [record.entry.time for record in self.snapshot.records(root, after=last - 1, limit=1)]
+            found = [
+                record.entry.time for record in self.snapshot.records(root, after=last - 1, limit=1)
+            ]
             self._times[root] = max(found, default="")
         return node.at(self._times[root]) if self._times[root] else node
 
@@ -110,7 +128,14 @@ class Ledger:
     plot = Plot(burn_down=_scope, icicle=_tree)
 
     @classmethod
-    def open(cls, url: str | Path, *, create: bool = True, restored: bool = False, read_only: bool = False) -> Ledger:
+    def open(
+        cls,
+        url: str | Path,
+        *,
+        create: bool = True,
+        restored: bool = False,
+        read_only: bool = False,
+    ) -> Ledger:
         """The ledger at `url`: a file, `sqlite:///file`, `postgresql://...`, or `memory:` for one that is not kept.
 
         Args:
@@ -233,7 +258,9 @@ class Ledger:
         for each in asked:
             own = isinstance(each, Charge)  # pyright: ignore[reportUnnecessaryIsInstance]
             if not own or root_of(each.path) != root_of(asked[0].path):
-                raise DomainError("charges", each, "charges of one tree, as `Account.asked` makes them")
+                raise DomainError(
+                    "charges", each, "charges of one tree, as `Account.asked` makes them"
+                )
         return [_receipt(each) for each in self.store.transact(asked)] if asked else []
 
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
@@ -256,7 +283,9 @@ class Ledger:
 
     def close_scope(self, path: str, *, actor: str, key: str) -> None:
         """Close a scope for good: nothing more is charged in it or below it; what was spent stays spent."""
-        self._decided(Closing(scope_path(path), line_of_text("actor", actor), line_of_text("key", key)))
+        self._decided(
+            Closing(scope_path(path), line_of_text("actor", actor), line_of_text("key", key))
+        )
 
     @contextmanager
     def moment(self) -> Generator[Moment]:
@@ -305,7 +334,9 @@ class Ledger:
         with self.moment() as moment:
             return moment.anchor()
 
-    def verify(self, anchor: Anchor | None = None, progress: Progress | None = None) -> Verification:
+    def verify(
+        self, anchor: Anchor | None = None, progress: Progress | None = None
+    ) -> Verification:
         """Check every hash, decide every entry again, and compare every balance and the anchor.
 
         Raises:
@@ -321,7 +352,10 @@ class Ledger:
     def _repr_html_(self) -> str:
         """For a notebook: what the first scopes have spent and left."""
         with self.moment() as moment:
-            shown = [Balance.of(node).in_words for node in islice(moment.snapshot.nodes(), notebook.MOST + 1)]
+            shown = [
+                Balance.of(node).in_words
+                for node in islice(moment.snapshot.nodes(), notebook.MOST + 1)
+            ]
         if len(shown) > notebook.MOST:
             shown[notebook.MOST - 1 :] = ["and more: see `balances`"]
         return notebook.lines("Ledger", shown or ["no scope is open"])
@@ -330,7 +364,10 @@ class Ledger:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -343,7 +380,9 @@ class Ledger:
         return outcome
 
 
-def _renewing(description: Mapping[str, Any] | None, renew: str | timedelta | None) -> Mapping[str, Any] | None:
+def _renewing(
+    description: Mapping[str, Any] | None, renew: str | timedelta | None
+) -> Mapping[str, Any] | None:
     """A description that says how the scope renews."""
     if renew is None:
         return description
@@ -351,7 +390,10 @@ def _renewing(description: Mapping[str, Any] | None, renew: str | timedelta | No
     budget: Any = {} if description is None else description.get("budget", {})
     if not isinstance(budget, Mapping):
         raise DomainError("description", text, "a mapping where its budget stands")
-    return {**(description or {}), "budget": {**cast("Mapping[str, Any]", budget), "renew": Renewal.read(renew).text}}
+    return {
+        **(description or {}),
+        "budget": {**cast("Mapping[str, Any]", budget), "renew": Renewal.read(renew).text},
+    }
 
 
 def _receipt(outcome: Outcome) -> Receipt | DPComposeError:

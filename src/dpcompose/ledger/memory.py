@@ -22,7 +22,9 @@ class MemoryStore:
 
     url: str = "memory:"
     _nodes: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
-    _entries: defaultdict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
+    _entries: defaultdict[str, list[tuple[str, str]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     _heads: dict[str, Head] = field(default_factory=dict[str, Head])
     _times: dict[str, str] = field(default_factory=dict[str, str])
     _keys: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
@@ -93,12 +95,20 @@ class MemoryStore:
     def nodes(self) -> Iterator[AccountNode]:
         return iter([self._nodes[path] for path in sorted(self._nodes)])
 
-    def nodes_between(self, start: str, stop: str, *, limit: int | None = None) -> Iterator[AccountNode]:
+    def nodes_between(
+        self, start: str, stop: str, *, limit: int | None = None
+    ) -> Iterator[AccountNode]:
         return islice((node for node in self.nodes() if start <= node.scope.path < stop), limit)
 
-    def records_of(self, path: str, *, below: bool, after: int = 0, limit: int | None = None) -> Iterator[Record]:
+    def records_of(
+        self, path: str, *, below: bool, after: int = 0, limit: int | None = None
+    ) -> Iterator[Record]:
         records = self.records(root_of(path), after=after, limit=None)
-        own = (each for each in records if each.scope == path or (below and is_at_or_below(each.scope, path)))
+        own = (
+            each
+            for each in records
+            if each.scope == path or (below and is_at_or_below(each.scope, path))
+        )
         return islice(own, limit)
 
     def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:

@@ -119,7 +119,9 @@ def _consistency_path(leaves: Sequence[bytes], size: int, *, known: bool) -> lis
     return [*_consistency_path(right, size - split, known=False), root_hash(left)]
 
 
-def roots_from_consistency(root: bytes, size: int, later: int, path: Sequence[bytes]) -> tuple[bytes, bytes]:
+def roots_from_consistency(
+    root: bytes, size: int, later: int, path: Sequence[bytes]
+) -> tuple[bytes, bytes]:
     """The roots of the trees of `size` and of `later` leaves, if the first is `root` and the path is right.
 
     Raises:

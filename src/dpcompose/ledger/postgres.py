@@ -80,7 +80,10 @@ class PostgresReader:
     @contextmanager
     def snapshot(self) -> Generator[ReadModel]:
         self._require_usable()
-        options: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        options: dict[str, Any] = {
+            "isolation_level": "REPEATABLE READ",
+            "postgresql_readonly": True,
+        }
         with (
             failures(self.url),
             self._engine.connect().execution_options(**options) as connection,
@@ -96,7 +99,9 @@ class PostgresReader:
         if self._closed:
             raise closed(self.url)
         if os.getpid() != self._process:
-            raise StoreError(self.url, "was opened in another process", "Open the ledger again after a fork")
+            raise StoreError(
+                self.url, "was opened in another process", "Open the ledger again after a fork"
+            )
 
 
 class PostgresStore(PostgresReader):
@@ -140,7 +145,9 @@ class PostgresStore(PostgresReader):
         for attempt in range(1, ATTEMPTS + 1):
             with failures(self.url):
                 pooled = self._engine.raw_connection()
-            transaction = _Transaction(cast("psycopg.Connection[Any]", pooled.driver_connection), self.url)
+            transaction = _Transaction(
+                cast("psycopg.Connection[Any]", pooled.driver_connection), self.url
+            )
             try:
                 return transaction.commit(root, requests, self._known)
             except psycopg.Error as error:
@@ -205,7 +212,11 @@ def new_tables(url: str) -> Generator[Connection]:
         with failures(shown), engine.connect() as connection, connection.begin():
             connection.execute(_MIGRATING)
             if version_of(connection, url=shown) != 0:
-                raise StoreError(shown, "there is a ledger already", "Name an empty database; nothing is written over")
+                raise StoreError(
+                    shown,
+                    "there is a ledger already",
+                    "Name an empty database; nothing is written over",
+                )
             yield connection
     finally:
         engine.dispose()

@@ -58,7 +58,9 @@ def differences(connection: psycopg.Connection[Any]) -> Iterator[str]:
             yield f"{table.name} is no plain table"
         if persistence != "p":
             yield f"the table {table.name} is not logged: a crash empties it"
-        for there, what in zip(added, ("row security", "a rule", "a trigger", "a parent or children"), strict=True):
+        for there, what in zip(
+            added, ("row security", "a rule", "a trigger", "a parent or children"), strict=True
+        ):
             if there:
                 yield f"the table {table.name} has {what}, which dpcompose does not make"
         if set(connection.execute(_COLUMNS, (number,))) != _columns(table):
@@ -70,12 +72,17 @@ def differences(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _columns(table: Table) -> set[tuple[Any, ...]]:
-    return {(column.name, _TYPES[str(column.type)], not column.nullable, True) for column in table.columns}
+    return {
+        (column.name, _TYPES[str(column.type)], not column.nullable, True)
+        for column in table.columns
+    }
 
 
 def _unique(table: Table) -> set[tuple[str, str | None]]:
     """The columns of the primary key, and of our indexes with their condition."""
-    found: set[tuple[str, str | None]] = {(", ".join(column.name for column in table.primary_key), None)}
+    found: set[tuple[str, str | None]] = {
+        (", ".join(column.name for column in table.primary_key), None)
+    }
     for index in table.indexes:
         condition = f"({index.dialect_options['postgresql']['where']})"
         found.add((", ".join(column.name for column in index.columns), condition))
@@ -86,7 +93,16 @@ DURABLE: Mapping[str, tuple[str, ...]] = {
     "fsync": ("on",),
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "remote_apply"),
-    "client_min_messages": ("warning", "notice", "log", "debug1", "debug2", "debug3", "debug4", "debug5"),
+    "client_min_messages": (
+        "warning",
+        "notice",
+        "log",
+        "debug1",
+        "debug2",
+        "debug3",
+        "debug4",
+        "debug5",
+    ),
 }
 """Settings that decide whether an acknowledged commit survives a crash, or the loss of the machine where a standby is
 left, and whether a commit that no standby confirmed is told; and the values under which it does."""
@@ -117,7 +133,9 @@ def engine_of(given: str, *, reading: bool = False) -> tuple[Engine, str]:
     try:
         address = make_url(given)
         # A transaction locks before it reads, and reads what is committed by then: stricter levels only fail more.
-        engine = create_engine(address, pool_size=8, max_overflow=56, pool_timeout=60, isolation_level="READ COMMITTED")
+        engine = create_engine(
+            address, pool_size=8, max_overflow=56, pool_timeout=60, isolation_level="READ COMMITTED"
+        )
     except (ArgumentError, ValueError, SQLAlchemyError):
         raise DomainError("url", "(not shown)", "postgresql://user@host/database") from None
     url = _shown(address)
@@ -135,7 +153,9 @@ def engine_of(given: str, *, reading: bool = False) -> tuple[Engine, str]:
 
 
 def _shown(address: URL) -> str:
-    return URL.create("postgresql", host=address.host, port=address.port, database=address.database).render_as_string()
+    return URL.create(
+        "postgresql", host=address.host, port=address.port, database=address.database
+    ).render_as_string()
 
 
 def _require_safe(connection: psycopg.Connection[Any], url: str) -> None:
@@ -146,7 +166,9 @@ def _require_safe(connection: psycopg.Connection[Any], url: str) -> None:
     # A server that only speaks the protocol may have no such setting; PostgreSQL itself has them all.
     require_durable(values, url, all_known=str(version).startswith("PostgreSQL"))
     # What is set here is not changed any more by the server's configuration.
-    connection.execute("SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false)")
+    connection.execute(
+        "SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false)"
+    )
 
 
 def _prepare(connection: psycopg.Connection[Any], url: str, pinned: list[str]) -> None:
@@ -170,7 +192,11 @@ def require_durable(values: Sequence[str | None], url: str, *, all_known: bool =
     """Raise StoreError unless these are values of `SETTINGS` under which nothing acknowledged is lost."""
     for (name, safe), value in zip(DURABLE.items(), values, strict=True):
         if value not in safe and (value is not None or all_known):
-            raise StoreError(url, f"{name} is {value}: it may lose what it acknowledges", f"Set {name} = {safe[0]}")
+            raise StoreError(
+                url,
+                f"{name} is {value}: it may lose what it acknowledges",
+                f"Set {name} = {safe[0]}",
+            )
 
 
 def commit(connection: psycopg.Connection[Any], url: str) -> None:
@@ -198,7 +224,9 @@ def commit(connection: psycopg.Connection[Any], url: str) -> None:
 def require_tables(connection: psycopg.Connection[Any], url: str) -> None:
     """Raise StoreError unless the tables are such that they keep and show what is written."""
     for problem in differences(connection):
-        raise StoreError(url, problem, "Nothing is written to such tables; undo the change, then verify")
+        raise StoreError(
+            url, problem, "Nothing is written to such tables; undo the change, then verify"
+        )
 
 
 def failure(url: str, error: psycopg.Error, *, uncertain: bool) -> StoreError:
@@ -206,13 +234,24 @@ def failure(url: str, error: psycopg.Error, *, uncertain: bool) -> StoreError:
     cause = _CAUSES.get(error.sqlstate or "")
     if cause is not None:
         return StoreError(url, *cause)
-    if error.sqlstate is None and not uncertain and "FATAL:" in str(error):  # it answered, and let nobody in
+    if (
+        error.sqlstate is None and not uncertain and "FATAL:" in str(error)
+    ):  # it answered, and let nobody in
         said = str(error).rpartition("FATAL:")[2].strip().partition("\n")[0]
         remedy = "Check the address: the database has to be there, and open to this user"
         return StoreError(url, f"the server refuses the connection: {said}", remedy)
     if error.sqlstate is None or error.sqlstate.startswith(("08", "57P")):
-        remedy = "Ask again with the same key" if uncertain else "Check that the server runs, then ask again"
-        return StoreError(url, "the server cannot be reached, or ended the connection", remedy, uncertain=uncertain)
+        remedy = (
+            "Ask again with the same key"
+            if uncertain
+            else "Check that the server runs, then ask again"
+        )
+        return StoreError(
+            url,
+            "the server cannot be reached, or ended the connection",
+            remedy,
+            uncertain=uncertain,
+        )
     return StoreError(url, f"PostgreSQL says: {error.diag.message_primary}", uncertain=uncertain)
 
 

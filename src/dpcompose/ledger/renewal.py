@@ -54,7 +54,10 @@ class Renewal:
         if isinstance(value, str) and value in _CALENDAR:
             return cls(*_CALENDAR[value])
         found = cls._of(value, name)
-        if not (0 < found.months <= 12 * LONGEST_YEARS or 0 < found.seconds <= LONGEST_YEARS * 365 * 86400):
+        if not (
+            0 < found.months <= 12 * LONGEST_YEARS
+            or 0 < found.seconds <= LONGEST_YEARS * 365 * 86400
+        ):
             raise DomainError(name, value, f"{_DOMAIN}, of at most {LONGEST_YEARS} years")
         return found
 
@@ -66,7 +69,10 @@ class Renewal:
         if match is None:
             raise DomainError(name, value, _DOMAIN)
         years, months, *fixed = (int(number or 0) for number in match.groups())
-        seconds = sum(number * each for number, each in zip(fixed, (7 * 86400, 86400, 3600, 60, 1), strict=True))
+        seconds = sum(
+            number * each
+            for number, each in zip(fixed, (7 * 86400, 86400, 3600, 60, 1), strict=True)
+        )
         if (years or months) and seconds:
             raise DomainError(name, value, _DOMAIN)
         return cls(12 * years + months, seconds)
@@ -102,7 +108,9 @@ class Renewal:
             starts = [divmod((index + step) * self.months, 12) for step in (0, 1)]
             first, last = (f"{year:04}-{month + 1:02}-01" for year, month in starts)
             return first, last
-        first, last = ((_MONDAY + timedelta(seconds=self.seconds * (index + step))) for step in (0, 1))
+        first, last = (
+            (_MONDAY + timedelta(seconds=self.seconds * (index + step))) for step in (0, 1)
+        )
         short = 10 if self.seconds % 86400 == 0 else 19
         return first.isoformat()[:short], last.isoformat()[:short]
 

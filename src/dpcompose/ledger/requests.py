@@ -19,10 +19,26 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.ledger.amount import Amounts, Costs, sayable
-from dpcompose.ledger.decision import SLOT, RequestDecision, View, chain_of, decided_before, refused, repeated
+from dpcompose.ledger.decision import (
+    SLOT,
+    RequestDecision,
+    View,
+    chain_of,
+    decided_before,
+    refused,
+    repeated,
+)
 from dpcompose.ledger.entry import CLOSED, GRANTED, OPENED, REDEEMED, REFUSED, Entry, Receipt
 from dpcompose.ledger.renewal import Renewal
-from dpcompose.ledger.scope import AccountNode, Kind, Scope, charged, require_currencies, root_of, spend
+from dpcompose.ledger.scope import (
+    AccountNode,
+    Kind,
+    Scope,
+    charged,
+    require_currencies,
+    root_of,
+    spend,
+)
 from dpcompose.ledger.text import description_text, encode, line_of_text, scope_path
 
 MOST_SLOTS = 10**12
@@ -57,7 +73,9 @@ class Opening:
         if self.kind is Kind.SLOTS:
             if self.slots is None or not 1 <= self.slots <= MOST_SLOTS:
                 raise DomainError(
-                    "slots", sayable(self.slots), f"an integer from 1 to {MOST_SLOTS} for a scope of kind slots"
+                    "slots",
+                    sayable(self.slots),
+                    f"an integer from 1 to {MOST_SLOTS} for a scope of kind slots",
                 )
             if not self.caps:
                 raise DomainError("caps", self.caps, "the caps that each slot has")
@@ -65,7 +83,9 @@ class Opening:
             raise DomainError("slots", sayable(self.slots), f"None for a scope of kind {self.kind}")
         elif self.cost:
             remedy = "What is spent in other scopes is charged as it is spent"
-            raise DomainError("cost", self.cost, "nothing, unless the scope is of kind slots", remedy)
+            raise DomainError(
+                "cost", self.cost, "nothing, unless the scope is of kind slots", remedy
+            )
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
         content = self._content()
@@ -75,9 +95,13 @@ class Opening:
         existing = view.node(self.path)
         if existing is not None:
             return self._again(view, existing.scope, content)
-        chain = chain_of(view, parent, time=time) if (parent := self.path.rpartition("/")[0]) else []
+        chain = (
+            chain_of(view, parent, time=time) if (parent := self.path.rpartition("/")[0]) else []
+        )
         caps = self._caps(chain[-1].scope if chain else None)
-        tracked = set(chain[-1].spent) if chain and chain[-1].scope.kind is not Kind.SLOTS else set[str]()
+        tracked = (
+            set(chain[-1].spent) if chain and chain[-1].scope.kind is not Kind.SLOTS else set[str]()
+        )
         own = set[str]() if self.kind is Kind.SLOTS else set(caps)
         head = view.head(root_of(self.path))
         scope = Scope(self.path, self.kind, caps, self.slots, self.description, head.sequence + 1)
@@ -110,9 +134,13 @@ class Opening:
         if self.caps is None or self.caps == above.caps:
             return above.caps
         differing = next(
-            name for name in sorted({*self.caps, *above.caps}) if self.caps.get(name) != above.caps.get(name)
+            name
+            for name in sorted({*self.caps, *above.caps})
+            if self.caps.get(name) != above.caps.get(name)
         )
-        raise CurrencyError(self.path, differing, sorted(above.caps), missing=differing not in self.caps)
+        raise CurrencyError(
+            self.path, differing, sorted(above.caps), missing=differing not in self.caps
+        )
 
     def _again(self, view: View, scope: Scope, content: dict[str, str]) -> RequestDecision:
         """The scope that exists, if it was opened by the same request."""
@@ -122,10 +150,15 @@ class Opening:
         return RequestDecision(scope=scope)
 
     def _content(self) -> dict[str, str]:
-        definition = {"kind": str(self.kind), "caps": None if self.caps is None else self.caps.texts()}
+        definition = {
+            "kind": str(self.kind),
+            "caps": None if self.caps is None else self.caps.texts(),
+        }
         content = {
             "actor": encode(self.actor),
-            "definition": encode(definition | ({} if self.slots is None else {"slots": self.slots})),
+            "definition": encode(
+                definition | ({} if self.slots is None else {"slots": self.slots})
+            ),
             "description": self.description,
             "scope": encode(self.path),
         }
@@ -153,7 +186,9 @@ def _require_renewal(scope: Scope, above: Sequence[Scope]) -> None:
     elif scope.kind is Kind.PARTITION and beyond - {own}:
         reason = f"a scope above it renews {_often(next(iter(beyond - {own})))}, and it passes on only a rise"
     if reason:
-        raise UnsupportedError(f"the scope {scope.path!r}, renewed {_often(own)},", reason, "Renew both alike, or none")
+        raise UnsupportedError(
+            f"the scope {scope.path!r}, renewed {_often(own)},", reason, "Renew both alike, or none"
+        )
 
 
 def _often(renewal: Renewal | None) -> str:
@@ -202,7 +237,9 @@ class Charge:
             if not isinstance(each, Scope):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise DomainError("priced", each, "the scopes for which the cost was computed")
         named = line_of_text("actor", actor), line_of_text("key", key)
-        return cls(scope_path(path), Amounts.of(cost), description_text(description), *named, scopes)
+        return cls(
+            scope_path(path), Amounts.of(cost), description_text(description), *named, scopes
+        )
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
         content = {
@@ -232,7 +269,13 @@ class Charge:
             return refused(head, content, refusal, time=time)
         entry = Entry.after(head, GRANTED, content, time=time)
         receipt = Receipt(
-            self.path, head.sequence + 1, self.key, self.actor, cost=self.cost, time=time, hash=entry.hash
+            self.path,
+            head.sequence + 1,
+            self.key,
+            self.actor,
+            cost=self.cost,
+            time=time,
+            hash=entry.hash,
         )
         return RequestDecision(entry, nodes, receipt)
 
@@ -265,9 +308,15 @@ class Redemption:
         receipt = self.receipt
         entry = view.entry(receipt.root, receipt.sequence)
         if entry is None or entry.kind != GRANTED or Receipt.of(entry) != receipt:
-            raise ReceiptError(receipt.scope, receipt.sequence, "this ledger did not give it. Charge first")
+            raise ReceiptError(
+                receipt.scope, receipt.sequence, "this ledger did not give it. Charge first"
+            )
         if self.actor != entry.actor:
-            raise ReceiptError(receipt.scope, receipt.sequence, "somebody else charged it. Who charged may redeem it")
+            raise ReceiptError(
+                receipt.scope,
+                receipt.sequence,
+                "somebody else charged it. Who charged may redeem it",
+            )
         content = {
             "actor": encode(self.actor),
             "redeems": str(entry.sequence),
@@ -292,7 +341,9 @@ def attempt_of(nonce: str | None) -> str | None:
     if nonce is None:
         return None
     if not (isinstance(nonce, str) and 32 <= len(nonce) <= 256 and nonce.isascii()):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("nonce", "(not shown)", "32 to 256 ASCII characters, such as secrets.token_hex(32)")
+        raise DomainError(
+            "nonce", "(not shown)", "32 to 256 ASCII characters, such as secrets.token_hex(32)"
+        )
     return sha256(nonce.encode()).hexdigest()
 
 

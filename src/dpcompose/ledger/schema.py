@@ -80,7 +80,9 @@ ENTRY = Table(
 def _once(name: str, column: Column[Any]) -> Index:
     """Below a top-level scope, no two entries have the same value there."""
     present = text(f"{column.name} IS NOT NULL")
-    return Index(name, ENTRY.c.root, column, unique=True, sqlite_where=present, postgresql_where=present)
+    return Index(
+        name, ENTRY.c.root, column, unique=True, sqlite_where=present, postgresql_where=present
+    )
 
 
 KEY_IS_USED_ONCE = _once("key_is_used_once", ENTRY.c.key)
@@ -110,12 +112,18 @@ def _create_tables(connection: Connection) -> None:
 
 def _count_rounds(connection: Connection) -> None:
     """How many rounds of each schedule were charged: kept from now on, by clients that know of it."""
-    for row in connection.execute(select(SCOPE).where(SCOPE.c.description.contains('"schedule":'))).all():
+    for row in connection.execute(
+        select(SCOPE).where(SCOPE.c.description.contains('"schedule":'))
+    ).all():
         scope = scope_of(tuple(row))
         if scope.schedule is not None:
-            own = select(ENTRY.c.body).where(ENTRY.c.root == scope.root, ENTRY.c.scope == scope.path)
+            own = select(ENTRY.c.body).where(
+                ENTRY.c.root == scope.root, ENTRY.c.scope == scope.path
+            )
             kinds = [json.loads(body)["kind"] for body in connection.execute(own).scalars()]
-            balance = BALANCE.update().where(BALANCE.c.root == scope.root, BALANCE.c.path == scope.path)
+            balance = BALANCE.update().where(
+                BALANCE.c.root == scope.root, BALANCE.c.path == scope.path
+            )
             connection.execute(balance.values(taken=kinds.count(GRANTED)))
 
 
@@ -123,7 +131,9 @@ def _index_scopes(connection: Connection) -> None:
     """Scopes at or below a path are found by a range of texts, letter by letter, whatever the collation."""
     on_postgres = connection.dialect.name == "postgresql"
     by_letter = ' COLLATE "C"' if on_postgres else ""
-    connection.exec_driver_sql(f"CREATE INDEX entry_of_scope ON entry (root, scope{by_letter}, sequence)")
+    connection.exec_driver_sql(
+        f"CREATE INDEX entry_of_scope ON entry (root, scope{by_letter}, sequence)"
+    )
     if on_postgres:  # elsewhere the primary key does
         connection.exec_driver_sql(f"CREATE INDEX scope_by_path ON scope (root, path{by_letter})")
 

@@ -9,7 +9,13 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, cast
 
-from dpcompose.errors import CurrencyError, DomainError, OverdrawnError, UnsupportedError, few_digits
+from dpcompose.errors import (
+    CurrencyError,
+    DomainError,
+    OverdrawnError,
+    UnsupportedError,
+    few_digits,
+)
 from dpcompose.ledger.amount import Amount, Amounts
 from dpcompose.ledger.renewal import Renewal, stated_renewal
 
@@ -65,8 +71,14 @@ class Scope:
     @cached_property
     def schedule(self) -> Any:
         """The schedule committed at its opening: texts of mechanisms with counts, in order; None if there is none."""
-        budget: Any = self.description.get("budget") if '"schedule":' in self.description_text else None
-        return cast("dict[str, Any]", budget).get("schedule") or None if isinstance(budget, dict) else None
+        budget: Any = (
+            self.description.get("budget") if '"schedule":' in self.description_text else None
+        )
+        return (
+            cast("dict[str, Any]", budget).get("schedule") or None
+            if isinstance(budget, dict)
+            else None
+        )
 
     @cached_property
     def renewal(self) -> Renewal | None:
@@ -79,26 +91,38 @@ class Scope:
 
         What cannot be read holds for nothing: then nothing can be charged.
         """
-        budget: Any = self.description.get("budget") if '"alternatives":' in self.description_text else None
-        stated: Any = cast("dict[str, Any]", budget).get("alternatives") if isinstance(budget, dict) else None
+        budget: Any = (
+            self.description.get("budget") if '"alternatives":' in self.description_text else None
+        )
+        stated: Any = (
+            cast("dict[str, Any]", budget).get("alternatives") if isinstance(budget, dict) else None
+        )
         if stated is None:
             return ()
         try:
             read = tuple([Amounts.read(each).units for each in stated])
-            return read if all(each and each.keys() <= self.caps.keys() for each in read) and read else _NEVER
+            return (
+                read
+                if all(each and each.keys() <= self.caps.keys() for each in read) and read
+                else _NEVER
+            )
         except (DomainError, TypeError):
             return _NEVER
 
     def within(self, spent: Mapping[str, int]) -> list[Mapping[str, int]]:
         """Its alternatives that hold of a balance, or its own caps if there are none."""
         sets = self.alternatives or (self.caps.units,)
-        return [caps for caps in sets if all(spent.get(name, 0) <= cap for name, cap in caps.items())]
+        return [
+            caps for caps in sets if all(spent.get(name, 0) <= cap for name, cap in caps.items())
+        ]
 
     def room(self, spent: Mapping[str, int]) -> dict[str, int]:
         """The most that a charge of each currency by itself could still ask here."""
         most = dict.fromkeys(self.caps.units, 0)
         for caps in self.within(spent):
-            left = {name: min(cap, self.caps.units[name]) - spent[name] for name, cap in caps.items()}
+            left = {
+                name: min(cap, self.caps.units[name]) - spent[name] for name, cap in caps.items()
+            }
             most |= {name: max(units, most[name]) for name, units in left.items()}
         return most
 
@@ -178,8 +202,12 @@ class Balance:
     @property
     def in_words(self) -> str:
         """Its path, with what was spent, rounded up, and what its own caps leave, rounded down."""
-        spent = (f"{few_digits(amount, up=True)} of {name} spent" for name, amount in self.spent.items())
-        left = (f"{few_digits(amount, up=False)} of {name} left" for name, amount in self.left.items())
+        spent = (
+            f"{few_digits(amount, up=True)} of {name} spent" for name, amount in self.spent.items()
+        )
+        left = (
+            f"{few_digits(amount, up=False)} of {name} left" for name, amount in self.left.items()
+        )
         return f"{self.scope.path}: {', '.join([*spent, *left]) or 'nothing spent'}{', closed' if self.closed else ''}"
 
 
@@ -205,7 +233,9 @@ def require_currencies(node: AccountNode, cost: Mapping[str, int]) -> None:
         raise CurrencyError(node.scope.path, name, sorted(expected), missing=True)
 
 
-def charged(chain: Sequence[AccountNode], cost: Mapping[str, int], mechanism: Any) -> tuple[AccountNode, ...]:
+def charged(
+    chain: Sequence[AccountNode], cost: Mapping[str, int], mechanism: Any
+) -> tuple[AccountNode, ...]:
     """The nodes that change when the last of `chain` is charged `cost` for what is named `mechanism`; see `spend`.
 
     Raises:
@@ -265,8 +295,13 @@ def _require_room(before: AccountNode, after: AccountNode) -> None:
             raise OverdrawnError(scope.path, name, Amount(asked), Amount(left))
     if scope.alternatives and not scope.within(after.spent):
         caps = (scope.within(before.spent) or [dict.fromkeys(scope.caps.units, 0)])[-1]
-        name = next((name for name, cap in caps.items() if not after.spent[name] <= cap), next(iter(caps)))
-        asked, left = after.spent[name] - before.spent[name], max(caps[name] - before.spent[name], 0)
+        name = next(
+            (name for name, cap in caps.items() if not after.spent[name] <= cap), next(iter(caps))
+        )
+        asked, left = (
+            after.spent[name] - before.spent[name],
+            max(caps[name] - before.spent[name], 0),
+        )
         raise OverdrawnError(scope.path, name, Amount(asked), Amount(left))
 
 
@@ -281,7 +316,9 @@ def available(chain: Sequence[AccountNode]) -> dict[str, int]:
         if above is not None and above.scope.kind is Kind.SLOTS:
             room = {}
         if above is not None and above.scope.kind is Kind.PARTITION:
-            room = {name: units + above.spent[name] - node.spent[name] for name, units in room.items()}
+            room = {
+                name: units + above.spent[name] - node.spent[name] for name, units in room.items()
+            }
         if node.scope.kind is not Kind.SLOTS:
             own = node.scope.room(node.spent)
             room = {name: min(room.get(name, units), units) for name, units in own.items()} | {

@@ -71,7 +71,9 @@ class VerifierKey:
         Raises:
             DomainError: The text is no key.
         """
-        name, public = _read_key(text, "key", "NAME+ID+KEY, the line that `dpcompose ledger key` printed")
+        name, public = _read_key(
+            text, "key", "NAME+ID+KEY, the line that `dpcompose ledger key` printed"
+        )
         return cls(name, public)
 
     @property
@@ -119,7 +121,9 @@ class SigningKey:
         from secrets import token_bytes
 
         if not (isinstance(name, str) and _NAME.fullmatch(name)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("name", name, "a name without spaces and plus signs, such as acme.example/privacy")
+            raise DomainError(
+                "name", name, "a name without spaces and plus signs, such as acme.example/privacy"
+            )
         return cls(name, token_bytes(32))
 
     @classmethod
@@ -192,7 +196,12 @@ def opened_note(note: str, keys: Sequence[VerifierKey]) -> tuple[str, VerifierKe
     """
     text, found, signatures = note.rpartition("\n\n")
     lines = signatures.removesuffix("\n").split("\n")
-    if not (found and note.endswith("\n") and 0 < len(lines) <= MOST_SIGNATURES and not _CONTROL.search(note)):
+    if not (
+        found
+        and note.endswith("\n")
+        and 0 < len(lines) <= MOST_SIGNATURES
+        and not _CONTROL.search(note)
+    ):
         raise EvidenceError("it is no signed note: a text, an empty line, and signatures")
     signer = None
     for line in lines:
@@ -201,7 +210,9 @@ def opened_note(note: str, keys: Sequence[VerifierKey]) -> tuple[str, VerifierKe
             if signature is None:
                 continue
             if not key.verifies(signature, f"{text}\n"):
-                raise EvidenceError(f"the signature of {key.name!r} is not that of this text: one of them was changed")
+                raise EvidenceError(
+                    f"the signature of {key.name!r} is not that of this text: one of them was changed"
+                )
             signer = signer or key
     if signer is None:
         names = ", ".join(sorted({repr(key.name) for key in keys})) or "no key"

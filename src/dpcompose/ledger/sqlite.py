@@ -94,7 +94,9 @@ class SQLiteStore:
             settle(path)
             self._record = HeadRecord(self._file.record)
             opened.callback(self._record.close)
-            self._log, self._directory = (self._open(each, opened) for each in (beside(path, "-wal"), path.parent))
+            self._log, self._directory = (
+                self._open(each, opened) for each in (beside(path, "-wal"), path.parent)
+            )
             self._unchanged_since = 0
             self._known_log = log_of(self._log)
             files = [*(str(beside(path, end)) for end in BESIDE[:3]), str(path), str(named)]
@@ -114,18 +116,28 @@ class SQLiteStore:
     def _is_ready(self) -> bool:
         """Whether the ledger is whole and nothing is to be written before it is used."""
         claims, version, is_marked = self._file.state()
-        return claims is not None and version == len(STEPS) and is_marked and may_write(self._file.record)
+        return (
+            claims is not None
+            and version == len(STEPS)
+            and is_marked
+            and may_write(self._file.record)
+        )
 
     def _prepare(self, *, create: bool, restored: bool) -> None:
         """Bring the schema up to date, and give this file a head record of its own."""
         path, record = self._file.path, self._file.record
-        with self._file_lock, self._engine.connect().execution_options(begin="IMMEDIATE") as connection:
+        with (
+            self._file_lock,
+            self._engine.connect().execution_options(begin="IMMEDIATE") as connection,
+        ):
             before = log_at(path)
             with connection.begin():
                 if not create and version_of(connection, url=self.url) == 0:
                     raise no_ledger(self.url)
                 migrate(connection, url=self.url)
-                settle(path)  # what the record claims is on disk, also where a killed process left it
+                settle(
+                    path
+                )  # what the record claims is on disk, also where a killed process left it
                 heads = heads_of(ReadModel(connection, self._file.damage))
                 if restored or not may_write(record):
                     write_record(record, heads, like=path)
@@ -135,7 +147,9 @@ class SQLiteStore:
                 with closing(HeadRecord(record)) as written:
                     written.begin_log(log, *next(iter(heads.items()), ("", Head())))
         share(beside(path, "-turn"), like=path)
-        self._writer.execute("PRAGMA wal_checkpoint").fetchall()  # the mark is in the file, whatever befalls the log
+        self._writer.execute(
+            "PRAGMA wal_checkpoint"
+        ).fetchall()  # the mark is in the file, whatever befalls the log
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         self._require_own_process()
@@ -151,7 +165,9 @@ class SQLiteStore:
 
     def _committed(self, requests: Sequence[Request], progress: _Progress) -> list[Outcome]:
         try:
-            if self._writer.in_transaction:  # an earlier commit was interrupted before it could do this itself
+            if (
+                self._writer.in_transaction
+            ):  # an earlier commit was interrupted before it could do this itself
                 self._writer.execute("ROLLBACK")
             self._writer.execute("BEGIN IMMEDIATE")
             batch = Batch(self._stored)
@@ -224,12 +240,18 @@ class SQLiteStore:
             raise self._broken
 
     def _misplaced(self, *, uncertain: bool) -> StoreError:
-        what = "the file, or one of those beside it, was moved, replaced or deleted while it was open"
-        return StoreError(self.url, what, "Nothing more is written; open the ledger again", uncertain=uncertain)
+        what = (
+            "the file, or one of those beside it, was moved, replaced or deleted while it was open"
+        )
+        return StoreError(
+            self.url, what, "Nothing more is written; open the ledger again", uncertain=uncertain
+        )
 
     def _require_own_process(self) -> None:
         if os.getpid() != self._process:
-            raise StoreError(self.url, "was opened in another process", "Open the ledger again after a fork")
+            raise StoreError(
+                self.url, "was opened in another process", "Open the ledger again after a fork"
+            )
 
     def _is_in_place(self) -> bool:
         """Whether the names lead to the files that are open: the file itself every time, the others once a second."""

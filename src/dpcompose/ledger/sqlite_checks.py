@@ -47,9 +47,13 @@ class CheckedFile:
         with self.engine.connect() as connection, connection.begin():
             version = version_of(connection, url=self.url)
             require_known(version, url=self.url)
-            is_marked = connection.exec_driver_sql("PRAGMA user_version").scalar_one() == mark_of(self.path)
+            is_marked = connection.exec_driver_sql("PRAGMA user_version").scalar_one() == mark_of(
+                self.path
+            )
             if claims is None and is_marked and not self.record.exists():
-                raise self.lost(f"its head record {self.record.name} is gone, and entries may be gone with it")
+                raise self.lost(
+                    f"its head record {self.record.name} is gone, and entries may be gone with it"
+                )
             self._require_whole(connection, version, claims or [])
         return claims, version, is_marked
 
@@ -64,7 +68,11 @@ class CheckedFile:
     def _require_whole(self, connection: Connection, version: int, claims: Sequence[Claim]) -> None:
         reading = ReadModel(connection, self.damage)
         missing = list(missing_claims(connection, claims if version else [], reading.roots))
-        missing += [f"all of {claim.label[1:]}" for claim in claims[1:] if claim.head.sequence and not version]
+        missing += [
+            f"all of {claim.label[1:]}"
+            for claim in claims[1:]
+            if claim.head.sequence and not version
+        ]
         if missing:
             raise self.lost(f"what was acknowledged is missing: {missing[0]}")
         if version == len(STEPS) and not self._belongs(log_at(self.path), claims):

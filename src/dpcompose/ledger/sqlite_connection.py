@@ -47,12 +47,27 @@ SETTINGS: Mapping[str, str | int] = {
 
 _CAUSES: Mapping[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("the disk is full", "Nothing was changed; free some space and ask again"),
-    sqlite3.SQLITE_READONLY: ("cannot be written", "Check the permissions of the file and of its directory"),
-    sqlite3.SQLITE_PERM: ("cannot be opened", "Check the permissions of the file and of its directory"),
-    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "Check the permissions of the file and of its directory"),
+    sqlite3.SQLITE_READONLY: (
+        "cannot be written",
+        "Check the permissions of the file and of its directory",
+    ),
+    sqlite3.SQLITE_PERM: (
+        "cannot be opened",
+        "Check the permissions of the file and of its directory",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        "cannot be opened",
+        "Check the permissions of the file and of its directory",
+    ),
     sqlite3.SQLITE_BUSY: ("another program keeps the file locked", "Ask again when it is done"),
-    sqlite3.SQLITE_IOERR: ("the disk reports an error", "Nothing more is written; check the disk, then open it again"),
-    sqlite3.SQLITE_CORRUPT: ("the file is damaged", "Restore it; docs/ledger.md says how no budget is given back"),
+    sqlite3.SQLITE_IOERR: (
+        "the disk reports an error",
+        "Nothing more is written; check the disk, then open it again",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        "the file is damaged",
+        "Restore it; docs/ledger.md says how no budget is given back",
+    ),
     sqlite3.SQLITE_NOTADB: ("this file is no SQLite database", "Choose another file"),
 }
 BESIDE = ("-wal", "-shm", "-head", "-turn", "-journal")
@@ -86,7 +101,9 @@ def sqlite_failure(url: str, error: BaseException, *, uncertain: bool) -> StoreE
         what = f"cannot be used: {said}" if said else str(error)
         return StoreError(url, what, "Check the file and its directory", uncertain=uncertain)
     what, remedy = _CAUSES.get(_code(error), (f"SQLite says: {error}", ""))
-    return StoreError(url, what, remedy, uncertain=uncertain and _code(error) != sqlite3.SQLITE_FULL)
+    return StoreError(
+        url, what, remedy, uncertain=uncertain and _code(error) != sqlite3.SQLITE_FULL
+    )
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -103,15 +120,21 @@ def require_place(path: Path, *, create: bool, writing: bool = True) -> None:
     if path.is_dir():
         raise StoreError(str(path), "is a directory", "Give the name of a file in it")
     if not path.absolute().parent.is_dir():
-        raise StoreError(str(path), "is in a directory that does not exist", "Create the directory first")
+        raise StoreError(
+            str(path), "is in a directory that does not exist", "Create the directory first"
+        )
     if not path.exists():
         if not create:
-            raise StoreError(str(path), "there is no such ledger", "dpcompose ledger init makes one")
+            raise StoreError(
+                str(path), "there is no such ledger", "dpcompose ledger init makes one"
+            )
         return
     if (names := path.stat().st_nlink) > 1:
         remedy = "Keep one name; symbolic links are followed"
         raise StoreError(
-            str(path), f"this file has {names} names (hard links), and each would have its own log", remedy
+            str(path),
+            f"this file has {names} names (hard links), and each would have its own log",
+            remedy,
         )
     # SQLite would open the file for reading, and begin without an error where it cannot write.
     if writing and not may_write(path):
@@ -184,7 +207,9 @@ def connect(path: Path) -> sqlite3.Connection:
         StoreError: The file is another program's database, or a setting cannot be had.
         sqlite3.Error: It cannot be opened.
     """
-    connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+    )
     try:
         _require_own(connection, str(path))
         for name, wanted in SETTINGS.items():
@@ -192,7 +217,11 @@ def connect(path: Path) -> sqlite3.Connection:
             found = connection.execute(f"PRAGMA {name}").fetchone()
             if found is None or found[0] != wanted:
                 what = f"{name} cannot be set to {wanted}: it is {found and found[0]}"
-                raise StoreError(str(path), what, "A ledger needs a local file system that SQLite's WAL mode works on")
+                raise StoreError(
+                    str(path),
+                    what,
+                    "A ledger needs a local file system that SQLite's WAL mode works on",
+                )
     except BaseException:
         connection.close()
         raise
@@ -224,7 +253,9 @@ def connect_reading(path: Path) -> sqlite3.Connection:
     elif beside(path, "-shm").exists():
         how = "mode=ro&readonly_shm=1"
     else:
-        what = f"its log {log.name} has no index beside it ({path.name}-shm), and reading makes none"
+        what = (
+            f"its log {log.name} has no index beside it ({path.name}-shm), and reading makes none"
+        )
         raise StoreError(str(path), what, "Open it for writing once, or copy all its files")
     connection = sqlite3.connect(
         f"{path.as_uri()}?{how}",
@@ -274,12 +305,18 @@ def engine_of(path: Path, *, reading: bool = False) -> Engine:
     If they are for reading alone, each transaction has a connection of its own, which finds the log as it is by then.
     """
     if reading:
-        engine = create_engine("sqlite://", creator=lambda: connect_reading(path), poolclass=NullPool)
+        engine = create_engine(
+            "sqlite://", creator=lambda: connect_reading(path), poolclass=NullPool
+        )
     else:
-        engine = create_engine("sqlite://", creator=lambda: connect(path), poolclass=QueuePool, max_overflow=-1)
+        engine = create_engine(
+            "sqlite://", creator=lambda: connect(path), poolclass=QueuePool, max_overflow=-1
+        )
 
     def begin(connection: Connection) -> None:
-        connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}")
+        connection.exec_driver_sql(
+            f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}"
+        )
 
     event.listen(engine, "begin", begin)
     return engine
@@ -321,7 +358,9 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         self._handle: int | None = None
         with suppress(PermissionError):  # then without turns
-            self._handle = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)  # whoever may read it may wait his turn
+            self._handle = os.open(
+                path, os.O_RDONLY | os.O_CREAT, 0o666
+            )  # whoever may read it may wait his turn
         self._waiter: Thread | None = None
 
     def __enter__(self) -> None:

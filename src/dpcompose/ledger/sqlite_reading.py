@@ -69,13 +69,17 @@ class SQLiteReader:
             raise closed(self.url)
         with self._failures():
             if not are_in_place(self._names):
-                raise StoreError(self.url, "the file was moved, replaced or deleted", "Open the ledger again")
+                raise StoreError(
+                    self.url, "the file was moved, replaced or deleted", "Open the ledger again"
+                )
             before = _stamp(self._file.path)
             with self._file.engine.connect() as connection, connection.begin():
                 yield ReadModel(connection, self._file.damage)
                 driver: Any = connection.connection.driver_connection
                 if isinstance(driver, FrozenConnection) and before != _stamp(self._file.path):
-                    raise StoreError(self.url, "the file was written while it was read", "Ask again")
+                    raise StoreError(
+                        self.url, "the file was written while it was read", "Ask again"
+                    )
 
     def close(self) -> None:
         self._closed = True

@@ -60,7 +60,9 @@ class Snapshot(Protocol):
         """Every scope with its balance, sorted by path."""
         ...
 
-    def nodes_between(self, start: str, stop: str, *, limit: int | None = None) -> Iterator[AccountNode]:
+    def nodes_between(
+        self, start: str, stop: str, *, limit: int | None = None
+    ) -> Iterator[AccountNode]:
         """The scopes of one tree with paths from `start` to before `stop`, letter by letter, sorted; the first ones."""
         ...
 
@@ -68,7 +70,9 @@ class Snapshot(Protocol):
         """The records of a top-level scope in order, above the number `after`."""
         ...
 
-    def records_of(self, path: str, *, below: bool, after: int = 0, limit: int | None = None) -> Iterator[Record]:
+    def records_of(
+        self, path: str, *, below: bool, after: int = 0, limit: int | None = None
+    ) -> Iterator[Record]:
         """The records of a scope, and of those below it if `below`, in order, above the number `after`."""
         ...
 
@@ -117,7 +121,9 @@ def closed(url: str) -> StoreError:
 
 def read_only(url: str) -> StoreError:
     """The error of a store that was opened for reading, and is asked to write."""
-    return StoreError(url, "this ledger was opened for reading only", "Nothing was changed; open it for writing")
+    return StoreError(
+        url, "this ledger was opened for reading only", "Nothing was changed; open it for writing"
+    )
 
 
 Row = tuple[Any, ...]
@@ -125,7 +131,15 @@ Row = tuple[Any, ...]
 
 def scope_row(scope: Scope) -> Row:
     """root, path, kind, caps, slots, description, opened."""
-    return scope.root, scope.path, str(scope.kind), scope.caps.text, scope.slots, scope.description_text, scope.opened
+    return (
+        scope.root,
+        scope.path,
+        str(scope.kind),
+        scope.caps.text,
+        scope.slots,
+        scope.description_text,
+        scope.opened,
+    )
 
 
 def scope_of(row: Row) -> Scope:
@@ -151,7 +165,13 @@ def _units(text: Any) -> dict[str, int]:
 
 def balance_row(node: AccountNode) -> Row:
     """spent, taken, closed, root, path."""
-    return units_text(node.spent), node.taken, int(node.closed), root_of(node.scope.path), node.scope.path
+    return (
+        units_text(node.spent),
+        node.taken,
+        int(node.closed),
+        root_of(node.scope.path),
+        node.scope.path,
+    )
 
 
 def node_of(scope: Scope, row: Row | None) -> AccountNode:
@@ -164,11 +184,15 @@ def node_of(scope: Scope, row: Row | None) -> AccountNode:
         counted = scope.schedule is not None or scope.renewal is not None
         if not (type(taken) is int and taken >= 0 and (counted or taken <= (scope.slots or 0))):
             raise ValueError(taken)
-        if scope.kind is not Kind.SLOTS and any(balance[name] > cap for name, cap in scope.caps.units.items()):
+        if scope.kind is not Kind.SLOTS and any(
+            balance[name] > cap for name, cap in scope.caps.units.items()
+        ):
             raise ValueError(spent)
         return AccountNode(scope, balance, taken, {0: False, 1: True}[closed])
     except (ValueError, TypeError, AttributeError, KeyError):
-        raise TamperedError([f"the balance of scope {scope.path!r} is none that a ledger writes"]) from None
+        raise TamperedError(
+            [f"the balance of scope {scope.path!r} is none that a ledger writes"]
+        ) from None
 
 
 def entry_row(record: Record) -> Row:

@@ -60,12 +60,19 @@ def scope_path(value: object) -> str:
     if not len(value.encode()) <= MOST_BYTES:
         raise DomainError("path", value, f"{domain}, at most {MOST_BYTES} bytes in UTF-8")
     if not unicodedata.is_normalized("NFC", value):
-        raise DomainError("path", value, "a path in Unicode's normal form NFC", "unicodedata.normalize('NFC', path)")
+        raise DomainError(
+            "path",
+            value,
+            "a path in Unicode's normal form NFC",
+            "unicodedata.normalize('NFC', path)",
+        )
     return value
 
 
 def _is_part(part: str) -> bool:
-    allowed = all(letter in _PUNCTUATION or unicodedata.category(letter)[0] in "LMN" for letter in part)
+    allowed = all(
+        letter in _PUNCTUATION or unicodedata.category(letter)[0] in "LMN" for letter in part
+    )
     return bool(part) and part not in (".", "..") and allowed and not _UNSEEN.search(part)
 
 
@@ -87,11 +94,18 @@ def line_of_text(name: str, value: object) -> str:
     if not (isinstance(value, str) and 0 < len(value) <= LONGEST_NAME):
         raise DomainError(name, value, domain)
     if not (_PLAIN.fullmatch(value) or _is_visible(value)):
-        raise DomainError(name, value, f"{domain}, without control or formatting characters and odd blanks")
+        raise DomainError(
+            name, value, f"{domain}, without control or formatting characters and odd blanks"
+        )
     if value != value.strip():
         raise DomainError(name, value, f"{domain}, without blanks at its ends")
     if not unicodedata.is_normalized("NFC", value):
-        raise DomainError(name, value, f"{domain}, in Unicode's normal form NFC", "unicodedata.normalize('NFC', text)")
+        raise DomainError(
+            name,
+            value,
+            f"{domain}, in Unicode's normal form NFC",
+            "unicodedata.normalize('NFC', text)",
+        )
     return value
 
 
@@ -113,7 +127,9 @@ def description_text(value: Mapping[str, Any] | None) -> str:
         raise DomainError("description", value, "a mapping of plain values")
     text = encode(_plain(value, DEEPEST))
     if not len(text) <= LONGEST_DESCRIPTION:
-        raise DomainError("description", f"{len(text)} bytes of JSON", f"at most {LONGEST_DESCRIPTION} bytes")
+        raise DomainError(
+            "description", f"{len(text)} bytes of JSON", f"at most {LONGEST_DESCRIPTION} bytes"
+        )
     return text
 
 
@@ -127,22 +143,30 @@ def _plain(value: object, depth: int) -> object:
     match value:
         case int():
             if not -(10**300) < value < 10**300:
-                raise DomainError("description", "a very long integer", "integers of at most 300 digits")
+                raise DomainError(
+                    "description", "a very long integer", "integers of at most 300 digits"
+                )
             return int(value)
         case float():
             if not -float("inf") < value < float("inf"):
-                raise DomainError("description", value, "finite numbers", "write the text 'inf' if it is meant")
+                raise DomainError(
+                    "description", value, "finite numbers", "write the text 'inf' if it is meant"
+                )
             return float(value)
         case Mapping():
             entries = cast(Mapping[object, object], value)
             for name in entries:
                 if not isinstance(name, str):
                     raise DomainError("description", name, "names of text")
-            return {_unicode(cast(str, name)): _plain(each, depth - 1) for name, each in entries.items()}
+            return {
+                _unicode(cast(str, name)): _plain(each, depth - 1) for name, each in entries.items()
+            }
         case list() | tuple():
             return [_plain(each, depth - 1) for each in cast(list[object], value)]
         case _:
-            raise DomainError("description", value, "plain values: text, numbers, booleans, None, lists, mappings")
+            raise DomainError(
+                "description", value, "plain values: text, numbers, booleans, None, lists, mappings"
+            )
 
 
 def _unicode(value: str) -> str:

@@ -66,8 +66,18 @@ class Replay:
         """
         try:
             self._follow(record, json.loads(record.body))
-        except (DPComposeError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-            raise DisagreementError(f"cannot be followed ({type(error).__name__}: {error})") from None
+        except (
+            DPComposeError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            IndexError,
+            RecursionError,
+        ) as error:
+            raise DisagreementError(
+                f"cannot be followed ({type(error).__name__}: {error})"
+            ) from None
 
     def _follow(self, record: Record, fields: dict[str, Any]) -> None:
         _demand(record.sequence == self.last.sequence + 1, f"follows {self.last.sequence}")
@@ -98,7 +108,9 @@ class Replay:
         _demand(form >= self.form, f"is of form {form}, and one before it of form {self.form}")
         if form > 1:
             _demand(is_time(time), "has no time")
-            _demand(time >= self.last_time, f"runs back in time: {time} comes after {self.last_time}")
+            _demand(
+                time >= self.last_time, f"runs back in time: {time} comes after {self.last_time}"
+            )
         self.form, self.last_time = form, time if is_time(time) else ""
 
     def _granted(self, path: str, fields: Mapping[str, Any]) -> None:
@@ -108,7 +120,9 @@ class Replay:
         require_currencies(chain[-1], cost)
         for node in charged(chain, cost, fields["description"].get("mechanism")):
             self.balances[node.scope.path] = node
-        self._unredeemed.append(self._charged.setdefault((path, fields["actor"]), len(self._charged) + 1))
+        self._unredeemed.append(
+            self._charged.setdefault((path, fields["actor"]), len(self._charged) + 1)
+        )
 
     def _read(self, text: str) -> int:
         """`units_of`, remembered: the same amounts come again and again."""
@@ -122,7 +136,10 @@ class Replay:
     def _redeemed(self, path: str, actor: str, sequence: int) -> None:
         _demand(0 < sequence < len(self._unredeemed), "redeems what is not there")
         charge = self._charged.get((path, actor))
-        _demand(self._unredeemed[sequence] == charge, "redeems what is no charge of its actor, or redeemed before")
+        _demand(
+            self._unredeemed[sequence] == charge,
+            "redeems what is no charge of its actor, or redeemed before",
+        )
         self._unredeemed[sequence] = 0
         self._unredeemed.append(0)
 
@@ -177,7 +194,9 @@ def _request(fields: Mapping[str, Any]) -> Request:
     return Opening(path, Kind(definition["kind"]), caps=caps, slots=slots, **common)
 
 
-def differences(expected: Mapping[str, AccountNode], stored: Iterator[AccountNode]) -> Iterator[str]:
+def differences(
+    expected: Mapping[str, AccountNode], stored: Iterator[AccountNode]
+) -> Iterator[str]:
     """Where stored scopes and balances are not those that the entries give."""
     seen: set[str] = set()
     for node in stored:
@@ -236,7 +255,9 @@ class Anchor:
                 raise ValueError(document["format"])
             heads = {root: _head(**head) for root, head in document["heads"].items()}
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            raise DomainError("anchor", text, "the JSON text of an anchor, as `Anchor.to_json` writes it") from None
+            raise DomainError(
+                "anchor", text, "the JSON text of an anchor, as `Anchor.to_json` writes it"
+            ) from None
         return cls(tuple(sorted(heads.items())))
 
     def to_json(self) -> str:
@@ -247,7 +268,9 @@ class Anchor:
 
 def _head(sequence: object, hash: object) -> Head:
     """The head of a chain that has at least one entry: another would be found in every ledger, or in none."""
-    if not (type(sequence) is int and sequence > 0 and isinstance(hash, str) and _HASH.fullmatch(hash)):
+    if not (
+        type(sequence) is int and sequence > 0 and isinstance(hash, str) and _HASH.fullmatch(hash)
+    ):
         raise ValueError(sequence, hash)
     return Head(sequence, hash)
 
@@ -281,7 +304,9 @@ def verify(snapshot: Snapshot, *, anchor: Anchor | None, progress: Progress | No
         return _verified(snapshot, anchor, progress)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # A value of another type where text or a number was written: only a change from outside puts it there.
-        raise TamperedError([f"a stored value cannot be read ({type(error).__name__}: {error})"]) from error
+        raise TamperedError(
+            [f"a stored value cannot be read ({type(error).__name__}: {error})"]
+        ) from error
 
 
 def _verified(snapshot: Snapshot, anchor: Anchor | None, progress: Progress | None) -> Verification:
@@ -292,7 +317,9 @@ def _verified(snapshot: Snapshot, anchor: Anchor | None, progress: Progress | No
         problems += differences(found.balances, snapshot.nodes())
     if problems:
         raise TamperedError(problems)
-    return Verification(found.entries, len(found.balances), Anchor(tuple(found.heads)), anchor is not None)
+    return Verification(
+        found.entries, len(found.balances), Anchor(tuple(found.heads)), anchor is not None
+    )
 
 
 @dataclass
@@ -316,7 +343,9 @@ def followed(snapshot: Snapshot, anchor: Anchor, progress: Progress | None) -> F
     """Follow every chain and compare it with an anchor; balances, and the store itself, are not looked at."""
     found, total = Followed(), sum(snapshot.count(root) for root in snapshot.roots())
     for root in snapshot.roots():
-        replay, problems = _followed(snapshot, root, anchor.of_root(root), progress, found.entries, total)
+        replay, problems = _followed(
+            snapshot, root, anchor.of_root(root), progress, found.entries, total
+        )
         found.problems += problems
         found.balances |= replay.balances
         found.heads.append((root, replay.last))
@@ -348,7 +377,9 @@ def _followed(
         if signed:
             tree.add(leaf_hash(record.body))
             if signed.get(tree.size, {tree.root}) != {tree.root}:
-                return replay, [f"{root}: the first {tree.size} entries are not those of the checkpoint"]
+                return replay, [
+                    f"{root}: the first {tree.size} entries are not those of the checkpoint"
+                ]
     last = max((*heads, *signed), default=0)
     if replay.last.sequence < last:
         return replay, [f"{root}: ends at entry {replay.last.sequence}, the anchor has {last}"]
@@ -360,4 +391,6 @@ def _revoked(checkpoint: Checkpoint, replay: Replay) -> list[str]:
     if closed > checkpoint.size:
         return []
     key = f"the key {checkpoint.signer.text}"
-    return [f"{checkpoint.root}: {key} signed {checkpoint.size} entries, and entry {closed} revokes it"]
+    return [
+        f"{checkpoint.root}: {key} signed {checkpoint.size} entries, and entry {closed} revokes it"
+    ]

@@ -18,7 +18,11 @@ if True:
     from .allocation import AllocationLoss as AllocationLoss
     from .atomic import AtomsAbove as AtomsAbove
     from .atomic_moments import EncodingLaw as EncodingLaw, ResponseLaw as ResponseLaw
-    from .atomize import LAST_EPSILON as LAST_EPSILON, MOST_KINKS as MOST_KINKS, above_values as above_values
+    from .atomize import (
+        LAST_EPSILON as LAST_EPSILON,
+        MOST_KINKS as MOST_KINKS,
+        above_values as above_values,
+    )
     from .atoms import TINY as TINY
     from .bounded_range import attained_losses as attained_losses
     from .concentration import least_rho as least_rho
@@ -50,5 +54,8 @@ if True:
         MOST_PHASES as MOST_PHASES,
         running_sampled_gaussian as running_sampled_gaussian,
     )
-    from .shuffled_reports import ShuffledReportsLoss as ShuffledReportsLoss, shuffled_responses as shuffled_responses
+    from .shuffled_reports import (
+        ShuffledReportsLoss as ShuffledReportsLoss,
+        shuffled_responses as shuffled_responses,
+    )
     from .skellam import skellam as skellam

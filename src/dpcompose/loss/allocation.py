@@ -61,7 +61,11 @@ class AllocationSum(Transform):
 
     @property
     def scale(self) -> float:
-        return self.times * float(self.law.whole[2]) if self.law.most >= 2 else self.times / self.law.sigma**2
+        return (
+            self.times * float(self.law.whole[2])
+            if self.law.most >= 2
+            else self.times / self.law.sigma**2
+        )
 
     def _moment(self, order: float) -> float:
         """The power of S."""
@@ -91,7 +95,11 @@ class AllocationSum(Transform):
         second = seen.variance - float(polygamma(1, share))
         if not second > 0:
             return math.inf, math.inf, math.inf
-        return self.times * log, self.times * (first if self.remove else -first), self.times * second
+        return (
+            self.times * log,
+            self.times * (first if self.remove else -first),
+            self.times * second,
+        )
 
     def moment_bound(self, order: float) -> float:
         power = self._moment(order)
@@ -104,9 +112,16 @@ class AllocationSum(Transform):
         log, error = moments(self.law, self._moment(order), frequencies)
         log = self.times * (log.conj() if self.remove else log)
         return Line(
-            log, np.where(error < 1, self.times * (error + 4 * U * np.abs(log) / self.times), np.maximum(error, 1.0))
+            log,
+            np.where(
+                error < 1,
+                self.times * (error + 4 * U * np.abs(log) / self.times),
+                np.maximum(error, 1.0),
+            ),
         )
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         """Those of the Gaussian factor of variance 1 / (t s^2)."""
-        return -np.square(edges) * (self.times / (2 * self.law.steps * self.law.sigma**2) * (1 - 64 * U))
+        return -np.square(edges) * (
+            self.times / (2 * self.law.steps * self.law.sigma**2) * (1 - 64 * U)
+        )

@@ -74,7 +74,11 @@ def _plan(law: Allocation, degree: int, least: int) -> tuple[Reals, Reals]:
         step, high = 0.2, 9 + far + wide
         low = -10 - max(degree / law.sigma**2 - math.log(law.steps), 0.0) - 12 / law.sigma
     else:
-        step, low, high = 0.4 / math.sqrt(least), math.log(least) - 3 - 60 / least, math.log(4 * least) + 3 + far + wide
+        step, low, high = (
+            0.4 / math.sqrt(least),
+            math.log(least) - 3 - 60 / least,
+            math.log(4 * least) + 3 + far + wide,
+        )
     count = min(math.ceil((high - low) / step) + 1, _MOST_NODES)
     table = law.tables(degree, low, step, count, 0.0)
     return low + step * np.arange(count), np.where(table.error < 1, table.log.real, -np.inf)
@@ -99,9 +103,17 @@ def window(law: Allocation, order: float) -> Window | None:
     size = float(log[top] + math.log(mass.sum() * (places[1] - places[0])))
     low, high, center = (float(places[at]) for at in (inside[0], inside[-1], top))
     if degree:
-        low = min(low, max((size - _DEPTH - 5 - height) / rate for rate, height in _powers_below(law, order, degree)))
+        low = min(
+            low,
+            max(
+                (size - _DEPTH - 5 - height) / rate
+                for rate, height in _powers_below(law, order, degree)
+            ),
+        )
     spread = float((mass * (places - mean) ** 2).sum() / mass.sum())
-    return Window(degree, share, low=low, high=high, center=center, log_size=size, mean=mean, variance=spread)
+    return Window(
+        degree, share, low=low, high=high, center=center, log_size=size, mean=mean, variance=spread
+    )
 
 
 def moments(law: Allocation, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
@@ -123,10 +135,14 @@ def moments(law: Allocation, order: float, frequencies: Reals) -> tuple[Complexe
         part = slice(done, done + count)
         log[part], error[part] = _on_ray(law, order, seen, frequencies[part], angle, top)
         done += count
-        if not error[done - 1] < 1:  # rounding hides what is farther out still more, at a higher cost
+        if (
+            not error[done - 1] < 1
+        ):  # rounding hides what is farther out still more, at a higher cost
             break
     # What is not known better is below the Gaussian bound, and below what rounding may hide.
-    bound = np.minimum(top - frequencies**2 / (2 * law.steps * law.sigma**2) * (1 - 1e-12), log.real + error)
+    bound = np.minimum(
+        top - frequencies**2 / (2 * law.steps * law.sigma**2) * (1 - 1e-12), log.real + error
+    )
     far = error >= 1
     return np.where(far, bound, log), np.where(far, 1.0, error)
 
@@ -177,17 +193,30 @@ def _on_ray(
     relative = np.expm1(np.minimum(relative, 600.0))
     reach = abs(start - middle) + step * (count + _BLOCK)
     rounding = float((sizes * relative).sum()) + frequencies * 8 * U * reach * float(sizes.sum())
-    tails = (_left(law, order, degree, start, step, cosine), _right(law, order, degree, places, cosine))
+    tails = (
+        _left(law, order, degree, start, step, cosine),
+        _right(law, order, degree, places, cosine),
+    )
     ends = sum(math.exp(min(tail - scale, 700.0)) for tail in tails)
     absolute = (rounding + ends) * step
     out = scale - frequencies * angle - gamma.real  # log of the factor that makes a sum a moment
-    log = np.log(np.abs(sums) * step) + out + 1j * (np.angle(sums) + frequencies * middle - gamma.imag)
-    gamma_error = 64 * U * (4 + np.abs(gamma) + frequencies * (1 + abs(middle)) + np.abs(out) / 8 + abs(scale))
+    log = (
+        np.log(np.abs(sums) * step)
+        + out
+        + 1j * (np.angle(sums) + frequencies * middle - gamma.imag)
+    )
+    gamma_error = (
+        64
+        * U
+        * (4 + np.abs(gamma) + frequencies * (1 + abs(middle)) + np.abs(out) / 8 + abs(scale))
+    )
     aliases = _aliases(share, frequencies, angle, variance, step, gamma.real)
     if top is None:
         error = absolute / (np.abs(sums) * step) + aliases * 1.1
     else:
-        error = absolute / (np.abs(sums) * step) + np.exp(np.minimum(np.log(aliases + 1e-300) + top - log.real, 700.0))
+        error = absolute / (np.abs(sums) * step) + np.exp(
+            np.minimum(np.log(aliases + 1e-300) + top - log.real, 700.0)
+        )
     return _settled(log, error, gamma_error)
 
 
@@ -206,10 +235,14 @@ def _settled(log: Complexes, error: Reals, more: Reals) -> tuple[Complexes, Real
     sure = error < 0.4
     settled = np.where(sure, -np.log1p(-np.minimum(error, 0.4)), 1.0) + more
     raised = log + np.where(sure, 0.0, np.log1p(np.minimum(error, 1e300)))
-    return np.where(np.isfinite(log) & np.isfinite(error), raised, 700.0), np.where(np.isfinite(error), settled, np.inf)
+    return np.where(np.isfinite(log) & np.isfinite(error), raised, 700.0), np.where(
+        np.isfinite(error), settled, np.inf
+    )
 
 
-def _aliases(share: float, frequencies: Reals, angle: float, variance: float, step: float, log_gamma: Reals) -> Reals:
+def _aliases(
+    share: float, frequencies: Reals, angle: float, variance: float, step: float, log_gamma: Reals
+) -> Reals:
     """The sum of all aliases, relative to E S^order: four terms, and as much again for all others."""
     total = np.zeros(len(frequencies))
     for n in (-2, -1, 1, 2):
@@ -219,7 +252,9 @@ def _aliases(share: float, frequencies: Reals, angle: float, variance: float, st
     return 2 * total
 
 
-def _step(share: float, frequencies: Reals, angle: float, variance: float, log_gamma: Reals) -> float:
+def _step(
+    share: float, frequencies: Reals, angle: float, variance: float, log_gamma: Reals
+) -> float:
     """The longest step whose aliases are negligible at the first and the last frequency."""
     ends = np.array([0, len(frequencies) // 2, len(frequencies) - 1])
     step = min(0.5, math.pi / (2 * float(frequencies[-1]) + 1))
@@ -231,13 +266,18 @@ def _step(share: float, frequencies: Reals, angle: float, variance: float, log_g
     return shortened(step, bits=20)
 
 
-def _left(law: Allocation, order: float, degree: int, start: float, step: float, cosine: float) -> float:
+def _left(
+    law: Allocation, order: float, degree: int, start: float, step: float, cosine: float
+) -> float:
     """log of a bound on the sum of the sizes of all nodes below the first."""
     turned = math.log(cosine)
     if not degree:
         return _beyond(law, -order, start + turned, start + step + turned) + order * turned
     bounds = _powers_below(law, order, degree)
-    logs = (height + rate * (start + turned - step) - math.log(-math.expm1(-rate * step)) for rate, height in bounds)
+    logs = (
+        height + rate * (start + turned - step) - math.log(-math.expm1(-rate * step))
+        for rate, height in bounds
+    )
     return min(logs) - (degree - order) * turned + 1e-9
 
 
@@ -265,7 +305,11 @@ def _beyond(law: Allocation, rate: float, last: float, before: float) -> float:
     low, step = min(last, before), abs(last - before)
     table = law.table(0, low, step, 2, 0.0)
     log = table.log.real + rate * np.array([low, low + step])
-    fall = -abs(float(log[1] - log[0])) + 2 * float(table.error.sum()) + 1e-12 * float(np.abs(log).max())
+    fall = (
+        -abs(float(log[1] - log[0]))
+        + 2 * float(table.error.sum())
+        + 1e-12 * float(np.abs(log).max())
+    )
     outward = bool(log[1] < log[0]) if last > before else bool(log[0] < log[1])
     if not (outward and fall < 0):
         return math.inf

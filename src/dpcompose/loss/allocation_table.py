@@ -89,7 +89,11 @@ class Allocation:
         if not order <= self.most:
             return math.inf
         share, high = order - below, min(below + 1, self.most)
-        return (1 - share) * float(self.whole[below]) + share * float(self.whole[high]) + self.whole_error(high)
+        return (
+            (1 - share) * float(self.whole[below])
+            + share * float(self.whole[high])
+            + self.whole_error(high)
+        )
 
     def _tilt(self, degree: int) -> float:
         """A scale of w: with it the coefficients of the power neither overflow nor, for the most part, underflow.
@@ -110,7 +114,9 @@ class Allocation:
         places = start + step * np.arange(count)
         fs = self._by_blocks(degree, places - math.log(self.steps), step, angle)
         if fs is None:
-            return Table(np.full((degree + 1, count), 700.0 + 0j), np.full((degree + 1, count), np.inf))
+            return Table(
+                np.full((degree + 1, count), 700.0 + 0j), np.full((degree + 1, count), np.inf)
+            )
         values, errors = _power(fs.ratios, fs.ratio_errors, self.steps)
         powers = np.arange(degree + 1)[:, None]
         sizes, offset = np.abs(values), powers * self._tilt(degree) + gammaln(powers + 1)
@@ -129,7 +135,11 @@ class Allocation:
         starts = range(0, max(len(places) - 1, 1), size)  # no block of one place
         parts = [slice(at, at + size if at + size + 1 < len(places) else None) for at in starts]
         rows = [self._fs(degree, places[part], step, angle) for part in parts]
-        return rows[0] if len(rows) == 1 else Fs(*(np.concatenate(each, axis=-1) for each in zip(*rows, strict=True)))
+        return (
+            rows[0]
+            if len(rows) == 1
+            else Fs(*(np.concatenate(each, axis=-1) for each in zip(*rows, strict=True)))
+        )
 
     def _fs(self, degree: int, places: Reals, step: float, angle: float) -> Fs:
         """f_j(e^(place + i angle)) for j = 0..degree, at equidistant places."""
@@ -145,20 +155,30 @@ class Allocation:
         value_error = np.abs(value) * (first_error + 4 * U)
         least = np.abs(value) - value_error
         ratios = sums[:, 1:] / value[:, None]
-        ratio_errors = (errors[:, 1:] + np.abs(ratios) * (value_error + 8 * U * np.abs(value))[:, None]) / least[
-            :, None
-        ]
-        return Fs(log_first, first_error, ratios.T, np.where(least[:, None] > 0, ratio_errors, np.inf).T)
+        ratio_errors = (
+            errors[:, 1:] + np.abs(ratios) * (value_error + 8 * U * np.abs(value))[:, None]
+        ) / least[:, None]
+        return Fs(
+            log_first, first_error, ratios.T, np.where(least[:, None] > 0, ratio_errors, np.inf).T
+        )
 
     def _weights(self, degree: int, path: _Path) -> _Weights:
         """The density of the noise times Y^j, each with the scale of row j, and what they are rounded by."""
         powers, noise = np.arange(degree + 1), path.noise[:, None]
-        scale = -powers * self._tilt(degree) - np.maximum(powers - 1, 0) * math.log(self.steps) - gammaln(powers + 1)
+        scale = (
+            -powers * self._tilt(degree)
+            - np.maximum(powers - 1, 0) * math.log(self.steps)
+            - gammaln(powers + 1)
+        )
         scale[0] = 0.0
         exponent = -(noise**2) / 2 + powers * (noise / self.sigma - 1 / (2 * self.sigma**2)) + scale
         turn = path.theta * (self.sigma * noise - powers)
-        roundings = 4 * (noise**2 + powers * np.abs(noise) / self.sigma + powers / self.sigma**2 + np.abs(scale))
-        return _Weights(exponent, turn, roundings + 2 * path.theta * (self.sigma * np.abs(noise) + powers))
+        roundings = 4 * (
+            noise**2 + powers * np.abs(noise) / self.sigma + powers / self.sigma**2 + np.abs(scale)
+        )
+        return _Weights(
+            exponent, turn, roundings + 2 * path.theta * (self.sigma * np.abs(noise) + powers)
+        )
 
     def _near_one(self, path: _Path, kept: int, angle: float) -> tuple[Complexes, Reals]:
         """log f_0 at the first places, from f_0 - 1 = -z + E(e^(-zY) - 1 + zY), and bounds on its errors.
@@ -168,14 +188,18 @@ class Allocation:
         weights, places = self._weights(0, path), path.places[:kept]
         along = path.density * path.grown * np.exp(weights.exponent[:, 0] + 1j * weights.turn[:, 0])
         length = (kept - 1) * path.rows + (path.count - 1) * path.columns + 1
-        entire = path.strided(_exp_minus_linear(path.radius[:length] * np.exp(1j * path.turned)), kept)
+        entire = path.strided(
+            _exp_minus_linear(path.radius[:length] * np.exp(1j * path.turned)), kept
+        )
         square = 0.5 * np.exp(2 * places + 1 / self.sigma**2)
         rounding = np.abs(entire) @ (np.abs(along) * (weights.roundings[:, 0] + path.sway)) * 2 * U
         z = np.exp(places + 1j * angle)
         less = entire @ along - z
         error = rounding + square * (4 * path.alias + 1e-25 * path.grown) + 8 * U * np.abs(less)
         error = error + 8 * U * np.abs(z) * (1 + np.abs(places) + math.log(self.steps))
-        log = 0.5 * np.log1p(2 * less.real + np.abs(less) ** 2) + 1j * np.arctan2(less.imag, 1 + less.real)
+        log = 0.5 * np.log1p(2 * less.real + np.abs(less) ** 2) + 1j * np.arctan2(
+            less.imag, 1 + less.real
+        )
         return log, (error + 8 * U * np.abs(less)) / np.maximum(np.abs(1 + less) - error, 1e-300)
 
 
@@ -254,7 +278,9 @@ class _Path:
             alias=20 * math.exp(min(moved - 2 * math.pi * eta / h, 300.0)),
             radius=np.exp(line),
             # e^(-zY) moves by at most |zY| times the relative error of |zY|, against the majorant.
-            sway=(float(np.abs(line).max()) + 8) / (math.e * (math.cos(turned) - math.cos(widest))) + len(shift) + 32,
+            sway=(float(np.abs(line).max()) + 8) / (math.e * (math.cos(turned) - math.cos(widest)))
+            + len(shift)
+            + 32,
             rows=rows,
             columns=columns,
         )
@@ -270,14 +296,22 @@ class _Path:
         kernel = self.strided(np.exp(-self.radius * np.exp(1j * self.turned)))
         values = kernel @ (size * self.grown * np.exp(1j * weights.turn))
         major = self.strided(np.exp(-self.radius * math.cos(self.widest)))
-        errors = major @ (size * ((weights.roundings + self.sway) * U * self.grown + self.alias)) + 1e-300
+        errors = (
+            major @ (size * ((weights.roundings + self.sway) * U * self.grown + self.alias))
+            + 1e-300
+        )
         decay = self.radius * math.cos(self.widest)
         unit = math.log(self.density * self.grown)
         for at, inner in ((0, 1), (-1, -2)):
             start, other = (each % self.count * self.columns for each in (at, inner))
             stop = (len(self.places) - 1) * self.rows + 1
             edge = weights.exponent[at] - decay[start : start + stop : self.rows, None] + unit
-            rise = edge - unit - weights.exponent[inner] + decay[other : other + stop : self.rows, None]
+            rise = (
+                edge
+                - unit
+                - weights.exponent[inner]
+                + decay[other : other + stop : self.rows, None]
+            )
             beyond = np.exp(np.minimum(edge, 700.0)) / -np.expm1(np.minimum(rise, -1e-300))
             errors = errors + np.where(rise < -1e-3, beyond, np.inf)
         return values, errors
@@ -288,7 +322,11 @@ def _peak(place: float, sigma: float) -> float:
     low, high = 0.0, max(place, 1.0) + 1.0
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if math.exp(min(place - middle, 700.0)) > sigma**2 * middle else (low, middle)
+        low, high = (
+            (middle, high)
+            if math.exp(min(place - middle, 700.0)) > sigma**2 * middle
+            else (low, middle)
+        )
     return high
 
 
@@ -318,7 +356,11 @@ def _power(ratios: Complexes, errors: Reals, times: int) -> tuple[Complexes, Rea
     doubts = errors + 16 * U * sizes
     if times < degree:
         first = _Series(values.copy(), major.copy(), grown.copy())
-        first.values[1:], first.sizes[1:], first.errors[1:] = ratios / times, sizes / times, doubts / times
+        first.values[1:], first.sizes[1:], first.errors[1:] = (
+            ratios / times,
+            sizes / times,
+            doubts / times,
+        )
         power = first
         for digit in bin(times)[3:]:
             power = _times(power, power)
@@ -330,7 +372,9 @@ def _power(ratios: Complexes, errors: Reals, times: int) -> tuple[Complexes, Rea
         values[k] = (factor * ratios[:k] * values[k - 1 :: -1]).sum(axis=0)
         bound, doubt = factor * sizes[:k], factor * (doubts[:k] + k * U * sizes[:k])
         major[k] = (bound * major[k - 1 :: -1]).sum(axis=0) * (1 + 1e-9)
-        grown[k] = (bound * grown[k - 1 :: -1] + doubt * major[k - 1 :: -1]).sum(axis=0) * (1 + 1e-9)
+        grown[k] = (bound * grown[k - 1 :: -1] + doubt * major[k - 1 :: -1]).sum(axis=0) * (
+            1 + 1e-9
+        )
     return values, grown
 
 
@@ -344,11 +388,17 @@ class _Series(NamedTuple):
 
 def _times(one: _Series, two: _Series) -> _Series:
     """The product, cut at the same degree."""
-    values, sizes, errors = np.zeros_like(one.values), np.zeros_like(one.sizes), np.zeros_like(one.errors)
+    values, sizes, errors = (
+        np.zeros_like(one.values),
+        np.zeros_like(one.sizes),
+        np.zeros_like(one.errors),
+    )
     for k in range(len(one.values)):
         back = slice(k, None, -1)
         values[k] = (one.values[: k + 1] * two.values[back]).sum(axis=0)
         sizes[k] = (one.sizes[: k + 1] * two.sizes[back]).sum(axis=0) * (1 + 1e-9)
-        moved = (one.sizes[: k + 1] * two.errors[back] + one.errors[: k + 1] * two.sizes[back]).sum(axis=0)
+        moved = (one.sizes[: k + 1] * two.errors[back] + one.errors[: k + 1] * two.sizes[back]).sum(
+            axis=0
+        )
         errors[k] = (moved + (k + 8) * U * sizes[k]) * (1 + 1e-9)
     return _Series(values, sizes, errors)

@@ -86,7 +86,8 @@ class AtomicLoss(Loss):
             most = min(max(_TOGETHER // size, 1), _MOST_ROWS)
             for at in range(0, len(members), most):
                 tables, counts = zip(
-                    *[(loss._finite, float(times)) for loss, times in members[at : at + most]], strict=True
+                    *[(loss._finite, float(times)) for loss, times in members[at : at + most]],
+                    strict=True,
                 )
                 found.append(AtomicSum(tables, np.array(counts)[:, None]))
         return found
@@ -97,12 +98,15 @@ class AtomicLoss(Loss):
         above = np.searchsorted(ratio, epsilon, side="right")
         value = p[above:] * -np.expm1(epsilon - ratio[above:])
         total = math.fsum(value) + self.infinite_mass
-        error = (float(np.sum(value)) + self.infinite_mass) * (16 * U + self.table.relative_error) + float(
-            np.sum(p[above:])
-        ) * U * (abs(epsilon) + 2)
+        error = (float(np.sum(value)) + self.infinite_mass) * (
+            16 * U + self.table.relative_error
+        ) + float(np.sum(p[above:])) * U * (abs(epsilon) + 2)
         # Log-ratios within their own error of epsilon may fall on either side: each adds at most p times that error.
         near = np.abs(ratio - epsilon) <= 2 * self.table.ratio_error
-        error += float(np.sum(p[near])) * 3 * self.table.ratio_error + float(np.sum(p[above:])) * self.table.ratio_error
+        error += (
+            float(np.sum(p[near])) * 3 * self.table.ratio_error
+            + float(np.sum(p[above:])) * self.table.ratio_error
+        )
         if not self.table.exact:
             error += TINY * (np.count_nonzero(p[above:] < TINY) + np.count_nonzero(p[near] < TINY))
         error = error * (1 + 1e-9) + 4 * U * total + 5e-324 * np.count_nonzero(value < TINY)
@@ -162,7 +166,12 @@ def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
     upper, lower, ratio, logs = np.ones(1), np.ones(1), np.zeros(1), np.zeros(1)
     relative_error, omitted, faint = 8 * U, 0.0, least < _UNDERFLOW
     for atomic, times in known:
-        p, q, step, log_p = np.array(atomic.upper), np.array(atomic.lower), np.array(atomic.ratios), atomic.logs[0]
+        p, q, step, log_p = (
+            np.array(atomic.upper),
+            np.array(atomic.lower),
+            np.array(atomic.ratios),
+            atomic.logs[0],
+        )
         rounded = 2 * times * U
         if times > 1:
             counts = _counts(times, len(p))
@@ -182,14 +191,22 @@ def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
     # loss relative to itself are, in the mean, one of S times the root of their number. The largest |S| is half of
     # all |L| together, or more.
     most, copies = max(times for _, times in known), sum(times for _, times in known)
-    ratio_error = (max(atomic.ratio_relative_error for atomic, _ in known) + (32 + 2 * most) * U) * (
-        1 + math.sqrt(1 + copies)
-    )
+    ratio_error = (
+        max(atomic.ratio_relative_error for atomic, _ in known) + (32 + 2 * most) * U
+    ) * (1 + math.sqrt(1 + copies))
     kept = ~np.isnan(ratio)  # what one loss takes from P, another one may take from Q
     rows = [tuple(row[kept].tolist()) for row in (upper, lower, ratio)]
     if not faint:
         return AtomicLoss(
-            Atoms(rows[0], rows[1], rows[2], None, relative_error, omitted, log_ratio_relative_error=ratio_error)
+            Atoms(
+                rows[0],
+                rows[1],
+                rows[2],
+                None,
+                relative_error,
+                omitted,
+                log_ratio_relative_error=ratio_error,
+            )
         )
     relative_error += 16 * U * -least
     return AtomicLoss(
@@ -220,7 +237,9 @@ def _ways(row: list[int]) -> float:
     return float(math.factorial(sum(row)) // math.prod(math.factorial(count) for count in row))
 
 
-def _masses(counts: Reals, ways: Reals, mass: Reals, logs: Reals, faint: bool) -> tuple[Reals, Reals]:
+def _masses(
+    counts: Reals, ways: Reals, mass: Reals, logs: Reals, faint: bool
+) -> tuple[Reals, Reals]:
     """ways times the product of the masses, each to the power of its count; and its logarithm if any is `faint`."""
     each = ways * np.prod(mass**counts, axis=1)
     if not faint:

@@ -12,7 +12,10 @@ from dpcompose.proof import Ball, BallLattice, Disc, Field, Moments, Term, expon
 
 
 def by_formula(
-    field: Field, outcomes: Sequence[tuple[Ball, Ball]], grid: BallLattice | None, unplaced_mass: float
+    field: Field,
+    outcomes: Sequence[tuple[Ball, Ball]],
+    grid: BallLattice | None,
+    unplaced_mass: float,
 ) -> AtomicMoments:
     """Exact masses under P and Q; `unplaced_mass` counts as infinite."""
     listed = tuple((p, (p / q).log()) for p, q in outcomes if p > 0 and q > 0)
@@ -47,7 +50,9 @@ def by_floats(
     for mass, loss in listed:
         place = exact(loss)
         if lattice is not None:
-            place = exact(lattice.offset) + round((loss - lattice.offset) / lattice.spacing) * exact(lattice.spacing)
+            place = exact(lattice.offset) + round(
+                (loss - lattice.offset) / lattice.spacing
+            ) * exact(lattice.spacing)
             largest_error = max(largest_error, field.up(exact(error) + abs(place - exact(loss))))
         atoms.append((mass, place))
     spread, whole = 1 + exact(relative_error), sum((exact(mass) for mass in outside), exact(0))
@@ -118,12 +123,16 @@ class AtomicMoments(Moments):
         found: list[Disc] = []
         for frequency in frequencies:
             t = self.field.disc(order, frequency)
-            found.append(sum((mass * (t * place).exp() for mass, place in self.listed), self.field.disc(0)))
+            found.append(
+                sum((mass * (t * place).exp() for mass, place in self.listed), self.field.disc(0))
+            )
         return found
 
     def line(self, order: float, step: Ball, count: int) -> list[Disc]:
         logs = [self.field.disc(mass.log() + order * place) for mass, place in self.listed]
-        return exponential_sums(self.field, logs, [self.field.disc(0, step * place) for _, place in self.listed], count)
+        return exponential_sums(
+            self.field, logs, [self.field.disc(0, step * place) for _, place in self.listed], count
+        )
 
 
 Outcomes = list[tuple[Ball, Ball]]
@@ -149,7 +158,9 @@ class GivenLaw(AtomLaw):
     lower: tuple[float, ...]
 
     def outcomes(self, field: Field) -> Outcomes:
-        return [(field.exact(p), field.exact(q)) for p, q in zip(self.upper, self.lower, strict=True)]
+        return [
+            (field.exact(p), field.exact(q)) for p, q in zip(self.upper, self.lower, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -214,7 +225,11 @@ class EncodingLaw(AtomLaw):
 
     def outcomes(self, field: Field) -> Outcomes:
         keep, flip = field.exact(self.keep), field.exact(self.flip)
-        more, less, rest = keep * (1 - flip), flip * (1 - keep), keep * flip + (1 - keep) * (1 - flip)
+        more, less, rest = (
+            keep * (1 - flip),
+            flip * (1 - keep),
+            keep * flip + (1 - keep) * (1 - flip),
+        )
         return [(more, less), (rest, rest), (less, more)]
 
     def grid(self, field: Field) -> BallLattice:

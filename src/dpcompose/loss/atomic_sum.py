@@ -9,7 +9,15 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcompose.contour import Lattice, Line, Transform, WeightedPoints, blockwise, careful_nodes, summed_line
+from dpcompose.contour import (
+    Lattice,
+    Line,
+    Transform,
+    WeightedPoints,
+    blockwise,
+    careful_nodes,
+    summed_line,
+)
 from dpcompose.loss.atoms import Atoms
 from dpcompose.numerics import Reals, U, log_sum, minus_log1p, row_dots, row_sums, row_tops
 from dpcompose.values import up
@@ -32,14 +40,18 @@ class AtomicSum(Transform):
 
     @property
     def maximum(self) -> float:
-        ends = [table.maximum * times for table, times in zip(self.tables, self._counts, strict=True)]
+        ends = [
+            table.maximum * times for table, times in zip(self.tables, self._counts, strict=True)
+        ]
         if len(ends) == 1:
             return ends[0] if ends[0] < 0 else up(ends[0])
         return math.fsum(up(end) for end in ends) + 2 * U * math.fsum(map(abs, ends))
 
     @property
     def minimum(self) -> float:
-        return math.fsum(table.minimum * times for table, times in zip(self.tables, self._counts, strict=True))
+        return math.fsum(
+            table.minimum * times for table, times in zip(self.tables, self._counts, strict=True)
+        )
 
     @property
     def lattice(self) -> Lattice | None:
@@ -55,7 +67,9 @@ class AtomicSum(Transform):
     @cached_property
     def _rows(self) -> tuple[Reals, ...]:
         """upper, lower, log-ratio and their logarithms, shape (m, n) each."""
-        return tuple(np.array(each) for each in zip(*[table.rows for table in self.tables], strict=True))
+        return tuple(
+            np.array(each) for each in zip(*[table.rows for table in self.tables], strict=True)
+        )
 
     @cached_property
     def _points(self) -> WeightedPoints:
@@ -66,7 +80,9 @@ class AtomicSum(Transform):
         masses = self._column([table.relative_error for table in self.tables])
         ratios = self._column([table.ratio_relative_error for table in self.tables])
         like = np.zeros_like(ratio)
-        return WeightedPoints(log_q, ratio, deficit, like + (masses + 1.5 * ratios + 64 * U), like + (ratios + 16 * U))
+        return WeightedPoints(
+            log_q, ratio, deficit, like + (masses + 1.5 * ratios + 64 * U), like + (ratios + 16 * U)
+        )
 
     @staticmethod
     def _column(each: Sequence[float]) -> Reals:
@@ -133,7 +149,9 @@ class AtomicSum(Transform):
         most = max(_ENTRIES // len(frequencies), 1)
         if len(self.tables) > most:
             parts = [slice(at, at + most) for at in range(0, len(self.tables), most)]
-            return summed_line((AtomicSum(self.tables[at], self.times[at]) for at in parts), order, frequencies)
+            return summed_line(
+                (AtomicSum(self.tables[at], self.times[at]) for at in parts), order, frequencies
+            )
         one = self._one(order, frequencies, careful_nodes(float(self.times.max())))
         size = self.times * np.abs(one.log)
         error = self.times * one.error + (3 + len(size)) * U * size
@@ -143,7 +161,13 @@ class AtomicSum(Transform):
         """log M of one copy of each row, shape (m, n)."""
         outside = self._outside(order, frequencies)
         return self._points.line(
-            order + 1, frequencies, sign=1.0, drift=self._drift, mass=self._mass, omitted=outside, careful=careful
+            order + 1,
+            frequencies,
+            sign=1.0,
+            drift=self._drift,
+            mass=self._mass,
+            omitted=outside,
+            careful=careful,
         )
 
     def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
@@ -156,18 +180,30 @@ class AtomicSum(Transform):
         _, _, ratio, log_p, _ = self._rows
         exponent = log_p + order * ratio
         heaviest = np.argsort(exponent, axis=-1)[:, -2:]
-        one, two = np.take_along_axis(np.exp(exponent - log_sum(exponent)), heaviest, axis=-1).T[:, :, None]
+        one, two = np.take_along_axis(np.exp(exponent - log_sum(exponent)), heaviest, axis=-1).T[
+            :, :, None
+        ]
         ends = np.take_along_axis(ratio, heaviest, axis=-1)
-        gap, ratio_error = np.abs(ends[:, 1:] - ends[:, :1]), self._column([table.ratio_error for table in self.tables])
+        gap, ratio_error = (
+            np.abs(ends[:, 1:] - ends[:, :1]),
+            self._column([table.ratio_error for table in self.tables]),
+        )
         masses = self._column([table.relative_error for table in self.tables])
         weight = 4 * one * two * np.maximum(1 - 1e-9 - 8 * (masses + order * ratio_error), 0.0)
-        apart = max(1, len(self.tables) // 8)  # rows that differ do not come back to 1 at the same frequencies
+        apart = max(
+            1, len(self.tables) // 8
+        )  # rows that differ do not come back to 1 at the same frequencies
         for at in range(apart):
             rows = tuple(each[at::apart] for each in (weight, gap, ratio_error, self.times))
 
             def bound(u: Reals, *, rows: tuple[Reals, ...] = rows) -> Reals:
                 weight, gap, ratio_error, times = rows
-                square = 1 - weight * np.square(np.sin(gap * u / 2)) + 1e-14 * (1 + gap * u) + 2 * ratio_error * u
+                square = (
+                    1
+                    - weight * np.square(np.sin(gap * u / 2))
+                    + 1e-14 * (1 + gap * u)
+                    + 2 * ratio_error * u
+                )
                 return np.sum(times * 0.5 * np.log(np.minimum(square, 1.0)), axis=0)
 
             yield bound

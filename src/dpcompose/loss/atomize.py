@@ -62,12 +62,17 @@ def atomized(
     upper = [Fraction(1), *(Fraction(bound.upper) for bound in values)]
     lower = [
         Fraction(1),
-        *(max(Fraction(bound.lower), 1 - at, Fraction(0)) for bound, at in zip(values, x[1:], strict=True)),
+        *(
+            max(Fraction(bound.lower), 1 - at, Fraction(0))
+            for bound, at in zip(values, x[1:], strict=True)
+        ),
     ]
     upper = [max(high, low) for high, low in zip(upper, lower, strict=True)]
     above = list(zip(x, upper, strict=True))
     if high < maximum <= LARGEST and upper[-1] > 0:
-        above.append((_exponential(maximum), Fraction(0)))  # what the grid does not reach is finite all the same
+        above.append(
+            (_exponential(maximum), Fraction(0))
+        )  # what the grid does not reach is finite all the same
     below = _underside(x, lower, upper)
     if high < maximum and lower[-1] > 0:  # what the grid does not reach ends with it
         below = [*(point for point in below if point[0] < x[-1]), (x[-1], Fraction(0))]
@@ -89,7 +94,11 @@ def atoms_above(profile: Callable[[float], Bound], upper: Callable[[float], floa
 def _grid(profile: Callable[[float], Bound], maximum: float, end: float) -> Reals:
     """Losses from where the profile has hardly left 1 - e^epsilon to where it has hardly anything left."""
     high = _reach(profile, maximum, lambda epsilon, bound: bound.lower <= 0 or bound.upper < 1e-17)
-    low = -_reach(lambda e: profile(-e), end, lambda epsilon, bound: bound.upper + math.expm1(-epsilon) < 1e-14)
+    low = -_reach(
+        lambda e: profile(-e),
+        end,
+        lambda epsilon, bound: bound.upper + math.expm1(-epsilon) < 1e-14,
+    )
     return np.unique(np.concatenate([np.linspace(low, high, POINTS), [0.0]]))
 
 
@@ -101,10 +110,16 @@ def _exponential(loss: float) -> Fraction:
 
 def _logarithm(ratio: Fraction) -> float:
     """ln of a ratio that may be above the floats."""
-    return math.log(ratio) if ratio < FLOATS else math.log(ratio.numerator) - math.log(ratio.denominator)
+    return (
+        math.log(ratio)
+        if ratio < FLOATS
+        else math.log(ratio.numerator) - math.log(ratio.denominator)
+    )
 
 
-def _reach(profile: Callable[[float], Bound], end: float, done: Callable[[float, Bound], bool]) -> float:
+def _reach(
+    profile: Callable[[float], Bound], end: float, done: Callable[[float, Bound], bool]
+) -> float:
     """How far the grid must go: to the end of the losses, or until `done`, at most `REACH`."""
     point = min(1.0, end)
     while point < min(end, REACH) and not done(point, profile(point)):
@@ -121,7 +136,9 @@ def _underside(x: list[Fraction], lower: list[Fraction], upper: list[Fraction]) 
     points = [(x[0], lower[0])]
     for i in range(len(x) - 1):
         left = (lower[i] - upper[i - 1]) / (x[i] - x[i - 1]) if i > 0 else Fraction(-1)
-        right = (upper[i + 2] - lower[i + 1]) / (x[i + 2] - x[i + 1]) if i + 2 < len(x) else Fraction(0)
+        right = (
+            (upper[i + 2] - lower[i + 1]) / (x[i + 2] - x[i + 1]) if i + 2 < len(x) else Fraction(0)
+        )
         middle = (x[i] + x[i + 1]) / 2
         if right > left:
             meet = (lower[i + 1] - lower[i] + left * x[i] - right * x[i + 1]) / (left - right)
@@ -130,7 +147,10 @@ def _underside(x: list[Fraction], lower: list[Fraction], upper: list[Fraction]) 
             (
                 middle,
                 max(
-                    min(lower[i] + left * (middle - x[i]), lower[i + 1] - right * (x[i + 1] - middle)),
+                    min(
+                        lower[i] + left * (middle - x[i]),
+                        lower[i + 1] - right * (x[i + 1] - middle),
+                    ),
                     1 - middle,
                     Fraction(0),
                 ),
@@ -152,7 +172,10 @@ def _losses(corners: list[Point]) -> Atoms:
     Taken exactly and rounded once, so that the masses are good to their last digits however small they are.
     """
     slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(corners)]
-    changes = [after - before for before, after in zip([Fraction(-1), *slopes], [*slopes, Fraction(0)], strict=True)]
+    changes = [
+        after - before
+        for before, after in zip([Fraction(-1), *slopes], [*slopes, Fraction(0)], strict=True)
+    ]
     atoms = [
         (float(x * q), float(q), _logarithm(x) if x else -math.inf)
         for (x, _), q in zip(corners, changes, strict=True)
@@ -163,7 +186,9 @@ def _losses(corners: list[Point]) -> Atoms:
         atoms.append((infinite, 0.0, math.inf))
     smallest = min((abs(ratio) for _, _, ratio in atoms if ratio), default=1.0)
     upper, lower, ratios = zip(*atoms, strict=True)
-    return Atoms(upper, lower, ratios, None, 8 * U, log_ratio_relative_error=8 * U * (1 + 1 / smallest))
+    return Atoms(
+        upper, lower, ratios, None, 8 * U, log_ratio_relative_error=8 * U * (1 + 1 / smallest)
+    )
 
 
 @lru_cache(maxsize=64)
@@ -198,7 +223,9 @@ def _values(loss: Loss, nodes: Reals) -> Reals:
     moved = nodes - 8 * U * (1 + np.abs(nodes))
     if FEW_ATOMS < loss.support <= MOST_KINKS:
         return _summed(loss.atoms(), moved)
-    return np.array([bound.upper for bound in Product(((loss, 1),)).deltas(moved.tolist(), tolerance=TOLERANCE)])
+    return np.array(
+        [bound.upper for bound in Product(((loss, 1),)).deltas(moved.tolist(), tolerance=TOLERANCE)]
+    )
 
 
 def _summed(loss: Atoms, epsilons: Reals) -> Reals:
@@ -212,7 +239,9 @@ def _summed(loss: Atoms, epsilons: Reals) -> Reals:
     value = np.maximum(mass - np.exp(epsilons) * other, 0.0) * (1 + loss.relative_error)
     value += mass * (6 * ratio_error + U * (3 * len(p) + 16 + 4 * np.abs(epsilons)))
     return np.minimum(
-        (value + loss.infinite_mass * (1 + (loss.relative_error + 8 * U))) * (1 + 16 * U) + loss.unplaced_mass, 1.0
+        (value + loss.infinite_mass * (1 + (loss.relative_error + 8 * U))) * (1 + 16 * U)
+        + loss.unplaced_mass,
+        1.0,
     )
 
 
@@ -227,9 +256,15 @@ def _points(losses: Sequence[Loss], nodes: Reals) -> list[Point]:
     inside = nodes[nodes < min(last, LAST_EPSILON)]
     points = [(Fraction(0), Fraction(1))]
     highest = _highest(losses, inside)
-    points += [(Fraction(a), Fraction(h)) for a, h in zip(np.exp(inside).tolist(), highest.tolist(), strict=True)]
+    points += [
+        (Fraction(a), Fraction(h))
+        for a, h in zip(np.exp(inside).tolist(), highest.tolist(), strict=True)
+    ]
     if math.isfinite(last) and last < LAST_EPSILON:
-        masses = [loss.infinite_mass * (1 + loss.infinite_relative_error) + loss.unplaced_mass for loss in losses]
+        masses = [
+            loss.infinite_mass * (1 + loss.infinite_relative_error) + loss.unplaced_mass
+            for loss in losses
+        ]
         infinite = max(up(up(mass)) if mass > 0 else 0.0 for mass in masses)
         end = math.exp(last) * (1 + 8 * U * (1 + abs(last)))
         points.append((Fraction(max(up(end), up(float(points[-1][0])))), Fraction(infinite)))
@@ -248,9 +283,14 @@ def _at_kinks(losses: Sequence[Loss], kinks: Sequence[Reals]) -> Reals:
         for j in range(i):
             gap = values[i] - values[j]
             change = np.flatnonzero(gap[:-1] * gap[1:] < 0)
-            where = a[change] + (a[change + 1] - a[change]) * gap[change] / (gap[change] - gap[change + 1])
+            where = a[change] + (a[change + 1] - a[change]) * gap[change] / (
+                gap[change] - gap[change + 1]
+            )
             crossings.extend(np.log(where))
-    leads = [np.isin(nodes, kink) & (row >= lead * (1 - 1e-12)) for kink, row in zip(kinks, values, strict=True)]
+    leads = [
+        np.isin(nodes, kink) & (row >= lead * (1 - 1e-12))
+        for kink, row in zip(kinks, values, strict=True)
+    ]
     kept = np.unique(np.concatenate([nodes[np.any(leads, axis=0)], crossings, [0.0]]))
     return kept[:: math.ceil(len(kept) / MOST_NODES)]
 
@@ -276,7 +316,11 @@ def _refined(losses: Sequence[Loss]) -> Reals:
         chord = high + (low - high) * (at - a) / np.maximum(b - a, 1e-300)
         tail = np.maximum(np.where(middle > 0, value, value + np.expm1(middle)), 1e-300)
         share = np.minimum(FINE * (top / tail) ** 0.3, COARSE)
-        split = (chord - value > share * tail) & ((middle > 0) | (chord - value > LAST_RISE)) & (b - a > 1e-9 * b)
+        split = (
+            (chord - value > share * tail)
+            & ((middle > 0) | (chord - value > LAST_RISE))
+            & (b - a > 1e-9 * b)
+        )
         if not np.any(split) or count > MOST_NODES:
             break
         cells = (
@@ -292,10 +336,18 @@ def _span(losses: Sequence[Loss]) -> tuple[float, float]:
     def high(epsilon: float) -> float:
         return float(_highest(losses, np.array([epsilon]))[0])
 
-    right, left = min(1.0, max(loss.maximum for loss in losses)), max(-1.0, min(loss.minimum for loss in losses))
-    while right < min(LAST_EPSILON, max(loss.maximum for loss in losses)) and high(right) > LAST_DELTA:
+    right, left = (
+        min(1.0, max(loss.maximum for loss in losses)),
+        max(-1.0, min(loss.minimum for loss in losses)),
+    )
+    while (
+        right < min(LAST_EPSILON, max(loss.maximum for loss in losses)) and high(right) > LAST_DELTA
+    ):
         right *= 1.25
-    while left > max(-40.0, min(loss.minimum for loss in losses)) and high(left) + math.expm1(left) > LAST_RISE:
+    while (
+        left > max(-40.0, min(loss.minimum for loss in losses))
+        and high(left) + math.expm1(left) > LAST_RISE
+    ):
         left *= 1.25
     return left, right
 
@@ -303,7 +355,11 @@ def _span(losses: Sequence[Loss]) -> tuple[float, float]:
 def dominating(corners: list[Point]) -> AtomicLoss:
     """The atoms of the polygon through the corners, from (0, 1): q is the change of slope, p = a q, exact but for the
     last rounding; where both are too small for floats, p counts as infinite."""
-    slopes = [Fraction(-1), *((b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(corners)), Fraction(0)]
+    slopes = [
+        Fraction(-1),
+        *((b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(corners)),
+        Fraction(0),
+    ]
     atoms: list[tuple[float, float, float]] = []
     infinite = corners[-1][1]
     for (a, _), (before, after) in zip(corners, pairwise(slopes), strict=True):

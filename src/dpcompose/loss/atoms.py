@@ -10,7 +10,14 @@ from functools import cached_property, partial
 import numpy as np
 
 from dpcompose.contour import Lattice
-from dpcompose.loss.atomic_moments import AtomLaw, GivenLaw, ReversedLaw, SampledLaw, by_floats, by_formula
+from dpcompose.loss.atomic_moments import (
+    AtomLaw,
+    GivenLaw,
+    ReversedLaw,
+    SampledLaw,
+    by_floats,
+    by_formula,
+)
 from dpcompose.numerics import Reals, U, log_mixed
 from dpcompose.proof import Ends, Field
 from dpcompose.values import up
@@ -68,7 +75,9 @@ class Atoms:
             return math.fsum(masses), self.omitted_mass
         known = np.isfinite(ratio) if self.log_upper else ratio == -math.inf
         faint = np.count_nonzero((largest < TINY) & ~(known | np.isnan(ratio)))
-        return math.fsum(masses[masses >= TINY]), up(self.omitted_mass + faint * TINY) if faint else self.omitted_mass
+        return math.fsum(masses[masses >= TINY]), up(
+            self.omitted_mass + faint * TINY
+        ) if faint else self.omitted_mass
 
     @property
     def infinite_masses(self) -> Reals:
@@ -89,12 +98,20 @@ class Atoms:
     @cached_property
     def reverse(self) -> Atoms:
         """Those of (Q, P)."""
-        lattice = None if self.lattice is None else Lattice(self.lattice.spacing, -self.lattice.offset)
+        lattice = (
+            None if self.lattice is None else Lattice(self.lattice.spacing, -self.lattice.offset)
+        )
         ratio = tuple(-value for value in self.log_ratio)
         law = None if self.formula is None else ReversedLaw(self.formula)
         logs = tuple(self.logs[1].tolist()) if self.log_upper else ()
         return replace(
-            self, upper=self.lower, lower=self.upper, log_ratio=ratio, lattice=lattice, law=law, log_upper=logs
+            self,
+            upper=self.lower,
+            lower=self.upper,
+            log_ratio=ratio,
+            lattice=lattice,
+            law=law,
+            log_upper=logs,
         )
 
     @cached_property
@@ -105,7 +122,11 @@ class Atoms:
         with np.errstate(divide="ignore", invalid="ignore"):
             log_p, log_q = np.log(p), np.log(q)
             if not (self.exact or float(np.minimum(p, q).min(initial=1.0)) >= TINY):
-                given = np.array(self.log_upper) if self.log_upper else np.where(q >= TINY, log_q + ratio, log_p)
+                given = (
+                    np.array(self.log_upper)
+                    if self.log_upper
+                    else np.where(q >= TINY, log_q + ratio, log_p)
+                )
                 log_p = np.where((p < TINY) & np.isfinite(ratio), given, log_p)
                 log_q = np.where((q < TINY) & np.isfinite(ratio), log_p - ratio, log_q)
         return log_p, log_q
@@ -126,7 +147,11 @@ class Atoms:
     @property
     def ratio_relative_error(self) -> float:
         """The relative error of the log-ratios, but for 8 units of roundoff."""
-        return self.relative_error if self.log_ratio_relative_error is None else self.log_ratio_relative_error
+        return (
+            self.relative_error
+            if self.log_ratio_relative_error is None
+            else self.log_ratio_relative_error
+        )
 
     @cached_property
     def ratio_error(self) -> float:
@@ -149,7 +174,9 @@ class Atoms:
     @cached_property
     def ratios(self) -> tuple[float, ...]:
         """ln(upper / lower) of every outcome, infinite ones included; NaN where neither measure has it."""
-        return self.log_ratio or tuple(_log_ratio(p, q) for p, q in zip(self.upper, self.lower, strict=True))
+        return self.log_ratio or tuple(
+            _log_ratio(p, q) for p, q in zip(self.upper, self.lower, strict=True)
+        )
 
     @property
     def formula(self) -> AtomLaw | None:
@@ -171,11 +198,20 @@ class Atoms:
         ratios = tuple((found if remove else -found).tolist())
         masses = tuple(upper.tolist()), tuple(lower.tolist())
         relative_error = (
-            self.relative_error + (4 + (8 * float(np.max(np.abs(logs[np.isfinite(logs)]), initial=0.0)))) * U
+            self.relative_error
+            + (4 + (8 * float(np.max(np.abs(logs[np.isfinite(logs)]), initial=0.0)))) * U
         )
         errors = relative_error, self.omitted_mass
         logs = tuple(logs.tolist())
-        return Atoms(*masses, ratios, None, *errors, law=law, log_ratio_relative_error=ratio_error, log_upper=logs)
+        return Atoms(
+            *masses,
+            ratios,
+            None,
+            *errors,
+            law=law,
+            log_ratio_relative_error=ratio_error,
+            log_upper=logs,
+        )
 
     @classmethod
     def of(cls, upper: Sequence[float], lower: Sequence[float]) -> Atoms:
@@ -191,7 +227,9 @@ class Atoms:
             above = (
                 below
                 if self.omitted_mass == 0
-                else by_formula(field, formula.outcomes(field), formula.grid(field), self.omitted_mass)
+                else by_formula(
+                    field, formula.outcomes(field), formula.grid(field), self.omitted_mass
+                )
             )
             return Ends(below, above)
         p, _, ratio, log_p, _ = self.rows
@@ -207,7 +245,9 @@ class Atoms:
         ]
         listed = list(zip(balls, ratio.tolist(), strict=True))
         outside = [mass for mass in self.infinite_masses.tolist() if mass >= TINY]
-        enclosing = partial(by_floats, field, listed, outside, self.lattice, relative_error=masses, error=error)
+        enclosing = partial(
+            by_floats, field, listed, outside, self.lattice, relative_error=masses, error=error
+        )
         below, above = (enclosing(side=side, unplaced_mass=self.unplaced_mass) for side in (-1, 1))
         return Ends(below, above if outside or self.unplaced_mass > 0 else below)
 

@@ -145,7 +145,9 @@ class Loss(ABC):
             UnsupportedError: If no proof is known for this family.
         """
         raise UnsupportedError(
-            "proof=True", f"{type(self).__name__} has no moments in ball arithmetic", "Ask without proof"
+            "proof=True",
+            f"{type(self).__name__} has no moments in ball arithmetic",
+            "Ask without proof",
         )
 
     @classmethod

@@ -10,7 +10,15 @@ from typing import Self
 
 import numpy as np
 
-from dpcompose.contour import Cumulants, Lattice, Line, Transform, blockwise, logarithm_of_excess, summed_line
+from dpcompose.contour import (
+    Cumulants,
+    Lattice,
+    Line,
+    Transform,
+    blockwise,
+    logarithm_of_excess,
+    summed_line,
+)
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
@@ -72,7 +80,9 @@ class BoundedRangeLoss(Loss):
         return min(self.epsilon**2 / 8, self.epsilon * math.tanh(self.epsilon / 2)) * (1 + 16 * U)
 
     @classmethod
-    @np.errstate(over="ignore", invalid="ignore")  # at orders whose square overflows the largest loss counts
+    @np.errstate(
+        over="ignore", invalid="ignore"
+    )  # at orders whose square overflows the largest loss counts
     def moments_below(cls, group: Sequence[tuple[Self, int]], orders: Reals) -> Reals:
         """Those of the two-point losses t and t - epsilon, the largest over t at each order.
 
@@ -83,7 +93,9 @@ class BoundedRangeLoss(Loss):
 
         Reference: [DongDurfeeRogers2020, Section 3], [CesarRogers2021, Lemma 3.4]
         """
-        epsilon, times = np.array([(loss.epsilon, count) for loss, count in group], dtype=float).T[:, :, None]
+        epsilon, times = np.array([(loss.epsilon, count) for loss, count in group], dtype=float).T[
+            :, :, None
+        ]
         above, total = orders + 1, np.zeros(len(orders))
         for at in range(0, len(epsilon), _ROWS):
             rows, copies = epsilon[at : at + _ROWS], times[at : at + _ROWS]
@@ -104,7 +116,10 @@ class BoundedRangeLoss(Loss):
             # The root is good to its own roundings and to U of the two exponents, squared and divided.
             error = 8 * U * root + U * (size + self.epsilon)
             scale = 1 / -math.expm1(-self.epsilon) * (1 + 16 * U)
-            inner = Bound(max((root - error), 0.0) ** 2 * scale * (1 - 64 * U), up((root + error) ** 2 * scale))
+            inner = Bound(
+                max((root - error), 0.0) ** 2 * scale * (1 - 64 * U),
+                up((root + error) ** 2 * scale),
+            )
         if epsilon >= 0:
             return inner
         base = -math.expm1(epsilon)
@@ -113,7 +128,13 @@ class BoundedRangeLoss(Loss):
 
     def ball(self, field: Field) -> Ends:
         # Perhaps multiplied by the size of a group.
-        return ends(self.epsilon, lambda epsilon: BoundedRangeMoments(field, epsilon), field=field, ulps=1, rising=True)
+        return ends(
+            self.epsilon,
+            lambda epsilon: BoundedRangeMoments(field, epsilon),
+            field=field,
+            ulps=1,
+            rising=True,
+        )
 
 
 def attained_losses(epsilon: float) -> list[tuple[AtomicLoss, AtomicLoss]]:
@@ -128,7 +149,9 @@ def attained_losses(epsilon: float) -> list[tuple[AtomicLoss, AtomicLoss]]:
         under = high * math.exp(-t), low * math.exp(epsilon - t)
         # t itself is rounded; the losses are those of the masses, which are good to 32 units.
         lattice = Lattice(epsilon, t)
-        loss = AtomicLoss(Atoms((high, low), under, (t, t - epsilon), lattice, 64 * U * (1 + epsilon)))
+        loss = AtomicLoss(
+            Atoms((high, low), under, (t, t - epsilon), lattice, 64 * U * (1 + epsilon))
+        )
         found.append((loss, loss.reverse))
     return found
 
@@ -155,7 +178,9 @@ class BoundedRangeSum(BoundedRows):
             far = np.exp(-2 * product)
             rest = -np.expm1(-2 * product)
             log_m = orders * width + np.log(rest / -np.expm1(-width)) - np.log(2 * a)
-            spread = np.maximum(1 / a**2 - 4 * width**2 * far / rest**2, 1e-3 * width**2 / (1 + product**2))
+            spread = np.maximum(
+                1 / a**2 - 4 * width**2 * far / rest**2, 1e-3 * width**2 / (1 + product**2)
+            )
             wide = log_m, width * (1 + far) / rest - 1 / a, spread
         rows = (np.where(product < 1e-3, one, other) for one, other in zip(near, wide, strict=True))
         return Cumulants(*((self.times * part).sum(axis=0) for part in rows))
@@ -164,7 +189,11 @@ class BoundedRangeSum(BoundedRows):
         most = max(_ENTRIES // len(frequencies), 1)
         if len(self.epsilon) > most:
             parts = [slice(at, at + most) for at in range(0, len(self.epsilon), most)]
-            return summed_line((BoundedRangeSum(self.epsilon[at], self.times[at]) for at in parts), order, frequencies)
+            return summed_line(
+                (BoundedRangeSum(self.epsilon[at], self.times[at]) for at in parts),
+                order,
+                frequencies,
+            )
         log, error = self._log(order, frequencies)
         size = self.times * np.abs(log)
         total = (self.times * error + (3 + len(self.epsilon)) * U * size).sum(axis=0)
@@ -175,7 +204,9 @@ class BoundedRangeSum(BoundedRows):
         magnitude = np.exp(log.real[:, 1:] - log.real[:, :1] + error[:, 1:] + error[:, :1])
         # |sinh(a epsilon)| <= cosh of the real part, and |a| >= u.
         flat = (order + 0.5) / np.tanh((order + 0.5) * self.epsilon) / edges * (1 + 16 * U)
-        bounds = np.minimum(blockwise(magnitude, self.epsilon**2, edges), np.log(np.minimum(flat, 1.0)))
+        bounds = np.minimum(
+            blockwise(magnitude, self.epsilon**2, edges), np.log(np.minimum(flat, 1.0))
+        )
         return (self.times * bounds).sum(axis=0)
 
     def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
@@ -208,7 +239,12 @@ def _far_from_one(width: Reals, order: float, frequencies: Reals) -> tuple[Compl
     angle = 2 * width * frequencies
     far = np.exp(-2 * (order + 0.5) * width)
     bracket = 1 - far * (np.cos(angle) - 1j * np.sin(angle))
-    log = (order + 1j * frequencies) * width + np.log(bracket) - np.log(2 * a) - np.log(-np.expm1(-width))
+    log = (
+        (order + 1j * frequencies) * width
+        + np.log(bracket)
+        - np.log(2 * a)
+        - np.log(-np.expm1(-width))
+    )
     size = 64 + 16 * np.abs(log) + 8 * np.abs(order + 1j * frequencies) * width
     return log, U * (size + (16 + 8 * angle) * far / np.abs(bracket))
 
@@ -218,7 +254,9 @@ def _near_one(width: Reals, order: float, frequencies: Reals) -> tuple[Complexes
     top, top_error = _sinhc_minus_one((order + 0.5 + 1j * frequencies) * width)
     base = _sinhc_minus_one(width / 2 + 0j)[0].real
     excess = (top - base) / (1 + base)
-    result = logarithm_of_excess(excess.real, excess.imag, top_error + 64 * U * (np.abs(top) + base))
+    result = logarithm_of_excess(
+        excess.real, excess.imag, top_error + 64 * U * (np.abs(top) + base)
+    )
     return result.log, result.error
 
 
@@ -233,7 +271,12 @@ def _sinhc_minus_one(z: Complexes) -> tuple[Complexes, Reals]:
             1
             + square
             / 20
-            * (1 + square / 42 * (1 + square / 72 * (1 + square / 110 * (1 + square / 156 * (1 + square / 210)))))
+            * (
+                1
+                + square
+                / 42
+                * (1 + square / 72 * (1 + square / 110 * (1 + square / 156 * (1 + square / 210))))
+            )
         )
     )
     large: Complexes = np.where(np.abs(z) <= 1, 1, z)
@@ -242,6 +285,8 @@ def _sinhc_minus_one(z: Complexes) -> tuple[Complexes, Reals]:
     error = np.where(
         near,
         64 * U * np.abs(square),
-        U * (64 + 16 * np.abs(large)) * (np.cosh(np.minimum(np.abs(large.real), 700.0)) / np.abs(large) + 1),
+        U
+        * (64 + 16 * np.abs(large))
+        * (np.cosh(np.minimum(np.abs(large.real), 700.0)) / np.abs(large) + 1),
     )
     return np.where(near, series, direct), error

@@ -55,9 +55,13 @@ def _moments(loss: Loss) -> Callable[[float], Ends]:
             terms = upper * np.expm1(t * ratios)
             size, sum_of = float(np.sum(np.abs(terms))), math.fsum(terms.tolist())
             moved = math.expm1(t * errors[1]) * math.fsum((upper * np.exp(t * ratios)).tolist())
-            error = (errors[0] + (4 * t * float(np.max(np.abs(ratios), initial=0.0)) + len(terms)) * U) * size
+            error = (
+                errors[0] + (4 * t * float(np.max(np.abs(ratios), initial=0.0)) + len(terms)) * U
+            ) * size
             error += moved * (1 + 1e-9)
-            return math.log1p(sum_of - error) * (1 - 4 * U), math.log1p(sum_of + error) * (1 + 4 * U)
+            return math.log1p(sum_of - error) * (1 - 4 * U), math.log1p(sum_of + error) * (
+                1 + 4 * U
+            )
 
         return of_atoms
     transform = loss.transform(1)
@@ -105,7 +109,11 @@ def _bend(left: float, middle: float, right: float, found: dict[float, Ends]) ->
     """A lower end of the second derivative of K somewhere between."""
     (low, _), (_, high), (far, _) = found[left], found[middle], found[right]
     difference = (far - high) / (right - middle) - (high - low) / (middle - left)
-    error = 8 * U * ((abs(far) + abs(high)) / (right - middle) + (abs(high) + abs(low)) / (middle - left))
+    error = (
+        8
+        * U
+        * ((abs(far) + abs(high)) / (right - middle) + (abs(high) + abs(low)) / (middle - left))
+    )
     return 2 * (difference - error) / (right - left) * (1 - 8 * U)
 
 

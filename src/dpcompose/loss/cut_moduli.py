@@ -88,7 +88,9 @@ class Moduli:
         if 0 <= middle < len(masses):
             masses[middle] = 1 - tails[middle] - tails[middle + 1]
         least = np.minimum(np.abs(x[:-1]), np.abs(x[1:]))
-        log_mass = np.where(masses > 1e-290, np.log(np.maximum(masses, 1e-290)), log_ndtr(-least / self.noise))
+        log_mass = np.where(
+            masses > 1e-290, np.log(np.maximum(masses, 1e-290)), log_ndtr(-least / self.noise)
+        )
         return _Cells(x, log_mass, log_ratio(x, self.noise, self.rate))
 
     @cached_property
@@ -111,7 +113,10 @@ class Moduli:
     def _on_path(self, angle: float) -> tuple[_Shares, Reals]:
         if angle not in self._known:
             theta = angle * self.width / self.noise**2
-            self._known[angle] = self._found_shares(angle), argument(self._cells.x, theta, self.noise, self.rate)
+            self._known[angle] = (
+                self._found_shares(angle),
+                argument(self._cells.x, theta, self.noise, self.rate),
+            )
         return self._known[angle]
 
     def _found_shares(self, angle: float) -> _Shares:
@@ -122,39 +127,59 @@ class Moduli:
             v = between((self._cells.x - cut) / self.width, -LEFT - 0.2, 100.0)
             falling = np.exp(-v)
             log_size, turn = v - falling * math.cos(angle), angle + falling * math.sin(angle)
-            size, cosine = np.exp(log_size), np.where(turn < math.pi, np.cos(np.minimum(turn, math.pi)), -1.0)
+            size, cosine = (
+                np.exp(log_size),
+                np.where(turn < math.pi, np.cos(np.minimum(turn, math.pi)), -1.0),
+            )
             # The cosine is least at the left end of a cell.
             least = np.where(cosine[:-1] > 0, -size[:-1] * cosine[:-1], -size[1:] * cosine[:-1])
             if above:
-                found = found + math.log(2.0) + np.minimum(log_size[1:], 0.0) + np.maximum(least, 0.0)
+                found = (
+                    found + math.log(2.0) + np.minimum(log_size[1:], 0.0) + np.maximum(least, 0.0)
+                )
                 left = math.log(2.0) + float(log_size[0])
             else:
                 found = found + least
                 fall = float(size[-1] * max(cosine[-1], 0.0))
         return _Shares(found, left, fall)
 
-    def integral(self, power: float, angle: float, slants: Reals, *, center: float | None = None) -> Reals:
+    def integral(
+        self, power: float, angle: float, slants: Reals, *, center: float | None = None
+    ) -> Reals:
         """log of an upper sum of n times the share times r^power e^(slant arg r) on Im x = angle b, without `lift`.
 
         With a center, of that times (log r - center)^2.
         """
         cells = self._cells
-        s2, ratio, shares, arg = self.noise**2, self._ratio(power, angle), self._shares(angle), self._argument(angle)
+        s2, ratio, shares, arg = (
+            self.noise**2,
+            self._ratio(power, angle),
+            self._shares(angle),
+            self._argument(angle),
+        )
         theta = angle * self.width / s2
         lifted = cells.log_mass + power * (ratio[1:] if power > 0 else ratio[:-1]) + shares.log_most
         ends = power * float(ratio[0]), power * float(ratio[-1])
-        tails = np.array([self._tails(power, ends, shares, slant * theta) for slant in slants.tolist()])
+        tails = np.array(
+            [self._tails(power, ends, shares, slant * theta) for slant in slants.tolist()]
+        )
         if center is not None:
             away = np.abs(ratio - center)
             lifted = lifted + 2 * np.log(np.maximum(np.maximum(away[1:], away[:-1]), 1e-300))
             tails = tails * 4 * (float(away[-1]) ** 2 + float(away[0]) ** 2 + 1 / s2)
         if float(slants.max()) >= 0:
             pairs = zip(slants.tolist(), tails.tolist(), strict=True)
-            return 1e-9 + np.array([_log_sum(lifted + slant * arg[1:], tail) for slant, tail in pairs])
+            return 1e-9 + np.array(
+                [_log_sum(lifted + slant * arg[1:], tail) for slant, tail in pairs]
+            )
         top = float(lifted.max())
         decay = np.exp(slants[:, None] * (arg[:-1] * (1 - 1e-12)))
         with np.errstate(divide="ignore"):
-            return top + np.log(decay @ np.exp(lifted - top) + tails * math.exp(min(-top, 700.0))) + 1e-9
+            return (
+                top
+                + np.log(decay @ np.exp(lifted - top) + tails * math.exp(min(-top, 700.0)))
+                + 1e-9
+            )
 
     @property
     def ends(self) -> Reals:
@@ -164,7 +189,9 @@ class Moduli:
     def beyond(self, power: float, angle: float) -> float:
         """A bound on the integral beyond the cells without a slant, without `lift`."""
         ratio = self._ratio(power, angle)
-        return self._tails(power, (power * float(ratio[0]), power * float(ratio[-1])), self._shares(angle), 0.0)
+        return self._tails(
+            power, (power * float(ratio[0]), power * float(ratio[-1])), self._shares(angle), 0.0
+        )
 
     def _ratio(self, power: float, angle: float) -> Reals:
         """log of a bound on |r| at the ends of the cells: from above for a positive power, from below for others."""
@@ -175,7 +202,9 @@ class Moduli:
         weight, theta = self._weight, angle * self.width / self.noise**2
         return cells.ratio + 0.5 * np.log1p(-4 * weight * (1 - weight) * math.sin(theta / 2) ** 2)
 
-    def _tails(self, power: float, ends: tuple[float, float], shares: _Shares, slant: float) -> float:
+    def _tails(
+        self, power: float, ends: tuple[float, float], shares: _Shares, slant: float
+    ) -> float:
         """A bound on the integral beyond the cells, where log |r^power| is `ends`; infinite if unknown."""
         cells, s = self._cells, self.noise
         low, high = float(cells.x[0]), float(cells.x[-1])
@@ -188,7 +217,9 @@ class Moduli:
         if self.above is not None and low > self.above - 7 * self.width:
             log_left += shares.log_left
             left = min(left, 0.0) - s**2 / self.width
-        return _falling(log_left, left / s) + _falling(log_right, right / s - shares.fall * s / self.width)
+        return _falling(log_left, left / s) + _falling(
+            log_right, right / s - shares.fall * s / self.width
+        )
 
 
 class _Shares(NamedTuple):
@@ -216,4 +247,10 @@ def _falling(log_first: float, slope: float) -> float:
 def _log_sum(exponents: Reals, more: float) -> float:
     """log of the sum of e^exponents and one more term."""
     total = log_sum_exp(exponents)
-    return math.inf if not more < math.inf else float(np.logaddexp(total, math.log(more))) if more > 0 else total
+    return (
+        math.inf
+        if not more < math.inf
+        else float(np.logaddexp(total, math.log(more)))
+        if more > 0
+        else total
+    )

@@ -77,7 +77,9 @@ class Cuts:
         s, b, copies = self.noise, self.width, math.log(self.times)
         side = s * math.sqrt(2 * (_BEYOND + copies))
         high = max(math.hypot(self.at, side), self._top) + 1
-        turn = 1.2 * b / s**2 * self.frequency * float(share(np.array(self.at + 3 * b), s, self.rate))
+        turn = (
+            1.2 * b / s**2 * self.frequency * float(share(np.array(self.at + 3 * b), s, self.rate))
+        )
         turn = 0.0 if self.few else turn
         step = float(shortened(np.array(min(b * 8.4 / (42 + copies + min(turn, 3000.0)), 0.3 * s))))
         return -side, high, step
@@ -96,10 +98,14 @@ class Cuts:
     @cached_property
     def _pieces(self) -> tuple[Piece, Piece, Piece, Piece]:
         b, (low, high, step) = self.width, self._range
-        noise, rate, left, right, wide = (np.array([[each]]) for each in (self.noise, self.rate, low, high, step))
+        noise, rate, left, right, wide = (
+            np.array([[each]]) for each in (self.noise, self.rate, low, high, step)
+        )
         grid = built(noise, rate, left, right, wide, self.ulps)
         x, points = grid.x[0], grid.points[0]
-        first, middle = (int(np.searchsorted(x, max(cut - LEFT * b, low))) for cut in (self.at, self.low))
+        first, middle = (
+            int(np.searchsorted(x, max(cut - LEFT * b, low))) for cut in (self.at, self.low)
+        )
         last = int(np.searchsorted(x, self._top)) + 1
         return (
             Piece(self, x[:last], points[:last], step, below=self.at, above=None),
@@ -177,11 +183,16 @@ class Piece:
             log_height, slack = self._log_height(self.above)
             part = -np.expm1(-np.exp(log_height))
             far = log_height < -30
-            log_part, units = log_part + np.where(far, log_height, np.log(np.maximum(part, 1e-300))), units + slack + 4
+            log_part, units = (
+                log_part + np.where(far, log_height, np.log(np.maximum(part, 1e-300))),
+                units + slack + 4,
+            )
         error = self.plain.weight_error + U * (units + np.abs(log_part))
         part = np.exp(log_part)
         plain = self.plain
-        return WeightedPoints(plain.log_weight + log_part, plain.ratio, plain.deficit * part, error, plain.ratio_error)
+        return WeightedPoints(
+            plain.log_weight + log_part, plain.ratio, plain.deficit * part, error, plain.ratio_error
+        )
 
     def _log_height(self, cut: float) -> tuple[Reals, Reals]:
         """log w for a cut, and how many units it may be off."""
@@ -213,16 +224,34 @@ class Piece:
             return self._shifted.line(power, frequencies, sign)
         error, outside = self._errors(power, frequencies)
         if not self.cuts.shifted or self.cuts.times > _MANY:
-            known = len(frequencies) if self.above is not None else max(int((error * self.cuts.times < _LOST).sum()), 1)
+            known = (
+                len(frequencies)
+                if self.above is not None
+                else max(int((error * self.cuts.times < _LOST).sum()), 1)
+            )
             line = self._real_line(order, frequencies[:known], sign, (error + outside)[:known])
             lost = len(frequencies) - known
-            return joined(line, Line(np.zeros(lost, dtype=np.complex128), np.full(lost, np.inf))) if lost else line
-        size = 1.0 if self.above is None else float(np.exp(self.curve(np.array([order]), sign=sign).log_m[0]))
-        cut = int((error * (1 if self.above is not None else self.cuts.times) <= _COARSE * size).sum())
+            return (
+                joined(line, Line(np.zeros(lost, dtype=np.complex128), np.full(lost, np.inf)))
+                if lost
+                else line
+            )
+        size = (
+            1.0
+            if self.above is None
+            else float(np.exp(self.curve(np.array([order]), sign=sign).log_m[0]))
+        )
+        cut = int(
+            (error * (1 if self.above is not None else self.cuts.times) <= _COARSE * size).sum()
+        )
         if cut == len(frequencies):
             return self._real_line(order, frequencies, sign, error + outside)
         far = self._shifted.line(power, frequencies[cut:], sign)
-        return joined(self._real_line(order, frequencies[:cut], sign, (error + outside)[:cut]), far) if cut else far
+        return (
+            joined(self._real_line(order, frequencies[:cut], sign, (error + outside)[:cut]), far)
+            if cut
+            else far
+        )
 
     def _real_line(self, order: float, frequencies: Reals, sign: float, omitted: Reals) -> Line:
         power = order + 1 if sign > 0 else -order
@@ -272,14 +301,20 @@ class Piece:
     def _outside(self, power: float) -> float:
         """The terms of a sum of the share times r^power beyond both ends of the points."""
         cuts, s2 = self.cuts, self.cuts.noise**2
-        low, high, ends = float(self.x[0]), float(self.x[-1]), self.points.log_weight + power * self.plain.ratio
+        low, high, ends = (
+            float(self.x[0]),
+            float(self.x[-1]),
+            self.points.log_weight + power * self.plain.ratio,
+        )
         weight = float(share(self.x[:1], cuts.noise, cuts.rate)[0])
         left, right = (low + max(-power, 0.0) * weight) / s2, (max(power, 0.0) - high) / s2
         if self.above is not None:
             left -= (1 + math.exp(LEFT - 1) * (low > self.above - 7 * cuts.width)) / cuts.width
         if self.below is not None:
             right -= math.exp(min((high - self.below) / cuts.width - 1, 100.0)) / cuts.width
-        return _geometric(float(ends[0]), left * self.step) + _geometric(float(ends[-1]), right * self.step)
+        return _geometric(float(ends[0]), left * self.step) + _geometric(
+            float(ends[-1]), right * self.step
+        )
 
     def _errors(self, power: float, frequencies: Reals) -> tuple[Reals, float]:
         """How much the step leaves out of E r^(power + iu) and of E (1 + |p| |r - 1|), and how much the ends do."""
@@ -292,7 +327,9 @@ class Piece:
             strip = self.moduli.integral(power, angle, ladder)
             strip = strip if self.above is not None else np.logaddexp(strip, plain + 1)
             rate = 2 * math.pi * angle * cuts.width / self.step
-            found = np.minimum(found, strip + self.moduli.lift(angle) - rate + math.log(2 / -math.expm1(-rate)))
+            found = np.minimum(
+                found, strip + self.moduli.lift(angle) - rate + math.log(2 / -math.expm1(-rate))
+            )
         outside = self._outside(power)
         if self.above is None:
             outside += (1 + abs(power) + most) * (self._outside(0.0) + self._outside(1.0))

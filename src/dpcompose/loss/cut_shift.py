@@ -53,7 +53,9 @@ class ShiftedPath:
     @cached_property
     def step(self) -> float:
         """The distance of the points."""
-        return float(shortened(np.array(2 * math.pi * (OUTER - ANGLE) * self.moduli.width / self.depth)))
+        return float(
+            shortened(np.array(2 * math.pi * (OUTER - ANGLE) * self.moduli.width / self.depth))
+        )
 
     @cached_property
     def _path(self) -> _Path:
@@ -69,7 +71,10 @@ class ShiftedPath:
         units = 16 + wide * (2 + abs(norm) + square + np.abs(x) * theta)
         if piece.below is not None:
             height_below, off = self._height(x, piece.below)
-            log_weight, units = log_weight - np.exp(height_below), units + np.exp(height_below.real) * off
+            log_weight, units = (
+                log_weight - np.exp(height_below),
+                units + np.exp(height_below.real) * off,
+            )
         if piece.above is not None:
             height_above, off = self._height(x, piece.above)
             # 1 - e^-w is w where w is small, and 1 where it is large; w > 0 has no zero between. Its logarithm moves by
@@ -80,7 +85,9 @@ class ShiftedPath:
             log_weight, units = log_weight + share, units + 4 * off
         # The weight of the sampled part is good to so many units of itself, and log r to as many of its size.
         z = np.abs(2 * x - 1) / (2 * s2)
-        slant = (64 + 2 * wide * (1 + z + theta) + 16 * abs(math.log(rate))) / np.exp(np.minimum(plain, 0.0))
+        slant = (64 + 2 * wide * (1 + z + theta) + 16 * abs(math.log(rate))) / np.exp(
+            np.minimum(plain, 0.0)
+        )
         slanted = slant * (np.abs(plain) + np.abs(ratio - plain) + argument)
         return _Path(log_weight, ratio, argument, units, slanted)
 
@@ -109,21 +116,38 @@ class ShiftedPath:
         top = float(faded.max())
         keep = faded > top - _FAINT
         if not keep.any():  # beyond floats, or so large that its digits are, nothing is known
-            return Line(np.zeros(len(frequencies), dtype=np.complex128), np.full(len(frequencies), math.inf))
+            return Line(
+                np.zeros(len(frequencies), dtype=np.complex128), np.full(len(frequencies), math.inf)
+            )
         log_weight, ratio, argument, units, slanted = (each[keep] for each in path)
         size = np.exp(exponent[keep] - top - first * argument)
         phase = log_weight.imag + power * argument + first * ratio
         rate = 1j * ratio - argument
-        value = exponential_sums(frequencies - first, size * (np.cos(phase) + 1j * np.sin(phase)), rate)
-        errors = units + (abs(power) + 2 * first) * (slanted + 20 * np.abs(rate)) + 4 * len(size) + 96 + 4 * abs(top)
+        value = exponential_sums(
+            frequencies - first, size * (np.cos(phase) + 1j * np.sin(phase)), rate
+        )
+        errors = (
+            units
+            + (abs(power) + 2 * first) * (slanted + 20 * np.abs(rate))
+            + 4 * len(size)
+            + 96
+            + 4 * abs(top)
+        )
         error = float((size * U * errors).sum()) * 1.001 + len(keep) * math.exp(-_FAINT)
         error += self._left_out(power, first) * math.exp(-top) if top > -700 else math.inf
-        line = logarithm_of_excess(value.real - 1, sign * value.imag, np.full(len(frequencies), error))
+        line = logarithm_of_excess(
+            value.real - 1, sign * value.imag, np.full(len(frequencies), error)
+        )
         return Line(line.log + top, line.error + 8 * U * (1 + abs(top)))
 
     def _left_out(self, power: float, first: float) -> float:
         """A bound on the part of E r^(power + iu) that the points leave out, from a frequency on."""
         slant, piece = np.array([-first]), self.moduli
-        edges = [float(piece.integral(power, angle, slant)[0]) + piece.lift(angle) for angle in (INNER, OUTER)]
+        edges = [
+            float(piece.integral(power, angle, slant)[0]) + piece.lift(angle)
+            for angle in (INNER, OUTER)
+        ]
         strip = math.expm1(2 * math.pi * (OUTER - ANGLE) * piece.width * (1 - 8 * U) / self.step)
-        return sum(map(exp_or_inf, edges)) / strip + piece.beyond(power, ANGLE) * math.exp(piece.lift(ANGLE))
+        return sum(map(exp_or_inf, edges)) / strip + piece.beyond(power, ANGLE) * math.exp(
+            piece.lift(ANGLE)
+        )

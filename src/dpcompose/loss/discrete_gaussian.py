@@ -75,10 +75,16 @@ class DiscreteGaussianLoss(Loss):
         )
         near = float(np.max(mass)) * 32 * U * (abs(epsilon) + 1) if value == 0.0 else 0.0
         # Beyond 40 sigma: below e^-799.
-        return Bound(max(value - error * 1.01, 0.0), min(up(value + error * 1.01) + min(near, 5e-324), 1.0))
+        return Bound(
+            max(value - error * 1.01, 0.0), min(up(value + error * 1.01) + min(near, 5e-324), 1.0)
+        )
 
     def sampled(self, rate: float, *, remove: bool) -> Loss | None:
-        return AtomicLoss(self._listed().sampled(rate, remove=remove)) if self.sigma <= _LISTED else None
+        return (
+            AtomicLoss(self._listed().sampled(rate, remove=remove))
+            if self.sigma <= _LISTED
+            else None
+        )
 
     def _listed(self) -> Atoms:
         """The integers within 37 sigma of either center as atoms; what is beyond is below 1e-290 and is omitted."""
@@ -89,7 +95,14 @@ class DiscreteGaussianLoss(Loss):
         kept = np.minimum(np.abs(x), np.abs(x - self.shift)) <= 37.0 * self.sigma
         relative_error = U * (64 + 4 * 37.0**2)
         masses = tuple(mass[kept]), tuple(other[kept])
-        return Atoms(*masses, tuple(loss[kept]), None, relative_error, 1e-290, log_ratio_relative_error=16 * U)
+        return Atoms(
+            *masses,
+            tuple(loss[kept]),
+            None,
+            relative_error,
+            1e-290,
+            log_ratio_relative_error=16 * U,
+        )
 
     def _masses(self, reach: float) -> tuple[Reals, Reals]:
         side = math.ceil(reach * self.sigma) + 2 * abs(self.shift)
@@ -148,7 +161,8 @@ class DiscreteGaussianSum(Transform):
         log, error = self._log(order, frequencies)
         total = self.times * log
         return Line(
-            np.sum(total, axis=0), np.sum(self.times * error + U * (4 + len(self.sigma)) * np.abs(total), axis=0)
+            np.sum(total, axis=0),
+            np.sum(self.times * error + U * (4 + len(self.sigma)) * np.abs(total), axis=0),
         )
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
@@ -158,7 +172,10 @@ class DiscreteGaussianSum(Transform):
             np.maximum(self.shift**2 / self.sigma**2 + self._theta(order)[2], 0.0) * 1.01
             + 1e-9 * self.shift**2 / self.sigma**2
         )
-        return np.sum(self.times * np.minimum(blockwise(magnitude, variance, edges), self._fall(edges)), axis=0)
+        return np.sum(
+            self.times * np.minimum(blockwise(magnitude, variance, edges), self._fall(edges)),
+            axis=0,
+        )
 
     def _fall(self, edges: Reals) -> Reals:
         """log of a bound from each edge to the next for sigma >= 0.8, where both are on the half circle u D <= pi s^2.
@@ -171,13 +188,22 @@ class DiscreteGaussianSum(Transform):
         decayed = np.exp(-np.square(edges * size / self.sigma) * (0.5 - 16 * U))
         rest = np.exp(-2 * np.square(math.pi * self.sigma))
         ends = np.log1p(1.01 * rest) - np.log1p(-2.02 * rest)
-        fall = np.log(decayed + 3 * np.exp(-np.square(math.pi * self.sigma) / 2) + 1e-300) * (1 - 16 * U) + ends + 8 * U
+        fall = (
+            np.log(decayed + 3 * np.exp(-np.square(math.pi * self.sigma) / 2) + 1e-300)
+            * (1 - 16 * U)
+            + ends
+            + 8 * U
+        )
         inside = np.append(edges[1:], math.inf) * size <= end
         return np.where(inside & (self.sigma >= _WIDE), np.minimum(fall, 0.0), 0.0)
 
     def _theta(self, order: float) -> tuple[Reals, Reals, Reals]:
         """log of theta(order D) / theta(0) and its two derivatives in the order."""
-        log, first, second = np.empty(self.sigma.shape), np.empty(self.sigma.shape), np.empty(self.sigma.shape)
+        log, first, second = (
+            np.empty(self.sigma.shape),
+            np.empty(self.sigma.shape),
+            np.empty(self.sigma.shape),
+        )
         wide = self.sigma >= _WIDE
         sigma, shift = np.where(wide, self.sigma, 1.0), self.shift
         value, slope, curve, base = 1.0 + 0 * sigma, 0 * sigma, 0 * sigma, 1.0 + 0 * sigma
@@ -185,8 +211,15 @@ class DiscreteGaussianSum(Transform):
             weight, turn = 2 * np.exp(-2 * (math.pi * sigma * m) ** 2), 2 * math.pi * m * shift
             angle = 2 * math.pi * m * np.remainder(order * shift, 1.0)
             value, base = value + weight * np.cos(angle), base + weight
-            slope, curve = slope - weight * turn * np.sin(angle), curve - weight * turn**2 * np.cos(angle)
-        log, first, second = np.log(value / base), slope / value, curve / value - (slope / value) ** 2
+            slope, curve = (
+                slope - weight * turn * np.sin(angle),
+                curve - weight * turn**2 * np.cos(angle),
+            )
+        log, first, second = (
+            np.log(value / base),
+            slope / value,
+            curve / value - (slope / value) ** 2,
+        )
         sigma = np.where(wide, 0.5, self.sigma)
         a = order * shift - np.round(order * shift)
         x = np.arange(-12.0, 13.0)
@@ -197,7 +230,11 @@ class DiscreteGaussianSum(Transform):
         mean = np.sum(moved * drift, axis=1, keepdims=True) / total
         square = np.sum(moved * drift**2, axis=1, keepdims=True) / total
         narrow = (np.log(total / plain), mean, square - mean**2 - shift**2 / sigma**2)
-        return np.where(wide, log, narrow[0]), np.where(wide, first, narrow[1]), np.where(wide, second, narrow[2])
+        return (
+            np.where(wide, log, narrow[0]),
+            np.where(wide, first, narrow[1]),
+            np.where(wide, second, narrow[2]),
+        )
 
     def _log(self, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
         log = np.empty((len(self.sigma), len(frequencies)), dtype=np.complex128)
@@ -223,7 +260,9 @@ def _dual(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple
         turn = 2 * math.pi * step * a
         rest += gauss * (np.cos(turn) + 1j * np.sin(turn))
         size += gauss
-    base = np.log1p(2 * np.exp(-2 * (math.pi * sigma) ** 2) + 2 * np.exp(-2 * (2 * math.pi * sigma) ** 2))
+    base = np.log1p(
+        2 * np.exp(-2 * (math.pi * sigma) ** 2) + 2 * np.exp(-2 * (2 * math.pi * sigma) ** 2)
+    )
     log = (
         rho * order * (order + 1) / 2
         + peak
@@ -235,18 +274,32 @@ def _dual(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple
     # The squares in the exponents move by 8 U times themselves, and by the cross terms of b and the period; that of the
     # nearest is the peak, which has no cross terms where the nearest multiple is 0.
     bend = U * (8 * b * (b + period * np.abs(nearest)) / sigma**2 + 16)
-    sum_error = (size * (bend + 64 * U * (1 + np.abs(nearest))) + 64 * U * base * np.exp(base)) / modulus
+    sum_error = (
+        size * (bend + 64 * U * (1 + np.abs(nearest))) + 64 * U * base * np.exp(base)
+    ) / modulus
     error = (
         sum_error
         + np.where(nearest != 0, bend, 0.0)
-        + U * (16 * np.abs(peak) + 8 * rho * order * (order + 1) + 8 * angle + 32 * np.abs(nearest) * (1 + np.abs(a)))
+        + U
+        * (
+            16 * np.abs(peak)
+            + 8 * rho * order * (order + 1)
+            + 8 * angle
+            + 32 * np.abs(nearest) * (1 + np.abs(a))
+        )
     )
     uncertain = ~(sum_error < 0.25)
-    log = np.where(uncertain, np.real(log) - np.log(modulus) + np.log(modulus + 2 * sum_error * modulus) + 0j, log)
+    log = np.where(
+        uncertain,
+        np.real(log) - np.log(modulus) + np.log(modulus + 2 * sum_error * modulus) + 0j,
+        log,
+    )
     return log, np.where(uncertain, math.log(3.0) + error - sum_error, 2 * error)
 
 
-def _direct(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
+def _direct(
+    sigma: Reals, shift: Reals, order: float, frequencies: Reals
+) -> tuple[Complexes, Reals]:
     """The integers: e^(-(x + a)^2 / (2 sigma^2)) e^(-i u D (x + a) / sigma^2), a = order D reduced to [-1/2, 1/2]."""
     log = np.empty((len(sigma), len(frequencies)), dtype=np.complex128)
     error = np.empty(log.shape)
@@ -280,7 +333,11 @@ def _direct(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tup
             base + np.log(modulus) + 1j * (angle + np.angle(value)),
         )
         fixed = U * (
-            16 * shiftless * order * (order + 1) + 8 * angle + 8 * abs(base) + 48 + 4 * whole * whole / (s * s)
+            16 * shiftless * order * (order + 1)
+            + 8 * angle
+            + 8 * abs(base)
+            + 48
+            + 4 * whole * whole / (s * s)
         )
         error[row] = fixed + np.where(uncertain, math.log(3.0), 2 * sum_error / modulus)
     return log, error

@@ -60,10 +60,14 @@ class FixedSizeSampleLoss(AtomizedLoss):
         return Bound(low, self._upper(epsilon), _CERTIFICATE)
 
     def _upper(self, epsilon: float) -> float:
-        found = SampledGaussianLoss(self.noise / 2, self.rate_above, True).profile(abs(epsilon)).upper
+        found = (
+            SampledGaussianLoss(self.noise / 2, self.rate_above, True).profile(abs(epsilon)).upper
+        )
         if epsilon >= 0:
             return found
-        return min(around(-math.expm1(epsilon) + math.exp(epsilon) * found, relative=16 * U).upper, 1.0)
+        return min(
+            around(-math.expm1(epsilon) + math.exp(epsilon) * found, relative=16 * U).upper, 1.0
+        )
 
     def log_moment(self, exponent: float) -> float:
         """K of the pair, or that of the noise alone where it is less; to a few 1e-5.
@@ -80,7 +84,9 @@ class FixedSizeSampleLoss(AtomizedLoss):
         z, losses = (2 * x - 1) / (2 * s * s), log_ratio(x, s, q)
         with np.errstate(divide="ignore"):  # g is 0 where r is 1
             log_g = (b + 1) * losses + np.log(np.expm1(-(b + 1) * losses) * np.expm1(-b * losses))
-        (plain, plain_error), (moved, moved_error) = (_log_masses((x - mean) / s) for mean in (0, 1))
+        (plain, plain_error), (moved, moved_error) = (
+            _log_masses((x - mean) / s) for mean in (0, 1)
+        )
         error = plain_error + moved_error + 16 * U * (1 + z[:-1])
         share = (np.expm1(moved - plain - z[:-1]) + 2 * error) / np.expm1(np.diff(z)) + error
         low, high = (plain + 2 * plain_error + each for each in (log_g[:-1], log_g[1:]))
@@ -101,7 +107,9 @@ class FixedSizeSampleLoss(AtomizedLoss):
         for deviations in range(9, 60):
             end = a + deviations * s
             lifted = math.log(q) + math.log1p((1 - q) / q * math.exp(-(2 * end - 1) / (2 * s * s)))
-            log_beyond = a * lifted + exponent * a / (2 * s * s) + float(log_ndtr(-deviations)) + 1e-9
+            log_beyond = (
+                a * lifted + exponent * a / (2 * s * s) + float(log_ndtr(-deviations)) + 1e-9
+            )
             if log_beyond < -40:
                 break
         return end, log_beyond

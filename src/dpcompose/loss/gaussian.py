@@ -35,12 +35,18 @@ class GaussianLoss(Loss):
     def profile(self, epsilon: float) -> Bound:
         """delta(epsilon), increasing in mu: both ends of mu are taken."""
         spread = 1 + 2 * U * self.ulps
-        low, high = gaussian_profile(epsilon, mu=self.mu / spread), gaussian_profile(epsilon, mu=self.mu * spread)
+        low, high = (
+            gaussian_profile(epsilon, mu=self.mu / spread),
+            gaussian_profile(epsilon, mu=self.mu * spread),
+        )
         return Bound(low.lower, high.upper, high.certificate)
 
     def inverse(self, delta: float) -> Bound:
         spread = 1 + 2 * U * self.ulps
-        low, high = gaussian_epsilon(delta, mu=self.mu / spread), gaussian_epsilon(delta, mu=self.mu * spread)
+        low, high = (
+            gaussian_epsilon(delta, mu=self.mu / spread),
+            gaussian_epsilon(delta, mu=self.mu * spread),
+        )
         return Bound(low.lower, high.upper, high.certificate)
 
     def sampled(self, rate: float, *, remove: bool) -> Loss:
@@ -62,7 +68,13 @@ class GaussianLoss(Loss):
         return [(gaussian_sum([(loss.mu, times) for loss, times in group], ulps), 1)]
 
     def ball(self, field: Field) -> Ends:
-        return ends(self.mu, lambda mu: NormalMoments(field, mu * mu), field=field, ulps=self.ulps, rising=True)
+        return ends(
+            self.mu,
+            lambda mu: NormalMoments(field, mu * mu),
+            field=field,
+            ulps=self.ulps,
+            rising=True,
+        )
 
 
 def gaussian_sum(group: Iterable[tuple[float, int]], ulps: int) -> GaussianLoss:
@@ -90,7 +102,9 @@ class GaussianSum(Transform):
 
     def curve(self, orders: Reals) -> Cumulants:
         first = self.variance * (orders + 0.5)
-        return Cumulants(self.variance * orders * (orders + 1) / 2, first, np.full_like(orders, self.variance))
+        return Cumulants(
+            self.variance * orders * (orders + 1) / 2, first, np.full_like(orders, self.variance)
+        )
 
     def line(self, order: float, frequencies: Reals) -> Line:
         real = self.variance / 2 * (order * (order + 1) - frequencies**2)

@@ -133,7 +133,11 @@ class GaussianMixture:
         rise = np.expm1(np.minimum(z, _LARGEST_RISE))
         excess = rise @ weights
         near = np.abs(excess) < 0.5
-        plain = moved + U * (len(means) + 12 + 4 * np.abs(log) + 4 * (shares @ np.abs(logs))) + self.weight_error
+        plain = (
+            moved
+            + U * (len(means) + 12 + 4 * np.abs(log) + 4 * (shares @ np.abs(logs)))
+            + self.weight_error
+        )
         close = (np.abs(rise) @ weights) * (U * (10 + len(means)) + self.weight_error) + 1e-300
         inner = np.where(near, excess, 0.0)
         log = np.where(near, np.log1p(inner), log)
@@ -145,7 +149,9 @@ class GaussianMixture:
         first = self.means[0]
         angle = (self._columns[0] - first) * y
         sine, less = tilt.shares @ np.sin(angle), tilt.shares @ (2 * np.square(np.sin(angle / 2)))
-        modulus = np.minimum(0.5 * np.log1p(np.maximum(less * less - 2 * less + sine * sine, -1 + 1e-16)), 0.0)
+        modulus = np.minimum(
+            0.5 * np.log1p(np.maximum(less * less - 2 * less + sine * sine, -1 + 1e-16)), 0.0
+        )
         return Turn(modulus, np.arctan2(sine, 1 - less) + first * y, sine + less)
 
     def turned_error(self, x: Reals, tilt: Tilt, turn: Turn, y: float) -> Reals:
@@ -156,12 +162,16 @@ class GaussianMixture:
         return tilt.error + 2 * relative * turn.size + U * (8 + 4 * self.ulps) * self.means[0] * y
 
 
-def binomial_mixture(size: int, rate: float, *, mean: float, ulps: int) -> tuple[GaussianMixture, float]:
+def binomial_mixture(
+    size: int, rate: float, *, mean: float, ulps: int
+) -> tuple[GaussianMixture, float]:
     """The sum of N(j mean, 1) with the masses of Bin(size, rate), and a bound on the mass that is left out."""
     with localcontext(Context(prec=60)):
         q = Decimal(rate)
         masses = [math.comb(size, j) * q**j * (1 - q) ** (size - j) for j in range(size + 1)]
         kept = [(j, float(mass)) for j, mass in enumerate(masses) if mass >= LEAST_WEIGHT]
         lost = sum(2 * float(mass) + LEAST_MASS for mass in masses if 0 < mass < LEAST_WEIGHT)
-    mixture = GaussianMixture(tuple(j * mean for j, _ in kept), tuple(mass for _, mass in kept), ulps + 1, 4 * U)
+    mixture = GaussianMixture(
+        tuple(j * mean for j, _ in kept), tuple(mass for _, mass in kept), ulps + 1, 4 * U
+    )
     return (mixture if size else GaussianMixture()), lost

@@ -61,7 +61,9 @@ def _(loss: DiscreteGaussianLoss, size: int) -> Pair:
     shift = loss.shift * size
     if not abs(shift) <= LARGEST_SHIFT:
         raise UnsupportedError(
-            f"a group of {size}", f"a shift of {shift} is beyond {LARGEST_SHIFT}", "Ask for a smaller group"
+            f"a group of {size}",
+            f"a shift of {shift} is beyond {LARGEST_SHIFT}",
+            "Ask for a smaller group",
         )
     return _both(DiscreteGaussianLoss(loss.sigma, shift))
 
@@ -72,9 +74,15 @@ def _(loss: TwoPointLoss, size: int) -> Pair | None:
         return None
     if not loss.epsilon * size <= LARGEST_CHAIN:
         reason = f"a loss of {loss.epsilon * size:.4g} nats is beyond {LARGEST_CHAIN:g}"
-        raise UnsupportedError(f"a group of {size} at epsilon = {loss.epsilon!r}", reason, "Use book.group")
+        raise UnsupportedError(
+            f"a group of {size} at epsilon = {loss.epsilon!r}", reason, "Use book.group"
+        )
     relative_error = 4 * U * loss.ulps * size * (1 + loss.epsilon)
-    return _both(chained(loss.epsilon, delta=loss.delta, categories=2, steps=size, relative_error=relative_error))
+    return _both(
+        chained(
+            loss.epsilon, delta=loss.delta, categories=2, steps=size, relative_error=relative_error
+        )
+    )
 
 
 @grouped.register
@@ -83,17 +91,23 @@ def _(loss: BoundedRangeLoss, size: int) -> Pair:
     epsilon = loss.epsilon * size
     if not epsilon <= LARGEST_RANGE:
         raise UnsupportedError(
-            f"a group of {size}", f"a range of {epsilon:.4g} nats is beyond {LARGEST_RANGE:g}", "Use BlackBox"
+            f"a group of {size}",
+            f"a range of {epsilon:.4g} nats is beyond {LARGEST_RANGE:g}",
+            "Use BlackBox",
         )
     inside = tuple(Pair(remove, add) for remove, add in attained_losses(epsilon))
-    return Pair(BoundedRangeLoss(epsilon), BoundedRangeLoss(epsilon), False, inside, tight_alone=True)
+    return Pair(
+        BoundedRangeLoss(epsilon), BoundedRangeLoss(epsilon), False, inside, tight_alone=True
+    )
 
 
 def _both(loss: Loss) -> Pair:
     return Pair(loss, loss)
 
 
-def chained(epsilon: float, *, delta: float, categories: int, steps: int, relative_error: float = 0.0) -> Loss:
+def chained(
+    epsilon: float, *, delta: float, categories: int, steps: int, relative_error: float = 0.0
+) -> Loss:
     """The loss of a group of `steps` under k-ary randomized response with delta: its power function, iterated.
 
     The slopes of the power function are e^epsilon, 1 (k > 2) and e^-epsilon after a start at delta; those of the
@@ -113,7 +127,9 @@ def chained(epsilon: float, *, delta: float, categories: int, steps: int, relati
         curve = PowerCurve.of_segments(Decimal(delta), pieces, Decimal(delta)).repeated(steps)
     # With two categories every second place is empty.
     spacing = 2 * epsilon if categories == 2 and steps % 2 == 0 else epsilon
-    return atoms_of(curve, relative_error=relative_error, lattice=Lattice(spacing, 0.0) if epsilon > 0 else None)
+    return atoms_of(
+        curve, relative_error=relative_error, lattice=Lattice(spacing, 0.0) if epsilon > 0 else None
+    )
 
 
 @dataclass(frozen=True)
@@ -146,19 +162,29 @@ def curves_of(remove: Product, add: Product, *, nodes: int = NODES) -> EnclosedP
     """Power functions above and below that of a pair, from its losses in both orders."""
     ends = [product.extremes.upper for product in (remove, add)]
     loss = remove.single
-    atoms = loss.atoms() if loss is not None and loss.support and max(ends) <= LARGEST_LOSS else None
+    atoms = (
+        loss.atoms() if loss is not None and loss.support and max(ends) <= LARGEST_LOSS else None
+    )
     if atoms is not None:
         exact = PowerCurve.of_atoms(atoms.upper, atoms.lower, lost=atoms.unplaced_mass)
-        return EnclosedPower(exact, exact if atoms.unplaced_mass == 0.0 else None, atoms.relative_error)
-    reach = max(_reach(_profile(product), end) for product, end in zip((remove, add), ends, strict=True))
+        return EnclosedPower(
+            exact, exact if atoms.unplaced_mass == 0.0 else None, atoms.relative_error
+        )
+    reach = max(
+        _reach(_profile(product), end) for product, end in zip((remove, add), ends, strict=True)
+    )
     special = [end * (1 + 4 * U) for end in ends if 0.0 < end < reach]
-    grid = np.unique(np.concatenate([np.linspace(0.0, reach * (1 + 4 * U), nodes // 2), special])).tolist()
+    grid = np.unique(
+        np.concatenate([np.linspace(0.0, reach * (1 + 4 * U), nodes // 2), special])
+    ).tolist()
     deltas = [_profile(remove)(epsilon) for epsilon in grid]
     mirrored = deltas if add == remove else [_profile(add)(epsilon) for epsilon in grid]
     return EnclosedPower(*enclosing_power(grid, deltas, mirrored, (remove.infinite, add.infinite)))
 
 
-def atoms_of(curve: PowerCurve, *, relative_error: float = 0.0, lattice: Lattice | None = None) -> AtomicLoss:
+def atoms_of(
+    curve: PowerCurve, *, relative_error: float = 0.0, lattice: Lattice | None = None
+) -> AtomicLoss:
     """The loss of the pair with this power function.
 
     Args:
@@ -171,14 +197,20 @@ def atoms_of(curve: PowerCurve, *, relative_error: float = 0.0, lattice: Lattice
         for length, gain in curve.pieces:
             place = _logarithm(length, gain)
             if lattice is not None:
-                place = round((place - lattice.offset) / lattice.spacing) * lattice.spacing + lattice.offset
+                place = (
+                    round((place - lattice.offset) / lattice.spacing) * lattice.spacing
+                    + lattice.offset
+                )
             if places and places[-1][0] == place:
                 _, before, gained = places.pop()
                 places.append((place, length + before, gain + gained))
             else:
                 places.append((place, length, gain))
     ratios = [place for place, _, _ in places]
-    upper, lower = [float(gain) for _, _, gain in places], [float(length) for _, length, _ in places]
+    upper, lower = (
+        [float(gain) for _, _, gain in places],
+        [float(length) for _, length, _ in places],
+    )
     if curve.start > 0:
         upper, lower, ratios = [*upper, float(curve.start)], [*lower, 0.0], [*ratios, math.inf]
     if curve.rest > _RESIDUE:
@@ -187,7 +219,16 @@ def atoms_of(curve: PowerCurve, *, relative_error: float = 0.0, lattice: Lattice
     logs = [float(gain.ln(Context(prec=30))) for _, _, gain in places] if faint else []
     logs += [0.0] * (len(ratios) - len(logs)) if faint else []
     relative_error += 8 * U
-    return AtomicLoss(Atoms(tuple(upper), tuple(lower), tuple(ratios), lattice, relative_error, log_upper=tuple(logs)))
+    return AtomicLoss(
+        Atoms(
+            tuple(upper),
+            tuple(lower),
+            tuple(ratios),
+            lattice,
+            relative_error,
+            log_upper=tuple(logs),
+        )
+    )
 
 
 def _logarithm(length: Decimal, gain: Decimal) -> float:

@@ -86,7 +86,9 @@ class LaplaceLoss(Loss):
         (1 - e^-epsilon) - 2 / (1 + c coth(c epsilon / 2)). y coth y grows, and at c = 1 the difference is 0.
         """
         least = self.epsilon + math.expm1(-self.epsilon) + 4 * U * self.epsilon
-        return min(least, self.epsilon * math.tanh(self.epsilon / 2)) * (1 + (16 + 4 * self.ulps) * U)
+        return min(least, self.epsilon * math.tanh(self.epsilon / 2)) * (
+            1 + (16 + 4 * self.ulps) * U
+        )
 
     def profile(self, epsilon: float) -> Bound:
         if epsilon <= -self.epsilon:
@@ -107,7 +109,9 @@ class LaplaceLoss(Loss):
         q = np.exp(-(edges[1:] + self.epsilon) / 2) * np.expm1(width / 2) / 2
         p = np.exp((edges[:-1] - self.epsilon) / 2) * np.expm1(width / 2) / 2
         # Both masses are kept: the share that goes right is (p - q e^left) / (e^right - e^left), without cancellation.
-        right = np.exp(-(edges[1:] + self.epsilon) / 2) / 2 * np.expm1(width / 2) ** 2 / np.expm1(width)
+        right = (
+            np.exp(-(edges[1:] + self.epsilon) / 2) / 2 * np.expm1(width / 2) ** 2 / np.expm1(width)
+        )
         far = math.exp(-self.epsilon) / 2
         lower = (
             np.concatenate([[0.5], np.zeros(CELLS)])
@@ -117,7 +121,9 @@ class LaplaceLoss(Loss):
         lower[-1] += far
         above = Atoms(tuple(lower * np.exp(edges)), tuple(lower), tuple(edges), None, 256 * U)
         ratio = (edges[1:] + edges[:-1]) / 2
-        below = Atoms((far, *p, 0.5), (0.5, *q, far), (-self.epsilon, *ratio, self.epsilon), None, 256 * U)
+        below = Atoms(
+            (far, *p, 0.5), (0.5, *q, far), (-self.epsilon, *ratio, self.epsilon), None, 256 * U
+        )
         return above, below
 
     def sampled(self, rate: float, *, remove: bool) -> Loss | None:
@@ -135,12 +141,21 @@ class LaplaceLoss(Loss):
 
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
-        epsilon, times = np.array([loss.epsilon for loss, _ in group]), np.array([float(times) for _, times in group])
+        epsilon, times = (
+            np.array([loss.epsilon for loss, _ in group]),
+            np.array([float(times) for _, times in group]),
+        )
         return [LaplaceSum(epsilon[:, None], times[:, None])]
 
     def ball(self, field: Field) -> Ends:
         # A quotient of two floats, perhaps multiplied by the size of a group.
-        return ends(self.epsilon, lambda epsilon: LaplaceMoments(field, epsilon), field=field, ulps=2, rising=True)
+        return ends(
+            self.epsilon,
+            lambda epsilon: LaplaceMoments(field, epsilon),
+            field=field,
+            ulps=2,
+            rising=True,
+        )
 
 
 def _suits(epsilon: float, times: int) -> bool:
@@ -247,4 +262,6 @@ def discrete_laplace(scale: float, shift: int) -> Loss:
     relative_error = U * (24 + 4 * rate * shift)
     law = DiscreteLaplaceLaw(scale, shift)
     lattice = Lattice(2 * rate, rate * shift)
-    return AtomicLoss(Atoms(tuple(masses), tuple(reversed(masses)), ratios, lattice, relative_error, law=law))
+    return AtomicLoss(
+        Atoms(tuple(masses), tuple(reversed(masses)), ratios, lattice, relative_error, law=law)
+    )

@@ -39,13 +39,21 @@ def moment(epsilon: float, order: float) -> tuple[float, float, float]:
     """log E[e^(order (L - epsilon))] for one Laplace loss L at an order > 0, and its first two derivatives."""
     if (order + 1.0) * epsilon < 1e-3:
         shrink = epsilon * epsilon * (1.0 - epsilon / 3.0)
-        return shrink * order * (order + 1.0) / 2.0 - order * epsilon, shrink * (order + 0.5) - epsilon, shrink
+        return (
+            shrink * order * (order + 1.0) / 2.0 - order * epsilon,
+            shrink * (order + 0.5) - epsilon,
+            shrink,
+        )
     double = 2.0 * order + 1.0
     far = math.exp(-double * epsilon)
     top = order + 1.0 + order * far
     first = (1.0 + far - 2.0 * epsilon * order * far) / top
     second = far * (4.0 * epsilon * epsilon * order - 4.0 * epsilon) / top
-    return math.log(top / double), first - 2.0 / double, second - first * first + 4.0 / (double * double)
+    return (
+        math.log(top / double),
+        first - 2.0 / double,
+        second - first * first + 4.0 / (double * double),
+    )
 
 
 @dataclass(frozen=True)
@@ -71,8 +79,12 @@ class LaplaceSpline:
     epsilon: float
     times: int
 
-    @np.errstate(all="ignore")  # what overflows ends as an infinite or undefined value, which certifies nothing
-    def values(self, places: Reals, order: float, kept: Terms | None = None) -> tuple[Reals, Reals, Terms] | None:
+    @np.errstate(
+        all="ignore"
+    )  # what overflows ends as an infinite or undefined value, which certifies nothing
+    def values(
+        self, places: Reals, order: float, kept: Terms | None = None
+    ) -> tuple[Reals, Reals, Terms] | None:
         """delta from below and above at y = `places`, all close together, and the rows to be used again close by.
 
         Args:
@@ -111,7 +123,9 @@ class LaplaceSpline:
         # Rows: a ratio errs by 5 u, the two sums by 2 cells u and 8 u for two rows, a spline by 5 u a row; the first
         # row of weights by 3 cells u; the last sum by all its terms; exp by 8 u and epsilon y u.
         length, width = kept.last, kept.cells - kept.first + 1
-        error = U * (2.0 * length * (width + 7.0) + 5.0 * width + 2.0 * self.epsilon * highest + 64.0)
+        error = U * (
+            2.0 * length * (width + 7.0) + 5.0 * width + 2.0 * self.epsilon * highest + 64.0
+        )
         left = math.exp(min(log_left, 600.0)) + math.exp(min(kept.log_left, 600.0)) + 1e-300
         return value * (1.0 - error), value * (1.0 + error) + left, kept
 
@@ -143,7 +157,12 @@ class LaplaceSpline:
         step = max(int(math.sqrt(times) / 2.0), 1)
         while first > 0:
             ratio = first / (times - first + 1.0) * spread * (1.0 + 1e-12)
-            log_omitted = whole - math.lgamma(first + 1.0) - math.lgamma(times - first + 1.0) - first * math.log(spread)
+            log_omitted = (
+                whole
+                - math.lgamma(first + 1.0)
+                - math.lgamma(times - first + 1.0)
+                - first * math.log(spread)
+            )
             if ratio < 1.0:
                 log_omitted += math.log(ratio / (1.0 - ratio)) + 1e-6
                 if log_omitted < log_delta - _DEPTH:
@@ -267,7 +286,11 @@ def _interpolated_root(target: float, places: Sequence[float], values: Sequence[
     """The root of the line through the two places that are nearest to it: beyond a corner slopes differ."""
     after = min(max(sum(value < target for value in values), 1), len(values) - 1)
     least, most = values[after - 1], values[after]
-    step = (places[after] - places[after - 1]) * (target - least) / (most - least) if most > least else 0.0
+    step = (
+        (places[after] - places[after - 1]) * (target - least) / (most - least)
+        if most > least
+        else 0.0
+    )
     return min(max(places[after - 1] + step, places[0] * 0.9), places[-1] * 1.1)
 
 
@@ -289,16 +312,26 @@ def _guess(spline: LaplaceSpline, log_target: float) -> tuple[float, float]:
     curvature = times * max(second, 0.0) + (1.0 / order) ** 2 + (1.0 / (order + 1.0)) ** 2
     depth = 1.0 / order + 1.0 / (order + 1.0) - times * first
     guessed = (
-        times * log_m + order * depth - math.log(order) - math.log1p(order) - math.log(2 * math.pi * curvature) / 2
+        times * log_m
+        + order * depth
+        - math.log(order)
+        - math.log1p(order)
+        - math.log(2 * math.pi * curvature) / 2
     )
-    place = depth / (2.0 * epsilon) * math.exp(min(max((log_target - guessed) / (order * depth), -1.0), 1.0))
+    place = (
+        depth
+        / (2.0 * epsilon)
+        * math.exp(min(max((log_target - guessed) / (order * depth), -1.0), 1.0))
+    )
     # 2^-k (1 - e^(-2 epsilon y)) is at most delta: next to the largest loss nothing else is left of it.
     top = math.exp(min(log_target + times * math.log(2.0), 0.0))
     bound = -math.log1p(-top) / (2.0 * epsilon) if top < 1.0 else math.inf
     return (order, place) if place <= bound else (max(order, 0.5 / (epsilon * bound)), bound)
 
 
-def _approached(spline: LaplaceSpline, target: float, order: float, place: float) -> tuple[float, float, Terms] | None:
+def _approached(
+    spline: LaplaceSpline, target: float, order: float, place: float
+) -> tuple[float, float, Terms] | None:
     """A place closer to the root, how steep log delta is there in log y, and rows for the neighborhood."""
     rows, steep = None, max(2.0 * spline.epsilon * place * order, 1.0)
     under, over = 0.0, spline.times * 0.75
@@ -332,12 +365,18 @@ def _interpolated(logs: Sequence[float]) -> float:
 
 
 def _enclosed(
-    spline: LaplaceSpline, target: float, places: Reals, lower: Sequence[float], upper: Sequence[float]
+    spline: LaplaceSpline,
+    target: float,
+    places: Reals,
+    lower: Sequence[float],
+    upper: Sequence[float],
 ) -> tuple[float, float]:
     """The root between the two inner places; shares s are e^(x - x_1) - 1, with x falling as places rise."""
     epsilon, times = spline.epsilon, spline.times
     near = float(places[1])
-    first, third, fourth = (math.expm1(2.0 * epsilon * (near - float(places[n]))) for n in (0, 2, 3))
+    first, third, fourth = (
+        math.expm1(2.0 * epsilon * (near - float(places[n]))) for n in (0, 2, 3)
+    )
     chord = third * (target - upper[1]) / (upper[2] - upper[1])
     # Through the two places nearer to the largest loss, drawn on with the least slope; and the other two, the greatest.
     flat, fall = lower[1] - upper[0], upper[3] - lower[2]

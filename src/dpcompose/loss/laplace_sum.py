@@ -39,7 +39,9 @@ class LaplaceSum(BoundedRows):
         second = far * (4 * epsilon**2 * orders - 4 * epsilon) / top
         flat = (orders + 1) * epsilon < 1e-3
         shrink = epsilon**2 * (1 - epsilon / 3)
-        log_m = np.where(flat, shrink * orders * (orders + 1) / 2, orders * epsilon + np.log(top / double))
+        log_m = np.where(
+            flat, shrink * orders * (orders + 1) / 2, orders * epsilon + np.log(top / double)
+        )
         mean = np.where(flat, shrink * (orders + 0.5), epsilon + first - 2 / double)
         spread = np.where(flat, shrink, second - first**2 + 4 / double**2)
         return Cumulants(*((times * part).sum(axis=0) for part in (log_m, mean, spread)))
@@ -61,7 +63,9 @@ class LaplaceSum(BoundedRows):
         mean = np.add.reduceat(times * epsilon, starts) / copies
         away = epsilon - np.repeat(mean, np.diff(starts, append=len(epsilon)))
         apart = np.sqrt(np.add.reduceat(times * away * away, starts) / copies)
-        return np.concatenate([mean - apart, mean + apart])[:, None], np.tile(copies / 2, 2)[:, None]
+        return np.concatenate([mean - apart, mean + apart])[:, None], np.tile(copies / 2, 2)[
+            :, None
+        ]
 
     def line(self, order: float, frequencies: Reals) -> Line:
         # Close to 1 the series keep the digits that many copies need.
@@ -71,7 +75,9 @@ class LaplaceSum(BoundedRows):
         for rows, method in ((near, _near_one), (~near, _product)):
             for at in range(0, len(frequencies), chunk) if rows.any() else ():
                 here = slice(at, at + chunk)
-                log, log_error = method(self.epsilon[rows], self.times[rows], order, frequencies[here])
+                log, log_error = method(
+                    self.epsilon[rows], self.times[rows], order, frequencies[here]
+                )
                 value[here] += log
                 error[here] += log_error
         return Line(value, error)
@@ -91,7 +97,9 @@ class LaplaceSum(BoundedRows):
         # The mass of the atoms.
         double = 2 * order + 1
         far = np.exp(-double * self.epsilon)
-        return math.exp(float((self.times * np.log((1 + far) / 2 / (order + 1 + order * far) * double)).sum()))
+        return math.exp(
+            float((self.times * np.log((1 + far) / 2 / (order + 1 + order * far) * double)).sum())
+        )
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         found, size = np.zeros(len(edges)), max(1, _LARGEST_BLOCK // len(edges))
@@ -117,7 +125,11 @@ class LaplaceSum(BoundedRows):
             # |t + 1 + t e^(-(2 t + 1) epsilon)| / |2 t + 1| over the same at u = 0.
             real = order + 1 + far * (order * cosine + near * sine)
             imaginary = near + far * (near * cosine - order * sine)
-            square = (real * real + imaginary * imaginary) / (1 + (near * (2 / double)) ** 2) / (whole * whole)
+            square = (
+                (real * real + imaginary * imaginary)
+                / (1 + (near * (2 / double)) ** 2)
+                / (whole * whole)
+            )
             square = square * (1 + 256 * U) + square_error
             # f = |phi|^2 has |f''| <= 2 epsilon^2, as in `blockwise`.
             square = np.maximum(square[:, :-1], square[:, 1:]) + (epsilon * np.diff(near)) ** 2 / 4
@@ -140,19 +152,23 @@ class LaplaceSum(BoundedRows):
         return np.sin(angle), np.cos(angle), square_error
 
 
-def _near_one(epsilon: Reals, times: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
+def _near_one(
+    epsilon: Reals, times: Reals, order: float, frequencies: Reals
+) -> tuple[Complexes, Reals]:
     """M - 1 = ((t + 1) E(t epsilon) + t E(-(t + 1) epsilon)) / (2 t + 1) with E(z) = e^z - 1 - z, for each row."""
     line = order + 1j * frequencies
     angle = epsilon * frequencies
     up, up_error = _exp_minus_linear(order * epsilon, angle)
     down, down_error = _exp_minus_linear(-(order + 1) * epsilon, -angle)
     excess = ((line + 1) * up + line * down) / (2 * line + 1)
-    error = (np.abs(line + 1) * up_error + np.abs(line) * down_error) / np.abs(2 * line + 1) + 24 * U * (
-        np.abs(up) + np.abs(down)
-    )
+    error = (np.abs(line + 1) * up_error + np.abs(line) * down_error) / np.abs(
+        2 * line + 1
+    ) + 24 * U * (np.abs(up) + np.abs(down))
     one = logarithm_of_excess(excess.real, excess.imag, error)
     total = times * one.log
-    return np.sum(total, axis=0), np.sum(times * one.error + U * (4 + len(epsilon)) * np.abs(total), axis=0)
+    return np.sum(total, axis=0), np.sum(
+        times * one.error + U * (4 + len(epsilon)) * np.abs(total), axis=0
+    )
 
 
 def _exp_minus_linear(x: Reals, y: Reals) -> tuple[Complexes, Reals]:
@@ -179,7 +195,9 @@ def _waves(amplitude: Reals, rate: Reals, frequencies: Reals) -> Complexes:
     return (blocks[:, :, None] * within[:, None, :]).reshape(len(rate), -1)[:, :count]
 
 
-def _product(epsilon: Reals, times: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
+def _product(
+    epsilon: Reals, times: Reals, order: float, frequencies: Reals
+) -> tuple[Complexes, Reals]:
     """M = e^(t epsilon) mass phi, mass = M(order) e^(-order epsilon): one logarithm for all rows of the same count.
 
     |phi| is at most 1. A phi that may vanish is replaced by a bound on it, as is a product too small for floats.
@@ -195,7 +213,9 @@ def _product(epsilon: Reals, times: Reals, order: float, frequencies: Reals) -> 
     phi = _waves(far / mass, 2 * epsilon, frequencies)
     phi *= line / (2 * line + 1)
     phi += ((line + 1) / (2 * line + 1)) * (1 / mass)
-    phi_error = (U / mass) * (40 + 16 * (2 * order + 1) * epsilon * far) + (U / mass * 16 * far * epsilon) * frequencies
+    phi_error = (U / mass) * (40 + 16 * (2 * order + 1) * epsilon * far) + (
+        U / mass * 16 * far * epsilon
+    ) * frequencies
     size = np.maximum(np.abs(phi), 1e-300)
     error = phi_error / size
     vanishing = ~(error <= 0.25)
@@ -210,10 +230,20 @@ def _product(epsilon: Reals, times: Reals, order: float, frequencies: Reals) -> 
         product[tiny], error[tiny] = 1e-280, error[tiny] + 1.1
     log, counts = np.log(product), times[starts]
     log_mass = np.log(mass)
-    plain, slope = math.fsum((times * (order * epsilon + log_mass)).ravel()), math.fsum((times * epsilon).ravel())
+    plain, slope = (
+        math.fsum((times * (order * epsilon + log_mass)).ravel()),
+        math.fsum((times * epsilon).ravel()),
+    )
     # Of each row: an epsilon on the line, and the logarithm of a mass; the two numbers are sums without an error.
-    size = float((times * (2 * order * epsilon + 9 * np.abs(log_mass))).sum()) + 4 * slope * frequencies + abs(plain)
-    total_error = np.sum(counts * (error + U * (8 + len(starts)) * np.abs(log)), axis=0) + U * (1 + 1e-9) * size
+    size = (
+        float((times * (2 * order * epsilon + 9 * np.abs(log_mass))).sum())
+        + 4 * slope * frequencies
+        + abs(plain)
+    )
+    total_error = (
+        np.sum(counts * (error + U * (8 + len(starts)) * np.abs(log)), axis=0)
+        + U * (1 + 1e-9) * size
+    )
     return plain + 1j * slope * frequencies + np.sum(counts * log, axis=0), total_error
 
 
@@ -278,7 +308,9 @@ class LaplaceScreen:
             size = max(1, _LARGEST_SINGLE * step // len(self.epsilon))
             for at in range(0, len(left), size):
                 here = left[at : at + size]
-                found[here] += self._log(part, self._nearest(part, middle[here], width / 2), rest[here])
+                found[here] += self._log(
+                    part, self._nearest(part, middle[here], width / 2), rest[here]
+                )
             left = left[found[left] > -NEGLIGIBLE]
             if not len(left):
                 break

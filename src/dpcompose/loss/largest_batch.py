@@ -33,10 +33,18 @@ def largest_batch(noise: float, steps: int) -> AtomicLoss:
     far = 2 / max(noise, LEAST_NOISE)
     high = far + FARTHEST
     rare = math.log(RAREST)
-    low = bracketed_root(lambda z: float(_log_below(np.array([z]), far, steps)[0]) - rare, lower=-FARTHEST, upper=high)
+    low = bracketed_root(
+        lambda z: float(_log_below(np.array([z]), far, steps)[0]) - rare,
+        lower=-FARTHEST,
+        upper=high,
+    )
     places = np.linspace(low, high, min(CELLS, max(2, math.ceil((high - low) / STEP))))
-    (upper, first), (lower, second) = (_cells(_log_below(places, shift, steps)) for shift in (far, far / 2))
-    return AtomicLoss(Atoms(tuple(upper.tolist()), tuple(lower.tolist()), relative_error=max(first, second)))
+    (upper, first), (lower, second) = (
+        _cells(_log_below(places, shift, steps)) for shift in (far, far / 2)
+    )
+    return AtomicLoss(
+        Atoms(tuple(upper.tolist()), tuple(lower.tolist()), relative_error=max(first, second))
+    )
 
 
 def _log_below(places: Reals, shift: float, steps: int) -> Reals:
@@ -47,11 +55,16 @@ def _log_below(places: Reals, shift: float, steps: int) -> Reals:
 def _cells(logs: Reals) -> tuple[Reals, float]:
     """The masses between the places, from whichever tail is smaller, and the largest relative error of one."""
     below, above = np.exp(logs), -np.expm1(logs)
-    below_error, above_error = (np.abs(logs) * LOG_ERROR + 8 * U) * below, (LOG_ERROR + 8 * U) * above
+    below_error, above_error = (
+        (np.abs(logs) * LOG_ERROR + 8 * U) * below,
+        (LOG_ERROR + 8 * U) * above,
+    )
     from_below = np.append(below, 1.0)
     lower_half = below[:-1] < 0.5
     inner = np.where(lower_half, np.diff(below), -np.diff(above))
-    inner_error = np.where(lower_half, below_error[:-1] + below_error[1:], above_error[:-1] + above_error[1:])
+    inner_error = np.where(
+        lower_half, below_error[:-1] + below_error[1:], above_error[:-1] + above_error[1:]
+    )
     masses = np.concatenate([from_below[:1], inner, above[-1:]])
     errors = np.concatenate([below_error[:1], inner_error, above_error[-1:]])
     return masses, float(np.max(errors / masses)) * (1 + 1e-9) + 8 * U

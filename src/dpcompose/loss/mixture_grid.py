@@ -76,13 +76,17 @@ def points_at(x: Reals, step: float, one: Tilt, two: Tilt) -> WeightedPoints:
     excess = np.where(near, one.excess - two.excess, 0.0) / np.where(near, 1 + two.excess, 1.0)
     ratio = np.where(near, np.log1p(excess), apart)
     excess = np.where(near, excess, np.expm1(np.minimum(apart, 1.0)))
-    rounded = np.where(near, np.abs(one.excess) + np.abs(two.excess), np.abs(one.log) + np.abs(two.log))
+    rounded = np.where(
+        near, np.abs(one.excess) + np.abs(two.excess), np.abs(one.log) + np.abs(two.log)
+    )
     error = one.error + two.error + 8 * U * (np.abs(ratio) + rounded)
     relative = error / np.maximum(np.abs(ratio), 1e-300)
     weight = np.exp(log_weight)
     close = np.abs(excess) < 0.6
     deficit = weight * minus_log1p(np.where(close, excess, 0.0))
-    deficit = np.where(close, deficit, np.exp(np.minimum(log_weight + ratio, 700.0)) - weight * (1 + ratio))
+    deficit = np.where(
+        close, deficit, np.exp(np.minimum(log_weight + ratio, 700.0)) - weight * (1 + ratio)
+    )
     units = 12 + x * x + np.abs(log_weight) + np.where(np.abs(excess) < 0.1, 24, 192)
     weight_error = two.error + U * units + np.where(close, 2.5 * relative, 12 * error)
     return WeightedPoints(log_weight, ratio, np.maximum(deficit, 0.0), weight_error, relative)

@@ -43,7 +43,10 @@ class MixtureLoss(Loss):
     def reverse(self) -> MixtureLoss:
         """The loss of (Q, P)."""
         return replace(
-            self, parts=tuple((share, OpposedMixtures(pair.second, pair.first)) for share, pair in self.parts)
+            self,
+            parts=tuple(
+                (share, OpposedMixtures(pair.second, pair.first)) for share, pair in self.parts
+            ),
         )
 
     @property
@@ -59,7 +62,10 @@ class MixtureLoss(Loss):
         return -max(_largest(pair.second, pair.first) for _, pair in self.parts)
 
     def transform(self, times: int) -> Transform:
-        rows = tuple((share, self.share_error, MixtureQuadrature(pair, float(times))) for share, pair in self.parts)
+        rows = tuple(
+            (share, self.share_error, MixtureQuadrature(pair, float(times)))
+            for share, pair in self.parts
+        )
         return MixtureSum(rows, times, self.maximum, self.minimum)
 
     @classmethod
@@ -95,14 +101,20 @@ class MixtureLoss(Loss):
     def profile(self, epsilon: float) -> Bound:
         """The mean of the profiles of the pairs; what is left out adds at most its mass to P(A), or to Q(A)."""
         if math.isinf(epsilon):
-            return Bound(0.0, self.infinite_error, _CERTIFICATE) if epsilon > 0 else Bound(1.0, 1.0, _CERTIFICATE)
+            return (
+                Bound(0.0, self.infinite_error, _CERTIFICATE)
+                if epsilon > 0
+                else Bound(1.0, 1.0, _CERTIFICATE)
+            )
         found = [(share, _profile(pair, epsilon)) for share, pair in self.parts]
         error = self.share_error + 8 * U if len(found) > 1 else 0.0
         lower = sum(share * bound.lower for share, bound in found) * (1 - error)
         upper = sum(share * bound.upper for share, bound in found) * (1 + error)
         lost = self.infinite_error
         lower, upper = (
-            (down(lower - lost * math.exp(min(epsilon, 700.0))), up(upper + lost)) if lost else (lower, upper)
+            (down(lower - lost * math.exp(min(epsilon, 700.0))), up(upper + lost))
+            if lost
+            else (lower, upper)
         )
         return Bound(max(lower, 0.0), min(upper, 1.0), _CERTIFICATE)
 
@@ -125,7 +137,10 @@ def _profile(pair: OpposedMixtures, epsilon: float) -> Bound:
     moved = 2 * weight_error + 2 * U * abs(epsilon)
     low, high = (pair, pair) if exact else (pair.scaled(1 - spread), pair.scaled(1 + spread))
     lower, upper = _Level(low, epsilon + moved).lower, _Level(high, epsilon - moved).upper
-    return Bound(max(down(lower * (1 - weight_error)), 0.0), min(up(upper * (1 + weight_error)) if upper else 0.0, 1.0))
+    return Bound(
+        max(down(lower * (1 - weight_error)), 0.0),
+        min(up(upper * (1 + weight_error)) if upper else 0.0, 1.0),
+    )
 
 
 @dataclass(frozen=True)
@@ -168,7 +183,11 @@ class _Level:
         place = np.array([x])
         one, two = self.pair.first.at(place), self.pair.second.at(-place)
         loss = float(one.log[0] - two.log[0])
-        return loss, float(one.error[0] + two.error[0]) + U * abs(loss), float(one.slope[0] + two.slope[0])
+        return (
+            loss,
+            float(one.error[0] + two.error[0]) + U * abs(loss),
+            float(one.slope[0] + two.slope[0]),
+        )
 
     @cached_property
     def _root(self) -> float:
@@ -214,7 +233,9 @@ class _Level:
         if second.nothing:
             other = 0.0
         elif x < _FAR:
-            other = exp_or_inf(log) * _mean(second, shares, (-second.exponents(-place)[0]).tolist(), x, side)
+            other = exp_or_inf(log) * _mean(
+                second, shares, (-second.exponents(-place)[0]).tolist(), x, side
+            )
         else:
             drops, worst = _drops(second, shares, x)
             other = exp_or_inf(log - x * x / 2) / math.sqrt(2 * math.pi) * drops
@@ -227,17 +248,25 @@ class _Level:
 
 def _share_error(mixture: GaussianMixture, tilt: Tilt, x: float) -> float:
     """A bound on the relative error of each share."""
-    return U * (16 + len(mixture.means)) + float(tilt.error[0]) + 8 * U * mixture.largest * (abs(x) + mixture.largest)
+    return (
+        U * (16 + len(mixture.means))
+        + float(tilt.error[0])
+        + 8 * U * mixture.largest * (abs(x) + mixture.largest)
+    )
 
 
 def _drops(mixture: GaussianMixture, shares: Sequence[float], x: float) -> tuple[float, float]:
     """The mean of Mills(x) - Mills(x + m): with the density at x that of the Gaussian profiles, and the worst error."""
     rows = zip(mixture.means, shares, strict=True)
     drops = [(share, *mills_drop(x, width=mean)) for mean, share in rows if mean > 0 and share > 0]
-    return math.fsum(share * drop for share, drop, _ in drops), max((error for _, _, error in drops), default=0.0)
+    return math.fsum(share * drop for share, drop, _ in drops), max(
+        (error for _, _, error in drops), default=0.0
+    )
 
 
-def _mean(mixture: GaussianMixture, weights: Sequence[float], levels: Sequence[float], x: float, side: int) -> float:
+def _mean(
+    mixture: GaussianMixture, weights: Sequence[float], levels: Sequence[float], x: float, side: int
+) -> float:
     """The mean of the Gaussian profiles at these levels, each off by a few U of |x| m + m^2."""
     terms: list[float] = []
     for mean, weight, level in zip(mixture.means, weights, levels, strict=True):

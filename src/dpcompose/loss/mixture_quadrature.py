@@ -48,7 +48,9 @@ class MixtureQuadrature:
 
     pair: OpposedMixtures
     times: float
-    _grids: dict[tuple[float, float], Grid | None] = field(default_factory=dict[tuple[float, float], "Grid | None"])
+    _grids: dict[tuple[float, float], Grid | None] = field(
+        default_factory=dict[tuple[float, float], "Grid | None"]
+    )
     _ends: dict[float, float] = field(default_factory=dict[float, float])
 
     @cached_property
@@ -111,10 +113,20 @@ class MixtureQuadrature:
         cut = len(frequencies)
         step, error = self._step(order, float(frequencies[-1]))
         while cut > 1 and not step * max(_FEW_POINTS, _FEW_TERMS / cut) > self._span(order):
-            cut = max(1, min(cut - 1, int(np.searchsorted(frequencies, frequencies[cut - 1] / 3, side="right"))))
+            cut = max(
+                1,
+                min(
+                    cut - 1,
+                    int(np.searchsorted(frequencies, frequencies[cut - 1] / 3, side="right")),
+                ),
+            )
             step, error = self._step(order, float(frequencies[cut - 1]))
         near = self._on_real_line(order, frequencies[:cut], step, error)
-        return near if cut == len(frequencies) else joined(near, self._on_shifted_line(order, frequencies[cut:]))
+        return (
+            near
+            if cut == len(frequencies)
+            else joined(near, self._on_shifted_line(order, frequencies[cut:]))
+        )
 
     def _span(self, order: float) -> float:
         """About the length of a grid."""
@@ -122,7 +134,9 @@ class MixtureQuadrature:
         ends = self.pair.second.largest + reach * self.pair.first.largest + self._rightmost(reach)
         return ends + 2 * self._side
 
-    def _on_real_line(self, order: float, frequencies: Reals, step: float, step_error: float) -> Line:
+    def _on_real_line(
+        self, order: float, frequencies: Reals, step: float, step_error: float
+    ) -> Line:
         """The trapezoid sum of that step, of which log of the error is given."""
         grid = self._grid(self._reach(order), step) if step > 0 else None
         if grid is None:
@@ -148,16 +162,25 @@ class MixtureQuadrature:
             return _unknown(len(frequencies))
         one, two = (each.turned(tilt, theta) for each, tilt in self._sides(grid))
         loss, angle = grid.points.ratio + one.log - two.log, one.angle + two.angle
-        exponent = grid.exponent(order) + theta * theta / 2 + (order + 1) * one.log - order * two.log
+        exponent = (
+            grid.exponent(order) + theta * theta / 2 + (order + 1) * one.log - order * two.log
+        )
         top = float(exponent.max())
-        size, phase = np.exp(exponent - top), (order + 1) * one.angle + order * two.angle - grid.x * theta
+        size, phase = (
+            np.exp(exponent - top),
+            (order + 1) * one.angle + order * two.angle - grid.x * theta,
+        )
         faded = size * np.exp(-frequencies[0] * angle)
         kept = faded >= min(_NEGLIGIBLE, float(faded.max()))
         dropped = float(faded[~kept].sum())
         amplitude = size * (np.cos(phase) + 1j * np.sin(phase))
         value = exponential_sums(frequencies, amplitude[kept], (1j * loss - angle)[kept])
         wide = np.abs(loss) + angle
-        term = U * (4 * len(size) + 96 + 16 * (4 + np.abs(exponent) + (order + 1) * wide + np.abs(grid.x) * theta))
+        term = U * (
+            4 * len(size)
+            + 96
+            + 16 * (4 + np.abs(exponent) + (order + 1) * wide + np.abs(grid.x) * theta)
+        )
         places = (grid.x, grid.first, one), (-grid.x, grid.second, two)
         sides = zip((self.pair.first, self.pair.second), places, strict=True)
         ratio = sum((each.turned_error(*place, theta) for each, place in sides), 64 * U * wide)
@@ -172,7 +195,9 @@ class MixtureQuadrature:
         """theta with the largest step, that step, and log of how much larger the integrand may be at 2 theta."""
         width, depth = self.pair.second.width, 38 + math.log(self.times)
         best = 0.0, 0.0, 0.0
-        for theta in (min(0.45 * math.pi / max(self.pair.width, 1e-9), 3.0) * 0.7 ** np.arange(12.0)).tolist():
+        for theta in (
+            min(0.45 * math.pi / max(self.pair.width, 1e-9), 3.0) * 0.7 ** np.arange(12.0)
+        ).tolist():
             growth = 2 * theta * theta - order * math.log(math.cos(width * theta))
             step = 2 * math.pi * theta / (depth + growth)
             best = max(best, (step, theta, growth))
@@ -188,13 +213,17 @@ class MixtureQuadrature:
         beyond = exponent[-1] - math.log(right) if right > 0 else math.inf
         return np.concatenate([[exponent[0] - math.log(left)], inner, [beyond]]) + 1e-9
 
-    def _sides(self, grid: Grid) -> tuple[tuple[GaussianMixture, Tilt], tuple[GaussianMixture, Tilt]]:
+    def _sides(
+        self, grid: Grid
+    ) -> tuple[tuple[GaussianMixture, Tilt], tuple[GaussianMixture, Tilt]]:
         return (self.pair.first, grid.first), (self.pair.second, grid.second)
 
     def _falling(self, grid: Grid, order: float) -> tuple[float, float]:
         """How much at least the integrand falls in a step to the left of all points, where x < 0, and to the right;
         there it may rise if it is not positive."""
-        right = float(grid.x[-1] - (order + 1) * self.pair.first.largest - order * grid.second.slope[-1])
+        right = float(
+            grid.x[-1] - (order + 1) * self.pair.first.largest - order * grid.second.slope[-1]
+        )
         return -float(grid.x[0]) * grid.step, right * grid.step
 
     def _outside(self, grid: Grid, order: float, top: float) -> tuple[float, float]:
@@ -209,7 +238,9 @@ class MixtureQuadrature:
             (q[-1], x[-1]),
             (p[-1], x[-1] - self.pair.first.largest),
         )
-        return ends, 1.1 * sum(_beyond(float(log), float(grid.step * slope)) for log, slope in falls)
+        return ends, 1.1 * sum(
+            _beyond(float(log), float(grid.step * slope)) for log, slope in falls
+        )
 
     def _step(self, order: float, reach: float) -> tuple[float, float]:
         """The largest step whose error is below e^-35 / times relative to M, and log of that error; (0, inf) if there
@@ -241,7 +272,9 @@ class MixtureQuadrature:
             last = np.full(1, self.pair.first.largest * y), np.full(1, self.pair.second.largest * y)
             one, two = (each.turned(tilt, y).angle for each, tilt in self._sides(grid))
             turn = np.concatenate([one, last[0]]) + np.concatenate([last[1], two])
-        grown = log_sum_exp(cells + reach * turn) - order * math.log(math.cos(self.pair.second.width * y / 2))
+        grown = log_sum_exp(cells + reach * turn) - order * math.log(
+            math.cos(self.pair.second.width * y / 2)
+        )
         return y * y / 2 + float(np.logaddexp(grown, math.log(2 * (order + 2 + reach))))
 
     def log_envelope(self, order: float, edges: Reals, floor: float, *, finest: bool) -> Reals:
@@ -258,13 +291,17 @@ class MixtureQuadrature:
         depth, room = 12 + math.log(self.times), math.pi / 2 / max(self.pair.width, 1e-9)
         strips = [self._strip(order, theta, min(room - theta, 6.0), depth) for theta in thetas]
         step = min(2 * math.pi * eta / (depth + growth) for growth, eta in strips)
-        grid = self._grid(self._reach(order), shortened(2.0 ** (math.floor(8 * math.log2(step)) / 8)))
+        grid = self._grid(
+            self._reach(order), shortened(2.0 ** (math.floor(8 * math.log2(step)) / 8))
+        )
         if grid is None:
             return np.zeros(len(edges))
         best = np.zeros(len(edges))
         for at, (theta, strip) in enumerate(zip(thetas, strips, strict=True)):
             asked = slice(None) if finest else slice(at, at + 1)
-            best[asked] = np.minimum(best[asked], self._shifted(grid, order, theta, strip, edges[asked], floor))
+            best[asked] = np.minimum(
+                best[asked], self._shifted(grid, order, theta, strip, edges[asked], floor)
+            )
         return np.minimum.accumulate(best)
 
     def _thetas(self, grid: Grid, order: float, edges: Reals) -> Reals:
@@ -280,11 +317,19 @@ class MixtureQuadrature:
 
     def _strip(self, order: float, theta: float, room: float, depth: float) -> tuple[float, float]:
         """The half-width around Im x = theta that asks for the fewest points, after how much the moduli grow in it."""
-        strips = [(self._strip_growth(order, theta, share * room), share * room) for share in _SHARES]
+        strips = [
+            (self._strip_growth(order, theta, share * room), share * room) for share in _SHARES
+        ]
         return max(strips, key=lambda each: each[1] / (depth + each[0]))
 
     def _shifted(
-        self, grid: Grid, order: float, theta: float, strip: tuple[float, float], edges: Reals, floor: float
+        self,
+        grid: Grid,
+        order: float,
+        theta: float,
+        strip: tuple[float, float],
+        edges: Reals,
+        floor: float,
     ) -> Reals:
         """The bounds by one shift."""
         growth, eta = strip
@@ -300,7 +345,9 @@ class MixtureQuadrature:
 
     def _strip_growth(self, order: float, theta: float, eta: float) -> float:
         width = self.pair.second.width
-        sides = math.log(math.cos(width * (theta + eta) / 2)) + math.log(math.cos(width * (theta - eta) / 2))
+        sides = math.log(math.cos(width * (theta + eta) / 2)) + math.log(
+            math.cos(width * (theta - eta) / 2)
+        )
         return eta * eta / 2 - order / 2 * sides
 
     def _rounding(self, grid: Grid, order: float) -> float:

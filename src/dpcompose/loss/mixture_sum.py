@@ -60,7 +60,9 @@ class MixtureSum(Transform):
         found = self.curve(np.array([order]))
         return float(found.log_m[0]), float(found.first[0]), float(found.second[0])
 
-    @np.errstate(over="ignore", invalid="ignore")  # where a moment overflows the answer is infinite, or NaN
+    @np.errstate(
+        over="ignore", invalid="ignore"
+    )  # where a moment overflows the answer is infinite, or NaN
     def curve(self, orders: Reals) -> Cumulants:
         curves = [part.curve(orders) for _, _, part in self.parts]
         if len(curves) == 1:
@@ -68,12 +70,15 @@ class MixtureSum(Transform):
         else:
             shares = np.array([[share] for share, _, _ in self.parts])
             logs, firsts, seconds = (
-                np.array(rows) for rows in zip(*((at.log_m, at.first, at.second) for at in curves), strict=True)
+                np.array(rows)
+                for rows in zip(*((at.log_m, at.first, at.second) for at in curves), strict=True)
             )
             log = np.log1p((shares * np.expm1(logs)).sum(axis=0))
             tilted = shares * np.exp(logs - log)
             first = (tilted * firsts).sum(axis=0)
-            second = np.maximum((tilted * (seconds + firsts * firsts)).sum(axis=0) - first * first, 1e-300)
+            second = np.maximum(
+                (tilted * (seconds + firsts * firsts)).sum(axis=0) - first * first, 1e-300
+            )
         return Cumulants(self.times * log, self.times * first, self.times * second)
 
     @cached_property
@@ -94,7 +99,8 @@ class MixtureSum(Transform):
     def _mixed(self, lines: Sequence[Line]) -> Line:
         """log of the mean of the parts: through its distance from 1 unless one of them is large."""
         tops = [
-            math.log(share) + float(line.log[0].real) for (share, _, _), line in zip(self.parts, lines, strict=True)
+            math.log(share) + float(line.log[0].real)
+            for (share, _, _), line in zip(self.parts, lines, strict=True)
         ]
         top = max(tops)
         scale = top if top > _FAR else 0.0
@@ -111,7 +117,9 @@ class MixtureSum(Transform):
                 far = modulus * (1 + np.exp(line.error))
             moved = np.where(line.error < 1, modulus * np.expm1(np.minimum(line.error, 1.0)), far)
             distance = np.hypot(less, modulus * sine)
-            rounded = U * (24 * distance + 8 * modulus * np.abs(line.log) + (8 * abs(scale) * modulus))
+            rounded = U * (
+                24 * distance + 8 * modulus * np.abs(line.log) + (8 * abs(scale) * modulus)
+            )
             error += share * (moved + rounded + relative * (distance + (1.0 if scale else 0.0)))
         found = logarithm_of_excess(real, imaginary, error)
         return Line(found.log + scale, found.error + 8 * U * scale)
@@ -135,5 +143,7 @@ class MixtureSum(Transform):
             shares[at] = math.log(share * (1 + relative)) + log - float(whole.log[0].real)
         if len(self.parts) == 1:
             return self.times * bounds[0]
-        error = self.times * (4 * float(whole.error[0]) + 16 * U * (1 + abs(float(whole.log[0].real))))
+        error = self.times * (
+            4 * float(whole.error[0]) + 16 * U * (1 + abs(float(whole.log[0].real)))
+        )
         return self.times * np.log(np.exp(bounds + shares).sum(axis=0)) + error

@@ -43,13 +43,18 @@ class TwoTermMoments(Moments):
 
     def at(self, order: float, frequencies: Sequence[Ball]) -> list[Disc]:
         points = (self.field.disc(order, frequency) for frequency in frequencies)
-        return [self._combined(t, (t * self.epsilon).exp(), (-(t + 1) * self.epsilon).exp()) for t in points]
+        return [
+            self._combined(t, (t * self.epsilon).exp(), (-(t + 1) * self.epsilon).exp())
+            for t in points
+        ]
 
     def line(self, order: float, step: Ball, count: int) -> list[Disc]:
         start, turn = self.field.disc(order) * self.epsilon, self.field.disc(0, step * self.epsilon)
         up = self.field.powers(start.exp(), turn.exp(), count)
         down = self.field.powers((-start - self.epsilon).exp(), (-turn).exp(), count)
-        return [self._combined(self.field.disc(order, step * j), up[j], down[j]) for j in range(count)]
+        return [
+            self._combined(self.field.disc(order, step * j), up[j], down[j]) for j in range(count)
+        ]
 
 
 @dataclass(frozen=True)
@@ -76,19 +81,25 @@ class TwoPointMoments(TwoTermMoments):
 
     @property
     def grid(self) -> BallLattice | None:
-        return BallLattice(2 * self.epsilon, self.copies * self.epsilon) if self.epsilon > 0 else None
+        return (
+            BallLattice(2 * self.epsilon, self.copies * self.epsilon) if self.epsilon > 0 else None
+        )
 
     @property
     def terms(self) -> list[Term]:
         up, down = ((1 - self.delta) / (1 + (sign * self.epsilon).exp()) for sign in (-1, 1))
         binomial, n = self.field.ball.bin_uiui, self.copies
-        return [Term(binomial(n, j) * up**j * down ** (n - j), self.epsilon * (2 * j - n)) for j in range(n + 1)]
+        return [
+            Term(binomial(n, j) * up**j * down ** (n - j), self.epsilon * (2 * j - n))
+            for j in range(n + 1)
+        ]
 
     def half_circle(self, order: float) -> Callable[[Ball], Ball]:
         """|phi|^2 = 1 - sin(u epsilon)^2 / cosh((order + 1/2) epsilon)^2 falls up to u = pi / (2 epsilon)."""
         fall = ((order + self.field.exact(0.5)) * self.epsilon).sech() ** 2
         return lambda frequency: (
-            self.field.positive(1 - fall * (frequency * self.epsilon).sin() ** 2).sqrt() ** self.copies
+            self.field.positive(1 - fall * (frequency * self.epsilon).sin() ** 2).sqrt()
+            ** self.copies
         )
 
     def _combined(self, t: Disc, up: Disc, down: Disc) -> Disc:
@@ -135,17 +146,24 @@ class BoundedRangeMoments(TwoTermMoments):
     @property
     def terms(self) -> list[Term]:
         density = 1 / (-2 * (-self.epsilon).expm1())
-        return [Term(density, self.epsilon, order=1), Term(-density * (-self.epsilon).exp(), -self.epsilon, order=1)]
+        return [
+            Term(density, self.epsilon, order=1),
+            Term(-density * (-self.epsilon).exp(), -self.epsilon, order=1),
+        ]
 
     def decay(self, order: float) -> Callable[[Ball], Ball]:
         """|sinh(a epsilon)| is at most cosh of the real part, and |a| at least u, a = t + 1/2."""
         half = self.field.exact(order) + 0.5
-        return lambda frequency: (half * (half * self.epsilon).coth() / frequency).min(self.field.exact(1))
+        return lambda frequency: (half * (half * self.epsilon).coth() / frequency).min(
+            self.field.exact(1)
+        )
 
     def profile(self, x: Ball) -> Ball:
         """For negative x by symmetry: g(x) = 1 - e^x + e^x g(-x)."""
         size = abs(x)
-        inner = ((size - self.epsilon) / 2).min(self.field.exact(0)).expm1() ** 2 / -(-self.epsilon).expm1()
+        inner = ((size - self.epsilon) / 2).min(self.field.exact(0)).expm1() ** 2 / -(
+            -self.epsilon
+        ).expm1()
         return inner if x >= 0 else x.exp() * inner - x.expm1()
 
     def _combined(self, t: Disc, up: Disc, down: Disc) -> Disc:
@@ -187,7 +205,9 @@ class DiscreteGaussianMoments(Moments):
         if not rest < 0.25:
             return lambda _: self.field.exact(1)
         scale = 2 * (1 + rest) / (1 - 2 * rest)
-        return lambda u: (scale * (-((u * self.shift / self.sigma) ** 2) / 2).exp()).min(self.field.exact(1))
+        return lambda u: (scale * (-((u * self.shift / self.sigma) ** 2) / 2).exp()).min(
+            self.field.exact(1)
+        )
 
     @property
     def _damping(self) -> Ball:
@@ -203,15 +223,23 @@ class DiscreteGaussianMoments(Moments):
         return reach, 2 * (-rate * start**2).exp() / -(-2 * rate * start).expm1()
 
     def _dual(self, t: Disc) -> Disc:
-        scale, turn = self.shift**2 / (2 * self.sigma**2), self.field.disc(0, 2 * self.field.pi * self.shift)
+        scale, turn = (
+            self.shift**2 / (2 * self.sigma**2),
+            self.field.disc(0, 2 * self.field.pi * self.shift),
+        )
         reach, cut = self._cut(self._damping)
         center = -round(float((t.imag * self.shift / (2 * self.field.pi * self.sigma**2)).mid()))
         base = t * (t + 1) * scale
         value = sum(
-            ((base - self._damping * m**2 + turn * t * m).exp() for m in range(center - reach, center + reach + 1)),
+            (
+                (base - self._damping * m**2 + turn * t * m).exp()
+                for m in range(center - reach, center + reach + 1)
+            ),
             self.field.disc(0),
         )
-        plain = 1 + 2 * sum(((-self._damping * m**2).exp() for m in range(1, reach + 1)), self.field.exact(0))
+        plain = 1 + 2 * sum(
+            ((-self._damping * m**2).exp() for m in range(1, reach + 1)), self.field.exact(0)
+        )
         raised = (t.real * (t.real + 1) * scale).exp()
         return self.field.padded(value, raised * cut) / (plain + cut * self.field.ball(0.5, 0.5))
 
@@ -226,6 +254,8 @@ class DiscreteGaussianMoments(Moments):
             ),
             self.field.disc(0),
         )
-        plain = 1 + 2 * sum(((-rate * x**2).exp() for x in range(1, reach + 1)), self.field.exact(0))
+        plain = 1 + 2 * sum(
+            ((-rate * x**2).exp() for x in range(1, reach + 1)), self.field.exact(0)
+        )
         raised = (t.real * (t.real + 1) * scale).exp()
         return self.field.padded(value, raised * cut) / (plain + cut * self.field.ball(0.5, 0.5))

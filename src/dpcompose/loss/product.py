@@ -30,7 +30,9 @@ _COARSE = 1e-6
 """The share of delta that rounding may add before an answer says that it did."""
 _WIDE, _MOST_ROWS = 1e-6, 8
 """Above this relative width, and with so many different losses at most, rare ones are looked at by themselves."""
-_ROUNDED = ("Rounding is the widest term: in Python, proof=True takes as many digits as needed and may narrow this.",)
+_ROUNDED = (
+    "Rounding is the widest term: in Python, proof=True takes as many digits as needed and may narrow this.",
+)
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,9 @@ class Product:
         for loss, times in self.group:
             if times > 0:
                 families[type(loss)].append((loss, times))
-        merged = [entry for family, members in families.items() for entry in family.combine(members)]
+        merged = [
+            entry for family, members in families.items() for entry in family.combine(members)
+        ]
         if len(merged) == 1 and merged[0][1] == 1 and merged[0][0].has_profile:
             return tuple(merged)
         merged = [(loss.composed, times) for loss, times in merged]
@@ -128,7 +132,10 @@ class Product:
         for loss, times in self.reduced:
             families[type(loss)].append((loss, times))
         known = {} if self.other is None else self.other._pools
-        return {family: _pooled(family, members, known.get(family)) for family, members in families.items()}
+        return {
+            family: _pooled(family, members, known.get(family))
+            for family, members in families.items()
+        }
 
     @cached_property
     def extremes(self) -> Bound:
@@ -142,7 +149,9 @@ class Product:
         )
         rounding = 4 * UNIT_ROUNDOFF
         return (
-            Bound(low - rounding * abs(low), high + rounding * abs(high)) if math.isfinite(high) else Bound(low, high)
+            Bound(low - rounding * abs(low), high + rounding * abs(high))
+            if math.isfinite(high)
+            else Bound(low, high)
         )
 
     @property
@@ -170,7 +179,11 @@ class Product:
         return [self._clipped(epsilon, tolerance, readings.get(epsilon)) for epsilon in epsilons]
 
     def _clipped(
-        self, epsilon: float, tolerance: float, reading: LineReading | None, readings: Readings | None = None
+        self,
+        epsilon: float,
+        tolerance: float,
+        reading: LineReading | None,
+        readings: Readings | None = None,
     ) -> Bound:
         floor = max(down(-math.expm1(epsilon)), 0.0) if epsilon < 0 else 0.0
         if epsilon < -40:
@@ -179,11 +192,19 @@ class Product:
         upper = min(bound.upper, 1.0)
         return Bound(min(max(bound.lower, floor), upper), upper, bound.certificate)
 
-    def _delta(self, epsilon: float, tolerance: float, reading: LineReading | None, readings: Readings | None) -> Bound:
+    def _delta(
+        self,
+        epsilon: float,
+        tolerance: float,
+        reading: LineReading | None,
+        readings: Readings | None,
+    ) -> Bound:
         if not self.reduced:
             exact = max(-math.expm1(min(epsilon, 0.0)), 0.0)
             return Bound(
-                max(down(exact), 0.0), min(up(exact), 1.0) if exact > 0 else 0.0, Certificate("nothing composed")
+                max(down(exact), 0.0),
+                min(up(exact), 1.0) if exact > 0 else 0.0,
+                Certificate("nothing composed"),
             )
         if self.single is not None:
             bound = self.single.profile(epsilon)
@@ -191,16 +212,24 @@ class Product:
             return Bound(bound.lower, bound.upper, _closed(bound.certificate))
         if self.infinite.upper == 1.0:
             return Bound(self.infinite.lower, 1.0, Certificate("probability of an infinite loss"))
-        reading = self._noted(reading or value_at(self.transform, epsilon, tolerance=tolerance), readings)
+        reading = self._noted(
+            reading or value_at(self.transform, epsilon, tolerance=tolerance), readings
+        )
         low, high = self.infinite.lower, self.infinite.upper
         rounding = 4 * UNIT_ROUNDOFF
         lower, upper = (
             low + (1 - low) * reading.lower * (1 - rounding),
             high + (1 - high) * reading.upper * (1 + rounding),
         )
-        found = Bound(max(down(lower), 0.0), min(up(upper) if upper > 0 else 0.0, 1.0), _certificate(reading))
+        found = Bound(
+            max(down(lower), 0.0), min(up(upper) if upper > 0 else 0.0, 1.0), _certificate(reading)
+        )
         rows = self._rare(found, tolerance) if 0 < epsilon < rare.FARTHEST else None
-        return found if rows is None else rare.delta(rows, epsilon, found, tolerance=tolerance, rest=self._rest)
+        return (
+            found
+            if rows is None
+            else rare.delta(rows, epsilon, found, tolerance=tolerance, rest=self._rest)
+        )
 
     def epsilon(self, delta: float, *, tolerance: float, readings: Readings | None = None) -> Bound:
         """The smallest epsilon >= 0 at which `delta` is not exceeded. `readings`: where to note a reading."""
@@ -225,14 +254,24 @@ class Product:
             found = self._inverted(delta, self.extremes)
             # The walk may have ended at the largest loss; a rounding may be an infinite one.
             proved = _closed_at(self.single.profile, found.upper).upper <= delta
-            return found if low >= 0 or proved else Bound(max(found.lower, 0.0), math.inf, found.certificate)
+            return (
+                found
+                if low >= 0 or proved
+                else Bound(max(found.lower, 0.0), math.inf, found.certificate)
+            )
         if low <= 0:
             reading = point_of(self.transform, high, high, tolerance=tolerance)
             return Bound(
-                max(reading.lower, 0.0), math.inf if low < 0 else max(self.extremes.upper, 0.0), _certificate(reading)
+                max(reading.lower, 0.0),
+                math.inf if low < 0 else max(self.extremes.upper, 0.0),
+                _certificate(reading),
             )
         reading = self._noted(point_of(self.transform, low, high, tolerance=tolerance), readings)
-        upper = min(reading.upper, self.extremes.upper) if self._near_the_top(reading.upper) else reading.upper
+        upper = (
+            min(reading.upper, self.extremes.upper)
+            if self._near_the_top(reading.upper)
+            else reading.upper
+        )
         found = Bound(max(reading.lower, 0.0), max(upper, 0.0), _certificate(reading))
         rows = self._rare(found, tolerance) if found.lower < rare.FARTHEST else None
         if rows is None:
@@ -247,7 +286,11 @@ class Product:
         wide = found.upper - found.lower > max(tolerance, _WIDE) * found.upper
         if not wide or len(self.reduced) > _MOST_ROWS:
             return None
-        rows = [(loss, times) for loss, times in self.reduced if isinstance(loss, SampledGaussianLoss) and loss.remove]
+        rows = [
+            (loss, times)
+            for loss, times in self.reduced
+            if isinstance(loss, SampledGaussianLoss) and loss.remove
+        ]
         others = sum(loss.alike for loss, _ in self.reduced)
         return rows if rows and len(rows) + others == len(self.reduced) else None
 
@@ -300,22 +343,39 @@ class Product:
         while not math.isfinite(end) and excess(right) > 0 and right < 1e300:
             right *= 2
         if excess(0.0) > 0 > excess(right):
-            point = float(brentq(excess, 0.0, right, xtol=1e-300, rtol=1e-14, maxiter=200, disp=False))
+            point = float(
+                brentq(excess, 0.0, right, xtol=1e-300, rtol=1e-14, maxiter=200, disp=False)
+            )
         else:
             point = 0.0 if excess(0.0) <= 0 else right
         step = 1e-14 * max(point, 1e-300)
-        upper = walk_to_proof(lambda epsilon: _closed_at(profile, epsilon).upper <= delta, point, step, end, growth=4.0)
-        lower = -walk_to_proof(
-            lambda epsilon: _closed_at(profile, -epsilon).lower >= delta, -point, step, 0.0, growth=4.0
+        upper = walk_to_proof(
+            lambda epsilon: _closed_at(profile, epsilon).upper <= delta,
+            point,
+            step,
+            end,
+            growth=4.0,
         )
-        return Bound(min(max(0.0, lower), upper), upper, Certificate("exact profile", unit="epsilon"))
+        lower = -walk_to_proof(
+            lambda epsilon: _closed_at(profile, -epsilon).lower >= delta,
+            -point,
+            step,
+            0.0,
+            growth=4.0,
+        )
+        return Bound(
+            min(max(0.0, lower), upper), upper, Certificate("exact profile", unit="epsilon")
+        )
 
 
 def _pooled(family: type[Loss], members: list[tuple[Loss, int]], other: _Pool | None) -> _Pool:
     """The family's transforms of its members: those of the other order, or their reverse, where that is the same."""
     if other is not None and other.members == members:
         return other
-    if other is not None and [(loss.shared_reverse, times) for loss, times in other.members] == members:
+    if (
+        other is not None
+        and [(loss.shared_reverse, times) for loss, times in other.members] == members
+    ):
         found = [term.reverse for term in other.terms]
         terms = [term for term in found if term is not None]
         if len(terms) == len(found):
@@ -349,7 +409,12 @@ def _certificate(reading: LineReading) -> Certificate:
         ("smoothing", bracket.smoothing / whole),
         ("rounding", bracket.rounding / whole),
     )
-    coarse = bracket.rounding > _COARSE * whole and bracket.rounding >= max(share for _, share in terms) * whole
+    coarse = (
+        bracket.rounding > _COARSE * whole
+        and bracket.rounding >= max(share for _, share in terms) * whole
+    )
     return Certificate(
-        f"{reading.contour.name}, {reading.contour.nodes} nodes", terms, notes=_ROUNDED if coarse else ()
+        f"{reading.contour.name}, {reading.contour.nodes} nodes",
+        terms,
+        notes=_ROUNDED if coarse else (),
     )

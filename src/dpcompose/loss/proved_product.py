@@ -10,10 +10,22 @@ from functools import cached_property
 
 from dpcompose.loss.base import Loss
 from dpcompose.loss.product import Product, Readings
-from dpcompose.proof import Enclosure, Ends, Factors, Field, Moments, NormalMoments, Proved, ProvedSum, ball_field
+from dpcompose.proof import (
+    Enclosure,
+    Ends,
+    Factors,
+    Field,
+    Moments,
+    NormalMoments,
+    Proved,
+    ProvedSum,
+    ball_field,
+)
 from dpcompose.values import Bound, Certificate
 
-_STATED = "the masses of atoms that have no formula are floats, each taken to be within its stated error"
+_STATED = (
+    "the masses of atoms that have no formula are floats, each taken to be within its stated error"
+)
 
 
 class ProvedProduct(Product):
@@ -29,7 +41,9 @@ class ProvedProduct(Product):
     def infinite(self) -> Bound:
         if not self._counted:
             return Bound(0.0, 0.0)
-        return Bound(self._field.down(self._below.infinite), min(self._field.up(self._above.infinite), 1.0))
+        return Bound(
+            self._field.down(self._below.infinite), min(self._field.up(self._above.infinite), 1.0)
+        )
 
     @cached_property
     def extremes(self) -> Bound:
@@ -66,17 +80,30 @@ class ProvedProduct(Product):
         top = max(field.up(above.largest), 0.0)
         lower, upper = 0.0, top if most >= 0 else math.inf
         if least.is_zero() and upper < math.inf:
-            return Bound(max(field.down(below.largest), 0.0), upper, Certificate("ball arithmetic, largest loss"))
+            return Bound(
+                max(field.down(below.largest), 0.0),
+                upper,
+                Certificate("ball arithmetic, largest loss"),
+            )
         guess, proved = self._guess(delta, tolerance), None
         if most > 0:
-            if guess == 0 and above.near(0.0, tolerance=tolerance).enclosure(field.exact(0)).upper <= most:
+            if (
+                guess == 0
+                and above.near(0.0, tolerance=tolerance).enclosure(field.exact(0)).upper <= most
+            ):
                 return Bound(0.0, 0.0, Certificate("ball arithmetic, delta(0) is at most delta"))
-            found, proved = above.crossing(most, guess=guess, low=0.0, high=top, tolerance=tolerance)
+            found, proved = above.crossing(
+                most, guess=guess, low=0.0, high=top, tolerance=tolerance
+            )
             lower, upper, guess = found.lower, found.upper, found.middle
         if below is not above or not most > 0:
-            found, proved = below.crossing(least.upper(), guess=guess, low=0.0, high=top, tolerance=tolerance)
+            found, proved = below.crossing(
+                least.upper(), guess=guess, low=0.0, high=top, tolerance=tolerance
+            )
             lower = found.lower
-        enclosure = None if proved is None else proved.enclosure(field.exact(min(max(guess, lower), upper)))
+        enclosure = (
+            None if proved is None else proved.enclosure(field.exact(min(max(guess, lower), upper)))
+        )
         return Bound(min(lower, upper), upper, self._certificate(proved, enclosure))
 
     def at_most(self, epsilon: float, delta: float, *, readings: Readings | None = None) -> bool:
@@ -86,7 +113,9 @@ class ProvedProduct(Product):
             target = self._field.exact(delta) - self._above.infinite
         if self._above.far_below(epsilon, target):
             return True
-        high = self._above.near(epsilon, tolerance=1e-2, digits=6.0).enclosure(self._field.exact(epsilon))
+        high = self._above.near(epsilon, tolerance=1e-2, digits=6.0).enclosure(
+            self._field.exact(epsilon)
+        )
         return high.upper <= target
 
     @cached_property
@@ -139,7 +168,9 @@ class ProvedProduct(Product):
                 ("smoothing", found.smoothing),
                 ("rounding", found.rounding),
             )
-            shares = [self._field.up(term / found.upper) if found.upper > 0 else 0.0 for _, term in terms]
+            shares = [
+                self._field.up(term / found.upper) if found.upper > 0 else 0.0 for _, term in terms
+            ]
         budget = tuple((name, share) for (name, _), share in zip(terms, shares, strict=True))
         return Certificate(f"ball arithmetic, {proved.method}", budget, notes=notes)
 

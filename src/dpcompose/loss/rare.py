@@ -16,7 +16,15 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcompose.contour import LineReading, Transform, TransformSum, chernoff_bound, shortened, value_at, walk_to_proof
+from dpcompose.contour import (
+    LineReading,
+    Transform,
+    TransformSum,
+    chernoff_bound,
+    shortened,
+    value_at,
+    walk_to_proof,
+)
 from dpcompose.loss.cut_noise import Cuts
 from dpcompose.loss.cut_sums import BelowSum, JumpSum, ReverseSum
 from dpcompose.loss.rare_guess import Guess, Plan, Rows
@@ -57,7 +65,11 @@ class Split:
         level = self.plan.x + self.plan.beyond / self.plan.order
         share = -math.expm1(math.log1p(-q) - level)
         # Where the loss is `level`, or where one is so rare that it does not matter.
-        at = s * s * math.log1p(math.expm1(level) / q) + 0.5 if level < 600 else s * s * (level - math.log(q)) + 0.5
+        at = (
+            s * s * math.log1p(math.expm1(level) / q) + 0.5
+            if level < 600
+            else s * s * (level - math.log(q)) + 0.5
+        )
         rare = 1 + s * math.sqrt(2 * max(math.log(times / self.plan.least), 1.0)) * 1.05
         width = min(0.5 * s, 0.35 * s * s, 3 * s * s / (self.plan.order * share))
         at = min(at, rare + 6 * width)
@@ -79,7 +91,9 @@ class Split:
         """Where a loss is `bottom`, or far to the left."""
         if self.plan.bottom <= 0:
             return -12 * loss.noise
-        return loss.noise**2 * math.log1p(math.expm1(min(self.plan.bottom, 600.0)) / loss.rate) + 0.5
+        return (
+            loss.noise**2 * math.log1p(math.expm1(min(self.plan.bottom, 600.0)) / loss.rate) + 0.5
+        )
 
     @property
     def sound(self) -> bool:
@@ -106,7 +120,9 @@ class Split:
         return transform if self.rest is None else TransformSum((transform, self.rest))
 
     def _read(self, transform: Transform, x: float) -> LineReading:
-        return value_at(self._with_rest(transform), x, tolerance=self.plan.tolerance, most_nodes=_MOST_NODES)
+        return value_at(
+            self._with_rest(transform), x, tolerance=self.plan.tolerance, most_nodes=_MOST_NODES
+        )
 
     @cached_property
     def mass(self) -> float:
@@ -114,7 +130,10 @@ class Split:
         if self.plan.bottom <= 0:
             return 1.0
         pieces = [(cut.times, cut.between) for cut in self.cuts]
-        parts = [times * (piece.expectation(0.0).upper + piece.expectation(1.0).upper) for times, piece in pieces]
+        parts = [
+            times * (piece.expectation(0.0).upper + piece.expectation(1.0).upper)
+            for times, piece in pieces
+        ]
         return min(sum(parts) * (1 + 8 * U), 1.0)
 
     @cached_property
@@ -139,12 +158,19 @@ class Split:
     @cached_property
     def excess(self) -> Bound:
         """P_far - Q_far, from (1 - P) / (1 - Q) = 1 - (P - Q) / (1 - Q) of each copy."""
-        if not all(max(map(abs, _ends(cut.excess))) < 0.05 and cut.without.upper < 0.9 for cut in self.cuts):
+        if not all(
+            max(map(abs, _ends(cut.excess))) < 0.05 and cut.without.upper < 0.9 for cut in self.cuts
+        ):
             return Bound(-1.0, 1.0)
         low = high = 0.0
         for cut in self.cuts:
-            shares = [each / (1 - part) for each in _ends(cut.excess) for part in _ends(cut.without)]
-            low, high = low + cut.times * math.log1p(-min(shares)), high + cut.times * math.log1p(-max(shares))
+            shares = [
+                each / (1 - part) for each in _ends(cut.excess) for part in _ends(cut.without)
+            ]
+            low, high = (
+                low + cut.times * math.log1p(-min(shares)),
+                high + cut.times * math.log1p(-max(shares)),
+            )
         lower, upper = -math.expm1(low), -math.expm1(high)
         ends = [end * (1 - part) for end in (lower, upper) for part in _ends(self.without)]
         return Bound(min(ends) - 32 * U * abs(lower), max(ends) + 32 * U * abs(upper))
@@ -163,7 +189,13 @@ class Split:
             ReverseSum(cut) if cut.few else loss.shared_reverse.transform(times)
             for cut, (loss, times) in zip(self.cuts, self.rows, strict=True)
         )
-        return JumpSum(self.cuts, tuple(cut.above for cut in self.cuts), whole, sign=-1.0, mass=self.without.upper)
+        return JumpSum(
+            self.cuts,
+            tuple(cut.above for cut in self.cuts),
+            whole,
+            sign=-1.0,
+            mass=self.without.upper,
+        )
 
     @cached_property
     def _moments(self) -> list[tuple[float, float]]:
@@ -190,7 +222,10 @@ class Split:
         growth, rise, mass = math.exp(x), math.expm1(x), self.without.upper
         low, high = _at(others, -x)
         if not high <= 2 * low:  # where no line is good one moment may be enough
-            high = min(high, *(exp_or_inf(chernoff_bound(order, log_m, -x)) for order, log_m in self._moments))
+            high = min(
+                high,
+                *(exp_or_inf(chernoff_bound(order, log_m, -x)) for order, log_m in self._moments),
+            )
         lower = self.excess.lower - rise * self.without.upper + growth * mass * low
         upper = self.excess.upper - rise * self.without.lower + growth * mass * high
         rounding = 16 * U * (abs(self.excess.upper) + (rise + growth * high) * mass)
@@ -218,11 +253,17 @@ def _following(guess: Guess, split: Split, x: float) -> Plan | None:
             reach = max(reach, float(others.contour.frequency[-1]))
         if far.upper - far.lower > 1e6 * plan.least and beyond < 16:
             beyond = 4 * beyond
-    moved = abs(x - plan.x) * contour.order + abs(math.log(contour.order / plan.order)) + abs(beyond - plan.beyond)
+    moved = (
+        abs(x - plan.x) * contour.order
+        + abs(math.log(contour.order / plan.order))
+        + abs(beyond - plan.beyond)
+    )
     if moved < 0.7 and reach <= 1.05 * plan.frequency:
         return None
     reach = 1.1 * max(reach, contour.order)
-    return plan._replace(x=x, order=plan.order if poor else contour.order, frequency=reach, beyond=beyond)
+    return plan._replace(
+        x=x, order=plan.order if poor else contour.order, frequency=reach, beyond=beyond
+    )
 
 
 def _narrower(known: Bound, found: Bound, split: Split) -> Bound:
@@ -250,8 +291,12 @@ def _at(reading: LineReading, x: float) -> tuple[float, float]:
     return max(bracket.lower, 0.0), min(bracket.upper, 1.0)
 
 
-@np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
-def delta(rows: Rows, x: float, known: Bound, *, tolerance: float, rest: Transform | None = None) -> Bound:
+@np.errstate(
+    all="ignore"
+)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
+def delta(
+    rows: Rows, x: float, known: Bound, *, tolerance: float, rest: Transform | None = None
+) -> Bound:
     """delta(x), at most as wide as what is known of it; `rest` as in `Split`."""
     guess = Guess(rows, rest)
     start = guess.plan(x, max(known.lower, 1e-4 * known.upper, 1e-280) * 1e-13, tolerance)
@@ -271,9 +316,17 @@ def delta(rows: Rows, x: float, known: Bound, *, tolerance: float, rest: Transfo
     return known
 
 
-@np.errstate(all="ignore")  # an overflow ends as an infinite or undefined bracket, which certifies nothing
+@np.errstate(
+    all="ignore"
+)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
 def epsilon(
-    rows: Rows, least: float, most: float, known: Bound, *, tolerance: float, rest: Transform | None = None
+    rows: Rows,
+    least: float,
+    most: float,
+    known: Bound,
+    *,
+    tolerance: float,
+    rest: Transform | None = None,
 ) -> Bound:
     """The x with delta(x) = mass for every mass in [least, most], at most as wide as what is known of it.
 
@@ -288,7 +341,9 @@ def epsilon(
     guess = Guess(rows, rest)
     x = guess.solve(math.log(least), max(known.lower, 0.0), min(known.upper, FARTHEST))
     _, order = guess.at(x)
-    start = guess.plan(x, max(least, 1e-280) * 1e-13, min(max(tolerance * order * x / 4, 1e-13), 1e-3))
+    start = guess.plan(
+        x, max(least, 1e-280) * 1e-13, min(max(tolerance * order * x / 4, 1e-13), 1e-3)
+    )
     for shifted in (False, True):
         plan = start._replace(shifted=shifted)
         for _ in range(_ROUNDS):
@@ -310,7 +365,9 @@ def epsilon(
     return known
 
 
-def _solved(split: Split, least: float, most: float, low: float, high: float) -> tuple[float, Bound]:
+def _solved(
+    split: Split, least: float, most: float, low: float, high: float
+) -> tuple[float, Bound]:
     """A root on the lines of the split, and what they prove: a walk outward from there."""
 
     def excess(x: float) -> float:

@@ -66,13 +66,19 @@ class Guess:
             exponent = (orders[:, None] + 1) * here
             excess = (np.expm1(np.minimum(exponent, 700.0)) - (orders[:, None] + 1) * y) @ w
             level = level + np.where(exponent.max(axis=1) < 690, times * np.log1p(excess), np.inf)
-            tail += times * float((weight[~near] * np.maximum(rise[~near] - math.expm1(x), 0.0)).sum())
+            tail += times * float(
+                (weight[~near] * np.maximum(rise[~near] - math.expm1(x), 0.0)).sum()
+            )
         level = level - np.log(orders) - np.log1p(orders)
         # Where only losses above x matter, no more than that is asked of the others.
         at = int(np.maximum(level, math.log(max(tail, 1e-320)) - 8.0).argmin())
         level = np.minimum(level, 1e9)
         slope = np.gradient(np.gradient(level, np.log(orders)), np.log(orders))[at]
-        log_near = float(level[at]) + math.log(orders[at]) - 0.5 * math.log(2 * math.pi * max(float(slope), 0.1))
+        log_near = (
+            float(level[at])
+            + math.log(orders[at])
+            - 0.5 * math.log(2 * math.pi * max(float(slope), 0.1))
+        )
         return float(np.logaddexp(log_near, math.log(max(tail, 1e-320)))), float(orders[at])
 
     def plan(self, x: float, least: float, tolerance: float) -> Plan:
@@ -90,9 +96,16 @@ class Guess:
             for times, weight, ratio, rise in self.rows:
                 near = ratio <= 1.3 * share * x
                 exponent = (orders[:, None] + 1) * ratio[near]
-                excess = (np.expm1(np.minimum(exponent, 700.0)) - (orders[:, None] + 1) * rise[near]) @ weight[near]
-                level = level + np.where(exponent.max(axis=1) < 690, times * np.log1p(excess), np.inf)
-            above = sum(times * float(weight[ratio > share * x].sum()) for times, weight, ratio, _ in self.rows)
+                excess = (
+                    np.expm1(np.minimum(exponent, 700.0)) - (orders[:, None] + 1) * rise[near]
+                ) @ weight[near]
+                level = level + np.where(
+                    exponent.max(axis=1) < 690, times * np.log1p(excess), np.inf
+                )
+            above = sum(
+                times * float(weight[ratio > share * x].sum())
+                for times, weight, ratio, _ in self.rows
+            )
             if float(level.min()) < log_least and above < 0.1:
                 return share * x
         return 0.0

@@ -50,17 +50,24 @@ def renyi_pair(moments: Callable[[Reals], Reals], *, corners: Reals = _NONE) -> 
     """
     known = moments(_EXPONENTS)
     coarse = np.append(_TESTS[:-1:_COARSE], _TESTS[-1])
-    exponents = np.exp(np.interp(_TESTS, coarse, _lowest(_gaps(coarse[:, None], _EXPONENTS, known))))
+    exponents = np.exp(
+        np.interp(_TESTS, coarse, _lowest(_gaps(coarse[:, None], _EXPONENTS, known)))
+    )
     bounds = moments(exponents)
     gaps = _gaps(_TESTS, exponents, bounds)
     if corners.size:
         nearest = np.rint(np.interp(_TESTS, coarse, np.arange(coarse.size))).astype(int)
         at = corners[_gaps(coarse[:, None], corners, moments(corners)).argmin(axis=1)[nearest]]
         others = _gaps(_TESTS, at, moments(at))
-        exponents, bounds = np.where(others < gaps, at, exponents), np.where(others < gaps, moments(at), bounds)
+        exponents, bounds = (
+            np.where(others < gaps, at, exponents),
+            np.where(others < gaps, moments(at), bounds),
+        )
         gaps = np.minimum(others, gaps)
     ratios, heights = _tangents(np.exp(_TESTS), gaps, exponents, bounds)
-    points = [(Fraction(ratio), Fraction(height)) for ratio, height in zip(ratios, heights, strict=True)]
+    points = [
+        (Fraction(ratio), Fraction(height)) for ratio, height in zip(ratios, heights, strict=True)
+    ]
     mirrored = [(1 / ratio, 1 - (1 - height) / ratio) for ratio, height in reversed(points)]
     return dominating(lower_hull([(Fraction(0), Fraction(1)), *mirrored, *points]))
 
@@ -99,7 +106,9 @@ def _gaps(log_p: Reals, exponent: Reals, bound: Reals) -> Reals:
 
 
 @np.errstate(all="ignore")  # likewise
-def _tangents(p: Reals, gap: Reals, exponent: Reals, bound: Reals) -> tuple[list[float], list[float]]:
+def _tangents(
+    p: Reals, gap: Reals, exponent: Reals, bound: Reals
+) -> tuple[list[float], list[float]]:
     """The ratios of the tangents in increasing order, rounded up, and their h, rounded up.
 
     With x = (p / q)^b and y = ((1 - p) / (1 - q))^b, both divided by e^K: G = p x + (1 - p) y, G_p = a (x - y) and
@@ -120,9 +129,17 @@ def _tangents(p: Reals, gap: Reals, exponent: Reals, bound: Reals) -> tuple[list
     relative_error = leaning_error / leaning + apart_error / (apart - apart_error) + 16 * U
     ratio = exponent * leaning / ((exponent + 1) * apart)
     room = np.maximum(1 - (p * x + (1 - p) * y), 0.0) + x_error * p + y_error * (1 - p) + 16 * U
-    height = p - ratio * q + ratio * q * relative_error + room / ((exponent + 1) * (apart - apart_error))
+    height = (
+        p - ratio * q + ratio * q * relative_error + room / ((exponent + 1) * (apart - apart_error))
+    )
     height = (np.maximum(height, 0.0) + 8 * U * (p + ratio * q)) * (1 + 8 * U)
     ratio = ratio * (1 + relative_error)
-    kept = (apart > apart_error) & (leaning > leaning_error) & (ratio >= 1) & np.isfinite(ratio + height) & (height < 1)
+    kept = (
+        (apart > apart_error)
+        & (leaning > leaning_error)
+        & (ratio >= 1)
+        & np.isfinite(ratio + height)
+        & (height < 1)
+    )
     ranks = np.argsort(ratio[kept], kind="stable")
     return ratio[kept][ranks].tolist(), height[kept][ranks].tolist()

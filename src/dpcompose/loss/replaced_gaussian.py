@@ -77,14 +77,21 @@ class ReplacedGaussianLoss(Loss):
         minus = ((math.log1p(-q), c / s), (math.log(q), (c - 1) / s))
         # Where the loss is above epsilon, e^epsilon Q is below P: no exponent is positive.
         values = [weight * _below(z) for weight, z in plus]
-        values += [-math.exp(min(epsilon + log_weight + float(log_ndtr(z)), 0.0)) for log_weight, z in minus]
+        values += [
+            -math.exp(min(epsilon + log_weight + float(log_ndtr(z)), 0.0))
+            for log_weight, z in minus
+        ]
         places = [z for _, z in plus + minus]
         error = math.fsum(
-            abs(value) * U * (64 + 16 * z * z + 8 * abs(epsilon)) for value, z in zip(values, places, strict=True)
+            abs(value) * U * (64 + 16 * z * z + 8 * abs(epsilon))
+            for value, z in zip(values, places, strict=True)
         )
         floor = -math.expm1(epsilon) * (1 - 8 * U) if epsilon < 0 else 0.0
         value = math.fsum(values)
-        return Bound(max(value - error, floor, 0.0), min(up(max(value + error, floor * (1 + 32 * U), 1e-320)), 1.0))
+        return Bound(
+            max(value - error, floor, 0.0),
+            min(up(max(value + error, floor * (1 + 32 * U), 1e-320)), 1.0),
+        )
 
     def ball(self, field: Field) -> Ends:
         return ends(

@@ -27,7 +27,15 @@ from dpcompose.contour import (
 )
 from dpcompose.loss.sampled_gaussian_batch import unknown
 from dpcompose.loss.sampled_gaussian_decay import strip_growth
-from dpcompose.loss.sampled_gaussian_grid import Grid, coarse_step, log_ratio, on_shifted, positions, share, shortened
+from dpcompose.loss.sampled_gaussian_grid import (
+    Grid,
+    coarse_step,
+    log_ratio,
+    on_shifted,
+    positions,
+    share,
+    shortened,
+)
 from dpcompose.numerics import (
     ULPS,
     Reals,
@@ -76,14 +84,20 @@ class ReplacedGaussianSum(Transform):
     def curve(self, orders: Reals) -> Cumulants:
         low, high = self._range(float(orders[-1]))
         points = float(((high - low) / self._coarse).max())
-        return self._curve(orders) if points * len(orders) * len(self.noise) <= _MOST_ENTRIES else super().curve(orders)
+        return (
+            self._curve(orders)
+            if points * len(orders) * len(self.noise) <= _MOST_ENTRIES
+            else super().curve(orders)
+        )
 
     def _curve(self, orders: Reals) -> Cumulants:
         grid = self._planning(float(orders[-1]))
         if grid is None:
             return Cumulants(*np.full((3, len(orders)), np.inf))
         one = grid.points.curve(orders[None, :] + 1)
-        return Cumulants(*((self.times * part).sum(axis=0) for part in (one.log_m, one.first, one.second)))
+        return Cumulants(
+            *((self.times * part).sum(axis=0) for part in (one.log_m, one.first, one.second))
+        )
 
     def line(self, order: float, frequencies: Reals) -> Line:
         rows = self._each(order, frequencies)
@@ -183,15 +197,24 @@ class ReplacedGaussianSum(Transform):
         square = np.square(x) / (2 * s * s)
         log_weight = norm - square + plus
         # r(-x) / r(x) - 1 through sinh, relative to itself.
-        y = -2 * q * np.sinh(between(x / (s * s), -300.0, 300.0)) * np.exp(-1 / (2 * s * s) - np.minimum(plus, 600.0))
+        y = (
+            -2
+            * q
+            * np.sinh(between(x / (s * s), -300.0, 300.0))
+            * np.exp(-1 / (2 * s * s) - np.minimum(plus, 600.0))
+        )
         near = np.abs(y) < 0.5
         bounded = np.where(near, y, 0.0)
         ratio = np.where(near, np.log1p(bounded), minus - plus)
         weight = np.exp(log_weight)
         other = np.exp(norm - square + minus)
         deficit = np.where(near, weight * minus_log1p(bounded), other - weight - weight * ratio)
-        relative_error = U * (64 + 24 * square + 24 * (np.abs(x) + 1) / (s * s) + 8 * (np.abs(plus) + np.abs(minus)))
-        points = WeightedPoints(log_weight, ratio, np.maximum(deficit, 0.0), relative_error, relative_error)
+        relative_error = U * (
+            64 + 24 * square + 24 * (np.abs(x) + 1) / (s * s) + 8 * (np.abs(plus) + np.abs(minus))
+        )
+        points = WeightedPoints(
+            log_weight, ratio, np.maximum(deficit, 0.0), relative_error, relative_error
+        )
         return Grid(x, points, step, low, high)
 
     def _step(self, order: float, reach: float) -> tuple[Reals, Reals]:
@@ -207,13 +230,17 @@ class ReplacedGaussianSum(Transform):
         for at, theta in enumerate(_ANGLES):
             right, left = (_argument(weight, theta) for weight in weights)
             rising = np.concatenate([right, np.full_like(s, theta)], axis=1)
-            norm[:, at : at + 1] = log_sum(exponent + reach * (rising + left)) - order * math.log(math.cos(theta / 2))
+            norm[:, at : at + 1] = log_sum(exponent + reach * (rising + left)) - order * math.log(
+                math.cos(theta / 2)
+            )
         norm = width * width / (2 * s * s) + np.logaddexp(norm, math.log(3 + 2 * (order + reach)))
         steps = 2 * math.pi * width / (35 + np.log(self.times) + norm)
         best = np.arange(len(steps)), steps.argmax(axis=-1)
         step = shortened(steps[best][:, None])
         with np.errstate(over="ignore"):
-            return step, 2.8 * np.exp(norm[best][:, None] - 2 * math.pi * width[best][:, None] / step)
+            return step, 2.8 * np.exp(
+                norm[best][:, None] - 2 * math.pi * width[best][:, None] / step
+            )
 
     def _outside(self, grid: Grid, order: float) -> Reals:
         """A bound on what lies beyond the grid of the integrand and, per unit of |p|, of the two densities, (m, 1)."""
@@ -221,7 +248,9 @@ class ReplacedGaussianSum(Transform):
         exponent = grid.points.log_weight + (order + 1) * grid.points.ratio
         exponent = exponent - np.maximum(row_tops(exponent), 0.0)
         right = np.exp(exponent[:, -1:]) / np.expm1(np.minimum(step * high / s2, 700.0))
-        left = np.exp(exponent[:, :1]) / np.expm1(np.minimum(step * self._slope(low, order) / s2, 700.0))
+        left = np.exp(exponent[:, :1]) / np.expm1(
+            np.minimum(step * self._slope(low, order) / s2, 700.0)
+        )
         # Each density is below n(x) + n(x - 1) or n(x) + n(x + 1), centered at least `side` away from either end.
         side = np.minimum(high - 1, -low - 1)
         falling = np.exp(-side * side / (2 * s2)) / np.expm1(np.minimum(step * side / s2, 700.0))
@@ -237,18 +266,29 @@ class ReplacedGaussianSum(Transform):
         low, high = self._range(order)
         for theta in _SHIFTS:
             inner = 0.9 * min(theta, math.pi - theta)
-            step = 2 * math.pi * inner * s * s / (16 + strip_growth(s, np.full_like(s, -order), theta, inner))
+            step = (
+                2
+                * math.pi
+                * inner
+                * s
+                * s
+                / (16 + strip_growth(s, np.full_like(s, -order), theta, inner))
+            )
             short = ((high - low) / step <= 1500)[:, 0]
             if short.any():
                 found = self[short]._moduli(order, edges, theta, step[short], log_moment[short])
                 best[short] = np.minimum(best[short], found)
         return best
 
-    def _moduli(self, order: float, edges: Reals, theta: float, step: Reals, log_moment: Reals) -> Reals:
+    def _moduli(
+        self, order: float, edges: Reals, theta: float, step: Reals, log_moment: Reals
+    ) -> Reals:
         """log of the bound by one shift, from sums of moduli."""
         s = self.noise
         x = positions(*self._range(order), step)
-        (plus, turn_plus), (minus, turn_minus) = (on_shifted(s, self.rate, side, theta) for side in (x, -x))
+        (plus, turn_plus), (minus, turn_minus) = (
+            on_shifted(s, self.rate, side, theta) for side in (x, -x)
+        )
         log_term = np.log(step / s) - 0.5 * math.log(2 * math.pi) - x * x / (2 * s * s) - log_moment
         log_term = log_term + (order + 1) * minus - order * plus
         turned = (turn_plus + turn_minus) * (1 - 8 * U)
@@ -258,7 +298,10 @@ class ReplacedGaussianSum(Transform):
 
     def _beyond(self, x: Reals, first: Reals, last: Reals, order: float, step: Reals) -> Reals:
         """The terms beyond the first and the last one, shape (m, 1)."""
-        falls = step * x[:, -1:] / self.noise**2, step * self._slope(x[:, :1], order) / self.noise**2
+        falls = (
+            step * x[:, -1:] / self.noise**2,
+            step * self._slope(x[:, :1], order) / self.noise**2,
+        )
         right, left = (np.expm1(np.minimum(each, 700.0)) for each in falls)
         return last / right + first / left
 
@@ -275,25 +318,43 @@ class ReplacedGaussianSum(Transform):
             return unknown(len(s), len(frequencies))
         x = positions(low, high, step)
         (plus, turn_plus), (minus, turn_minus) = (on_shifted(s, q, side, theta) for side in (x, -x))
-        log_weight = np.log(step / s) - 0.5 * math.log(2 * math.pi) + theta * theta * s * s / 2 - x * x / (2 * s * s)
+        log_weight = (
+            np.log(step / s)
+            - 0.5 * math.log(2 * math.pi)
+            + theta * theta * s * s / 2
+            - x * x / (2 * s * s)
+        )
         exponent = log_weight + (order + 1) * minus - order * plus
         top = row_tops(exponent)
         size = np.exp(exponent - top)
         phase = (order + 1) * turn_minus + order * turn_plus + x * theta
         wide = np.abs(minus) + np.abs(plus) + turn_minus + turn_plus
         term_error = U * (
-            4 * x.shape[-1] + 96 + 4 * ULPS * (2 + np.abs(log_weight) + (order + 1) * wide + np.abs(x) * theta)
+            4 * x.shape[-1]
+            + 96
+            + 4 * ULPS * (2 + np.abs(log_weight) + (order + 1) * wide + np.abs(x) * theta)
         )
         value = exponential_sums(
-            frequencies, size * (np.cos(phase) + 1j * np.sin(phase)), 1j * (minus - plus) - (turn_minus + turn_plus)
+            frequencies,
+            size * (np.cos(phase) + 1j * np.sin(phase)),
+            1j * (minus - plus) - (turn_minus + turn_plus),
         )
         faded = size * np.exp(-frequencies[0] * (turn_minus + turn_plus))
-        sum_error = row_dots(faded, term_error) + 16 * ULPS * U * frequencies * row_dots(faded, wide)
+        sum_error = row_dots(faded, term_error) + 16 * ULPS * U * frequencies * row_dots(
+            faded, wide
+        )
         tails = self._beyond(x, size[:, :1], size[:, -1:], order, step)
         # On the real line this step misses e^-38 of M.
         real = log_weight - theta * theta * s * s / 2
-        log_m = log_sum(real + (order + 1) * log_ratio(-x, s, q) - order * log_ratio(x, s, q)) + 1e-9
-        strip = 1.05 * (np.exp(-38 - upper) + math.exp(-38.0)) * 2 * np.exp(np.maximum(log_m - top, -700.0))
+        log_m = (
+            log_sum(real + (order + 1) * log_ratio(-x, s, q) - order * log_ratio(x, s, q)) + 1e-9
+        )
+        strip = (
+            1.05
+            * (np.exp(-38 - upper) + math.exp(-38.0))
+            * 2
+            * np.exp(np.maximum(log_m - top, -700.0))
+        )
         line = logarithm_of_excess(value.real - 1, value.imag, sum_error + tails + strip)
         return Line(line.log + top, line.error + 8 * U * (np.abs(top) + 1))
 

@@ -30,13 +30,19 @@ def sampled_pair(remove: Product, add: Product, rate: float, *, attained: bool) 
     Reference: [ZhuDongWang2022, Theorem 11]
     """
     one, two = _closed(remove), _closed(add)
-    closed = [loss and loss.sampled(rate, remove=side) for loss, side in ((one, True), (two, False))]
+    closed = [
+        loss and loss.sampled(rate, remove=side) for loss, side in ((one, True), (two, False))
+    ]
     if closed[0] is not None and closed[1] is not None:
         return Pair(closed[0], closed[1], attained)
     base = Enclosed(remove)
     bases = base, base if add == remove else Enclosed(add)
     above, below = (
-        Pair(SampledLoss(bases[0], rate, True, side), SampledLoss(bases[1], rate, False, side), not side)
+        Pair(
+            SampledLoss(bases[0], rate, True, side),
+            SampledLoss(bases[1], rate, False, side),
+            not side,
+        )
         for side in (True, False)
     )
     return Pair(above.remove, above.add, False, (below,) if attained else ())
@@ -78,7 +84,9 @@ class SampledLoss(AtomizedLoss):
 
     @cached_property
     def _atoms(self) -> AtomicLoss:
-        return AtomicLoss(self.base.atoms[0 if self.above else 1].sampled(self.rate, remove=self.remove))
+        return AtomicLoss(
+            self.base.atoms[0 if self.above else 1].sampled(self.rate, remove=self.remove)
+        )
 
     def profile(self, epsilon: float) -> Bound:
         """With D the base's profile: q D(ln(1 + (e^x - 1) / q)), or c D(x + ln(q / c)), c = 1 - (1 - q) e^x."""
@@ -92,24 +100,33 @@ class SampledLoss(AtomizedLoss):
         if before is None:
             # Below the smallest loss the profile is 1 - e^x; a hair above it at most q delta more.
             floor = -math.expm1(epsilon)
-            return Bound(floor * (1 - 8 * U), min(up(floor * (1 + 8 * U) + 2e-9 * q), 1.0), _CERTIFICATE)
+            return Bound(
+                floor * (1 - 8 * U), min(up(floor * (1 + 8 * U) + 2e-9 * q), 1.0), _CERTIFICATE
+            )
         return self._shifted(*before, q, 2 * U)
 
     def _added(self, epsilon: float) -> Bound:
         q, rise = self.rate, math.expm1(min(epsilon, 700.0))
         rest, scale = q - rise * (1 - q), U * (q + abs(rise))
-        if rest < 32 * scale:  # beyond the largest loss, or within rounding of it: the profile is at most c
+        if (
+            rest < 32 * scale
+        ):  # beyond the largest loss, or within rounding of it: the profile is at most c
             return Bound(0.0, 64 * scale if rest > -32 * scale else 0.0, _CERTIFICATE)
         relative_error = 8 * scale / rest
         point = epsilon + math.log(q) - math.log(rest)
-        error = 16 * U * (abs(epsilon) + 2 + abs(math.log(q)) + abs(math.log(rest))) + 2 * relative_error
+        error = (
+            16 * U * (abs(epsilon) + 2 + abs(math.log(q)) + abs(math.log(rest)))
+            + 2 * relative_error
+        )
         return self._shifted(point, error, rest, 2 * relative_error)
 
     def _shifted(self, point: float, error: float, factor: float, relative_error: float) -> Bound:
         high, low = self.base.product.deltas([point - error, point + error], tolerance=_TOLERANCE)
         relative_error += 8 * U
         upper = up(high.upper * factor * (1 + relative_error)) if high.upper > 0 else 0.0
-        return Bound(max(down(low.lower * factor * (1 - relative_error)), 0.0), min(upper, 1.0), _CERTIFICATE)
+        return Bound(
+            max(down(low.lower * factor * (1 - relative_error)), 0.0), min(upper, 1.0), _CERTIFICATE
+        )
 
     def inverse(self, delta: float) -> Bound | None:
         """Of a removal: ln(1 + q (e^y - 1)) at the y where the base's profile is delta / q."""
@@ -118,7 +135,10 @@ class SampledLoss(AtomizedLoss):
         if delta >= self.rate:
             return Bound(0.0, 0.0, _CERTIFICATE)
         ends = up(delta / self.rate), down(delta / self.rate)
-        found = [self.base.product.epsilon(end, tolerance=_TOLERANCE) if end < 1 else Bound(0.0, 0.0) for end in ends]
+        found = [
+            self.base.product.epsilon(end, tolerance=_TOLERANCE) if end < 1 else Bound(0.0, 0.0)
+            for end in ends
+        ]
         (lower, error), (upper, spread) = self._mixed(found[0].lower), self._mixed(found[1].upper)
         return Bound(lower * (1 - error), upper * (1 + spread), _CERTIFICATE)
 
@@ -140,7 +160,11 @@ class SampledLoss(AtomizedLoss):
     def unplaced_mass(self) -> float:
         """Where the base's infinite mass is an interval; on a sample, (1 - q) P + q Q has all that P has."""
         infinite = self.base.product.infinite
-        return up(self.rate * up(infinite.upper - infinite.lower)) if self.remove and infinite.upper > 0 else 0.0
+        return (
+            up(self.rate * up(infinite.upper - infinite.lower))
+            if self.remove and infinite.upper > 0
+            else 0.0
+        )
 
     @property
     def maximum(self) -> float:
@@ -176,4 +200,6 @@ def _profiles(product: Product) -> Callable[[list[float]], list[Bound]]:
 
 def _closed(product: Product) -> Loss | None:
     """The one loss that the product amounts to, if it does."""
-    return product.reduced[0][0] if len(product.reduced) == 1 and product.reduced[0][1] == 1 else None
+    return (
+        product.reduced[0][0] if len(product.reduced) == 1 and product.reduced[0][1] == 1 else None
+    )

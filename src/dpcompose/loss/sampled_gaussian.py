@@ -62,7 +62,10 @@ class SampledGaussianLoss(Loss):
         """Losses of similar noise in rows of one transform."""
         found: list[Transform] = []
         for remove in (True, False):
-            rows = sorted((entry for entry in group if entry[0].remove is remove), key=lambda entry: entry[0].noise)
+            rows = sorted(
+                (entry for entry in group if entry[0].remove is remove),
+                key=lambda entry: entry[0].noise,
+            )
             found += [_summed(rows[at : at + _TOGETHER]) for at in range(0, len(rows), _TOGETHER)]
         return found
 
@@ -78,7 +81,11 @@ class SampledGaussianLoss(Loss):
             return Bound(0.0, 0.0)
         if self.remove:
             before = log_unmixed(epsilon, q)
-            return self._past_the_minimum(epsilon) if before is None else _scaled(_gaussian(*before, mu, spread), q)
+            return (
+                self._past_the_minimum(epsilon)
+                if before is None
+                else _scaled(_gaussian(*before, mu, spread), q)
+            )
         rest = q - math.expm1(epsilon) * (1 - q)
         if rest < 64 * U:
             # Within rounding of the largest loss: at most what the profile is a little before it.
@@ -90,7 +97,9 @@ class SampledGaussianLoss(Loss):
             )
         base = epsilon + math.log(q) - math.log(rest)
         relative_error = 16 * U / rest
-        value = _gaussian(base, 16 * U * (abs(epsilon) + 2 + abs(math.log(q))) + relative_error, mu, spread)
+        value = _gaussian(
+            base, 16 * U * (abs(epsilon) + 2 + abs(math.log(q))) + relative_error, mu, spread
+        )
         lower, upper = (
             value.lower * max(rest * (1 - relative_error), 0.0),
             value.upper * rest * (1 + 2 * relative_error),

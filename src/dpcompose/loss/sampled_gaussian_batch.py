@@ -15,7 +15,13 @@ import numpy as np
 
 from dpcompose.contour import Cumulants, Line, blockwise
 from dpcompose.loss.sampled_gaussian_decay import NearNormal, near_normal, shifted_line
-from dpcompose.loss.sampled_gaussian_grid import Grid, built, coarse_step, most_moment, most_variance
+from dpcompose.loss.sampled_gaussian_grid import (
+    Grid,
+    built,
+    coarse_step,
+    most_moment,
+    most_variance,
+)
 from dpcompose.numerics import Reals
 
 MOST_POINTS = 60_000
@@ -59,14 +65,20 @@ class Cache:
     """
 
     curves: dict[tuple[int | None, bytes], Cumulants | None] = field(default_factory=dict[Any, Any])
-    tabulated: dict[float, tuple[tuple[int | None, bytes], int]] = field(default_factory=dict[Any, Any])
+    tabulated: dict[float, tuple[tuple[int | None, bytes], int]] = field(
+        default_factory=dict[Any, Any]
+    )
     coarse_grids: dict[int | None, dict[float, Grid]] = field(default_factory=dict[Any, Any])
     fine_grids: dict[tuple[int | None, float, bytes], Grid] = field(default_factory=dict[Any, Any])
     reaches: dict[float, Reach] = field(default_factory=dict[Any, Any])
     reaches_of_powers: dict[float, Reach] = field(default_factory=dict[Any, Any])
-    normal: dict[tuple[float, int | None], NearNormal | None] = field(default_factory=dict[Any, Any])
+    normal: dict[tuple[float, int | None], NearNormal | None] = field(
+        default_factory=dict[Any, Any]
+    )
     lines: dict[tuple[float, bytes], Line] = field(default_factory=dict[Any, Any])
-    surveys: dict[tuple[float, bytes, bytes], tuple[Line, Reals]] = field(default_factory=dict[Any, Any])
+    surveys: dict[tuple[float, bytes, bytes], tuple[Line, Reals]] = field(
+        default_factory=dict[Any, Any]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +129,12 @@ class SampledGaussianBatch:
         key = covering.start, orders.tobytes()
         if key not in self.cache.curves:
             grid = self._grid(float(orders[-1]), covering)
-            self.cache.curves[key] = grid and grid.points.curve(self.powers(orders)[covering], sign=self.sign[covering])
-            self.cache.tabulated.update((order, (key, at)) for at, order in enumerate(orders.tolist()))
+            self.cache.curves[key] = grid and grid.points.curve(
+                self.powers(orders)[covering], sign=self.sign[covering]
+            )
+            self.cache.tabulated.update(
+                (order, (key, at)) for at, order in enumerate(orders.tolist())
+            )
         found = self.cache.curves[key]
         return found and _rows_of(found, own if covering is _ALL else _ALL, _ALL)
 
@@ -160,7 +176,9 @@ class SampledGaussianBatch:
         """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode."""
         if order not in self.cache.reaches:
             # A power a little larger than needed, so that neighboring orders share a grid.
-            power = max(1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25)), self._least)
+            power = max(
+                1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25)), self._least
+            )
             if power not in self.cache.reaches_of_powers:
                 low, high = self._ends(power)
                 self.cache.reaches_of_powers[power] = Reach(
@@ -191,7 +209,9 @@ class SampledGaussianBatch:
             left, right = np.where(below, left, middle), np.where(below, middle, right)
         return np.concatenate([-side, left - side]), np.concatenate([power + side, 1 + side])
 
-    def survey(self, order: float, nodes: Reals, edges: Reals, own: slice, *, together: bool) -> tuple[Line, Reals]:
+    def survey(
+        self, order: float, nodes: Reals, edges: Reals, own: slice, *, together: bool
+    ) -> tuple[Line, Reals]:
         """log M to a thousandth at the nodes, of which the first is 0; for each row of `own` a bound on
         log |M(order + iu) / M(order)| from each edge to the next, the last for ever.
 
@@ -214,7 +234,9 @@ class SampledGaussianBatch:
         variance = most_variance(one, noise[own], rate[own], powers, self.sign[own])
         depth = min(8 + math.log(float(self.times.max())), 38.0)
         frequencies = np.concatenate([nodes, edges])
-        far, envelope = self.shifted(order, frequencies, own, spread=np.sqrt(variance), depth=depth, edges=count)
+        far, envelope = self.shifted(
+            order, frequencies, own, spread=np.sqrt(variance), depth=depth, edges=count
+        )
         line = Line(far.log[:, :count], far.error[:, :count])
         floor = line.floor
         magnitude = np.exp(np.minimum((far.log.real + far.error)[:, count:] - floor, 0.0))
@@ -229,7 +251,13 @@ class SampledGaussianBatch:
             powers, side = self.powers(order)[covering], self._side[covering]
             asked = own if covering is _ALL else _ALL
             self.cache.normal[key] = grid and near_normal(
-                grid, noise[covering], rate[covering], powers, side=side, times=times[covering], asked=asked
+                grid,
+                noise[covering],
+                rate[covering],
+                powers,
+                side=side,
+                times=times[covering],
+                asked=asked,
             )
         found = self.cache.normal[key]
         return found and (found[own] if covering is _ALL else found)
@@ -270,7 +298,9 @@ class SampledGaussianBatch:
 
 
 def _rows_of(curve: Cumulants, rows: slice, orders: slice) -> Cumulants:
-    return Cumulants(curve.log_m[rows, orders], curve.first[rows, orders], curve.second[rows, orders])
+    return Cumulants(
+        curve.log_m[rows, orders], curve.first[rows, orders], curve.second[rows, orders]
+    )
 
 
 def share(x: Reals, noise: Reals, rate: Reals) -> Reals:

@@ -28,7 +28,13 @@ from typing import NamedTuple
 import numpy as np
 
 from dpcompose.contour import Line, logarithm_of_excess
-from dpcompose.loss.sampled_gaussian_grid import Grid, on_shifted, positions, shortened, trapezoid_error
+from dpcompose.loss.sampled_gaussian_grid import (
+    Grid,
+    on_shifted,
+    positions,
+    shortened,
+    trapezoid_error,
+)
 from dpcompose.numerics import (
     ULPS,
     Complexes,
@@ -113,7 +119,9 @@ def near_normal(
         return None
     # From here on a row is a handful of numbers, and floats are cheaper than columns of two.
     ends = [
-        each[:, at] for each in (share, away, points.ratio, points.log_weight) for at in (slice(1), slice(-1, None))
+        each[:, at]
+        for each in (share, away, points.ratio, points.log_weight)
+        for at in (slice(1), slice(-1, None))
     ]
     columns = [
         noise,
@@ -135,10 +143,15 @@ def near_normal(
     weight = -np.expm1(np.log1p(-rate) - points.ratio)[:, None, :]
     angle = np.arctan2(weight * _SINES, 1 - weight * _RESTS)
     decayed = np.vecdot(share[:, None, :], np.exp(-last[:, :, None] * angle))
-    after = np.array([[row.after(sums)] for row, sums in zip(bounds, decayed.tolist(), strict=True)])
+    after = np.array(
+        [[row.after(sums)] for row, sums in zip(bounds, decayed.tolist(), strict=True)]
+    )
     if not float((times * after)[asked].sum()) < _QUIET:
         return None
-    variance, fourth = (np.array([[row.variance] for row in bounds]), np.array([[row.fourth] for row in bounds]))
+    variance, fourth = (
+        np.array([[row.variance] for row in bounds]),
+        np.array([[row.fourth] for row in bounds]),
+    )
     return NearNormal(variance, fourth, last, after)
 
 
@@ -173,8 +186,15 @@ class _Row(NamedTuple):
         before, beyond = self.first_share / falling, self.final_share / falling
         least = max(1 / self.noise, 1.0)
         far, farther = max(abs(self.first_away), least), max(abs(self.final_away), least)
-        narrow, size = trapezoid_error(self.noise, self.power, self.step, _NARROW), 1 + second + fourth
-        sum_error = trapezoid_error(self.noise, self.power, self.step, _WIDE) if narrow > _NOTHING else narrow
+        narrow, size = (
+            trapezoid_error(self.noise, self.power, self.step, _NARROW),
+            1 + second + fourth,
+        )
+        sum_error = (
+            trapezoid_error(self.noise, self.power, self.step, _WIDE)
+            if narrow > _NOTHING
+            else narrow
+        )
         # The errors of the means of (L - mean)^1, ^2 and ^4: 2^(j - 1) (size + 3.66^j) `sum_error`, and the ends.
         moment_error = 1600 * sum_error * size + 16 * (
             before * far * far * far * far + beyond * farther * farther * farther * farther
@@ -182,13 +202,21 @@ class _Row(NamedTuple):
         relative_error = 1e-9 + self._rounded(points)
         mean_error = moment_error + relative_error * math.sqrt(second)
         variance = second * (1 - relative_error) - moment_error - mean_error * mean_error
-        fourth = (2 * fourth + 6 * second * second) * (1 + 16 * relative_error) + 28 * size * moment_error
+        fourth = (2 * fourth + 6 * second * second) * (
+            1 + 16 * relative_error
+        ) + 28 * size * moment_error
         if not (variance > 0 and fourth < math.inf):
             return None
         outside = before + beyond
         factor, omitted = 1 + 2 * (sum_error + outside) + relative_error, 1.1 * (narrow + outside)
         return _Bounds(
-            variance, fourth, math.sqrt(12 * variance / fourth), factor, omitted, noise=self.noise, power=self.power
+            variance,
+            fourth,
+            math.sqrt(12 * variance / fourth),
+            factor,
+            omitted,
+            noise=self.noise,
+            power=self.power,
         )
 
     def _rounded(self, points: int) -> float:
@@ -196,7 +224,11 @@ class _Row(NamedTuple):
         mean, whose square in units of the variance counts."""
         largest = max(abs(self.first_ratio), abs(self.final_ratio))
         heaviest = max(abs(self.first_weight), abs(self.final_weight))
-        rounding = self.fuzz + self.slant * (1 + abs(self.power) * largest) + U * (points + 64 + 4 * heaviest)
+        rounding = (
+            self.fuzz
+            + self.slant * (1 + abs(self.power) * largest)
+            + U * (points + 64 + 4 * heaviest)
+        )
         return 64 * rounding * (1 + self.mean * self.mean / self.second)
 
 
@@ -263,7 +295,9 @@ def shifted_line(
     step = shortened(2 * math.pi * theta * s2 / (depth + 0.001 + upper))
     if not float(((high - low) / step).max()) <= _MOST_POINTS:
         shape = (len(noise), len(frequencies))
-        return Line(np.zeros(shape, dtype=np.complex128), np.full(shape, np.inf)), np.zeros(shape)[:, edges:]
+        return Line(np.zeros(shape, dtype=np.complex128), np.full(shape, np.inf)), np.zeros(shape)[
+            :, edges:
+        ]
     x = positions(low, high, step)
     modulus, argument = on_shifted(noise, rate, x, theta)
     raised = theta * theta * s2 / 2
@@ -275,7 +309,10 @@ def shifted_line(
     if multiples is None:
         value, products = exponential_sums(frequencies, first, 1j * modulus - argument), 0
     else:
-        value, products = _stepped_sums(multiples, frequencies[1], first, modulus, argument), multiples[-1]
+        value, products = (
+            _stepped_sums(multiples, frequencies[1], first, modulus, argument),
+            multiples[-1],
+        )
     # The moduli fall with u; their sum at the first frequency bounds the later ones.
     faded = size if frequencies[0] == 0 else size * np.exp(-frequencies[0] * argument)
     wide = np.abs(modulus) + argument
@@ -284,19 +321,30 @@ def shifted_line(
     sum_error = sum_error + 4 * ULPS * U * (row_sums(faded * term_error))
     sum_error = sum_error + 16 * ULPS * U * frequencies * row_sums(faded * wide)
     tails = _tails(noise, rate, x, theta, log_term=exponent - top, power=power, step=step)
-    strip = 1.05 * (np.exp(-depth - upper) + math.exp(-depth)) * 2 * np.exp(np.maximum(top_moment - top, -700.0))
+    strip = (
+        1.05
+        * (np.exp(-depth - upper) + math.exp(-depth))
+        * 2
+        * np.exp(np.maximum(top_moment - top, -700.0))
+    )
     line = logarithm_of_excess(value.real - 1, sign * value.imag, sum_error + tails + strip)
     line = Line(line.log + top, line.error + 8 * U * (np.abs(top) + 1))
     if spread is None:
         return line, np.full((len(noise), len(frequencies) - edges), np.inf)
     inner = 0.9 * theta
     error = 2.1 * np.exp(
-        strip_growth(noise, power, theta, inner) - 2 * math.pi * inner * s2 / step + raised + top_moment - top
+        strip_growth(noise, power, theta, inner)
+        - 2 * math.pi * inner * s2 / step
+        + raised
+        + top_moment
+        - top
     )
     return line, top + np.log(_moduli(frequencies[edges:], size, argument) + tails + error) + 1e-9
 
 
-def _stepped_sums(multiples: list[int], step: float, first: Complexes, modulus: Reals, argument: Reals) -> Complexes:
+def _stepped_sums(
+    multiples: list[int], step: float, first: Complexes, modulus: Reals, argument: Reals
+) -> Complexes:
     """The sums of first e^(u (i modulus - argument)) at the given multiples u of the step, shape (m, n).
 
     By products, of which each costs a tenth of a sine: without them the benchmark row "DP-SGD sigma 0.5, rate 0.0001,
@@ -330,7 +378,11 @@ def _multiples(frequencies: Reals) -> list[int] | None:
     if not 8 < len(frequencies) <= _MOST_STEPPED:
         return None
     whole = np.rint(frequencies / frequencies[1])
-    exact = whole[1] == 1 and whole[-1] <= _LARGEST_MULTIPLE and bool((whole * frequencies[1] == frequencies).all())
+    exact = (
+        whole[1] == 1
+        and whole[-1] <= _LARGEST_MULTIPLE
+        and bool((whole * frequencies[1] == frequencies).all())
+    )
     return whole.astype(int).tolist() if exact else None
 
 
@@ -338,18 +390,24 @@ def _moduli(frequencies: Reals, size: Reals, argument: Reals) -> Reals:
     """The sums of size e^(-u argument), shape (m, n)."""
     found, chunk = np.empty((len(size), len(frequencies))), max(1, _CHUNK // size.size)
     for at in range(0, len(frequencies), chunk):
-        decay = np.exp(np.maximum(-frequencies[at : at + chunk, None] * argument[:, None, :], -700.0))
+        decay = np.exp(
+            np.maximum(-frequencies[at : at + chunk, None] * argument[:, None, :], -700.0)
+        )
         found[:, at : at + chunk] = applied(decay, size)
     return found
 
 
-def strip_growth(noise: Reals | float, power: Reals | float, theta: Reals | float, inner: Reals | float) -> Reals:
+def strip_growth(
+    noise: Reals | float, power: Reals | float, theta: Reals | float, inner: Reals | float
+) -> Reals:
     """How much the moduli may grow inside a strip of half-width inner s^2 around Im x = theta s^2."""
     sides = np.log(np.cos((theta + inner) / 2)) + np.log(np.cos((theta - inner) / 2))
     return (inner * noise) ** 2 / 2 - np.maximum(-power, 0.0) / 2 * sides
 
 
-def shifted_envelope(noise: Reals, rate: Reals, power: float, edges: Reals, floor: Reals, ends: Ends) -> Reals:
+def shifted_envelope(
+    noise: Reals, rate: Reals, power: float, edges: Reals, floor: Reals, ends: Ends
+) -> Reals:
     """log of a bound on |M(order + iu)| / M(order), nonincreasing in u, the best of several shifts."""
     (low, high), best = ends, np.zeros((len(noise), len(edges)))
     s2 = noise**2
@@ -360,11 +418,19 @@ def shifted_envelope(noise: Reals, rate: Reals, power: float, edges: Reals, floo
             continue
         x = positions(low, high, step)
         modulus, argument = on_shifted(noise, rate, x, theta)
-        log_term = np.log(step / noise) - 0.5 * math.log(2 * math.pi) - x * x / (2 * s2) + power * modulus - floor
+        log_term = (
+            np.log(step / noise)
+            - 0.5 * math.log(2 * math.pi)
+            - x * x / (2 * s2)
+            + power * modulus
+            - floor
+        )
         decay = np.exp(-edges[:, None] * (argument * (1 - 8 * U))[:, None, :])
         decayed = applied(decay, np.exp(log_term))
         # e^-16 from the strip, and the two ends of the range, where the integrand is a Gaussian tail beyond 9 s.
-        error = 2.1 * math.exp(-16.0) + _tails(noise, rate, x, theta, log_term=log_term, power=power, step=step)
+        error = 2.1 * math.exp(-16.0) + _tails(
+            noise, rate, x, theta, log_term=log_term, power=power, step=step
+        )
         best = np.minimum(best, theta * theta * s2 / 2 + np.log(decayed + error) + 1e-9)
     return best
 

@@ -32,7 +32,9 @@ class Grid:
 
     def __getitem__(self, rows: Any) -> Grid:
         """Some of the rows."""
-        return Grid(self.x[rows], self.points[rows], self.step[rows], self.low[rows], self.high[rows])
+        return Grid(
+            self.x[rows], self.points[rows], self.step[rows], self.low[rows], self.high[rows]
+        )
 
 
 def positions(low: Reals | float, high: Reals | float, step: Reals | float) -> Reals:
@@ -65,7 +67,9 @@ def argument(x: Reals, theta: Reals | float, noise: Reals | float, rate: Reals |
     return np.arctan2(weight * np.sin(theta), 1 - weight * (2 * np.square(np.sin(theta / 2))))
 
 
-def on_shifted(noise: Reals | float, rate: Reals | float, x: Reals, theta: Reals | float) -> tuple[Reals, Reals]:
+def on_shifted(
+    noise: Reals | float, rate: Reals | float, x: Reals, theta: Reals | float
+) -> tuple[Reals, Reals]:
     """log |r| and arg r on Im x = theta s^2."""
     weight = share(x, noise, rate)
     rest = 2 * np.square(np.sin(theta / 2))
@@ -78,7 +82,9 @@ def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps:
     return built_at(positions(low, high, step), noise, rate, (low, high, step), ulps)
 
 
-def built_at(x: Reals, noise: Reals, rate: Reals, ends: tuple[Reals, Reals, Reals], ulps: int) -> Grid:
+def built_at(
+    x: Reals, noise: Reals, rate: Reals, ends: tuple[Reals, Reals, Reals], ulps: int
+) -> Grid:
     """`built` at given multiples of the step, shape (m, n), that reach beyond both ends; `ends`: low, high, step."""
     low, high, step = ends
     s2 = noise * noise
@@ -98,7 +104,9 @@ def built_at(x: Reals, noise: Reals, rate: Reals, ends: tuple[Reals, Reals, Real
         lifted = z + np.log(rate)
         steep = lifted + np.log1p(np.exp(np.log1p(-rate) - np.maximum(lifted, 0.0)))
         # What would cancel where the rate is tiny; beyond 700 an error of |z| + |log rate| U is within that of z.
-        rise = np.where(z > 700, np.exp(np.minimum(lifted, 1.0)), rate * np.expm1(np.minimum(z, 700.0)))
+        rise = np.where(
+            z > 700, np.exp(np.minimum(lifted, 1.0)), rate * np.expm1(np.minimum(z, 700.0))
+        )
         ratio = np.where(far, np.where(lifted > 1, steep, np.log1p(rise)), ratio)
         sampled = np.exp(norm - np.square(x - 1) / (2 * s2))
         deficit = np.where(far, rate * (sampled - weight) - weight * ratio, deficit)
@@ -107,7 +115,13 @@ def built_at(x: Reals, noise: Reals, rate: Reals, ends: tuple[Reals, Reals, Real
     relative_error = amplified * ratio_error + U * (16 + units * square / s2)
     return Grid(
         x,
-        WeightedPoints(log_weight, ratio, np.maximum(deficit, 0.0), relative_error, amplified * ratio_error + 8 * U),
+        WeightedPoints(
+            log_weight,
+            ratio,
+            np.maximum(deficit, 0.0),
+            relative_error,
+            amplified * ratio_error + 8 * U,
+        ),
         step,
         low,
         high,
@@ -145,7 +159,9 @@ def most_moment(grid: Grid, known: Reals | None, noise: Reals, power: Reals) -> 
     exponent = grid.points.log_weight + power * grid.points.ratio
     if steep:
         first, second = exponent[:, :1], exponent[:, 1:2]
-        exponent = exponent + np.maximum(np.diff(exponent, axis=-1, prepend=2 * first - second), 0.0)
+        exponent = exponent + np.maximum(
+            np.diff(exponent, axis=-1, prepend=2 * first - second), 0.0
+        )
     return log_sum(exponent) + 0.01
 
 
@@ -167,4 +183,6 @@ def _most_variance(
     mean, step_error = sign * first, trapezoid_error(noise, power, step, 2.5)
     away = mean - math.log1p(-rate)
     found = second + 13 * step_error * (second + away * away) + 1e-9 * second + 1e-12 * mean * mean
-    return min(found if step_error < 0.01 else math.inf, 1 / (noise * noise) if power < 0 else math.inf)
+    return min(
+        found if step_error < 0.01 else math.inf, 1 / (noise * noise) if power < 0 else math.inf
+    )

@@ -18,7 +18,15 @@ import numpy as np
 from dpcompose.contour import ContourRows
 from dpcompose.loss import sampled_gaussian_plan as plan
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.loss.sampled_gaussian_many import Drawn, Lines, Nodes, Spread, gridded, larger, planned
+from dpcompose.loss.sampled_gaussian_many import (
+    Drawn,
+    Lines,
+    Nodes,
+    Spread,
+    gridded,
+    larger,
+    planned,
+)
 from dpcompose.loss.sampled_gaussian_plan import Parts, Targets, class_of
 from dpcompose.numerics import Complexes, Reals, U
 
@@ -41,7 +49,11 @@ class Row(NamedTuple):
         """The sums over the parts."""
         log, total = nodes.line.log, cast("Callable[[Any], Any]", parts.total)
         return Row(
-            total(log), total(nodes.line.error), total(np.abs(log)), total(nodes.bound), total(np.abs(nodes.bound))
+            total(log),
+            total(nodes.line.error),
+            total(np.abs(log)),
+            total(nodes.bound),
+            total(np.abs(nodes.bound)),
         )
 
     def plus(self, other: Row, times: int) -> Row:
@@ -92,7 +104,9 @@ class _Kept:
     lines: Lines | None = None
     sums: Both | None = None
     terms: int = 0
-    rows: dict[SampledGaussianLoss, Both | None] = field(default_factory=dict[SampledGaussianLoss, Both | None])
+    rows: dict[SampledGaussianLoss, Both | None] = field(
+        default_factory=dict[SampledGaussianLoss, Both | None]
+    )
 
 
 @dataclass
@@ -116,7 +130,9 @@ class Growing:
                 those of the last question, and more.
         """
         start = _start(sum(times for _, times in phases))
-        with np.errstate(all="ignore"):  # what overflows is not finite in the end, and proves nothing
+        with np.errstate(
+            all="ignore"
+        ):  # what overflows is not finite in the end, and proves nothing
             if self._kept is None or self._kept.start != start:
                 self._kept = self._drawn(phases, start)
             return self._read(self._kept, phases)
@@ -137,7 +153,9 @@ class Growing:
         kept = _Kept(start, phase, left)
         if len(counts) > MOST_PARTS:
             return kept
-        columns = np.array([[loss.noise, loss.rate, times] for loss, times in counts.items()], dtype=float)
+        columns = np.array(
+            [[loss.noise, loss.rate, times] for loss, times in counts.items()], dtype=float
+        )
         ulps = max(loss.ulps for loss in counts)
         parts = Parts(*(columns[:, at : at + 1] for at in range(3)), count=len(counts), ulps=ulps)
         for _, lines in planned(parts, self._targets, _MOST_NODES):
@@ -164,7 +182,9 @@ class Growing:
                     return math.nan, math.nan
                 sums, terms = _plus(sums, row, times - kept.taken), terms + 1
         remove, add = (each.contour(lines, at, terms) for at, each in enumerate(sums))
-        lower, upper = larger(remove, add, add.__getitem__, targets=self._targets, value=lines.value)
+        lower, upper = larger(
+            remove, add, add.__getitem__, targets=self._targets, value=lines.value
+        )
         return float(lower[0]), float(upper[0])
 
 
@@ -191,7 +211,9 @@ def _plus(sums: Both, row: Both, times: int) -> Both:
 
 def _added(lines: Lines, loss: SampledGaussianLoss) -> Both | None:
     """One copy of a loss at the nodes of a line that is there; None if that takes too many points."""
-    one = Parts(*(np.array([[number]]) for number in (loss.noise, loss.rate, 1.0)), count=1, ulps=loss.ulps)
+    one = Parts(
+        *(np.array([[number]]) for number in (loss.noise, loss.rate, 1.0)), count=1, ulps=loss.ulps
+    )
     points = int(class_of(plan.coarse_points(one, lines.outer, lines.outer))[0])
     if points > plan.MOST_POINTS:
         return None

@@ -72,7 +72,9 @@ class Direction:
                 points = float((span / step).max())
         if not points <= MOST_POINTS:
             return unknown(len(self.noise), len(frequencies))
-        one = self._on_grid(self._fine(order, step), self._powers(order), frequencies[:cut], step_error)
+        one = self._on_grid(
+            self._fine(order, step), self._powers(order), frequencies[:cut], step_error
+        )
         if cut == len(frequencies):
             return one
         return joined(one, self.batch.shifted(order, frequencies[cut:], self.own)[0])
@@ -98,12 +100,17 @@ class Direction:
             if not float(((high - low) / step).max()) <= MOST_POINTS:
                 return None
             grid = built(self.noise, self.rate, low, high, shortened(step), self.batch.ulps)
-        step_error = 2.8 * np.exp(norm[best][:, None] - 2 * math.pi * width[best][:, None] / grid.step)
+        step_error = 2.8 * np.exp(
+            norm[best][:, None] - 2 * math.pi * width[best][:, None] / grid.step
+        )
         return grid.points.moment_bound(power, step_error + self._outside(grid, power))
 
     def _on_grid(self, grid: Grid, power: Reals, frequencies: Reals, step_error: Reals) -> Line:
         """The trapezoid sum; `step_error` bounds what its step leaves out, shape (m, 1)."""
-        outside, most = step_error + self._outside(grid, power) * (1 + frequencies), float(self.times.max())
+        outside, most = (
+            step_error + self._outside(grid, power) * (1 + frequencies),
+            float(self.times.max()),
+        )
         # So many copies that an error of first order in the losses of one is too much for all of them.
         plain = not most > _MANY
         return grid.points.line(
@@ -132,7 +139,11 @@ class Direction:
         key = self.own.start, self.batch.reach(order).power, step.tobytes()
         if key not in self.batch.cache.fine_grids:
             coarse = self._coarse(order)
-            if coarse is None or coarse.x.shape[-1] > _SHORT or not bool((coarse.step == step).all()):
+            if (
+                coarse is None
+                or coarse.x.shape[-1] > _SHORT
+                or not bool((coarse.step == step).all())
+            ):
                 coarse = built(self.noise, self.rate, low, high, step, self.batch.ulps)
             self.batch.cache.fine_grids[key] = coarse
         return self.batch.cache.fine_grids[key]
@@ -164,11 +175,16 @@ class Direction:
     def _norms(self, log_m: Reals, order: float, reach: float) -> list[list[float]]:
         """For each row and each angle log of a bound on the integral of n |r^p| on the strip's edges."""
         columns = np.concatenate([log_m, self.noise, self.rate, self._powers(order)], axis=1)
-        return [_norms(top, noise, rate, power, reach) for top, noise, rate, power in columns.tolist()]
+        return [
+            _norms(top, noise, rate, power, reach) for top, noise, rate, power in columns.tolist()
+        ]
 
     def _log_step_error(self, grid: Grid, log_m: Reals, order: float, reach: float) -> Reals:
         """log of what the step of this grid leaves out, over 2.8, by the best strip, shape (m, 1)."""
-        norms, rates = self._norms(log_m, order, reach), (2 * math.pi * self.noise**2 / grid.step).ravel().tolist()
+        norms, rates = (
+            self._norms(log_m, order, reach),
+            (2 * math.pi * self.noise**2 / grid.step).ravel().tolist(),
+        )
         return np.array(
             [
                 [min(norm - angle * rate for norm, angle in zip(row, _ANGLES, strict=True))]
@@ -180,9 +196,13 @@ class Direction:
         """`_norms`, closer where that is worth it, and half the widths of the strips."""
         s, power, angles = self.noise, self._powers(order), np.array(_ANGLES)
         norm, width = np.array(self._norms(log_m, order, reach)), angles * s * s
-        tight = (2 * math.pi * width / (35 + np.log(self.times) + norm)).max(axis=-1) < 0.12 * s[:, 0]
+        tight = (2 * math.pi * width / (35 + np.log(self.times) + norm)).max(axis=-1) < 0.12 * s[
+            :, 0
+        ]
         if reach > 0 and tight.any():
-            closer = self._strip(grid, power, reach) + np.minimum(power, 0.0) * np.array(_LOG_COSINES)
+            closer = self._strip(grid, power, reach) + np.minimum(power, 0.0) * np.array(
+                _LOG_COSINES
+            )
             plain = np.log1p(2 * self.rate * (np.abs(power) + reach))
             raised = width * width / (2 * s * s)
             norm = np.where(tight[:, None], raised + np.logaddexp(closer, plain), norm)
@@ -207,7 +227,11 @@ class Direction:
         """A bound on n r^p, n and |p| n y beyond the grid, per |p|, in units of the largest term if that is above 1."""
         points = grid.points
         top = row_tops(points.log_weight + power * points.ratio)
-        ends = [each[:, at] for each in (points.log_weight, points.ratio) for at in (slice(1), slice(-1, None))]
+        ends = [
+            each[:, at]
+            for each in (points.log_weight, points.ratio)
+            for at in (slice(1), slice(-1, None))
+        ]
         columns = [top, *ends, power, self.noise, self.rate, grid.step, grid.low, grid.high]
         return np.array([[_Ends(*row).outside] for row in np.concatenate(columns, axis=1).tolist()])
 
@@ -230,13 +254,23 @@ class _Ends(NamedTuple):
     @property
     def outside(self) -> float:
         """The terms beyond them."""
-        s2, step, low, high, size = self.noise * self.noise, self.step, self.low, self.high, abs(self.power)
+        s2, step, low, high, size = (
+            self.noise * self.noise,
+            self.step,
+            self.low,
+            self.high,
+            abs(self.power),
+        )
         top, raised = max(self.top, 0.0), max(self.power, 0.0)
         z = (2 * low - 1) / (2 * s2) + math.log(self.rate / (1 - self.rate))
         slope = -low + min(self.power, 0.0) / (1 + math.exp(min(-z, 700.0)))
-        right = _tail(self.final_weight + self.power * self.final_ratio - top, step * (high - raised) / s2)
+        right = _tail(
+            self.final_weight + self.power * self.final_ratio - top, step * (high - raised) / s2
+        )
         left = _tail(self.first_weight + self.power * self.first_ratio - top, step * slope / s2)
-        plain = _tail(self.final_weight, step * high / s2) + _tail(self.first_weight, -step * low / s2)
+        plain = _tail(self.final_weight, step * high / s2) + _tail(
+            self.first_weight, -step * low / s2
+        )
         # n e^z is a Gaussian centered at 1: its right edge is far out, its left edge farther.
         moved = math.log(step / (self.noise * math.sqrt(2 * math.pi))) - (high - 1) ** 2 / (2 * s2)
         sampled = 2 * _tail(moved, step * (high - 1) / s2)

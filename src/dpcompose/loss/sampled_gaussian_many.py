@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 from dpcompose.contour import ContourRows, Line
 from dpcompose.loss import sampled_gaussian_plan as plan
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.loss.sampled_gaussian_nodes import LARGEST_EXPONENT, RaisedGrid, Waves, nodes, raised, waves
+from dpcompose.loss.sampled_gaussian_nodes import (
+    LARGEST_EXPONENT,
+    RaisedGrid,
+    Waves,
+    nodes,
+    raised,
+    waves,
+)
 from dpcompose.loss.sampled_gaussian_plan import Parts, Targets, class_of
 from dpcompose.loss.sampled_gaussian_tails import Direction, Heights, ended, heights
 from dpcompose.numerics import Reals, U, between
@@ -68,7 +75,12 @@ class Lines:
     @staticmethod
     def joined(several: Sequence[Lines]) -> Lines:
         """All rows."""
-        return Lines(*(np.concatenate([one.__dict__[each.name] for one in several]) for each in fields(Lines)))
+        return Lines(
+            *(
+                np.concatenate([one.__dict__[each.name] for one in several])
+                for each in fields(Lines)
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -98,12 +110,18 @@ def sampled_gaussian_ends(
     for index, question in enumerate(questions):
         kinds[question.kind].append(index)
     for (count, ulps), places in sorted(kinds.items()):
-        rows = [(loss.noise, loss.rate, float(times)) for place in places for loss, times in questions[place].losses]
+        rows = [
+            (loss.noise, loss.rate, float(times))
+            for place in places
+            for loss, times in questions[place].losses
+        ]
         columns = np.array(rows).T[:, :, None]
         number = np.array([[questions[place].number] for place in places])
         nothing = np.full_like(number, np.nan)
         targets = Targets(*((nothing, number) if for_delta else (number, nothing)), tolerance)
-        found[:, places] = _answered(Parts(columns[0], columns[1], columns[2], count, ulps), targets)
+        found[:, places] = _answered(
+            Parts(columns[0], columns[1], columns[2], count, ulps), targets
+        )
     return found[0], found[1]
 
 
@@ -113,7 +131,10 @@ def _answered(parts: Parts, targets: Targets) -> tuple[Reals, Reals]:
     lower, upper = np.full((2, len(targets.value)), np.nan)
     for here, lines in planned(parts, targets, plan.MOST_NODES):
         one = Drawn(parts[here], lines)
-        remove, add = one.nodes(0).contour(lines, one.parts.total), one.nodes(1, THIN).contour(lines, one.parts.total)
+        remove, add = (
+            one.nodes(0).contour(lines, one.parts.total),
+            one.nodes(1, THIN).contour(lines, one.parts.total),
+        )
         ends = larger(remove, add, one.added, targets=targets[here], value=lines.value)
         lower[here], upper[here] = ends
     return lower, upper
@@ -132,7 +153,10 @@ def planned(parts: Parts, targets: Targets, most_nodes: int) -> Iterator[tuple[W
             places = plan.placed(*some, grid, guess[chosen], most[chosen])
             found.append((chosen, _lined(some[0], places, grid, most_nodes)))
     if found:
-        places, lines = np.concatenate([chosen for chosen, _ in found]), Lines.joined([one for _, one in found])
+        places, lines = (
+            np.concatenate([chosen for chosen, _ in found]),
+            Lines.joined([one for _, one in found]),
+        )
         costs = (lines.sizes[:, 0] + lines.sizes[:, 1]) * lines.sizes[:, 2] * parts.count
         for chosen in _blocks(lines.sizes, costs):
             if lines.sizes[chosen[0], 0]:
@@ -159,8 +183,12 @@ def _lined(parts: Parts, places: plan.Places, grid: plan.Grid, most_nodes: int) 
     wanted = np.where(known, np.maximum(wanted, 9), 9)
     near = _NEAR[np.searchsorted(_NEAR, np.minimum(np.sqrt(wanted), _NEAR[-1]))]
     far = _FAR[np.searchsorted(_FAR, wanted / near)]
-    depth = parts.spread(between(_DEEPER - np.log(places.error), 20.0, _DEEPEST)) + np.log(parts.times)
-    drawing = gridded(parts, grid, Spread(order, outer, parts.spread(far * near * places.step)), depth)
+    depth = parts.spread(between(_DEEPER - np.log(places.error), 20.0, _DEEPEST)) + np.log(
+        parts.times
+    )
+    drawing = gridded(
+        parts, grid, Spread(order, outer, parts.spread(far * near * places.step)), depth
+    )
     known &= drawing.known[:, None]
     rows = len(places.order)
     return Lines(
@@ -168,7 +196,9 @@ def _lined(parts: Parts, places: plan.Places, grid: plan.Grid, most_nodes: int) 
         step=places.step,
         outer=places.outer,
         value=places.value,
-        sizes=np.where(known, np.concatenate([far, near, drawing.points[:, None]], axis=1), 0).astype(np.int64),
+        sizes=np.where(
+            known, np.concatenate([far, near, drawing.points[:, None]], axis=1), 0
+        ).astype(np.int64),
         tails=2 * tails * (1 + 1e-9) / places.step,
         side=drawing.side.reshape(rows, -1),
         heights=drawing.heights.reshape(rows, -1),
@@ -299,15 +329,24 @@ def larger(
         targets: The questions.
         value: About epsilon, shape (m, 1).
     """
-    lower, upper = remove.ends(targets.value) if targets.for_values else remove.solved(targets.mass, value)
+    lower, upper = (
+        remove.ends(targets.value) if targets.for_values else remove.solved(targets.mass, value)
+    )
     left = _undominated(add, targets, lower, np.flatnonzero(~np.isnan(lower[:, 0])))
     if len(left):
         whole = again(left)
         others = _undominated(whole, targets[left], lower[left], np.arange(len(left)))
         rows, some = left[others], whole[others]
         start = np.where(np.isnan(upper), 0.0, upper)[rows]
-        found = some.ends(targets.value[rows]) if targets.for_values else some.solved(targets.mass[rows], start)
-        lower[rows], upper[rows] = np.maximum(lower[rows], found[0]), np.maximum(upper[rows], found[1])
+        found = (
+            some.ends(targets.value[rows])
+            if targets.for_values
+            else some.solved(targets.mass[rows], start)
+        )
+        lower[rows], upper[rows] = (
+            np.maximum(lower[rows], found[0]),
+            np.maximum(upper[rows], found[1]),
+        )
     lower, upper = np.maximum(lower[:, 0], 0.0), np.maximum(upper[:, 0], 0.0)
     return lower, np.minimum(upper, 1.0) if targets.for_values else upper
 

@@ -58,7 +58,9 @@ class SampledGaussianMoments(TrapezoidMoments):
     def _falling_growth(self, order: float, y: Ball) -> Ball:
         """e^(y^2 / 2) cos(mu y / 2)^-order, no cosine at negative orders: what |r^-order| may gain off the line."""
         grown = (y * y / 2).exp()
-        return grown if order < 0 else grown * (y / (2 * self.noise)).cos() ** -self.field.exact(order)
+        return (
+            grown if order < 0 else grown * (y / (2 * self.noise)).cos() ** -self.field.exact(order)
+        )
 
     def _left_of(self, fixed: Ball, steep: Ball) -> Ball:
         """A point a < 0 with -a >= fixed + steep w(a).
@@ -70,7 +72,9 @@ class SampledGaussianMoments(TrapezoidMoments):
             if not high - low > 0.25:
                 break
             middle = ((low + high) / 2).mid()
-            low, high = (middle, high) if -middle >= fixed + steep * self._share(middle) else (low, middle)
+            low, high = (
+                (middle, high) if -middle >= fixed + steep * self._share(middle) else (low, middle)
+            )
         return low
 
     def _between_modes(self, order: float, far: float) -> tuple[float, float, Ball] | None:
@@ -87,7 +91,10 @@ class SampledGaussianMoments(TrapezoidMoments):
         a, b = self.field.exact(low), self.field.exact(high)
         if not (steep * self._share(a) < a and steep * self._share(b) > b):
             return None
-        ends = [(-x * x / 2).exp() * self._log_ratio(self.field.disc(x)).real.exp() ** (order + 1) for x in (a, b)]
+        ends = [
+            (-x * x / 2).exp() * self._log_ratio(self.field.disc(x)).real.exp() ** (order + 1)
+            for x in (a, b)
+        ]
         return low, high, ends[0].max(ends[1]).upper()
 
 
@@ -167,7 +174,11 @@ class AddedMoments(SampledGaussianMoments):
 
     def _centers(self, order: float) -> tuple[Ball, Ball]:
         zero = self.field.exact(0)
-        return (zero, -order / self.noise) if order < 0 else (self._left_of(zero, order / self.noise), zero)
+        return (
+            (zero, -order / self.noise)
+            if order < 0
+            else (self._left_of(zero, order / self.noise), zero)
+        )
 
     def profile(self, x: Ball) -> Ball:
         """With c = 1 - (1 - q) e^x: c times the profile without sampling at x + ln(q / c); 0 for c <= 0."""
@@ -230,5 +241,7 @@ class ReplacedMoments(SampledGaussianMoments):
         point = ((-odds * (x / 2).sinh()).asinh() - x / 2) / mu
         below = (1 - q) * upper_tail(self.field, -point)
         return (
-            below + q * upper_tail(self.field, -point - mu) - x.exp() * (below + q * upper_tail(self.field, mu - point))
+            below
+            + q * upper_tail(self.field, -point - mu)
+            - x.exp() * (below + q * upper_tail(self.field, mu - point))
         )

@@ -72,7 +72,12 @@ def raised(parts: Parts, low: Reals, high: Reals, theta: Reals, points: int) -> 
     step = shortened((high - low) / (points - 2) * (1 + 2**-18))
     x = step * (np.ceil(low / step) - 1 + np.arange(points))
     s2, square = noise * noise, x * x
-    log_weight = np.log(step / noise) - 0.5 * math.log(2 * math.pi) + theta * theta * s2 / 2 - square / (2 * s2)
+    log_weight = (
+        np.log(step / noise)
+        - 0.5 * math.log(2 * math.pi)
+        + theta * theta * s2 / 2
+        - square / (2 * s2)
+    )
     z = (2 * x - 1) / (2 * s2)
     # r = 1 + q (e^z - 1) - q e^z (1 - cos theta) + i q e^z sin theta.
     sampled, rise = rate * np.exp(z), rate * np.expm1(z)
@@ -81,13 +86,19 @@ def raised(parts: Parts, low: Reals, high: Reals, theta: Reals, points: int) -> 
     # x is exact, so z and the exponent of the weight carry relative errors of `units` U; r moves by q e^z times that.
     units, modulus, size = 4 + 2 * parts.ulps, np.exp(ratio.real), np.abs(ratio)
     trigonometric = 30 * (1 - np.cos(theta)) + 19 * np.sin(theta)
-    argument_error = (sampled * (units * np.abs(z) + trigonometric + 1) + 12 * np.abs(rise)) / modulus
+    argument_error = (
+        sampled * (units * np.abs(z) + trigonometric + 1) + 12 * np.abs(rise)
+    ) / modulus
     spread = np.maximum(size, np.minimum(np.hypot(real, imaginary) / modulus, 1 + size))
     ratio_error = U * (argument_error + 16 * spread) * (1 + 1e-9)
-    exponent_error = units / 2 * (square / s2 + theta * theta * s2) + 4 * (theta * np.abs(x) + np.abs(log_weight))
+    exponent_error = units / 2 * (square / s2 + theta * theta * s2) + 4 * (
+        theta * np.abs(x) + np.abs(log_weight)
+    )
     weight_error = U * (12 + parts.ulps + exponent_error)
     ratio_error = np.where(z[:, -1:] < LARGEST_EXPONENT, ratio_error, np.inf)
-    return RaisedGrid(x, step, theta, log_weight, ratio, ratio_error=ratio_error, weight_error=weight_error)
+    return RaisedGrid(
+        x, step, theta, log_weight, ratio, ratio_error=ratio_error, weight_error=weight_error
+    )
 
 
 class Waves(NamedTuple):
@@ -138,7 +149,9 @@ def _turned(angle: Reals) -> Complexes:
     return found
 
 
-def nodes(parts: Parts, grid: RaisedGrid, waved: Waves, step: Reals, power: Reals, log_step_error: Reals) -> Line:
+def nodes(
+    parts: Parts, grid: RaisedGrid, waved: Waves, step: Reals, power: Reals, log_step_error: Reals
+) -> Line:
     """log M of one copy at the nodes of one direction, shape (m p, far near).
 
     With terms of modulus T0 = |w| and T1 = |w r^p|, good to a relative e, the sum of w (r^z - 1) is off by at most
@@ -164,7 +177,9 @@ def nodes(parts: Parts, grid: RaisedGrid, waved: Waves, step: Reals, power: Real
     # M at the conjugate is the conjugate.
     y = np.where(power > 0, 1.0, -1.0) * (terms.rise.imag + product.imag)
     size = np.abs(power) + step * np.arange(count, dtype=float)
-    omitted = np.exp(np.minimum(log_step_error - terms.shift, 700.0)) + _outside(parts, grid, power, terms.shift)
+    omitted = np.exp(np.minimum(log_step_error - terms.shift, 700.0)) + _outside(
+        parts, grid, power, terms.shift
+    )
     error = terms.slanting * size + omitted + U * (4 * np.abs(x) + 8 * np.minimum(terms.shift, 1.0))
     line = guarded(x, y, error, log_one_plus(x, y))
     return Line(line.log + terms.shift, line.error + 4 * U * terms.shift)
@@ -173,7 +188,10 @@ def nodes(parts: Parts, grid: RaisedGrid, waved: Waves, step: Reals, power: Real
 def _products(far: Complexes, near: Complexes, chunk: int) -> Complexes:
     """The sums over the points of far times near, shape (m, far, near): over chunks first, so that they round less."""
     split = [each.reshape(*each.shape[:2], -1, chunk).transpose(0, 2, 1, 3) for each in (far, near)]
-    left, right = np.ascontiguousarray(split[0]), np.ascontiguousarray(split[1].transpose(0, 1, 3, 2))
+    left, right = (
+        np.ascontiguousarray(split[0]),
+        np.ascontiguousarray(split[1].transpose(0, 1, 3, 2)),
+    )
     return np.add.reduce(product(left, right), axis=1)
 
 
@@ -202,7 +220,10 @@ def _terms(grid: RaisedGrid, power: Reals, chunk: int) -> _Terms:
     rise = np.where(moved.real < 1, near, tilted - weight)
     total = np.add.reduce(rise, axis=-1, keepdims=True)
     wide = np.abs(power) * grid.size
-    relative = U * (1.5 * chunk + moved.shape[-1] / chunk + 70 + 5 * _LEVELS + 4 * wide + shift) + grid.weight_error
+    relative = (
+        U * (1.5 * chunk + moved.shape[-1] / chunk + 70 + 5 * _LEVELS + 4 * wide + shift)
+        + grid.weight_error
+    )
     slanting = row_dots(size + own, relative * grid.size + grid.ratio_error) * 1.001
     return _Terms(shift, tilted, total, slanting)
 

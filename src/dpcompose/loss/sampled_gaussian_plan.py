@@ -57,7 +57,10 @@ class Parts:
 
     def __getitem__(self, chosen: Any) -> Parts:
         """Some of the compositions, by a mask or places of shape (k,)."""
-        found = [each.reshape(-1, self.count)[chosen].reshape(-1, 1) for each in (self.noise, self.rate, self.times)]
+        found = [
+            each.reshape(-1, self.count)[chosen].reshape(-1, 1)
+            for each in (self.noise, self.rate, self.times)
+        ]
         return Parts(*found, count=self.count, ulps=self.ulps)
 
     def rows_of(self, chosen: Any) -> Any:
@@ -128,7 +131,12 @@ class Targets:
         kernel = np.log(orders) + np.log1p(orders)
         curvature = curve.second + 1 / orders**2 + 1 / (orders + 1) ** 2
         width = 0.5 * np.log(2 * np.pi * curvature)
-        return orders * curve.first - 1 - orders / (orders + 1) - (curve.log_m - self.log_mass - kernel - width)
+        return (
+            orders * curve.first
+            - 1
+            - orders / (orders + 1)
+            - (curve.log_m - self.log_mass - kernel - width)
+        )
 
     def first_order(self, rho: Reals, blow_up: Reals) -> Reals:
         """The order as if for a Gaussian; at most where M blows up."""
@@ -221,7 +229,9 @@ def placed(parts: Parts, targets: Targets, grid: Grid, guess: Reals, most: Reals
     )
 
 
-def _saddle(parts: Parts, targets: Targets, grid: Grid, orders: Reals) -> tuple[Reals, NDArray[np.bool_]]:
+def _saddle(
+    parts: Parts, targets: Targets, grid: Grid, orders: Reals
+) -> tuple[Reals, NDArray[np.bool_]]:
     """The saddle point to a few percent, shape (m, 1), and whether the orders enclose it, shape (m,)."""
     gap = targets.excess(orders, _curve(parts, grid, orders))
     left = np.logical_and.accumulate(gap <= 0, axis=1).sum(axis=1)[:, None] - 1
@@ -229,7 +239,9 @@ def _saddle(parts: Parts, targets: Targets, grid: Grid, orders: Reals) -> tuple[
     left = between(left, 0, orders.shape[1] - 2)
     low, high = at_place(orders, left), at_place(orders, left + 1)
     order = _short(np.sqrt(low * high))
-    for _ in range(_STEPS):  # Newton's for asinh(gap), which is near a line where the gap is and where it explodes
+    for _ in range(
+        _STEPS
+    ):  # Newton's for asinh(gap), which is near a line where the gap is and where it explodes
         curve = _curve(parts, grid, order)
         gap = targets.excess(order, curve)
         low, high = np.where(gap <= 0, order, low), np.where(gap <= 0, high, order)
@@ -244,11 +256,15 @@ def _about(orders: Reals, curve: Cumulants, targets: Targets) -> tuple[Reals, Re
     curvature = curve.second + 1 / orders**2 + 1 / (orders + 1) ** 2
     log_m = curve.log_m - np.log(orders * (orders + 1)) - 0.5 * np.log(2 * math.pi * curvature)
     if targets.for_values:
-        return targets.value, np.minimum(np.fmin.reduce(log_m - orders * targets.value, axis=1)[:, None], 0.0)
+        return targets.value, np.minimum(
+            np.fmin.reduce(log_m - orders * targets.value, axis=1)[:, None], 0.0
+        )
     return np.fmin.reduce((log_m - targets.log_mass) / orders, axis=1)[:, None], targets.log_mass
 
 
-def _shortest(orders: Reals, curve: Cumulants, x: Reals, wanted: tuple[Reals, Reals]) -> tuple[Any, Reals, Any]:
+def _shortest(
+    orders: Reals, curve: Cumulants, x: Reals, wanted: tuple[Reals, Reals]
+) -> tuple[Any, Reals, Any]:
     """Which order of the table needs the shortest period, that period, and the order that bounds the aliases above."""
     log_mass, tolerance = wanted
     digits = np.log(20 / tolerance)
@@ -266,7 +282,11 @@ def _shortest(orders: Reals, curve: Cumulants, x: Reals, wanted: tuple[Reals, Re
     periods = np.where(near, periods, np.inf)
     chosen = periods.argmin(axis=1)[:, None]
     chosen = np.where(at_place(periods, center) <= 1.15 * at_place(periods, chosen), center, chosen)
-    return chosen, np.minimum(at_place(periods, chosen), 64 * depth / at_place(orders, chosen)), at_place(best, chosen)
+    return (
+        chosen,
+        np.minimum(at_place(periods, chosen), 64 * depth / at_place(orders, chosen)),
+        at_place(best, chosen),
+    )
 
 
 def _curve(parts: Parts, grid: Grid, orders: Reals) -> Cumulants:

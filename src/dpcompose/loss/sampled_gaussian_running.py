@@ -26,7 +26,9 @@ _ENTRIES = 1 << 16
 Phases = Sequence[tuple[SampledGaussianLoss, int]]
 
 
-def running_sampled_gaussian(phases: Phases, delta: float, tolerance: float) -> Iterator[tuple[int, Reals, Reals]]:
+def running_sampled_gaussian(
+    phases: Phases, delta: float, tolerance: float
+) -> Iterator[tuple[int, Reals, Reals]]:
     """How many steps were taken before, and the ends of epsilon after each of the next, shape (k,); NaN if unproved.
 
     Args:
@@ -37,7 +39,9 @@ def running_sampled_gaussian(phases: Phases, delta: float, tolerance: float) -> 
     before = 0
     for last, (_, steps) in enumerate(phases):
         starts = _starts(before, steps)
-        earlier = np.array([[loss.noise, loss.rate, times] for loss, times in phases[: last + 1]], dtype=float)
+        earlier = np.array(
+            [[loss.noise, loss.rate, times] for loss, times in phases[: last + 1]], dtype=float
+        )
         columns = np.tile(earlier, (len(starts), 1))
         columns[last :: last + 1, 2] = starts - before + 1
         ulps = max(loss.ulps for loss, _ in phases[: last + 1])
@@ -48,7 +52,9 @@ def running_sampled_gaussian(phases: Phases, delta: float, tolerance: float) -> 
         for places, lines in _lines(parts, targets):
             for row, place in enumerate(places.tolist()):
                 line, some = lines[np.array([row])], parts[np.array([place])]
-                for first, lower, upper in _read(some, line, targets[np.array([place])], int(ends[place]) - before):
+                for first, lower, upper in _read(
+                    some, line, targets[np.array([place])], int(ends[place]) - before
+                ):
                     yield before + first, lower, upper
         before += steps
 
@@ -71,18 +77,28 @@ def _read(parts: Parts, line: Lines, target: Targets, end: int) -> list[tuple[in
     """The ends of epsilon at all steps of the last part from those that are there up to `end`, in blocks."""
     one, (far, near, _) = Drawn(parts, line), line.sizes[0].tolist()
     remove, add, whole = one.nodes(0), one.nodes(1, THIN), cache(partial(one.nodes, 1))
-    earlier, start, size = parts.times[:-1], int(parts.times[-1, 0]) - 1, max(1, _ENTRIES // (far * near))
+    earlier, start, size = (
+        parts.times[:-1],
+        int(parts.times[-1, 0]) - 1,
+        max(1, _ENTRIES // (far * near)),
+    )
     blocks: list[tuple[int, Reals, Reals]] = []
     for first in range(start, end, size):
         steps = np.arange(first + 1.0, min(first + size, end) + 1.0)[:, None]
         same = np.zeros(len(steps), dtype=int)
         many, total = line[same], partial(_total, earlier, steps)
 
-        def again(others: NDArray[np.int64], many: Lines = many, steps: Reals = steps) -> ContourRows:
+        def again(
+            others: NDArray[np.int64], many: Lines = many, steps: Reals = steps
+        ) -> ContourRows:
             return whole().contour(many[others], partial(_total, earlier, steps[others]))
 
         ends = larger(
-            remove.contour(many, total), add.contour(many, total), again, targets=target[same], value=many.value
+            remove.contour(many, total),
+            add.contour(many, total),
+            again,
+            targets=target[same],
+            value=many.value,
         )
         blocks.append((first, *ends))
     return blocks

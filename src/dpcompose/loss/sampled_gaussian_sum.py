@@ -58,7 +58,11 @@ class SampledGaussianSum(Direction, Transform):
     @property
     def scale(self) -> float:
         """K(1) when removing, and nearly that when adding: where to look first for an order."""
-        return float((self.times * np.log1p(self.rate**2 * np.expm1(np.maximum(self.noise, 0.05) ** -2))).sum())
+        return float(
+            (
+                self.times * np.log1p(self.rate**2 * np.expm1(np.maximum(self.noise, 0.05) ** -2))
+            ).sum()
+        )
 
     @property
     def copies(self) -> float:
@@ -67,7 +71,9 @@ class SampledGaussianSum(Direction, Transform):
     @property
     def blow_up(self) -> float:
         """Where q^(t + 1) e^(t (t + 1) / (2 s^2)), what a sampled record adds to M, grows past 1."""
-        return float((2 * self.noise**2 * -np.log(self.rate)).min()) + 1 if self.remove else math.inf
+        return (
+            float((2 * self.noise**2 * -np.log(self.rate)).min()) + 1 if self.remove else math.inf
+        )
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
         one = self.batch.moments(order, self.own)
@@ -97,7 +103,9 @@ class SampledGaussianSum(Direction, Transform):
         if found is None or not float((self.times * found[1]).sum()) < 0.05:
             return None
         log, _ = found
-        return float((self.times * log).sum()) + U * (8 + len(log)) * float((self.times * np.abs(log)).sum())
+        return float((self.times * log).sum()) + U * (8 + len(log)) * float(
+            (self.times * np.abs(log)).sum()
+        )
 
     def _between_whole_orders(self, order: float) -> float:
         """K is convex: between whole orders it is at most what the line through their values is."""
@@ -114,7 +122,11 @@ class SampledGaussianSum(Direction, Transform):
         """
         power, kept, rare = order + 1, np.log1p(-self.rate), np.log(self.rate)
         j = np.arange(2.0, power + 1)
-        weight = _LOG_FACTORIAL[power] - _LOG_FACTORIAL[2 : power + 1] - _LOG_FACTORIAL[: power - 1][::-1]
+        weight = (
+            _LOG_FACTORIAL[power]
+            - _LOG_FACTORIAL[2 : power + 1]
+            - _LOG_FACTORIAL[: power - 1][::-1]
+        )
         log_term = weight + j * rare + (power - j) * kept
         rise = j * (j - 1) / (2 * self.noise**2) * (1 + 8 * (1 + self.batch.ulps) * U)
         # e^x - 1 = e^x (1 - e^-x): nothing overflows in between.
@@ -137,7 +149,9 @@ class SampledGaussianSum(Direction, Transform):
             self.batch.cache.lines[key] = Direction(self.batch, slice(None)).at(order, frequencies)
         return self.line(order, frequencies)
 
-    def near_normal_envelope(self, order: float, edges: Reals, *, with_reverse: bool) -> Reals | None:
+    def near_normal_envelope(
+        self, order: float, edges: Reals, *, with_reverse: bool
+    ) -> Reals | None:
         """`log_envelope` where two moments and one shifted path give it."""
         found = self.batch.near_normal(order, self.own, together=with_reverse)
         return found and self._added(found.log_envelope(edges))
@@ -145,7 +159,9 @@ class SampledGaussianSum(Direction, Transform):
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         return self.coarse_line(order, np.zeros(1), edges, with_reverse=False)[1]
 
-    def coarse_line(self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool) -> tuple[Line, Reals]:
+    def coarse_line(
+        self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool
+    ) -> tuple[Line, Reals]:
         line, bounds = self.batch.survey(order, nodes, edges, self.own, together=with_reverse)
         return self._total(line), self._added(bounds)
 

@@ -93,14 +93,26 @@ class Direction:
     def _sums(self) -> tuple[Reals, Reals, Reals, Reals]:
         """Mean and mean square of the weight, a factor for errors of the shares, and the shares beyond the grid."""
         points, side, s2 = self.grid.points, self.parts.side, self.parts.noise**2
-        mean, square = row_dots(self.shares, self.weight), row_dots(self.shares, self.weight * self.weight)
+        mean, square = (
+            row_dots(self.shares, self.weight),
+            row_dots(self.shares, self.weight * self.weight),
+        )
         # Beyond the grid terms fall by e^(-step side / s^2) or faster.
         ends = self.shares[:, :1] + self.shares[:, -1:]
         outside = ends / np.expm1(np.minimum(self.grid.step * side / s2, 700.0))
         largest = row_tops(np.abs(points.ratio))
-        rounding = row_tops(points.weight_error) + row_tops(points.ratio_error) * (1 + np.abs(self.power) * largest)
-        rounding = rounding + U * (self.grid.x.shape[1] + 128 + 4 * row_tops(np.abs(points.log_weight)))
-        return mean, square, 1 + 2 * (self._step_error(0.0, _RIGHT_ANGLE) + outside) + 4 * rounding, outside
+        rounding = row_tops(points.weight_error) + row_tops(points.ratio_error) * (
+            1 + np.abs(self.power) * largest
+        )
+        rounding = rounding + U * (
+            self.grid.x.shape[1] + 128 + 4 * row_tops(np.abs(points.log_weight))
+        )
+        return (
+            mean,
+            square,
+            1 + 2 * (self._step_error(0.0, _RIGHT_ANGLE) + outside) + 4 * rounding,
+            outside,
+        )
 
     @cached_property
     def weight(self) -> Reals:
@@ -155,13 +167,21 @@ class Heights:
 
     def step(self, noise: Reals, depth: Reals) -> Reals:
         """The largest step that leaves out at most 2 e^-depth or so."""
-        return 2 * math.pi * noise**2 * np.minimum(self.below / (depth + self.low), self.above / (depth + self.high))
+        return (
+            2
+            * math.pi
+            * noise**2
+            * np.minimum(self.below / (depth + self.low), self.above / (depth + self.high))
+        )
 
     def log_error(self, noise: Reals, step: Reals) -> Reals:
         """log of a bound on what a step leaves out: of either edge its integral over e^(2 pi width / step) - 1."""
         rate = 2 * math.pi * noise**2 / step * (1 - 1e-9)
         low, high = self.below * rate, self.above * rate
-        sides = self.low - low - np.log(-np.expm1(-low)), self.high - high - np.log(-np.expm1(-high))
+        sides = (
+            self.low - low - np.log(-np.expm1(-low)),
+            self.high - high - np.log(-np.expm1(-high)),
+        )
         return np.logaddexp(*sides) + 1e-9
 
 
@@ -176,7 +196,9 @@ def heights(remove: Direction, add: Direction, reach: Reals, depth: Reals) -> tu
     theta = _RAISED / np.maximum(noise, 1.0)
     above = np.minimum(theta * np.array(_ABOVE), _HIGHEST - theta)
     edges = np.concatenate([flat, theta + above, np.zeros_like(theta)], axis=1)
-    norms = np.maximum(*(each.log_strip(edges, total) for each, total in zip(both, totals, strict=True)))
+    norms = np.maximum(
+        *(each.log_strip(edges, total) for each, total in zip(both, totals, strict=True))
+    )
     high, low = norms[:, :-1], norms[:, -1:] + np.zeros_like(above)
     nothing = np.zeros_like(flat)
     found = Heights(
@@ -188,7 +210,10 @@ def heights(remove: Direction, add: Direction, reach: Reals, depth: Reals) -> tu
     )
     steps = found.step(noise, depth - np.maximum(np.minimum(*totals), 0.0))
     best = steps.argmax(axis=1)[:, None]
-    chosen = [at_place(each, best) for each in (found.theta, found.below, found.above, found.low, found.high)]
+    chosen = [
+        at_place(each, best)
+        for each in (found.theta, found.below, found.above, found.low, found.high)
+    ]
     return Heights(*chosen), at_place(steps, best)
 
 
@@ -201,8 +226,14 @@ def _lower_edges(remove: Direction, add: Direction, reach: Reals) -> Reals:
     weight = np.concatenate([remove.weight[:, 1:], np.ones_like(reach)], axis=1)
     found: list[Reals] = []
     for theta in _ANGLES:
-        turned = reach * np.arctan2(weight * math.sin(theta), 1 - weight * (2 * math.sin(theta / 2) ** 2))
-        found.append(np.maximum(*(each.log_strip(theta, log_sum(each.lifted + turned)) for each in (remove, add))))
+        turned = reach * np.arctan2(
+            weight * math.sin(theta), 1 - weight * (2 * math.sin(theta / 2) ** 2)
+        )
+        found.append(
+            np.maximum(
+                *(each.log_strip(theta, log_sum(each.lifted + turned)) for each in (remove, add))
+            )
+        )
     return np.concatenate(found, axis=1)
 
 

@@ -50,7 +50,9 @@ class SampledLaplaceLoss(Loss):
     def _alone(self) -> tuple[SampledLoss, SampledLoss]:
         """The same loss by its profile; composed, atoms above it and atoms below it."""
         base = Enclosed(Product(((self.base, 1),)))
-        return SampledLoss(base, self.rate, self.remove, True), SampledLoss(base, self.rate, self.remove, False)
+        return SampledLoss(base, self.rate, self.remove, True), SampledLoss(
+            base, self.rate, self.remove, False
+        )
 
     @property
     def maximum(self) -> float:
@@ -86,12 +88,19 @@ class SampledLaplaceLoss(Loss):
         """Losses of one direction in rows of one transform, those of similar size together."""
         found: list[Transform] = []
         for remove in (True, False):
-            rows = sorted((entry for entry in group if entry[0].remove is remove), key=lambda entry: entry[0].maximum)
+            rows = sorted(
+                (entry for entry in group if entry[0].remove is remove),
+                key=lambda entry: entry[0].maximum,
+            )
             for at in range(0, len(rows), _TOGETHER):
                 part = rows[at : at + _TOGETHER]
-                columns = np.array([(loss.epsilon, loss.rate, times) for loss, times in part], dtype=float)
+                columns = np.array(
+                    [(loss.epsilon, loss.rate, times) for loss, times in part], dtype=float
+                )
                 ulps = max(loss.ulps for loss, _ in part)
-                found.append(SampledLaplaceSum(columns[:, :1], columns[:, 1:2], columns[:, 2:], ulps, remove))
+                found.append(
+                    SampledLaplaceSum(columns[:, :1], columns[:, 1:2], columns[:, 2:], ulps, remove)
+                )
         return found
 
     def ball(self, field: Field) -> Ends:

@@ -140,20 +140,39 @@ class LaplaceRule:
         start, stop = self.edges[:, :-1, None], self.edges[:, 1:, None]
         # Both edges of a panel have one sign: the sum is good to a few units of itself.
         loss = (start * RIGHT + stop * LEFT).reshape(len(start), -1)
-        weight = ((stop - start) * (WEIGHT / 4)).reshape(len(start), -1) * np.exp(-(loss + self.epsilon) / 2)
+        weight = ((stop - start) * (WEIGHT / 4)).reshape(len(start), -1) * np.exp(
+            -(loss + self.epsilon) / 2
+        )
         far, half = np.exp(-self.epsilon) / 2, np.full_like(self.epsilon, 0.5)
-        at = Places(np.concatenate([-self.epsilon, loss, self.epsilon], axis=1), self.rate, self.error + 6 * U)
+        at = Places(
+            np.concatenate([-self.epsilon, loss, self.epsilon], axis=1),
+            self.rate,
+            self.error + 6 * U,
+        )
         weight = np.maximum(np.concatenate([half, weight, far], axis=1), 1e-300)
         # A third of what the deficit y - log(1 + y) errs by: 192 U, and of y at most 2 / min(1 + y, 1).
-        weight_error = 80 * U + self.epsilon * (16 * U + 2 * self.error) + 2 * self.error + at.ratio_error
+        weight_error = (
+            80 * U + self.epsilon * (16 * U + 2 * self.error) + 2 * self.error + at.ratio_error
+        )
         return WeightedPoints(
-            np.log(weight), at.ratio, weight * minus_log1p(at.rise), weight_error, at.ratio_error + 0 * weight
+            np.log(weight),
+            at.ratio,
+            weight * minus_log1p(at.rise),
+            weight_error,
+            at.ratio_error + 0 * weight,
         )
 
     def omitted(self, power: float, frequency: float) -> Reals:
         """log of a bound on the error of the panels for r^p - 1 - p y, or r^p, up to that frequency, shape (m, 1)."""
-        middle, half = (self.edges[:, 1:] + self.edges[:, :-1]) / 2, (self.edges[:, 1:] - self.edges[:, :-1]) / 2
-        middle, half, rate = middle[..., None], np.maximum(half, 1e-300)[..., None], self.rate[..., None]
+        middle, half = (
+            (self.edges[:, 1:] + self.edges[:, :-1]) / 2,
+            (self.edges[:, 1:] - self.edges[:, :-1]) / 2,
+        )
+        middle, half, rate = (
+            middle[..., None],
+            np.maximum(half, 1e-300)[..., None],
+            self.rate[..., None],
+        )
         wide, high = half * (_AXES - 1 / _AXES) / 2, middle + half * (_AXES + 1 / _AXES) / 2
         low, theta = 2 * middle - high, np.minimum(wide, _WIDEST)
         end = Places(high, rate, 0.0)
@@ -174,7 +193,11 @@ def end_terms(share: Reals) -> Reals:
     table, degree = _bernstein(), np.arange(TERMS)
     up, down = share**degree, (1 - share) ** degree
     return np.concatenate(
-        [row_sums(table[k, : k + 1] * up[:, : k + 1] * down[:, k::-1][:, : k + 1]) for k in range(TERMS)], axis=1
+        [
+            row_sums(table[k, : k + 1] * up[:, : k + 1] * down[:, k::-1][:, : k + 1])
+            for k in range(TERMS)
+        ],
+        axis=1,
     )
 
 
@@ -192,7 +215,9 @@ class EndSeries(NamedTuple):
     remainder: Reals
 
 
-def end_series(place: Places, epsilon: Reals, powers: Complexes, top: Reals, *, highest: Reals) -> EndSeries:
+def end_series(
+    place: Places, epsilon: Reals, powers: Complexes, top: Reals, *, highest: Reals
+) -> EndSeries:
     """The series, times e^-top.
 
     Args:
@@ -211,7 +236,11 @@ def end_series(place: Places, epsilon: Reals, powers: Complexes, top: Reals, *, 
         size = (size + terms[:, k : k + 1]) * modulus
     raised, angle = np.exp(powers.real * place.ratio - top) * unit, powers.imag * place.ratio
     # A share errs by a few U more than the ratio does of itself, and the term of (p w)^-k by k times that.
-    relative = 400 * U + 8 * (place.ratio_error + place.error * np.abs(place.loss)) + 2 * U * np.abs(top)
+    relative = (
+        400 * U + 8 * (place.ratio_error + place.error * np.abs(place.loss)) + 2 * U * np.abs(top)
+    )
     relative = relative + np.abs(powers) * np.abs(place.ratio) * (place.ratio_error + 4 * U)
     remainder = np.exp(highest) * unit * terms[:, -1:] * modulus**TERMS * (1 + 1e-9)
-    return EndSeries(raised * value * (np.cos(angle) + 1j * np.sin(angle)), raised * size * relative, remainder)
+    return EndSeries(
+        raised * value * (np.cos(angle) + 1j * np.sin(angle)), raised * size * relative, remainder
+    )

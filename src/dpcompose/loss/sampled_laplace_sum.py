@@ -11,8 +11,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.contour import Cumulants, Line, Transform, WeightedPoints, blockwise, careful_nodes, logarithm_of_excess
-from dpcompose.loss.sampled_laplace_rule import LENGTH, TURNS, LaplaceRule, Places, divided, end_series
+from dpcompose.contour import (
+    Cumulants,
+    Line,
+    Transform,
+    WeightedPoints,
+    blockwise,
+    careful_nodes,
+    logarithm_of_excess,
+)
+from dpcompose.loss.sampled_laplace_rule import (
+    LENGTH,
+    TURNS,
+    LaplaceRule,
+    Places,
+    divided,
+    end_series,
+)
 from dpcompose.numerics import Complexes, Reals, U, exponential_sums, row_sums, row_tops
 
 Integers = NDArray[np.integer[Any]]
@@ -75,7 +90,9 @@ class SampledLaplaceSum(Transform):
         return -self._edge(self._ends[0] if self.remove else self._ends[1])
 
     def _edge(self, end: Places) -> float:
-        return math.fsum((self.times * np.abs(end.ratio) * (1 + end.ratio_error)).ravel()) * (1 + 4 * U)
+        return math.fsum((self.times * np.abs(end.ratio) * (1 + end.ratio_error)).ravel()) * (
+            1 + 4 * U
+        )
 
     @property
     def copies(self) -> float:
@@ -99,8 +116,12 @@ class SampledLaplaceSum(Transform):
         for at in range(0, len(self.epsilon), _ALIKE):
             rows = self._all[at : at + _ALIKE]
             points = self._rule(rows, partial(cost, rows=rows), self.epsilon[rows]).points
-            one = points.curve(np.broadcast_to(powers, (len(points.ratio), len(powers))), sign=self._sign)
-            found += [(self.times[rows] * part).sum(axis=0) for part in (one.log_m, one.first, one.second)]
+            one = points.curve(
+                np.broadcast_to(powers, (len(points.ratio), len(powers))), sign=self._sign
+            )
+            found += [
+                (self.times[rows] * part).sum(axis=0) for part in (one.log_m, one.first, one.second)
+            ]
         return Cumulants(found[0], found[1], found[2])
 
     def _rule(self, rows: Integers, cost: Callable[[Reals], Reals], top: Reals) -> LaplaceRule:
@@ -120,7 +141,9 @@ class SampledLaplaceSum(Transform):
             stop = int(np.searchsorted(size, max(2 * float(size[start]), least), side="right"))
             stop = min(stop, start + max(_ENTRIES // len(self.epsilon), 64))
             here = slice(start, stop)
-            one = self._rows(self._all, order, frequencies[here], float(size[start]), float(size[stop - 1]))
+            one = self._rows(
+                self._all, order, frequencies[here], float(size[start]), float(size[stop - 1])
+            )
             modulus = self.times * np.abs(one.log)
             log[here] = (self.times * one.log).sum(axis=0)
             error[here] = (self.times * one.error + (3 + len(modulus)) * U * modulus).sum(axis=0)
@@ -131,18 +154,27 @@ class SampledLaplaceSum(Transform):
     def _all(self) -> Integers:
         return np.arange(len(self.epsilon))
 
-    def _rows(self, asked: Integers, order: float, frequencies: Reals, least: float, most: float) -> Line:
+    def _rows(
+        self, asked: Integers, order: float, frequencies: Reals, least: float, most: float
+    ) -> Line:
         """log M of one copy of each row asked, for powers of moduli from `least` to `most`."""
-        far = ((most * self._span[asked] > _TURNED) & (least * self._ends[1].share[asked] > _FAR))[:, 0]
+        far = ((most * self._span[asked] > _TURNED) & (least * self._ends[1].share[asked] > _FAR))[
+            :, 0
+        ]
         log = np.empty((len(far), len(frequencies)), dtype=np.complex128)
         error = np.empty(log.shape)
-        for rows, method in ((np.flatnonzero(~far), self._by_points), (np.flatnonzero(far), self._by_ends)):
+        for rows, method in (
+            (np.flatnonzero(~far), self._by_points),
+            (np.flatnonzero(far), self._by_ends),
+        ):
             if len(rows):
                 one = method(asked[rows], order, frequencies, least, most)
                 log[rows], error[rows] = one.log, one.error
         return Line(log, error)
 
-    def _by_points(self, rows: Integers, order: float, frequencies: Reals, least: float, most: float) -> Line:
+    def _by_points(
+        self, rows: Integers, order: float, frequencies: Reals, least: float, most: float
+    ) -> Line:
         power = self._power(order)
         rule = self._rule(rows, self._cost(rows, most), self.epsilon[rows])
         points = rule.points
@@ -151,11 +183,15 @@ class SampledLaplaceSum(Transform):
         careful = careful_nodes(float(self.times.max()))
         return points.line(power, frequencies, sign=self._sign, omitted=omitted, careful=careful)
 
-    def _by_ends(self, rows: Integers, order: float, frequencies: Reals, least: float, most: float) -> Line:
+    def _by_ends(
+        self, rows: Integers, order: float, frequencies: Reals, least: float, most: float
+    ) -> Line:
         """Where the density turns often: a series at the right end, less one at a place left of which it does not."""
         power, epsilon, rate = self._power(order), self.epsilon[rows], self.rate[rows]
         share = np.minimum(_FAR / least, 0.999)
-        place = np.clip(np.log(share / (1 - share)) + np.log1p(-rate) - np.log(rate), -epsilon, epsilon)
+        place = np.clip(
+            np.log(share / (1 - share)) + np.log1p(-rate) - np.log(rate), -epsilon, epsilon
+        )
         rule = self._rule(rows, self._cost(rows, most), place)
         points = rule.points
         top = row_tops(points.log_weight + power * points.ratio)
@@ -168,7 +204,9 @@ class SampledLaplaceSum(Transform):
         error = error + np.exp(np.minimum(rule.omitted(power, float(frequencies[-1])) - top, 700.0))
         error += one.error + two.error + two.remainder
         found = logarithm_of_excess(value.real - 1, value.imag, error)
-        return Line(found.log + top, np.where(known, found.error + 4 * U * (1 + np.abs(top)), np.inf))
+        return Line(
+            found.log + top, np.where(known, found.error + 4 * U * (1 + np.abs(top)), np.inf)
+        )
 
     def _cost(self, rows: Integers, most: float) -> Callable[[Reals], Reals]:
         rate = self.rate[rows]
@@ -210,7 +248,9 @@ class SampledLaplaceSum(Transform):
         bounds = np.zeros((len(rows), len(edges)))
         if len(near) > 1:
             frequencies = np.append(0.0, near)
-            line = self._rows(rows, order, frequencies, abs(power), math.hypot(power, float(near[-1])))
+            line = self._rows(
+                rows, order, frequencies, abs(power), math.hypot(power, float(near[-1]))
+            )
             magnitude = np.exp(np.minimum((line.log.real + line.error)[:, 1:] - line.floor, 0.0))
             bounds[:, : len(near)] = blockwise(magnitude, np.square(span) / 4 * (1 + 1e-9), near)
         return bounds
@@ -218,10 +258,15 @@ class SampledLaplaceSum(Transform):
     def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
         """|phi| of a few rows at a time: that of the two atoms, and the bound on the density."""
         low, high, density = self._tilted(order)
-        turn_error = 2 * (self._ends[0].ratio_error + self._ends[1].ratio_error) * self._span + 4 * U * self._span
+        turn_error = (
+            2 * (self._ends[0].ratio_error + self._ends[1].ratio_error) * self._span
+            + 4 * U * self._span
+        )
         apart = max(1, len(low) // _FEW_ROWS)
         for at in range(apart):
-            rows = tuple(each[at::apart] for each in (low, high, density, self._span, turn_error, self.times))
+            rows = tuple(
+                each[at::apart] for each in (low, high, density, self._span, turn_error, self.times)
+            )
 
             def bound(u: Reals, *, rows: tuple[Reals, ...] = rows) -> Reals:
                 low, high, density, span, turn_error, times = rows
@@ -234,14 +279,20 @@ class SampledLaplaceSum(Transform):
             yield bound
 
 
-def _plain_sum(points: WeightedPoints, power: float, turns: Reals, top: Reals) -> tuple[Complexes, Reals, Any]:
+def _plain_sum(
+    points: WeightedPoints, power: float, turns: Reals, top: Reals
+) -> tuple[Complexes, Reals, Any]:
     """The sum of w r^p e^-top at p = power + i turns, shape (m, n), its error, and where that holds.
 
     An exponent off by d at most 1 puts its term off by a factor of at most 1 + 3 d. Of an angle only the ratio errs.
     """
     size, exponent = np.abs(points.ratio), points.log_weight + power * points.ratio
     tilted = np.exp(exponent - top)
-    rounded = 4 * exponent.shape[-1] + 120 + 2 * (np.abs(points.log_weight) + abs(power) * size + np.abs(top))
+    rounded = (
+        4 * exponent.shape[-1]
+        + 120
+        + 2 * (np.abs(points.log_weight) + abs(power) * size + np.abs(top))
+    )
     relative = U * rounded + points.weight_error + abs(power) * size * points.ratio_error
     slanting, far = size * (points.ratio_error + 16 * U), np.abs(turns)
     error = 3 * (row_sums(tilted * relative) + far * row_sums(tilted * slanting))

@@ -66,7 +66,11 @@ class ShuffledReportsLoss(Loss):
         columns = 2 * _reach(first + len(masses))
         block = math.ceil(len(masses) / min(max(CELLS // columns, FEWEST_ROWS), MOST_ROWS))
         starts = np.arange(0, len(masses), block)
-        return first + starts.astype(float), np.add.reduceat(masses, starts), error + len(masses) * U
+        return (
+            first + starts.astype(float),
+            np.add.reduceat(masses, starts),
+            error + len(masses) * U,
+        )
 
     @cached_property
     def _halves(self) -> tuple[Reals, Reals, Reals, float]:
@@ -95,18 +99,27 @@ class ShuffledReportsLoss(Loss):
         if epsilon >= self.epsilon * (1 + 8 * U):
             return Bound(0.0, 0.0, _CERTIFICATE)
         (count, weight, weight_error), (first, masses, tails, error) = self._clones, self._halves
-        share = math.expm1(-self.epsilon - epsilon) / (math.expm1(-self.epsilon) * (1 + math.exp(-epsilon)))
+        share = math.expm1(-self.epsilon - epsilon) / (
+            math.expm1(-self.epsilon) * (1 + math.exp(-epsilon))
+        )
         start = np.floor((count + 1) * share) + 1
         column = (start - first).astype(int)
         rows, width = np.arange(len(count)), masses.shape[1]
-        at = np.where((column >= 1) & (column <= width), masses[rows, np.clip(column - 1, 0, width - 1)], 0.0)
+        at = np.where(
+            (column >= 1) & (column <= width), masses[rows, np.clip(column - 1, 0, width - 1)], 0.0
+        )
         rest = np.where(column < width, tails[rows, np.clip(column, 0, width - 1)], 0.0)
-        gain, cost = -math.expm1(epsilon - self.epsilon) / (1 + math.exp(-self.epsilon)), math.expm1(epsilon)
+        gain, cost = (
+            -math.expm1(epsilon - self.epsilon) / (1 + math.exp(-self.epsilon)),
+            math.expm1(epsilon),
+        )
         value = float(dots(weight, np.maximum(gain * at - cost * rest, 0.0)))
         size = float(dots(weight, gain * at + cost * rest))
         margin = 1.01 * (error + weight_error + U * (64 + len(count) + 4 * self.epsilon)) * size
         omitted = -4 * OMITTED * math.expm1(min(epsilon - self.epsilon, 0.0))
-        return Bound(max(value - margin - omitted, 0.0), min(up(value + margin + omitted), 1.0), _CERTIFICATE)
+        return Bound(
+            max(value - margin - omitted, 0.0), min(up(value + margin + omitted), 1.0), _CERTIFICATE
+        )
 
 
 def shuffled_responses(epsilon: float, reports: int) -> AtomicLoss | None:
@@ -129,7 +142,11 @@ def shuffled_responses(epsilon: float, reports: int) -> AtomicLoss | None:
     error += U * (64 + len(masses) + 8 * epsilon)
     ratio_error = 4 * error * (1 + 1 / float(losses[kept].min()))
     rows = tuple(upper[kept].tolist()), tuple(lower[kept].tolist())
-    return AtomicLoss(Atoms(*rows, relative_error=error, omitted_mass=omitted, log_ratio_relative_error=ratio_error))
+    return AtomicLoss(
+        Atoms(
+            *rows, relative_error=error, omitted_mass=omitted, log_ratio_relative_error=ratio_error
+        )
+    )
 
 
 def binomial(trials: int, odds: float) -> tuple[int, Reals, float]:
@@ -138,8 +155,13 @@ def binomial(trials: int, odds: float) -> tuple[int, Reals, float]:
     Ratios of neighbors are multiplied outward from the mode, 8 roundings each. Outside is less than `OMITTED` on either
     side, by Bernstein's inequality.
     """
-    variance, mode = trials * odds / (1 + odds) ** 2, min(int((trials + 1) * (odds / (1 + odds))), trials)
-    reach = 2 + math.ceil(LOG_OMITTED / 3 + math.sqrt(LOG_OMITTED**2 / 9 + 2 * LOG_OMITTED * variance))
+    variance, mode = (
+        trials * odds / (1 + odds) ** 2,
+        min(int((trials + 1) * (odds / (1 + odds))), trials),
+    )
+    reach = 2 + math.ceil(
+        LOG_OMITTED / 3 + math.sqrt(LOG_OMITTED**2 / 9 + 2 * LOG_OMITTED * variance)
+    )
     low, high = max(mode - reach, 0), min(mode + reach, trials)
     upward, downward = np.arange(mode, high, dtype=float), np.arange(mode, low, -1, dtype=float)
     above = np.cumprod((trials - upward) / (upward + 1) * odds)

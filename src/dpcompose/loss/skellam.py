@@ -39,7 +39,9 @@ def skellam(variance: float, shift: int) -> AtomicLoss:
             "Use more noise",
         )
     places = range(-reach, reach + shift + 1)
-    weights = np.exp([-sums[abs(place)] / ONE for place in range(-reach - shift, reach + shift + 1)])
+    weights = np.exp(
+        [-sums[abs(place)] / ONE for place in range(-reach - shift, reach + shift + 1)]
+    )
     # Ratios of neighbors fall, so that what is beyond the last is at most geometric.
     last = math.exp(-falls[reach + shift] / ONE)
     beyond = float(weights[-1]) * last / (1 - last)
@@ -92,8 +94,14 @@ class SkellamMoment:
             return math.inf
         log_beyond = math.log(p[-1]) + exponent * self.shift * math.log1p(2 * start / self.variance)
         log_beyond -= math.log(-math.expm1(fall))
-        relative_error = self.table.relative_error + U * (4 * len(p) + 64 + 64 * abs(most) + 8 * abs(log_beyond))
-        parts = [math.log(float(terms.sum())) + max(most, 0.0), math.log(self.table.unplaced_mass), log_beyond]
+        relative_error = self.table.relative_error + U * (
+            4 * len(p) + 64 + 64 * abs(most) + 8 * abs(log_beyond)
+        )
+        parts = [
+            math.log(float(terms.sum())) + max(most, 0.0),
+            math.log(self.table.unplaced_mass),
+            log_beyond,
+        ]
         top = max(parts)
         return top + math.log(sum(math.exp(part - top) for part in parts)) + 2 * relative_error
 

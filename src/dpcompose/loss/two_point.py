@@ -64,10 +64,14 @@ class TwoPointLoss(Loss):
         return TwoPointSum(np.array([[self.epsilon]]), np.array([[float(self.times * times)]]))
 
     def profile(self, epsilon: float) -> Bound:
-        return self._between(lambda end: homogeneous_delta(epsilon, epsilon=end, delta=self.delta, times=self.times))
+        return self._between(
+            lambda end: homogeneous_delta(epsilon, epsilon=end, delta=self.delta, times=self.times)
+        )
 
     def inverse(self, delta: float) -> Bound:
-        return self._between(lambda end: homogeneous_epsilon(delta, epsilon=end, delta=self.delta, times=self.times))
+        return self._between(
+            lambda end: homogeneous_epsilon(delta, epsilon=end, delta=self.delta, times=self.times)
+        )
 
     def _between(self, answer: Callable[[float], Bound]) -> Bound:
         """From the answers at both ends of epsilon: either increases with it."""
@@ -84,23 +88,42 @@ class TwoPointLoss(Loss):
 
     @property
     def support(self) -> int:
-        return (4 if self.delta > 0 else 2) if self.times == 1 else self.times + 1 if self.delta == 0 else 0
+        return (
+            (4 if self.delta > 0 else 2)
+            if self.times == 1
+            else self.times + 1
+            if self.delta == 0
+            else 0
+        )
 
     def atoms(self) -> Atoms:
         """One copy: +epsilon, -epsilon and two outcomes that one measure lacks; several without delta: a binomial."""
         if self.times > 1:
             return self._binomial()
-        high, low = 1 / (1 + math.exp(-self.epsilon)), math.exp(-self.epsilon) / (1 + math.exp(-self.epsilon))
+        high, low = (
+            1 / (1 + math.exp(-self.epsilon)),
+            math.exp(-self.epsilon) / (1 + math.exp(-self.epsilon)),
+        )
         rest = 1 - self.delta
         upper, lower = [rest * high, rest * low], [rest * low, rest * high]
         ratio = [self.epsilon, -self.epsilon]
         if self.delta > 0:
-            upper, lower, ratio = [*upper, self.delta, 0.0], [*lower, 0.0, self.delta], [*ratio, math.inf, -math.inf]
+            upper, lower, ratio = (
+                [*upper, self.delta, 0.0],
+                [*lower, 0.0, self.delta],
+                [*ratio, math.inf, -math.inf],
+            )
         lattice = Lattice(2 * self.epsilon, self.epsilon) if self.epsilon > 0 else None
         law = PromiseLaw(self.epsilon, self.delta) if self.ulps == 0 else None
         relative_error = U * (24 + 4 * self.ulps * self.epsilon)
         return Atoms(
-            tuple(upper), tuple(lower), tuple(ratio), lattice, relative_error, law=law, log_ratio_relative_error=24 * U
+            tuple(upper),
+            tuple(lower),
+            tuple(ratio),
+            lattice,
+            relative_error,
+            law=law,
+            log_ratio_relative_error=24 * U,
         )
 
     def _binomial(self) -> Atoms:
@@ -108,7 +131,9 @@ class TwoPointLoss(Loss):
         high, ways = np.arange(self.times + 1.0), [1]
         for count in range(self.times):
             ways.append(ways[-1] * (self.times - count) // (count + 1))
-        common = np.array([math.log(number) for number in ways]) - self.times * math.log1p(math.exp(-self.epsilon))
+        common = np.array([math.log(number) for number in ways]) - self.times * math.log1p(
+            math.exp(-self.epsilon)
+        )
         logs = common - (self.times - high) * self.epsilon
         ratios, masses = self.epsilon * (2.0 * high - self.times), np.exp(logs)
         relative_error = U * (16 + 8 * self.times + 4 * self.times * self.epsilon * (1 + self.ulps))
@@ -132,7 +157,10 @@ class TwoPointLoss(Loss):
         merged: dict[tuple[float, float, int], int] = defaultdict(int)
         for loss, times in group:
             merged[loss.epsilon, loss.delta, loss.ulps] += loss.times * times
-        return [(TwoPointLoss(epsilon, delta, times, ulps), 1) for (epsilon, delta, ulps), times in merged.items()]
+        return [
+            (TwoPointLoss(epsilon, delta, times, ulps), 1)
+            for (epsilon, delta, ulps), times in merged.items()
+        ]
 
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
@@ -142,7 +170,10 @@ class TwoPointLoss(Loss):
                 merged[loss.epsilon] += loss.times * times
         if not merged:
             return []
-        epsilon, times = np.array(list(merged)), np.array([float(times) for times in merged.values()])
+        epsilon, times = (
+            np.array(list(merged)),
+            np.array([float(times) for times in merged.values()]),
+        )
         return [TwoPointSum(epsilon[:, None], times[:, None])]
 
     def ball(self, field: Field) -> Ends:
@@ -187,14 +218,20 @@ class TwoPointSum(BoundedRows):
 
     def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
         """log |phi| of a few rows at a time, with a margin for its rounding."""
-        apart = max(1, len(self.epsilon) // 8)  # rows that differ do not come back to 1 at the same frequencies
+        apart = max(
+            1, len(self.epsilon) // 8
+        )  # rows that differ do not come back to 1 at the same frequencies
         for at in range(apart):
             epsilon, times = self.epsilon[at::apart], self.times[at::apart]
             steep = np.cosh(np.minimum((order + 0.5) * epsilon, 350.0))
 
-            def bound(u: Reals, *, epsilon: Reals = epsilon, times: Reals = times, steep: Reals = steep) -> Reals:
+            def bound(
+                u: Reals, *, epsilon: Reals = epsilon, times: Reals = times, steep: Reals = steep
+            ) -> Reals:
                 square = 1 - np.minimum(np.sin(epsilon * u) / steep, 1.0) ** 2
-                return np.sum(times * 0.5 * np.log(square * (1 + 1e-12) + 1e-14 * (1 + epsilon * u)), axis=0)
+                return np.sum(
+                    times * 0.5 * np.log(square * (1 + 1e-12) + 1e-14 * (1 + epsilon * u)), axis=0
+                )
 
             yield bound
 
@@ -210,9 +247,16 @@ class TwoPointSum(BoundedRows):
         epsilon = self.epsilon
         small = np.minimum(epsilon, _HUGE / (order + 1))
         near = np.log1p(
-            np.expm1(order * small) * np.expm1((order + 1) * small) * np.exp(-order * small) / (1 + np.exp(small))
+            np.expm1(order * small)
+            * np.expm1((order + 1) * small)
+            * np.exp(-order * small)
+            / (1 + np.exp(small))
         )
-        far = order * epsilon + np.log1p(np.exp(-(2 * order + 1) * epsilon)) - np.log1p(np.exp(-epsilon))
+        far = (
+            order * epsilon
+            + np.log1p(np.exp(-(2 * order + 1) * epsilon))
+            - np.log1p(np.exp(-epsilon))
+        )
         return np.where((order + 1) * epsilon <= _HUGE, near, far)
 
     def _error_units(self, order: float) -> Reals:

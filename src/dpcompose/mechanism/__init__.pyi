@@ -1,6 +1,10 @@
 from .allocation import RandomAllocation as RandomAllocation
 from .batches import FixedSizeSample as FixedSizeSample, ShuffledEpochs as ShuffledEpochs
-from .discrete import DiscreteGaussian as DiscreteGaussian, DiscreteLaplace as DiscreteLaplace, Skellam as Skellam
+from .discrete import (
+    DiscreteGaussian as DiscreteGaussian,
+    DiscreteLaplace as DiscreteLaplace,
+    Skellam as Skellam,
+)
 from .dominating_pair import DominatingPair as DominatingPair
 from .exponential import Exponential as Exponential
 from .gaussian import Gaussian as Gaussian

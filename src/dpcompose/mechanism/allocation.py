@@ -55,7 +55,10 @@ class RandomAllocation(Mechanism):
     holds_under: ClassVar[tuple[Adjacency, ...]] = (Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT)
 
     def __post_init__(self) -> None:
-        sigma, steps = check.positive("sigma", self.sigma), check.count("steps", self.steps, least=1)
+        sigma, steps = (
+            check.positive("sigma", self.sigma),
+            check.count("steps", self.steps, least=1),
+        )
         selected = check.count("selected", self.selected, least=1)
         if not 1e-6 < sigma < 1e11:
             raise DomainError("sigma", sigma, "a number between 1e-6 and 1e11")
@@ -72,9 +75,7 @@ class RandomAllocation(Mechanism):
     def _accept(self, adjacency: Adjacency) -> None:
         if adjacency not in self.holds_under:
             reason = "its losses are stated under add-remove and zero-out: no pair is known where a record is replaced"
-            remedy = (
-                "Take the looser group of two of its add-remove guarantee, or Gaussian(sigma) without amplification"
-            )
+            remedy = "Take the looser group of two of its add-remove guarantee, or Gaussian(sigma) without amplification"
             raise UnsupportedError(repr(self), reason, remedy)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
@@ -84,7 +85,9 @@ class RandomAllocation(Mechanism):
         return TypedAmounts(rho=square / 2, mu_squared=square)
 
     def _costlier(self) -> RandomAllocation:
-        return RandomAllocation(smaller_reading(self.sigma), steps=self.steps, selected=self.selected)
+        return RandomAllocation(
+            smaller_reading(self.sigma), steps=self.steps, selected=self.selected
+        )
 
     def unsampled(self, adjacency: Adjacency) -> Unsampled:
         """The steps of the record, if it were known which: hockey-stick divergences are jointly convex."""
@@ -101,7 +104,9 @@ class RandomAllocation(Mechanism):
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         reason = "its records are allocated already, and no pair is known for a sample of them"
-        raise UnsupportedError(f"{self!r}.sampled({rate!r})", reason, "Gaussian(sigma).sampled(rate) draws each record")
+        raise UnsupportedError(
+            f"{self!r}.sampled({rate!r})", reason, "Gaussian(sigma).sampled(rate) draws each record"
+        )
 
 
 @lru_cache(maxsize=64)
@@ -115,7 +120,9 @@ def _pairs(sigma: float, steps: int, selected: int) -> Pairs:
     rate = down(selected / steps)
     first = Pair(SampledGaussianLoss(sigma, rate, True), SampledGaussianLoss(sigma, rate, False))
     total = _total(sigma, steps, selected)
-    known = _block(sigma, short, attained=False)._replace(attained_parts=(Pair(total, total), first))
+    known = _block(sigma, short, attained=False)._replace(
+        attained_parts=(Pair(total, total), first)
+    )
     rest = [(_block(sigma, short, attained=False), selected - longer - 1)]
     rest.append((_block(sigma, short + 1, attained=False), longer))
     return ((known, 1), *((pair, times) for pair, times in rest if times))

@@ -28,8 +28,15 @@ class Mechanism(ComposablePart):
         """The call that makes it: what is at its default is left out."""
         fields = dataclasses.fields(cast("Any", self))
         first = [repr(getattr(self, field.name)) for field in fields if not field.kw_only]
-        named = [(field.name, getattr(self, field.name), field.default) for field in fields if field.kw_only]
-        given = [*first, *(f"{name}={value!r}" for name, value, default in named if value != default)]
+        named = [
+            (field.name, getattr(self, field.name), field.default)
+            for field in fields
+            if field.kw_only
+        ]
+        given = [
+            *first,
+            *(f"{name}={value!r}" for name, value, default in named if value != default),
+        ]
         return f"{type(self).__name__}({', '.join(given)})"
 
     @property
@@ -112,7 +119,11 @@ class ContinuousNoise(Mechanism):
     def __post_init__(self) -> None:
         noise: Any = self._noise
         # Most mechanisms need no check and no conversion, and some come in thousands.
-        plain = self.replace_sensitivity is None and type(noise) is float and type(self.sensitivity) is float
+        plain = (
+            self.replace_sensitivity is None
+            and type(noise) is float
+            and type(self.sensitivity) is float
+        )
         if plain and self.sensitivity == 1.0 and 1e-5 < noise < 1e11:
             return
         noise = check.positive(self.noise_name, noise)
@@ -127,28 +138,42 @@ class ContinuousNoise(Mechanism):
         if not two <= 2 * one:
             raise DomainError("replace_sensitivity", two, f"at most twice the sensitivity {one!r}")
         if not two / noise > 1e-12:
-            raise DomainError("replace_sensitivity", two, f"more than 1e-12 times the {self.noise_name} {noise!r}")
+            raise DomainError(
+                "replace_sensitivity", two, f"more than 1e-12 times the {self.noise_name} {noise!r}"
+            )
         set_fields(self, replace_sensitivity=two)
 
     def sensitivity_under(self, adjacency: Adjacency) -> float:
         """The sensitivity under an adjacency: a null record contributes nothing, and a replaced one at most twice."""
         if adjacency is Adjacency.REPLACE:
-            return 2 * self.sensitivity if self.replace_sensitivity is None else self.replace_sensitivity
+            return (
+                2 * self.sensitivity
+                if self.replace_sensitivity is None
+                else self.replace_sensitivity
+            )
         return self.sensitivity
 
     def _quotient(self, adjacency: Adjacency) -> Fraction:
         return quotient(self._noise, self.sensitivity, self.replace_sensitivity, adjacency)
 
     def _costlier(self) -> Self:
-        noise, one, two = smaller_reading(self._noise), larger_reading(self.sensitivity), self.replace_sensitivity
+        noise, one, two = (
+            smaller_reading(self._noise),
+            larger_reading(self.sensitivity),
+            self.replace_sensitivity,
+        )
         two = None if two is None else min(larger_reading(two), 2 * one)
-        return dataclasses.replace(self, sensitivity=one, replace_sensitivity=two, **{self.noise_name: noise})
+        return dataclasses.replace(
+            self, sensitivity=one, replace_sensitivity=two, **{self.noise_name: noise}
+        )
 
 
 @cache
 def _states_its_own(kind: type[Mechanism]) -> bool:
     """Whether the typed amounts of a class are about its own losses: not if a subclass overrides the losses."""
-    stating, losing = (next(each for each in kind.__mro__ if name in vars(each)) for name in ("_amounts", "pairs"))
+    stating, losing = (
+        next(each for each in kind.__mro__ if name in vars(each)) for name in ("_amounts", "pairs")
+    )
     return issubclass(stating, losing)
 
 
@@ -174,7 +199,9 @@ def symmetric(*losses: tuple[Loss, int]) -> Pairs:
 
 
 @lru_cache(maxsize=1 << 12)
-def quotient(noise: float, sensitivity: float, replace_sensitivity: float | None, adjacency: Adjacency) -> Fraction:
+def quotient(
+    noise: float, sensitivity: float, replace_sensitivity: float | None, adjacency: Adjacency
+) -> Fraction:
     """Sensitivity over noise, exactly, each at the reading that makes it larger."""
     reach = max(exact(sensitivity), Fraction(sensitivity))
     if adjacency is Adjacency.REPLACE:

@@ -69,7 +69,9 @@ class Batches(Mechanism):
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         reason = "its batches are drawn already, and no pair is known for a sample of them"
-        raise UnsupportedError(f"{self!r}.sampled({rate!r})", reason, "Gaussian(sigma).sampled(rate) draws each record")
+        raise UnsupportedError(
+            f"{self!r}.sampled({rate!r})", reason, "Gaussian(sigma).sampled(rate) draws each record"
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -159,7 +161,10 @@ class FixedSizeSample(Batches):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        records, batch = check.count("records", self.records, least=1), check.count("batch", self.batch, least=1)
+        records, batch = (
+            check.count("records", self.records, least=1),
+            check.count("batch", self.batch, least=1),
+        )
         if not records <= MOST_RECORDS:
             raise DomainError("records", records, f"an integer of at most {MOST_RECORDS}")
         if not batch <= records:
@@ -187,6 +192,8 @@ def _fixed_size_pair(sigma: float, records: int, batch: int) -> Pair:
     exactly = Fraction(rate) == Fraction(batch, records)
     low, high = (rate, rate) if exactly else (down(rate), up(rate))
     loss = FixedSizeSampleLoss(sigma, low, high)
-    sampled = Pair(SampledGaussianLoss(sigma / 2, low, True), SampledGaussianLoss(sigma / 2, low, False))
+    sampled = Pair(
+        SampledGaussianLoss(sigma / 2, low, True), SampledGaussianLoss(sigma / 2, low, False)
+    )
     opposed = ReplacedGaussianLoss(sigma, low)
     return Pair(loss, loss, False, (sampled, Pair(opposed, opposed)), tight_alone=True)

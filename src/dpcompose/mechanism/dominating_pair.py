@@ -62,15 +62,23 @@ class DominatingPair(Mechanism):
         """
         adjacency = adjacency_of("adjacency", adjacency)
         first, second = _masses("upper", upper), _masses("lower", lower)
-        if not isinstance(upper, Mapping) and not isinstance(lower, Mapping) and len(first) != len(second):
-            raise DomainError("lower", f"{len(second)} masses", f"as many as upper has: {len(first)}")
+        if (
+            not isinstance(upper, Mapping)
+            and not isinstance(lower, Mapping)
+            and len(first) != len(second)
+        ):
+            raise DomainError(
+                "lower", f"{len(second)} masses", f"as many as upper has: {len(first)}"
+            )
         outcomes = list(dict.fromkeys([*first, *second]))
         masses = ([side.get(outcome, 0.0) for outcome in outcomes] for side in (first, second))
         loss = AtomicLoss(Atoms.of(*masses))
         return cls(Pair(loss, loss.reverse), adjacency, f"DominatingPair of {len(outcomes)} atoms")
 
     @classmethod
-    def from_profile(cls, profile: Callable[[float], float], *, error: float, adjacency: Adjacency) -> DominatingPair:
+    def from_profile(
+        cls, profile: Callable[[float], float], *, error: float, adjacency: Adjacency
+    ) -> DominatingPair:
         """The pair whose profile delta(epsilon) is `profile` up to `error`: atoms above it and atoms below it.
 
         Args:
@@ -93,16 +101,22 @@ class DominatingPair(Mechanism):
             floor = max(-math.expm1(epsilon), 0.0)
             low, high = max(down(delta - error), floor, 0.0), min(up(delta + error), 1.0)
             if not low <= high:
-                raise DomainError(f"profile({epsilon!r})", delta, f"at least 1 - e^epsilon = {floor!r}")
+                raise DomainError(
+                    f"profile({epsilon!r})", delta, f"at least 1 - e^epsilon = {floor!r}"
+                )
             return Bound(low, high)
 
         atoms = atomized(lambda epsilons: [enclosed(epsilon) for epsilon in epsilons], math.inf)
         above, below = map(AtomicLoss, atoms)
         inside = Pair(below, below.reverse)
-        return cls(Pair(above, above.reverse, False, (inside,)), adjacency, "DominatingPair from a profile")
+        return cls(
+            Pair(above, above.reverse, False, (inside,)), adjacency, "DominatingPair from a profile"
+        )
 
     @classmethod
-    def from_points(cls, epsilon: Iterable[float], delta: Iterable[float], *, adjacency: Adjacency) -> DominatingPair:
+    def from_points(
+        cls, epsilon: Iterable[float], delta: Iterable[float], *, adjacency: Adjacency
+    ) -> DominatingPair:
         """The least pair above a profile of which upper ends at finitely many points are known.
 
         H(a) = delta(ln a) is convex, H(0) = 1, and in the other order H(1 / a) = 1 - 1 / a + H(a) / a, so that the
@@ -128,7 +142,11 @@ class DominatingPair(Mechanism):
         points = [check.nonnegative("epsilon", each) for each in _listed("epsilon", epsilon)]
         values = [check.probability("delta", each) for each in _listed("delta", delta)]
         if not points or len(points) != len(values):
-            raise DomainError("delta", f"{len(values)} numbers", f"one for each epsilon, at least one: {len(points)}")
+            raise DomainError(
+                "delta",
+                f"{len(values)} numbers",
+                f"one for each epsilon, at least one: {len(points)}",
+            )
         if not all(one < two for one, two in pairwise(points)):
             raise DomainError("epsilon", points, "increasing numbers")
         # A node a little to the right, where the profile is no larger; of two that are one in floats, the right one.
@@ -136,7 +154,9 @@ class DominatingPair(Mechanism):
         last = 1.0
         for each, value in zip(points, values, strict=True):
             node, last = up(each + 32 * UNIT_ROUNDOFF * (1 + each)), min(last, value)
-            if len(nodes) > 1 and node - (before := next(reversed(nodes))) < 8 * UNIT_ROUNDOFF * (1 + node):
+            if len(nodes) > 1 and node - (before := next(reversed(nodes))) < 8 * UNIT_ROUNDOFF * (
+                1 + node
+            ):
                 del nodes[before]
             if node <= LAST_EPSILON:
                 nodes[node] = last
@@ -173,8 +193,12 @@ def _masses(name: str, given: Any) -> dict[Any, float]:
         if isinstance(given, Mapping)
         else dict(enumerate(cast("Iterable[Any]", given)))
     )
-    masses: dict[Any, float] = {key: check.probability(f"{name}[{key!r}]", mass) for key, mass in entries.items()}
+    masses: dict[Any, float] = {
+        key: check.probability(f"{name}[{key!r}]", mass) for key, mass in entries.items()
+    }
     total = math.fsum(masses.values())
     if not abs(total - 1) <= SUM_TOLERANCE:
-        raise DomainError(f"sum of {name}", total, "1 (up to 1e-12)", "Nothing is normalized silently")
+        raise DomainError(
+            f"sum of {name}", total, "1 (up to 1e-12)", "Nothing is normalized silently"
+        )
     return masses

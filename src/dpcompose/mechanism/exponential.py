@@ -43,7 +43,9 @@ class Exponential(Stated):
     def __init__(self, epsilon: float, *, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
         epsilon = bounded_epsilon(epsilon)
         if not epsilon <= LARGEST:
-            raise DomainError("epsilon", epsilon, f"at most {LARGEST:g}", "BlackBox(epsilon) dominates it")
+            raise DomainError(
+                "epsilon", epsilon, f"at most {LARGEST:g}", "BlackBox(epsilon) dominates it"
+            )
         set_fields(self, stated=epsilon, holds_under=adjacency_of("holds_under", holds_under))
 
     def __repr__(self) -> str:

@@ -8,7 +8,13 @@ from typing import ClassVar, Self
 
 from dpcompose.composition import Pairs
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.loss import GaussianLoss, Pair, ReplacedGaussianLoss, SampledGaussianLoss, gaussian_sum
+from dpcompose.loss import (
+    GaussianLoss,
+    Pair,
+    ReplacedGaussianLoss,
+    SampledGaussianLoss,
+    gaussian_sum,
+)
 from dpcompose.mechanism.base import ContinuousNoise, alike, rounded
 from dpcompose.values import Adjacency
 
@@ -53,11 +59,15 @@ class Gaussian(ContinuousNoise):
         return self.sensitivity_under(adjacency) / self.sigma
 
     @classmethod
-    def summed_pairs(cls, members: Sequence[tuple[Self, int]], adjacency: Adjacency) -> Pairs | None:
+    def summed_pairs(
+        cls, members: Sequence[tuple[Self, int]], adjacency: Adjacency
+    ) -> Pairs | None:
         """One symmetric loss for all, unless a subclass has losses of its own."""
         if cls.pairs is not Gaussian.pairs:
             return None
-        return alike(gaussian_sum([(each._mu(adjacency), times) for each, times in members], ulps=1))
+        return alike(
+            gaussian_sum([(each._mu(adjacency), times) for each, times in members], ulps=1)
+        )
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """For replacing: (1 - q) N(0) + q N(-D) against (1 - q) N(0) + q N(D), D the add-remove sensitivity."""
@@ -65,4 +75,12 @@ class Gaussian(ContinuousNoise):
         if adjacency is Adjacency.REPLACE:
             return alike(ReplacedGaussianLoss(noise, rate))
         ulps = rounded(self.sensitivity)
-        return ((Pair(SampledGaussianLoss(noise, rate, True, ulps), SampledGaussianLoss(noise, rate, False, ulps)), 1),)
+        return (
+            (
+                Pair(
+                    SampledGaussianLoss(noise, rate, True, ulps),
+                    SampledGaussianLoss(noise, rate, False, ulps),
+                ),
+                1,
+            ),
+        )

@@ -40,7 +40,9 @@ class BlackBox(Stated):
     stated: ApproximateDP
     holds_under: Adjacency
 
-    def __init__(self, epsilon: float, *, delta: float = 0.0, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
+    def __init__(
+        self, epsilon: float, *, delta: float = 0.0, holds_under: Adjacency = Adjacency.ADD_REMOVE
+    ) -> None:
         stated = ApproximateDP(bounded_epsilon(epsilon), delta=check.probability("delta", delta))
         set_fields(self, stated=stated, holds_under=adjacency_of("holds_under", holds_under))
 
@@ -55,13 +57,18 @@ class BlackBox(Stated):
         return TypedAmounts(2 * epsilon) if delta == 0 else None
 
     def _costlier(self) -> BlackBox:
-        epsilon, delta = larger_reading(self.stated.epsilon), min(larger_reading(self.stated.delta), 1.0)
+        epsilon, delta = (
+            larger_reading(self.stated.epsilon),
+            min(larger_reading(self.stated.delta), 1.0),
+        )
         return BlackBox(epsilon, delta=delta, holds_under=self.holds_under)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The two-point loss, or the pair of its trade-off function iterated twice."""
         if self._doubled(adjacency):
-            return alike(chained(self.stated.epsilon, delta=self.stated.delta, categories=2, steps=2))
+            return alike(
+                chained(self.stated.epsilon, delta=self.stated.delta, categories=2, steps=2)
+            )
         return alike(TwoPointLoss(self.stated.epsilon, self.stated.delta))
 
 
@@ -86,8 +93,14 @@ class Concentrated(Stated):
     stated: ConcentratedDP
     holds_under: Adjacency
 
-    def __init__(self, rho: float, *, delta: float = 0.0, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
-        set_fields(self, stated=ConcentratedDP(rho, delta=delta), holds_under=adjacency_of("holds_under", holds_under))
+    def __init__(
+        self, rho: float, *, delta: float = 0.0, holds_under: Adjacency = Adjacency.ADD_REMOVE
+    ) -> None:
+        set_fields(
+            self,
+            stated=ConcentratedDP(rho, delta=delta),
+            holds_under=adjacency_of("holds_under", holds_under),
+        )
 
     def __repr__(self) -> str:
         return described(self, self.stated.rho, delta=self.stated.delta)
@@ -114,7 +127,8 @@ class Concentrated(Stated):
             return self.stated
         if self.stated.delta > 0:
             raise UnsupportedError(
-                repr(self), "no group guarantee is offered for zero-concentrated privacy with delta > 0"
+                repr(self),
+                "no group guarantee is offered for zero-concentrated privacy with delta > 0",
             )
         return ConcentratedDP(4 * self.stated.rho)
 
@@ -188,7 +202,9 @@ class RenyiCurve(Stated):
     def _covered(self, adjacency: Adjacency) -> None:
         if self._doubled(adjacency):
             remedy = "State the curve with holds_under=Adjacency.REPLACE, if it is known"
-            raise UnsupportedError(repr(self), "no group guarantee is offered for a Renyi curve", remedy)
+            raise UnsupportedError(
+                repr(self), "no group guarantee is offered for a Renyi curve", remedy
+            )
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -233,7 +249,9 @@ class GaussianDP(Stated):
 
 def described(mechanism: Stated, *first: object, **fields: object) -> str:
     """The call that makes this mechanism: what is at its default is left out."""
-    given = [repr(value) for value in first] + [f"{name}={value!r}" for name, value in fields.items() if value]
+    given = [repr(value) for value in first] + [
+        f"{name}={value!r}" for name, value in fields.items() if value
+    ]
     if mechanism.holds_under is not Adjacency.ADD_REMOVE:
         given.append(f"holds_under={mechanism.holds_under}")
     return f"{type(mechanism).__name__}({', '.join(given)})"

@@ -74,7 +74,9 @@ class UnaryEncoding(_Local):
     flip: float
     holds_under: Adjacency
 
-    def __init__(self, keep: float, *, flip: float, holds_under: Adjacency = Adjacency.REPLACE) -> None:
+    def __init__(
+        self, keep: float, *, flip: float, holds_under: Adjacency = Adjacency.REPLACE
+    ) -> None:
         keep, flip = check.open_probability("keep", keep), check.open_probability("flip", flip)
         set_fields(self, keep=keep, flip=flip, holds_under=adjacency_of("holds_under", holds_under))
 
@@ -88,10 +90,19 @@ class UnaryEncoding(_Local):
         more, less = keep * (1 - flip), flip * (1 - keep)
         if keep == flip:
             return alike(TwoPointLoss(0.0))
-        loss = math.log1p((keep - flip) / less) if less > 1e-300 else math.log(more) - math.log(less)
+        loss = (
+            math.log1p((keep - flip) / less) if less > 1e-300 else math.log(more) - math.log(less)
+        )
         masses = more, keep * flip + (1 - keep) * (1 - flip), less
         law = EncodingLaw(keep, flip)
-        atoms = Atoms(masses, masses[::-1], (loss, 0.0, -loss), Lattice(loss, 0.0), 16 * UNIT_ROUNDOFF, law=law)
+        atoms = Atoms(
+            masses,
+            masses[::-1],
+            (loss, 0.0, -loss),
+            Lattice(loss, 0.0),
+            16 * UNIT_ROUNDOFF,
+            law=law,
+        )
         return alike(AtomicLoss(atoms))
 
 
@@ -123,13 +134,27 @@ class ShuffledReports(_Local):
     reports: int
     holds_under: Adjacency
 
-    def __init__(self, epsilon: float, *, reports: int, holds_under: Adjacency = Adjacency.REPLACE) -> None:
-        epsilon, reports = check.nonnegative("epsilon", epsilon), check.count("reports", reports, least=1)
+    def __init__(
+        self, epsilon: float, *, reports: int, holds_under: Adjacency = Adjacency.REPLACE
+    ) -> None:
+        epsilon, reports = (
+            check.nonnegative("epsilon", epsilon),
+            check.count("reports", reports, least=1),
+        )
         if not epsilon <= LARGEST:
-            raise DomainError("epsilon", epsilon, f"at most {LARGEST:g}", "BlackBox(epsilon) dominates it")
+            raise DomainError(
+                "epsilon", epsilon, f"at most {LARGEST:g}", "BlackBox(epsilon) dominates it"
+            )
         if not reports <= MOST_REPORTS:
-            raise DomainError("reports", reports, "an integer from 1 to 10^9", "Fewer reports cost more")
-        set_fields(self, stated=epsilon, reports=reports, holds_under=adjacency_of("holds_under", holds_under))
+            raise DomainError(
+                "reports", reports, "an integer from 1 to 10^9", "Fewer reports cost more"
+            )
+        set_fields(
+            self,
+            stated=epsilon,
+            reports=reports,
+            holds_under=adjacency_of("holds_under", holds_under),
+        )
 
     def __repr__(self) -> str:
         return f"ShuffledReports({self.stated!r}, reports={self.reports!r}{self._holding()})"
@@ -140,7 +165,9 @@ class ShuffledReports(_Local):
         return TypedAmounts(exact(self.stated))
 
     def _costlier(self) -> ShuffledReports:
-        return ShuffledReports(larger_reading(self.stated), reports=self.reports, holds_under=self.holds_under)
+        return ShuffledReports(
+            larger_reading(self.stated), reports=self.reports, holds_under=self.holds_under
+        )
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The loss of the clones, above that of binary answers."""

@@ -42,7 +42,11 @@ class Strategy:
     content: bytes
 
     def __repr__(self) -> str:
-        return repr(self.matrix.tolist()) if self.steps <= SHOWN_STEPS else f"<strategy of {self.steps} steps>"
+        return (
+            repr(self.matrix.tolist())
+            if self.steps <= SHOWN_STEPS
+            else f"<strategy of {self.steps} steps>"
+        )
 
     @property
     def matrix(self) -> Reals:
@@ -67,7 +71,11 @@ class Strategy:
         shape = "rows of finite numbers, lower triangular, square, without a zero on the diagonal"
         try:
             found = np.asarray(given)
-            matrix = np.ascontiguousarray(found, dtype=float) + 0.0 if found.dtype.kind in "iufO" else np.zeros(0)
+            matrix = (
+                np.ascontiguousarray(found, dtype=float) + 0.0
+                if found.dtype.kind in "iufO"
+                else np.zeros(0)
+            )
         except (TypeError, ValueError, OverflowError):
             raise DomainError("strategy", given, shape) from None
         if matrix.ndim != 2 or not 0 < len(matrix) == len(matrix.T):
@@ -76,7 +84,9 @@ class Strategy:
             raise DomainError("strategy", f"{len(matrix)} rows", f"at most {MOST_STEPS} rows")
         sizes = np.abs(matrix)
         if not np.all((sizes == 0) | ((sizes > 1e-100) & (sizes < 1e100))):
-            raise DomainError("strategy", given, f"{shape}, each 0 or between 1e-100 and 1e100 in size")
+            raise DomainError(
+                "strategy", given, f"{shape}, each 0 or between 1e-100 and 1e100 in size"
+            )
         if np.any(np.triu(sizes, 1) > 0) or not np.all(np.diag(sizes) > 0):
             remedy = "Give the encoder, which multiplies the steps, not its inverse or the decoder"
             raise DomainError("strategy", given, shape, remedy)
@@ -111,12 +121,16 @@ class CorrelatedNoise(Mechanism):
 
     def _accept(self, sigma: Any, participation: Any) -> None:
         if not isinstance(participation, Participation):
-            remedy = "Participation.single(), .epochs(3, steps_per_epoch=100) or .separated(100, most=3)"
+            remedy = (
+                "Participation.single(), .epochs(3, steps_per_epoch=100) or .separated(100, most=3)"
+            )
             raise DomainError("participation", participation, "a Participation", remedy)
         set_fields(self, sigma=check.positive("sigma", sigma), participation=participation)
         mu = self.sensitivity.upper / self.sigma
         if not 1e-12 < mu < 1e6:
-            raise DomainError("sigma", sigma, f"sensitivity / sigma between 1e-12 and 1e6, not {mu!r}")
+            raise DomainError(
+                "sigma", sigma, f"sensitivity / sigma between 1e-12 and 1e6, not {mu!r}"
+            )
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """One symmetric Gaussian loss; attained unless the ends of the sensitivity differ by more than roundings."""
@@ -132,7 +146,11 @@ class CorrelatedNoise(Mechanism):
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """From the upper end of the sensitivity, at the costlier reading of sigma."""
         noise = min(exact(self.sigma), Fraction(self.sigma))
-        square = Fraction(self.sensitivity_squared.upper) / noise**2 * (4 if adjacency is Adjacency.REPLACE else 1)
+        square = (
+            Fraction(self.sensitivity_squared.upper)
+            / noise**2
+            * (4 if adjacency is Adjacency.REPLACE else 1)
+        )
         return TypedAmounts(rho=square / 2, mu_squared=square)
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
@@ -193,7 +211,9 @@ class MatrixMechanism(CorrelatedNoise):
         return _sensitivity_squared(self.strategy, self.participation)
 
     def _costlier(self) -> Self:
-        return type(self)(self.strategy, sigma=smaller_reading(self.sigma), participation=self.participation)
+        return type(self)(
+            self.strategy, sigma=smaller_reading(self.sigma), participation=self.participation
+        )
 
     def sampled_cyclically(self, rate: float) -> Composition:
         """The run where each record belongs to one of b = separation groups, and step i draws from group i mod b.
@@ -214,15 +234,21 @@ class MatrixMechanism(CorrelatedNoise):
         if not self.strategy.bands <= groups:
             reason = f"its {self.strategy.bands} bands overlap in the turns of {groups} groups"
             raise UnsupportedError(
-                "sampled_cyclically", reason, "Take as many groups as there are bands: separation=..."
+                "sampled_cyclically",
+                reason,
+                "Take as many groups as there are bands: separation=...",
             )
         turns = -(-steps // groups)
         if self.participation.times(steps) < turns:
             reason = f"a sample may draw a record in each of its {turns} turns, more than the participation allows"
-            raise UnsupportedError("sampled_cyclically", reason, "Leave `most` out of the participation")
+            raise UnsupportedError(
+                "sampled_cyclically", reason, "Leave `most` out of the participation"
+            )
         squares = np.square(self.strategy.matrix).sum(axis=0)
         error = 0.0 if _exact(self.strategy.matrix, 1) else (steps + 4) * U
-        largest = [float(squares[first : first + groups].max()) for first in range(0, steps, groups)]
+        largest = [
+            float(squares[first : first + groups].max()) for first in range(0, steps, groups)
+        ]
         norms = [_root(each * (1 + error), up) for each in largest]
         return compose(*[Gaussian(self.sigma, sensitivity=norm).sampled(rate) for norm in norms])
 
@@ -240,7 +266,11 @@ def _sensitivity_squared(strategy: Strategy, participation: Participation) -> Bo
 
     A product of n terms errs by n units of roundoff, a sum over a pattern of k by 2 k more.
     """
-    matrix, gap, most = strategy.matrix, participation.separation, participation.times(strategy.steps)
+    matrix, gap, most = (
+        strategy.matrix,
+        participation.separation,
+        participation.times(strategy.steps),
+    )
     steps = len(matrix)
     units = 0 if _exact(matrix, most) else steps + 2 * most + 16
     positive, first = bool(matrix.min() >= 0), matrix[:, 0]
@@ -249,11 +279,17 @@ def _sensitivity_squared(strategy: Strategy, participation: Participation) -> Bo
     if participation.fixed and positive:
         padded = np.pad(matrix, ((0, 0), (0, most * gap - steps)))
         slots = padded.reshape(steps, most, gap).sum(axis=1)
-        return _ends(float(np.square(slots).sum(axis=0).max()), units, "the costliest slot of an epoch")
+        return _ends(
+            float(np.square(slots).sum(axis=0).max()), units, "the costliest slot of an epoch"
+        )
     if not participation.fixed and strategy.bands <= gap:
         value, _ = chained(np.square(matrix).sum(axis=0), gap, most)
         return _ends(value, units, "orthogonal columns, the costliest chain of them")
-    if not participation.fixed and np.array_equal(matrix[1:, 1:], matrix[:-1, :-1]) and _falling(first):
+    if (
+        not participation.fixed
+        and np.array_equal(matrix[1:, 1:], matrix[:-1, :-1])
+        and _falling(first)
+    ):
         value = float(np.square(matrix[:, : most * gap : gap].sum(axis=1)).sum())
         return _ends(value, units, "a Toeplitz matrix that does not grow, the leftmost pattern")
     gram = matrix.T @ matrix
@@ -264,7 +300,11 @@ def _sensitivity_squared(strategy: Strategy, participation: Participation) -> Bo
     if participation.fixed:
         slots = [range(slot, steps, gap) for slot in range(min(gap, steps))]
         sums = [float(gram[np.ix_(slot, slot)].sum()) for slot in slots]
-        value, pattern, method = max(sums), slots[int(np.argmax(sums))], "the costliest slot of an epoch"
+        value, pattern, method = (
+            max(sums),
+            slots[int(np.argmax(sums))],
+            "the costliest slot of an epoch",
+        )
     elif found := enumerated(gram, gap, most):
         (value, pattern), method = found, "the costliest of all patterns"
     else:
@@ -278,7 +318,9 @@ def _sensitivity_squared(strategy: Strategy, participation: Participation) -> Bo
     return (
         above
         if positive
-        else Bound(min(_attained(matrix[:, list(pattern)]), above.upper), above.upper, above.certificate)
+        else Bound(
+            min(_attained(matrix[:, list(pattern)]), above.upper), above.upper, above.certificate
+        )
     )
 
 
@@ -312,7 +354,11 @@ def _exact(matrix: Reals, most: int) -> bool:
 
 def _ends(value: float, units: int, method: str) -> Bound:
     error = 2 * units * U * value
-    return Bound(value - error, value + error, Certificate(method, (("rounding", error),), "squared sensitivity"))
+    return Bound(
+        value - error,
+        value + error,
+        Certificate(method, (("rounding", error),), "squared sensitivity"),
+    )
 
 
 def _root(square: float, rounded: Callable[[float], float]) -> float:

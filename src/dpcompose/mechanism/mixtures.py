@@ -95,15 +95,23 @@ class MixtureOfGaussians(_Mixture):
         super().__post_init__()
         shifts, weights = _numbers("shifts", self.shifts), _numbers("weights", self.weights)
         if len(shifts) != len(weights):
-            raise DomainError("weights", weights, f"as many numbers as there are shifts, {len(shifts)}")
+            raise DomainError(
+                "weights", weights, f"as many numbers as there are shifts, {len(shifts)}"
+            )
         for at, shift in enumerate(shifts):
-            check.nonnegative(f"shifts[{at}]", shift, "Give the norms: the worst case is all in one direction")
+            check.nonnegative(
+                f"shifts[{at}]", shift, "Give the norms: the worst case is all in one direction"
+            )
             if not shift / self.sigma < 1e6:
-                raise DomainError(f"shifts[{at}]", shift, f"less than 1e6 times sigma, {self.sigma!r}")
+                raise DomainError(
+                    f"shifts[{at}]", shift, f"less than 1e6 times sigma, {self.sigma!r}"
+                )
         for at, weight in enumerate(weights):
             check.probability(f"weights[{at}]", weight)
         if not abs(math.fsum(weights) - 1) <= _OFF:
-            raise DomainError("weights", weights, f"probabilities with sum 1, not {math.fsum(weights)!r}")
+            raise DomainError(
+                "weights", weights, f"probabilities with sum 1, not {math.fsum(weights)!r}"
+            )
         set_fields(self, shifts=shifts, weights=weights)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
@@ -114,16 +122,23 @@ class MixtureOfGaussians(_Mixture):
     def _accept(self, adjacency: Adjacency) -> None:
         if adjacency is Adjacency.REPLACE:
             reason = "its losses are those of a record that is added or removed"
-            raise UnsupportedError(repr(self), reason, "Ask under add-remove or zero-out, or for a group of two")
+            raise UnsupportedError(
+                repr(self), reason, "Ask under add-remove or zero-out, or for a group of two"
+            )
 
     @property
     def _reach(self) -> float:
-        return max(shift for shift, weight in zip(self.shifts, self.weights, strict=True) if weight > 0)
+        return max(
+            shift for shift, weight in zip(self.shifts, self.weights, strict=True) if weight > 0
+        )
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Those of the largest shift, at the costlier readings."""
         self._accept(adjacency)
-        return _typed(max(exact(self._reach), Fraction(self._reach)) / min(exact(self.sigma), Fraction(self.sigma)))
+        return _typed(
+            max(exact(self._reach), Fraction(self._reach))
+            / min(exact(self.sigma), Fraction(self.sigma))
+        )
 
     def _costlier(self) -> MixtureOfGaussians:
         shifts = tuple(larger_reading(shift) for shift in self.shifts)
@@ -167,8 +182,13 @@ class TruncatedPoisson(_Mixture):
         super().__post_init__()
         rate = check.probability("rate", self.rate)
         if not rate > 0:
-            raise DomainError("rate", rate, "a number in (0, 1]", "A rate of 0 releases nothing about anybody")
-        records, batch = check.count("records", self.records, least=1), check.count("batch", self.batch, least=1)
+            raise DomainError(
+                "rate", rate, "a number in (0, 1]", "A rate of 0 releases nothing about anybody"
+            )
+        records, batch = (
+            check.count("records", self.records, least=1),
+            check.count("batch", self.batch, least=1),
+        )
         if not records <= MOST_RECORDS:
             raise DomainError("records", records, f"an integer of at most {MOST_RECORDS}")
         if not batch <= records:
@@ -184,7 +204,9 @@ class TruncatedPoisson(_Mixture):
 
     def _accept(self, adjacency: Adjacency) -> None:
         if adjacency is not Adjacency.ADD_REMOVE:
-            reason = f"its losses are stated under add-remove and say nothing under {adjacency.value}"
+            reason = (
+                f"its losses are stated under add-remove and say nothing under {adjacency.value}"
+            )
             raise UnsupportedError(repr(self), reason, "Ask with adjacency=Adjacency.ADD_REMOVE")
 
     @property
@@ -205,11 +227,15 @@ class TruncatedPoisson(_Mixture):
         """Refused: of fewer records one is drawn into a full batch more often."""
         if self.batch < self.records:
             reason = f"the losses of {self!r} hold for {self.records} records, and not for fewer"
-            raise UnsupportedError(asked, reason, "Gaussian(sigma / 2), without amplification, bounds it at every size")
+            raise UnsupportedError(
+                asked, reason, "Gaussian(sigma / 2), without amplification, bounds it at every size"
+            )
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         reason = "its batches are samples already, and no pair is known for a sample of them"
-        raise UnsupportedError(f"{self!r}.sampled({rate!r})", reason, "Give the product of the rates as rate")
+        raise UnsupportedError(
+            f"{self!r}.sampled({rate!r})", reason, "Give the product of the rates as rate"
+        )
 
 
 def _typed(quotient: Fraction) -> TypedAmounts:
@@ -218,7 +244,11 @@ def _typed(quotient: Fraction) -> TypedAmounts:
 
 def _numbers(name: str, value: Any) -> tuple[float, ...]:
     """A nonempty list of numbers."""
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable) or isinstance(value, dict | set):
+    if (
+        isinstance(value, str | bytes)
+        or not isinstance(value, Iterable)
+        or isinstance(value, dict | set)
+    ):
         raise DomainError(name, value, "a list of numbers")
     given = list(cast("Iterable[Any]", value))
     found = tuple(check.finite(f"{name}[{at}]", each) for at, each in enumerate(given))
@@ -255,14 +285,21 @@ def mixture_pairs(sigma: float, shifts: tuple[float, ...], weights: tuple[float,
         return alike(GaussianLoss(means[0] / sigma, rounded(sigma)))
     if len(means) == 2 and means[0] == 0 and total[1] < 1 and not lost:
         noise = sigma / means[1]
-        remove, add = (SampledGaussianLoss(noise, total[1], side, rounded(means[1])) for side in (True, False))
+        remove, add = (
+            SampledGaussianLoss(noise, total[1], side, rounded(means[1])) for side in (True, False)
+        )
         return ((Pair(remove, add), 1),)
     error = abs(math.fsum(weights) - 1) + 4 * U
     mixture = GaussianMixture(tuple(mean / sigma for mean in means), tuple(total), 1, error)
     loss = MixtureLoss(((1.0, OpposedMixtures(mixture, GaussianMixture())),), infinite_error=lost)
     # A shift that is left out changes nothing at positive losses if a smaller one of far more weight is there.
-    seen = min((mean for mean, weight in zip(means, total, strict=True) if weight >= _SEEN), default=math.inf)
-    unseen = (shift for shift, weight in zip(shifts, weights, strict=True) if 0 < weight < LEAST_WEIGHT)
+    seen = min(
+        (mean for mean, weight in zip(means, total, strict=True) if weight >= _SEEN),
+        default=math.inf,
+    )
+    unseen = (
+        shift for shift, weight in zip(shifts, weights, strict=True) if 0 < weight < LEAST_WEIGHT
+    )
     return ((_both(loss, attained=seen <= min(unseen, default=math.inf)), 1),)
 
 
@@ -281,8 +318,14 @@ def _capped(sigma: float, rate: float, records: int, batch: int) -> Pair:
         if probability >= LEAST_WEIGHT:
             # What is not exact about the weight of N(0, 1) is at most that of the other one.
             spread = error * max(1.0, weight / (1 - weight)) + 4 * U if weight < 1 else 0.0
-            means, weights = ((0.0, reach / sigma), (1 - weight, weight)) if weight < 1 else ((reach / sigma,), (1.0,))
-            parts.append((probability, OpposedMixtures(GaussianMixture(means, weights, 1, spread), noise)))
+            means, weights = (
+                ((0.0, reach / sigma), (1 - weight, weight))
+                if weight < 1
+                else ((reach / sigma,), (1.0,))
+            )
+            parts.append(
+                (probability, OpposedMixtures(GaussianMixture(means, weights, 1, spread), noise))
+            )
     error = max(_relative(room), _relative(full)) if len(parts) == 2 else 0.0
     if len(parts) == 1:
         parts[0] = 1.0, parts[0][1]

@@ -52,7 +52,9 @@ class Participation:
     ) -> None:
         if separation is not None and strictly_between is not None:
             given = (separation, strictly_between)
-            raise DomainError("separation, strictly_between", given, "one of the two conventions, not both")
+            raise DomainError(
+                "separation, strictly_between", given, "one of the two conventions, not both"
+            )
         if strictly_between is not None:
             separation = check.count("strictly_between", strictly_between) + 1
         separation = 1 if separation is None else check.count("separation", separation, least=1)
@@ -60,7 +62,11 @@ class Participation:
         set_fields(self, separation=separation, most=most, fixed=check.flag("fixed", fixed))
 
     def __repr__(self) -> str:
-        given = {"separation": (self.separation, 1), "most": (self.most, None), "fixed": (self.fixed, False)}
+        given = {
+            "separation": (self.separation, 1),
+            "most": (self.most, None),
+            "fixed": (self.fixed, False),
+        }
         stated = [f"{name}={value!r}" for name, (value, usual) in given.items() if value != usual]
         return f"Participation({', '.join(stated)})"
 
@@ -90,7 +96,9 @@ class Participation:
         fitting = -(-steps // self.separation)
         if self.fixed and self.most is not None and self.most != fitting:
             domain = f"epochs that make up the {steps} steps: {fitting} of {self.separation} steps"
-            raise DomainError("participation", self, domain, "Name the separation without fixed=True")
+            raise DomainError(
+                "participation", self, domain, "Name the separation without fixed=True"
+            )
         return fitting if self.most is None else min(self.most, fitting)
 
 
@@ -147,7 +155,9 @@ def enumerated(gram: Reals, gap: int, most: int) -> tuple[float, Pattern] | None
             return None
         for first in range(0, len(branches), 4096):
             old, new = branches[first : first + 4096], next_steps[first : first + 4096]
-            stack.append((np.column_stack((chosen[old], new)), whole[old, new], added[old] + gram[new]))
+            stack.append(
+                (np.column_stack((chosen[old], new)), whole[old, new], added[old] + gram[new])
+            )
     return best, pattern
 
 
@@ -187,12 +197,16 @@ def through(gram: Reals, gap: int, most: int) -> Reals:
         price = np.clip(price, low, high)
         value, count = relaxed(price)
         error = 8 * steps * U * (value + 2 * steps * price)
-        found = np.where(low_count > others, np.minimum(found, value + price * others + error), found)
+        found = np.where(
+            low_count > others, np.minimum(found, value + price * others + error), found
+        )
         many = count > others
         low, low_value, low_count = (
-            np.where(many, new, old) for new, old in ((price, low), (value, low_value), (count, low_count))
+            np.where(many, new, old)
+            for new, old in ((price, low), (value, low_value), (count, low_count))
         )
         high, high_value, high_count = (
-            np.where(many, old, new) for new, old in ((price, high), (value, high_value), (count, high_count))
+            np.where(many, old, new)
+            for new, old in ((price, high), (value, high_value), (count, high_count))
         )
     return np.diag(gram) + found

@@ -62,13 +62,19 @@ class PrivateSelection(Mechanism):
     def __post_init__(self) -> None:
         base = self.base * 1 if isinstance(self.base, ComposablePart) else self.base
         if not isinstance(base, Composition) or not base.parts:
-            raise DomainError("base", self.base, "a mechanism or a composition, such as Gaussian(1.0) * 3")
+            raise DomainError(
+                "base", self.base, "a mechanism or a composition, such as Gaussian(1.0) * 3"
+            )
         shape = check.real("shape", self.shape)
         if not (0 <= shape <= 100 or shape == math.inf):
-            raise DomainError("shape", shape, "a number in [0, 100], or inf for a Poisson number of tries")
+            raise DomainError(
+                "shape", shape, "a number in [0, 100], or inf for a Poisson number of tries"
+            )
         tries, least = check.positive("tries", self.tries), 1e-9 if shape == math.inf else 1.0
         if not least <= tries <= MOST_TRIES:
-            raise DomainError("tries", tries, "a mean from 1e-9 to 10^6, for a finite shape from 1 on")
+            raise DomainError(
+                "tries", tries, "a mean from 1e-9 to 10^6, for a finite shape from 1 on"
+            )
         set_fields(self, base=base, tries=tries, shape=shape)
 
     def __repr__(self) -> str:
@@ -99,22 +105,37 @@ def _selected(selection: PrivateSelection, adjacency: Adjacency) -> Pairs:
         found = [part.pairs(adjacency) for part, _ in base.parts]
         if None not in found:
             rows = zip(found, base.parts, strict=True)
-            return tuple((pair, count * times) for pairs, (_, times) in rows for pair, count in pairs or ())
+            return tuple(
+                (pair, count * times) for pairs, (_, times) in rows for pair, count in pairs or ()
+            )
     curve = base.profile(adjacency=adjacency)
 
     def delta(epsilons: np.ndarray) -> np.ndarray:
         return np.asarray(curve(epsilons).upper)
 
     gamma, most = (1.0, tries) if shape == math.inf else _gamma(tries, shape)
-    ratio = (tries * float(delta(np.zeros(1))[0]) if shape == math.inf else _log_ratio(delta, gamma, shape)) * _ROUNDING
+    ratio = (
+        tries * float(delta(np.zeros(1))[0])
+        if shape == math.inf
+        else _log_ratio(delta, gamma, shape)
+    ) * _ROUNDING
     if not ratio < FARTHEST:
-        raise UnsupportedError(repr(selection), "no useful bound is known", "Use fewer tries, or a more private base")
-    largest, far = base.pure(adjacency=adjacency), base.epsilon(delta=LAST_DELTA, adjacency=adjacency).upper
+        raise UnsupportedError(
+            repr(selection), "no useful bound is known", "Use fewer tries, or a more private base"
+        )
+    largest, far = (
+        base.pure(adjacency=adjacency),
+        base.epsilon(delta=LAST_DELTA, adjacency=adjacency).upper,
+    )
     last = min(far if largest is None else largest, FARTHEST - ratio) + ratio
     last += 256 * UNIT_ROUNDOFF * (1 + last)
-    fine = np.concatenate([ratio * np.linspace(0, 1, 40), ratio + (last - ratio) * np.linspace(0, 1, NODES) ** 2])
+    fine = np.concatenate(
+        [ratio * np.linspace(0, 1, 40), ratio + (last - ratio) * np.linspace(0, 1, NODES) ** 2]
+    )
     nodes = np.unique(np.minimum(fine, last))
-    values = np.minimum(most * _ROUNDING * delta(nodes - ratio - 64 * UNIT_ROUNDOFF * (1 + nodes)), 1.0)
+    values = np.minimum(
+        most * _ROUNDING * delta(nodes - ratio - 64 * UNIT_ROUNDOFF * (1 + nodes)), 1.0
+    )
     if largest is not None and largest < FARTHEST - ratio:
         values[-1] = 0.0
     poisson = tries if shape == math.inf else 0.0
@@ -150,11 +171,16 @@ class SelectionMoment:
         return min(self._at(each) * (exponent / each) for each in (exponent, *others)) * _ROUNDING
 
     def _at(self, exponent: float) -> float:
-        divergence, ratio = self.base.renyi(1 + exponent, adjacency=self.adjacency).upper, self.ratio
+        divergence, ratio = (
+            self.base.renyi(1 + exponent, adjacency=self.adjacency).upper,
+            self.ratio,
+        )
         nothing = math.exp(-self.poisson) * _ROUNDING if self.poisson else 0.0
         if self.poisson:
             level = math.log1p(1 / exponent) * (1 - 16 * UNIT_ROUNDOFF)
-            ratio = min(ratio, self.poisson * self.base.delta(epsilon=level, adjacency=self.adjacency).upper)
+            ratio = min(
+                ratio, self.poisson * self.base.delta(epsilon=level, adjacency=self.adjacency).upper
+            )
         found = (exponent * (divergence + ratio * _ROUNDING) + self.log_most) * _ROUNDING
         return max(found, 0.0) + math.log1p(nothing * math.exp(-max(found, 0.0))) * _ROUNDING
 
@@ -163,7 +189,14 @@ def _one_run(base: Composition, adjacency: Adjacency, shape: float) -> tuple[Pai
     """Where all scores are equal, the answer is that of one run, if there is one for sure."""
     (part, times), *others = base.parts
     pairs = part.pairs(adjacency)
-    if shape < math.inf and not others and times == 1 and pairs is not None and len(pairs) == 1 and pairs[0][1] == 1:
+    if (
+        shape < math.inf
+        and not others
+        and times == 1
+        and pairs is not None
+        and len(pairs) == 1
+        and pairs[0][1] == 1
+    ):
         pair = pairs[0][0]
         return (pair,) if pair.attained else pair.attained_parts or _NOTHING
     return _NOTHING

@@ -44,11 +44,16 @@ class RandomizedResponse(Stated):
     categories: int
     holds_under: Adjacency
 
-    def __init__(self, epsilon: float, *, categories: int = 2, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
+    def __init__(
+        self, epsilon: float, *, categories: int = 2, holds_under: Adjacency = Adjacency.ADD_REMOVE
+    ) -> None:
         categories = check.count("categories", categories, least=2)
         if not categories <= MOST_CATEGORIES:
             raise DomainError(
-                "categories", categories, "an integer from 2 to 10^15", "BlackBox(epsilon) dominates any number of them"
+                "categories",
+                categories,
+                "an integer from 2 to 10^15",
+                "BlackBox(epsilon) dominates any number of them",
             )
         epsilon = bounded_epsilon(epsilon)
         if categories > 2 and not epsilon <= LARGEST:
@@ -58,10 +63,17 @@ class RandomizedResponse(Stated):
                 f"at most {LARGEST:g} for more than two categories",
                 "BlackBox(epsilon) dominates it",
             )
-        set_fields(self, stated=epsilon, categories=categories, holds_under=adjacency_of("holds_under", holds_under))
+        set_fields(
+            self,
+            stated=epsilon,
+            categories=categories,
+            holds_under=adjacency_of("holds_under", holds_under),
+        )
 
     def __repr__(self) -> str:
-        return described(self, self.stated, categories=self.categories if self.categories > 2 else 0)
+        return described(
+            self, self.stated, categories=self.categories if self.categories > 2 else 0
+        )
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """epsilon as typed; 2 epsilon for a group of two."""

@@ -53,17 +53,31 @@ def distributed_discrete_gaussian(
     """
     sigma, norm = check.positive("sigma", sigma), check.positive("norm", norm)
     granularity = check.positive("granularity", granularity)
-    clients, dimension = check.count("clients", clients, least=1), check.count("dimension", dimension, least=1)
+    clients, dimension = (
+        check.count("clients", clients, least=1),
+        check.count("dimension", dimension, least=1),
+    )
     if not clients <= MOST_CLIENTS:
-        raise DomainError("clients", clients, "an integer from 1 to 10^9", "State fewer: the noise is at least theirs")
+        raise DomainError(
+            "clients",
+            clients,
+            "an integer from 1 to 10^9",
+            "State fewer: the noise is at least theirs",
+        )
     unit = sigma / granularity
     if not 0.25 <= unit < 1e9:
-        raise DomainError("sigma", sigma, "at least a quarter of the granularity, and less than 1e9 times as much")
+        raise DomainError(
+            "sigma", sigma, "at least a quarter of the granularity, and less than 1e9 times as much"
+        )
     ratio = norm / granularity / unit
-    rho = (ratio * ratio / (2 * clients) + dimension * _spread(unit, clients)) * (1 + 64 * UNIT_ROUNDOFF)
+    rho = (ratio * ratio / (2 * clients) + dimension * _spread(unit, clients)) * (
+        1 + 64 * UNIT_ROUNDOFF
+    )
     if not rho < math.inf:
         raise UnsupportedError(
-            f"distributed_discrete_gaussian({sigma!r})", "the noise is too little for the bound", "Use more noise"
+            f"distributed_discrete_gaussian({sigma!r})",
+            "the noise is too little for the bound",
+            "Use more noise",
         )
     return Concentrated(rho, holds_under=holds_under)
 

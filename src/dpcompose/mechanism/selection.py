@@ -69,10 +69,16 @@ class PermuteAndFlip(Stated):
     holds_under: Adjacency
 
     def __init__(
-        self, epsilon: float, *, monotone: bool = False, holds_under: Adjacency = Adjacency.ADD_REMOVE
+        self,
+        epsilon: float,
+        *,
+        monotone: bool = False,
+        holds_under: Adjacency = Adjacency.ADD_REMOVE,
     ) -> None:
         epsilon, holds_under = bounded_epsilon(epsilon), adjacency_of("holds_under", holds_under)
-        set_fields(self, stated=epsilon, monotone=_monotone(monotone, holds_under), holds_under=holds_under)
+        set_fields(
+            self, stated=epsilon, monotone=_monotone(monotone, holds_under), holds_under=holds_under
+        )
 
     def __repr__(self) -> str:
         return described(self, self.stated, monotone=self.monotone)
@@ -82,7 +88,9 @@ class PermuteAndFlip(Stated):
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
 
     def _costlier(self) -> PermuteAndFlip:
-        return PermuteAndFlip(larger_reading(self.stated), monotone=self.monotone, holds_under=self.holds_under)
+        return PermuteAndFlip(
+            larger_reading(self.stated), monotone=self.monotone, holds_under=self.holds_under
+        )
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The Laplace loss of epsilon, or of 2 epsilon, above the losses of two candidates."""
@@ -145,17 +153,26 @@ class NoisyMax(ContinuousNoise):
         if not self.monotone:
             return TypedAmounts(2 * self._quotient(adjacency))
         once = self._quotient(Adjacency.ADD_REMOVE)
-        return TypedAmounts(2 * min(self._quotient(adjacency), once) if adjacency is Adjacency.REPLACE else once)
+        return TypedAmounts(
+            2 * min(self._quotient(adjacency), once) if adjacency is Adjacency.REPLACE else once
+        )
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The Laplace loss, or for Gumbel noise that of bounded range, above the losses of two candidates."""
         apart = self._apart(adjacency)
         epsilon = apart / self.scale
         if self.noise == "gumbel" and SMALLEST <= epsilon <= LARGEST_RANGE:
-            inside = tuple(Pair(remove, add) for remove, add in attained_losses(epsilon * (1 - 4 * UNIT_ROUNDOFF)))
+            inside = tuple(
+                Pair(remove, add)
+                for remove, add in attained_losses(epsilon * (1 - 4 * UNIT_ROUNDOFF))
+            )
             loss = BoundedRangeLoss(up(epsilon))
             return ((Pair(loss, loss, False, inside, tight_alone=True), 1),)
-        tail = {"laplace": _two_laplace_tail, "exponential": _laplace_tail, "gumbel": _logistic_tail}[self.noise]
+        tail = {
+            "laplace": _two_laplace_tail,
+            "exponential": _laplace_tail,
+            "gumbel": _logistic_tail,
+        }[self.noise]
         loss = LaplaceLoss(epsilon, 1, (apart, self.scale))
         return _noisy_maximum(epsilon, loss, tail, tight=self.noise == "exponential")
 
@@ -234,7 +251,11 @@ class AboveThreshold(Stated):
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """The two-point loss, above those of a single query; for a group of two its trade-off function iterated."""
         doubled = self._doubled(adjacency)
-        loss = chained(self.stated, delta=0.0, categories=2, steps=2) if doubled else TwoPointLoss(self.stated)
+        loss = (
+            chained(self.stated, delta=0.0, categories=2, steps=2)
+            if doubled
+            else TwoPointLoss(self.stated)
+        )
         if not SMALLEST <= self.stated <= LARGEST_RANGE:
             return ((Pair(loss, loss, False, _NOTHING), 1),)
         threshold, answer = self.scales
@@ -275,7 +296,9 @@ class NoisyArgmax(Mechanism):
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """mu squared is 2 / sigma^2, exact; four times that where a record is replaced."""
-        square = (8 if adjacency is Adjacency.REPLACE else 2) / min(exact(self.sigma), Fraction(self.sigma)) ** 2
+        square = (8 if adjacency is Adjacency.REPLACE else 2) / min(
+            exact(self.sigma), Fraction(self.sigma)
+        ) ** 2
         return TypedAmounts(rho=square / 2, mu_squared=square)
 
     def _costlier(self) -> NoisyArgmax:
@@ -286,8 +309,12 @@ class NoisyArgmax(Mechanism):
         votes, spread = (2 if adjacency is Adjacency.REPLACE else 1), math.sqrt(2) * self.sigma
         loss = GaussianLoss(votes * math.sqrt(2) / self.sigma, 3)
         # The difference of two counts has noise of deviation `spread`; each teacher moves it by 2.
-        gaps = sorted({-votes, *(round(deviations * spread) for deviations in (0.5, 1.5, 2.5, 3.5, 5.0))})
-        inside = threshold_pairs(_normal_tail, 2 * votes / spread, starts=[gap / spread for gap in gaps])
+        gaps = sorted(
+            {-votes, *(round(deviations * spread) for deviations in (0.5, 1.5, 2.5, 3.5, 5.0))}
+        )
+        inside = threshold_pairs(
+            _normal_tail, 2 * votes / spread, starts=[gap / spread for gap in gaps]
+        )
         return ((Pair(loss, loss, False, inside), 1),)
 
 
@@ -302,7 +329,9 @@ def threshold_pairs(tail: Tail, width: float, *, starts: Sequence[float] = ()) -
     found: list[Pair] = []
     for start in starts or (-width / 2, 0.0, width):
         places = start, start + width
-        (upper, lower), (other, least) = ([tail(y) if y > 0 else 1 - tail(-y) for y in (at, -at)] for at in places)
+        (upper, lower), (other, least) = (
+            [tail(y) if y > 0 else 1 - tail(-y) for y in (at, -at)] for at in places
+        )
         small = min(upper, lower, other, least)
         if not (small > LEAST_TAIL and SMALLEST < width < LARGEST_RANGE):
             continue
@@ -310,7 +339,12 @@ def threshold_pairs(tail: Tail, width: float, *, starts: Sequence[float] = ()) -
         nearest = min(abs(math.log(upper / other)), abs(math.log(lower / least)))
         if nearest > 1e-7:
             ratio_error = 4 * error * (1 + 1 / nearest)
-            atoms = Atoms((upper, lower), (other, least), relative_error=error, log_ratio_relative_error=ratio_error)
+            atoms = Atoms(
+                (upper, lower),
+                (other, least),
+                relative_error=error,
+                log_ratio_relative_error=ratio_error,
+            )
             found.append(Pair(AtomicLoss(atoms), AtomicLoss(atoms.reverse)))
     return tuple(found) or _NOTHING
 

@@ -47,17 +47,27 @@ class Staircase(Stated):
     holds_under: Adjacency
 
     def __init__(
-        self, epsilon: float, *, gamma: float | None = None, holds_under: Adjacency = Adjacency.ADD_REMOVE
+        self,
+        epsilon: float,
+        *,
+        gamma: float | None = None,
+        holds_under: Adjacency = Adjacency.ADD_REMOVE,
     ) -> None:
         epsilon = check.nonnegative("epsilon", epsilon)
         if not epsilon <= LARGEST:
-            raise DomainError("epsilon", epsilon, f"at most {LARGEST:g}", "BlackBox(epsilon) dominates it")
+            raise DomainError(
+                "epsilon", epsilon, f"at most {LARGEST:g}", "BlackBox(epsilon) dominates it"
+            )
         gamma = None if gamma is None else check.probability("gamma", gamma)
-        set_fields(self, stated=epsilon, gamma=gamma, holds_under=adjacency_of("holds_under", holds_under))
+        set_fields(
+            self, stated=epsilon, gamma=gamma, holds_under=adjacency_of("holds_under", holds_under)
+        )
 
     def __repr__(self) -> str:
         gamma = "" if self.gamma is None else f", gamma={self.gamma!r}"
-        holds = "" if self.holds_under is Adjacency.ADD_REMOVE else f", holds_under={self.holds_under}"
+        holds = (
+            "" if self.holds_under is Adjacency.ADD_REMOVE else f", holds_under={self.holds_under}"
+        )
         return f"Staircase({self.stated!r}{gamma}{holds})"
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
@@ -65,7 +75,9 @@ class Staircase(Stated):
         return TypedAmounts(exact(self.stated)) if adjacency is self.holds_under else None
 
     def _costlier(self) -> Staircase:
-        return Staircase(larger_reading(self.stated), gamma=self.gamma, holds_under=self.holds_under)
+        return Staircase(
+            larger_reading(self.stated), gamma=self.gamma, holds_under=self.holds_under
+        )
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """+epsilon, 0 or -epsilon, at a shift by the sensitivity."""
@@ -85,6 +97,10 @@ class Staircase(Stated):
         apart = math.tanh(self.stated / 4) if self.gamma is None else 1 - 2 * gamma
         rest = scale * (fall * apart if apart > 0 else -apart)
         most = 0.5 + scale * min(gamma, 1 - gamma)
-        upper, lower, losses = (most, rest, most * fall), (most * fall, rest, most), (self.stated, 0.0, -self.stated)
+        upper, lower, losses = (
+            (most, rest, most * fall),
+            (most * fall, rest, most),
+            (self.stated, 0.0, -self.stated),
+        )
         lattice = Lattice(self.stated, 0.0)
         return alike(AtomicLoss(Atoms(upper, lower, losses, lattice, 64 * UNIT_ROUNDOFF)))

@@ -91,13 +91,17 @@ def arguments(mechanism: Any) -> tuple[str, dict[str, Any]]:
         match _tree(text):
             case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in kinds():
                 named = {str(each.arg): _value(each.value) for each in keywords}
-                bound = inspect.signature(kinds()[name]).bind(*[_value(each) for each in args], **named)
+                bound = inspect.signature(kinds()[name]).bind(
+                    *[_value(each) for each in args], **named
+                )
                 return name, dict(bound.arguments)
             case _:
                 pass
     except (SyntaxError, ValueError, TypeError, KeyError, MemoryError, RecursionError):
         pass
-    raise DomainError("mechanism", text, "one mechanism that a call with numbers makes, such as Gaussian(10.0)")
+    raise DomainError(
+        "mechanism", text, "one mechanism that a call with numbers makes, such as Gaussian(10.0)"
+    )
 
 
 def _composable(node: ast.expr) -> Composable:
@@ -122,7 +126,9 @@ def _value(node: ast.expr) -> Any:
         case ast.Attribute(value=ast.Name(id="Adjacency"), attr=name):
             return Adjacency[name]
         case ast.Call(func=ast.Name(id="Participation"), args=[], keywords=keywords):
-            return Participation(**{str(keyword.arg): _value(keyword.value) for keyword in keywords})
+            return Participation(
+                **{str(keyword.arg): _value(keyword.value) for keyword in keywords}
+            )
         case ast.Call() | ast.BinOp(op=ast.Add() | ast.Mult()):
             return _composable(node)  # what a private selection runs
         case _:

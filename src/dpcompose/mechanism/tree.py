@@ -56,7 +56,9 @@ class TreeAggregation(CorrelatedNoise):
     participation: Participation
     restart: int | None = None
 
-    def __init__(self, sigma: float, *, steps: int, participation: Participation, restart: int | None = None) -> None:
+    def __init__(
+        self, sigma: float, *, steps: int, participation: Participation, restart: int | None = None
+    ) -> None:
         steps = check.count("steps", steps, least=1)
         restart = None if restart is None else check.count("restart", restart, least=1)
         for name, count in (("steps", steps), ("restart", restart or 1)):
@@ -71,12 +73,16 @@ class TreeAggregation(CorrelatedNoise):
 
     @property
     def sensitivity_squared(self) -> Bound:
-        square = float(_costliest(self.steps, min(self.restart or self.steps, self.steps), self.participation))
+        square = float(
+            _costliest(self.steps, min(self.restart or self.steps, self.steps), self.participation)
+        )
         return Bound(square, square, Certificate("exact, over all patterns of the tree"))
 
     def _costlier(self) -> Self:
         noise = smaller_reading(self.sigma)
-        return type(self)(noise, steps=self.steps, participation=self.participation, restart=self.restart)
+        return type(self)(
+            noise, steps=self.steps, participation=self.participation, restart=self.restart
+        )
 
 
 @lru_cache(maxsize=256)
@@ -98,13 +104,20 @@ def _costliest(steps: int, restart: int, participation: Participation) -> int:
     if not counts**2 * gap**3 + len(heights) * most * counts * gap**2 <= MOST_WORK:
         remedy = "Give fixed slots by Participation.epochs, or restart the tree sooner"
         raise DomainError(
-            "participation", participation, f"a separation that {steps} steps can be searched with", remedy
+            "participation",
+            participation,
+            f"a separation that {steps} steps can be searched with",
+            remedy,
         )
     blocks = _blocks(max([largest, *heights[1:]]), gap, most)
     row = np.zeros((1, gap))
     for height in heights:
         known = height < len(blocks)
-        row = _behind(row, blocks[height], 2**height, most) if known else _leading(blocks, height, gap, most)
+        row = (
+            _behind(row, blocks[height], 2**height, most)
+            if known
+            else _leading(blocks, height, gap, most)
+        )
     return int(row[:, 0].max())
 
 
@@ -119,7 +132,9 @@ def _heights(steps: int, restart: int) -> Iterator[int]:
     """The heights of the largest complete blocks, from the first step on."""
     for first in range(0, steps, restart):
         length = min(restart, steps - first)
-        yield from (height for height in range(length.bit_length() - 1, -1, -1) if length >> height & 1)
+        yield from (
+            height for height in range(length.bit_length() - 1, -1, -1) if length >> height & 1
+        )
 
 
 def _blocks(largest: int, gap: int, most: int) -> list[Reals]:
@@ -142,7 +157,11 @@ def _blocks(largest: int, gap: int, most: int) -> list[Reals]:
                 found = block[one : one + len(rest)]
                 for after in range(gap):
                     both = half[one, :, after][None, :, None] + rest[:, gap - 1 - after, None, :]
-                    np.maximum(found, both + np.square(np.arange(one, one + len(rest)))[:, None, None], out=found)
+                    np.maximum(
+                        found,
+                        both + np.square(np.arange(one, one + len(rest)))[:, None, None],
+                        out=found,
+                    )
         blocks.append(block)
     return blocks
 
@@ -171,6 +190,8 @@ def _slotted(gap: int, steps: int, restart: int) -> int:
     for height in range(restart.bit_length()):
         first = within >> height << height
         complete = first + 2**height <= ends
-        nodes, counts = np.unique((at % gap * steps + tree * restart + first)[complete], return_counts=True)
+        nodes, counts = np.unique(
+            (at % gap * steps + tree * restart + first)[complete], return_counts=True
+        )
         totals += np.bincount(nodes // steps, np.square(counts), minlength=len(totals))
     return int(totals.max())

@@ -46,13 +46,19 @@ def _tail(first: int, times: int, rate: float, side: int) -> Bound:
         else:
             ratios = np.maximum(at - steps, 0.0) / (times - at + 1 + steps) / odds
         terms = last * np.cumprod(ratios)
-        total, last, at, ratio = total + math.fsum(terms), float(terms[-1]), at + side * count, float(ratios[-1])
+        total, last, at, ratio = (
+            total + math.fsum(terms),
+            float(terms[-1]),
+            at + side * count,
+            float(ratios[-1]),
+        )
         omitted = last * ratio / (1 - ratio) if ratio < 1 else math.inf
         if omitted <= 1e-18 * total:
             break
         if not abs(at - first) < LONGEST:
             raise UnsupportedError(
-                f"the tail of a binomial law of {times} trials", "it has more than four million terms that matter"
+                f"the tail of a binomial law of {times} trials",
+                "it has more than four million terms that matter",
             )
     # A mass is off by a few U of every ratio before it; most of the sum is within the first terms.
     error = U * (16 + 8 * min(abs(at - first), times))

@@ -50,7 +50,10 @@ def dots(x: Reals, y: Reals) -> Any:
     """
     if x.shape[-1] <= _DOT:
         return np.vecdot(x, y)
-    found = [np.vecdot(x[..., at : at + _DOT], y[..., at : at + _DOT]) for at in range(0, x.shape[-1], _DOT)]
+    found = [
+        np.vecdot(x[..., at : at + _DOT], y[..., at : at + _DOT])
+        for at in range(0, x.shape[-1], _DOT)
+    ]
     return np.add.reduce(found, axis=0)
 
 
@@ -68,7 +71,10 @@ def exp_minus_linear(z: Reals) -> Reals:
     """e^z - 1 - z for real z below 709, relative error at most 2^-43, and at most 24 U below |z| = 0.01."""
     small = between(z, -_SMALL, _SMALL)
     series = (
-        0.5 * small * small * (1 + small / 3 * (1 + small / 4 * (1 + small / 5 * (1 + small / 6 * (1 + small / 7)))))
+        0.5
+        * small
+        * small
+        * (1 + small / 3 * (1 + small / 4 * (1 + small / 5 * (1 + small / 6 * (1 + small / 7)))))
     )
     return np.where(np.abs(z) <= _SMALL, series, np.expm1(z) - z)
 
@@ -95,7 +101,9 @@ def log_mixed(loss: Reals, rate: Reals | float) -> Reals:
     if float(y.min(initial=0.0)) > -0.5:
         found = np.log1p(y)
     else:
-        found = np.where(y > -0.5, np.log1p(np.maximum(y, -0.5)), np.log((1 - rate) + rate * np.exp(low)))
+        found = np.where(
+            y > -0.5, np.log1p(np.maximum(y, -0.5)), np.log((1 - rate) + rate * np.exp(low))
+        )
     if not float(loss.max(initial=0.0)) > 700:
         return found
     kept = np.log1p(-rate)
@@ -153,7 +161,9 @@ def log_one_plus(real: Reals, imaginary: Reals) -> Complexes:
     log.real = 0.5 * np.log1p(np.maximum(excess, -0.5))
     if excess.min(initial=0.0) <= -0.5:
         with np.errstate(divide="ignore"):
-            log.real = np.where(excess > -0.5, log.real, 0.5 * np.log((1 + real) ** 2 + imaginary * imaginary))
+            log.real = np.where(
+                excess > -0.5, log.real, 0.5 * np.log((1 + real) ** 2 + imaginary * imaginary)
+            )
     log.imag = np.arctan2(imaginary, 1 + real)
     return log
 
@@ -181,7 +191,9 @@ def log_sum(exponents: Reals) -> Reals:
     return top + np.log(row_sums(np.exp(exponents - top)))
 
 
-def exponential_sums(frequencies: Reals, amplitude: Complexes | Reals, rate: Complexes) -> Complexes:
+def exponential_sums(
+    frequencies: Reals, amplitude: Complexes | Reals, rate: Complexes
+) -> Complexes:
     """The sums over j of amplitude[j] e^(u rate[j]), Re rate <= 0, at each frequency u; rows apart.
 
     Many frequencies on a grid are split as u = u_block + u_within, so that hardly more than their square root of
@@ -201,7 +213,9 @@ def exponential_sums(frequencies: Reals, amplitude: Complexes | Reals, rate: Com
         size, step = math.isqrt(count), frequencies[-1] / places[-1]
         rows, which = np.unique(places // size, return_inverse=True)
         within = np.exp(rate[..., :, None] * (step * np.arange(size)))
-        blocks = np.exp((step * size * rows)[:, None] * rate[..., None, :]) * amplitude[..., None, :]
+        blocks = (
+            np.exp((step * size * rows)[:, None] * rate[..., None, :]) * amplitude[..., None, :]
+        )
         return product(blocks, within)[..., which, places % size]
     value = np.empty((*rate.shape[:-1], count), dtype=np.complex128)
     chunk = max(1, _CHUNK // rate.size)
@@ -223,7 +237,9 @@ def product(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     if rows < 2 and inner > 1:
         deep = max(_SINGLE_THREAD // (_ROWS * columns), 1)
         places = range(0, inner, deep)
-        pieces = (product(left[..., at : at + deep], right[..., at : at + deep, :]) for at in places)
+        pieces = (
+            product(left[..., at : at + deep], right[..., at : at + deep, :]) for at in places
+        )
         return reduce(np.add, pieces)
     rows = max(rows, 2)
     if rows >= count:

@@ -10,7 +10,12 @@ _DEEPEST = 40.0
 
 
 def increasing_root(
-    function: Callable[[float], tuple[float, float]], *, start: float, lower: float, upper: float, steps: int = 200
+    function: Callable[[float], tuple[float, float]],
+    *,
+    start: float,
+    lower: float,
+    upper: float,
+    steps: int = 200,
 ) -> float:
     """An uncertified root, by guarded Newton steps, of a function that returns its value and its slope.
 
@@ -59,7 +64,11 @@ def _mean(low: float, high: float) -> float:
 
 
 def largest(
-    holds: Callable[[float], bool], *, low: float, high: float, middle: Callable[[float, float], float] = _mean
+    holds: Callable[[float], bool],
+    *,
+    low: float,
+    high: float,
+    middle: Callable[[float, float], float] = _mean,
 ) -> float:
     """The largest number at which a claim that holds below some point holds, by bisection; proved by `holds` alone.
 
@@ -74,7 +83,9 @@ def largest(
     return low
 
 
-def bracketed_root(function: Callable[[float], float], *, lower: float, upper: float, steps: int = 100) -> float:
+def bracketed_root(
+    function: Callable[[float], float], *, lower: float, upper: float, steps: int = 100
+) -> float:
     """An uncertified root in [lower, upper] of an increasing function, by regula falsi with halved ends (Illinois).
 
     Args:
@@ -101,7 +112,9 @@ def bracketed_root(function: Callable[[float], float], *, lower: float, upper: f
     return point
 
 
-def minimum(function: Callable[[float], float], *, start: float, step: float, limit: float, steps: int) -> float:
+def minimum(
+    function: Callable[[float], float], *, start: float, step: float, limit: float, steps: int
+) -> float:
     """A point where a function that falls and then rises is about as small as it gets: downhill, then golden section.
 
     Args:

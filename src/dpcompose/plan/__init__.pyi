@@ -14,5 +14,10 @@ from .risk import PlanRisk as PlanRisk, risk_of as risk_of
 
 if True:
     from .entry import PlanEntry as PlanEntry
-    from .schema import COMPOSITION as COMPOSITION, MECHANISMS as MECHANISMS, SELECTION as SELECTION, dashed as dashed
+    from .schema import (
+        COMPOSITION as COMPOSITION,
+        MECHANISMS as MECHANISMS,
+        SELECTION as SELECTION,
+        dashed as dashed,
+    )
     from .values import adjacency as adjacency

@@ -70,7 +70,9 @@ class PlanAccount:
     @property
     def unbounded(self) -> tuple[str, ...]:
         """The mechanisms without a useful bound for this question."""
-        return tuple(share.entry.name for share in self.shares if not _useful(self.question, share.alone))
+        return tuple(
+            share.entry.name for share in self.shares if not _useful(self.question, share.alone)
+        )
 
     @property
     def delta(self) -> float:
@@ -121,20 +123,28 @@ def account(
         shares.append(Share(entry, alone, None if rest is None else ask(rest.composition())))
     tell("other theorems")
     delta = question.value if question.given == "delta" else total.upper
-    comparisons = plan.composition().compare(delta=delta, adjacency=plan.adjacency) if 0 < delta < 1 else ()
+    comparisons = (
+        plan.composition().compare(delta=delta, adjacency=plan.adjacency) if 0 < delta < 1 else ()
+    )
     finite = None
     if not _useful(question, total):
         rest = [share.entry for share in shares if _useful(question, share.alone)]
         if 0 < len(rest) < len(shares):
             finite = ask(replace(plan, entries=tuple(rest)).composition())
-    return PlanAccount(plan, question, total, limit, tuple(comparisons), shares=tuple(shares), finite=finite)
+    return PlanAccount(
+        plan, question, total, limit, tuple(comparisons), shares=tuple(shares), finite=finite
+    )
 
 
 def require_common_adjacency(plan: Plan) -> None:
     """Raise UnsupportedError, with a list, if some mechanisms have no guarantee under the plan's adjacency."""
     lacking = _lacking(plan, plan.adjacency)
     if lacking:
-        others = [each.value for each in Adjacency if each is not plan.adjacency and not _lacking(plan, each)]
+        others = [
+            each.value
+            for each in Adjacency
+            if each is not plan.adjacency and not _lacking(plan, each)
+        ]
         raise UnsupportedError(
             f"{plan.source} under {plan.adjacency.value}",
             f"no sound guarantee is known of {'; '.join(f'{name} ({why})' for name, why in lacking)}",

@@ -65,7 +65,9 @@ def calibrate(
         UnsupportedError: If some mechanisms have no sound guarantee under the plan's adjacency.
     """
     if unknown := attack.keys() - set(ATTACKS):
-        raise DomainError("target", min(unknown), f"epsilon and delta, or some of {', '.join(ATTACKS)}")
+        raise DomainError(
+            "target", min(unknown), f"epsilon and delta, or some of {', '.join(ATTACKS)}"
+        )
     require_common_adjacency(plan)
     entry, parameter = plan.locate(key)
     known = PARAMETERS[parameter]
@@ -84,7 +86,11 @@ def calibrate(
     except UnreachableError as error:
         remedy = "The rest of the plan, or the mechanism at its least, already costs that much"
         if error.limit <= error.target:
-            remedy = "Whatever the value, the plan keeps to the target: it does not limit this number"
+            remedy = (
+                "Whatever the value, the plan keeps to the target: it does not limit this number"
+            )
         raise UnreachableError(key, error.target, error.limit, remedy) from None
     changed = plan.with_value(key, found.value)
-    return PlanCalibration(changed, key, found.value, epsilon, delta, found=found, attack=tuple(attack.items()))
+    return PlanCalibration(
+        changed, key, found.value, epsilon, delta, found=found, attack=tuple(attack.items())
+    )

@@ -105,6 +105,8 @@ def _divided(plan: Plan) -> tuple[str, Plan, int, int]:
     divisor = math.gcd(*(entry.times for entry in plan.entries))
     if divisor < ENOUGH:
         return "repetitions of the whole plan", plan, 64, 1
-    part = replace(plan, entries=tuple(replace(entry, times=entry.times // divisor) for entry in plan.entries))
+    part = replace(
+        plan, entries=tuple(replace(entry, times=entry.times // divisor) for entry in plan.entries)
+    )
     unit = "answers" if len(plan.entries) == 1 else "answers, of all mechanisms in proportion"
     return unit, part, divisor, sum(entry.times for entry in part.entries)

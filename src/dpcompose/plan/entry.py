@@ -48,11 +48,15 @@ class PlanEntry:
         known = MECHANISMS[self.kind].parameters
         try:
             given = dict(self.parameters)
-            fits = given.keys() <= known.keys() and all(name in given for name, required in known.items() if required)
+            fits = given.keys() <= known.keys() and all(
+                name in given for name, required in known.items() if required
+            )
         except (TypeError, ValueError):
             fits, given = False, {}
         if not fits:
-            raise DomainError("parameters", self.parameters, f"pairs of a name and a value, of {', '.join(known)}")
+            raise DomainError(
+                "parameters", self.parameters, f"pairs of a name and a value, of {', '.join(known)}"
+            )
         return given
 
     def toml(self) -> str:
@@ -62,7 +66,10 @@ class PlanEntry:
             given["rate"] = self.rate
         given["times"] = self.times
         return "\n".join(
-            ["[[mechanism]]", *(f"{key} = {PARAMETERS[key].write(value)}" for key, value in given.items())]
+            [
+                "[[mechanism]]",
+                *(f"{key} = {PARAMETERS[key].write(value)}" for key, value in given.items()),
+            ]
         )
 
 

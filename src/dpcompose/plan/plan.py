@@ -58,7 +58,9 @@ class Plan:
             raise DomainError("entries", self.entries, "entries, each an Entry")
         names = [entry.name for entry in self.entries]
         if not names or len(set(names)) < len(names):
-            raise DomainError("entries", names, "at least one mechanism, each with a name of its own")
+            raise DomainError(
+                "entries", names, "at least one mechanism, each with a name of its own"
+            )
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
@@ -79,7 +81,9 @@ class Plan:
 
     def toml(self) -> str:
         """The plan as TOML; parsing it gives an equal plan."""
-        lines = [] if self.question is None else [f"{self.question.given} = {self.question.value!r}"]
+        lines = (
+            [] if self.question is None else [f"{self.question.given} = {self.question.value!r}"]
+        )
         lines.append(f"adjacency = {quoted(self.adjacency.value)}")
         return "\n\n".join(["\n".join(lines), *(entry.toml() for entry in self.entries)]) + "\n"
 
@@ -104,7 +108,11 @@ class Plan:
         path, _, parameter = key.rpartition(".") if isinstance(key, str) else ("", "", "")  # pyright: ignore
         table, _, name = path.partition(".")
         if table != "mechanism" or not name:
-            raise DomainError("key", key, f"mechanism.NAME.PARAMETER, such as mechanism.{self.entries[0].name}.times")
+            raise DomainError(
+                "key",
+                key,
+                f"mechanism.NAME.PARAMETER, such as mechanism.{self.entries[0].name}.times",
+            )
         entries: Mapping[str, PlanEntry] = {entry.name: entry for entry in self.entries}
         if name not in entries:
             raise DomainError("key", key, f"a mechanism of the plan: {choices(name, entries)}")
@@ -112,20 +120,28 @@ class Plan:
         given = dict.fromkeys((*MECHANISMS[entry.kind].parameters, "rate", "times"))
         numbers = [each for each in given if PARAMETERS[each].response]
         if parameter not in numbers:
-            raise DomainError("key", key, f"a number of a {entry.kind}: {choices(parameter, numbers)}")
+            raise DomainError(
+                "key", key, f"a number of a {entry.kind}: {choices(parameter, numbers)}"
+            )
         return entry, parameter
 
     def with_value(self, key: str, value: float) -> Plan:
         """The plan with one number replaced; `key` as in `locate`, `value` in the domain of that parameter."""
         entry, parameter = self.locate(key)
         argument: Any = PARAMETERS[parameter].read(parameter, value)
-        if parameter not in MECHANISMS[entry.kind].parameters:  # the rate of a sample, or how many times
+        if (
+            parameter not in MECHANISMS[entry.kind].parameters
+        ):  # the rate of a sample, or how many times
             changed = replace(entry, **{parameter: argument})
         else:
             given = dict(entry.parameters) | {parameter: argument}
-            ordered = tuple((each, given[each]) for each in MECHANISMS[entry.kind].parameters if each in given)
+            ordered = tuple(
+                (each, given[each]) for each in MECHANISMS[entry.kind].parameters if each in given
+            )
             changed = replace(entry, parameters=ordered)
-        return replace(self, entries=tuple(changed if each is entry else each for each in self.entries))
+        return replace(
+            self, entries=tuple(changed if each is entry else each for each in self.entries)
+        )
 
 
 @dataclass(frozen=True)
@@ -148,10 +164,16 @@ class _Place:
 def _parsed(text: str, source: str) -> Plan:
     place = _Place(source)
     top = read_toml(text, source=source)
-    _refuse_unknown(top, _TOP, place, elsewhere=PARAMETERS, hint="it belongs below a [[mechanism]] line")
+    _refuse_unknown(
+        top, _TOP, place, elsewhere=PARAMETERS, hint="it belongs below a [[mechanism]] line"
+    )
     tables = top.get("mechanism", [])
     if not isinstance(tables, list):
-        raise place.error("mechanism", _plain(tables), "a list of tables, each begun by [[mechanism]] on its own line")
+        raise place.error(
+            "mechanism",
+            _plain(tables),
+            "a list of tables, each begun by [[mechanism]] on its own line",
+        )
     tables = cast(list[Any], tables)
     if not tables:
         raise place.error("", None, "at least one [[mechanism]] table")
@@ -159,7 +181,9 @@ def _parsed(text: str, source: str) -> Plan:
         _refuse_container(key, top, place)
     try:
         question = PlanQuestion.stated(delta=top.get("delta"), epsilon=top.get("epsilon"))
-        adjacent = adjacency("adjacency", top["adjacency"]) if "adjacency" in top else Adjacency.ADD_REMOVE
+        adjacent = (
+            adjacency("adjacency", top["adjacency"]) if "adjacency" in top else Adjacency.ADD_REMOVE
+        )
     except DomainError as error:
         raise place.from_domain(error, top) from None
     names = _names(tables)
@@ -186,21 +210,31 @@ def _entry(table: Any, name: str, position: int, source: str) -> PlanEntry:
         place = _Place(source, f'mechanism[{position}] "{name}"')
     kind = _kind(keys, place)
     known = (*_COMMON, *kind.parameters)
-    _refuse_unknown(keys, known, place, elsewhere=_TOP, hint="it belongs above the first [[mechanism]] line")
+    _refuse_unknown(
+        keys, known, place, elsewhere=_TOP, hint="it belongs above the first [[mechanism]] line"
+    )
     for key in keys:
         _refuse_container(key, keys, place, nested=PARAMETERS[key].nested)
     for key, required in kind.parameters.items():
         if required and key not in keys:
-            raise place.error(key, None, f"a value, {kind.name} needs it; a {kind.name} knows {', '.join(known)}")
+            raise place.error(
+                key, None, f"a value, {kind.name} needs it; a {kind.name} knows {', '.join(known)}"
+            )
     try:
         read = {key: PARAMETERS[key].read(key, value) for key, value in keys.items()}
         parameters = tuple((key, read[key]) for key in kind.parameters if key in read)
-        optional = {key: read[key] for key in ("rate", "times") if key in read and key not in kind.parameters}
+        optional = {
+            key: read[key]
+            for key in ("rate", "times")
+            if key in read and key not in kind.parameters
+        }
         return PlanEntry(name, kind.name, parameters, **cast(dict[str, Any], optional))
     except DomainError as error:
         raise place.from_domain(error, keys) from None
     except UnsupportedError as error:
-        raise UnsupportedError(f"{source}: {place.table}: {error.what}", error.reason, error.remedy) from None
+        raise UnsupportedError(
+            f"{source}: {place.table}: {error.what}", error.reason, error.remedy
+        ) from None
 
 
 def _kind(keys: dict[str, Any], place: _Place) -> MechanismKind:
@@ -231,7 +265,9 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def _refuse_unknown(table: dict[str, Any], known: tuple[str, ...], place: _Place, *, elsewhere: Any, hint: str) -> None:
+def _refuse_unknown(
+    table: dict[str, Any], known: tuple[str, ...], place: _Place, *, elsewhere: Any, hint: str
+) -> None:
     for key, value in table.items():
         if key not in known:
             expected = f"{choices(key, known)}" + (f"; {hint}" if key in elsewhere else "")
@@ -245,8 +281,12 @@ def _refuse_container(key: str, table: dict[str, Any], place: _Place, *, nested:
         items = [each for item in items for each in _items(item, True)]
     if any(isinstance(item, list | dict) for item in items):
         raise place.error(key, _plain(table.get(key)), "a plain value")
-    if any(isinstance(item, int) and not -LARGEST_INTEGER <= item <= LARGEST_INTEGER for item in items):
-        raise place.error(key, "a larger integer", f"an integer of at most {len(str(LARGEST_INTEGER))} digits")
+    if any(
+        isinstance(item, int) and not -LARGEST_INTEGER <= item <= LARGEST_INTEGER for item in items
+    ):
+        raise place.error(
+            key, "a larger integer", f"an integer of at most {len(str(LARGEST_INTEGER))} digits"
+        )
 
 
 def _items(value: Any, nested: bool) -> list[Any]:

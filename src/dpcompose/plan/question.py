@@ -44,7 +44,10 @@ class PlanQuestion:
         if delta is not None and epsilon is not None:
             remedy = "A budget of both is given on the command line, as --epsilon and --delta"
             raise DomainError(
-                "epsilon", epsilon, "only one of delta and epsilon: the other is what is asked for", remedy
+                "epsilon",
+                epsilon,
+                "only one of delta and epsilon: the other is what is asked for",
+                remedy,
             )
         if delta is not None:
             return cls("delta", number("delta", delta))

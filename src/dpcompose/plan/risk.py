@@ -34,7 +34,9 @@ class PlanRisk:
     def power(self, rate: float) -> Bound:
         """The largest true positive rate at one of the rates; DomainError at any other."""
         if check.real("rate", rate) not in self.rates:
-            raise DomainError("rate", rate, "one of the rates of this risk", "Profile.power answers at any other")
+            raise DomainError(
+                "rate", rate, "one of the rates of this risk", "Profile.power answers at any other"
+            )
         return self.powers[self.rates.index(rate)]
 
 
@@ -53,9 +55,15 @@ def risk_of(plan: Plan, *, progress: Progress | None = None) -> PlanRisk:
     if progress is not None:
         progress("what an attacker gains", 0, 2)
     found = risk(profile, prior=PRIOR, false_positive_rate=FALSE_POSITIVE_RATE)
-    rates = tuple(float(f"1e{step // STEPS}") * 10 ** (step % STEPS / STEPS) for step in range(-DECADES * STEPS, 1))
+    rates = tuple(
+        float(f"1e{step // STEPS}") * 10 ** (step % STEPS / STEPS)
+        for step in range(-DECADES * STEPS, 1)
+    )
     if progress is not None:
         progress("the best test at every false positive rate", 1, 2)
     curve = profile.power(rates)
-    powers = tuple(Bound(low, high) for low, high in zip(curve.lower.tolist(), curve.upper.tolist(), strict=True))
+    powers = tuple(
+        Bound(low, high)
+        for low, high in zip(curve.lower.tolist(), curve.upper.tolist(), strict=True)
+    )
     return PlanRisk(found, rates, powers)

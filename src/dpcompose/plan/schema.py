@@ -35,7 +35,17 @@ from dpcompose.values import Adjacency
 Numbers = tuple[float, ...] | tuple[tuple[float, ...], ...]
 Base = tuple[tuple[str, Any], ...]
 """The keys of a `[[mechanism]]` table inside another one, with their values."""
-Value = float | int | str | tuple[int, ...] | Numbers | Participation | Base | tuple[Base, ...] | Adjacency
+Value = (
+    float
+    | int
+    | str
+    | tuple[int, ...]
+    | Numbers
+    | Participation
+    | Base
+    | tuple[Base, ...]
+    | Adjacency
+)
 Response = Literal["increasing", "decreasing"]
 
 
@@ -74,7 +84,10 @@ class MechanismKind:
     def parameters(self) -> dict[str, bool]:
         """The parameters of the constructor, in order, and whether each is required."""
         signature = inspect.signature(self.build)
-        return {name: each.default is inspect.Parameter.empty for name, each in signature.parameters.items()}
+        return {
+            name: each.default is inspect.Parameter.empty
+            for name, each in signature.parameters.items()
+        }
 
 
 def base(name: str, value: Any) -> Base:
@@ -83,7 +96,9 @@ def base(name: str, value: Any) -> Base:
     kind = given.get("kind")
     if not isinstance(kind, str) or kind not in MECHANISMS or kind == SELECTION:
         example = 'such as { kind = "gaussian", sigma = 4.0, rate = 0.1, times = 10 }'
-        raise DomainError(name, "a table" if given else value, f"a table that describes a mechanism, {example}")
+        raise DomainError(
+            name, "a table" if given else value, f"a table that describes a mechanism, {example}"
+        )
     known = MECHANISMS[kind].parameters
     allowed = ("kind", *known, "rate", "times")
     unknown = [key for key in given if key not in allowed]
@@ -104,7 +119,9 @@ def bases(name: str, value: Any) -> tuple[Base, ...]:
     given = cast("list[Any]", value) if isinstance(value, list) else []
     if not given:
         raise DomainError(
-            name, "no list" if value else value, "an array of tables, each of which describes a mechanism"
+            name,
+            "no list" if value else value,
+            "an array of tables, each of which describes a mechanism",
         )
     return tuple(base(f"{name}[{at}]", each) for at, each in enumerate(given))
 
@@ -139,7 +156,11 @@ def _inner(value: Base) -> str:
 def choices(given: object, known: Iterable[str]) -> str:
     """The sentence "one of a, b, c; did you mean b?"; the question only where some name is similar."""
     names = list(known)
-    nearest = difflib.get_close_matches(given[:100], names, n=1, cutoff=0.6) if isinstance(given, str) else []
+    nearest = (
+        difflib.get_close_matches(given[:100], names, n=1, cutoff=0.6)
+        if isinstance(given, str)
+        else []
+    )
     return f"one of {', '.join(names)}" + (f"; did you mean {nearest[0]}?" if nearest else "")
 
 
@@ -150,7 +171,9 @@ def dashed(name: str) -> str:
 
 SELECTION, COMPOSITION = "private-selection", "composition"
 MECHANISMS: dict[str, MechanismKind] = {
-    dashed(name): MechanismKind(dashed(name), kind) for name, kind in kinds().items() if name != "PrivateSelection"
+    dashed(name): MechanismKind(dashed(name), kind)
+    for name, kind in kinds().items()
+    if name != "PrivateSelection"
 } | {
     name: MechanismKind(name, build)
     for name, build in (

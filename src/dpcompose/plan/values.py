@@ -44,7 +44,9 @@ def integers(name: str, value: Any) -> int | tuple[int, ...]:
         return integer(name, value)
     items = cast("list[Any]", value)
     if not items or any(isinstance(item, bool) or not isinstance(item, int) for item in items):
-        raise DomainError(name, items, "an integer, or an array of integers, one for each coordinate")
+        raise DomainError(
+            name, items, "an integer, or an array of integers, one for each coordinate"
+        )
     return tuple(items)
 
 
@@ -60,7 +62,9 @@ def rows(name: str, value: Any) -> tuple[tuple[float, ...], ...]:
     given = cast("list[Any]", value) if isinstance(value, list) else []
     if not given or not all(isinstance(row, list) for row in given):
         raise DomainError(name, value, "an array of rows, each an array of numbers")
-    return tuple(tuple(number(f"{name}[{at}]", entry) for entry in row) for at, row in enumerate(given))
+    return tuple(
+        tuple(number(f"{name}[{at}]", entry) for entry in row) for at, row in enumerate(given)
+    )
 
 
 def participation(name: str, value: Any) -> Participation:
@@ -68,7 +72,9 @@ def participation(name: str, value: Any) -> Participation:
     known = inspect.signature(Participation).parameters
     given = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": value}
     if not given.keys() <= known.keys():
-        raise DomainError(name, value, f"a table with keys of {', '.join(known)}, such as {{ most = 1 }}")
+        raise DomainError(
+            name, value, f"a table with keys of {', '.join(known)}, such as {{ most = 1 }}"
+        )
     return Participation(**given)
 
 
@@ -82,8 +88,15 @@ def adjacency(name: str, value: Any) -> Adjacency:
 
 def label(name: str, value: Any) -> str:
     """A name to show: printable, on one line, at most 100 characters."""
-    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= 100 or value != value.strip():
-        raise DomainError(name, value, "printable text of 1 to 100 characters, without blanks around it")
+    if (
+        not isinstance(value, str)
+        or not value.isprintable()
+        or not 0 < len(value) <= 100
+        or value != value.strip()
+    ):
+        raise DomainError(
+            name, value, "printable text of 1 to 100 characters, without blanks around it"
+        )
     return value
 
 

@@ -1,6 +1,12 @@
 from .ball import Ball as Ball, Disc as Disc, Field as Field
 from .line import Enclosure as Enclosure
-from .moments import BallLattice as BallLattice, Ends as Ends, Factors as Factors, Moments as Moments, Term as Term
+from .moments import (
+    BallLattice as BallLattice,
+    Ends as Ends,
+    Factors as Factors,
+    Moments as Moments,
+    Term as Term,
+)
 from .normal import NormalMoments as NormalMoments
 from .sum import Proved as Proved, ProvedSum as ProvedSum
 

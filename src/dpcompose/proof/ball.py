@@ -91,18 +91,24 @@ class Field:
     def power_sum(self, coefficients: Sequence[Disc]) -> Callable[[Disc], Disc]:
         """The polynomial with these coefficients, the constant one first, in blocks as long as there are blocks."""
         columns = math.isqrt(max(len(coefficients) - 1, 0)) + 1
-        rows = [list(coefficients[at : at + columns]) for at in range(0, len(coefficients), columns)]
+        rows = [
+            list(coefficients[at : at + columns]) for at in range(0, len(coefficients), columns)
+        ]
         rows[-1] += [self.disc(0)] * (columns - len(rows[-1]))
         blocks = self._matrix(rows)
 
         def value(x: Disc) -> Disc:
             within = self.powers(self.disc(1), x, columns + 1)
             across = self.powers(self.disc(1), within[-1], len(rows))
-            return (self._matrix([across]) * (blocks * self._matrix([[power] for power in within[:-1]])))[0, 0]
+            return (
+                self._matrix([across]) * (blocks * self._matrix([[power] for power in within[:-1]]))
+            )[0, 0]
 
         return value
 
-    def products(self, left: Sequence[Sequence[Disc]], right: Sequence[Sequence[Disc]]) -> list[Disc]:
+    def products(
+        self, left: Sequence[Sequence[Disc]], right: Sequence[Sequence[Disc]]
+    ) -> list[Disc]:
         """The entries of the product of two matrices, row by row."""
         return (self._matrix(left) * self._matrix(right)).entries()
 
@@ -151,7 +157,9 @@ class Crossing:
         return (self.lower + self.upper) / 2 if self.upper < math.inf else self.lower
 
 
-def crossing(curve: Bracketed, target: Ball, *, guess: float, rate: float, low: float, high: float) -> Crossing:
+def crossing(
+    curve: Bracketed, target: Ball, *, guess: float, rate: float, low: float, high: float
+) -> Crossing:
     """The crossing in [low, high], as narrow as the brackets allow.
 
     Args:
@@ -172,7 +180,11 @@ def crossing(curve: Bracketed, target: Ball, *, guess: float, rate: float, low: 
         middle = (least + most) / 2
         if not middle.mid() > 0:
             return x, -math.inf, math.inf
-        return x, float((middle / target).log().mid()), float(((most - least) / (2 * middle.mid())).upper())
+        return (
+            x,
+            float((middle / target).log().mid()),
+            float(((most - least) / (2 * middle.mid())).upper()),
+        )
 
     left, right = _around(at, min(max(guess, low), high), rate, low, high)
     middle, error = _narrowed(at, left, right)
@@ -182,7 +194,10 @@ def crossing(curve: Bracketed, target: Ball, *, guess: float, rate: float, low: 
         upper = min((x for x, (_, most) in seen.items() if most <= target), default=high)
         if middle - offset <= lower and middle + offset >= upper:
             break
-        for point, open_end in ((middle - offset, middle - offset > lower), (middle + offset, middle + offset < upper)):
+        for point, open_end in (
+            (middle - offset, middle - offset > lower),
+            (middle + offset, middle + offset < upper),
+        ):
             if open_end:
                 at(point)
         offset *= 1.6
@@ -191,7 +206,9 @@ def crossing(curve: Bracketed, target: Ball, *, guess: float, rate: float, low: 
     return Crossing(max(lower, low), min(upper, high))
 
 
-def _around(at: Callable[[float], Point], x: float, rate: float, low: float, high: float) -> tuple[Point, Point]:
+def _around(
+    at: Callable[[float], Point], x: float, rate: float, low: float, high: float
+) -> tuple[Point, Point]:
     """Two points, the function above the target at the first and below it at the second, as far as middles can tell."""
     left = right = at(x)
     reach = 4.0 / rate
@@ -209,7 +226,9 @@ def _narrowed(at: Callable[[float], Point], left: Point, right: Point) -> tuple[
         (a, above, _), (b, below, _) = left, right
         if not (above > 0 > below and b - a > 2 * math.ulp(a)):
             break
-        x = a + (b - a) * (above / (above - below) if turn % 3 < 2 and math.isfinite(below) else 0.5)
+        x = a + (b - a) * (
+            above / (above - below) if turn % 3 < 2 and math.isfinite(below) else 0.5
+        )
         x = x if a < x < b else (a + b) / 2
         if not a < x < b:
             break

@@ -59,12 +59,20 @@ def _powers(field: Field, terms: Sequence[Term], times: int) -> Iterator[Term]:
 
 
 def _power(term: Term, times: int) -> Term:
-    return Term(term.constant**times, term.shift * times, term.after * times, term.at * times, term.order * times)
+    return Term(
+        term.constant**times,
+        term.shift * times,
+        term.after * times,
+        term.at * times,
+        term.order * times,
+    )
 
 
 def _product(one: Term, other: Term) -> Term:
     constant, shift = one.constant * other.constant, one.shift + other.shift
-    return Term(constant, shift, one.after + other.after, one.at + other.at, one.order + other.order)
+    return Term(
+        constant, shift, one.after + other.after, one.at + other.at, one.order + other.order
+    )
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,9 @@ class Enumeration:
         above, near = _count(places, x + radius), _count(places, x - radius)
         value = masses[above] - x.exp() * damped[above]
         # Places that cannot be told from x: each adds at most its mass times their distance.
-        return value + (masses[near] - masses[above]) * (2 * radius).expm1() * self.field.ball(0.5, 0.5)
+        return value + (masses[near] - masses[above]) * (2 * radius).expm1() * self.field.ball(
+            0.5, 0.5
+        )
 
 
 def _count(falling: list[Ball], x: Ball) -> int:
@@ -146,7 +156,9 @@ class Residues:
         """d -> the coefficient of s^(order - 1) in (s + 1/2)^(after - 1) (s - 1/2)^(at - 1) e^(d s), a polynomial."""
         key = after, at, order
         if key not in self._known:
-            series = (self._series(after - 1, 1, order) * self._series(at - 1, -1, order)).truncate(order)
+            series = (self._series(after - 1, 1, order) * self._series(at - 1, -1, order)).truncate(
+                order
+            )
             factorial, values = self.field.exact(1), list[Ball]()
             for degree in range(order):
                 factorial = factorial * max(degree, 1)
@@ -161,9 +173,14 @@ class Residues:
     def _series(self, power: int, sign: int, length: int) -> Polynomial:
         """(s + sign / 2)^power to that many coefficients, power >= -1."""
         if power < 0:
-            return self.field.polynomial([2 * sign * (-2 * sign) ** degree for degree in range(length)])
+            return self.field.polynomial(
+                [2 * sign * (-2 * sign) ** degree for degree in range(length)]
+            )
         half = self.field.exact(0.5 * sign)
         count = min(power + 1, length)
         return self.field.polynomial(
-            [self.field.ball.bin_uiui(power, degree) * half ** (power - degree) for degree in range(count)]
+            [
+                self.field.ball.bin_uiui(power, degree) * half ** (power - degree)
+                for degree in range(count)
+            ]
         )

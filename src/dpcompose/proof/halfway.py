@@ -57,7 +57,11 @@ class HalfwayLine:
         half, zero = (x / 2).exp(), self.field.exact(0)
         period = 2 * self.field.pi / self.step
         share = 1 / (period / 2).expm1()
-        whole = self.main(self.field.disc(0, -self.step * x).exp()).real * self.step / (2 * self.field.pi)
+        whole = (
+            self.main(self.field.disc(0, -self.step * x).exp()).real
+            * self.step
+            / (2 * self.field.pi)
+        )
         value, tail = 1 - half * whole + (1 + x.exp()) * share, half * self.tail
         upper = self.field.positive((value + tail).upper())
         ours, theirs = self.chernoff
@@ -80,7 +84,9 @@ class Chernoff:
 
     def bound(self, x: Ball) -> Ball:
         """At least g(x)."""
-        largest = sum((moments.largest * times for moments, times in self.factors), self.field.exact(0))
+        largest = sum(
+            (moments.largest * times for moments, times in self.factors), self.field.exact(0)
+        )
         if x >= largest:
             return self.field.exact(0)
         best = self.field.exact(0)
@@ -124,7 +130,9 @@ class Halfway:
     def _chernoff(self) -> tuple[Chernoff, Chernoff]:
         with self.field.precision(96):
             ours = self.factors()
-            theirs = [(moments.reverse, times) for moments, times in ours if moments.reverse is not None]
+            theirs = [
+                (moments.reverse, times) for moments, times in ours if moments.reverse is not None
+            ]
             return Chernoff(self.field, ours), Chernoff(self.field, theirs)
 
     def near(self, x: float, goal: float, *, most_nodes: int) -> tuple[HalfwayLine, int] | None:
@@ -164,7 +172,9 @@ class Halfway:
             line = moments.line(ORDER, step, count)
             powers = [power * value**times for power, value in zip(powers, line, strict=True)]
         quarter = self.field.exact(0.25)
-        main = [(2 if j else 1) * power / ((step * j) ** 2 + quarter) for j, power in enumerate(powers)]
+        main = [
+            (2 if j else 1) * power / ((step * j) ** 2 + quarter) for j, power in enumerate(powers)
+        ]
         beyond = powers[0].real * tail.beyond(step * count, step, enough) / self.field.pi
         return HalfwayLine(
             field=self.field,
@@ -178,7 +188,9 @@ class Halfway:
     def bits(self, x: float, goal: float) -> int:
         """Binary digits that absolute errors, powers and the short period cost."""
         copies = sum(times for _, times in self._chernoff[0].factors)
-        lost = self.digits - math.log(goal) + max(x, 0.0) - math.log(min(self._period(x, goal), 1.0))
+        lost = (
+            self.digits - math.log(goal) + max(x, 0.0) - math.log(min(self._period(x, goal), 1.0))
+        )
         return math.ceil(lost / math.log(2)) + 2 * copies.bit_length() + 40
 
     def _period(self, x: float, goal: float) -> float:
@@ -190,7 +202,9 @@ class Halfway:
             with self.field.precision(64):
                 above = ours.bound(self.field.exact(x + shorter)).min(self.field.exact(goal))
                 below = theirs.bound(self.field.exact(shorter - x))
-                share = (above + self.field.exact(x).exp() * below) / self.field.exact(shorter / 2).expm1()
+                share = (above + self.field.exact(x).exp() * below) / self.field.exact(
+                    shorter / 2
+                ).expm1()
                 if not (shorter > 1.1 * x and share < math.exp(-self.digits) * goal):
                     return period
             period = shorter
@@ -201,7 +215,9 @@ class Halfway:
         total, zero = 0.0, [self.field.exact(0)]
         with self.field.precision(96):
             for moments, times in self.factors():
-                low, middle, high = (moments.at(ORDER + side * _NEAR, zero)[0].real.log() for side in (-1, 0, 1))
+                low, middle, high = (
+                    moments.at(ORDER + side * _NEAR, zero)[0].real.log() for side in (-1, 0, 1)
+                )
                 total += times * float(((low + high - 2 * middle) / _NEAR**2).mid())
         return max(total, 1e-300)
 

@@ -93,7 +93,9 @@ class ProvedLine:
         aliasing = self._aliases(x).upper()
         upper = self.field.positive((value + truncation).upper())
         lower = self.field.positive((value - truncation - gap - aliasing).lower())
-        return Enclosure(lower.min(upper), upper, aliasing, 2 * truncation.upper(), gap.upper(), 2 * value.rad())
+        return Enclosure(
+            lower.min(upper), upper, aliasing, 2 * truncation.upper(), gap.upper(), 2 * value.rad()
+        )
 
     def _anchor(self, x: Ball) -> tuple[Ball, Ball]:
         """The first lattice point above x, and the error if x cannot be told from it: its term nearly vanishes."""
@@ -133,13 +135,18 @@ def draw(field: Field, factors: Factors, plan: LinePlan) -> ProvedLine:
     return (_mollified if plan.smoothing > 0 else _direct)(field, factors, plan, step, powers)
 
 
-def _direct(field: Field, factors: Factors, plan: LinePlan, step: Ball, powers: list[Disc]) -> ProvedLine:
+def _direct(
+    field: Field, factors: Factors, plan: LinePlan, step: Ball, powers: list[Disc]
+) -> ProvedLine:
     """The line of L itself."""
     main = list[Disc]()
     for j, power in enumerate(powers):
         t = field.disc(plan.order, step * j)
         main.append((power if j == 0 else 2 * power) / (t * (t + 1)))
-    whole, bound = powers[0].real, TailBound(field, factors, plan.order, plan.variance, plan.magnitude)
+    whole, bound = (
+        powers[0].real,
+        TailBound(field, factors, plan.order, plan.variance, plan.magnitude),
+    )
     tail = bound.beyond(step * len(powers), step, field.exact(plan.error) * field.pi)
     return ProvedLine(
         field=field,
@@ -156,7 +163,9 @@ def _direct(field: Field, factors: Factors, plan: LinePlan, step: Ball, powers: 
     )
 
 
-def _mollified(field: Field, factors: Factors, plan: LinePlan, step: Ball, powers: list[Disc]) -> ProvedLine:
+def _mollified(
+    field: Field, factors: Factors, plan: LinePlan, step: Ball, powers: list[Disc]
+) -> ProvedLine:
     """The line of L + Z, Z a Gaussian, and the bump that bounds the gap."""
     smoothing = field.exact(plan.smoothing)
     gap = smoothing**2 * (smoothing**2 / 8).exp()
@@ -169,7 +178,12 @@ def _mollified(field: Field, factors: Factors, plan: LinePlan, step: Ball, power
         bump.append(raised)
     edge = step * len(powers)
     whole = powers[0].real * (smoothing**2 * plan.order * (plan.order + 1) / 2).exp()
-    faded = whole * (-(smoothing**2) * edge**2 / 2).exp() * (step + 1 / (smoothing**2 * edge)) / field.pi
+    faded = (
+        whole
+        * (-(smoothing**2) * edge**2 / 2).exp()
+        * (step + 1 / (smoothing**2 * edge))
+        / field.pi
+    )
     return ProvedLine(
         field=field,
         order=plan.order,
@@ -195,7 +209,11 @@ def _periodic(field: Field, factors: Factors, plan: LinePlan, grid: BallLattice)
     count, tail = half + 1, field.exact(0)
     first = math.ceil(plan.last / float(step.mid()))
     while half > 64 and first < 0.8 * half and count > half:
-        omitted = _omitted(field, factors, plan, step, first, half) * spacing / -(-plan.order * spacing).expm1()
+        omitted = (
+            _omitted(field, factors, plan, step, first, half)
+            * spacing
+            / -(-plan.order * spacing).expm1()
+        )
         if omitted <= 8 * field.exact(plan.error) / plan.order:
             count, tail = first, omitted
         first = math.ceil(1.3 * first)
@@ -248,18 +266,24 @@ def _outer(field: Field, factors: Factors, plan: LinePlan) -> tuple[float, Ball]
     return plan.beyond, total
 
 
-def _omitted(field: Field, factors: Factors, plan: LinePlan, step: Ball, first: int, half: int) -> Ball:
+def _omitted(
+    field: Field, factors: Factors, plan: LinePlan, step: Ball, first: int, half: int
+) -> Ball:
     """A bound on step / pi times the sum of |M| / M(order) over the nodes from `first` to `half`."""
     wide = 0.6 / math.sqrt(plan.variance / factors[0][1]) / float(step.mid())
     indices = [first]
     while indices[-1] <= half:
         further = min(0.25 * indices[-1], wide if len(indices) < 400 else half)
         indices.append(min(indices[-1] + max(1, math.floor(further)), half + 1))
-    bounds = TailBound(field, factors, plan.order, plan.variance, plan.magnitude, circle=True).within(
-        [step * index for index in indices]
-    )
+    bounds = TailBound(
+        field, factors, plan.order, plan.variance, plan.magnitude, circle=True
+    ).within([step * index for index in indices])
     total = sum(
-        (bound * (high - low) for bound, low, high in zip(bounds, indices, indices[1:], strict=False)), field.exact(0)
+        (
+            bound * (high - low)
+            for bound, low, high in zip(bounds, indices, indices[1:], strict=False)
+        ),
+        field.exact(0),
     )
     return total * step / field.pi
 

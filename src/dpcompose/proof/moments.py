@@ -142,7 +142,9 @@ class Ends:
     above: Moments
 
 
-def ends(value: float, make: Callable[[Ball], Moments], *, field: Field, ulps: int, rising: bool) -> Ends:
+def ends(
+    value: float, make: Callable[[Ball], Moments], *, field: Field, ulps: int, rising: bool
+) -> Ends:
     """Both ends of a measure with one parameter, of which g is a monotone function.
 
     Args:
@@ -155,11 +157,15 @@ def ends(value: float, make: Callable[[Ball], Moments], *, field: Field, ulps: i
     if ulps == 0:
         moments = make(field.exact(value))
         return Ends(moments, moments)
-    low, high = (make(value * (1 + field.exact(2 * side * ulps * UNIT_ROUNDOFF))) for side in (-1, 1))
+    low, high = (
+        make(value * (1 + field.exact(2 * side * ulps * UNIT_ROUNDOFF))) for side in (-1, 1)
+    )
     return Ends(low, high) if rising else Ends(high, low)
 
 
-def exponential_sums(field: Field, logs: Sequence[Disc], rates: Sequence[Disc], count: int) -> list[Disc]:
+def exponential_sums(
+    field: Field, logs: Sequence[Disc], rates: Sequence[Disc], count: int
+) -> list[Disc]:
     """The sums over terms of e^(log + j rate), j < count: one product of two matrices, j = row * columns + column."""
     columns = math.isqrt(max(count - 1, 0)) + 1
     rows = (count + columns - 1) // columns

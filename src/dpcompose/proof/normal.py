@@ -35,7 +35,9 @@ class NormalMoments(Moments):
 
     def profile(self, x: Ball) -> Ball:
         mu = self.variance.sqrt()
-        return upper_tail(self.field, x / mu - mu / 2) - x.exp() * upper_tail(self.field, x / mu + mu / 2)
+        return upper_tail(self.field, x / mu - mu / 2) - x.exp() * upper_tail(
+            self.field, x / mu + mu / 2
+        )
 
 
 def upper_tail(field: Field, x: Ball) -> Ball:

@@ -113,7 +113,11 @@ def plan(
     smoothing = max(math.sqrt(tolerance / 10 / (order * (order + 1))), reach / placement.limit)
     gap = placement.height * smoothing**2 * order * (order + 1) / 10
     last = _end(transform, placement, gap) if falling else None
-    return ended(placement, reach / smoothing, error, smoothing) if last is None else ended(placement, last, gap)
+    return (
+        ended(placement, reach / smoothing, error, smoothing)
+        if last is None
+        else ended(placement, last, gap)
+    )
 
 
 def _end(transform: Transform, placement: Placement, error: float) -> float | None:

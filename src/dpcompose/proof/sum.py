@@ -57,7 +57,10 @@ class ProvedSum:
     def infinite(self) -> Ball:
         """P[L = inf]."""
         with self.field.precision(512):
-            finite, factors = self.field.exact(1), [(moments.infinite, times) for moments, times in self.factors()]
+            finite, factors = (
+                self.field.exact(1),
+                [(moments.infinite, times) for moments, times in self.factors()],
+            )
             certain = [(mass, times) for mass, times in factors if not mass.is_zero()]
             if len(certain) == 1 and certain[0][1] == 1:
                 return certain[0][0]
@@ -69,14 +72,22 @@ class ProvedSum:
     def largest(self) -> Ball:
         """The supremum of the finite values, with the error of their places."""
         with self.field.precision(256):
-            return self._moved(sum((moments.largest * times for moments, times in self.factors()), self.field.exact(0)))
+            return self._moved(
+                sum(
+                    (moments.largest * times for moments, times in self.factors()),
+                    self.field.exact(0),
+                )
+            )
 
     @cached_property
     def smallest(self) -> Ball:
         """The infimum of the values."""
         with self.field.precision(256):
             return self._moved(
-                sum((moments.smallest * times for moments, times in self.factors()), self.field.exact(0))
+                sum(
+                    (moments.smallest * times for moments, times in self.factors()),
+                    self.field.exact(0),
+                )
             )
 
     @property
@@ -97,7 +108,10 @@ class ProvedSum:
         if self._mass.is_zero():
             return Proved(lambda _: self._known(self.field.exact(0)), "every loss is infinite")
         if level >= self.largest:
-            return Proved(lambda x: self._within(self.field.exact(0), x >= self.largest), "beyond the largest value")
+            return Proved(
+                lambda x: self._within(self.field.exact(0), x >= self.largest),
+                "beyond the largest value",
+            )
         if level <= self.smallest:
             return Proved(self._refined(self._below), "below the smallest value")
         with self.field.precision(128):
@@ -105,7 +119,10 @@ class ProvedSum:
         if closed is not None:
             return Proved(self._refined(closed), "closed form")
         if count <= MOST_STATES and count * (order + 1) <= MOST_COEFFICIENTS:
-            return Proved(self._refined(self._expanded(order)), f"{count:.0f} {'residues' if order else 'outcomes'}")
+            return Proved(
+                self._refined(self._expanded(order)),
+                f"{count:.0f} {'residues' if order else 'outcomes'}",
+            )
         return self._line(x, tolerance, digits)
 
     def crossing(
@@ -121,7 +138,9 @@ class ProvedSum:
                 found = proved.enclosure(self.field.exact(x))
                 return found.lower, found.upper
 
-            found = crossing(curve, target, guess=guess, rate=proved.rate or 1.0, low=low, high=high)
+            found = crossing(
+                curve, target, guess=guess, rate=proved.rate or 1.0, low=low, high=high
+            )
             if abs(found.middle - guess) * proved.rate < 0.7 or attempt == 3:
                 return found, proved
             guess = found.middle
@@ -138,7 +157,9 @@ class ProvedSum:
                 log, order = self.field.exact(0), self.field.exact(few)
                 for moments, times in self.factors():
                     log += times * moments.at(few, [self.field.exact(0)])[0].real.log()
-                log += order * order.log() - (1 + order) * order.log1p() - order * (point - distance)
+                log += (
+                    order * order.log() - (1 + order) * order.log1p() - order * (point - distance)
+                )
                 if factor * log.exp() <= target:
                     return True
         return False
@@ -149,7 +170,11 @@ class ProvedSum:
     def _closed(self) -> Callable[[Ball], Ball] | None:
         """g in closed form: of a single variable that has one."""
         factors = self.factors()
-        if len(factors) != 1 or factors[0][1] != 1 or factors[0][0].profile(self.field.exact(0.5)) is None:
+        if (
+            len(factors) != 1
+            or factors[0][1] != 1
+            or factors[0][0].profile(self.field.exact(0.5)) is None
+        ):
             return None
 
         def value(x: Ball) -> Ball:
@@ -176,7 +201,9 @@ class ProvedSum:
             bits = self.field.bits
             if bits not in known:
                 terms = expanded(self.field, self.factors())
-                known[bits] = Residues(self.field, terms) if order > 0 else Enumeration(self.field, terms)
+                known[bits] = (
+                    Residues(self.field, terms) if order > 0 else Enumeration(self.field, terms)
+                )
             return known[bits].value(x)
 
         return value
@@ -189,7 +216,10 @@ class ProvedSum:
             while True:
                 with self.field.precision(bits):
                     found = self._known(value(x))
-                    if found.rounding <= found.upper * self.field.exact(2.0**-_CLOSED) or bits >= MOST_BITS:
+                    if (
+                        found.rounding <= found.upper * self.field.exact(2.0**-_CLOSED)
+                        or bits >= MOST_BITS
+                    ):
                         return found
                 bits *= 2
 
@@ -202,7 +232,9 @@ class ProvedSum:
     def _known(self, value: Ball) -> Enclosure:
         zero = self.field.exact(0)
         upper = self.field.positive(value.upper())
-        return Enclosure(self.field.positive(value.lower()).min(upper), upper, zero, zero, zero, 2 * value.rad())
+        return Enclosure(
+            self.field.positive(value.lower()).min(upper), upper, zero, zero, zero, 2 * value.rad()
+        )
 
     # --------------------------------------------------------------------------------------------------------- the line
 
@@ -225,9 +257,19 @@ class ProvedSum:
             effort = sum(moments.effort for moments, _ in self.factors())
         most_nodes = min(_MOST_NODES, math.ceil(_MOST_WORK / effort))
         for falling in (True, False):
-            planned = plan(transform, x, tolerance=tolerance, digits=digits, most_nodes=most_nodes, falling=falling)
+            planned = plan(
+                transform,
+                x,
+                tolerance=tolerance,
+                digits=digits,
+                most_nodes=most_nodes,
+                falling=falling,
+            )
             if planned is None:
-                return Proved(lambda _: self._within(self.field.exact(0), False), "no saddle point: nothing is proved")
+                return Proved(
+                    lambda _: self._within(self.field.exact(0), False),
+                    "no saddle point: nothing is proved",
+                )
             if planned.smoothing > 0 and falling:
                 planned = self._ended(x, digits, most_nodes) or planned
             line, bits, found = self._drawn(planned, x)
@@ -257,12 +299,18 @@ class ProvedSum:
 
     def _ended(self, x: float, digits: float, most_nodes: int) -> LinePlan | None:
         """A line that ends where the variables' own bounds prove that it may, if that takes at most `most` nodes."""
-        planned = plan(self.transform(), x, tolerance=0.5, digits=digits, most_nodes=most_nodes, last=1.0)
+        planned = plan(
+            self.transform(), x, tolerance=0.5, digits=digits, most_nodes=most_nodes, last=1.0
+        )
         if planned is None:
             return None
         with self.field.precision(512):
-            tail = TailBound(self.field, self.factors(), planned.order, planned.variance, planned.magnitude)
-            last = tail.reach(self.field.exact(planned.error), limit=most_nodes * 2 * math.pi / planned.period)
+            tail = TailBound(
+                self.field, self.factors(), planned.order, planned.variance, planned.magnitude
+            )
+            last = tail.reach(
+                self.field.exact(planned.error), limit=most_nodes * 2 * math.pi / planned.period
+            )
         return None if last is None else replace(planned, last=last)
 
     def _drawn(self, planned: LinePlan, x: float) -> tuple[ProvedLine, int, Enclosure]:
@@ -315,5 +363,7 @@ class ProvedSum:
         else:
             low, high = enclosure(x + distance), enclosure(x - distance)
         lower, upper = (low.lower / factor).lower(), (high.upper * factor).upper()
-        rounding = low.rounding.max(high.rounding) + self.field.positive((upper - lower) - (high.upper - low.lower))
+        rounding = low.rounding.max(high.rounding) + self.field.positive(
+            (upper - lower) - (high.upper - low.lower)
+        )
         return Enclosure(lower, upper, high.aliasing, high.truncation, high.smoothing, rounding)

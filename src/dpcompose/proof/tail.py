@@ -57,7 +57,9 @@ class TailBound:
                 last = self._envelope(end).exp() * (1 / end + step / end**2)
                 if last <= enough / 2:
                     break
-            return last + self._blocks([edge * self.field.exact(_RATIO) ** n for n in range(stride + 1)], step)
+            return last + self._blocks(
+                [edge * self.field.exact(_RATIO) ** n for n in range(stride + 1)], step
+            )
 
     def reach(self, enough: Ball, *, limit: float) -> float | None:
         """The first frequency up to `limit`, by quarters, from which the variables' own bounds leave `enough`."""
@@ -88,7 +90,10 @@ class TailBound:
     def _envelope(self, edge: Ball) -> Ball:
         """log of a bound that holds from `edge` on."""
         return sum(
-            (times * decay(edge).log() for decay, (_, times) in zip(self._decays, self.factors, strict=True)),
+            (
+                times * decay(edge).log()
+                for decay, (_, times) in zip(self._decays, self.factors, strict=True)
+            ),
             self.field.exact(0),
         )
 
@@ -96,7 +101,8 @@ class TailBound:
     def _bits(self) -> int:
         """Digits enough to tell each |phi| from 1 as far as its power matters."""
         return min(
-            self.field.bits, 64 + sum(times for _, times in self.factors).bit_length() + math.ceil(self.magnitude)
+            self.field.bits,
+            64 + sum(times for _, times in self.factors).bit_length() + math.ceil(self.magnitude),
         )
 
     @cached_property
@@ -127,7 +133,10 @@ class TailBound:
         for _ in range(12):
             if not (self.order + move) - self.order == move == self.order - (self.order - move):
                 break
-            up, down = (moments.at(self.order + side * move, [self.field.exact(0)])[0].real for side in (1, -1))
+            up, down = (
+                moments.at(self.order + side * move, [self.field.exact(0)])[0].real
+                for side in (1, -1)
+            )
             bound = (2 / self.field.exact(move) ** 2 * ((up * down).sqrt() / whole - 1)).upper()
             settled = not bound < 0.9 * best
             best, move = best.min(bound), move / 2

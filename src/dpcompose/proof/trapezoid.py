@@ -102,7 +102,9 @@ class TrapezoidMoments(Moments):
         samples = self._samples(order)
         with self.field.precision(samples.bits):
             turn = self.field.disc(0, step)
-            sums = exponential_sums(self.field, samples.logs, [turn * value for value in samples.values], count)
+            sums = exponential_sums(
+                self.field, samples.logs, [turn * value for value in samples.values], count
+            )
             return [self.field.padded(value, samples.error) for value in sums]
 
     def decay(self, order: float) -> Callable[[Ball], Ball]:
@@ -112,7 +114,8 @@ class TrapezoidMoments(Moments):
             highest *= 0.8
         missing = whole.upper() - sum((cell.mass.lower() for cell in cells), self.field.exact(0))
         lines = [
-            self._shifted(order, self.field.exact(shortened(share * highest, bits=20)), cells) for share in _HEIGHTS
+            self._shifted(order, self.field.exact(shortened(share * highest, bits=20)), cells)
+            for share in _HEIGHTS
         ]
 
         def bound(frequency: Ball) -> Ball:
@@ -147,7 +150,12 @@ class TrapezoidMoments(Moments):
         grown = 1 + self._growth(order, self.field.exact(height))
         step = shortened(math.pi * height / (digits + float(grown.log().mid())), bits=20)
         # Off the real line the terms are larger than their sum.
-        extra = math.ceil(float(self._growth(order, self.field.exact(height / 2)).log().mid()) / math.log(2)) + 4
+        extra = (
+            math.ceil(
+                float(self._growth(order, self.field.exact(height / 2)).log().mid()) / math.log(2)
+            )
+            + 4
+        )
         bits = self.field.bits + extra
         with self.field.precision(bits):
             logs, values, cut = self._along(order, height / 2, step, digits)
@@ -164,15 +172,22 @@ class TrapezoidMoments(Moments):
         widest = min(0.97 * float(self._limit.mid()), 2 * math.sqrt(2 * digits))
 
         def cost(height: float) -> float:
-            return (digits + float(self._growth(order, self.field.exact(height)).log().mid())) / height
+            return (
+                digits + float(self._growth(order, self.field.exact(height)).log().mid())
+            ) / height
 
         return shortened(min((widest * 1.15**-i for i in range(40)), key=cost), bits=20)
 
-    def _along(self, order: float, height: float, step: float, digits: float) -> tuple[list[Disc], list[Disc], Ball]:
+    def _along(
+        self, order: float, height: float, step: float, digits: float
+    ) -> tuple[list[Disc], list[Disc], Ball]:
         """log (F step / sqrt(2 pi)) and v at the multiples of `step` on Im x = height; a bound on the omitted terms."""
         exact, (left, right) = self.field.exact, self._centers(order)
         far = math.sqrt(2 * (digits + float(self._growth(order, exact(height)).log().mid()))) + 1
-        first, last = math.floor((float(left.mid()) - far) / step), math.ceil((float(right.mid()) + far) / step)
+        first, last = (
+            math.floor((float(left.mid()) - far) / step),
+            math.ceil((float(right.mid()) + far) / step),
+        )
         scale = (step / (2 * self.field.pi).sqrt()).log()
         inside, omitted = self._stretches(order, far, first, last + 1, step)
         logs, values = list[Disc](), list[Disc]()
@@ -186,10 +201,14 @@ class TrapezoidMoments(Moments):
         for j, slope in ((first, left - exact(step) * first), (last, exact(step) * last - right)):
             x = self.field.disc(exact(step) * j)
             weight, value = self._terms(x)
-            cut += (scale + (weight + order * value - x * x / 2).real).exp() / (step * slope.lower()).expm1()
+            cut += (scale + (weight + order * value - x * x / 2).real).exp() / (
+                step * slope.lower()
+            ).expm1()
         return logs, values, cut * self._growth(order, exact(height))
 
-    def _stretches(self, order: float, far: float, first: int, last: int, step: float) -> tuple[list[int], Ball]:
+    def _stretches(
+        self, order: float, far: float, first: int, last: int, step: float
+    ) -> tuple[list[int], Ball]:
         """The j from `first` up to `last` with [step j, step (j + 1)] not all in a valley; the others' number times F.
 
         The second is a bound: the number of omitted stretches times a bound on F there.
@@ -201,7 +220,9 @@ class TrapezoidMoments(Moments):
             low = max(math.ceil(valley[0] / step) + 1, first)
             high, floor = max(math.floor(valley[1] / step) - 1, low), valley[2]
         if not last - first - (high - low) <= MOST_POINTS:
-            raise UnsupportedError("proof=True", f"the quadrature at order {order!r} would need too many points")
+            raise UnsupportedError(
+                "proof=True", f"the quadrature at order {order!r} would need too many points"
+            )
         return [*range(first, low), *range(high, last)], (high - low) * floor
 
     def _thinned(self, logs: list[Disc], values: list[Disc]) -> tuple[list[Disc], list[Disc], Ball]:
@@ -216,13 +237,20 @@ class TrapezoidMoments(Moments):
         exact, (left, right) = self.field.exact, self._centers(order)
         far = math.sqrt(2 * self.field.bits * math.log(2)) + 1
         width = shortened(0.1 * min(1.0, float(self._limit.mid()) / 2), bits=12)
-        first, last = math.floor((float(left.mid()) - far) / width), math.ceil((float(right.mid()) + far) / width)
+        first, last = (
+            math.floor((float(left.mid()) - far) / width),
+            math.ceil((float(right.mid()) + far) / width),
+        )
         inside, omitted = self._stretches(order, far, first, last, width)
         root, cells, half = (2 * self.field.pi).sqrt(), list[Cell](), self.field.ball(0, width / 2)
         for j in inside:
             middle = exact(width) * (j + 0.5)
             weight, value = self._terms(self.field.disc(middle))
-            log = (weight + order * value).real - middle * middle / 2 + self._slope(order, middle + half) * half
+            log = (
+                (weight + order * value).real
+                - middle * middle / 2
+                + self._slope(order, middle + half) * half
+            )
             cells.append(Cell(middle + half, log.exp() * width / root))
         outside = omitted * width
         for edge, slope in (
@@ -233,7 +261,9 @@ class TrapezoidMoments(Moments):
             outside += ((weight + order * value).real - edge * edge / 2).exp() / slope.lower()
         return cells, (outside / root).upper()
 
-    def _shifted(self, order: float, height: Ball, cells: list[Cell]) -> tuple[list[Ball], list[Ball], Ball]:
+    def _shifted(
+        self, order: float, height: Ball, cells: list[Cell]
+    ) -> tuple[list[Ball], list[Ball], Ball]:
         """On Im x = height: upper ends of |F(x + iy)| / F(x) and lower ends of Im v for each cell; `growth` there."""
         lifts, turns = list[Ball](), list[Ball]()
         for cell in cells:

@@ -18,7 +18,12 @@ from .explain import Explanation as Explanation
 from .expression import RowExpression as RowExpression, case as case, col as col, lit as lit
 from .moments import Ratio as Ratio, StandardDeviation as StandardDeviation, Variance as Variance
 from .public import PublicTable as PublicTable, public as public
-from .quantile import Maximum as Maximum, Minimum as Minimum, Quantile as Quantile, Quantiles as Quantiles
+from .quantile import (
+    Maximum as Maximum,
+    Minimum as Minimum,
+    Quantile as Quantile,
+    Quantiles as Quantiles,
+)
 from .question import Question as Question
 from .session import Session as Session
 from .sparse_vector import SparseVector as SparseVector, open_sparse_vector as open_sparse_vector

@@ -27,10 +27,14 @@ def spend_within(question: Question, table: Table, currency: str) -> Mapping[str
     failure = 1 - check.open_probability("confidence", question.confidence)
     given = {} if question.spend is None else dict(question.spend)
     if not set(given) <= {"delta"}:
-        raise DomainError("spend", given, "nothing but a delta, where an error is asked for: the rest is found")
+        raise DomainError(
+            "spend", given, "nothing but a delta, where an error is asked for: the rest is found"
+        )
     if not question.foreseen:
         domain = f"nothing for a {question.kind}, whose error follows from its answer"
-        raise DomainError("error", question.error, domain, "Name a spend; the quote says the error for a count")
+        raise DomainError(
+            "error", question.error, domain, "Name a spend; the quote says the error for a count"
+        )
 
     def error(place: int) -> float:
         spend = {currency: _amount(place)} | given
@@ -71,5 +75,7 @@ def cheapest(question: Question, table: Table, price: Any) -> Question:
         except UnsupportedError:
             continue
     if not found:
-        raise DomainError("error", question.error, "an error that some spend reaches here", "Ask for a larger one")
+        raise DomainError(
+            "error", question.error, "an error that some spend reaches here", "Ask for a larger one"
+        )
     return min(found, key=lambda each: each[0])[1]

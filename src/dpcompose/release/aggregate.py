@@ -15,7 +15,16 @@ from dpcompose.errors import UnsupportedError
 from dpcompose.release.aggregation import Aggregation, Term
 from dpcompose.release.engine import EngineStatement, Expression, narrowest, run, without_warnings
 from dpcompose.release.grid import FixedPointGrid
-from dpcompose.release.keys import LARGEST_KEY, asked_for, key_reader, listings, named, possible, same, there
+from dpcompose.release.keys import (
+    LARGEST_KEY,
+    asked_for,
+    key_reader,
+    listings,
+    named,
+    possible,
+    same,
+    there,
+)
 from dpcompose.release.table import Key, Table
 from dpcompose.release.truncation import ANY, Sampling, bounded, kept
 
@@ -24,7 +33,9 @@ LARGEST_SUM = 2**62
 Numbers = tuple[int, ...]
 
 
-def exact(table: Table, what: Aggregation, made: EngineStatement | None = None) -> Mapping[Key, Mapping[int, Numbers]]:
+def exact(
+    table: Table, what: Aggregation, made: EngineStatement | None = None
+) -> Mapping[Key, Mapping[int, Numbers]]:
     """The integers of every group that has rows, by bin (0 where there are no bins), by a statement made before.
 
     A group's integers are its distinct units, if the groups are private; its rows; and its sum, if there is one.
@@ -95,9 +106,13 @@ def _of_one(table: Table, what: Aggregation, sampling: Sampling) -> Expression:
 def _sums(what: Aggregation) -> dict[str, Any]:
     """The sums over rows, from the steps that were projected."""
     center = 0 if what.value is None else what.value[2]
-    sums: dict[str, Any] = {} if what.value is None else {"sum": lambda each: each.value.cast("int64") - center}
+    sums: dict[str, Any] = (
+        {} if what.value is None else {"sum": lambda each: each.value.cast("int64") - center}
+    )
     for place, term in enumerate(what.terms):
-        sums[f"sum{place}"] = lambda each, term=term: term.of(each[_steps(what, term)].cast("int64"))
+        sums[f"sum{place}"] = lambda each, term=term: term.of(
+            each[_steps(what, term)].cast("int64")
+        )
     return sums
 
 
@@ -115,7 +130,9 @@ def columns_of(rows: Expression) -> tuple[list[str], list[str]]:
     return units, [name for name in rows.columns if name.startswith("key")]
 
 
-def added(table: Table, within: Expression, what: Aggregation, sums: Mapping[str, Any]) -> Expression:
+def added(
+    table: Table, within: Expression, what: Aggregation, sums: Mapping[str, Any]
+) -> Expression:
     """The integers of every group, and bin, of rows that were bounded.
 
     Its distinct units, if the groups are private, its rows, and a sum of each of `sums` over them.
@@ -123,12 +140,17 @@ def added(table: Table, within: Expression, what: Aggregation, sums: Mapping[str
     units, keys = columns_of(within)
     cells = [*keys, "bin"] if what.bins is not None else keys
     exact_sum = table.engine.exact_sum
-    of_rows = {name: (lambda each, of=of: clamped(exact_sum(of(each)))) for name, of in sums.items()}
+    of_rows = {
+        name: (lambda each, of=of: clamped(exact_sum(of(each)))) for name, of in sums.items()
+    }
     if what.public is not None:
         return grouped(within, cells, {"rows": lambda each: each.count(), **of_rows})
     whole = {name: (lambda each, name=name: clamped(exact_sum(each[name]))) for name in sums}
     of_unit = grouped(within, [*cells, *units], {"rows": lambda each: each.count(), **of_rows})
-    once = {"units": lambda each: each.once.sum().cast("int64"), "rows": lambda each: each.rows.sum().cast("int64")}
+    once = {
+        "units": lambda each: each.once.sum().cast("int64"),
+        "rows": lambda each: each.rows.sum().cast("int64"),
+    }
     return _with_enough(grouped(_once(of_unit, [*keys, *units]), cells, once | whole), keys, what)
 
 
@@ -146,7 +168,12 @@ def _with_enough(groups: Expression, keys: list[str], what: Aggregation) -> Expr
 
 
 def _units_by_rows(
-    table: Table, rows: Expression, units: list[str], keys: list[str], what: Aggregation, sampling: Sampling
+    table: Table,
+    rows: Expression,
+    units: list[str],
+    keys: list[str],
+    what: Aggregation,
+    sampling: Sampling,
 ) -> Expression:
     """Units of every group by their number of rows in it, each unit in some of its groups only."""
     assert what.bins is not None
@@ -176,7 +203,12 @@ def _losing(table: Table, rows: Expression, what: Aggregation) -> Expression:
         loses = loses | (of_unit.whole > bounds.rows) | (of_unit.most > bounds.rows_per_group)
     seen = of_unit.select(lost=loses.ifelse(1, 0))
     return grouped(
-        seen, [], {"units": lambda each: each.count(), "lost": lambda each: each.lost.sum().coalesce(0).cast("int64")}
+        seen,
+        [],
+        {
+            "units": lambda each: each.count(),
+            "lost": lambda each: each.lost.sum().coalesce(0).cast("int64"),
+        },
     )
 
 
@@ -225,7 +257,10 @@ def projected(table: Table, what: Aggregation, raw: str | None = None) -> Expres
     for at, listed in listings(table, what).items():
         joined = picked.join(listed, picked[f"key{at}"] == listed.value)
         picked = joined.select(
-            **{each: joined.place if each == f"key{at}" else joined[each] for each in picked.columns}
+            **{
+                each: joined.place if each == f"key{at}" else joined[each]
+                for each in picked.columns
+            }
         )
     return picked.filter(picked.bin.notnull()) if "bin" in columns else picked
 
@@ -238,7 +273,9 @@ def _sorted_steps(table: Table, name: str, grid: FixedPointGrid) -> Expression:
 
 def _steps(what: Aggregation, term: Term) -> str:
     """The column of the steps that a term adds up: terms on one grid of one column have one."""
-    return f"value{[(each.column, each.grid) for each in what.terms].index((term.column, term.grid))}"
+    return (
+        f"value{[(each.column, each.grid) for each in what.terms].index((term.column, term.grid))}"
+    )
 
 
 def _told(table: Table, name: str) -> Any:
@@ -260,7 +297,9 @@ def _number(table: Table, name: str) -> Any:
     match table.column(name).kind:
         case "integer" if table.column(name).type == "uint64":
             most = ibis.literal(LARGEST_KEY, "uint64")
-            return ibis.cases((column.isnull(), ibis.null("uint64")), (column > most, most), else_=column).cast("int64")
+            return ibis.cases(
+                (column.isnull(), ibis.null("uint64")), (column > most, most), else_=column
+            ).cast("int64")
         case "integer":
             # What is compared with a negative end has to have a sign.
             return column.cast("int64") if table.column(name).type.startswith("uint") else column
@@ -273,15 +312,27 @@ def _number(table: Table, name: str) -> Any:
 
 
 def _distinct(
-    table: Table, rows: Expression, units: list[str], keys: list[str], what: Aggregation, sampling: Sampling
+    table: Table,
+    rows: Expression,
+    units: list[str],
+    keys: list[str],
+    what: Aggregation,
+    sampling: Sampling,
 ) -> Expression:
     """Distinct units of every group, each unit in some of its groups only."""
-    pairs = _in_some_groups(table, rows.select(*units, *keys).distinct(), units, keys, what, sampling)
+    pairs = _in_some_groups(
+        table, rows.select(*units, *keys).distinct(), units, keys, what, sampling
+    )
     return _with_enough(grouped(pairs, keys, {"units": lambda each: each.count()}), keys, what)
 
 
 def _in_some_groups(
-    table: Table, pairs: Expression, units: list[str], keys: list[str], what: Aggregation, sampling: Sampling
+    table: Table,
+    pairs: Expression,
+    units: list[str],
+    keys: list[str],
+    what: Aggregation,
+    sampling: Sampling,
 ) -> Expression:
     """One row for each unit and group: those of as many groups of each unit as it may be in."""
     most = min(table.bounds.groups, table.bounds.rows)

@@ -80,7 +80,10 @@ class Aggregation:
         cells = len(self.public) * self.bins[1].count
         if not cells <= MOST_CELLS:
             raise DomainError(
-                "keys", len(self.public), f"at most {MOST_CELLS:,} cells, keys times bins", "Ask in parts"
+                "keys",
+                len(self.public),
+                f"at most {MOST_CELLS:,} cells, keys times bins",
+                "Ask in parts",
             )
 
     @property
@@ -91,7 +94,9 @@ class Aggregation:
     @property
     def column(self) -> str | None:
         """The one column that is added up, or that splits groups into bins; or None."""
-        found = {of[0] for of in (self.value, self.bins) if of is not None} | {term.column for term in self.terms}
+        found = {of[0] for of in (self.value, self.bins) if of is not None} | {
+            term.column for term in self.terms
+        }
         return found.pop() if len(found) == 1 else None
 
     @property
@@ -99,4 +104,10 @@ class Aggregation:
         """How many integers there are for each group (and bin)."""
         if self.distinct:
             return 1
-        return 1 + (self.value is not None) + len(self.terms) + (self.public is None) + (self.lost is not None)
+        return (
+            1
+            + (self.value is not None)
+            + len(self.terms)
+            + (self.public is None)
+            + (self.lost is not None)
+        )

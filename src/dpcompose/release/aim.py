@@ -67,7 +67,9 @@ class Allowance:
             DomainError: If there is less.
         """
         if not 0 < part <= self.left:
-            raise DomainError("part", float(part), f"a number > 0 and at most {float(self.left):g}, which is left")
+            raise DomainError(
+                "part", float(part), f"a number > 0 and at most {float(self.left):g}, which is left"
+            )
         self.left -= part
         return Spend(part, "rho")
 
@@ -107,24 +109,37 @@ class AdaptiveMarginals:
         Args:
             cells: The places of a combination of all columns, and how many rows have it.
         """
-        return [row for number, each in enumerate(self.measured(cells)) for row in self._rows(number, each)]
+        return [
+            row
+            for number, each in enumerate(self.measured(cells))
+            for row in self._rows(number, each)
+        ]
 
     def measured(self, cells: Sequence[Sequence[int]]) -> list[Marginal]:
         """The marginals that were measured, in their order."""
         truth = ExactMarginals(cells, self.sizes)
         allowance, each = Allowance(Fraction(self.rho)), self.part
-        found = [self._noisy((place,), truth, allowance.take(MEASURED * each)) for place in range(len(self.sizes))]
+        found = [
+            self._noisy((place,), truth, allowance.take(MEASURED * each))
+            for place in range(len(self.sizes))
+        ]
         model = self.start.after(found)
         while allowance.left > 0:
             # What is left of two rounds is one.
             each = each if allowance.left >= 2 * each else allowance.left
             used = 1 - float((allowance.left - each) / Fraction(self.rho))
-            small = [columns for columns in self.weights if model.megabytes(columns) <= self.megabytes * used]
+            small = [
+                columns
+                for columns in self.weights
+                if model.megabytes(columns) <= self.megabytes * used
+            ]
             choice, spend = allowance.take((1 - MEASURED) * each), allowance.take(MEASURED * each)
             columns = self._worst(small, model, truth, choice, self._noise(spend).sigma)
             found.append(self._noisy(columns, truth, spend))
             before, model = model.counts(columns), model.after(found)
-            moved = math.fsum(abs(new - old) for new, old in zip(model.counts(columns), before, strict=True))
+            moved = math.fsum(
+                abs(new - old) for new, old in zip(model.counts(columns), before, strict=True)
+            )
             if moved <= _expected(found[-1].sigma, len(before)):
                 each *= 4
         return found
@@ -150,7 +165,12 @@ class AdaptiveMarginals:
         return Marginal(columns, tuple(noise.draw(truth.counts(columns).tolist())), noise.sigma)
 
     def _worst(
-        self, small: Sequence[Columns], model: Model, truth: ExactMarginals, spend: Spend, sigma: float
+        self,
+        small: Sequence[Columns],
+        model: Model,
+        truth: ExactMarginals,
+        spend: Spend,
+        sigma: float,
     ) -> Columns:
         """The exponential mechanism's choice by distance, beyond what the noise would add: integers, in parts of a row.
 
@@ -208,11 +228,15 @@ class ExactMarginals:
 
         if columns not in self.kept:
             if () not in self.kept:
-                self.kept[()] = numpy.array(self.cells, dtype=numpy.int64).reshape(-1, len(self.sizes) + 1).T
+                self.kept[()] = (
+                    numpy.array(self.cells, dtype=numpy.int64).reshape(-1, len(self.sizes) + 1).T
+                )
             table, place = self.kept[()], 0
             for column in columns:
                 place = place * self.sizes[column] + table[column]
-            found = numpy.zeros(math.prod(self.sizes[column] for column in columns), dtype=numpy.int64)
+            found = numpy.zeros(
+                math.prod(self.sizes[column] for column in columns), dtype=numpy.int64
+            )
             numpy.add.at(found, place, table[-1])
             self.kept[columns] = found
         return self.kept[columns]
@@ -222,7 +246,10 @@ class ExactMarginals:
         import numpy
 
         # NaN, which an estimate that ran away may hold, is 0.
-        parts = numpy.nan_to_num(numpy.asarray(guess, dtype=float)).clip(-LARGEST_COUNT, LARGEST_COUNT) * UNIT
+        parts = (
+            numpy.nan_to_num(numpy.asarray(guess, dtype=float)).clip(-LARGEST_COUNT, LARGEST_COUNT)
+            * UNIT
+        )
         counts = self.counts(columns).clip(-LARGEST_COUNT, LARGEST_COUNT) * UNIT
         return int(numpy.abs(counts - numpy.rint(parts).astype(numpy.int64)).sum())
 
@@ -230,10 +257,16 @@ class ExactMarginals:
 def workload(marginals: Sequence[Columns]) -> dict[Columns, int]:
     """All parts of some marginals, the small ones first, and how many columns each shares with them in all."""
     found = {
-        part for columns in marginals for size in range(1, len(columns) + 1) for part in combinations(columns, size)
+        part
+        for columns in marginals
+        for size in range(1, len(columns) + 1)
+        for part in combinations(columns, size)
     }
     shared = Counter(column for columns in marginals for column in columns)
-    return {part: sum(shared[column] for column in part) for part in sorted(found, key=lambda part: (len(part), part))}
+    return {
+        part: sum(shared[column] for column in part)
+        for part in sorted(found, key=lambda part: (len(part), part))
+    }
 
 
 def _expected(sigma: float, cells: int) -> float:

@@ -48,7 +48,8 @@ class Answer:
         """The answer as plain Python values, one mapping a row."""
         names = [values.name for values in self.columns]
         return [
-            dict(zip(names, row, strict=True)) for row in zip(*(values.cells for values in self.columns), strict=True)
+            dict(zip(names, row, strict=True))
+            for row in zip(*(values.cells for values in self.columns), strict=True)
         ]
 
     @property
@@ -60,7 +61,9 @@ class Answer:
         """
         released = self.columns[len(self.design.aggregation.by) :]
         if len(released[0].cells) != 1:
-            raise DomainError("value", f"{len(released[0].cells)} rows", "an answer of one row", "See .table")
+            raise DomainError(
+                "value", f"{len(released[0].cells)} rows", "an answer of one row", "See .table"
+            )
         return released[0].cells[0]
 
     @property
@@ -82,11 +85,17 @@ class Answer:
         """
         most = None if most is None else min(check.count("most", most), self.table.num_rows)
         found, column = self.expected_error(confidence), self.columns.index(self.main)
-        errors, ranked = found if isinstance(found, tuple) else repeat(found), self.question.in_ranks
+        errors, ranked = (
+            found if isinstance(found, tuple) else repeat(found),
+            self.question.in_ranks,
+        )
         rows, texts = zip(*(each.cells for each in self.columns), strict=True), list[list[str]]()
         for row, error in islice(zip(rows, errors, strict=False), most):
             number, reach = with_error(row[column], error)
-            cells = [number if place == column and not ranked else _text(cell) for place, cell in enumerate(row)]
+            cells = [
+                number if place == column and not ranked else _text(cell)
+                for place, cell in enumerate(row)
+            ]
             texts.append([*cells, f"(rank ± {two_digits(error)})" if ranked else f"± {reach}"])
         return texts
 
@@ -140,9 +149,12 @@ class Answer:
         low, high = self.interval(confidence)
         taken = {values.name for values in self.columns}
         ends = [
-            (f"{name}_" if name in taken else name, "double", cells) for name, cells in (("low", low), ("high", high))
+            (f"{name}_" if name in taken else name, "double", cells)
+            for name, cells in (("low", low), ("high", high))
         ]
-        return arrow_table([*((values.name, values.type, values.cells) for values in self.columns), *ends])
+        return arrow_table(
+            [*((values.name, values.type, values.cells) for values in self.columns), *ends]
+        )
 
     def to_pandas(self, confidence: float = 0.95) -> Any:
         """The answer as a pandas data frame, with the columns `low` and `high`; see `with_ends`."""
@@ -167,15 +179,23 @@ class Answer:
         Raises:
             DomainError: If the confidence is outside (0, 1).
         """
-        if axes is not None and "matplotlib" not in {each.__module__.split(".")[0] for each in type(axes).__mro__}:
+        if axes is not None and "matplotlib" not in {
+            each.__module__.split(".")[0] for each in type(axes).__mro__
+        }:
             raise DomainError("axes", axes, "matplotlib axes, or None")
         low, high = self.interval(confidence)
         before = len(self.design.aggregation.by)
         shown = self.main
         series = self.to_pandas(confidence).iloc[:, before + self.question.error_column]
         # Bins and shares of a question stand beside the number; a row alone has no name.
-        named = [each.cells for each in self.columns[: before + 2] if each is not shown and len(shown.cells) > 1]
-        labels = [", ".join(str(cell) for cell in row) for row in zip(*named, strict=True)] or [""] * len(shown.cells)
+        named = [
+            each.cells
+            for each in self.columns[: before + 2]
+            if each is not shown and len(shown.cells) > 1
+        ]
+        labels = [", ".join(str(cell) for cell in row) for row in zip(*named, strict=True)] or [
+            ""
+        ] * len(shown.cells)
         series.index = labels
         ends = [
             [max(cell - end, 0.0) for cell, end in zip(shown.cells, low, strict=True)],
@@ -191,7 +211,9 @@ class Answer:
         cells = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
         hidden = len(self.main.cells) - SHOWN
         more = f"<p>and {hidden:,} rows more</p>" if hidden > 0 else ""
-        spent = ", ".join(f"{name} {float(amount.fraction):.4g}" for name, amount in self.spent.items())
+        spent = ", ".join(
+            f"{name} {float(amount.fraction):.4g}" for name, amount in self.spent.items()
+        )
         body = "".join(f"<tr>{row}</tr>" for row in cells)
         return f"<table>{body}</table>{more}<p>error: 95 percent confidence. Charged: {escape(spent)}</p>"
 
@@ -227,7 +249,9 @@ def answered(design: Design, question: Question, drawn: Released, receipt: Recei
     keys = key_columns(design.table, design.aggregation.by, drawn.keys)
     times = len(released[0].cells) // len(drawn.keys) if drawn.keys else 1
     spread = tuple(Values(each.name, each.type, _repeated(each.cells, times)) for each in keys)
-    return Answer(question, (*spread, *_renamed(released, design.aggregation.by)), receipt, design=design)
+    return Answer(
+        question, (*spread, *_renamed(released, design.aggregation.by)), receipt, design=design
+    )
 
 
 def written(answers: Sequence[Answer]) -> list[object]:
@@ -236,11 +260,20 @@ def written(answers: Sequence[Answer]) -> list[object]:
 
 
 def stored(
-    documents: Sequence[Any], designs: Sequence[Design], questions: Sequence[Question], receipt: Receipt
+    documents: Sequence[Any],
+    designs: Sequence[Design],
+    questions: Sequence[Question],
+    receipt: Receipt,
 ) -> tuple[Answer, ...]:
     """The answers that `written` wrote."""
     return tuple(
-        Answer(question, tuple(_values(each) for each in document), receipt, replayed=True, design=design)
+        Answer(
+            question,
+            tuple(_values(each) for each in document),
+            receipt,
+            replayed=True,
+            design=design,
+        )
         for document, design, question in zip(documents, designs, questions, strict=True)
     )
 
@@ -267,11 +300,18 @@ def _repeated(cells: tuple[Any, ...], times: int) -> tuple[Any, ...]:
 
 def _renamed(released: Sequence[Values], by: Sequence[str]) -> tuple[Values, ...]:
     """A released column whose name is already that of a key gets an underscore."""
-    return tuple(Values(f"{each.name}_" if each.name in by else each.name, each.type, each.cells) for each in released)
+    return tuple(
+        Values(f"{each.name}_" if each.name in by else each.name, each.type, each.cells)
+        for each in released
+    )
 
 
 def _document(values: Values) -> dict[str, object]:
-    return {"name": values.name, "type": values.type, "cells": [_plain(cell) for cell in values.cells]}
+    return {
+        "name": values.name,
+        "type": values.type,
+        "cells": [_plain(cell) for cell in values.cells],
+    }
 
 
 def _plain(cell: Any) -> Any:
@@ -321,7 +361,10 @@ class Quote:
             DomainError: If the confidence is outside (0, 1), or a mean is quoted without a count.
         """
         failure = 1 - check.open_probability("confidence", confidence)
-        needed = not self.question.foreseen and self.question.kind not in ("workload", "synthetic data")
+        needed = not self.question.foreseen and self.question.kind not in (
+            "workload",
+            "synthetic data",
+        )
         rows = (check.count("count", count, least=1),) if needed or count is not None else ()
         found = self.question.errors(self.design, failure, (Values("count", "int64", rows),))
         return found[0] if isinstance(found, tuple) else found
@@ -354,5 +397,9 @@ class Quote:
     @property
     def _part(self) -> Fraction:
         """The rest as a multiple of the price."""
-        parts = [self.left[name].fraction / price.fraction for name, price in self.price.items() if price.fraction]
+        parts = [
+            self.left[name].fraction / price.fraction
+            for name, price in self.price.items()
+            if price.fraction
+        ]
         return min(parts, default=Fraction(0))

@@ -74,7 +74,9 @@ class InDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DomainError("answers", str(self.path), f"a directory that can be made ({error.strerror})") from None
+            raise DomainError(
+                "answers", str(self.path), f"a directory that can be made ({error.strerror})"
+            ) from None
         if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
             raise DomainError("answers", str(self.path), "a directory that can be written")
 

@@ -28,7 +28,12 @@ def arrow_table(columns: Sequence[tuple[str, str, Sequence[Any]]]) -> Any:
     """A table of named columns, each of a type as Arrow writes it."""
     import pyarrow as pa
 
-    types = {"int64": pa.int64(), "int32": pa.int32(), "double": pa.float64(), "string": pa.string()}
+    types = {
+        "int64": pa.int64(),
+        "int32": pa.int32(),
+        "double": pa.float64(),
+        "string": pa.string(),
+    }
     types |= {"int16": pa.int16(), "bool": pa.bool_(), "date32": pa.date32()}
     arrays = [pa.array(cells, type=types[type]) for _, type, cells in columns]
     return pa.Table.from_arrays(arrays, names=[name for name, _, _ in columns])
@@ -63,7 +68,9 @@ def of_frame(frame: Any) -> Any:
         raise DomainError("source", "frame", "a data frame whose columns each hold one type")
     found = pa.table([_readable(each) for each in found.columns], names=found.column_names)
     if len(set(found.column_names)) < len(found.column_names):
-        raise DomainError("source", found.column_names, "a data frame whose columns have different names")
+        raise DomainError(
+            "source", found.column_names, "a data frame whose columns have different names"
+        )
     return found
 
 
@@ -76,7 +83,9 @@ def _readable(column: Any) -> Any:
     with suppress(pa.ArrowInvalid):
         column.validate(full=True)
         return column
-    return pa.chunked_array([[_text(cell) for cell in column.cast(pa.large_binary()).to_pylist()]], type=column.type)
+    return pa.chunked_array(
+        [[_text(cell) for cell in column.cast(pa.large_binary()).to_pylist()]], type=column.type
+    )
 
 
 def _text(cell: bytes | None) -> str | None:
@@ -105,7 +114,9 @@ def write(table: Any, path: str | Path) -> None:
             else:
                 pyarrow.csv.write_csv(table, beside)
     except OSError as error:
-        raise DomainError("path", str(path), f"a file that can be written ({error.strerror})") from None
+        raise DomainError(
+            "path", str(path), f"a file that can be written ({error.strerror})"
+        ) from None
 
 
 def read_csv(path: Path, *, line_breaks: bool) -> Any:
@@ -126,21 +137,29 @@ def read_csv(path: Path, *, line_breaks: bool) -> Any:
         lines = _over_lines(path) if line_breaks else _by_line(path)
         names = next(lines, None)
         if not names or len(set(names)) < len(names):
-            raise DomainError("source", str(path), "a CSV file whose first line names its columns, each once")
+            raise DomainError(
+                "source", str(path), "a CSV file whose first line names its columns, each once"
+            )
         cells: list[list[str | None]] = [[] for _ in names]
         for line in lines:
             for column, cell in zip_longest(cells, (line or [])[: len(names)]):
                 column.append(cell or None)
-    return arrow_table([(name, "string", column) for name, column in zip(names, cells, strict=True)])
+    return arrow_table(
+        [(name, "string", column) for name, column in zip(names, cells, strict=True)]
+    )
 
 
 def _by_line(path: Path) -> Iterator[list[str] | None]:
     """The cells of each line; None for one that is left out."""
     with path.open("rb") as stream:
         for number, line in enumerate(stream):
-            text = line.rstrip(b"\r\n").decode("utf-8-sig" if number == 0 else "utf-8", errors="replace")
+            text = line.rstrip(b"\r\n").decode(
+                "utf-8-sig" if number == 0 else "utf-8", errors="replace"
+            )
             try:
-                yield next(csv.reader([text], strict=True), None) if '"' in text else text.split(",")
+                yield (
+                    next(csv.reader([text], strict=True), None) if '"' in text else text.split(",")
+                )
             except csv.Error:
                 yield None
 

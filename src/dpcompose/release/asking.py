@@ -43,7 +43,9 @@ class Asking(ABC):
         **asked: Unpack[GroupOptions],
     ) -> Answer:
         """The sum of a column; see `Sum` and `ask`."""
-        return self.ask(Sum(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
+        return self.ask(
+            Sum(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key
+        )
 
     def mean(
         self,
@@ -56,10 +58,17 @@ class Asking(ABC):
         **asked: Unpack[GroupOptions],
     ) -> Answer:
         """The mean of a column; see `Mean` and `ask`."""
-        return self.ask(Mean(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
+        return self.ask(
+            Mean(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key
+        )
 
     def histogram(
-        self, column: str, *, edges: Sequence[Any], key: str | None = None, **asked: Unpack[GroupOptions]
+        self,
+        column: str,
+        *,
+        edges: Sequence[Any],
+        key: str | None = None,
+        **asked: Unpack[GroupOptions],
     ) -> Answer:
         """The number of rows between edges; see `Histogram` and `ask`."""
         return self.ask(Histogram(column, edges=edges, **asked), key=key)
@@ -76,7 +85,9 @@ class Asking(ABC):
         **asked: Unpack[GroupOptions],
     ) -> Answer:
         """A quantile of a column; see `Quantile` and `ask`."""
-        return self.ask(Quantile(column, q, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
+        return self.ask(
+            Quantile(column, q, lower=lower, upper=upper, granularity=granularity, **asked), key=key
+        )
 
     def variance(
         self,
@@ -89,7 +100,9 @@ class Asking(ABC):
         **asked: Unpack[GroupOptions],
     ) -> Answer:
         """The variance of a column; see `Variance` and `ask`."""
-        return self.ask(Variance(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
+        return self.ask(
+            Variance(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key
+        )
 
     def standard_deviation(
         self,
@@ -102,7 +115,10 @@ class Asking(ABC):
         **asked: Unpack[GroupOptions],
     ) -> Answer:
         """The standard deviation of a column; see `StandardDeviation` and `ask`."""
-        return self.ask(StandardDeviation(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
+        return self.ask(
+            StandardDeviation(column, lower=lower, upper=upper, granularity=granularity, **asked),
+            key=key,
+        )
 
     def ratio(
         self,
@@ -132,7 +148,10 @@ class Asking(ABC):
         **asked: Unpack[GroupOptions],
     ) -> Answer:
         """Several quantiles of a column; see `Quantiles` and `ask`."""
-        return self.ask(Quantiles(column, qs, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
+        return self.ask(
+            Quantiles(column, qs, lower=lower, upper=upper, granularity=granularity, **asked),
+            key=key,
+        )
 
     def minimum(
         self,
@@ -145,7 +164,9 @@ class Asking(ABC):
         **asked: Unpack[GroupOptions],
     ) -> Answer:
         """A value with few rows below it; see `Minimum` and `ask`."""
-        return self.ask(Minimum(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
+        return self.ask(
+            Minimum(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key
+        )
 
     def maximum(
         self,
@@ -158,15 +179,24 @@ class Asking(ABC):
         **asked: Unpack[GroupOptions],
     ) -> Answer:
         """A value with few rows above it; see `Maximum` and `ask`."""
-        return self.ask(Maximum(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key)
+        return self.ask(
+            Maximum(column, lower=lower, upper=upper, granularity=granularity, **asked), key=key
+        )
 
     def top(
-        self, number: int, *, method: str | None = None, key: str | None = None, **asked: Unpack[GroupOptions]
+        self,
+        number: int,
+        *,
+        method: str | None = None,
+        key: str | None = None,
+        **asked: Unpack[GroupOptions],
     ) -> Answer:
         """The groups with the most rows; see `Top` and `ask`."""
         return self.ask(Top(number, method=method, **asked), key=key)
 
-    def distinct(self, column: str, *, key: str | None = None, **asked: Unpack[GroupOptions]) -> Answer:
+    def distinct(
+        self, column: str, *, key: str | None = None, **asked: Unpack[GroupOptions]
+    ) -> Answer:
         """How many different values a column has; see `Distinct` and `ask`."""
         return self.ask(Distinct(column, **asked), key=key)
 
@@ -193,6 +223,8 @@ class Asking(ABC):
         """How many units have how many rows; see `RowsPerUnit` and `ask`."""
         return self.ask(RowsPerUnit(most=most, **asked), key=key)
 
-    def left_out(self, question: Question, *, spend: Mapping[str, Any], key: str | None = None) -> Answer:
+    def left_out(
+        self, question: Question, *, spend: Mapping[str, Any], key: str | None = None
+    ) -> Answer:
         """The share of units that lose a row of a question to the bounds; see `LeftOut` and `ask`."""
         return self.ask(LeftOut(question, spend=spend, table=question.table), key=key)

@@ -65,7 +65,8 @@ def audited_question(question: Question, zero: Table, one: Table) -> AuditedRele
     """
     designs = [question.design(table) for table in (zero, one)]
     worlds = [
-        World(design, exact(table, design.aggregation)) for design, table in zip(designs, (zero, one), strict=True)
+        World(design, exact(table, design.aggregation))
+        for design, table in zip(designs, (zero, one), strict=True)
     ]
     return audited_worlds(worlds[0], worlds[1], claim=designs[0].mechanism, name=question.kind)
 
@@ -95,12 +96,17 @@ def _drawn(world: World, keys: dict[Key, int], copies: int) -> list[list[float]]
         return [row for _ in range(copies) for row in _drawn(world, keys, 1)]
     design, aggregation = world.design, world.design.aggregation
     groups = (
-        None if aggregation.public is None else tuple((i, *key) for i in range(copies) for key in aggregation.public)
+        None
+        if aggregation.public is None
+        else tuple((i, *key) for i in range(copies) for key in aggregation.public)
     )
     many = {(copy, *key): numbers for copy in range(copies) for key, numbers in world.found.items()}
     drawn = replace(design, aggregation=replace(aggregation, public=groups)).draw(many)
     bins = 1 if aggregation.bins is None else aggregation.bins[1].count
-    sizes = [2 if isinstance(step, PeelingStep) else len(step.draw([[0] * bins])[0]) for step in design.steps]
+    sizes = [
+        2 if isinstance(step, PeelingStep) else len(step.draw([[0] * bins])[0])
+        for step in design.steps
+    ]
     width = 1 + max(1, sum(sizes))
     rows = [[0.0, *[math.nan] * (width - 1)] * len(keys) for _ in range(copies)]
     for place, (copy, *key) in enumerate(drawn.keys):

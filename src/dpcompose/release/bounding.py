@@ -45,10 +45,17 @@ class Binding:
         root = table.roots[0]
         columns = sorted((root.column(name) for name in root.unit), key=lambda column: column.name)
         # Integers of another width are the same integers; other types may take different units for one.
-        unit = tuple((each.name, each.kind if each.kind == "integer" else each.type) for each in columns)
+        unit = tuple(
+            (each.name, each.kind if each.kind == "integer" else each.type) for each in columns
+        )
         # Transformations change bounds as they must; what the scope holds for is what was opened.
         bounds = root.bounds
-        return cls(unit, (bounds.rows, bounds.groups, bounds.rows_per_group), secrets.token_hex(32), root.catalog)
+        return cls(
+            unit,
+            (bounds.rows, bounds.groups, bounds.rows_per_group),
+            secrets.token_hex(32),
+            root.catalog,
+        )
 
     def shared(self, tables: Iterable[Table]) -> Binding:
         """This binding, which all these tables share too.
@@ -84,11 +91,16 @@ class Binding:
         return kept
 
     def _require_same(self, other: Binding, where: str) -> None:
-        for name, own, given in (("unit", self.unit, other.unit), ("bounds", self.bounds, other.bounds)):
+        for name, own, given in (
+            ("unit", self.unit, other.unit),
+            ("bounds", self.bounds, other.bounds),
+        ):
             catalogued = name == "bounds" and self.catalog and self.catalog == other.catalog
             if own != given and not catalogued:
                 domain = f"{_shown(own)}, as in {where}"
-                raise DomainError(name, _shown(given), domain, "Another unit or bound needs a scope of its own")
+                raise DomainError(
+                    name, _shown(given), domain, "Another unit or bound needs a scope of its own"
+                )
 
     def kept(self, payer: Payer, *, actor: str) -> Binding:
         """Write the binding, durably; return it, or the one that another program wrote first.
@@ -97,7 +109,9 @@ class Binding:
             ScopeKindError: If the scope takes no charges.
         """
         unit, bounds = [list(each) for each in self.unit], list(self.bounds)
-        payer.keep(PLACE, {"release": {"unit": unit, "bounds": bounds, "key": self.key}}, actor=actor)
+        payer.keep(
+            PLACE, {"release": {"unit": unit, "bounds": bounds, "key": self.key}}, actor=actor
+        )
         return self.found(payer)
 
     @property

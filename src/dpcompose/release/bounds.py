@@ -51,7 +51,9 @@ class Bounds:
     rows_per_group: int
 
     @classmethod
-    def stated(cls, rows: object, *, groups: object = None, rows_per_group: object = None) -> Bounds:
+    def stated(
+        cls, rows: object, *, groups: object = None, rows_per_group: object = None
+    ) -> Bounds:
         """The bounds as typed; what is left out follows from the number of rows.
 
         Raises:
@@ -66,7 +68,11 @@ class Bounds:
 
     def within(self, cells: int | None) -> Bounds:
         """The same bounds where there are only so many groups; None for an unknown number."""
-        return self if cells is None else Bounds(self.rows, min(self.groups, max(cells, 1)), self.rows_per_group)
+        return (
+            self
+            if cells is None
+            else Bounds(self.rows, min(self.groups, max(cells, 1)), self.rows_per_group)
+        )
 
     def change(self, size: int, *, bins: int = 1) -> Change:
         """How far one unit moves the sums over groups of integers of at most that size, one a row.
@@ -76,11 +82,18 @@ class Bounds:
         into bins, the same rows may lie in one bin each or spread over several, which lowers the sum of squares.
         """
         full = min(self.groups, self.rows // self.rows_per_group)
-        rest = min(self.rows - full * self.rows_per_group, self.rows_per_group) if full < self.groups else 0
+        rest = (
+            min(self.rows - full * self.rows_per_group, self.rows_per_group)
+            if full < self.groups
+            else 0
+        )
         l1 = full * self.rows_per_group + rest
         if not size * l1 <= LARGEST_CHANGE:
             raise DomainError(
-                "change of one unit", size * l1, "at most 2^53 grid steps", "Take a coarser granularity or fewer rows"
+                "change of one unit",
+                size * l1,
+                "at most 2^53 grid steps",
+                "Take a coarser granularity or fewer rows",
             )
         return Change(
             largest=size * self.rows_per_group,

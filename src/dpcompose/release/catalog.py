@@ -31,7 +31,14 @@ from dpcompose.release.session import Session
 from dpcompose.release.table import CATALOGUED, Table, table
 
 _NEEDED = {"source", "unit", "max_rows_per_unit"}
-_POSSIBLE = _NEEDED | {"max_groups_per_unit", "max_rows_per_group", "name", "schema", "line_breaks", "ranges"}
+_POSSIBLE = _NEEDED | {
+    "max_groups_per_unit",
+    "max_rows_per_group",
+    "name",
+    "schema",
+    "line_breaks",
+    "ranges",
+}
 
 
 @dataclass(frozen=True, init=False)
@@ -57,12 +64,20 @@ class Catalog:
         note = cast("dict[str, Any]", ledger.balance(scope).scope.description.get("note", {}))
         said = note.get("catalog")
         if said is None:
-            raise DomainError("scope", scope, "a scope that was opened with a catalog", "Use release.Catalog.define")
+            raise DomainError(
+                "scope",
+                scope,
+                "a scope that was opened with a catalog",
+                "Use release.Catalog.define",
+            )
         try:
             found = {
                 "version": str(said["version"]),
                 "tables": {str(name): said["tables"][name] for name in said["tables"]},
-                "public": {name: PublicSource(name, **said["public"][name]) for name in said.get("public", {})},
+                "public": {
+                    name: PublicSource(name, **said["public"][name])
+                    for name in said.get("public", {})
+                },
             }
         except (AttributeError, KeyError, TypeError):
             raise ReleaseError(f"{scope}: its catalog cannot be read. Open another scope") from None
@@ -98,7 +113,9 @@ class Catalog:
             ScopeExistsError: If the scope exists.
         """
         if not isinstance(tables, Mapping) or not tables:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("tables", type(tables).__name__, "a mapping from names to definitions, at least one")
+            raise DomainError(
+                "tables", type(tables).__name__, "a mapping from names to definitions, at least one"
+            )
         said: dict[str, dict[str, Any]] = {}
         units: dict[tuple[tuple[str, str], ...], str] = {}
         for name, given in tables.items():
@@ -116,12 +133,24 @@ class Catalog:
         if len(units) > 1:
             (one, first), (other, second), *_ = units.items()
             remedy = "Name the columns alike, of one type, or give it a scope of its own"
-            raise DomainError(f"tables[{second!r}]: unit", dict(other), f"{dict(one)}, as in tables[{first!r}]", remedy)
+            raise DomainError(
+                f"tables[{second!r}]: unit",
+                dict(other),
+                f"{dict(one)}, as in tables[{first!r}]",
+                remedy,
+            )
         listed: Mapping[str, str | Path] = {} if public is None else public
         if not isinstance(listed, Mapping) or {*listed} & {*said}:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("public", type(listed).__name__, "a mapping from names that no table has to files")
-        known = {line_of_text("public", name): public_source(name, _place(path)) for name, path in listed.items()}
-        described = {name: {"source": each.source, "digest": each.digest} for name, each in known.items()}
+            raise DomainError(
+                "public", type(listed).__name__, "a mapping from names that no table has to files"
+            )
+        known = {
+            line_of_text("public", name): public_source(name, _place(path))
+            for name, path in listed.items()
+        }
+        described = {
+            name: {"source": each.source, "digest": each.digest} for name, each in known.items()
+        }
         catalog = {"version": secrets.token_hex(16), "tables": said, "public": described}
         note = {"catalog": catalog, "trust_view": list(trust_view)}
         open_scope(ledger, scope, filter=filter, note=note, actor=actor)
@@ -140,17 +169,28 @@ class Catalog:
         made = table(**definition)
         now = [[each.name, each.type] for each in made.columns]
         if now != types:
-            raise DomainError(name, [each for each, _ in now], f"the columns catalogued, {types}", "Ask the keeper")
+            raise DomainError(
+                name,
+                [each for each, _ in now],
+                f"the columns catalogued, {types}",
+                "Ask the keeper",
+            )
         known = {each: (ends[0], ends[1]) for each, ends in ranges.items()}
         return replace(
-            made, name=name, source=f"{CATALOGUED}{self.version} {name}", ranges=known, public_tables=self.public
+            made,
+            name=name,
+            source=f"{CATALOGUED}{self.version} {name}",
+            ranges=known,
+            public_tables=self.public,
         )
 
 
 def _ranges(made: Table, given: object) -> dict[str, list[str]]:
     """The ends of columns, as they are written down."""
     if not isinstance(given, Mapping):
-        raise DomainError("ranges", given, "a mapping from columns to their ends, such as {'age': (0, 120)}")
+        raise DomainError(
+            "ranges", given, "a mapping from columns to their ends, such as {'age': (0, 120)}"
+        )
     found: dict[str, list[str]] = {}
     for column, ends in cast("Mapping[str, Any]", given).items():
         name = f"ranges[{column!r}]"
@@ -208,7 +248,9 @@ def open_file(
         ledger.close()
         domain = f"the words in which {beside.name} was opened before"
         said = f"person={person!r}, budget={budget}, delta={delta}, max_rows_per_person={max_rows_per_person}"
-        raise DomainError("release.open", said, domain, "A budget, person and bound stay as they are") from None
+        raise DomainError(
+            "release.open", said, domain, "A budget, person and bound stay as they are"
+        ) from None
     sys.stderr.write(f"The budget of {path.name} is kept in {beside}\n")
     return Session(found.table("file"), ledger=ledger, scope=scope, actor="owner")
 
@@ -216,11 +258,18 @@ def open_file(
 def _place(source: object) -> str:
     """A path in full, or a URL, without a password, that will be written down."""
     if not isinstance(source, str | Path):
-        raise DomainError("source", type(source).__name__, "a path or the URL of a database: a frame has no place")
+        raise DomainError(
+            "source", type(source).__name__, "a path or the URL of a database: a frame has no place"
+        )
     if "://" not in str(source):
         return str(Path(source).resolve())
     if urlsplit(str(source)).password is not None or "password" in str(source).lower():
-        raise DomainError("source", "a URL with a password", "one without", "libpq reads passwords from its own file")
+        raise DomainError(
+            "source",
+            "a URL with a password",
+            "one without",
+            "libpq reads passwords from its own file",
+        )
     return str(source)
 
 

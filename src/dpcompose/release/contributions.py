@@ -39,7 +39,9 @@ class RowsPerUnit(Question):
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)
         if public is None:
-            raise DomainError("keys", None, "a list of keys, where units are counted by their rows in a group")
+            raise DomainError(
+                "keys", None, "a list of keys, where units are counted by their rows in a group"
+            )
         most = min(table.bounds.rows, MOST_BINS) if self.most is None else int(self.most)
         asked = self._spend(spend)
         aggregation = Aggregation(by, public, bins=(None, RowNumbers(most)))
@@ -80,7 +82,9 @@ class LeftOut(Question):
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         if self.by or self.keys is not None:
             raise DomainError("by", self.by, "nothing: the groups are those of the question")
-        spent = {"epsilon": 1} | ({"delta": 0.1} if self.question.by and self.question.keys is None else {})
+        spent = {"epsilon": 1} | (
+            {"delta": 0.1} if self.question.by and self.question.keys is None else {}
+        )
         inner = replace(self.question, spend=spent).design(table)
         aggregation = Aggregation((), ((),), lost=inner.aggregation)
         one = table.bounds.within(1).presence
@@ -92,11 +96,15 @@ class LeftOut(Question):
         share = min(max(lost / max(units, 1), 0.0), 1.0)
         return Values("share", "double", (share,)), Values("units", "int64", (units,))
 
-    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...]:
+    def errors(
+        self, design: Design, failure: float, columns: Sequence[Values]
+    ) -> tuple[float, ...]:
         """How far the share is from the true one; from the number of units alone, a bound."""
         units, lost = (noise_of(step) for step in design.steps)
         if len(columns) < 2:
-            return tuple(min(lost.error_beside(units, 1, failure) / max(n, 1), 1.0) for n in columns[0].cells)
+            return tuple(
+                min(lost.error_beside(units, 1, failure) / max(n, 1), 1.0) for n in columns[0].cells
+            )
         (low,), (high,) = self.interval(design, failure, columns)
         return (max(high - columns[0].cells[0], columns[0].cells[0] - low),)
 

@@ -66,7 +66,13 @@ class CountingPlan:
 
 
 def plan(
-    units: int, *, accuracy: float, confidence: float = 0.95, epsilon: float, delta: float, domain: int = 2**20
+    units: int,
+    *,
+    accuracy: float,
+    confidence: float = 0.95,
+    epsilon: float,
+    delta: float,
+    domain: int = 2**20,
 ) -> CountingPlan:
     """How many counting queries can be answered to an accuracy, under each way to add up what they cost.
 
@@ -91,13 +97,20 @@ def plan(
     Reference: [DworkRoth2014, Section 3.5.2], [HardtLigettMcSherry2012, Theorem 2.2]
     """
     size = check.count("units", units, least=1)
-    part, level = check.open_probability("accuracy", accuracy), check.open_probability("confidence", confidence)
+    part, level = (
+        check.open_probability("accuracy", accuracy),
+        check.open_probability("confidence", confidence),
+    )
     total, delta = check.positive("epsilon", epsilon), check.open_probability("delta", delta)
     kinds = check.count("domain", domain, least=2)
     if not level >= LEAST_CONFIDENCE:
-        raise DomainError("confidence", confidence, f"at least {LEAST_CONFIDENCE:g}, or any noise would do")
+        raise DomainError(
+            "confidence", confidence, f"at least {LEAST_CONFIDENCE:g}, or any noise would do"
+        )
     if not (size <= MOST_UNITS and total <= 100):
-        raise DomainError("units", units, f"at most {MOST_UNITS:,} units, and an epsilon of at most 100")
+        raise DomainError(
+            "units", units, f"at most {MOST_UNITS:,} units, and an epsilon of at most 100"
+        )
     reach = math.floor(part * size)
     if not reach >= 1:
         raise DomainError("accuracy", accuracy, f"an error of at least one of the {size:,} units")
@@ -105,8 +118,22 @@ def plan(
     sigma = reach / _gaussian_reach(level) * (1 - 1e-12)
     tight = "[ZhuDongWang2022, Theorem 10]"
     independent = (
-        _row("basic composition", "[DworkRoth2014, Corollary 3.15]", _basic(scale, total), scale, size, 1),
-        _row("Theorem 3.20", "[DworkRoth2014, Theorem 3.20]", _advanced(scale, total, delta), scale, size, 2),
+        _row(
+            "basic composition",
+            "[DworkRoth2014, Corollary 3.15]",
+            _basic(scale, total),
+            scale,
+            size,
+            1,
+        ),
+        _row(
+            "Theorem 3.20",
+            "[DworkRoth2014, Theorem 3.20]",
+            _advanced(scale, total, delta),
+            scale,
+            size,
+            2,
+        ),
         _row("tight, Laplace", tight, _tight(Laplace(scale), total, delta), scale, size, 2),
         _row("tight, Gaussian", tight, _tight(Gaussian(sigma), total, delta), sigma, size, 2),
     )
@@ -129,15 +156,23 @@ def accuracy_curves(found: CountingPlan, *, points: int = 25) -> tuple[AccuracyC
         raise DomainError("points", points, f"an integer from 2 to {MOST_POINTS}")
     most = max(row.queries for row in found.rows if row.accuracy == "each")
     last = min(max(math.log10(max(most, 10)) + 1, 3), math.log10(MOST_QUERIES))
-    counts = sorted({max(round(10 ** (last * position / (points - 1))), 1) for position in range(points)})
+    counts = sorted(
+        {max(round(10 ** (last * position / (points - 1))), 1) for position in range(points)}
+    )
     errors: dict[str, Callable[[int], float]] = {
         "basic composition": lambda k: _laplace_error(k / found.epsilon, found),
         "Theorem 3.20": lambda k: _laplace_error(1 / _each(k, found), found),
         "tight, Laplace": lambda k: _laplace_error(_tight_scale(k, found), found),
         "tight, Gaussian": lambda k: _gaussian_error(k, found),
     }
-    errors |= {way.method: partial(_coordinated_error, way, found) for way in ways(found.epsilon, found.delta)}
-    return tuple(AccuracyCurve(name, tuple((k, min(error(k), 1.0)) for k in counts)) for name, error in errors.items())
+    errors |= {
+        way.method: partial(_coordinated_error, way, found)
+        for way in ways(found.epsilon, found.delta)
+    }
+    return tuple(
+        AccuracyCurve(name, tuple((k, min(error(k), 1.0)) for k in counts))
+        for name, error in errors.items()
+    )
 
 
 def _laplace_reach(confidence: float) -> float:
@@ -181,10 +216,19 @@ def _most(fits: Callable[[int], bool]) -> int:
     low, high = 1, 2
     while high < MOST_QUERIES and fits(high):
         low, high = high, 2 * high
-    return int(largest(lambda each: fits(int(each)), low=low, high=high, middle=lambda one, two: (one + two) // 2))
+    return int(
+        largest(
+            lambda each: fits(int(each)),
+            low=low,
+            high=high,
+            middle=lambda one, two: (one + two) // 2,
+        )
+    )
 
 
-def _row(method: str, reference: str, queries: int, noise: float, units: int, power: int) -> Counted:
+def _row(
+    method: str, reference: str, queries: int, noise: float, units: int, power: int
+) -> Counted:
     each = f"n^{power}" if power > 1 else "n"
     growth = f"{each} / {units**power / queries:.4g}" if queries else "none"
     return Counted(method, reference, queries, noise, growth)
@@ -225,8 +269,16 @@ def ways(epsilon: float, delta: float) -> tuple[Way, Way]:
     """
     rho = calibrate(Concentrated, epsilon=epsilon, delta=delta).value
     return (
-        Way("coordinated", lambda turns: 4 * turns / epsilon, lambda turns, t: 2 * turns * t / epsilon),
-        Way("coordinated, zCDP", lambda turns: math.sqrt(turns / rho), lambda turns, t: math.sqrt(2 * t * turns / rho)),
+        Way(
+            "coordinated",
+            lambda turns: 4 * turns / epsilon,
+            lambda turns, t: 2 * turns * t / epsilon,
+        ),
+        Way(
+            "coordinated, zCDP",
+            lambda turns: math.sqrt(turns / rho),
+            lambda turns, t: math.sqrt(2 * t * turns / rho),
+        ),
     )
 
 
@@ -240,7 +292,9 @@ def _coordinated(way: Way, reach: int, units: int, confidence: float, domain: in
             best, rounds = logarithm, turns
     queries = 0.0 if rounds == 0 else math.floor(math.exp(best)) if best < 690 else math.inf
     growth = f"e^(n / {units / best:.4g})" if best else "none"
-    return Counted(way.method, "[HardtLigettMcSherry2012, Theorem 2.2]", queries, rounds, growth, "all at once")
+    return Counted(
+        way.method, "[HardtLigettMcSherry2012, Theorem 2.2]", queries, rounds, growth, "all at once"
+    )
 
 
 def _laplace_error(scale: float, found: CountingPlan) -> float:
@@ -259,7 +313,9 @@ def _each(times: int, found: CountingPlan) -> float:
 
 def _tight_scale(times: int, found: CountingPlan) -> float:
     """The least scale of Laplace noise with which so many queries are within the budget."""
-    return calibrate(lambda scale: Laplace(scale) * times, epsilon=found.epsilon, delta=found.delta).value
+    return calibrate(
+        lambda scale: Laplace(scale) * times, epsilon=found.epsilon, delta=found.delta
+    ).value
 
 
 def _gaussian_error(times: int, found: CountingPlan) -> float:

@@ -49,7 +49,10 @@ class Count(Question):
     def design(self, table: Any, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)
         asked, aggregation = self._spend(spend), Aggregation(by, public)
-        change, described = table.bounds.within(aggregation.groups).change(1), self._described(by, public)
+        change, described = (
+            table.bounds.within(aggregation.groups).change(1),
+            self._described(by, public),
+        )
         if public is not None or self.threshold == "units":
             return measured(table, aggregation, [change], asked, described)
         threshold = KeyThreshold.costing(change, asked, measure=1)
@@ -107,7 +110,10 @@ class Histogram(OfColumn):
         aggregation = Aggregation(by, public, bins=(self.column, bins))
         change = table.bounds.within(aggregation.groups).change(1, bins=bins.count)
         described = self._described(
-            by, public, column=self.column, edges={"number": len(bins.edges), "digest": digest([bins.edges])}
+            by,
+            public,
+            column=self.column,
+            edges={"number": len(bins.edges), "digest": digest([bins.edges])},
         )
         return measured(table, aggregation, [change], asked, described)
 
@@ -137,15 +143,23 @@ class Contingency(Count):
     def _groups(self, table: Table) -> tuple[tuple[str, ...], tuple[Key, ...] | None]:
         lists = [_list_of(each) for each in self.keys or ()]
         if len(lists) != (1 if isinstance(self.by, str) else len(self.by)) or not all(lists):
-            raise DomainError("keys", self.keys, "a list of values for each column of by=, none of them empty")
+            raise DomainError(
+                "keys", self.keys, "a list of values for each column of by=, none of them empty"
+            )
         size = math.prod(len(each) for each in lists)
         if not size <= MOST_KEYS:
-            raise DomainError("keys", size, f"at most {MOST_KEYS:,} combinations", "Ask fewer columns or values")
+            raise DomainError(
+                "keys", size, f"at most {MOST_KEYS:,} combinations", "Ask fewer columns or values"
+            )
         return Count(by=self.by, keys=list(product(*lists)))._groups(table)
 
 
 def _list_of(values: Any) -> list[Any]:
-    return list(cast("Sequence[Any]", values)) if isinstance(values, Sequence) and not isinstance(values, str) else []
+    return (
+        list(cast("Sequence[Any]", values))
+        if isinstance(values, Sequence) and not isinstance(values, str)
+        else []
+    )
 
 
 @dataclass(frozen=True)
@@ -164,12 +178,18 @@ class Distinct(OfColumn):
         by, public = self._groups(table)
         if not table.column(self.column).groups:
             domain = "a column of integers, text, dates or truth values"
-            raise DomainError("column", self.column, domain, f"It holds {table.column(self.column).type}")
+            raise DomainError(
+                "column", self.column, domain, f"It holds {table.column(self.column).type}"
+            )
         if public is None:
-            raise DomainError("keys", None, "a list of keys, where distinct values are counted by group")
+            raise DomainError(
+                "keys", None, "a list of keys, where distinct values are counted by group"
+            )
         asked, aggregation = self._spend(spend), Aggregation(by, public, item=self.column)
         change = table.bounds.within(aggregation.groups).change(1)
-        return measured(table, aggregation, [change], asked, self._described(by, public, column=self.column))
+        return measured(
+            table, aggregation, [change], asked, self._described(by, public, column=self.column)
+        )
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         return (Values("distinct", "int64", tuple(number for (number,) in drawn.released[0])),)

@@ -109,7 +109,10 @@ class RankStep:
         return found[::-1] if self.above else found
 
     def plain(self) -> dict[str, object]:
-        return self.selection.plain() | {"rank": self.rank, "from": "above" if self.above else "below"}
+        return self.selection.plain() | {
+            "rank": self.rank,
+            "from": "above" if self.above else "below",
+        }
 
 
 @dataclass(frozen=True)
@@ -184,9 +187,15 @@ class Design:
 
     def __post_init__(self) -> None:
         if not (self.table.unit or self._adds_rows):
-            what = f"{self.description.get('question', 'a question')} of a table joined on another key"
-            reason = "its rows belong to no unit, so only what adds them up in public groups is answered"
-            raise UnsupportedError(what, reason, "Ask counts, histograms, sums or means, with keys= for by=")
+            what = (
+                f"{self.description.get('question', 'a question')} of a table joined on another key"
+            )
+            reason = (
+                "its rows belong to no unit, so only what adds them up in public groups is answered"
+            )
+            raise UnsupportedError(
+                what, reason, "Ask counts, histograms, sums or means, with keys= for by="
+            )
         if self.threshold is not None and self.table.engine.scattered:
             object.__setattr__(self, "threshold", self.threshold.scattered)
 
@@ -195,15 +204,24 @@ class Design:
         """Whether every integer is a count or a clamped sum over rows, in public groups, with noise on it."""
         what = self.aggregation
         noisy = self.threshold is None and all(type(step) is NoiseStep for step in self.steps)
-        of_rows = not what.distinct and what.item is None and what.lost is None and what.among is None
-        return noisy and of_rows and what.public is not None and (what.bins is None or what.bins[0] is not None)
+        of_rows = (
+            not what.distinct and what.item is None and what.lost is None and what.among is None
+        )
+        return (
+            noisy
+            and of_rows
+            and what.public is not None
+            and (what.bins is None or what.bins[0] is not None)
+        )
 
     @property
     def wanted(self) -> Aggregation:
         """The integers that the engine hands over: none of keys that cannot come out."""
         if self.threshold is None:
             return self.aggregation
-        return replace(self.aggregation, fewest=self.threshold.fewest, measure=self.threshold.measure)
+        return replace(
+            self.aggregation, fewest=self.threshold.fewest, measure=self.threshold.measure
+        )
 
     @property
     def mechanism(self) -> Composable:
@@ -220,12 +238,18 @@ class Design:
     def plain(self) -> dict[str, object]:
         """The question, the bounds and the mechanism, as the ledger stores them."""
         bounds = self.table.bounds
-        contribution = {"rows": bounds.rows, "groups": bounds.groups, "rows per group": bounds.rows_per_group}
+        contribution = {
+            "rows": bounds.rows,
+            "groups": bounds.groups,
+            "rows per group": bounds.rows_per_group,
+        }
         found: dict[str, object] = {
             "table": self.table.name,
             "source": self.table.identity,
             "unit": list(self.table.roots[0].unit),
-            "bounds": contribution if self.table.unit else {"rows that one unit moves": bounds.rows},
+            "bounds": contribution
+            if self.table.unit
+            else {"rows that one unit moves": bounds.rows},
             **({"part": self.table.part} if self.table.part else {}),
             **self.description,
             "spend": self.spend.plain(),
@@ -241,7 +265,10 @@ class Design:
         nothing = (0,) * self.aggregation.width
         released = list(first)
         for step, measure in zip(self.steps, self.measures, strict=True):
-            cells = [[found.get(key, empty).get(bin, nothing)[measure] for bin in range(bins)] for key in keys]
+            cells = [
+                [found.get(key, empty).get(bin, nothing)[measure] for bin in range(bins)]
+                for key in keys
+            ]
             released.append(tuple(step.draw(cells)))
         return Released(keys, tuple(released))
 
@@ -251,12 +278,20 @@ class Design:
             assert self.aggregation.public is not None
             return self.aggregation.public, []
         measure, fewest = self.threshold.measure, self.threshold.fewest
-        counted = {key: sum(numbers[measure] for numbers in bins.values()) for key, bins in found.items()}
+        counted = {
+            key: sum(numbers[measure] for numbers in bins.values()) for key, bins in found.items()
+        }
         there = sorted((key for key, number in counted.items() if number >= fewest), key=sorting)
         drawn = self.threshold.draw([counted[key] for key in there])
-        out = [(key, number) for key, (comes_out, number) in zip(there, drawn, strict=True) if comes_out]
+        out = [
+            (key, number)
+            for key, (comes_out, number) in zip(there, drawn, strict=True)
+            if comes_out
+        ]
         alone = not self.steps
-        return tuple(key for key, _ in out), [tuple((number,) for _, number in out)] if alone else []
+        return tuple(key for key, _ in out), [
+            tuple((number,) for _, number in out)
+        ] if alone else []
 
 
 def scores(counts: Sequence[int], quantile: Fraction) -> list[int]:

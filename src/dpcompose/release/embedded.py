@@ -30,7 +30,12 @@ def of_arrow(frame: Any) -> Expression:
         found = _opened(lambda connection: _registered(connection, frame))
     if found is None:
         types = ", ".join(sorted({str(each.type) for each in frame.schema}))
-        raise DomainError("source", types, "a frame whose types DuckDB holds", "Cast the columns, or leave some out")
+        raise DomainError(
+            "source",
+            types,
+            "a frame whose types DuckDB holds",
+            "Cast the columns, or leave some out",
+        )
     return found
 
 
@@ -63,7 +68,9 @@ def together(data: Expression, backend: Any) -> Expression | None:
             name = next((name for name, known in here.items() if known is opening), None)
             found = backend.table(name) if name is not None else _kept(opening, backend)
             if found.schema() != node.schema:
-                raise DomainError("table", list(found.columns), "the columns that the file had when it was opened")
+                raise DomainError(
+                    "table", list(found.columns), "the columns that the file had when it was opened"
+                )
             places[node] = found.op()
     return data.op().replace(places).to_expr() if places else data
 

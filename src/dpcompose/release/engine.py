@@ -52,12 +52,16 @@ def base(data: Expression) -> Any:
                 return node
             case ops.DropColumns():
                 node = node.parent
-            case ops.Project() if all(_is(ops.Field, value, name, node.parent) for name, value in node.values.items()):
+            case ops.Project() if all(
+                _is(ops.Field, value, name, node.parent) for name, value in node.values.items()
+            ):
                 node = node.parent
             case _:
                 reason = "one unit's rows can decide there what becomes of other units' rows, and no bound would hold"
                 remedy = "Give a table of the database, a frame or a file; columns may be chosen by select and drop"
-                raise UnsupportedError(f"an ibis expression with {type(node).__name__}", reason, remedy)
+                raise UnsupportedError(
+                    f"an ibis expression with {type(node).__name__}", reason, remedy
+                )
 
 
 def _is(field: type, value: Any, name: str, parent: Any) -> bool:

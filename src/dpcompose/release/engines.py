@@ -61,19 +61,29 @@ class OnDuckDB(Engine):
     def binary_collation(self, column: Expression) -> Expression:
         if not self.foreign:
             return column
-        return _function("decode", "binary", "string")(_function("encode", "string", "binary")(column))
+        return _function("decode", "binary", "string")(
+            _function("encode", "string", "binary")(column)
+        )
 
     def digest(self, column: Expression) -> Expression:
         import ibis
 
-        return (ibis.literal("0x") + _function("md5", "string", "string")(column).substr(0, 8)).cast("int64")
+        return (
+            ibis.literal("0x") + _function("md5", "string", "string")(column).substr(0, 8)
+        ).cast("int64")
 
     def is_in(self, column: Expression, values: Sequence[Any]) -> Expression:
         """A table of the values where there are many: to write and read thousands of literals takes long."""
         types = {_KEY_TYPES.get(value.__class__) for value in values}
         type = types.pop() if len(types) == 1 else None
-        listed = None if type is None or len(values) <= FEW else _listed([str(value) for value in values])
-        return column.isin(list(values) if listed is None else listed.select(value=listed.value.cast(type)).value)
+        listed = (
+            None
+            if type is None or len(values) <= FEW
+            else _listed([str(value) for value in values])
+        )
+        return column.isin(
+            list(values) if listed is None else listed.select(value=listed.value.cast(type)).value
+        )
 
     def dictionary(self, values: Sequence[str]) -> Expression | None:
         """Windows and groups over small integers take half the time of those over text."""
@@ -108,15 +118,25 @@ class OnDuckDB(Engine):
         """Views of frames and of Parquet files count as tables: DuckDB and ibis make them so."""
         wanted = (table.namespace.catalog, table.namespace.database)
         found = backend.con.execute(_RELATIONS, [table.name, table.name]).fetchall()
-        named = [each for each in found if all(want in (None, has) for want, has in zip(wanted, each[:2], strict=True))]
+        named = [
+            each
+            for each in found
+            if all(want in (None, has) for want, has in zip(wanted, each[:2], strict=True))
+        ]
         # Of several of one name the engine takes one: all have to be plain.
-        plain = bool(named) and all(_plain(table.name, kind, words) for _, _, _, kind, words in named)
+        plain = bool(named) and all(
+            _plain(table.name, kind, words) for _, _, _, kind, words in named
+        )
         if len(named) != 1:
             return Relation(table.name, plain, None)
         catalog, schema, path, _, _ = named[0]
-        unique = backend.con.execute(_UNIQUE, [catalog, schema, table.name]).fetchall() if plain else []
+        unique = (
+            backend.con.execute(_UNIQUE, [catalog, schema, table.name]).fetchall() if plain else []
+        )
         place = path and f"duckdb {path} {schema}.{table.name}"
-        return Relation(table.name, plain, place, tuple(frozenset(columns) for (columns,) in unique))
+        return Relation(
+            table.name, plain, place, tuple(frozenset(columns) for (columns,) in unique)
+        )
 
     def require(self, backend: Any) -> None:
         """Refuse a connection that takes different texts for equal, whatever their columns say."""
@@ -139,7 +159,9 @@ def _listed(values: Sequence[str]) -> Expression | None:
     import ibis
 
     letters = set[str]().union(*values)
-    separator = next((letter for letter in map(chr, range(1, 2**15)) if letter not in letters), None)
+    separator = next(
+        (letter for letter in map(chr, range(1, 2**15)) if letter not in letters), None
+    )
     if separator is None or not values:
         return None
     together: Any = ibis.literal(separator.join(values))
@@ -201,7 +223,9 @@ class OnPostgreSQL(Engine):
 
     def binary_collation(self, column: Expression) -> Expression:
         """Text made of bytes has the collation of the database itself: there, different texts are never equal."""
-        return _function("convert_from", "binary", "string", "string")(self.by_code_point(column), "UTF8")
+        return _function("convert_from", "binary", "string", "string")(
+            self.by_code_point(column), "UTF8"
+        )
 
     def by_code_point(self, column: Expression) -> Expression:
         return _function("convert_to", "string", "string", "binary")(column.cast("string"), "UTF8")
@@ -222,7 +246,9 @@ class OnPostgreSQL(Engine):
 
         if column.type().precision is not None:
             return column.cast("float64")
-        wide: Expression = ibis.cases((column > 10**16, 10**16), (column < -(10**16), -(10**16)), else_=column)
+        wide: Expression = ibis.cases(
+            (column > 10**16, 10**16), (column < -(10**16), -(10**16)), else_=column
+        )
         return _function("round", "decimal", "int32", "decimal")(wide, 60).cast("float64")
 
     def relation(self, table: Any, backend: Any) -> Relation:
@@ -236,14 +262,21 @@ class OnPostgreSQL(Engine):
         place = f"postgresql {info.host} {info.port} {info.dbname} {place}" if place else None
         unique = backend.con.execute(_KEPT_UNIQUE, [name]).fetchall() if plain else []
         kept = tuple(sorted((frozenset(columns) for (columns,) in unique), key=sorted))
-        return Relation(f"{schema}.{table.name}" if schema else table.name, bool(plain), place, kept)
+        return Relation(
+            f"{schema}.{table.name}" if schema else table.name, bool(plain), place, kept
+        )
 
     def require(self, backend: Any) -> None:
         """Refuse what cannot hold or hand over every text: there, the letters of one row would be an error."""
         for name in ("server_encoding", "client_encoding"):
             found = backend.con.info.parameter_status(name)
             if found != "UTF8":
-                raise DomainError(name, found, "UTF8", "Copy the table to a database in UTF8, or set the client to it")
+                raise DomainError(
+                    name,
+                    found,
+                    "UTF8",
+                    "Copy the table to a database in UTF8, or set the client to it",
+                )
 
     def reconnect(self, backend: Any) -> None:
         if backend.con.broken:
@@ -259,7 +292,8 @@ def _columns_alone(plan: Any, kind: str) -> bool:
     """Whether a plan of Spark's chooses columns, and computes none."""
     columns = plan.projectList() if kind == "Project" else None
     return columns is not None and all(
-        columns.apply(at).getClass().getSimpleName() == "AttributeReference" for at in range(columns.size())
+        columns.apply(at).getClass().getSimpleName() == "AttributeReference"
+        for at in range(columns.size())
     )
 
 
@@ -282,13 +316,20 @@ class OnSpark(Engine):
 
     def digest(self, column: Expression) -> Expression:
         hexadecimal = _function("md5", "binary", "string")(column.cast("binary")).substr(0, 8)
-        return _function("conv", "string", "int32", "int32", "string")(hexadecimal, 16, 10).cast("int64")
+        return _function("conv", "string", "int32", "int32", "string")(hexadecimal, 16, 10).cast(
+            "int64"
+        )
 
     def relation(self, table: Any, backend: Any) -> Relation:
         """Names that stand for files or frames are tables here; a view that selects, computes or joins is none."""
-        name = ".".join(part for part in (table.namespace.catalog, table.namespace.database, table.name) if part)
+        name = ".".join(
+            part for part in (table.namespace.catalog, table.namespace.database, table.name) if part
+        )
         plan, lasting = backend._session.table(name)._jdf.queryExecution().analyzed(), True
-        while (kind := plan.getClass().getSimpleName()) in ("SubqueryAlias", "View") or _columns_alone(plan, kind):
+        while (kind := plan.getClass().getSimpleName()) in (
+            "SubqueryAlias",
+            "View",
+        ) or _columns_alone(plan, kind):
             lasting = lasting and kind != "View"
             plan = plan.children().apply(0)
         if kind == "LogicalRelation":

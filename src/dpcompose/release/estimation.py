@@ -72,7 +72,9 @@ class GraphicalModel:
         library = require()
         if any(set(_names(columns)) <= set(clique) for clique in self.found.cliques):
             return 0.0
-        return library.junction_tree.hypothetical_model_size(self.found.domain, [*self.found.cliques, _names(columns)])
+        return library.junction_tree.hypothetical_model_size(
+            self.found.domain, [*self.found.cliques, _names(columns)]
+        )
 
     def after(self, measured: Sequence[Marginal], *, steps: int = STEPS) -> GraphicalModel:
         import numpy
@@ -80,14 +82,17 @@ class GraphicalModel:
         library = require()
         domain = library.Domain(_names(range(len(self.sizes))), self.sizes)
         noisy = [
-            library.LinearMeasurement(numpy.array(each.counts, dtype=float), _names(each.columns), stddev=each.sigma)
+            library.LinearMeasurement(
+                numpy.array(each.counts, dtype=float), _names(each.columns), stddev=each.sigma
+            )
             for each in measured
         ]
         before = None
         if self.found is not None:
             before = self.found.potentials.expand(list({_names(each.columns) for each in measured}))
         return GraphicalModel(
-            self.sizes, library.estimation.mirror_descent(domain, noisy, iters=steps, potentials=before)
+            self.sizes,
+            library.estimation.mirror_descent(domain, noisy, iters=steps, potentials=before),
         )
 
     def sample(self, rows: int) -> list[Sequence[int]]:

@@ -45,7 +45,9 @@ class Explanation:
 
     def __str__(self) -> str:
         return "\n".join(
-            f"{name:10} {text}" if name != "question" else text for row in self.rows for name, text in row.items()
+            f"{name:10} {text}" if name != "question" else text
+            for row in self.rows
+            for name, text in row.items()
         )
 
 
@@ -54,8 +56,14 @@ def _asked(quote: Quote) -> str:
     if aggregation.among is not None:
         keys = f"{math.prod(len(values) for values in aggregation.among):,} public cells"
     else:
-        keys = "private keys" if aggregation.public is None else f"{len(aggregation.public):,} public keys"
-    return quote.question.kind + (f" by {', '.join(aggregation.by)}, {keys}" if aggregation.by else "")
+        keys = (
+            "private keys"
+            if aggregation.public is None
+            else f"{len(aggregation.public):,} public keys"
+        )
+    return quote.question.kind + (
+        f" by {', '.join(aggregation.by)}, {keys}" if aggregation.by else ""
+    )
 
 
 def _stability(quote: Quote) -> str:
@@ -68,20 +76,26 @@ def _stability(quote: Quote) -> str:
 
 def _steps(quote: Quote) -> list[dict[str, object]]:
     threshold = quote.design.threshold
-    return [step.plain() for step in quote.design.steps] + ([] if threshold is None else [threshold.plain()])
+    return [step.plain() for step in quote.design.steps] + (
+        [] if threshold is None else [threshold.plain()]
+    )
 
 
 def _noise(plain: Mapping[str, Any]) -> str:
     """One step in words, with how far one unit moves the exact numbers that it takes."""
     names = {"scale": "scale", "sigma": "sigma", "threshold": "keys out from"}
-    size = ", ".join(f"{word} {_rounded(plain[name])}" for name, word in names.items() if name in plain)
+    size = ", ".join(
+        f"{word} {_rounded(plain[name])}" for name, word in names.items() if name in plain
+    )
     moves = {"l1": "L1", "l2 squared": "L2 squared", "change": "a score"}
     change = ", ".join(f"{word} {plain[name]:,}" for name, word in moves.items() if name in plain)
     return f"{plain.get('noise', plain.get('selection', 'steps'))}, {size}; one unit moves {change}"
 
 
 def _price(price: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {_rounded(amount.fraction)}" for name, amount in price.items() if amount.fraction)
+    return ", ".join(
+        f"{name} {_rounded(amount.fraction)}" for name, amount in price.items() if amount.fraction
+    )
 
 
 def _rounded(value: Any) -> str:

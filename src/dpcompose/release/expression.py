@@ -46,7 +46,9 @@ class RowExpression:
         return hash(self.text)
 
     def __bool__(self) -> NoReturn:
-        raise UnsupportedError("and, or, not, in, a < b < c", "they look at one value", "Use &, |, ~, is_in, between")
+        raise UnsupportedError(
+            "and, or, not, in, a < b < c", "they look at one value", "Use &, |, ~, is_in, between"
+        )
 
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse what other libraries do to columns, and expressions of one row do not."""
@@ -128,8 +130,14 @@ class RowExpression:
 
     def is_in(self, values: Sequence[object]) -> RowExpression:
         """Whether it is one of these values, at most 1,000."""
-        if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not 1 <= len(values) <= MOST_VALUES:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("values", type(values).__name__, f"a list of 1 to {MOST_VALUES:,} values")
+        if (
+            isinstance(values, str | bytes)
+            or not isinstance(values, Sequence)
+            or not 1 <= len(values) <= MOST_VALUES
+        ):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError(
+                "values", type(values).__name__, f"a list of 1 to {MOST_VALUES:,} values"
+            )
         return call("is_in", self, *(_literal(each) for each in values))
 
     def between(self, lower: object, upper: object) -> RowExpression:
@@ -199,7 +207,9 @@ class RowExpression:
         """
         if kind not in ("float", "integer", "text"):
             remedy = "schema= gives the columns of a file their types; floor() makes integers"
-            raise UnsupportedError(f"cast to {kind!r}", "engines cast in different ways, or fail at one row", remedy)
+            raise UnsupportedError(
+                f"cast to {kind!r}", "engines cast in different ways, or fail at one row", remedy
+            )
         return call(f"as_{kind}", self)
 
 
@@ -250,8 +260,13 @@ class FunctionCall(RowExpression):
         depths = [each.depth for each in self.arguments if isinstance(each, FunctionCall)]
         object.__setattr__(self, "depth", 1 + max(depths, default=0))
         if self.depth > DEEPEST:
-            reason, remedy = "engines would take long to read it", "Say it in fewer steps, such as is_in([...])"
-            raise UnsupportedError(f"an expression of more than {DEEPEST} functions inside each other", reason, remedy)
+            reason, remedy = (
+                "engines would take long to read it",
+                "Say it in fewer steps, such as is_in([...])",
+            )
+            raise UnsupportedError(
+                f"an expression of more than {DEEPEST} functions inside each other", reason, remedy
+            )
 
     @property
     def text(self) -> str:
@@ -302,7 +317,9 @@ _ONE_TO_ONE = {"add", "subtract", "multiply", "as_text", "lower", "upper", "fill
 def one_to_one(expression: RowExpression, names: Mapping[str, str]) -> str | None:
     """The entry of `names` for the column whose values an expression tells apart; None where that is not plain."""
     while isinstance(expression, FunctionCall) and expression.name in _ONE_TO_ONE:
-        expression, *others = sorted(expression.arguments, key=lambda each: isinstance(each, LiteralValue))
+        expression, *others = sorted(
+            expression.arguments, key=lambda each: isinstance(each, LiteralValue)
+        )
         if not all(isinstance(each, LiteralValue) for each in others):
             return None
     return names.get(expression.name) if isinstance(expression, ColumnName) else None
@@ -325,7 +342,10 @@ def row_expression(where: str, given: object) -> RowExpression:
 
 def call(name: str, *arguments: object) -> RowExpression:
     """A function of the allow-list, applied to expressions or constants."""
-    return FunctionCall(name, tuple(each if isinstance(each, RowExpression) else _literal(each) for each in arguments))
+    return FunctionCall(
+        name,
+        tuple(each if isinstance(each, RowExpression) else _literal(each) for each in arguments),
+    )
 
 
 def _chain(name: str, one: object, other: object) -> RowExpression:
@@ -336,7 +356,9 @@ def _chain(name: str, one: object, other: object) -> RowExpression:
         flat += each.arguments if isinstance(each, FunctionCall) and each.name == name else (each,)
     if not len(flat) <= MOST_VALUES:
         what = f"more than {MOST_VALUES:,} conditions connected by {name}"
-        raise UnsupportedError(what, "engines would take long to read it", "Use is_in([...]), or where several times")
+        raise UnsupportedError(
+            what, "engines would take long to read it", "Use is_in([...]), or where several times"
+        )
     return FunctionCall(name, tuple(flat))
 
 
@@ -349,11 +371,19 @@ def _literal(value: object) -> LiteralValue:
             return LiteralValue(int(value))
         case float() if abs(value) <= LARGEST and not 0 < abs(value) < 1 / LARGEST:
             return LiteralValue(value + 0.0)
-        case str() if len(value) <= MOST_TEXT and "\0" not in value and value.encode(errors="ignore").decode() == value:
+        case str() if (
+            len(value) <= MOST_TEXT
+            and "\0" not in value
+            and value.encode(errors="ignore").decode() == value
+        ):
             return LiteralValue(str(value))
         case date() if not isinstance(value, datetime):
             return LiteralValue(value)
         case _:
-            shown = f"a text of {len(value):,} characters" if isinstance(value, str) else type(value).__name__
+            shown = (
+                f"a text of {len(value):,} characters"
+                if isinstance(value, str)
+                else type(value).__name__
+            )
             shown = value if isinstance(value, int | float) else shown
             raise DomainError("value", shown, domain, "NULL is asked for by is_null()")

@@ -28,7 +28,11 @@ KINDS: Mapping[str, type[Question]] = {each.kind: each for each in (*_OF_ROWS, *
 
 def arguments_of(kind: str) -> tuple[set[str], set[str]]:
     """The arguments of its own that a kind of question needs, and those it may have."""
-    own = {each.name: each.default is MISSING for each in fields(KINDS[kind]) if each.name not in _COMMON | _TYPED}
+    own = {
+        each.name: each.default is MISSING
+        for each in fields(KINDS[kind])
+        if each.name not in _COMMON | _TYPED
+    }
     needed = {name for name, required in own.items() if required}
     return needed, set(own) - needed
 
@@ -65,7 +69,13 @@ def _question(table: object, file: str, place: str) -> Question:
     for name in sorted(needed - set(given)):
         raise PlanError(file, place, name, None, f"a value; a {kind} needs it")
     for name in sorted(set(given) - needed - optional - _COMMON):
-        raise PlanError(file, place, name, given[name], f"one of {', '.join(sorted(needed | optional | _COMMON))}")
+        raise PlanError(
+            file,
+            place,
+            name,
+            given[name],
+            f"one of {', '.join(sorted(needed | optional | _COMMON))}",
+        )
     given = {name: value for name, value in given.items() if name != "kind"}
     if "by" in given and not _names(given["by"]):
         raise PlanError(file, place, "by", given["by"], "the name of a column, or a list of names")
@@ -79,7 +89,8 @@ def _question(table: object, file: str, place: str) -> Question:
 
 def _names(value: object) -> bool:
     return isinstance(value, str) or (
-        isinstance(value, list) and all(isinstance(each, str) for each in cast("list[object]", value))
+        isinstance(value, list)
+        and all(isinstance(each, str) for each in cast("list[object]", value))
     )
 
 

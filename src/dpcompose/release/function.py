@@ -20,11 +20,23 @@ from typing import Any, Protocol
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.engine import Engine, Expression
-from dpcompose.release.expression import LARGEST, ColumnName, FunctionCall, LiteralValue, RowExpression
+from dpcompose.release.expression import (
+    LARGEST,
+    ColumnName,
+    FunctionCall,
+    LiteralValue,
+    RowExpression,
+)
 
 MOST_WEIGHT = 5_000
 NUMBERS = ("integer", "float")
-TYPES = {"integer": "int64", "float": "float64", "text": "string", "boolean": "boolean", "date": "date"}
+TYPES = {
+    "integer": "int64",
+    "float": "float64",
+    "text": "string",
+    "boolean": "boolean",
+    "date": "date",
+}
 
 
 class TypedColumn(Protocol):
@@ -102,7 +114,9 @@ def compiled(expression: RowExpression, rows: Rows) -> Compiled:
             weight = 1 + function.copies * sum(each.weight for each in given)
             if not weight <= MOST_WEIGHT:
                 reason = "engines would take long to read it"
-                raise UnsupportedError(f"an expression with so many parts ({name})", reason, "Say it in fewer steps")
+                raise UnsupportedError(
+                    f"an expression with so many parts ({name})", reason, "Say it in fewer steps"
+                )
             kinds = tuple(each.kind for each in given)
             kind = function.gives(kinds)
             if kind is None:
@@ -143,7 +157,11 @@ def _loaded(name: str, rows: Rows) -> Compiled:
             return Compiled(raw, "boolean", weight)
         case "integer" if column.type == "uint64":
             fits = raw <= ibis.literal(2**63 - 1, "uint64")
-            return Compiled(ibis.cases((fits, raw), else_=ibis.null("uint64")).cast("int64"), "integer", 2 * weight)
+            return Compiled(
+                ibis.cases((fits, raw), else_=ibis.null("uint64")).cast("int64"),
+                "integer",
+                2 * weight,
+            )
         case "integer":
             return Compiled(raw.cast("int64"), "integer", weight)
         case "float" | "decimal":
@@ -159,7 +177,9 @@ def _loaded(name: str, rows: Rows) -> Compiled:
             return Compiled(raw, "timestamp", weight)
         case _:
             reason = "its values are not alike on all engines"
-            raise UnsupportedError(f"the column {name!r} of type {column.type} in an expression", reason)
+            raise UnsupportedError(
+                f"the column {name!r} of type {column.type} in an expression", reason
+            )
 
 
 def _finite(number: Expression) -> Expression:
@@ -213,7 +233,9 @@ def _only(kind: str, gives: str) -> Callable[[tuple[str, ...]], str | None]:
 
 
 def _as(kind: str | None, given: Compiled) -> Expression:
-    return given.value.cast("float64") if kind == "float" and given.kind == "integer" else given.value
+    return (
+        given.value.cast("float64") if kind == "float" and given.kind == "integer" else given.value
+    )
 
 
 def _common(given: Sequence[Compiled]) -> list[Expression]:
@@ -225,7 +247,9 @@ def _common(given: Sequence[Compiled]) -> list[Expression]:
 def _arithmetic(of: Callable[[Any, Any], Any]) -> Function:
     """Integers beyond 2^62 in size are NULL: where a result is none, the operation is given 0 and 0."""
 
-    def says(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+    def says(
+        engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+    ) -> Expression:
         import ibis
 
         one, two = given
@@ -240,7 +264,9 @@ def _arithmetic(of: Callable[[Any, Any], Any]) -> Function:
     return Function("two numbers", _number_of, says, copies=4)
 
 
-def _divide(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+def _divide(
+    engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+) -> Expression:
     """x / 0 is NULL."""
     one, two = (each.value.cast("float64") for each in given)
     return _finite(one / two.nullif(0.0))
@@ -249,19 +275,25 @@ def _divide(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpr
 def _by_constant(name: str, least: int, of: Callable[[Any, Any], Any]) -> Function:
     """A function of an integer and the size of a constant one that is not 0; engines' % has the sign of the former."""
 
-    def says(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+    def says(
+        engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+    ) -> Expression:
         import ibis
 
         match written[1]:
             case LiteralValue(value) if least <= value <= 2**31 and value != 0:
                 return of(given[0].value, ibis.literal(abs(value), "int64"))
             case _:
-                raise DomainError(name, written[1].text, f"a constant from {least:,} to 2^31 that is not 0")
+                raise DomainError(
+                    name, written[1].text, f"a constant from {least:,} to 2^31 that is not 0"
+                )
 
     return Function("an integer and a constant", _only("integer", "integer"), says)
 
 
-def _less(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+def _less(
+    engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+) -> Expression:
     one, two = _common(given)
     if given[0].kind == "text":
         one, two = engine.by_code_point(one), engine.by_code_point(two)
@@ -272,19 +304,28 @@ def _in_brackets(given: Sequence[Compiled]) -> list[Compiled]:
     """Conditions to be compared: SQL reads NOT x IS NULL as NOT (x IS NULL), and x IN (y) IS NULL not at all."""
     import ibis
 
-    return [replace(each, value=ibis.coalesce(each.value)) if each.kind == "boolean" else each for each in given]
+    return [
+        replace(each, value=ibis.coalesce(each.value)) if each.kind == "boolean" else each
+        for each in given
+    ]
 
 
-def _equal(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+def _equal(
+    engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+) -> Expression:
     one, two = _common(_in_brackets(given))
     return one == two
 
 
-def _is_null(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+def _is_null(
+    engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+) -> Expression:
     return _in_brackets(given)[0].value.isnull()
 
 
-def _is_in(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+def _is_in(
+    engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+) -> Expression:
     value, *others = _common(_in_brackets(given))
     return value.isin(others)
 
@@ -301,13 +342,17 @@ def _abs(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpress
     return found.abs()
 
 
-def _floor(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+def _floor(
+    engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+) -> Expression:
     import ibis
 
     if given[0].kind == "integer":
         return given[0].value
     value = given[0].value
-    inside: Any = ibis.cases((value.between(-(2.0**53), 2.0**53), value), else_=ibis.null("float64"))
+    inside: Any = ibis.cases(
+        (value.between(-(2.0**53), 2.0**53), value), else_=ibis.null("float64")
+    )
     return inside.floor().cast("int64")
 
 
@@ -317,7 +362,9 @@ def _one_or_zero(truth: Expression) -> Expression:
     return ibis.cases((truth, 1), (~truth, 0), else_=None).cast("int64")
 
 
-def _case(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+def _case(
+    engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+) -> Expression:
     import ibis
 
     values = _common([*given[1:-1:2], given[-1]])
@@ -369,7 +416,9 @@ def _conditions(kinds: tuple[str, ...]) -> str | None:
 def _connected(says: Callable[..., Any]) -> Callable[..., Any]:
     """Conditions in halves of halves, so that engines read a long chain as one of few levels."""
 
-    def found(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+    def found(
+        engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+    ) -> Expression:
         if len(given) == 1:
             return given[0].value
         middle = (len(given) + 1) // 2
@@ -386,7 +435,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "modulo": _by_constant("modulo", 1, lambda number, by: (number % by + by) % by),
     "remainder": _by_constant("remainder", -(2**31), operator.mod),
     "abs": Function("a number", _number_of, _abs, copies=2),
-    "floor": Function("a number", lambda kinds: "integer" if _number_of(kinds) else None, _floor, copies=2),
+    "floor": Function(
+        "a number", lambda kinds: "integer" if _number_of(kinds) else None, _floor, copies=2
+    ),
     "equal": Function("two values of one kind", _compared, _equal),
     "less": Function("two numbers, texts or dates", _ordered, _less),
     "is_in": Function("values of one kind", _compared, _is_in),
@@ -394,10 +445,16 @@ FUNCTIONS: Mapping[str, Function] = {
     "or": Function("conditions", _conditions, _connected(operator.or_)),
     "not": _of_one("boolean", "boolean", operator.invert),
     "is_null": Function("a value", _compared, _is_null),
-    "fill_null": Function("two values of one kind", _alike, _of_common(lambda one, two: one.fill_null(two))),
+    "fill_null": Function(
+        "two values of one kind", _alike, _of_common(lambda one, two: one.fill_null(two))
+    ),
     "case": Function("conditions, and values of one kind", _case_of, _case),
-    "lower": _of_one("text", "text", lambda x: x.translate(string.ascii_uppercase, string.ascii_lowercase)),
-    "upper": _of_one("text", "text", lambda x: x.translate(string.ascii_lowercase, string.ascii_uppercase)),
+    "lower": _of_one(
+        "text", "text", lambda x: x.translate(string.ascii_uppercase, string.ascii_lowercase)
+    ),
+    "upper": _of_one(
+        "text", "text", lambda x: x.translate(string.ascii_lowercase, string.ascii_uppercase)
+    ),
     "length": _of_one("text", "integer", lambda text: text.length().cast("int64")),
     "starts_with": _of_texts(lambda text, part: text.startswith(part)),
     "ends_with": _of_texts(lambda text, part: text.endswith(part)),
@@ -406,7 +463,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "month": _of_one("date", "integer", lambda day: day.month().cast("int64")),
     "day": _of_one("date", "integer", lambda day: day.day().cast("int64")),
     "date": _of_one("timestamp", "date", lambda at: _dated(at.date()), copies=2),
-    "as_float": Function("a number", _measured, lambda engine, given, written: given[0].value.cast("float64")),
+    "as_float": Function(
+        "a number", _measured, lambda engine, given, written: given[0].value.cast("float64")
+    ),
     "as_integer": _of_one("boolean", "integer", _one_or_zero, copies=2),
     "as_text": _of_one("integer", "text", lambda number: number.cast("string")),
 }

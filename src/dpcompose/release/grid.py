@@ -58,12 +58,19 @@ class FixedPointGrid:
             raise DomainError("upper", upper, f"a number above lower = {lower!r}")
         if not max(abs(least), abs(most)) <= LARGEST_END:
             raise DomainError("upper", upper, "ends of a size of at most 10^15")
-        step = _default(most - least, whole, steps) if granularity is None else exact("granularity", granularity)
+        step = (
+            _default(most - least, whole, steps)
+            if granularity is None
+            else exact("granularity", granularity)
+        )
         if not 0 < step <= most - least:
             raise DomainError("granularity", granularity, "a number > 0 and at most upper - lower")
         if not max(abs(least), abs(most)) / step <= MOST_STEPS or float(step) == 0:
             raise DomainError(
-                "granularity", granularity, "at most 2^40 steps from 0 to either end", "Take a larger one"
+                "granularity",
+                granularity,
+                "at most 2^40 steps from 0 to either end",
+                "Take a larger one",
             )
         return cls(least, most, step)
 
@@ -94,9 +101,15 @@ class FixedPointGrid:
         """The column as step counts. What is made of NULL and NaN is not said; but no row makes an error."""
         import ibis
 
-        if whole and self.granularity == 1 and self.lower.denominator == self.upper.denominator == 1:
+        if (
+            whole
+            and self.granularity == 1
+            and self.lower.denominator == self.upper.denominator == 1
+        ):
             least, most = int(self.lower), int(self.upper)
-            return ibis.cases((column < least, least), (column > most, most), else_=column).cast("int64")
+            return ibis.cases((column < least, least), (column > most, most), else_=column).cast(
+                "int64"
+            )
         # Every engine takes NaN for the largest number: clamped, it is the upper end.
         least, most = (ibis.literal(float(end), "float64") for end in (self.lower, self.upper))
         clamped: Expression = ibis.greatest(ibis.least(column.cast("float64"), most), least)
@@ -116,7 +129,11 @@ class FixedPointGrid:
         """The same arithmetic as the engines'."""
         if abs(number) < TINY * float(self.granularity):
             return 0
-        scaled = number * self._multiplier if self._multiplier is not None else number / float(self.granularity)
+        scaled = (
+            number * self._multiplier
+            if self._multiplier is not None
+            else number / float(self.granularity)
+        )
         return math.floor(scaled + 0.5)
 
 
@@ -186,10 +203,14 @@ class Edges:
         if not whole:
             outside = outside | value.isnan()
         branches = [(value < edge, position) for position, edge in enumerate(numbers[1:-1])]
-        return ibis.cases((outside, ibis.null("int64")), *branches, else_=self.count - 1).cast("int64")
+        return ibis.cases((outside, ibis.null("int64")), *branches, else_=self.count - 1).cast(
+            "int64"
+        )
 
     def holds(self, column: Expression) -> Expression:
-        return column.notnull() & (column >= float(self.edges[0])) & (column <= float(self.edges[-1]))
+        return (
+            column.notnull() & (column >= float(self.edges[0])) & (column <= float(self.edges[-1]))
+        )
 
 
 @dataclass(frozen=True)
@@ -223,8 +244,12 @@ class GridPoints:
 
     def __post_init__(self) -> None:
         if not self.count <= MOST_CANDIDATES:
-            domain = f"at most {MOST_CANDIDATES:,} steps between lower and upper, not {self.count - 1:,}"
-            raise DomainError("granularity", float(self.grid.granularity), domain, "Take a larger one")
+            domain = (
+                f"at most {MOST_CANDIDATES:,} steps between lower and upper, not {self.count - 1:,}"
+            )
+            raise DomainError(
+                "granularity", float(self.grid.granularity), domain, "Take a larger one"
+            )
 
     @property
     def count(self) -> int:

@@ -15,7 +15,10 @@ SCANNED, HALVINGS = 16, 26
 
 
 def quotient_interval(
-    released: tuple[float, int], noises: tuple[Noise, Noise], ends: tuple[float, float], failure: float
+    released: tuple[float, int],
+    noises: tuple[Noise, Noise],
+    ends: tuple[float, float],
+    failure: float,
 ) -> tuple[float, float]:
     """The quotients t between two ends that what was released does not speak against.
 
@@ -59,7 +62,12 @@ def _exceeds(chance: float, noise: Noise, other: Noise, weight: float, reach: fl
     """Whether P(|noise + weight * other noise| >= reach) is above a chance, to steps of the noise; both of one kind."""
     size, laplace = abs(weight), isinstance(noise, DiscreteLaplaceNoise)
     if other.spread > SUMMED:
-        return _beyond(noise.spread, size * other.spread, max(reach - (1 + size) / 2, 0.0), laplace=laplace) > chance
+        return (
+            _beyond(
+                noise.spread, size * other.spread, max(reach - (1 + size) / 2, 0.0), laplace=laplace
+            )
+            > chance
+        )
     tail, spread, found = _laplace_tail if laplace else _gaussian_tail, noise.spread, 0.0
     for y, mass, rest in _masses(other.spread, laplace):
         # The noise is as likely at y as at -y, so one tail is enough; where both overlap they are 1.

@@ -49,7 +49,9 @@ class KeptRows:
     of_key: int
 
     @classmethod
-    def stated(cls, bounds: Sequence[Bounds], at_most: object, rows_per_unit: object) -> tuple[KeptRows, KeptRows]:
+    def stated(
+        cls, bounds: Sequence[Bounds], at_most: object, rows_per_unit: object
+    ) -> tuple[KeptRows, KeptRows]:
         """Both sides, from the bounds of the tables and what was typed.
 
         Raises:
@@ -70,11 +72,18 @@ def joined_bounds(ours: KeptRows, theirs: KeptRows) -> Bounds:
     """
     rows = 2 * (ours.of_unit * theirs.of_key + theirs.of_unit * ours.of_key)
     if not rows <= MOST_ROWS:
-        raise DomainError("join", rows, f"at most {MOST_ROWS:,} joined rows that one unit moves", "Keep fewer rows")
+        raise DomainError(
+            "join",
+            rows,
+            f"at most {MOST_ROWS:,} joined rows that one unit moves",
+            "Keep fewer rows",
+        )
     return Bounds(rows, rows, rows)
 
 
-def few_of_each_key(table: Any, data: Expression, keys: Sequence[str], most: KeptRows, *, stage: str) -> Expression:
+def few_of_each_key(
+    table: Any, data: Expression, keys: Sequence[str], most: KeptRows, *, stage: str
+) -> Expression:
     """The rows of one side, without its unit, and with its keys once more as key0, key1, ...; NULL is no key."""
     import ibis
 
@@ -82,18 +91,27 @@ def few_of_each_key(table: Any, data: Expression, keys: Sequence[str], most: Kep
     whole = whole_rows(replace(table, bounds=bounds), data, stage=stage)
     there = Rows(whole, table.columns, table.engine, table.weights)
     units = {f"unit{at}": name for at, name in enumerate(table.unit)}
-    items = {f"item{at}": name for at, name in enumerate(name for name in whole.columns if name not in table.unit)}
+    items = {
+        f"item{at}": name
+        for at, name in enumerate(name for name in whole.columns if name not in table.unit)
+    }
     found = {f"key{at}": compiled(col(name), there).value for at, name in enumerate(keys)}
-    rows = whole.select(**{called: whole[name] for called, name in (units | items).items()}, **found)
+    rows = whole.select(
+        **{called: whole[name] for called, name in (units | items).items()}, **found
+    )
     rows = rows.filter(*(rows[name].notnull() for name in found))
     rows = rows.mutate(start=ANY.start(table, rows, stage))
     order: list[Any] = [rows.start.asc()]
     for called in units | items:
         column: Any = rows[called]
         order.append(
-            (table.engine.by_code_point(column) if column.type().is_string() else column).asc(nulls_first=False)
+            (table.engine.by_code_point(column) if column.type().is_string() else column).asc(
+                nulls_first=False
+            )
         )
-    placed = rows.mutate(place=ibis.row_number().over(ibis.window(group_by=[*found], order_by=order)))
+    placed = rows.mutate(
+        place=ibis.row_number().over(ibis.window(group_by=[*found], order_by=order))
+    )
     kept = placed.filter(placed.place < most.of_key)
     return kept.select(*found, **{f"item_{name}": kept[called] for called, name in items.items()})
 
@@ -101,7 +119,11 @@ def few_of_each_key(table: Any, data: Expression, keys: Sequence[str], most: Kep
 def joined(left: Expression, right: Expression, keys: Sequence[str]) -> Expression:
     """Rows of both that agree in their keys, with the columns of both; the key's are those of the left side."""
     pairs = {f"key{at}": f"right{at}" for at in range(len(keys))}
-    names = [name for name in right.columns if name.startswith("item_") and name.removeprefix("item_") not in keys]
+    names = [
+        name
+        for name in right.columns
+        if name.startswith("item_") and name.removeprefix("item_") not in keys
+    ]
     there = right.select(*names, **{theirs: right[own] for own, theirs in pairs.items()})
     both = left.join(there, list(pairs.items()), how="inner")
     items = [*(name for name in left.columns if name.startswith("item_")), *names]
@@ -110,7 +132,9 @@ def joined(left: Expression, right: Expression, keys: Sequence[str]) -> Expressi
 
 def _pair(name: str, given: object) -> tuple[int, int]:
     if not isinstance(given, tuple | list) or len(given) != 2:  # pyright: ignore[reportUnknownArgumentType]
-        raise DomainError(name, given, "a pair: so many rows of this table, and so many of the other one")
+        raise DomainError(
+            name, given, "a pair: so many rows of this table, and so many of the other one"
+        )
     found: list[int] = []
     for each in given:
         number = check.count(name, each)

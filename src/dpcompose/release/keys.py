@@ -26,14 +26,22 @@ def dictionaries(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]]
     """The public texts of each key column that stands as places in them, by code point, so that the order is kept."""
     if what.public is None:
         return {}
-    texts = {at: {key[at] for key in what.public} for at, name in enumerate(what.by) if _text(table, name)}
+    texts = {
+        at: {key[at] for key in what.public}
+        for at, name in enumerate(what.by)
+        if _text(table, name)
+    }
     found = {at: sorted(values) for at, values in texts.items() if None not in values}
-    return {at: values for at, values in found.items() if table.engine.dictionary(values) is not None}
+    return {
+        at: values for at, values in found.items() if table.engine.dictionary(values) is not None
+    }
 
 
 def listings(table: Table, what: Aggregation) -> dict[int, Expression]:
     """For each key column that stands as places while rows are sorted, a table of its texts and their places."""
-    public = {at: table.engine.dictionary(values) for at, values in dictionaries(table, what).items()}
+    public = {
+        at: table.engine.dictionary(values) for at, values in dictionaries(table, what).items()
+    }
     return public | _labels(table, what)
 
 
@@ -48,7 +56,11 @@ def _labels(table: Table, what: Aggregation) -> dict[int, Expression]:
     found: dict[int, Expression] = {}
     for at, name in enumerate(what.by if labelled else ()):
         if _text(table, name):
-            texts = table.data.filter(*possible(table, [name])).select(value=same(table, name)).distinct()
+            texts = (
+                table.data.filter(*possible(table, [name]))
+                .select(value=same(table, name))
+                .distinct()
+            )
             few = table.engine.small(texts)
             found[at] = few.mutate(place=ibis.row_number().over(ibis.window(order_by=few.value)))
     return found
@@ -59,7 +71,9 @@ def named(table: Table, what: Aggregation, groups: Expression) -> Expression:
     for at, listed in _labels(table, what).items():
         key = f"key{at}"
         joined = groups.join(listed, groups[key] == listed.place)
-        groups = joined.select(**{each: listed.value if each == key else groups[each] for each in groups.columns})
+        groups = joined.select(
+            **{each: listed.value if each == key else groups[each] for each in groups.columns}
+        )
     return groups
 
 

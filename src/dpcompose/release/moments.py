@@ -56,20 +56,31 @@ class Variance(Clamped):
         found: list[tuple[float, float, int]] = []
         for (number,), (total,), (power,) in zip(*drawn.released, strict=True):
             rows = max(number, 1)
-            mean = min(max(total / rows, first.grid.first - first.center), first.grid.last - first.center)
+            mean = min(
+                max(total / rows, first.grid.first - first.center), first.grid.last - first.center
+            )
             variance = min(max(power / rows + squares.shift - mean * mean, 0.0), far * far)
-            found.append((self._shown(variance * size * size), (mean + first.center) * size, number))
+            found.append(
+                (self._shown(variance * size * size), (mean + first.center) * size, number)
+            )
         variances, means, counts = zip(*found, strict=True) if found else ((), (), ())
         name = self.kind.replace(" ", "_")
-        return Values(name, "double", variances), Values("mean", "double", means), Values("count", "int64", counts)
+        return (
+            Values(name, "double", variances),
+            Values("mean", "double", means),
+            Values("count", "int64", counts),
+        )
 
-    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...]:
+    def errors(
+        self, design: Design, failure: float, columns: Sequence[Values]
+    ) -> tuple[float, ...]:
         """For each row, how far the released one is from that of the rows kept; from the count alone, a bound."""
         if len(columns) < 3:
             return tuple(self._most(design, failure, number) for number in columns[-1].cells)
         low, high = self.interval(design, failure, columns)
         return tuple(
-            max(most - cell, cell - least) for least, cell, most in zip(low, columns[-3].cells, high, strict=True)
+            max(most - cell, cell - least)
+            for least, cell, most in zip(low, columns[-3].cells, high, strict=True)
         )
 
     def _most(self, design: Design, failure: float, number: int) -> float:
@@ -93,10 +104,17 @@ class Variance(Clamped):
         for cell, mean, number in zip(*(each.cells for each in columns[-3:]), strict=True):
             center, variance = mean / size - first.center, self._variance(cell) / (size * size)
             power = (variance + center * center - squares.shift) * number, number
-            around = quotient_interval(power, (two, count), (-squares.shift, far * far - squares.shift), failure / 2)
+            around = quotient_interval(
+                power, (two, count), (-squares.shift, far * far - squares.shift), failure / 2
+            )
             ends = first.grid.first - first.center, first.grid.last - first.center
-            low, high = quotient_interval((center * number, number), (one, count), ends, failure / 2)
-            most, least = max(low * low, high * high), 0.0 if low <= 0 <= high else min(low * low, high * high)
+            low, high = quotient_interval(
+                (center * number, number), (one, count), ends, failure / 2
+            )
+            most, least = (
+                max(low * low, high * high),
+                0.0 if low <= 0 <= high else min(low * low, high * high),
+            )
             # No variance in a range of 2 h is above h^2.
             within = [
                 min(max(each, 0.0), far * far) * size * size
@@ -170,34 +188,48 @@ class Ratio(OfColumn):
         over = grid_of(table, self.column, self.lower, self.upper, self.granularity)
         under = grid_of(table, self.per, self.per_lower, self.per_upper, self.per_granularity)
         if under.lower < 0:
-            raise DomainError("per_lower", self.per_lower, "a number >= 0, so that no sum is divided by less than 0")
+            raise DomainError(
+                "per_lower",
+                self.per_lower,
+                "a number >= 0, so that no sum is divided by less than 0",
+            )
         asked, terms = self._spend(spend), (Term(self.column, over), Term(self.per, under))
         aggregation = Aggregation(by, public, terms=terms)
         bounds = table.bounds.within(aggregation.groups)
         changes = [bounds.change(term.largest) for term in terms]
-        described = self._described(by, public, **spec(self.column, over), per=spec(self.per, under))
+        described = self._described(
+            by, public, **spec(self.column, over), per=spec(self.per, under)
+        )
         return measured(table, aggregation, changes, asked, described, first=1)
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         over, under = (term.grid for term in design.aggregation.terms)
-        sums = [(over.value(one), under.value(other)) for (one,), (other,) in zip(*drawn.released, strict=True)]
+        sums = [
+            (over.value(one), under.value(other))
+            for (one,), (other,) in zip(*drawn.released, strict=True)
+        ]
         least = under.value(1)
         ratios = tuple(one / max(other, least) for one, other in sums)
         return Values("ratio", "double", ratios), Values(
             f"sum of {self.per}", "double", tuple(other for _, other in sums)
         )
 
-    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...]:
+    def errors(
+        self, design: Design, failure: float, columns: Sequence[Values]
+    ) -> tuple[float, ...]:
         """For each row, how far the ratio of the exact sums is from the released one; perhaps infinite.
 
         Raises:
             UnsupportedError: Before the answer.
         """
         if len(columns) < 2:
-            raise UnsupportedError("the error of a ratio, quoted", "it depends on both sums", "The answer states it")
+            raise UnsupportedError(
+                "the error of a ratio, quoted", "it depends on both sums", "The answer states it"
+            )
         low, high = self.interval(design, failure, columns)
         return tuple(
-            max(most - cell, cell - least) for least, cell, most in zip(low, columns[-2].cells, high, strict=True)
+            max(most - cell, cell - least)
+            for least, cell, most in zip(low, columns[-2].cells, high, strict=True)
         )
 
     def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
@@ -214,6 +246,8 @@ class Ratio(OfColumn):
                 continue
             # Beyond this, |a - t b| is larger than |x - t y| but for half of the failure probability.
             far = (abs(ratio / unit * number) + above + 1) / (number - below)
-            low, high = quotient_interval((ratio / unit * number, number), noises, (-far, far), failure)
+            low, high = quotient_interval(
+                (ratio / unit * number, number), noises, (-far, far), failure
+            )
             found.append((low * unit, high * unit))
         return tuple(low for low, _ in found), tuple(high for _, high in found)

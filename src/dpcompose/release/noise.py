@@ -78,14 +78,21 @@ class DiscreteLaplaceNoise:
         epsilon = below(spend.amount)
         noise = cls(rounded_up(Fraction(change.l1) / Fraction(epsilon)), change)
         price = compose(noise.mechanism).pure()
-        assert price is not None and Fraction(price) <= spend.amount, "the reserve covers the rounding of a price"
+        assert price is not None and Fraction(price) <= spend.amount, (
+            "the reserve covers the rounding of a price"
+        )
         return noise
 
     @property
     def mechanism(self) -> Composable:
         """The composition of the worst change, where one change is the worst; else epsilon = l1 / scale."""
         worst = self.change.worst
-        if worst is not None and _listed(self.change) and 1e-3 < self.scale < 1e9 and self._epsilon <= 300:
+        if (
+            worst is not None
+            and _listed(self.change)
+            and 1e-3 < self.scale < 1e9
+            and self._epsilon <= 300
+        ):
             return DiscreteLaplace(self.scale, shift=worst[0] if len(worst) == 1 else worst)
         return BlackBox(self._epsilon)
 
@@ -154,7 +161,9 @@ class DiscreteGaussianNoise:
         noise = cls(sigma, change)
         price = compose(noise.mechanism).zcdp()
         assert price is not None
-        assert spend.currency != "rho" or Fraction(price.rho) <= spend.amount, "the reserve covers the rounding"
+        assert spend.currency != "rho" or Fraction(price.rho) <= spend.amount, (
+            "the reserve covers the rounding"
+        )
         return noise
 
     @property
@@ -163,7 +172,9 @@ class DiscreteGaussianNoise:
         worst = self.change.worst
         if worst is not None and _listed(self.change) and 1e-2 < self.sigma < 1e9:
             return DiscreteGaussian(self.sigma, shift=worst[0] if len(worst) == 1 else worst)
-        return Concentrated(rounded_up(Fraction(self.change.l2_squared) / (2 * Fraction(self.sigma) ** 2)))
+        return Concentrated(
+            rounded_up(Fraction(self.change.l2_squared) / (2 * Fraction(self.sigma) ** 2))
+        )
 
     def draw(self, values: Sequence[int]) -> list[int]:
         return sampler.discrete_gaussian(values, sigma=self.sigma)
@@ -173,7 +184,9 @@ class DiscreteGaussianNoise:
             # P(|X| <= t) is the normal's between -t - 1/2 and t + 1/2, to a relative 1 / (24 sigma^2).
             return max(math.ceil(self.sigma * -NormalDist().inv_cdf(failure / 2) - 0.5), 0)
         # Proportional to the probabilities of 0, 1, 2, ..., as far as they matter.
-        masses = [math.exp(-x * x / (2 * self.sigma**2)) for x in range(math.ceil(12 * self.sigma) + 2)]
+        masses = [
+            math.exp(-x * x / (2 * self.sigma**2)) for x in range(math.ceil(12 * self.sigma) + 2)
+        ]
         most, beyond = failure * (2 * math.fsum(masses) - masses[0]), 0.0
         # From the far end, where the digits of a small probability are.
         for reach in range(len(masses) - 1, 0, -1):
@@ -191,16 +204,26 @@ class DiscreteGaussianNoise:
         return -NormalDist().inv_cdf(failure / 2) * both + (1 + abs(weight)) / 2
 
     def plain(self) -> dict[str, object]:
-        return {"noise": "discrete gaussian", "sigma": repr(self.sigma), "l2 squared": self.change.l2_squared}
+        return {
+            "noise": "discrete gaussian",
+            "sigma": repr(self.sigma),
+            "l2 squared": self.change.l2_squared,
+        }
 
     def passing(self, probability: float) -> int:
         """From P(X >= t) <= P(N(0, sigma^2) >= t - 1).
 
         Reference: [CanonneKamathSteinke2020, Proposition 25]
         """
-        least = -NormalDist().inv_cdf(probability) if probability > 1e-16 else math.sqrt(-2 * math.log(probability))
+        least = (
+            -NormalDist().inv_cdf(probability)
+            if probability > 1e-16
+            else math.sqrt(-2 * math.log(probability))
+        )
         reach = math.ceil(self.sigma * least) + 1
-        while 0.5 * math.erfc((reach - 1) / (self.sigma * math.sqrt(2))) * (1 + 1e-12) > probability:
+        while (
+            0.5 * math.erfc((reach - 1) / (self.sigma * math.sqrt(2))) * (1 + 1e-12) > probability
+        ):
             reach += max(1, math.floor(self.sigma * 1e-6))
         return max(reach, 1)
 

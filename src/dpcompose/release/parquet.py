@@ -39,7 +39,11 @@ def local_files(path: Path) -> Expression:
     pattern = f"{glob.escape(str(path))}/**/*.parquet" if path.is_dir() else str(path)
     found = glob.glob(pattern, recursive=True)
     if not found or not all(each.endswith(".parquet") for each in found):
-        raise DomainError("source", str(path), "a folder of Parquet files, or a pattern that fits Parquet files alone")
+        raise DomainError(
+            "source",
+            str(path),
+            "a folder of Parquet files, or a pattern that fits Parquet files alone",
+        )
     return _read(pattern, str(path))
 
 
@@ -64,13 +68,17 @@ def _read(pattern: str, shown: str) -> Expression:
         found = of_parquet(pattern)
     # The engine's words may hold what the files do.
     if found is None:
-        raise DomainError("source", shown, "Parquet files that can be read, all with the same columns")
+        raise DomainError(
+            "source", shown, "Parquet files that can be read, all with the same columns"
+        )
     return found
 
 
 def is_spark_frame(source: object) -> bool:
     """Whether it is a frame of Spark's; Spark is not imported to find out."""
-    return type(source).__module__.startswith("pyspark.sql.") and type(source).__name__ == "DataFrame"
+    return (
+        type(source).__module__.startswith("pyspark.sql.") and type(source).__name__ == "DataFrame"
+    )
 
 
 def spark_frame(frame: Any) -> Expression:

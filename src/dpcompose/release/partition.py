@@ -47,7 +47,10 @@ def require_part(table: Table, scope: str) -> None:
     """
     match = _OF_A_PART.fullmatch(scope)
     if match is not None and any(root.part != match[1] for root in table.roots):
-        domain, remedy = f"a table made of the part {match[1]!r} alone", "Ask the session that was partitioned"
+        domain, remedy = (
+            f"a table made of the part {match[1]!r} alone",
+            "Ask the session that was partitioned",
+        )
         raise DomainError("table", table.name, domain, remedy)
 
 
@@ -63,7 +66,9 @@ def opened_parts(
             service.
     """
     if ledger is None:
-        raise UnsupportedError("a partition", "its scopes are opened by a keeper", "Open the ledger itself")
+        raise UnsupportedError(
+            "a partition", "its scopes are opened by a keeper", "Open the ledger itself"
+        )
     scope, adjacency = account.scope, account.adjacency
     if table.opened or table.steps:
         remedy = "Partition the table as it was opened; change its parts"
@@ -93,9 +98,13 @@ def opened_parts(
     try:
         sampling = Sampling(bytes.fromhex(said.description["note"]["partition"]["key"]))
     except (KeyError, TypeError, ValueError):
-        raise ReleaseError(f"{path}: what the partition was opened with cannot be read. Open another scope") from None
+        raise ReleaseError(
+            f"{path}: what the partition was opened with cannot be read. Open another scope"
+        ) from None
     made: dict[Any, Table] = {}
-    for at, (key, data) in enumerate(zip(found, rows_of_parts(table, by, found, sampling), strict=True)):
+    for at, (key, data) in enumerate(
+        zip(found, rows_of_parts(table, by, found, sampling), strict=True)
+    ):
         place = f"{path}/{at}"
         part = note | {"part": {"by": by, "place": at}}
         open_scope(ledger, place, filter=None, adjacency=adjacency, note=part, actor=actor)
@@ -110,21 +119,32 @@ def rows_of_parts(table: Table, by: str, keys: Sequence[Any], sampling: Sampling
     with without_warnings():
         data, engine = table.data, table.engine
         same = {
-            name: engine.binary_collation(data[name]) if table.column(name).kind == "text" else data[name]
+            name: engine.binary_collation(data[name])
+            if table.column(name).kind == "text"
+            else data[name]
             for name in (by, *table.unit)
         }
         there = [
-            engine.readable(data[each]) if table.column(each).kind == "text" else data[each].notnull() for each in same
+            engine.readable(data[each])
+            if table.column(each).kind == "text"
+            else data[each].notnull()
+            for each in same
         ]
         units: dict[str, Any] = {f"unit{at}": same[name] for at, name in enumerate(table.unit)}
-        place: Any = ibis.cases(*((same[by] == key, at) for at, key in enumerate(keys)), else_=None).cast("int64")
+        place: Any = ibis.cases(
+            *((same[by] == key, at) for at, key in enumerate(keys)), else_=None
+        ).cast("int64")
         columns = {f"dpcompose_{name}": column for name, column in units.items()}
         ranked = data.filter(*there).mutate(
-            **columns, dpcompose_place=place, dpcompose_rank=(place + sampling.start(table, units, "parts")) % len(keys)
+            **columns,
+            dpcompose_place=place,
+            dpcompose_rank=(place + sampling.start(table, units, "parts")) % len(keys),
         )
         ranked = ranked.filter(ranked.dpcompose_place.notnull())
         least = ranked.dpcompose_rank.min().over(ibis.window(group_by=[*columns]))
         chosen = ranked.mutate(dpcompose_least=least)
         chosen = chosen.filter(chosen.dpcompose_rank == chosen.dpcompose_least)
         names = [each.name for each in table.columns]
-        return [chosen.filter(chosen.dpcompose_place == at).select(*names) for at in range(len(keys))]
+        return [
+            chosen.filter(chosen.dpcompose_place == at).select(*names) for at in range(len(keys))
+        ]

@@ -43,7 +43,9 @@ class PublicTable:
         import pyarrow as pa
 
         if not keys or len(set(keys)) < len(keys) or not all(each in self.kinds for each in keys):
-            raise DomainError("on", list(keys), f"columns of the public table: {', '.join(self.kinds)}")
+            raise DomainError(
+                "on", list(keys), f"columns of the public table: {', '.join(self.kinds)}"
+            )
         most = 1 if at_most is None else check.count("at_most", at_most)
         if not 1 <= most <= 1_000:
             raise DomainError("at_most", most, "an integer between 1 and 1,000")
@@ -54,7 +56,9 @@ class PublicTable:
             there = all(part is not None for part in key)
             if there and at_most is None and number > 1:
                 remedy = "Give at_most=, the rows of a key that are joined"
-                raise DomainError("on", list(keys), "a key that is unique in the public table", remedy)
+                raise DomainError(
+                    "on", list(keys), "a key that is unique in the public table", remedy
+                )
             kept.append(there and number <= most)
         return self.frame.filter(pa.array(kept, pa.bool_())), most
 
@@ -81,7 +85,10 @@ class PublicSource:
         """
         found = public(self.source)
         if found.digest != self.digest:
-            domain, remedy = f"the public table that was catalogued, {self.digest}", "Ask the keeper"
+            domain, remedy = (
+                f"the public table that was catalogued, {self.digest}",
+                "Ask the keeper",
+            )
             raise DomainError(self.name, found.digest, domain, remedy)
         return found
 
@@ -123,7 +130,11 @@ def public(source: Any) -> PublicTable:
         path = Path(source)
         if path.suffix.lower() not in (".csv", ".parquet") or not path.is_file():
             raise DomainError("source", str(path), "a .csv or .parquet file that exists")
-        frame = read_csv(path, line_breaks=False) if path.suffix.lower() == ".csv" else parquet.read_table(path)
+        frame = (
+            read_csv(path, line_breaks=False)
+            if path.suffix.lower() == ".csv"
+            else parquet.read_table(path)
+        )
     else:
         frame = of_frame(source)
     if not isinstance(frame, pa.Table):
@@ -132,10 +143,18 @@ def public(source: Any) -> PublicTable:
         raise DomainError("source", frame.num_rows, f"at most {MOST_PUBLIC:,} rows")
     names = [name.casefold() for name in frame.column_names]
     if len(set(names)) < len(names):
-        raise DomainError("source", frame.column_names, "names that differ in more than their letters' case")
-    columns = {name: found for name in frame.column_names if (found := _plain(frame.column(name))) is not None}
+        raise DomainError(
+            "source", frame.column_names, "names that differ in more than their letters' case"
+        )
+    columns = {
+        name: found
+        for name in frame.column_names
+        if (found := _plain(frame.column(name))) is not None
+    }
     if not columns:
-        raise DomainError("source", frame.column_names, "columns of integers, floats, text, truth values or dates")
+        raise DomainError(
+            "source", frame.column_names, "columns of integers, floats, text, truth values or dates"
+        )
     copied = pa.table({name: column for name, (column, _) in columns.items()})
     kinds = {name: kind for name, (_, kind) in columns.items()}
     fingerprint = sha256(repr(sorted(kinds.items())).encode())
@@ -162,5 +181,7 @@ def _plain(column: Any) -> tuple[Any, str] | None:
             try:
                 return pa.array(column.to_pylist(), wanted), kind
             except (pa.ArrowException, OverflowError, ValueError):
-                raise DomainError("source", kind, "64-bit integers, dates of years 1 to 9999, text in UTF-8") from None
+                raise DomainError(
+                    "source", kind, "64-bit integers, dates of years 1 to 9999, text in UTF-8"
+                ) from None
     return None

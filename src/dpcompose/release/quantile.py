@@ -70,7 +70,9 @@ class Chosen(OfColumn):
         steps = tuple(made(table.bounds.within(aggregation.groups).change(1), part, points))
         measures = (int(private),) * len(steps)
         plain = self._described(by, public, column=self.column, **described, **_ends(points.grid))
-        return Design(table, aggregation, steps, measures, threshold, spend=asked, description=plain)
+        return Design(
+            table, aggregation, steps, measures, threshold, spend=asked, description=plain
+        )
 
     def _points(self, name: str, design: Design, drawn: Sequence[tuple[int, ...]]) -> Values:
         grid = _points_of(design).grid
@@ -111,7 +113,9 @@ class Quantile(Chosen):
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         of_numbers(table, self.column)
         q = _share("q", self.q)
-        return self._chosen(table, spend, lambda change, part, _: [_step(q, change, part)], q=str(q))
+        return self._chosen(
+            table, spend, lambda change, part, _: [_step(q, change, part)], q=str(q)
+        )
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         return (self._points("quantile", design, drawn.released[0]),)
@@ -153,10 +157,15 @@ class Quantiles(Chosen):
         return self._chosen(table, spend, made, parts=len(shares), qs=[str(q) for q in shares])
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
-        ordered = [tuple((index,) for (index,) in sorted(group)) for group in zip(*drawn.released, strict=True)]
+        ordered = [
+            tuple((index,) for (index,) in sorted(group))
+            for group in zip(*drawn.released, strict=True)
+        ]
         shares = tuple(float(_share("qs", q)) for q in self.qs)
         flat = [index for group in ordered for index in group]
-        return Values("q", "double", shares * len(drawn.keys)), self._points("quantile", design, flat)
+        return Values("q", "double", shares * len(drawn.keys)), self._points(
+            "quantile", design, flat
+        )
 
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
         """In rows, of the quantile with the largest error: as for a quantile."""
@@ -233,17 +242,25 @@ def _listed(name: str, values: Any) -> Sequence[Any]:
 
 
 def _step(q: Fraction, change: Change, part: Spend) -> SelectionStep:
-    return SelectionStep(Selection.costing(change.l1 * max(q.numerator, q.denominator - q.numerator), part), q)
+    return SelectionStep(
+        Selection.costing(change.l1 * max(q.numerator, q.denominator - q.numerator), part), q
+    )
 
 
 def _rows(design: Design, failure: float) -> float:
     candidates = _points_of(design).count
     steps = [step for step in design.steps if isinstance(step, SelectionStep)]
-    return max(step.selection.error(candidates, failure) / step.quantile.denominator for step in steps)
+    return max(
+        step.selection.error(candidates, failure) / step.quantile.denominator for step in steps
+    )
 
 
 def _ends(grid: Any) -> dict[str, object]:
-    return {"lower": str(grid.lower), "upper": str(grid.upper), "granularity": str(grid.granularity)}
+    return {
+        "lower": str(grid.lower),
+        "upper": str(grid.upper),
+        "granularity": str(grid.granularity),
+    }
 
 
 def _points_of(design: Design) -> GridPoints:

@@ -107,7 +107,9 @@ class Question(ABC):
         """The answer's columns besides its keys."""
 
     @abstractmethod
-    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...] | float:
+    def errors(
+        self, design: Design, failure: float, columns: Sequence[Values]
+    ) -> tuple[float, ...] | float:
         """How far the noise reaches but for that probability, in the answer's unit: one number, or one for each row."""
 
     def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
@@ -129,7 +131,9 @@ class Question(ABC):
     def designed(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         """The design for the question's own table, or for the one given where it names none."""
         if not (self.table is None or isinstance(self.table, Table)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("table", type(self.table).__name__, "a table made by release.table(...)")
+            raise DomainError(
+                "table", type(self.table).__name__, "a table made by release.table(...)"
+            )
         return self.design(table if self.table is None else self.table, spend)
 
     def _spend(self, given: Mapping[str, Any] | None) -> Spend:
@@ -144,19 +148,30 @@ class Question(ABC):
         for column in columns:
             if not column.groups:
                 domain = "columns of integers, text, dates or truth values"
-                raise DomainError("by", column.name, domain, f"It holds {column.type}; a histogram bins numbers")
+                raise DomainError(
+                    "by", column.name, domain, f"It holds {column.type}; a histogram bins numbers"
+                )
         if not by:
             if self.keys is not None:
                 raise DomainError("keys", len(self.keys), "nothing without by=")
             return (), ((),)
-        if self.keys is None and table.unit and {*table.unit} <= {table.copies.get(name, name) for name in by}:
+        if (
+            self.keys is None
+            and table.unit
+            and {*table.unit} <= {table.copies.get(name, name) for name in by}
+        ):
             domain = "columns in which units agree: private groups of one unit each never come out"
             raise DomainError(
-                "by", self.by, domain, "GROUP BY another column, or name the groups: keys=, or x IN (...)"
+                "by",
+                self.by,
+                domain,
+                "GROUP BY another column, or name the groups: keys=, or x IN (...)",
             )
         return by, None if self.keys is None else _checked(self.keys, columns)
 
-    def _described(self, by: Sequence[str], public: Sequence[Key] | None, **more: object) -> dict[str, object]:
+    def _described(
+        self, by: Sequence[str], public: Sequence[Key] | None, **more: object
+    ) -> dict[str, object]:
         keys = "private" if public is None else {"number": len(public), "digest": digest(public)}
         return {"question": self.kind, "by": list(by), "keys": keys} | more
 
@@ -191,7 +206,9 @@ def questions_of(given: Any, *, most: int, kind: type[Asked]) -> tuple[Asked, ..
     found = tuple(cast("Sequence[Any]", given)) if isinstance(given, Sequence) else (given,)
     for each in found:
         if not isinstance(each, kind):
-            raise DomainError("questions", each, f"a list of questions of type {kind.__name__}, such as [Count()]")
+            raise DomainError(
+                "questions", each, f"a list of questions of type {kind.__name__}, such as [Count()]"
+            )
     if not 1 <= len(found) <= most:
         raise DomainError("questions", len(found), f"1 to {most:,} questions")
     return found
@@ -239,7 +256,12 @@ def measured(
         KeyThreshold.require(spend)
     if len(changes) > 1 and spend.delta and not private and spend.currency == "epsilon":
         # Several Gaussians within one (epsilon, delta): shared out in rho, where nothing is lost.
-        rho = calibrate(Concentrated, epsilon=below(spend.amount), delta=below(spend.delta), parameter="increasing")
+        rho = calibrate(
+            Concentrated,
+            epsilon=below(spend.amount),
+            delta=below(spend.delta),
+            parameter="increasing",
+        )
         spend = Spend(Fraction(rho.value), "rho")
     weights = weights or (1,) * len(changes)
     part = Fraction(1, sum(weights) + private)
@@ -250,9 +272,13 @@ def measured(
     )
     threshold = None
     if private:
-        threshold = KeyThreshold.costing(table.bounds.presence, spend.share(part, delta=False).with_delta(spend.delta))
+        threshold = KeyThreshold.costing(
+            table.bounds.presence, spend.share(part, delta=False).with_delta(spend.delta)
+        )
     measures = tuple(range(first + private, first + private + len(changes)))
-    return Design(table, aggregation, steps, measures, threshold, spend=asked, description=description)
+    return Design(
+        table, aggregation, steps, measures, threshold, spend=asked, description=description
+    )
 
 
 def noise_of(step: ReleaseStep) -> Noise:
@@ -270,14 +296,22 @@ def first_noise(design: Design) -> Noise:
 
 def _checked(keys: Sequence[Any], columns: Sequence[TableColumn]) -> tuple[Key, ...]:
     if isinstance(keys, str) or not 1 <= len(keys) <= MOST_KEYS:
-        raise DomainError("keys", keys if isinstance(keys, str) else len(keys), f"a list of 1 to {MOST_KEYS:,} keys")
+        raise DomainError(
+            "keys",
+            keys if isinstance(keys, str) else len(keys),
+            f"a list of 1 to {MOST_KEYS:,} keys",
+        )
     found: list[Key] = []
     for position, given in enumerate(keys):
         name = f"keys[{position}]"
         parts = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
         if len(parts) != len(columns):
             raise DomainError(name, given, f"a tuple of {len(columns)} values")
-        found.append(tuple(column.key(name, part) for column, part in zip(columns, parts, strict=True)))
+        found.append(
+            tuple(column.key(name, part) for column, part in zip(columns, parts, strict=True))
+        )
     if len(set(found)) < len(found):
-        raise DomainError("keys", len(found), f"different keys; {len(found) - len(set(found))} occur again")
+        raise DomainError(
+            "keys", len(found), f"different keys; {len(found) - len(set(found))} occur again"
+        )
     return tuple(found)

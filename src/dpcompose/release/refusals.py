@@ -35,7 +35,11 @@ _OF_TABLES: Mapping[str, tuple[str, str, str]] = {
         "rows of several units become one",
         _ASK,
     ),
-    "group_by groupby over": ("a grouped table", "rows of several units become one", "Ask with by="),
+    "group_by groupby over": (
+        "a grouped table",
+        "rows of several units become one",
+        "Ask with by=",
+    ),
     "window rolling": ("a window", "a row becomes a function of the rows of others", _ASK),
     "cross_join": (
         "a cross join",
@@ -45,8 +49,16 @@ _OF_TABLES: Mapping[str, tuple[str, str, str]] = {
     "intersect": ("an intersection", _OTHERS, "Use where"),
     "difference": ("a difference", _OTHERS, "Use where"),
     "sample": ("a sample", "its chance is not accounted for", "Ask the whole table"),
-    "sql": ("SQL of the engine's own", "what is not known to be sound is refused", "Use session.sql"),
-    "asof_join": ("a join on the nearest key", "a row meets those of others", "Join on the unit, or a public table"),
+    "sql": (
+        "SQL of the engine's own",
+        "what is not known to be sound is refused",
+        "Use session.sql",
+    ),
+    "asof_join": (
+        "a join on the nearest key",
+        "a row meets those of others",
+        "Join on the unit, or a public table",
+    ),
     "semi_join": ("a semi join", _OTHERS, "Join on the unit, with how='inner'"),
     "anti_join": ("an anti join", _OTHERS, "Join on the unit, with how='left'"),
     "inner_join left_join right_join outer_join any_inner_join any_left_join merge": (
@@ -70,7 +82,11 @@ _OF_TABLES: Mapping[str, tuple[str, str, str]] = {
         "what it does to rows is not known",
         "Use the functions of release.col",
     ),
-    "filter query loc iloc": ("a filter by another name", "conditions are expressions of release.col", "Use where"),
+    "filter query loc iloc": (
+        "a filter by another name",
+        "conditions are expressions of release.col",
+        "Use where",
+    ),
     "rename drop relocate cast assign with_columns": (
         "columns by another name",
         "columns are chosen and made by two methods",
@@ -81,7 +97,11 @@ _OF_TABLES: Mapping[str, tuple[str, str, str]] = {
         _SHOWN,
         _ASK,
     ),
-    "[...]": ("a column or rows by an index", _SHOWN, "Use select, where, and release.col(name) in expressions"),
+    "[...]": (
+        "a column or rows by an index",
+        _SHOWN,
+        "Use select, where, and release.col(name) in expressions",
+    ),
 }
 _OF_EXPRESSIONS: Mapping[str, tuple[str, str]] = {
     """sum mean min max count nunique any all std var median quantile over rank dense_rank ntile percent_rank cume_dist
@@ -94,12 +114,18 @@ _OF_EXPRESSIONS: Mapping[str, tuple[str, str]] = {
         "it can take forever at one person's row, and engines read it in different ways",
         "Use contains, starts_with or ends_with",
     ),
-    "random now today uuid row_number": ("its value does not follow from the row", "Use its columns"),
+    "random now today uuid row_number": (
+        "its value does not follow from the row",
+        "Use its columns",
+    ),
     "isin isnull notnull fillna coalesce startswith endswith strip": (
         "it has another name here, or is not in the list",
         "Use is_in, is_null, fill_null, starts_with, ends_with",
     ),
-    "** pow exp log sqrt ln": ("engines overflow, or round, in different ways", "Use *, or release.case"),
+    "** pow exp log sqrt ln": (
+        "engines overflow, or round, in different ways",
+        "Use *, or release.case",
+    ),
     "//": ("engines divide integers in different ways", "Use (a / b).floor()"),
     "[...]": ("an expression has no parts", "Use its methods"),
 }
@@ -120,11 +146,19 @@ def refused_method(of: str, name: str) -> UnknownMethodError:
         name: The method.
     """
     unknown = {
-        "a table": ("what is not known to be sound is refused", "Use where, mutate, select, union and join"),
-        "an expression": ("it is not known to be sound, and alike on all engines", "Use the functions of release.col"),
+        "a table": (
+            "what is not known to be sound is refused",
+            "Use where, mutate, select, union and join",
+        ),
+        "an expression": (
+            "it is not known to be sound, and alike on all engines",
+            "Use the functions of release.col",
+        ),
     }
     *clause, reason, remedy = _REASONS[of].get(name, unknown[of])
-    return UnknownMethodError(f"{name} of {of}" + "".join(f" ({each})" for each in clause), reason, remedy)
+    return UnknownMethodError(
+        f"{name} of {of}" + "".join(f" ({each})" for each in clause), reason, remedy
+    )
 
 
 def called(given: object) -> str:

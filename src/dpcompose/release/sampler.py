@@ -35,7 +35,9 @@ def discrete_laplace(values: Sequence[int], *, scale: float) -> list[int]:
     """
     library = _opendp()
     space = library.integers, library.metrics.l1_distance(T="i64")
-    return list(library.measurements.make_laplace(*space, scale=scale)(list(values))) if values else []
+    return (
+        list(library.measurements.make_laplace(*space, scale=scale)(list(values))) if values else []
+    )
 
 
 def discrete_gaussian(values: Sequence[int], *, sigma: float) -> list[int]:
@@ -45,7 +47,11 @@ def discrete_gaussian(values: Sequence[int], *, sigma: float) -> list[int]:
     """
     library = _opendp()
     space = library.integers, library.metrics.l2_distance(T="f64")
-    return list(library.measurements.make_gaussian(*space, scale=sigma)(list(values))) if values else []
+    return (
+        list(library.measurements.make_gaussian(*space, scale=sigma)(list(values)))
+        if values
+        else []
+    )
 
 
 def least_with_noise(scores: Sequence[int], *, scale: float, flips: bool) -> int:
@@ -59,7 +65,11 @@ def least_with_noise(scores: Sequence[int], *, scale: float, flips: bool) -> int
     if chosen is None:
         library = _opendp()
         space = library.integers, library.metrics.linf_distance(T="i64")
-        measure = library.measures.max_divergence() if flips else library.measures.zero_concentrated_divergence()
+        measure = (
+            library.measures.max_divergence()
+            if flips
+            else library.measures.zero_concentrated_divergence()
+        )
         if len(_KEPT.choices) >= MOST_KEPT:
             _KEPT.choices.clear()
         made = library.measurements.make_noisy_max(*space, measure, scale=scale, negate=True)
@@ -88,4 +98,6 @@ def _opendp() -> _Library:
     except ImportError:
         raise MissingExtraError("drawing noise", "data") from None
     mod.enable_features("contrib")
-    return _Library(domains.vector_domain(domains.atom_domain(T="i64")), metrics, measures, measurements)
+    return _Library(
+        domains.vector_domain(domains.atom_domain(T="i64")), metrics, measures, measurements
+    )

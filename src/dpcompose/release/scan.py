@@ -86,7 +86,9 @@ class Scan:
         """
         with without_warnings():
             families = _families(whats)
-            parts = tuple(part for places in families for part in _parts(table, whats, places, sampling))
+            parts = tuple(
+                part for places in families for part in _parts(table, whats, places, sampling)
+            )
             return cls(table, tuple(whats), parts, in_words(table, _united(parts)))
 
     def exact(self) -> list[Found]:
@@ -105,7 +107,11 @@ class Scan:
             for place, integers in part.takers:
                 keys = wanted[place]
                 if keys is None or key in keys:
-                    _add(found[place].setdefault(key, {}), bin, tuple(numbers[name] for name in integers))
+                    _add(
+                        found[place].setdefault(key, {}),
+                        bin,
+                        tuple(numbers[name] for name in integers),
+                    )
         return list(found)
 
     def _reader(self, part: Part, names: list[str]) -> Any:
@@ -115,7 +121,11 @@ class Scan:
         bin = names.index("bin")
 
         def reader(row: Sequence[Any]) -> tuple[Key, int, Mapping[str, int]]:
-            return read([row[at] for at in keys]), int(row[bin] or 0), {n: int(row[at]) for n, at in numbers.items()}
+            return (
+                read([row[at] for at in keys]),
+                int(row[bin] or 0),
+                {n: int(row[at]) for n, at in numbers.items()},
+            )
 
         return reader
 
@@ -144,7 +154,10 @@ class Scans:
             places.setdefault((where, table.unit, table.bounds), []).append(place)
         return cls(
             tuple(
-                (tuple(each), Scan.of(asked[each[0]][0], [asked[place][1] for place in each], sampling))
+                (
+                    tuple(each),
+                    Scan.of(asked[each[0]][0], [asked[place][1] for place in each], sampling),
+                )
                 for each in places.values()
             )
         )
@@ -155,7 +168,11 @@ class Scans:
         Raises:
             EngineError: If an engine failed.
         """
-        found = {place: each for places, scan in self.scans for place, each in zip(places, scan.exact(), strict=True)}
+        found = {
+            place: each
+            for places, scan in self.scans
+            for place, each in zip(places, scan.exact(), strict=True)
+        }
         return [found[place] for place in sorted(found)]
 
 
@@ -198,13 +215,17 @@ def _public(what: Aggregation) -> frozenset[Key] | None:
     return None if what.public is None else frozenset(what.public)
 
 
-def _parts(table: Table, whats: Sequence[Aggregation], places: list[int], sampling: Sampling) -> Iterator[Part]:
+def _parts(
+    table: Table, whats: Sequence[Aggregation], places: list[int], sampling: Sampling
+) -> Iterator[Part]:
     if len(places) == 1 or not table.unit:
         for place in places:
             yield _alone(whats[place], place, of_one(table, whats[place], sampling))
         return
     first = whats[places[0]]
-    column = next((whats[place].column for place in places if whats[place].column is not None), None)
+    column = next(
+        (whats[place].column for place in places if whats[place].column is not None), None
+    )
     if column is None and not first.by:
         takers = ((place, ("units" if whats[place].distinct else "rows",)) for place in places)
         yield Part(of_all(table, projected(table, first)), first, tuple(takers))
@@ -229,11 +250,15 @@ def _parts(table: Table, whats: Sequence[Aggregation], places: list[int], sampli
         # As a view each time, so that it is written, and found, once.
         mixed = table.engine.small(everywhere.filter(apart).select(*units).distinct())
         rows = rows.anti_join(mixed.view(), units)
-        theirs = _of_units(table, mixed.view(), {*table.unit, *first.by, *([] if column is None else [column])})
+        theirs = _of_units(
+            table, mixed.view(), {*table.unit, *first.by, *([] if column is None else [column])}
+        )
         for place in places:
             yield _alone(whats[place], place, of_one(theirs, whats[place], sampling))
     images = _images([whats[place] for place in places])
-    within = _bounded(table, rows, images, is_whole(table, column) if column else False, first.groups, sampling)
+    within = _bounded(
+        table, rows, images, is_whole(table, column) if column else False, first.groups, sampling
+    )
     sharing = {
         bins: {place: whats[place] for place in places if whats[place].bins == bins}
         for bins in {whats[place].bins: None for place in places}
@@ -261,12 +286,21 @@ def _images(whats: Sequence[Aggregation]) -> Images:
     """The grids and bins on which these questions need their column, and a name for each."""
     found: list[FixedPointGrid | Bins] = []
     for what in whats:
-        found += [*(what.value or ())[1:2], *(term.grid for term in what.terms), *(what.bins or ())[1:]]
+        found += [
+            *(what.value or ())[1:2],
+            *(term.grid for term in what.terms),
+            *(what.bins or ())[1:],
+        ]
     return {each: f"value{at}" for at, each in enumerate(dict.fromkeys(found))}
 
 
 def _bounded(
-    table: Table, rows: Expression, images: Images, whole: bool, groups: int | None, sampling: Sampling
+    table: Table,
+    rows: Expression,
+    images: Images,
+    whole: bool,
+    groups: int | None,
+    sampling: Sampling,
 ) -> Expression:
     """The rows that are kept of each unit, with the images of the column in place of it.
 
@@ -279,13 +313,17 @@ def _bounded(
         found: dict[str, Any] = {}
         for each, name in images.items():
             if isinstance(each, FixedPointGrid):
-                found[name] = each.image(those.raw, whole=whole).cast(narrowest(each.first, each.last))
+                found[name] = each.image(those.raw, whole=whole).cast(
+                    narrowest(each.first, each.last)
+                )
             else:
                 found[name] = each.index(those.raw, whole=whole).cast(narrowest(0, each.count))
         return those.select(*units, *keys, **found)
 
     few = len(images) <= FEW_IMAGES
-    within = bounded(table, imaged(rows) if few else rows, units, keys, cells=groups, sampling=sampling)
+    within = bounded(
+        table, imaged(rows) if few else rows, units, keys, cells=groups, sampling=sampling
+    )
     return within if few else imaged(within)
 
 
@@ -301,14 +339,22 @@ def _to_add(rows: Expression, whats: Mapping[int, Aggregation], images: Images) 
     return found
 
 
-def _taken(sums: Mapping[str, Any], whats: Mapping[int, Aggregation]) -> tuple[tuple[int, tuple[str, ...]], ...]:
-    counts = {place: ("rows",) if what.public is not None else ("units", "rows") for place, what in whats.items()}
+def _taken(
+    sums: Mapping[str, Any], whats: Mapping[int, Aggregation]
+) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    counts = {
+        place: ("rows",) if what.public is not None else ("units", "rows")
+        for place, what in whats.items()
+    }
     return tuple(
-        (place, (*names, *(s for s in sums if s.startswith(f"sum{place}_")))) for place, names in counts.items()
+        (place, (*names, *(s for s in sums if s.startswith(f"sum{place}_"))))
+        for place, names in counts.items()
     )
 
 
-def _together(table: Table, within: Expression, bins: Any, whats: Mapping[int, Aggregation], images: Images) -> Part:
+def _together(
+    table: Table, within: Expression, bins: Any, whats: Mapping[int, Aggregation], images: Images
+) -> Part:
     """The integers of questions with the same groups and bins, of rows that were bounded."""
     added_up = _to_add(within, whats, images)
     first = next(iter(whats.values()))
@@ -338,7 +384,9 @@ def _by_bins(
     yield Part(cells.select(*keys, "bin", "rows"), what, _taken({}, split))
     totals: dict[str, Any] = {"rows": lambda each: each.rows.sum().coalesce(0).cast("int64")}
     totals |= {name: (lambda each, name=name: clamped(each[name].sum())) for name in steps}
-    yield Part(grouped(cells, keys, totals), Aggregation(first.by, first.public), _taken(steps, whole))
+    yield Part(
+        grouped(cells, keys, totals), Aggregation(first.by, first.public), _taken(steps, whole)
+    )
 
 
 def _decider(what: Aggregation) -> object:
@@ -370,9 +418,13 @@ def _keys(found: Expression) -> dict[str, str]:
 
 def _schema(parts: Sequence[Part]) -> dict[str, str]:
     """The columns of the whole, and their types."""
-    keys = {called: called.split(" ", 1)[1] for part in parts for called in _keys(part.found).values()}
+    keys = {
+        called: called.split(" ", 1)[1] for part in parts for called in _keys(part.found).values()
+    }
     numbers = max(len(part.numbers) for part in parts)
-    return {"part": "int64", **keys, "bin": "int64"} | {f"number{at}": "int64" for at in range(numbers)}
+    return {"part": "int64", **keys, "bin": "int64"} | {
+        f"number{at}": "int64" for at in range(numbers)
+    }
 
 
 def _united(parts: Sequence[Part]) -> Expression:
@@ -388,5 +440,7 @@ def _united(parts: Sequence[Part]) -> Expression:
         has |= {"part": ibis.literal(at, "int64")}
         if "bin" in found.columns:
             has["bin"] = found.bin.cast("int64")
-        branches.append(found.select(**{name: has.get(name, ibis.null(type)) for name, type in schema.items()}))
+        branches.append(
+            found.select(**{name: has.get(name, ibis.null(type)) for name, type in schema.items()})
+        )
     return branches[0] if len(branches) == 1 else ibis.union(*branches)

@@ -56,13 +56,17 @@ class Selection:
             epsilon = math.sqrt(8 * epsilon) * (1 - 1e-13)
         ways = 1 if monotone else 2
         flips = spend.currency == "epsilon"
-        chosen = cls(rounded_up(ways * Fraction(change) / Fraction(epsilon)), change, monotone, flips)
+        chosen = cls(
+            rounded_up(ways * Fraction(change) / Fraction(epsilon)), change, monotone, flips
+        )
         if spend.currency == "rho":
             promise = compose(chosen.mechanism).zcdp()
             price = None if promise is None else promise.rho
         else:
             price = compose(chosen.mechanism).pure()
-        assert price is not None and Fraction(price) <= spend.amount, "the reserve covers the rounding of a price"
+        assert price is not None and Fraction(price) <= spend.amount, (
+            "the reserve covers the rounding of a price"
+        )
         return chosen
 
     @property
@@ -70,7 +74,9 @@ class Selection:
         """Of epsilon 2 change / scale, or half of it: the statement of all choices together."""
         ways = 1 if self.monotone else 2
         epsilon = rounded_up(ways * Fraction(self.change) / Fraction(self.scale))
-        return PermuteAndFlip(epsilon, monotone=self.monotone) if self.flips else Exponential(epsilon)
+        return (
+            PermuteAndFlip(epsilon, monotone=self.monotone) if self.flips else Exponential(epsilon)
+        )
 
     def draw(self, scores: Sequence[int]) -> int:
         """The index of the chosen candidate; the least score is the best."""

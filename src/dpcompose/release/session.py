@@ -16,7 +16,16 @@ from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError
 from dpcompose.ledger import Ledger, Receipt, line_of_text
 from dpcompose.release import arrow, sampler
 from dpcompose.release.accuracy import cheapest
-from dpcompose.release.answer import BIAS, REPLACED, Answer, Quote, answered, labeled, stored, written
+from dpcompose.release.answer import (
+    BIAS,
+    REPLACED,
+    Answer,
+    Quote,
+    answered,
+    labeled,
+    stored,
+    written,
+)
 from dpcompose.release.answers import AnswerStore, answers_at, redeemed
 from dpcompose.release.asking import Asking
 from dpcompose.release.bounding import Binding
@@ -83,10 +92,14 @@ class Session(Asking):
         line_of_text("actor", actor)
         if account is None:
             if ledger is None or scope is None:
-                raise DomainError("ledger and scope", (ledger, scope), "both, or an account instead")
+                raise DomainError(
+                    "ledger and scope", (ledger, scope), "both, or an account instead"
+                )
             account = Account(ledger, scope=scope)
         elif not (ledger is None and scope is None):
-            raise DomainError("ledger and scope", (ledger, scope), "left out where an account is given")
+            raise DomainError(
+                "ledger and scope", (ledger, scope), "left out where an account is given"
+            )
         values = {"table": table, "ledger": ledger, "scope": account.scope, "actor": actor}
         for name, value in (values | {"answers": answers_at(answers), "account": account}).items():
             object.__setattr__(self, name, value)
@@ -110,7 +123,11 @@ class Session(Asking):
         return self.batch([question], key=key)[0]
 
     def batch(
-        self, questions: Sequence[Question], *, spend: Mapping[str, Any] | None = None, key: str | None = None
+        self,
+        questions: Sequence[Question],
+        *,
+        spend: Mapping[str, Any] | None = None,
+        key: str | None = None,
     ) -> tuple[Answer, ...]:
         """The answers to several questions for one charge: all of them, or none.
 
@@ -151,7 +168,9 @@ class Session(Asking):
             with told(designs[0].table.engine.name, [question.kind for question in questions]):
                 answers = tuple(
                     answered(design, question, design.draw(found), receipt)
-                    for design, question, found in zip(designs, questions, scans.exact(), strict=True)
+                    for design, question, found in zip(
+                        designs, questions, scans.exact(), strict=True
+                    )
                 )
             self.answers.keep(receipt, written(answers), binding.seal)
         return tuple(labeled(each) for each in answers)
@@ -181,7 +200,10 @@ class Session(Asking):
             As `ask`.
         """
         rounds = rounds_of(rounds)
-        counts = tuple(replace(each, spend=None) for each in questions_of(questions, most=MOST_COUNTS, kind=Count))
+        counts = tuple(
+            replace(each, spend=None)
+            for each in questions_of(questions, most=MOST_COUNTS, kind=Count)
+        )
         if not (isinstance(method, str) and method in ("independent", "coordinated")):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("method", method, "independent or coordinated")
         if method == "independent":
@@ -204,9 +226,12 @@ class Session(Asking):
             DomainError: If the table was changed before, or the column or a key does not fit.
             UnsupportedError: If the budget is for replacing a unit.
         """
-        parts = opened_parts(self.table, by, keys, ledger=self.ledger, account=self.account, actor=self.actor)
+        parts = opened_parts(
+            self.table, by, keys, ledger=self.ledger, account=self.account, actor=self.actor
+        )
         return {
-            key: Session(part, ledger=self.ledger, scope=part.part, actor=self.actor) for key, part in parts.items()
+            key: Session(part, ledger=self.ledger, scope=part.part, actor=self.actor)
+            for key, part in parts.items()
         }
 
     def quote(self, question: Question, *, spend: Mapping[str, Any] | None = None) -> Quote:
@@ -254,7 +279,9 @@ class Session(Asking):
             line_of_text("key", key)
         if explains(text):
             return self.explain(text, spend=spend, keys=keys, tables=tables)
-        answers = self.batch(questions_of_sql(text, self.table, tables=tables, keys=keys), spend=spend, key=key)
+        answers = self.batch(
+            questions_of_sql(text, self.table, tables=tables, keys=keys), spend=spend, key=key
+        )
         return answers if len(answers) != 1 else answers[0]
 
     def explain(
@@ -277,7 +304,9 @@ class Session(Asking):
         part = None if spend is None else self.part(questions, spend)
         return Explanation(tuple(self.quote(each, spend=part) for each in questions), self.scope)
 
-    def part(self, questions: Sequence[Question], spend: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def part(
+        self, questions: Sequence[Question], spend: Mapping[str, Any]
+    ) -> Mapping[str, Any] | None:
         """The equal part of a common spend for each question without one of its own; None if there is none."""
         sharing = sum(
             each.spend is None and each.error is None
@@ -288,8 +317,13 @@ class Session(Asking):
         each = Spend.stated(spend).share(Fraction(1, sharing))
         return {each.currency: each.amount} | ({"delta": each.delta} if each.delta else {})
 
-    def _designed(self, questions: Sequence[Question], spend: Mapping[str, Any] | None) -> list[Design]:
-        questions = [self._bought(each) for each in questions_of(questions, most=MOST_QUESTIONS, kind=Question)]
+    def _designed(
+        self, questions: Sequence[Question], spend: Mapping[str, Any] | None
+    ) -> list[Design]:
+        questions = [
+            self._bought(each)
+            for each in questions_of(questions, most=MOST_QUESTIONS, kind=Question)
+        ]
         part = None if spend is None else self.part(questions, spend)
         if len(questions) == 1:
             return [questions[0].designed(self.table, part)]
@@ -327,7 +361,11 @@ class Session(Asking):
         return Scans.of([(design.table, design.wanted) for design in designs], binding.sampling)
 
     def _stored(
-        self, designs: Sequence[Design], questions: Sequence[Question], receipt: Receipt, binding: Binding
+        self,
+        designs: Sequence[Design],
+        questions: Sequence[Question],
+        receipt: Receipt,
+        binding: Binding,
     ) -> tuple[Answer, ...]:
         found = self.answers.find(receipt, binding.seal)
         if found is None:

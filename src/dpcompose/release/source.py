@@ -59,7 +59,9 @@ class ArrowStream(Protocol):
         ...
 
 
-def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None, line_breaks: bool = False) -> Source:
+def opened(
+    source: Any, *, name: str | None, schema: Mapping[str, str] | None, line_breaks: bool = False
+) -> Source:
     """A source as an ibis table, and what is known of it.
 
     Raises:
@@ -76,7 +78,9 @@ def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None, l
         table = base(data)
         stored, spark = in_object_store(source), is_spark_frame(source)
         foreign = (
-            isinstance(source, ibis.Table) or spark or (isinstance(source, str) and "://" in source and not stored)
+            isinstance(source, ibis.Table)
+            or spark
+            or (isinstance(source, str) and "://" in source and not stored)
         )
         engine = _engine_of(data, foreign=foreign)
         relation = place = None
@@ -88,7 +92,9 @@ def opened(source: Any, *, name: str | None, schema: Mapping[str, str] | None, l
                 relation = engine.relation(table, data.get_backend())
             place = relation.place
         identity = place or (uuid.uuid4().hex if name is None else f"named {name}")
-        return Source(name or label, _typed(_nullable(data, table), schema), engine, table, relation, identity)
+        return Source(
+            name or label, _typed(_nullable(data, table), schema), engine, table, relation, identity
+        )
 
 
 def _nullable(data: Expression, table: Any) -> Expression:
@@ -111,7 +117,11 @@ def _engine_of(expression: Expression, *, foreign: bool) -> Engine:
     Raises:
         UnsupportedError: If it is none of DuckDB, PostgreSQL and Spark.
     """
-    engines: dict[str, Engine] = {"duckdb": OnDuckDB(foreign=foreign), "postgres": OnPostgreSQL(), "pyspark": OnSpark()}
+    engines: dict[str, Engine] = {
+        "duckdb": OnDuckDB(foreign=foreign),
+        "postgres": OnPostgreSQL(),
+        "pyspark": OnSpark(),
+    }
     name = str(expression.get_backend().name)
     if name not in engines:
         reason = "its sums, orders and comparisons are not known to agree with the others'"
@@ -160,7 +170,11 @@ def _file(path: Path, line_breaks: bool) -> tuple[str, Expression]:
 
     data = None
     with suppress(OSError, duckdb.Error):
-        data = of_parquet(str(path)) if suffix == ".parquet" else of_arrow(read_csv(path, line_breaks=line_breaks))
+        data = (
+            of_parquet(str(path))
+            if suffix == ".parquet"
+            else of_arrow(read_csv(path, line_breaks=line_breaks))
+        )
     if data is None:
         raise DomainError("source", str(path), f"a {suffix[1:]} file that can be read")
     return path.name, data
@@ -169,7 +183,11 @@ def _file(path: Path, line_breaks: bool) -> tuple[str, Expression]:
 def _database(url: str, name: str | None) -> tuple[str, Expression]:
     scheme = urlsplit(url).scheme
     if scheme not in _CONNECTIONS:
-        raise DomainError("source", f"{scheme}://...", "a URL such as postgresql://..., duckdb://... or spark://...")
+        raise DomainError(
+            "source",
+            f"{scheme}://...",
+            "a URL such as postgresql://..., duckdb://... or spark://...",
+        )
     if name is None:
         raise DomainError("name", name, "the name of a table of the database")
     extra = _EXTRAS.get(scheme)
@@ -184,7 +202,9 @@ def _database(url: str, name: str | None) -> tuple[str, Expression]:
     if found is None:
         if connection is not None:
             connection.disconnect()
-        raise DomainError("source", f"{scheme}://...", f"a database that can be reached and has a table {name!r}")
+        raise DomainError(
+            "source", f"{scheme}://...", f"a database that can be reached and has a table {name!r}"
+        )
     return name, found
 
 
@@ -219,13 +239,17 @@ def _spark(url: str) -> Any:
 def _typed(data: Expression, schema: Mapping[str, str] | None) -> Expression:
     """The columns of `schema` with these types; a value that does not read as one becomes NULL."""
     if schema is not None and not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("schema", schema, "a mapping from columns to types, such as {'age': 'int64'}")
+        raise DomainError(
+            "schema", schema, "a mapping from columns to types, such as {'age': 'int64'}"
+        )
     if not schema:
         return data
     import ibis
 
     if data.get_backend().name != "duckdb":
-        raise DomainError("schema", dict(schema), "nothing for a database", "Cast the columns in a view there")
+        raise DomainError(
+            "schema", dict(schema), "nothing for a database", "Cast the columns in a view there"
+        )
     found = data
     for name, wanted in schema.items():
         if name not in data.columns:
@@ -233,10 +257,21 @@ def _typed(data: Expression, schema: Mapping[str, str] | None) -> Expression:
         try:
             dtype = ibis.dtype(wanted)
         except Exception:
-            raise DomainError("schema", wanted, "a type such as int64, float64, string, boolean, date") from None
+            raise DomainError(
+                "schema", wanted, "a type such as int64, float64, string, boolean, date"
+            ) from None
         found = found.mutate(**{name: found[name].try_cast(dtype)})
     return found
 
 
-_EXTRAS = {"postgres": ("psycopg", "postgres"), "postgresql": ("psycopg", "postgres"), "spark": ("pyspark", "spark")}
-_CONNECTIONS = {"duckdb": _duckdb, "postgres": _postgresql, "postgresql": _postgresql, "spark": _spark}
+_EXTRAS = {
+    "postgres": ("psycopg", "postgres"),
+    "postgresql": ("psycopg", "postgres"),
+    "spark": ("pyspark", "spark"),
+}
+_CONNECTIONS = {
+    "duckdb": _duckdb,
+    "postgres": _postgresql,
+    "postgresql": _postgresql,
+    "spark": _spark,
+}

@@ -32,7 +32,9 @@ class SparseVector:
         sensitivity: D: how far one record can move any of the integers.
     """
 
-    def __init__(self, mechanism: AboveThreshold, receipt: Receipt, *, threshold: int, sensitivity: int) -> None:
+    def __init__(
+        self, mechanism: AboveThreshold, receipt: Receipt, *, threshold: int, sensitivity: int
+    ) -> None:
         scales = _scales(mechanism, sensitivity)
         self.mechanism, self.receipt, self.left = mechanism, receipt, mechanism.positives
         self.__scale = scales[1]
@@ -71,12 +73,20 @@ class SparseVector:
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedError(
-            "a copy of a SparseVector", "its noise lives in one process, once", "Open another one, for a new charge"
+            "a copy of a SparseVector",
+            "its noise lives in one process, once",
+            "Open another one, for a new charge",
         )
 
 
 def open_sparse_vector(
-    account: Account, mechanism: AboveThreshold, *, threshold: int, sensitivity: int = 1, actor: str, key: str
+    account: Account,
+    mechanism: AboveThreshold,
+    *,
+    threshold: int,
+    sensitivity: int = 1,
+    actor: str,
+    key: str,
 ) -> SparseVector:
     """Charge the whole interaction, redeem the charge, and open it.
 
@@ -100,7 +110,9 @@ def open_sparse_vector(
     sensitivity = check.count("sensitivity", sensitivity, least=1)
     _scales(mechanism, sensitivity)
     sampler.require()
-    receipt = account.charge(mechanism, actor=actor, key=key, description={"sensitivity": sensitivity})
+    receipt = account.charge(
+        mechanism, actor=actor, key=key, description={"sensitivity": sensitivity}
+    )
     account.ledger.redeem(receipt, actor=actor)
     return SparseVector(mechanism, receipt, threshold=threshold, sensitivity=sensitivity)
 
@@ -108,10 +120,16 @@ def open_sparse_vector(
 def _scales(mechanism: AboveThreshold, sensitivity: int) -> tuple[float, float]:
     """The scales of both noises, rounded up."""
     if not mechanism.stated > 0:
-        raise DomainError("mechanism", mechanism, "an AboveThreshold with epsilon > 0", "Nothing may be said at 0")
-    threshold, answer = (scale * sensitivity * (1 + 16 * UNIT_ROUNDOFF) for scale in mechanism.scales)
+        raise DomainError(
+            "mechanism", mechanism, "an AboveThreshold with epsilon > 0", "Nothing may be said at 0"
+        )
+    threshold, answer = (
+        scale * sensitivity * (1 + 16 * UNIT_ROUNDOFF) for scale in mechanism.scales
+    )
     if not threshold + answer < MOST_SCALE:
-        raise DomainError("sensitivity", sensitivity, "noise of a scale below 2^40", "Use coarser integers")
+        raise DomainError(
+            "sensitivity", sensitivity, "noise of a scale below 2^40", "Use coarser integers"
+        )
     return threshold, answer
 
 

@@ -47,7 +47,9 @@ class Spend:
         amounts = {str(name): exact(f"spend[{name!r}]", value) for name, value in named.items()}
         for name, amount in amounts.items():
             if not 0 < amount <= _LIMITS[name]:
-                raise DomainError(f"spend[{name!r}]", named[name], f"a number > 0 and at most {_LIMITS[name]}")
+                raise DomainError(
+                    f"spend[{name!r}]", named[name], f"a number > 0 and at most {_LIMITS[name]}"
+                )
         currency = "rho" if "rho" in amounts else "epsilon"
         return cls(amounts[currency], currency, amounts.get("delta", Fraction(0)))
 
@@ -61,7 +63,9 @@ class Spend:
 
     def typed(self) -> dict[str, float]:
         """The amounts as a person reads them, to nearest."""
-        return {self.currency: float(self.amount)} | ({"delta": float(self.delta)} if self.delta else {})
+        return {self.currency: float(self.amount)} | (
+            {"delta": float(self.delta)} if self.delta else {}
+        )
 
     def typed_exactly(self) -> dict[str, Fraction]:
         """The amounts as a question takes them."""
@@ -69,7 +73,9 @@ class Spend:
 
     def plain(self) -> dict[str, str]:
         """The amounts as text, exact."""
-        return {self.currency: str(self.amount)} | ({"delta": str(self.delta)} if self.delta else {})
+        return {self.currency: str(self.amount)} | (
+            {"delta": str(self.delta)} if self.delta else {}
+        )
 
 
 def below(number: Fraction) -> float:

@@ -18,7 +18,14 @@ from dpcompose.release.file import KINDS
 from dpcompose.release.question import Question
 from dpcompose.release.sql_aggregate import ENDS, SUMS, answer_labels, called, made, quantile
 from dpcompose.release.sql_nodes import refusal
-from dpcompose.release.sql_scalar import column_name, conjuncts, left_joined, literal, named_table, scalar
+from dpcompose.release.sql_scalar import (
+    column_name,
+    conjuncts,
+    left_joined,
+    literal,
+    named_table,
+    scalar,
+)
 from dpcompose.release.sql_syntax import number, numbers, parsed, shown
 from dpcompose.release.table import Table
 
@@ -27,7 +34,11 @@ MOST_WHERES = 10
 
 
 def questions_of_sql(
-    text: str, table: Table, *, tables: Mapping[str, Any] | None = None, keys: Sequence[Any] | None = None
+    text: str,
+    table: Table,
+    *,
+    tables: Mapping[str, Any] | None = None,
+    keys: Sequence[Any] | None = None,
 ) -> tuple[Question, ...]:
     """The questions that a SELECT asks, one for each aggregate, in order; equal to those that Python would make.
 
@@ -53,7 +64,9 @@ def questions_of_sql(
     if not isinstance(table, Table):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("table", type(table).__name__, "a table made by release.table(...)")
     if not (tables is None or isinstance(tables, Mapping)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("tables", type(tables).__name__, "a mapping from names to tables, or None")
+        raise DomainError(
+            "tables", type(tables).__name__, "a mapping from names to tables, or None"
+        )
     if not (keys is None or (isinstance(keys, Sequence) and not isinstance(keys, (str, bytes)))):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("keys", type(keys).__name__, "a list of keys, or None")
     root, _ = parsed(text)
@@ -88,11 +101,15 @@ class _Reader:
         """The tables of FROM and JOIN, joined."""
         start = root.args.get("from_") or root.args.get("from")
         if start is None:
-            raise UnsupportedError("sql: no FROM", "a question is asked of a table", f"FROM {_names(table)[-1]}")
+            raise UnsupportedError(
+                "sql: no FROM", "a question is asked of a table", f"FROM {_names(table)[-1]}"
+            )
         known = {**table.public_tables, **dict.fromkeys(_names(table), table), **tables}
         alias, first = named_table(start.this, known)
         if first is not table:
-            raise DomainError("sql: FROM", alias, f"FROM {_names(table)[-1]}", "Other tables stand in JOIN")
+            raise DomainError(
+                "sql: FROM", alias, f"FROM {_names(table)[-1]}", "Other tables stand in JOIN"
+            )
         reader = cls(root, first, first, {alias: first})
         for join in root.args.get("joins") or []:
             reader._join(join, known)
@@ -103,7 +120,9 @@ class _Reader:
         where = self.root.args.get("where")
         bins = [name for name, node in grouped.items() if called(node, "BIN")]
         if len(bins) > 1:
-            raise UnsupportedError("sql: BIN", "one column is binned", "CASE makes bins of another one")
+            raise UnsupportedError(
+                "sql: BIN", "one column is binned", "CASE makes bins of another one"
+            )
         keyed = {name: node for name, node in grouped.items() if name not in bins}
         kept, listed = self._split(conjuncts(where.this) if where is not None else [], keyed, keys)
         conditions = [scalar(each, self.named) for each in kept]
@@ -121,20 +140,32 @@ class _Reader:
         else:
             found = [self._question(each, options) for each in aggregates]
         if not found:
-            raise UnsupportedError("sql: no aggregate", "rows are never shown", "Ask with COUNT(*), SUM, AVG, ...")
+            raise UnsupportedError(
+                "sql: no aggregate", "rows are never shown", "Ask with COUNT(*), SUM, AVG, ..."
+            )
         found = [self._ordered(each, len(found)) for each in found]
         aliases = {name: each.alias for each, name in items if name is not None and each.alias}
-        columns = {column: aliases.get(name, column) for name, column in zip(keyed, by, strict=True)}
+        columns = {
+            column: aliases.get(name, column) for name, column in zip(keyed, by, strict=True)
+        }
         labels = [answer_labels(*each, columns) for each in zip(found, aggregates, strict=True)]
         if self.made:
-            self.table = self.table.mutate(**{name: scalar(node, self.named) for name, node in self.made.items()})
+            self.table = self.table.mutate(
+                **{name: scalar(node, self.named) for name, node in self.made.items()}
+            )
         table = None if self.table is self.base else self.table
-        return tuple(replace(each, table=table, labels=names) for each, names in zip(found, labels, strict=True))
+        return tuple(
+            replace(each, table=table, labels=names)
+            for each, names in zip(found, labels, strict=True)
+        )
 
     # FROM, WHERE, GROUP BY
 
     def _join(self, join: Any, known: Mapping[str, Any]) -> None:
-        side, kind = str(join.args.get("side") or "").lower(), str(join.args.get("kind") or "").lower()
+        side, kind = (
+            str(join.args.get("side") or "").lower(),
+            str(join.args.get("kind") or "").lower(),
+        )
         alias, other = named_table(join.this, known)
         using, condition = join.args.get("using") or [], join.args.get("on")
         pairs, bounds = [(each.name, each.name) for each in using], dict[str, Any]()
@@ -146,39 +177,63 @@ class _Reader:
                 raise DomainError(f"sql: {bound}", shown(each), "said once in a join")
             else:
                 bounds[JOIN_BOUNDS[bound]] = numbers(each, bound)
-        if side not in ("", "left") or kind not in ("", "inner", "outer") or not pairs or alias in self.named:
+        if (
+            side not in ("", "left")
+            or kind not in ("", "inner", "outer")
+            or not pairs
+            or alias in self.named
+        ):
             what = " ".join(each for each in (side.upper(), kind.upper(), "JOIN") if each)
-            reason = "rows of the joined table alone belong to nobody" if pairs else "rows are joined on equal keys"
+            reason = (
+                "rows of the joined table alone belong to nobody"
+                if pairs
+                else "rows are joined on equal keys"
+            )
             raise UnsupportedError(f"sql: {what}", reason, "JOIN or LEFT JOIN ... USING (column)")
         if any(own != theirs for own, theirs in pairs):
-            raise UnsupportedError("sql: ON", "a key has one name in both tables", "Rename the column, and use USING")
+            raise UnsupportedError(
+                "sql: ON", "a key has one name in both tables", "Rename the column, and use USING"
+            )
         on = [own for own, _ in pairs]
         if (
             isinstance(other, Table)
             and set(on) != set(self.table.unit)
             and not isinstance(bounds.get("at_most"), tuple)
         ):
-            reason, remedy = "rows of private tables on another key are bounded", "ON a.key = b.key AND AT_MOST(a, b)"
+            reason, remedy = (
+                "rows of private tables on another key are bounded",
+                "ON a.key = b.key AND AT_MOST(a, b)",
+            )
             raise UnsupportedError(f"sql: JOIN USING ({', '.join(on)})", reason, remedy)
         rows = other
         if side == "left":
             rows = left_joined(self.root, join, alias, on, other, f"_joined_{len(self.named)}")
-        self.table = self.table.join(rows, on=on[0] if len(on) == 1 else on, how=side or "inner", **bounds)
+        self.table = self.table.join(
+            rows, on=on[0] if len(on) == 1 else on, how=side or "inner", **bounds
+        )
         self.named = {**self.named, alias: other}
 
     def _matched(self, node: Any, alias: str) -> tuple[str, str]:
         """The columns of `left.a = right.b`."""
         sides = [node.this, node.expression] if type(node).__name__ == "EQ" else []
-        if len(sides) == 2 and all(type(each).__name__ == "Column" and each.table for each in sides):
+        if len(sides) == 2 and all(
+            type(each).__name__ == "Column" and each.table for each in sides
+        ):
             theirs = [each for each in sides if each.table == alias]
             own = [each for each in sides if each.table in self.named]
             if len(theirs) == len(own) == 1:
                 return own[0].name, theirs[0].name
-        raise UnsupportedError(f"sql: ON {shown(node)}", "rows are joined on equal keys", "ON a.column = b.column")
+        raise UnsupportedError(
+            f"sql: ON {shown(node)}", "rows are joined on equal keys", "ON a.column = b.column"
+        )
 
     def _grouped(self) -> dict[str, Any]:
         """The names of the grouping columns, and their nodes."""
-        items = {each.alias: each.this for each in self.root.expressions if type(each).__name__ == "Alias"}
+        items = {
+            each.alias: each.this
+            for each in self.root.expressions
+            if type(each).__name__ == "Alias"
+        }
         group, found = self.root.args.get("group"), dict[str, Any]()
         there = {column.name for column in self.table.columns}
         for each in group.expressions if group is not None else []:
@@ -188,12 +243,18 @@ class _Reader:
                 if not (isinstance(place, int) and 1 <= place <= len(self.root.expressions)):
                     raise DomainError("sql: GROUP BY", place, f"1 to {len(self.root.expressions)}")
                 node = self.root.expressions[place - 1]
-                node, alias = (node.this, node.alias) if type(node).__name__ == "Alias" else (node, "")
+                node, alias = (
+                    (node.this, node.alias) if type(node).__name__ == "Alias" else (node, "")
+                )
             elif type(each).__name__ == "Column" and each.name in items and not each.table:
                 node, alias = items[each.name], each.name
-                if each.name in there and not (type(node).__name__ == "Column" and node.name == each.name):
+                if each.name in there and not (
+                    type(node).__name__ == "Column" and node.name == each.name
+                ):
                     domain = "an alias that is no column: GROUP BY takes the column of that name"
-                    raise DomainError("sql: GROUP BY", each.name, domain, "Give what SELECT makes another name")
+                    raise DomainError(
+                        "sql: GROUP BY", each.name, domain, "Give what SELECT makes another name"
+                    )
             alias = alias or next((name for name, item in items.items() if item == node), "")
             found[alias or (node.name if type(node).__name__ == "Column" else shown(node))] = node
         return found
@@ -244,12 +305,21 @@ class _Reader:
             return column_name(node, self.named), {}
         if not called(node, "CLAMP"):
             raise DomainError(
-                f"sql: {what}", shown(node), f"{what}(CLAMP({shown(node)}, lower, upper))", "Values need ends"
+                f"sql: {what}",
+                shown(node),
+                f"{what}(CLAMP({shown(node)}, lower, upper))",
+                "Values need ends",
             )
         if len(node.expressions) not in (3, 4):
-            raise DomainError(f"sql: {what}", shown(node), "CLAMP(x, lower, upper), or with the granularity")
+            raise DomainError(
+                f"sql: {what}", shown(node), "CLAMP(x, lower, upper), or with the granularity"
+            )
         inner, *ends = node.expressions
-        named = zip(("lower", "upper", "granularity"), (number(each, "CLAMP") for each in ends), strict=False)
+        named = zip(
+            ("lower", "upper", "granularity"),
+            (number(each, "CLAMP") for each in ends),
+            strict=False,
+        )
         return self._column(inner, name), dict(named)
 
     def _question(self, node: Any, options: Mapping[str, Any]) -> Question:
@@ -260,7 +330,9 @@ class _Reader:
         if kind in SUMS:
             column, ends = self._operand(inner.this, alias, kind.upper())
             return made(SUMS[kind], inner, column=column, **ends, **options)
-        if kind == "Div" and all(type(each).__name__ == "Sum" for each in (inner.this, inner.expression)):
+        if kind == "Div" and all(
+            type(each).__name__ == "Sum" for each in (inner.this, inner.expression)
+        ):
             return self._ratio(inner, options)
         parts = quantile(inner)
         if kind not in ENDS and parts is None:
@@ -268,7 +340,9 @@ class _Reader:
         operand, shares = parts or (inner.this, [])
         column, ends = self._operand(operand, alias, "QUANTILE")
         if ends and "granularity" not in ends:
-            raise DomainError("sql: CLAMP", shown(operand), "CLAMP(x, lower, upper, granularity) in a quantile")
+            raise DomainError(
+                "sql: CLAMP", shown(operand), "CLAMP(x, lower, upper, granularity) in a quantile"
+            )
         if kind in ENDS:
             return made(ENDS[kind], inner, column=column, **ends, **options)
         if len(shares) == 1:
@@ -294,14 +368,24 @@ class _Reader:
         column, ends = self._operand(node.this.this, "", "SUM")
         per, below = self._operand(node.expression.this, "", "SUM")
         return made(
-            "ratio", node, column=column, per=per, **ends, **{f"per_{n}": v for n, v in below.items()}, **options
+            "ratio",
+            node,
+            column=column,
+            per=per,
+            **ends,
+            **{f"per_{n}": v for n, v in below.items()},
+            **options,
         )
 
-    def _histogram(self, node: Any, aggregates: Sequence[Any], options: Mapping[str, Any]) -> Question:
+    def _histogram(
+        self, node: Any, aggregates: Sequence[Any], options: Mapping[str, Any]
+    ) -> Question:
         """GROUP BY BIN(x, e0, e1, ...) with COUNT(*)."""
         counted = [each.this if type(each).__name__ == "Alias" else each for each in aggregates]
         if [shown(each) for each in counted] != ["COUNT(*)"] or len(node.expressions) < 3:
-            raise UnsupportedError("sql: BIN", "bins are counted", "SELECT BIN(x, 0, 10, 20), COUNT(*) ... GROUP BY 1")
+            raise UnsupportedError(
+                "sql: BIN", "bins are counted", "SELECT BIN(x, 0, 10, 20), COUNT(*) ... GROUP BY 1"
+            )
         inner, *edges = node.expressions
         listed = [number(each, "BIN") for each in edges]
         return made("histogram", node, column=self._column(inner, ""), edges=listed, **options)
@@ -313,14 +397,26 @@ class _Reader:
         order, limit = self.root.args.get("order"), self.root.args.get("limit")
         if order is None and limit is None:
             return question
-        aliases = {each.alias: each.this for each in self.root.expressions if type(each).__name__ == "Alias"}
+        aliases = {
+            each.alias: each.this
+            for each in self.root.expressions
+            if type(each).__name__ == "Alias"
+        }
         items = [] if order is None else order.expressions
         first = items[0].this if len(items) == 1 and items[0].args.get("desc") else None
         if type(first).__name__ == "Column" and first is not None and not first.table:
             first = aliases.get(first.name)
-        if first is None or shown(first) != "COUNT(*)" or limit is None or question.kind != "count" or asked != 1:
+        if (
+            first is None
+            or shown(first) != "COUNT(*)"
+            or limit is None
+            or question.kind != "count"
+            or asked != 1
+        ):
             remedy = "ORDER BY COUNT(*) DESC LIMIT k, with one COUNT(*); else sort the answer: its numbers are yours"
-            raise UnsupportedError("sql: ORDER BY or LIMIT", "the engine's order is private", remedy)
+            raise UnsupportedError(
+                "sql: ORDER BY or LIMIT", "the engine's order is private", remedy
+            )
         options = {"by": question.by, "keys": question.keys}
         return made("top", self.root, number=number(limit.expression, "LIMIT"), **options)
 

@@ -24,7 +24,12 @@ ENDS = {"Min": "minimum", "Max": "maximum"}
 SUMS = {"Sum": "sum", "Avg": "mean", **_SPREADS}
 
 
-_COLUMNS = {"top": "count", "histogram": "count", "quantiles": "quantile", "standard deviation": "standard_deviation"}
+_COLUMNS = {
+    "top": "count",
+    "histogram": "count",
+    "quantiles": "quantile",
+    "standard deviation": "standard_deviation",
+}
 """The column of an answer that an aggregate is, where it is not called as the question."""
 
 
@@ -41,7 +46,11 @@ def quantile(node: Any) -> tuple[Any, list[Any]] | None:
         ordered = node.expression.expressions if type(node.expression).__name__ == "Order" else []
         if len(ordered) == 1 and not ordered[0].args.get("desc"):
             return ordered[0].this, [number(node.this.this, "PERCENTILE_CONT")]
-    if kind == "Anonymous" and str(node.this).upper() in CALLS - {"CLAMP", "BIN"} and len(node.expressions) > 1:
+    if (
+        kind == "Anonymous"
+        and str(node.this).upper() in CALLS - {"CLAMP", "BIN"}
+        and len(node.expressions) > 1
+    ):
         return node.expressions[0], [number(each, "QUANTILE") for each in node.expressions[1:]]
     return None
 

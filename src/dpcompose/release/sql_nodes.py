@@ -65,7 +65,10 @@ _REFUSED: Mapping[str, tuple[str, str]] = {
     "Select": ("a subquery", f"{_ROWS}. Say it in one SELECT, or give its value as a literal"),
     "Subquery": ("a subquery", f"{_ROWS}. Say it in one SELECT, or give its value as a literal"),
     "Exists": ("EXISTS", f"{_ROWS}. Join on the unit instead"),
-    "Union": ("UNION", "Use table.union(other) in Python, for two catalogued tables with the same unit"),
+    "Union": (
+        "UNION",
+        "Use table.union(other) in Python, for two catalogued tables with the same unit",
+    ),
     "SetOperation": ("a set operation", f"{_ROWS}. Filter with WHERE"),
     "Having": ("HAVING", "Filter the answer: its noisy numbers are yours"),
     "Offset": ("OFFSET", "Leave rows of the answer out: its noisy numbers are yours"),
@@ -109,7 +112,8 @@ def refusal(node: Any, reason: str = "") -> UnsupportedError:
     """The error that refuses a node: its clause in the words of SQL, and the way to say it."""
     names = [each.__name__ for each in type(node).__mro__]
     clause, remedy = next(
-        (_REFUSED[name] for name in names if name in _REFUSED), (names[0], "Use the clauses of docs/release.md")
+        (_REFUSED[name] for name in names if name in _REFUSED),
+        (names[0], "Use the clauses of docs/release.md"),
     )
     named = _name(node)
     shown = clause if named.upper() in clause.upper() else f"{clause} ({named})"
@@ -137,18 +141,25 @@ def require_allowed(root: Any) -> None:
         if type(node).__name__ == "Anonymous" and str(node.this).upper() not in CALLS:
             raise refusal(node)
         if depth > DEEPEST:
-            raise UnsupportedError("sql: nesting", f"more than {DEEPEST} levels deep, or terms of one sum", "Use fewer")
+            raise UnsupportedError(
+                "sql: nesting", f"more than {DEEPEST} levels deep, or terms of one sum", "Use fewer"
+            )
         for name, value in node.args.items():
             if name not in parts and value not in (None, False, []):
                 inner = next(_nodes(value), None)
                 if inner is not None and type(inner).__name__ not in ALLOWED:
                     raise refusal(inner)
-                said = value if isinstance(value, str) else name.strip("_").upper().replace("_", " ")
+                said = (
+                    value if isinstance(value, str) else name.strip("_").upper().replace("_", " ")
+                )
                 what = f"{said} in {type(node).__name__}"
-                raise UnsupportedError(f"sql: {what}", "no part of the SQL that is read", "Leave it out")
+                raise UnsupportedError(
+                    f"sql: {what}", "no part of the SQL that is read", "Leave it out"
+                )
             # Conditions that one word connects stand side by side, however the parser nests them.
             level = [
-                depth + (type(each) is not type(node) or type(node).__name__ not in CHAINS) for each in _nodes(value)
+                depth + (type(each) is not type(node) or type(node).__name__ not in CHAINS)
+                for each in _nodes(value)
             ]
             waiting += zip(_nodes(value), level, strict=True)
 
@@ -156,5 +167,7 @@ def require_allowed(root: Any) -> None:
 def _nodes(value: Any) -> Iterator[Any]:
     """The nodes in a part of a node; what is neither a node, a plain value nor a list of them counts as a node."""
     for each in value if isinstance(value, list) else [value]:
-        if not (each is None or isinstance(each, (str, bool, int)) or type(each).__name__ == "DType"):
+        if not (
+            each is None or isinstance(each, (str, bool, int)) or type(each).__name__ == "DType"
+        ):
             yield each

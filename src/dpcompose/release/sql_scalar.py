@@ -38,7 +38,11 @@ def column_name(node: Any, named: Mapping[str, Any]) -> str:
 
 
 def _columns(table: Any) -> list[str]:
-    return list(table.kinds) if isinstance(table, PublicTable) else [each.name for each in table.columns]
+    return (
+        list(table.kinds)
+        if isinstance(table, PublicTable)
+        else [each.name for each in table.columns]
+    )
 
 
 def named_table(node: Any, known: Mapping[str, Any]) -> tuple[str, Any]:
@@ -50,7 +54,9 @@ def named_table(node: Any, known: Mapping[str, Any]) -> tuple[str, Any]:
     return node.alias or node.name, frozen(known[node.name])
 
 
-def left_joined(root: Any, join: Any, alias: str, keys: Collection[str], other: Any, marker: str) -> Any:
+def left_joined(
+    root: Any, join: Any, alias: str, keys: Collection[str], other: Any, marker: str
+) -> Any:
     """The right side of a LEFT JOIN, with a column that is NULL where a row meets none, if the SELECT needs it.
 
     The key of the joined rows is the left side's, so the statement is changed: the right side's key IS NULL becomes
@@ -63,7 +69,11 @@ def left_joined(root: Any, join: Any, alias: str, keys: Collection[str], other: 
         if type(node).__name__ != "Column" or id(node) in own or node.name not in keys:
             continue
         parent = node.parent
-        if node.table == alias and type(parent).__name__ == "Is" and type(parent.expression).__name__ == "Null":
+        if (
+            node.table == alias
+            and type(parent).__name__ == "Is"
+            and type(parent.expression).__name__ == "Null"
+        ):
             node.this.set("this", marker)
             node.set("table", None)
             asked = True
@@ -75,7 +85,9 @@ def left_joined(root: Any, join: Any, alias: str, keys: Collection[str], other: 
         return other.mutate(**{marker: lit(True)}) if asked else other
     import pyarrow as pa
 
-    return public(other.frame.append_column(marker, pa.array([True] * other.frame.num_rows, pa.bool_())))
+    return public(
+        other.frame.append_column(marker, pa.array([True] * other.frame.num_rows, pa.bool_()))
+    )
 
 
 def conjuncts(node: Any, connected: str = "And") -> list[Any]:
@@ -109,7 +121,9 @@ def literal(node: Any, what: str) -> Any:
         try:
             return date.fromisoformat(str(node.this.this))
         except ValueError:
-            raise DomainError(f"sql: {what}", shown(node), "a date such as DATE '2026-01-31'") from None
+            raise DomainError(
+                f"sql: {what}", shown(node), "a date such as DATE '2026-01-31'"
+            ) from None
     return number(node, what)
 
 
@@ -131,7 +145,9 @@ def scalar(node: Any, named: Mapping[str, Any]) -> RowExpression:
     kind = type(node).__name__
     if kind == "Column":
         return col(column_name(node, named))
-    if kind in ("Literal", "Boolean", "Null") or (kind == "Cast" and type(node.this).__name__ == "Literal"):
+    if kind in ("Literal", "Boolean", "Null") or (
+        kind == "Cast" and type(node.this).__name__ == "Literal"
+    ):
         return lit(_constant(node, "a value"))
     if kind == "Neg" and type(node.this).__name__ == "Literal":
         return lit(_constant(node, "a value"))
@@ -141,7 +157,9 @@ def scalar(node: Any, named: Mapping[str, Any]) -> RowExpression:
         # One after the other, as Python does: the parser nests them as deep as they are many.
         return reduce(_CALLS[kind], (scalar(each, named) for each in conjuncts(node, kind)))
     if kind in _CALLS:
-        parts = [node.args[part] for part in ("this", "expression") if node.args.get(part) is not None]
+        parts = [
+            node.args[part] for part in ("this", "expression") if node.args.get(part) is not None
+        ]
         return _CALLS[kind](*(scalar(each, named) for each in parts))
     return _special(node, lambda each: scalar(each, named))
 
@@ -171,7 +189,14 @@ _CALLS: Mapping[str, Callable[..., Any]] = {
     "Month": RowExpression.month,
     "Day": RowExpression.day,
 }
-_TYPES = {"DOUBLE": "float", "FLOAT": "float", "INT": "integer", "BIGINT": "integer", "TEXT": "text", "VARCHAR": "text"}
+_TYPES = {
+    "DOUBLE": "float",
+    "FLOAT": "float",
+    "INT": "integer",
+    "BIGINT": "integer",
+    "TEXT": "text",
+    "VARCHAR": "text",
+}
 
 
 def _special(node: Any, read: Callable[[Any], RowExpression]) -> RowExpression:
@@ -198,8 +223,14 @@ def _special(node: Any, read: Callable[[Any], RowExpression]) -> RowExpression:
         case "If" if node.args.get("false") is not None:
             return case((read(node.this), read(node.args["true"])), else_=read(node.args["false"]))
         case "StartsWith" | "EndsWith" | "Contains":
-            method = {"S": RowExpression.starts_with, "E": RowExpression.ends_with, "C": RowExpression.contains}
-            return method[type(node).__name__[0]](read(node.this), literal(node.expression, "a text"))
+            method = {
+                "S": RowExpression.starts_with,
+                "E": RowExpression.ends_with,
+                "C": RowExpression.contains,
+            }
+            return method[type(node).__name__[0]](
+                read(node.this), literal(node.expression, "a text")
+            )
         case "Like":
             found = _like(read(node.this), literal(node.expression, "LIKE"))
             return ~found if node.args.get("negate") else found
@@ -210,7 +241,9 @@ def _special(node: Any, read: Callable[[Any], RowExpression]) -> RowExpression:
         case "Cast" | "TryCast" if node.to.this.name in _TYPES:
             return read(node.this).cast(_TYPES[node.to.this.name])
         case "Case" | "If":
-            raise UnsupportedError("sql: CASE without ELSE", "rows for which none holds have no value", "Add ELSE")
+            raise UnsupportedError(
+                "sql: CASE without ELSE", "rows for which none holds have no value", "Add ELSE"
+            )
         case _:
             raise refusal(node, f"{shown(node)[:60]} is no function of one row that is in the list")
 

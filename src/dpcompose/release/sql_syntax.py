@@ -62,18 +62,30 @@ def _check(text: str, tokens: Sequence[Any]) -> None:
     kinds = [token.token_type.name for token in tokens]
     if "HINT" in kinds or any(token.comments for token in tokens):
         what = "a hint" if "HINT" in kinds else "a comment"
-        raise UnsupportedError(f"sql: {what}", "programs differ in what they read in it", "Leave it out")
+        raise UnsupportedError(
+            f"sql: {what}", "programs differ in what they read in it", "Leave it out"
+        )
     if not words:
         raise _unreadable(text)
     for token, word in zip(tokens, words, strict=True):
         # The parser reads them as the same node as those that divide by n.
-        if word in ("VAR_SAMP", "STDDEV_SAMP", "STDEV", "VARIANCE_SAMP") and token.token_type.name != "STRING":
-            reason, remedy = "variances are divided by n here", "Use VARIANCE, VAR_POP, STDDEV or STDDEV_POP"
+        if (
+            word in ("VAR_SAMP", "STDDEV_SAMP", "STDEV", "VARIANCE_SAMP")
+            and token.token_type.name != "STRING"
+        ):
+            reason, remedy = (
+                "variances are divided by n here",
+                "Use VARIANCE, VAR_POP, STDDEV or STDDEV_POP",
+            )
             raise UnsupportedError(f"sql: {word}", reason, remedy)
     if ("SLASH", "SLASH") in pairwise(kinds):
-        raise UnsupportedError("sql: //", "engines round it in different ways", "Use FLOOR(x / y), which rounds down")
+        raise UnsupportedError(
+            "sql: //", "engines round it in different ways", "Use FLOOR(x / y), which rounds down"
+        )
     if "SEMICOLON" in kinds[:-1] or kinds == ["SEMICOLON"]:
-        raise UnsupportedError("sql: several statements", "one SELECT is read", "Ask for each by itself")
+        raise UnsupportedError(
+            "sql: several statements", "one SELECT is read", "Ask for each by itself"
+        )
     if len(words) > MOST_TOKENS:
         raise DomainError("sql", len(words), f"at most {MOST_TOKENS:,} words")
     depth = deepest = run = longest = 0
@@ -83,11 +95,18 @@ def _check(text: str, tokens: Sequence[Any]) -> None:
         deepest, longest = max(deepest, depth), max(longest, run)
     if max(deepest, longest) > MOST_BRACKETS:
         raise DomainError(
-            "sql: nesting", max(deepest, longest), f"at most {MOST_BRACKETS} levels", "Ask something simpler"
+            "sql: nesting",
+            max(deepest, longest),
+            f"at most {MOST_BRACKETS} levels",
+            "Ask something simpler",
         )
     if words[0] != "SELECT":
         remedy = "Say it in one SELECT, or in Python" if words[0] == "WITH" else "Begin with SELECT"
-        named = words[0].split()[0][:20] if words[0][:1].isascii() and words[0][:1].isalpha() else "no SELECT"
+        named = (
+            words[0].split()[0][:20]
+            if words[0][:1].isascii() and words[0][:1].isalpha()
+            else "no SELECT"
+        )
         raise UnsupportedError(f"sql: {named}", "only SELECT is read", remedy)
 
 
@@ -95,7 +114,12 @@ _OPEN, _CLOSE = ("L_PAREN", "L_BRACKET", "L_BRACE"), ("R_PAREN", "R_BRACKET", "R
 
 
 def _unreadable(text: str) -> DomainError:
-    return DomainError("sql", text, "one SELECT that can be read", "Texts stand in '...', names of columns in \"...\"")
+    return DomainError(
+        "sql",
+        text,
+        "one SELECT that can be read",
+        "Texts stand in '...', names of columns in \"...\"",
+    )
 
 
 @contextmanager
@@ -116,7 +140,9 @@ def number(node: Any, what: str) -> Any:
         DomainError: If it is something else, or lies beyond 64 bits.
     """
     sign, inner = (-1, node.this) if type(node).__name__ == "Neg" else (1, node)
-    text = str(inner.this) if type(inner).__name__ == "Literal" and not inner.args["is_string"] else ""
+    text = (
+        str(inner.this) if type(inner).__name__ == "Literal" and not inner.args["is_string"] else ""
+    )
     try:
         exact = sign * Decimal(text)
     except ArithmeticError:

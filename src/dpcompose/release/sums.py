@@ -34,7 +34,9 @@ class Clamped(OfColumn):
     """Into how many steps the range is divided at least, where no granularity is given."""
 
     def _grid(self, table: Table) -> FixedPointGrid:
-        return grid_of(table, self.column, self.lower, self.upper, self.granularity, steps=self.steps)
+        return grid_of(
+            table, self.column, self.lower, self.upper, self.granularity, steps=self.steps
+        )
 
     def _spec(self, grid: FixedPointGrid) -> dict[str, object]:
         return spec(self.column, grid)
@@ -55,7 +57,11 @@ def grid_of(
 
 def spec(column: str, grid: FixedPointGrid) -> dict[str, object]:
     """A column and its grid, as the ledger stores them."""
-    ends = {"lower": str(grid.lower), "upper": str(grid.upper), "granularity": str(grid.granularity)}
+    ends = {
+        "lower": str(grid.lower),
+        "upper": str(grid.upper),
+        "granularity": str(grid.granularity),
+    }
     return {"column": column, **ends}
 
 
@@ -115,28 +121,41 @@ class Mean(Clamped):
         aggregation = Aggregation(by, public, value=(self.column, grid, center))
         bounds = table.bounds.within(aggregation.groups)
         changes = [bounds.change(1), bounds.change(grid.largest(center))]
-        return measured(table, aggregation, changes, asked, self._described(by, public, **self._spec(grid)))
+        return measured(
+            table, aggregation, changes, asked, self._described(by, public, **self._spec(grid))
+        )
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         grid, counts, sums = _grid_of(design), drawn.released[0], drawn.released[1]
-        means = tuple(self._mean(grid, total, count) for (count,), (total,) in zip(counts, sums, strict=True))
-        return Values("mean", "double", means), Values("count", "int64", tuple(count for (count,) in counts))
+        means = tuple(
+            self._mean(grid, total, count) for (count,), (total,) in zip(counts, sums, strict=True)
+        )
+        return Values("mean", "double", means), Values(
+            "count", "int64", tuple(count for (count,) in counts)
+        )
 
     def _mean(self, grid: FixedPointGrid, total: int, count: int) -> float:
         steps = grid.middle + Fraction(total, max(count, 1))
         return grid.value(min(max(steps, Fraction(grid.first)), Fraction(grid.last)))
 
-    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...]:
+    def errors(
+        self, design: Design, failure: float, columns: Sequence[Values]
+    ) -> tuple[float, ...]:
         """For each row, how far the mean of the rows kept is from the released one; from the count alone, a bound."""
         grid = _grid_of(design)
         if len(columns) > 1:
             low, high = self.interval(design, failure, columns)
             cells = columns[-2].cells
-            return tuple(max(cell - least, most - cell) for least, cell, most in zip(low, cells, high, strict=True))
+            return tuple(
+                max(cell - least, most - cell)
+                for least, cell, most in zip(low, cells, high, strict=True)
+            )
         count, total = (noise_of(step) for step in design.steps)
         reach = total.error_beside(count, grid.largest(grid.middle), failure)
         most = float(grid.upper - grid.lower)
-        return tuple(min(grid.value(Fraction(reach) / max(number, 1)), most) for number in columns[-1].cells)
+        return tuple(
+            min(grid.value(Fraction(reach) / max(number, 1)), most) for number in columns[-1].cells
+        )
 
     def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
         """Exact but for steps: the sum of distances over the number of rows, both of them noisy."""
@@ -144,7 +163,9 @@ class Mean(Clamped):
         count, total = (noise_of(step) for step in design.steps)
         size, ends = float(grid.granularity), (grid.first - grid.middle, grid.last - grid.middle)
         found = [
-            quotient_interval(((mean / size - grid.middle) * number, number), (total, count), ends, failure)
+            quotient_interval(
+                ((mean / size - grid.middle) * number, number), (total, count), ends, failure
+            )
             for mean, number in zip(columns[-2].cells, columns[-1].cells, strict=True)
         ]
         low, high = (tuple((each[end] + grid.middle) * size for each in found) for end in (0, 1))

@@ -73,11 +73,15 @@ class Synthetic(Question):
         least = len(by) + 1
         rounds = 16 * len(by) if self.rounds is None else self.rounds
         if not least <= rounds <= MOST_ROUNDS:
-            raise DomainError("rounds", rounds, f"an integer from {least} to {MOST_ROUNDS:,}, or None")
+            raise DomainError(
+                "rounds", rounds, f"an integer from {least} to {MOST_ROUNDS:,}, or None"
+            )
         weights = workload(self._workload(by, sizes))
         change = table.bounds.change(1).l1
         start = GraphicalModel(sizes)
-        step = AdaptiveMarginals(rho, change, sizes, weights, rounds, megabytes=float(self.megabytes), start=start)
+        step = AdaptiveMarginals(
+            rho, change, sizes, weights, rounds, megabytes=float(self.megabytes), start=start
+        )
         # Nothing is charged where the model cannot be found.
         require()
         wanted = [by[column] for columns in weights for column in (*columns, -1)]
@@ -88,7 +92,13 @@ class Synthetic(Question):
             "marginals": digest([tuple(wanted)]),
         }
         return MarginalsDesign(
-            table, Aggregation(by, None, among=lists), (step,), (1,), None, spend=asked, description=described
+            table,
+            Aggregation(by, None, among=lists),
+            (step,),
+            (1,),
+            None,
+            spend=asked,
+            description=described,
         )
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
@@ -99,7 +109,9 @@ class Synthetic(Question):
             Values("measurement", "int64", tuple(number for _, _, number in cells)),
         )
 
-    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...]:
+    def errors(
+        self, design: Design, failure: float, columns: Sequence[Values]
+    ) -> tuple[float, ...]:
         """How far the noise on each cell reaches.
 
         Raises:
@@ -107,7 +119,9 @@ class Synthetic(Question):
         """
         if len(columns) < 3:
             reason = "the noise of later rounds follows from what was released"
-            raise UnsupportedError("the error of synthetic data, quoted", reason, "The answer states it")
+            raise UnsupportedError(
+                "the error of synthetic data, quoted", reason, "The answer states it"
+            )
         (step,) = design.steps
         assert isinstance(step, AdaptiveMarginals)
         sigmas = columns[-2].cells
@@ -121,9 +135,13 @@ class Synthetic(Question):
             DomainError: If a column is not there, or a list of values is none.
         """
         by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
-        lists = self.keys if isinstance(self.keys, Sequence) and not isinstance(self.keys, str) else ()
+        lists = (
+            self.keys if isinstance(self.keys, Sequence) and not isinstance(self.keys, str) else ()
+        )
         if not 2 <= len(by) <= MOST_COLUMNS or len(lists) != len(by) or len(set(by)) < len(by):
-            domain = f"2 to {MOST_COLUMNS} different columns, and in keys= a list of values for each"
+            domain = (
+                f"2 to {MOST_COLUMNS} different columns, and in keys= a list of values for each"
+            )
             raise DomainError("by", self.by, domain)
         found: list[tuple[Any, ...]] = []
         for name, values in zip(by, lists, strict=True):
@@ -131,7 +149,10 @@ class Synthetic(Question):
             found.append(tuple(value for (value,) in keys or ()))
             if None in found[-1]:
                 raise DomainError(
-                    "keys", [None], "values", f"mutate({name}=col({name!r}).fill_null(...)) gives NULL one"
+                    "keys",
+                    [None],
+                    "values",
+                    f"mutate({name}=col({name!r}).fill_null(...)) gives NULL one",
                 )
         return by, tuple(found)
 
@@ -145,13 +166,20 @@ class Synthetic(Question):
             parts = math.comb(len(by), together) * 2**together
             found = list(combinations(range(len(by)), together)) if parts <= MOST_PARTS else []
         if not 1 <= parts <= MOST_PARTS:
-            domain = f"marginals of the columns of by=, with 1 to {MOST_PARTS:,} parts, 2^n of n columns"
+            domain = (
+                f"marginals of the columns of by=, with 1 to {MOST_PARTS:,} parts, 2^n of n columns"
+            )
             raise DomainError("marginals", self.marginals, domain)
         for columns in found:
             cells = math.prod(sizes[column] for column in columns)
             if not cells <= MOST_KEYS:
                 names = [by[column] for column in columns]
-                raise DomainError("marginals", names, f"at most {MOST_KEYS:,} cells each, not {cells:,}", "Name fewer")
+                raise DomainError(
+                    "marginals",
+                    names,
+                    f"at most {MOST_KEYS:,} cells each, not {cells:,}",
+                    "Name fewer",
+                )
         return found
 
 
@@ -171,7 +199,10 @@ class MarginalsDesign(Design):
         rows = self.steps[0].draw(cells)
         width = len(lists)
         keys = tuple(
-            tuple(None if place < 0 else values[place] for place, values in zip(row[:width], lists, strict=True))
+            tuple(
+                None if place < 0 else values[place]
+                for place, values in zip(row[:width], lists, strict=True)
+            )
             for row in rows
         )
         return Released(keys, (tuple(row[width:] for row in rows),))
@@ -195,7 +226,9 @@ class SyntheticData:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.answer, Answer) and isinstance(self.answer.question, Synthetic)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("answer", type(self.answer).__name__, "the answer to a question of type Synthetic")
+            raise DomainError(
+                "answer", type(self.answer).__name__, "the answer to a question of type Synthetic"
+            )
 
     @property
     def receipt(self) -> Receipt:
@@ -220,12 +253,16 @@ class SyntheticData:
         places = _places(by, "columns", (columns,) if isinstance(columns, str) else columns)
         cells = math.prod(len(lists[place]) for place in places)
         if not cells <= MOST_KEYS:
-            raise DomainError("columns", columns, f"at most {MOST_KEYS:,} combinations of values, not {cells:,}")
+            raise DomainError(
+                "columns", columns, f"at most {MOST_KEYS:,} combinations of values, not {cells:,}"
+            )
         keys = list(product(*(lists[place] for place in places)))
         named = key_columns(self.answer.design.table, [by[place] for place in places], keys)
         taken = "count_" if "count" in by else "count"
         counts = tuple(self.model.counts(places))
-        return arrow_table([*((each.name, each.type, each.cells) for each in named), (taken, "double", counts)])
+        return arrow_table(
+            [*((each.name, each.type, each.cells) for each in named), (taken, "double", counts)]
+        )
 
     def sample(self, rows: int | None = None) -> Any:
         """Synthetic rows as an Arrow table.
@@ -241,7 +278,10 @@ class SyntheticData:
         if rows is not None and not (number := check.count("rows", rows, least=1)) <= MOST_ROWS:
             raise DomainError("rows", rows, f"an integer from 1 to {MOST_ROWS:,}")
         drawn = self.model.sample(number)
-        values = [tuple(each[place] for place in column) for each, column in zip(lists, drawn, strict=True)]
+        values = [
+            tuple(each[place] for place in column)
+            for each, column in zip(lists, drawn, strict=True)
+        ]
         types = [each.type for each in key_columns(self.answer.design.table, by, ())]
         return arrow_table(list(zip(by, types, values, strict=True)))
 
@@ -261,7 +301,9 @@ class SyntheticData:
     def model(self) -> GraphicalModel:
         """The distribution."""
         require()
-        return GraphicalModel(tuple(len(each) for each in self._domain[1])).after(self.measured, steps=REFITTED * STEPS)
+        return GraphicalModel(tuple(len(each) for each in self._domain[1])).after(
+            self.measured, steps=REFITTED * STEPS
+        )
 
     @cached_property
     def measured(self) -> tuple[Marginal, ...]:
@@ -291,7 +333,9 @@ def rho_of(asked: Spend) -> float:
         return below(asked.amount)
     if not asked.delta:
         domain = "a rho, or an epsilon with a delta, where marginals are chosen in rounds"
-        raise DomainError("spend", asked.typed(), domain, "Name a delta, such as {'epsilon': 1, 'delta': 1e-9}")
+        raise DomainError(
+            "spend", asked.typed(), domain, "Name a delta, such as {'epsilon': 1, 'delta': 1e-9}"
+        )
     epsilon, delta = below(asked.amount), below(asked.delta)
     return calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing").value
 
@@ -299,6 +343,11 @@ def rho_of(asked: Spend) -> float:
 def _places(by: Sequence[str], name: str, columns: Any) -> Columns:
     """The places of some columns, in the order of the question."""
     given = tuple(cast("Sequence[Any]", columns)) if isinstance(columns, Sequence) else ()
-    if not given or isinstance(columns, str) or len(set(given)) < len(given) or not set(given) <= set(by):
+    if (
+        not given
+        or isinstance(columns, str)
+        or len(set(given)) < len(given)
+        or not set(given) <= set(by)
+    ):
         raise DomainError(name, columns, f"different columns among {', '.join(by)}")
     return tuple(sorted(by.index(each) for each in given))

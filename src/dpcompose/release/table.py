@@ -144,7 +144,9 @@ class Table(Transformations):
     steps: tuple[str, ...] = ()
     weights: Mapping[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
     opened: tuple[Self, ...] = field(default=(), repr=False, compare=False)
-    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict[str, tuple[Any, Any]], repr=False, compare=False)
+    ranges: Mapping[str, tuple[Any, Any]] = field(
+        default_factory=dict[str, tuple[Any, Any]], repr=False, compare=False
+    )
     public_tables: Mapping[str, PublicSource] = field(
         default_factory=dict[str, PublicSource], repr=False, compare=False
     )
@@ -202,7 +204,9 @@ class Table(Transformations):
         for column in self.columns:
             if column.name == name:
                 return column
-        raise DomainError("column", name, f"one of {', '.join(column.name for column in self.columns)}")
+        raise DomainError(
+            "column", name, f"one of {', '.join(column.name for column in self.columns)}"
+        )
 
     def ends(self, column: str, lower: Any, upper: Any) -> tuple[Any, Any]:
         """The ends of a column's values as typed; those that are not are the catalog's.
@@ -213,7 +217,10 @@ class Table(Transformations):
         if lower is not None and upper is not None:
             return lower, upper
         if column not in self.ranges:
-            name, remedy = ("lower" if lower is None else "upper"), f"The catalog has no range for {column!r}"
+            name, remedy = (
+                ("lower" if lower is None else "upper"),
+                f"The catalog has no range for {column!r}",
+            )
             raise DomainError(name, None, "a number", remedy)
         least, most = self.ranges[column]
         return (least if lower is None else lower), (most if upper is None else upper)
@@ -223,7 +230,11 @@ class Table(Transformations):
         """A short name for where the table is and what its columns are; it says nothing of its rows."""
         columns = [(column.name, column.type) for column in self.columns]
         roots = [root.source for root in self.roots]
-        named = [self.source, columns, roots, list(self.steps)] if self.steps else [self.source, columns]
+        named = (
+            [self.source, columns, roots, list(self.steps)]
+            if self.steps
+            else [self.source, columns]
+        )
         return sha256(json.dumps(named).encode()).hexdigest()[:16]
 
     def require_catalogued(self, trusted: Collection[str]) -> None:
@@ -234,7 +245,10 @@ class Table(Transformations):
         """
         catalog = next((each for each in trusted if each.startswith(CATALOGUED)), None)
         if catalog is not None and not all(root.catalog == catalog for root in self.roots):
-            domain, remedy = "a table of the scope's catalog", "Use release.Catalog(ledger, scope).table(name)"
+            domain, remedy = (
+                "a table of the scope's catalog",
+                "Use release.Catalog(ledger, scope).table(name)",
+            )
             raise DomainError("table", self.name, domain, remedy)
 
     def require_trusted(self, trusted: Collection[str]) -> None:
@@ -245,7 +259,9 @@ class Table(Transformations):
         """
         self.require_catalogued(trusted)
         for root in self.roots:
-            if root.relation is not None and not (root.relation.plain or root.relation.name in trusted):
+            if root.relation is not None and not (
+                root.relation.plain or root.relation.name in trusted
+            ):
                 raise unsettled(root.relation.name)
 
     def require_plain(self, trusted: Collection[str]) -> None:
@@ -263,7 +279,10 @@ class Table(Transformations):
             return
         backend, now = self.data.get_backend(), None
         with without_warnings(), turn(backend):
-            for connect in (None, self.engine.reconnect):  # a connection may have been lost since the last question
+            for connect in (
+                None,
+                self.engine.reconnect,
+            ):  # a connection may have been lost since the last question
                 try:
                     if connect is not None:
                         connect(backend)
@@ -322,7 +341,9 @@ def table(
         UnsupportedError: If the engine is none of the three, or the table is no plain one.
         MissingExtraError: If ibis is not installed.
     """
-    bounds = Bounds.stated(max_rows_per_unit, groups=max_groups_per_unit, rows_per_group=max_rows_per_group)
+    bounds = Bounds.stated(
+        max_rows_per_unit, groups=max_groups_per_unit, rows_per_group=max_rows_per_group
+    )
     label = None if name is None else line_of_text("name", name)
     units = _names("unit", unit)
     check.flag("line_breaks", line_breaks)
@@ -340,18 +361,25 @@ def table(
     )
     for each in found.unit:
         if not found.column(each).identifies:
-            raise DomainError("unit", each, "a column of integers, text, dates, truth values, decimals or UUIDs")
+            raise DomainError(
+                "unit", each, "a column of integers, text, dates, truth values, decimals or UUIDs"
+            )
     return found
 
 
 def _columns(data: Any) -> tuple[TableColumn, ...]:
     with without_warnings():
         schema = data.schema()
-    return tuple(TableColumn(str(each), _kind(dtype), str(dtype).lstrip("!")) for each, dtype in schema.items())
+    return tuple(
+        TableColumn(str(each), _kind(dtype), str(dtype).lstrip("!"))
+        for each, dtype in schema.items()
+    )
 
 
 def _names(name: str, value: str | Sequence[str]) -> tuple[str, ...]:
-    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
+    names = (
+        (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else ()
+    )  # pyright: ignore[reportUnnecessaryIsInstance]
     names = tuple(line_of_text(name, each) for each in names)
     if not names or len(set(names)) < len(names):
         raise DomainError(name, value, "the name of a column, or several different ones")

@@ -81,7 +81,11 @@ class KeyThreshold:
     @property
     def mechanism(self) -> Composable:
         """The noise, and the failure."""
-        failure = Concentrated(0.0, delta=self.delta) if self.concentrated else BlackBox(0.0, delta=self.delta)
+        failure = (
+            Concentrated(0.0, delta=self.delta)
+            if self.concentrated
+            else BlackBox(0.0, delta=self.delta)
+        )
         return self.noise.mechanism + failure
 
     def draw(self, numbers: Sequence[int]) -> list[tuple[bool, int]]:

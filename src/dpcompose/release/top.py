@@ -52,18 +52,29 @@ class Top(Question):
         by, public = self._groups(table)
         most = MOST_CHOSEN if public is None else min(MOST_CHOSEN, len(public))
         if not (by and self.number <= most):
-            raise DomainError("number", self.number, f"an integer from 1 to {most}, of the groups of by=")
+            raise DomainError(
+                "number", self.number, f"an integer from 1 to {most}, of the groups of by="
+            )
         asked = self._spend(spend)
         counted = Count(by=self.by, keys=self.keys).design(table, asked.typed_exactly())
         described = self._described(by, public, number=self.number)
         noisy = replace(counted, description=described)
-        if public is None or self.method == "counts" or (asked.delta and asked.currency == "epsilon"):
+        if (
+            public is None
+            or self.method == "counts"
+            or (asked.delta and asked.currency == "epsilon")
+        ):
             if self.method == "peeling":
-                raise DomainError("method", self.method, "counts, where keys are private or a delta is spent")
+                raise DomainError(
+                    "method", self.method, "counts, where keys are private or a delta is spent"
+                )
             return noisy
         step = self._peeling(table, public, asked)
         assert isinstance(counted.steps[0], NoiseStep)
-        errors = counted.steps[0].noise.error(0.05 / len(public)), step.selection.error(len(public), 0.05 / self.number)
+        errors = (
+            counted.steps[0].noise.error(0.05 / len(public)),
+            step.selection.error(len(public), 0.05 / self.number),
+        )
         if self.method is None and errors[0] <= errors[1]:
             return noisy
         return replace(noisy, aggregation=Aggregation(by, public), steps=(step,))

@@ -25,7 +25,13 @@ from dpcompose.release.embedded import together
 from dpcompose.release.engine import Engine, without_warnings
 from dpcompose.release.expression import RowExpression, col, one_to_one, row_expression
 from dpcompose.release.function import Rows, compiled
-from dpcompose.release.keyed_join import KINDS as KEYS, KeptRows, few_of_each_key, joined, joined_bounds
+from dpcompose.release.keyed_join import (
+    KINDS as KEYS,
+    KeptRows,
+    few_of_each_key,
+    joined,
+    joined_bounds,
+)
 from dpcompose.release.public import PublicSource, PublicTable
 from dpcompose.release.refusals import called, refused_method
 from dpcompose.release.truncation import whole_rows
@@ -82,7 +88,9 @@ class Transformations(ABC):
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse what other libraries do to tables, and this one does not."""
         if any(each.name == name for each in self.__dict__.get("columns", ())):
-            raise UnknownMethodError(f"the column {name!r}", "rows are never shown", f"Use release.col({name!r})")
+            raise UnknownMethodError(
+                f"the column {name!r}", "rows are never shown", f"Use release.col({name!r})"
+            )
         raise refused_method("a table", name)
 
     def __getitem__(self, item: object) -> NoReturn:
@@ -101,7 +109,9 @@ class Transformations(ABC):
             predicate = row_expression("where", predicate)
             found = compiled(predicate, self._rows("where"))
             if found.kind != "boolean":
-                raise DomainError("where", found.kind, "a condition, such as release.col('age') >= 18")
+                raise DomainError(
+                    "where", found.kind, "a condition, such as release.col('age') >= 18"
+                )
             return self.changed(self.data.filter(found.value), f"where {predicate.text}")
 
     def mutate(self, **made: RowExpression) -> Self:
@@ -114,23 +124,34 @@ class Transformations(ABC):
             UnsupportedError: If one is no expression made by `release.col`.
         """
         if not made:
-            raise DomainError("mutate", 0, "one column or more, such as hours=release.col('minutes') / 60")
+            raise DomainError(
+                "mutate", 0, "one column or more, such as hours=release.col('minutes') / 60"
+            )
         rows = self._rows("mutate")
         weights = dict(self.weights)
         columns: dict[str, Any] = {}
         with without_warnings():
-            expressions = {name: row_expression(f"mutate {name}", each) for name, each in made.items()}
+            expressions = {
+                name: row_expression(f"mutate {name}", each) for name, each in made.items()
+            }
             for name, expression in expressions.items():
                 self._require_new(f"mutate {name}", name, {*columns})
                 found = compiled(expression, rows)
                 if found.kind == "timestamp":
-                    raise DomainError(f"mutate {name}", found.kind, "a value of another kind, such as its date()")
+                    raise DomainError(
+                        f"mutate {name}", found.kind, "a value of another kind, such as its date()"
+                    )
                 columns[name], weights[name] = found.value, found.weight
-            step = "mutate " + ", ".join(f"{name}={each.text}" for name, each in expressions.items())
+            step = "mutate " + ", ".join(
+                f"{name}={each.text}" for name, each in expressions.items()
+            )
             # A column that is made anew is no longer the one of which the keeper knows the ends.
             ranges = {name: ends for name, ends in self.ranges.items() if name not in made}
             units = {**self.copies, **{name: name for name in self.unit}}
-            same = {name: one_to_one(expressions.get(name, col(name)), units) for name in {**units, **expressions}}
+            same = {
+                name: one_to_one(expressions.get(name, col(name)), units)
+                for name in {**units, **expressions}
+            }
             copies = {name: unit for name, unit in same.items() if unit is not None}
             data = self.data.mutate(**columns)
             return self.changed(data, step, weights=weights, ranges=ranges, copies=copies)
@@ -165,17 +186,33 @@ class Transformations(ABC):
         """
         self._rows("union")
         theirs = self._other("union", other)
-        here, there = ([(each.name, each.type) for each in columns] for columns in (self.columns, other.columns))
+        here, there = (
+            [(each.name, each.type) for each in columns]
+            for columns in (self.columns, other.columns)
+        )
         if here != there:
-            raise DomainError("union", [name for name, _ in there], f"the columns {here}, in this order", "Use select")
+            raise DomainError(
+                "union",
+                [name for name, _ in there],
+                f"the columns {here}, in this order",
+                "Use select",
+            )
         one, two = self.bounds, other.bounds
-        bounds = _bounds(one.rows + two.rows, one.groups + two.groups, one.rows_per_group + two.rows_per_group)
+        bounds = _bounds(
+            one.rows + two.rows, one.groups + two.groups, one.rows_per_group + two.rows_per_group
+        )
         with without_warnings():
             data = self.data.union(theirs, distinct=False)
-        weights = {name: max(self.weights.get(name, 1), other.weights.get(name, 1)) for name, _ in here}
-        ranges = {name: ends for name, ends in self.ranges.items() if other.ranges.get(name) == ends}
+        weights = {
+            name: max(self.weights.get(name, 1), other.weights.get(name, 1)) for name, _ in here
+        }
+        ranges = {
+            name: ends for name, ends in self.ranges.items() if other.ranges.get(name) == ends
+        }
         step = f"union {other.identity}"
-        return self.changed(data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges)
+        return self.changed(
+            data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges
+        )
 
     def join(
         self,
@@ -215,17 +252,24 @@ class Transformations(ABC):
         """
         rows = self._rows("join")
         if how not in ("inner", "left"):
-            reason, remedy = "rows of the other table alone belong to nobody", "Use how='inner' or how='left'"
+            reason, remedy = (
+                "rows of the other table alone belong to nobody",
+                "Use how='inner' or how='left'",
+            )
             raise UnsupportedError(f"a join with how={how!r}", reason, remedy)
         keys = (on,) if isinstance(on, str) else tuple(on)
         if isinstance(other, str):
             if other not in self.public_tables:
                 known = ", ".join(self.public_tables) or "there are none"
-                raise DomainError("join", other, f"a table, or the name of a public table of the catalog: {known}")
+                raise DomainError(
+                    "join", other, f"a table, or the name of a public table of the catalog: {known}"
+                )
             other = self.public_tables[other].opened()
         if isinstance(other, PublicTable):
             if isinstance(at_most, tuple) or rows_per_unit is not None:
-                raise DomainError("at_most", at_most, "one number with a public table, without rows_per_unit")
+                raise DomainError(
+                    "at_most", at_most, "one number with a public table, without rows_per_unit"
+                )
             return self._with_public(other, keys, how, at_most, rows)
         theirs = self._other("join", other)
         if isinstance(at_most, tuple | list):
@@ -239,7 +283,11 @@ class Transformations(ABC):
                 self._require_new("join", name.name, set(), replaces=False)
         one, two = self.bounds, other.bounds
         most = one.rows * two.rows
-        bounds = _bounds(most, min(one.groups * two.groups, most), min(one.rows_per_group * two.rows_per_group, most))
+        bounds = _bounds(
+            most,
+            min(one.groups * two.groups, most),
+            min(one.rows_per_group * two.rows_per_group, most),
+        )
         with without_warnings():
             left = whole_rows(self, self.data, stage=f"join {len(self.steps)} left")
             there = whole_rows(other, theirs, stage=f"join {len(self.steps)} right")
@@ -248,25 +296,46 @@ class Transformations(ABC):
             theirs_of = {f"dpcompose_right_{at}": there[name] for at, name in enumerate(self.unit)}
             right = there.select(*names, **theirs_of)
             # By name on either side: a table may be joined with one made of it, whose columns are its own.
-            data = left.mutate(**units).join(right, list(zip(units, theirs_of, strict=True)), how=how)
+            data = left.mutate(**units).join(
+                right, list(zip(units, theirs_of, strict=True)), how=how
+            )
             data = data.select(*left.columns, *names)
         step = f"join {other.identity} on {sorted(keys)} {how}"
         weights = {**{name: other.weights.get(name, 1) for name in names}, **self.weights}
         ranges = {**other.ranges, **self.ranges}
-        return self.changed(data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges)
+        return self.changed(
+            data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges
+        )
 
     def _on_another_key(
-        self, other: Self, theirs: Any, keys: tuple[str, ...], how: str, given: tuple[object, object]
+        self,
+        other: Self,
+        theirs: Any,
+        keys: tuple[str, ...],
+        how: str,
+        given: tuple[object, object],
     ) -> Self:
         """Rows that belong to no unit; `keyed_join` proves how many of them one unit moves."""
-        if how != "inner" or not keys or len(set(keys)) < len(keys) or set(keys) & {*self.unit, *other.unit}:
-            what, reason = f"a join on {list(keys)} with how={how!r}", "rows are joined on a key that is not the unit"
-            raise UnsupportedError(what, reason, "Use how='inner', and columns that are not the unit's")
+        if (
+            how != "inner"
+            or not keys
+            or len(set(keys)) < len(keys)
+            or set(keys) & {*self.unit, *other.unit}
+        ):
+            what, reason = (
+                f"a join on {list(keys)} with how={how!r}",
+                "rows are joined on a key that is not the unit",
+            )
+            raise UnsupportedError(
+                what, reason, "Use how='inner', and columns that are not the unit's"
+            )
         for name in keys:
             kinds = [table.column(name).kind for table in (self, other)]
             if kinds[0] != kinds[1] or kinds[0] not in KEYS:
                 domain = "a column of integers, texts, dates or truth values, in both tables"
-                raise DomainError("join on", name, domain, f"It holds {kinds[0]}, and {kinds[1]} there")
+                raise DomainError(
+                    "join on", name, domain, f"It holds {kinds[0]}, and {kinds[1]} there"
+                )
         for name in other.columns:
             if name.name not in (*self.unit, *keys):
                 self._require_new("join", name.name, set(), replaces=False)
@@ -277,9 +346,14 @@ class Transformations(ABC):
             right = few_of_each_key(other, theirs, keys, those, stage=f"keyed join {at} right")
             data = joined(left, right, keys)
         step = f"join {other.identity} on {[*keys]}, keeping {ours} and {those}"
-        weights = {**{each.name: other.weights.get(each.name, 1) for each in other.columns}, **self.weights}
+        weights = {
+            **{each.name: other.weights.get(each.name, 1) for each in other.columns},
+            **self.weights,
+        }
         ranges = {**other.ranges, **self.ranges}
-        return self.changed(data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges, unit=())
+        return self.changed(
+            data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges, unit=()
+        )
 
     def _with_public(
         self, other: PublicTable, keys: tuple[str, ...], how: str, at_most: int | None, rows: Rows
@@ -291,24 +365,42 @@ class Transformations(ABC):
             if name not in keys:
                 self._require_new("join", name, set(), replaces=False)
         with without_warnings():
-            there = ibis.memtable(frame.rename_columns([f"dpcompose_{at}" for at in range(frame.num_columns)]))
+            there = ibis.memtable(
+                frame.rename_columns([f"dpcompose_{at}" for at in range(frame.num_columns)])
+            )
             same: dict[str, Any] = {}
             for at, name in enumerate(keys):
                 found = compiled(col(name), rows)
                 if found.kind != other.kinds[name] or found.kind == "float":
                     raise DomainError(
-                        "join on", name, f"a column of {other.kinds[name]}s here too; it holds {found.kind}"
+                        "join on",
+                        name,
+                        f"a column of {other.kinds[name]}s here too; it holds {found.kind}",
                     )
                 same[f"dpcompose_left_{at}"] = found.value
             matched = [f"dpcompose_{frame.column_names.index(name)}" for name in keys]
-            joined = self.data.mutate(**same).join(there, list(zip(same, matched, strict=True)), how=how)
-            more = {n: joined[f"dpcompose_{at}"] for at, n in enumerate(frame.column_names) if n not in keys}
+            joined = self.data.mutate(**same).join(
+                there, list(zip(same, matched, strict=True)), how=how
+            )
+            more = {
+                n: joined[f"dpcompose_{at}"]
+                for at, n in enumerate(frame.column_names)
+                if n not in keys
+            }
             data = joined.select(*(each.name for each in self.columns), **more)
         one = self.bounds
         if not (self.unit or one.rows * most <= MOST_ROWS):
-            raise DomainError("join", one.rows * most, f"at most {MOST_ROWS:,} joined rows that one unit moves")
-        bounds = _bounds(one.rows * most, one.groups * most, one.rows_per_group * most) if most > 1 else one
-        return self.changed(data, f"join public {other.digest} on {list(keys)} {how} {most}", bounds=bounds)
+            raise DomainError(
+                "join", one.rows * most, f"at most {MOST_ROWS:,} joined rows that one unit moves"
+            )
+        bounds = (
+            _bounds(one.rows * most, one.groups * most, one.rows_per_group * most)
+            if most > 1
+            else one
+        )
+        return self.changed(
+            data, f"join public {other.digest} on {list(keys)} {how} {most}", bounds=bounds
+        )
 
     def _rows(self, what: str) -> Rows:
         if not len(self.steps) < MOST_STEPS:
@@ -322,38 +414,63 @@ class Transformations(ABC):
         """The rows of the other table, of the same unit and bounds, over the connection of this one."""
         if not isinstance(other, type(self)):
             reason = "what is not known to be sound is refused"
-            raise UnsupportedError(f"{what} with {called(other)}", reason, "Give a table of the same unit")
+            raise UnsupportedError(
+                f"{what} with {called(other)}", reason, "Give a table of the same unit"
+            )
         if not (self.unit and other.unit):
             what, reason = f"{what} of a table joined on another key", "its rows belong to no unit"
-            raise UnsupportedError(what, reason, "Do it before that join; where, mutate and select can follow it")
+            raise UnsupportedError(
+                what, reason, "Do it before that join; where, mutate and select can follow it"
+            )
         own, theirs = (
-            sorted((each.name, each.type) for each in of.columns if each.name in of.unit) for of in (self, other)
+            sorted((each.name, each.type) for each in of.columns if each.name in of.unit)
+            for of in (self, other)
         )
         if own != theirs:
             raise DomainError(what, other.unit, f"a table of the same unit: {own}")
         roots = (*self.roots, *other.roots)
         catalogs = {root.catalog for root in roots}
         # A catalog has a bound for each of its tables; in other scopes all have the same.
-        if ("" in catalogs or len(catalogs) > 1) and {root.bounds for root in roots} != {self.roots[0].bounds}:
-            raise DomainError(what, str(other.roots[0].bounds), f"a table opened with {self.roots[0].bounds}")
+        if ("" in catalogs or len(catalogs) > 1) and {root.bounds for root in roots} != {
+            self.roots[0].bounds
+        }:
+            raise DomainError(
+                what, str(other.roots[0].bounds), f"a table opened with {self.roots[0].bounds}"
+            )
         with without_warnings():
-            data = together(other.data, self.data.get_backend()) if self.engine == other.engine else None
+            data = (
+                together(other.data, self.data.get_backend())
+                if self.engine == other.engine
+                else None
+            )
         if data is None:
-            remedy = "Open both over one connection, or give files or frames: those are asked together"
-            raise UnsupportedError(f"{what} of tables on two connections", "no statement can ask both", remedy)
+            remedy = (
+                "Open both over one connection, or give files or frames: those are asked together"
+            )
+            raise UnsupportedError(
+                f"{what} of tables on two connections", "no statement can ask both", remedy
+            )
         return data
 
     def _require_new(self, what: str, name: str, taken: set[str], *, replaces: bool = True) -> None:
         """Refuse names that some engine takes for another one: cut off, or folded."""
         what = what[:80]
         if not _NAME.fullmatch(name):
-            raise DomainError(what, name, "a name of 1 to 63 letters A to Z, digits and _, no digit first")
+            raise DomainError(
+                what, name, "a name of 1 to 63 letters A to Z, digits and _, no digit first"
+            )
         if name in self.unit or name.casefold() in {each.casefold() for each in self.unit}:
             raise DomainError(what, name, "another name: a column of the unit cannot be changed")
         there = {column.name for column in self.columns} | taken
-        alike = [each for each in there if each.casefold() == name.casefold() and not (replaces and each == name)]
+        alike = [
+            each
+            for each in there
+            if each.casefold() == name.casefold() and not (replaces and each == name)
+        ]
         if alike or name.casefold().startswith("dpcompose_"):
-            raise DomainError(what, name, f"a new name{f', not that of {alike[0]!r}' if alike else ''}")
+            raise DomainError(
+                what, name, f"a new name{f', not that of {alike[0]!r}' if alike else ''}"
+            )
 
 
 def _bounds(rows: int, groups: int, rows_per_group: int) -> Bounds:

@@ -111,9 +111,14 @@ def whole_rows(table: UnitTable, data: Expression, *, stage: str) -> Expression:
         for name, kind in there.items()
         if name in table.unit or kind in _ORDERED or _is_plain_timestamp(data[name])
     }
-    told = [table.engine.readable(data[each]) if there[each] == "text" else data[each].notnull() for each in table.unit]
+    told = [
+        table.engine.readable(data[each]) if there[each] == "text" else data[each].notnull()
+        for each in table.unit
+    ]
     units = {name: f"unit{at}" for at, name in enumerate(table.unit)}
-    items = {name: f"item{at}" for at, name in enumerate(name for name in same if name not in units)}
+    items = {
+        name: f"item{at}" for at, name in enumerate(name for name in same if name not in units)
+    }
     named = units | items
     rows = data.filter(*told).select(**{named[name]: column for name, column in same.items()})
     of, order = [*units.values()], [*items.values()]
@@ -126,7 +131,13 @@ def _is_plain_timestamp(column: Any) -> bool:
 
 
 def bounded(
-    table: UnitTable, rows: Expression, units: list[str], keys: list[str], *, cells: int | None, sampling: Sampling
+    table: UnitTable,
+    rows: Expression,
+    units: list[str],
+    keys: list[str],
+    *,
+    cells: int | None,
+    sampling: Sampling,
 ) -> Expression:
     """The rows kept of each unit: some of its groups, some of its rows in each, some of its rows in all.
 
@@ -136,16 +147,37 @@ def bounded(
     bounds = table.bounds
     few = cells is not None and cells <= bounds.groups
     if not few and bounds.groups < bounds.rows:
-        rows = kept(table, rows, units, keys, most=bounds.groups, sampling=sampling, stage="groups", dense=True)
+        rows = kept(
+            table,
+            rows,
+            units,
+            keys,
+            most=bounds.groups,
+            sampling=sampling,
+            stage="groups",
+            dense=True,
+        )
         few = True
     used = [name for name in rows.columns if name.startswith(("bin", "value", "item", "raw"))]
     if bounds.rows_per_group < bounds.rows:
         rows = kept(
-            table, rows, [*units, *keys], used, most=bounds.rows_per_group, sampling=sampling, stage="rows of groups"
+            table,
+            rows,
+            [*units, *keys],
+            used,
+            most=bounds.rows_per_group,
+            sampling=sampling,
+            stage="rows of groups",
         )
     groups = min(bounds.groups, cells) if cells is not None else bounds.groups
-    if not (few and groups * bounds.rows_per_group <= bounds.rows and bounds.rows_per_group < bounds.rows):
-        rows = kept(table, rows, units, [*keys, *used], most=bounds.rows, sampling=sampling, stage="rows")
+    if not (
+        few
+        and groups * bounds.rows_per_group <= bounds.rows
+        and bounds.rows_per_group < bounds.rows
+    ):
+        rows = kept(
+            table, rows, units, [*keys, *used], most=bounds.rows, sampling=sampling, stage="rows"
+        )
     return rows
 
 
@@ -173,7 +205,8 @@ def kept(
     def order(of_rows: Expression) -> list[Any]:
         """The total order over these columns, as `bounded` says."""
         columns = [
-            (of_rows[name], name.startswith(("key", "item")) and of_rows[name].type().is_string()) for name in names
+            (of_rows[name], name.startswith(("key", "item")) and of_rows[name].type().is_string())
+            for name in names
         ]
         texts = [table.engine.by_code_point(column) if text else column for column, text in columns]
         return [column.asc(nulls_first=False) for column in texts]
@@ -181,12 +214,20 @@ def kept(
     start = None
     if not names:
         window = ibis.window(group_by=of)
-        return rows.mutate(place=ibis.row_number().over(window)).filter(lambda each: each.place < most).drop("place")
+        return (
+            rows.mutate(place=ibis.row_number().over(window))
+            .filter(lambda each: each.place < most)
+            .drop("place")
+        )
     if dense:
-        placed = rows.mutate(place=ibis.dense_rank().over(ibis.window(group_by=of, order_by=order(rows))))
+        placed = rows.mutate(
+            place=ibis.dense_rank().over(ibis.window(group_by=of, order_by=order(rows)))
+        )
         placed = placed.mutate(number=placed.place.max().over(ibis.window(group_by=of)) + 1)
     elif table.engine.labels and all(name.startswith("unit") for name in of) and _texts(table):
-        placed = table.engine.numbered(_labelled(table, rows, of, sampling, stage), ["label"], order)
+        placed = table.engine.numbered(
+            _labelled(table, rows, of, sampling, stage), ["label"], order
+        )
         start = placed.start
     else:
         placed = table.engine.numbered(rows, of, order)
@@ -195,7 +236,9 @@ def kept(
     return placed.filter(_chosen(placed.place, placed.number, start, most)).select(*rows.columns)
 
 
-def _labelled(table: UnitTable, rows: Expression, of: list[str], sampling: Sampling, stage: str) -> Expression:
+def _labelled(
+    table: UnitTable, rows: Expression, of: list[str], sampling: Sampling, stage: str
+) -> Expression:
     """Rows with the hash of their unit, which is asked for once for a unit, and an integer that stands for the unit.
 
     Units that are text are sorted by it in less than half the time.
@@ -203,7 +246,9 @@ def _labelled(table: UnitTable, rows: Expression, of: list[str], sampling: Sampl
     import ibis
 
     units = rows.select(*of).distinct()
-    units = units.mutate(start=sampling.start(table, units, stage), label=ibis.row_number().over(ibis.window()))
+    units = units.mutate(
+        start=sampling.start(table, units, stage), label=ibis.row_number().over(ibis.window())
+    )
     return rows.join(units, of).select(*rows.columns, "start", "label")
 
 

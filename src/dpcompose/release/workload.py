@@ -64,14 +64,20 @@ class Coordinated(Question):
         # A query adds up cells: one unit moves it by all its rows at most.
         one = Change(change.l1, 1, change.l1, change.l1**2, box=True)
         each = asked.share(Fraction(1, 2 * self.rounds + 3), delta=False)
-        loop = Correction(noise_for(one, each), Selection.costing(change.l1, each), self.rounds, queries)
+        loop = Correction(
+            noise_for(one, each), Selection.costing(change.l1, each), self.rounds, queries
+        )
         described = self._described(by, cells, counts=len(self.counts), rounds=self.rounds)
-        return Design(table, Aggregation(by, cells), (loop,), (0,), None, spend=asked, description=described)
+        return Design(
+            table, Aggregation(by, cells), (loop,), (0,), None, spend=asked, description=described
+        )
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         """The synthetic table, and by how much a count that is far off was measured to be."""
         counts = tuple(number / UNIT for number, _ in drawn.released[0])
-        return Values("count", "double", counts), Values(OFF, "int64", tuple(off for _, off in drawn.released[0]))
+        return Values("count", "double", counts), Values(
+            OFF, "int64", tuple(off for _, off in drawn.released[0])
+        )
 
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
         """A bound on the largest error of all counts at once, from the check.
@@ -84,7 +90,9 @@ class Coordinated(Question):
         """
         if columns[-1].name != OFF:
             reason = "how far a synthetic table is off depends on the data"
-            raise UnsupportedError("the error of coordinated counts, quoted", reason, "The answer states a bound")
+            raise UnsupportedError(
+                "the error of coordinated counts, quoted", reason, "The answer states a bound"
+            )
         (loop,) = design.steps
         assert isinstance(loop, Correction)
         each = failure / 2
@@ -124,7 +132,9 @@ class Correction:
     @property
     def mechanism(self) -> Composable:
         """All of it, fixed in advance; which counts are chosen is adaptive."""
-        return compose(self.noise.mechanism * (self.rounds + 2), self.selection.mechanism * (self.rounds + 1))
+        return compose(
+            self.noise.mechanism * (self.rounds + 2), self.selection.mechanism * (self.rounds + 1)
+        )
 
     def draw(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
         exact = [count for (count,) in cells]
@@ -145,7 +155,9 @@ class Correction:
         Only the exact counts are private; the weights follow from what was released.
         """
         guesses = [round(math.fsum(weights[cell] for cell in query)) for query in self.queries]
-        chosen = self.selection.draw([-abs(guess - count) for guess, count in zip(guesses, truth, strict=True)])
+        chosen = self.selection.draw(
+            [-abs(guess - count) for guess, count in zip(guesses, truth, strict=True)]
+        )
         return chosen, self.noise.draw([truth[chosen]])[0], guesses[chosen]
 
     def plain(self) -> dict[str, object]:
@@ -154,7 +166,10 @@ class Correction:
 
 
 def _corrected(
-    weights: list[float], queries: Sequence[Sequence[int]], measured: Mapping[int, int], total: float
+    weights: list[float],
+    queries: Sequence[Sequence[int]],
+    measured: Mapping[int, int],
+    total: float,
 ) -> list[float]:
     """The weights after a few passes over all that was measured."""
     found = list(weights)
@@ -207,7 +222,9 @@ class ReadOff(Question):
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         return self.workload.columns(design, drawn)
 
-    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> tuple[float, ...] | float:
+    def errors(
+        self, design: Design, failure: float, columns: Sequence[Values]
+    ) -> tuple[float, ...] | float:
         return self.workload.errors(design, failure, self.synthetic)
 
 
@@ -225,15 +242,23 @@ def _domain(
     aggregations: list[Aggregation] = []
     for count in counts:
         if count.kind != "count" or not count.by or count.keys is None:
-            raise DomainError("questions", count.kind, "grouped counts with public keys, where counts are coordinated")
+            raise DomainError(
+                "questions",
+                count.kind,
+                "grouped counts with public keys, where counts are coordinated",
+            )
         aggregation = _aggregation(count, table)
         assert aggregation.public is not None
         aggregations.append(aggregation)
         for position, name in enumerate(aggregation.by):
-            keys.setdefault(name, {}).update(dict.fromkeys(key[position] for key in aggregation.public))
+            keys.setdefault(name, {}).update(
+                dict.fromkeys(key[position] for key in aggregation.public)
+            )
     size = math.prod(len(values) for values in keys.values())
     if not size <= MOST_CELLS:
-        raise DomainError("questions", size, f"at most {MOST_CELLS:,} combinations of keys", "Ask fewer columns")
+        raise DomainError(
+            "questions", size, f"at most {MOST_CELLS:,} combinations of keys", "Ask fewer columns"
+        )
     by, cells = tuple(keys), tuple(product(*keys.values()))
     queries: list[tuple[int, ...]] = []
     for aggregation in aggregations:

@@ -17,7 +17,13 @@ from .gallery import (
     waterfall as waterfall,
 )
 from .html import html as html
-from .page import Fact as Fact, Heading as Heading, Page as Page, PageTable as PageTable, csv_text as csv_text
+from .page import (
+    Fact as Fact,
+    Heading as Heading,
+    Page as Page,
+    PageTable as PageTable,
+    csv_text as csv_text,
+)
 from .release import (
     quote_document as quote_document,
     quote_page as quote_page,

@@ -21,7 +21,9 @@ _ATTACKER = (
 _TONES: dict[bool | None, Tone] = {None: "plain", True: "good", False: "bad"}
 
 
-def account_page(account: PlanAccount, *, explain: bool = False, risk: PlanRisk | None = None) -> Page:
+def account_page(
+    account: PlanAccount, *, explain: bool = False, risk: PlanRisk | None = None
+) -> Page:
     """The account for people; `explain` adds how the total was certified and what the theorems assume."""
     tables = [_mechanisms(account), _theorems(account, explain)]
     if risk is not None:
@@ -48,12 +50,16 @@ def account_document(account: PlanAccount, *, risk: PlanRisk | None = None) -> d
         "given": {account.question.given: account.question.value},
         "asked": account.question.asked,
         "total": bound_document(account.total),
-        "budget": None if account.limit is None else {"epsilon": account.limit, "within": account.within},
+        "budget": None
+        if account.limit is None
+        else {"epsilon": account.limit, "within": account.within},
         "comparison_delta": account.delta if account.comparisons else None,
         "comparison": [_compared(each) for each in account.comparisons],
         "mechanisms": [_shared(share) for share in account.shares],
         "unbounded": list(account.unbounded),
-        "total_without_unbounded": None if account.finite is None else bound_document(account.finite),
+        "total_without_unbounded": None
+        if account.finite is None
+        else bound_document(account.finite),
     } | ({} if risk is None else {"risk": risk_document(risk)})
 
 
@@ -61,15 +67,31 @@ def risk_table(found: PlanRisk) -> PageTable:
     """The success of each attack at best, rounded against the victim, beside that of blind guessing."""
     risk, prior = found.risk, exactly(found.risk.prior)
     rows = [
-        (f"true positive rate at false positive rate {exactly(rate)}", _at_most(found.power(rate).upper), exactly(rate))
+        (
+            f"true positive rate at false positive rate {exactly(rate)}",
+            _at_most(found.power(rate).upper),
+            exactly(rate),
+        )
         for rate in _RATES
     ]
     rows += [
         ("advantage: the largest difference of the two rates", _at_most(risk.advantage.upper), "0"),
-        (f"Bayes error: the wrong world named, at prior {prior}", f">= {below(risk.bayes_error.lower)}", prior),
-        (f"reconstruction of a secret with {prior} chance to guess", _at_most(risk.reconstruction.upper), prior),
+        (
+            f"Bayes error: the wrong world named, at prior {prior}",
+            f">= {below(risk.bayes_error.lower)}",
+            prior,
+        ),
+        (
+            f"reconstruction of a secret with {prior} chance to guess",
+            _at_most(risk.reconstruction.upper),
+            prior,
+        ),
     ]
-    columns = (Heading("attack", wrap=True), Heading("at best", "right"), Heading("guessing blindly", "right"))
+    columns = (
+        Heading("attack", wrap=True),
+        Heading("at best", "right"),
+        Heading("guessing blindly", "right"),
+    )
     return PageTable("What an attacker gains", columns, tuple(rows), (_ATTACKER,))
 
 
@@ -106,10 +128,16 @@ def calibration_page(found: PlanCalibration) -> Page:
         Fact("method", found.found.bound.certificate.method),
     ]
     if found.found.neighbor is not None:
-        beyond = "infinite" if found.found.neighbor.upper == math.inf else above(found.found.neighbor.upper, 12)
+        beyond = (
+            "infinite"
+            if found.found.neighbor.upper == math.inf
+            else above(found.found.neighbor.upper, 12)
+        )
         facts.append(Fact("just beyond", f"{number} is only certified to be at most {beyond}"))
     notes = (
-        () if found.found.extreme else ("Epsilon is not monotone in this parameter: a smaller value may do as well.",)
+        ()
+        if found.found.extreme
+        else ("Epsilon is not monotone in this parameter: a smaller value may do as well.",)
     )
     headline = f"{found.key} = {exactly(found.value)} is the {found.extreme} value"
     if not found.found.extreme:
@@ -167,7 +195,9 @@ def _notes(account: PlanAccount, explain: bool) -> tuple[str, ...]:
     notes: list[str] = []
     asked = account.question.asked
     if account.unbounded:
-        notes.append(f"Nothing useful is known at this {account.question.given} of: {', '.join(account.unbounded)}.")
+        notes.append(
+            f"Nothing useful is known at this {account.question.given} of: {', '.join(account.unbounded)}."
+        )
     if account.finite is not None:
         notes.append(f"Without these, {asked} <= {above(account.finite.upper, 10)}.")
     notes.extend(account.total.certificate.notes)
@@ -182,7 +212,11 @@ def _notes(account: PlanAccount, explain: bool) -> tuple[str, ...]:
 def _mechanisms(account: PlanAccount) -> PageTable:
     asked = account.question.asked
     several = any(share.without is not None for share in account.shares)
-    columns = [Heading("mechanism", wrap=True), Heading("what it is", wrap=True), Heading("times", NUMBER)]
+    columns = [
+        Heading("mechanism", wrap=True),
+        Heading("what it is", wrap=True),
+        Heading("times", NUMBER),
+    ]
     columns.append(Heading(f"{asked} alone", NUMBER))
     if several:
         columns.append(Heading(f"{asked} without it", NUMBER))
@@ -199,26 +233,50 @@ def _part(value: float, most: float) -> float:
 
 
 def _share_row(share: Share, several: bool) -> tuple[str, ...]:
-    row = (share.entry.name, in_words(share.entry), f"{share.entry.times:,}", above(share.alone.upper))
+    row = (
+        share.entry.name,
+        in_words(share.entry),
+        f"{share.entry.times:,}",
+        above(share.alone.upper),
+    )
     if not several:
         return row
     return (*row, "" if share.without is None else above(share.without.upper))
 
 
 def _theorems(account: PlanAccount, explain: bool) -> PageTable:
-    columns = [Heading("theorem", wrap=True), Heading("epsilon", NUMBER), Heading("", NUMBER), Heading("reference")]
+    columns = [
+        Heading("theorem", wrap=True),
+        Heading("epsilon", NUMBER),
+        Heading("", NUMBER),
+        Heading("reference"),
+    ]
     if explain:
         columns.append(Heading("note", wrap=True))
-    certified = next((each.epsilon for each in account.comparisons if each.kind == "certified"), 0.0)
+    certified = next(
+        (each.epsilon for each in account.comparisons if each.kind == "certified"), 0.0
+    )
     rows = tuple(_theorem_row(each, certified, explain) for each in account.comparisons)
-    return PageTable(f"What each theorem says at delta = {exactly(account.delta)}", tuple(columns), rows)
+    return PageTable(
+        f"What each theorem says at delta = {exactly(account.delta)}", tuple(columns), rows
+    )
 
 
 def _theorem_row(each: Comparison, certified: float, explain: bool) -> tuple[str, ...]:
     estimate = each.kind == "estimate"
     shown = f"about {near(each.epsilon)}" if estimate else above(each.epsilon)
-    excess = each.epsilon / certified - 1 if 0 < certified < each.epsilon < float("inf") and not estimate else 0.0
-    share = "estimate, no bound" if estimate else each.kind if each.kind == "certified" else _excess(excess)
+    excess = (
+        each.epsilon / certified - 1
+        if 0 < certified < each.epsilon < float("inf") and not estimate
+        else 0.0
+    )
+    share = (
+        "estimate, no bound"
+        if estimate
+        else each.kind
+        if each.kind == "certified"
+        else _excess(excess)
+    )
     row = (each.name, shown, share, each.reference)
     return (*row, each.note) if explain else row
 
@@ -230,7 +288,9 @@ def _excess(excess: float) -> str:
 def _certificate(account: PlanAccount) -> PageTable:
     certificate = account.total.certificate
     rows = tuple((name, above(size, 3)) for name, size in certificate.budget)
-    return PageTable("Where the width comes from", (Heading("error"), Heading(certificate.unit, NUMBER)), rows)
+    return PageTable(
+        "Where the width comes from", (Heading("error"), Heading(certificate.unit, NUMBER)), rows
+    )
 
 
 def _compared(each: Comparison) -> dict[str, Any]:

@@ -23,7 +23,9 @@ TAKE_WHEN = {
 }
 
 
-def advice_document(found: Sequence[FilterAdvice], names: Sequence[str], target: Mapping[str, float]) -> dict[str, Any]:
+def advice_document(
+    found: Sequence[FilterAdvice], names: Sequence[str], target: Mapping[str, float]
+) -> dict[str, Any]:
     """The advice, for a machine."""
     rows = [
         {
@@ -39,24 +41,45 @@ def advice_document(found: Sequence[FilterAdvice], names: Sequence[str], target:
     return {"target": dict(target), "filters": rows}
 
 
-def advice_page(found: Sequence[FilterAdvice], names: Sequence[str], target: Mapping[str, float]) -> Page:
+def advice_page(
+    found: Sequence[FilterAdvice], names: Sequence[str], target: Mapping[str, float]
+) -> Page:
     """The advice as a table, the best filter first."""
     best = next((each for each in found if each.filter is not None and each.work != 0), None)
-    columns = [Heading("filter"), Heading("of the plan", "right"), *(Heading(name, "right") for name in names)]
+    columns = [
+        Heading("filter"),
+        Heading("of the plan", "right"),
+        *(Heading(name, "right") for name in names),
+    ]
     rows = [
-        (each.kind, _count(each.work), *(_count(count) for count in each.alone), TAKE_WHEN[each.kind])
+        (
+            each.kind,
+            _count(each.work),
+            *(_count(count) for count in each.alone),
+            TAKE_WHEN[each.kind],
+        )
         for each in found
         if each.filter is not None
     ]
     notes = [f"No {each.kind} filter: {each.refusal}." for each in found if each.refusal]
-    notes += [f"Charge {each.kind} at delta {_charge(each.delta)} where it asks." for each in found if each.delta]
+    notes += [
+        f"Charge {each.kind} at delta {_charge(each.delta)} where it asks."
+        for each in found
+        if each.delta
+    ]
     aim = f"epsilon {exactly(target['epsilon'])} at delta {exactly(target['delta'])}"
     return Page(
         "Which filter to open",
-        "No filter grants any of it" if best is None else f"Open the {best.kind} filter: {TAKE_WHEN[best.kind]}",
+        "No filter grants any of it"
+        if best is None
+        else f"Open the {best.kind} filter: {TAKE_WHEN[best.kind]}",
         "bad" if best is None else "plain",
         (),
-        (PageTable(f"Granted within {aim}", (*columns, Heading("take it when", wrap=True)), tuple(rows)),),
+        (
+            PageTable(
+                f"Granted within {aim}", (*columns, Heading("take it when", wrap=True)), tuple(rows)
+            ),
+        ),
         (
             "Of the plan: how much of it fits, 1 for all of it. By mechanism: how often, if only that is asked.",
             "The advice holds before the first answer: a filter that is chosen after one promises nothing.",

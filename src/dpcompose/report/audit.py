@@ -19,7 +19,9 @@ _WORDS = {
 }
 
 
-def audit_page(found: Found, *, subject: str, claim: str, alpha: float, notes: Sequence[str] = ()) -> Page:
+def audit_page(
+    found: Found, *, subject: str, claim: str, alpha: float, notes: Sequence[str] = ()
+) -> Page:
     """The result of an audit, for people.
 
     Args:
@@ -32,18 +34,33 @@ def audit_page(found: Found, *, subject: str, claim: str, alpha: float, notes: S
     facts = [
         Fact("subject", subject),
         Fact("claim", claim),
-        Fact("samples", f"{found.samples:,}, of either world; fresh in every call: {found.freshness}"),
-        Fact("wealth", f"10^{found.log_wealth / math.log(10):.2f}, against 10^{-math.log10(alpha):.2f}"),
+        Fact(
+            "samples", f"{found.samples:,}, of either world; fresh in every call: {found.freshness}"
+        ),
+        Fact(
+            "wealth",
+            f"10^{found.log_wealth / math.log(10):.2f}, against 10^{-math.log10(alpha):.2f}",
+        ),
         Fact("epsilon", bound_in_words(found)),
         Fact("event", found.event),
     ]
     if found.description:
         facts.append(Fact("description", found.description))
     if found.verdict is not Verdict.REFUTED:
-        facts.append(Fact("unseen", f"an isolating event of probability below {near(found.unseen)}"))
+        facts.append(
+            Fact("unseen", f"an isolating event of probability below {near(found.unseen)}")
+        )
     tone = "bad" if found.verdict is Verdict.REFUTED else "plain"
-    few = () if found.tried else ("No pair had rows enough to say of single events whether a violation is excluded.",)
-    missed = () if found.verdict is Verdict.REFUTED else (BLIND, *(f"Not looked at: {each}." for each in found.unread))
+    few = (
+        ()
+        if found.tried
+        else ("No pair had rows enough to say of single events whether a violation is excluded.",)
+    )
+    missed = (
+        ()
+        if found.verdict is Verdict.REFUTED
+        else (BLIND, *(f"Not looked at: {each}." for each in found.unread))
+    )
     remarks = (*few, *missed, *notes)
     return Page(
         "The audit",
@@ -56,10 +73,20 @@ def audit_page(found: Found, *, subject: str, claim: str, alpha: float, notes: S
 
 
 def _tried(found: Found) -> PageTable:
-    columns = (Heading("event", wrap=True), Heading("excess", "right"), Heading("error", "right"), Heading("violation"))
+    columns = (
+        Heading("event", wrap=True),
+        Heading("excess", "right"),
+        Heading("error", "right"),
+        Heading("violation"),
+    )
     best = sorted(found.tried, key=lambda each: -each.excess)[:SHOWN]
     rows = tuple(
-        (each.event, near(each.excess, 3), near(each.error, 2), "excluded" if each.excluded else "open")
+        (
+            each.event,
+            near(each.excess, 3),
+            near(each.error, 2),
+            "excluded" if each.excluded else "open",
+        )
         for each in best
     )
     note = "Excess: an estimate of P(S) - e^epsilon Q(S) - delta; its standard error is beside it."
@@ -83,7 +110,12 @@ def audit_document(
         "unseen": found.unseen,
         "freshness": found.freshness,
         "tried": [
-            {"event": each.event, "excess": each.excess, "error": each.error, "excluded": each.excluded}
+            {
+                "event": each.event,
+                "excess": each.excess,
+                "error": each.error,
+                "excluded": each.excluded,
+            }
             for each in found.tried
         ],
         "not_looked_at": list(found.unread),
@@ -106,4 +138,6 @@ def bound_in_words(found: Found) -> str:
         return f"{bound}: above the claimed {near(least)}"
     if found.verdict is not Verdict.REFUTED:
         return f"{bound}; claimed: {near(least)}"
-    return f"{bound}; claimed: {near(least)}, which is refuted: by how much, more samples would tell"
+    return (
+        f"{bound}; claimed: {near(least)}, which is refuted: by how much, more samples would tell"
+    )

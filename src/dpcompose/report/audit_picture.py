@@ -66,13 +66,21 @@ def _wealth(axes: Axes, found: Found, alpha: float) -> None:
             grown[name].append((moment.samples, before + factor / TEN))
     first = sorted(grown.items(), key=lambda each: -each[1][-1][1])[:MEMBERS]
     for place, (name, course) in enumerate(each for each in first if len(each[1]) > 1):
-        axes.plot(*zip(*course, strict=True), color=COLORS[2 + place], linewidth=0.9, label=_short(name))
+        axes.plot(
+            *zip(*course, strict=True), color=COLORS[2 + place], linewidth=0.9, label=_short(name)
+        )
     wealth = [moment.log_wealth / TEN for moment in found.moments]
     axes.plot(samples, wealth, color=COLORS[0], linewidth=2.4, label="all together")
     axes.axhline(-math.log10(alpha), color=COLORS[1], linestyle="--", label="1 / alpha")
     axes.plot(samples[-1:], wealth[-1:], color=COLORS[0], marker="o")
     word = "refuted" if found.verdict is Verdict.REFUTED else "stopped"
-    axes.annotate(f"{word} at {found.samples:,} ", (samples[-1], wealth[-1]), fontsize=9, ha="right", color=INK)
+    axes.annotate(
+        f"{word} at {found.samples:,} ",
+        (samples[-1], wealth[-1]),
+        fontsize=9,
+        ha="right",
+        color=INK,
+    )
     low = min(0.0, *wealth)
     axes.set_ylim(low - 1, max(-math.log10(alpha), *wealth) + 1)
     axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="center left")
@@ -81,13 +89,24 @@ def _wealth(axes: Axes, found: Found, alpha: float) -> None:
 
 def _bound(axes: Axes, found: Found, alpha: float) -> None:
     del alpha
-    axes.set(xlabel="samples", ylabel="epsilon", title=f"The lower bound, at delta = {exactly(found.delta)}")
+    axes.set(
+        xlabel="samples",
+        ylabel="epsilon",
+        title=f"The lower bound, at delta = {exactly(found.delta)}",
+    )
     least = claimed(found)
-    samples, lower = [moment.samples for moment in found.moments], [moment.epsilon for moment in found.moments]
+    samples, lower = (
+        [moment.samples for moment in found.moments],
+        [moment.epsilon for moment in found.moments],
+    )
     top = 1.25 * max([least, *lower]) or 1.0
     if samples:
-        axes.fill_between(samples, lower, top, step="post", color=COLORS[0], alpha=0.15, linewidth=0)
-        axes.step(samples, lower, where="post", color=COLORS[0], linewidth=2, label="epsilon is at least")
+        axes.fill_between(
+            samples, lower, top, step="post", color=COLORS[0], alpha=0.15, linewidth=0
+        )
+        axes.step(
+            samples, lower, where="post", color=COLORS[0], linewidth=2, label="epsilon is at least"
+        )
     axes.axhline(least, color=COLORS[1], linestyle="--", label=f"claimed: {near(least)}")
     axes.set_ylim(0, top)
     axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="center left")
@@ -97,7 +116,9 @@ def _bound(axes: Axes, found: Found, alpha: float) -> None:
 def _tells(axes: Axes, found: Found, alpha: float) -> None:
     """True over false positives of the score that paid most: cells in the order of their stakes, bound before."""
     del alpha
-    axes.set(xlabel="false positive rate", ylabel="true positive rate", title="What the best score tells")
+    axes.set(
+        xlabel="false positive rate", ylabel="true positive rate", title="What the best score tells"
+    )
     axes.set(xlim=(0, 1), ylim=(0, 1))
     pair, feature, cells = _best(found)
     zero, one = (sum(each[side] for each in cells) for side in (1, 2))
@@ -111,12 +132,17 @@ def _tells(axes: Axes, found: Found, alpha: float) -> None:
     true = [0.0, *(each / one for each in accumulate(cell[2] for cell in ordered))]
     errors = [2 * math.sqrt(rate * (1 - rate) / one) for rate in true]
     distance = _distance(found, pair)
-    points = next(each["points"] for each in _header(found)["claims"] if each["distance"] == distance)
+    points = next(
+        each["points"] for each in _header(found)["claims"] if each["distance"] == distance
+    )
     rates = [place / 400 for place in range(401)]
     kept = [_allowed(points, rate) for rate in rates]
     axes.fill_between(rates, kept, 1.0, color=INK, alpha=0.12, linewidth=0)
     axes.plot(rates, kept, color=COLORS[1], linestyle="--", label="the most under the claim")
-    low, high = ([min(rate + side * error, 1.0) for rate, error in zip(true, errors, strict=True)] for side in (-1, 1))
+    low, high = (
+        [min(rate + side * error, 1.0) for rate, error in zip(true, errors, strict=True)]
+        for side in (-1, 1)
+    )
     axes.fill_between(false, low, high, color=COLORS[0], alpha=0.3, linewidth=0)
     axes.plot(false, true, color=COLORS[0], linewidth=1.6, label="the score, an estimate")
     most = [_allowed(points, rate) for rate in false]
@@ -127,19 +153,31 @@ def _tells(axes: Axes, found: Found, alpha: float) -> None:
 
 
 def _events(axes: Axes, found: Found, alpha: float) -> None:
-    axes.set(xlabel="P(S) - e^epsilon Q(S) - delta", title=f"Events tried, excluded ones at alpha = {exactly(alpha)}")
+    axes.set(
+        xlabel="P(S) - e^epsilon Q(S) - delta",
+        title=f"Events tried, excluded ones at alpha = {exactly(alpha)}",
+    )
     best = sorted(found.tried, key=lambda each: -each.excess)[:EVENTS]
     if not best:
         message(axes, "too few samples of any pair")
         style(axes)
         return
-    for excluded, color, label in ((False, COLORS[1], "open"), (True, COLORS[2], "violation excluded")):
+    for excluded, color, label in (
+        (False, COLORS[1], "open"),
+        (True, COLORS[2], "violation excluded"),
+    ):
         at = [(place, each) for place, each in enumerate(best) if each.excluded is excluded]
         if at:
             places, events = zip(*at, strict=True)
             errors = [2 * each.error for each in events]
             axes.errorbar(
-                [each.excess for each in events], places, xerr=errors, color=color, fmt="o", capsize=3, label=label
+                [each.excess for each in events],
+                places,
+                xerr=errors,
+                color=color,
+                fmt="o",
+                capsize=3,
+                label=label,
             )
     axes.axvline(0, color=INK, linewidth=0.8, linestyle=":")
     axes.set_yticks(range(len(best)), [_short(each.event) for each in best], fontsize=7)
@@ -166,7 +204,9 @@ def _pairs(axes: Axes, found: Found, alpha: float) -> None:
         if gained[pair]:
             words = f" {1000 * gained[pair] / rows[pair]:+.3g} a thousand"
             axes.annotate(words, (rows[pair], place), fontsize=8, color=INK, va="center")
-    axes.set_yticks(range(len(shown)), [f"{pair}, {_distance(found, pair)} apart" for pair in shown])
+    axes.set_yticks(
+        range(len(shown)), [f"{pair}, {_distance(found, pair)} apart" for pair in shown]
+    )
     axes.set_xlim(0, 1.35 * max(rows.values()))
     axes.invert_yaxis()
     style(axes)
@@ -200,11 +240,17 @@ def _best(found: Found) -> tuple[int, str, list[tuple[float, int, int]]]:
     """The pair and feature whose bets paid most; of each cell its stake and the rows of either coin."""
     paid = defaultdict[tuple[int, str], float](float)
     cells = defaultdict[tuple[int, str], list[tuple[float, int, int]]](list)
-    for moment, batch in zip(found.moments, (found.certificate or {}).get("batches", ()), strict=False):
-        counted = zip(batch["stakes"]["members"], batch["counts"]["members"], moment.members, strict=True)
+    for moment, batch in zip(
+        found.moments, (found.certificate or {}).get("batches", ()), strict=False
+    ):
+        counted = zip(
+            batch["stakes"]["members"], batch["counts"]["members"], moment.members, strict=True
+        )
         for stakes, counts, (name, factor) in counted:
             paid[moment.pair, name] += factor
-            one, zero = ([sum(cell) for cell in zip(*stakes[side], strict=True)] for side in ("f", "g"))
+            one, zero = (
+                [sum(cell) for cell in zip(*stakes[side], strict=True)] for side in ("f", "g")
+            )
             score = [float(each - other) for each, other in zip(one, zero, strict=True)]
             cells[moment.pair, name] += zip(score, counts["zero"], counts["one"], strict=True)
     if not paid:
@@ -218,7 +264,11 @@ def _short(text: str) -> str:
 
 
 _PICTURES: tuple[tuple[str, str, Callable[[Axes, Found, float], None]], ...] = (
-    ("Wealth", "If the claim is true, wealth ever reaches the dashed line with probability at most alpha.", _wealth),
+    (
+        "Wealth",
+        "If the claim is true, wealth ever reaches the dashed line with probability at most alpha.",
+        _wealth,
+    ),
     ("The lower bound", "The true epsilon is in the shaded part, but for alpha.", _bound),
     (
         "What the best score tells",
@@ -226,5 +276,9 @@ _PICTURES: tuple[tuple[str, str, Callable[[Axes, Found, float], None]], ...] = (
         _tells,
     ),
     ("Events tried", "Estimates with two standard errors; right of 0 is a violation.", _events),
-    ("Pairs", "Samples of each pair, and what a thousand of them added to the logarithm of the wealth.", _pairs),
+    (
+        "Pairs",
+        "Samples of each pair, and what a thousand of them added to the logarithm of the wealth.",
+        _pairs,
+    ),
 )

@@ -20,7 +20,11 @@ ACTORS = 7
 
 
 def burn_down(
-    entries: Iterable[Entry], balance: Balance, *, currency: str | None = None, axes: Axes | None = None
+    entries: Iterable[Entry],
+    balance: Balance,
+    *,
+    currency: str | None = None,
+    axes: Axes | None = None,
 ) -> Axes:
     """Charges granted in a scope and below it, by day and actor, and the budget that is left.
 
@@ -55,7 +59,14 @@ def burn_down(
     if sum(granted) == balance.spent[currency].units:
         left = [cap.units - sum(granted[: place + 1]) for place in range(len(days))]
         heights = [_number(cap), *(_number(Amount(each)) for each in left)]
-        axes.plot([-0.5, *range(len(days))], heights, color=INK, marker="o", drawstyle="steps-post", label="left")
+        axes.plot(
+            [-0.5, *range(len(days))],
+            heights,
+            color=INK,
+            marker="o",
+            drawstyle="steps-post",
+            label="left",
+        )
     axes.set_xlim(-0.75, max(len(days), 4) - 0.25)
     axes.set_xticks(range(len(days)), days, rotation=0 if len(days) < 7 else 60)
     axes.legend(frameon=False, fontsize=8, labelcolor=INK)
@@ -70,14 +81,25 @@ def _stacked(axes: Axes, days: Sequence[dict[str, Amount]]) -> None:
     order = sorted(totals, key=lambda actor: (-totals[actor], actor))
     floor = [0.0] * len(days)
     for place, names in enumerate([*([name] for name in order[:ACTORS]), order[ACTORS:]]):
-        heights = [_number(Amount(sum(day[name].units for name in names if name in day))) for day in days]
+        heights = [
+            _number(Amount(sum(day[name].units for name in names if name in day))) for day in days
+        ]
         if names:
             label = named(names[0]) if place < ACTORS else f"{len(names)} others"
-            axes.bar(range(len(days)), heights, bottom=floor, color=COLORS[place % len(COLORS)], width=0.7, label=label)
+            axes.bar(
+                range(len(days)),
+                heights,
+                bottom=floor,
+                color=COLORS[place % len(COLORS)],
+                width=0.7,
+                label=label,
+            )
             floor = [low + high for low, high in zip(floor, heights, strict=True)]
 
 
-def icicle(balances: Sequence[Balance], *, currency: str | None = None, axes: Axes | None = None) -> Axes:
+def icicle(
+    balances: Sequence[Balance], *, currency: str | None = None, axes: Axes | None = None
+) -> Axes:
     """The tree of budgets: a box for each scope, as wide as its part of the budget above it, filled as far as spent.
 
     Where children are promised more together than the budget above them, their boxes are narrower in proportion.
@@ -119,16 +141,32 @@ def budget_svgs(
         return ()
     tree = figure(7.5)
     icicle(balances, currency=currency, axes=tree.subplots())
-    found = [shown("The tree of budgets", f"Each box is a budget of {currency}, filled as far as it is spent.", tree)]
+    found = [
+        shown(
+            "The tree of budgets",
+            f"Each box is a budget of {currency}, filled as far as it is spent.",
+            tree,
+        )
+    ]
     if charged is not None and charged[1].scope.caps.units.get(currency):
         days = figure(7.5)
         burn_down(*charged, currency=currency, axes=days.subplots())
-        found.append(shown("Charges", f"Charges of {currency} by day and actor, and the budget that is left.", days))
+        found.append(
+            shown(
+                "Charges",
+                f"Charges of {currency} by day and actor, and the budget that is left.",
+                days,
+            )
+        )
     return tuple(found)
 
 
 def _boxes(
-    axes: Axes, capped: dict[str, Balance], paths: Sequence[str], place: tuple[float, float, int], currency: str
+    axes: Axes,
+    capped: dict[str, Balance],
+    paths: Sequence[str],
+    place: tuple[float, float, int],
+    currency: str,
 ) -> None:
     left, width, depth = place
     caps = {path: _number(_cap(capped[path], currency)) for path in paths}
@@ -139,11 +177,23 @@ def _boxes(
         part = width * caps[path] / whole if whole else width / len(paths)
         used, most = used_of(capped[path], currency)
         filled = part * min(used / most, 1.0) if most else 0.0
-        axes.barh(-depth - 0.5, part, left=left, height=0.94, color=COLORS[4], alpha=0.35, edgecolor="white")
-        axes.barh(-depth - 0.5, filled, left=left, height=0.94, color=COLORS[0], alpha=0.55, linewidth=0)
+        axes.barh(
+            -depth - 0.5,
+            part,
+            left=left,
+            height=0.94,
+            color=COLORS[4],
+            alpha=0.35,
+            edgecolor="white",
+        )
+        axes.barh(
+            -depth - 0.5, filled, left=left, height=0.94, color=COLORS[0], alpha=0.55, linewidth=0
+        )
         name = path.rpartition("/")[2]
         if part > 0.012 * len(name):
-            axes.text(left + part / 2, -depth - 0.5, name, color=INK, fontsize=9, ha="center", va="center")
+            axes.text(
+                left + part / 2, -depth - 0.5, name, color=INK, fontsize=9, ha="center", va="center"
+            )
         below = [each for each, balance in capped.items() if balance.scope.parent == path]
         if below:
             _boxes(axes, capped, below, (left, part, depth + 1), currency)
@@ -153,7 +203,9 @@ def _boxes(
 def _cap(balance: Balance, currency: str) -> Amount:
     if currency not in balance.scope.caps:
         caps = ", ".join(balance.scope.caps) or "none"
-        raise DomainError("currency", currency, f"one of the budgets of {balance.scope.path}: {caps}")
+        raise DomainError(
+            "currency", currency, f"one of the budgets of {balance.scope.path}: {caps}"
+        )
     return balance.scope.caps[currency]
 
 

@@ -35,15 +35,31 @@ def counting_page(plan: CountingPlan) -> Page:
         Heading("reference"),
     )
     rows = tuple(
-        (row.method, _queries(row.queries), row.growth, _holds(row.accuracy), row.reference) for row in plan.rows
+        (row.method, _queries(row.queries), row.growth, _holds(row.accuracy), row.reference)
+        for row in plan.rows
     )
     facts = (
         Fact("units", f"n = {plan.units:,}"),
-        Fact("error", f"at most {exactly(plan.accuracy)} n, with probability {exactly(plan.confidence)}"),
-        Fact("privacy", f"epsilon = {exactly(plan.epsilon)}, delta = {exactly(plan.delta)}, for all answers together"),
+        Fact(
+            "error",
+            f"at most {exactly(plan.accuracy)} n, with probability {exactly(plan.confidence)}",
+        ),
+        Fact(
+            "privacy",
+            f"epsilon = {exactly(plan.epsilon)}, delta = {exactly(plan.delta)}, for all answers together",
+        ),
     )
-    notes = (f"Coordinated answering is for units of {plan.domain:,} kinds, and queries known in advance.",)
-    return Page("", "How many counting queries", "plain", facts, (PageTable("Queries", columns, rows),), notes)
+    notes = (
+        f"Coordinated answering is for units of {plan.domain:,} kinds, and queries known in advance.",
+    )
+    return Page(
+        "",
+        "How many counting queries",
+        "plain",
+        facts,
+        (PageTable("Queries", columns, rows),),
+        notes,
+    )
 
 
 def save_counting(path: str | Path, plan: CountingPlan, curves: Sequence[AccuracyCurve]) -> None:
@@ -60,10 +76,18 @@ def save_counting(path: str | Path, plan: CountingPlan, curves: Sequence[Accurac
         points = [(queries, error) for queries, error in curve.points if error < 1]
         if points:
             xs, ys = zip(*points, strict=True)
-            axes.plot(xs, ys, linestyle=_STYLES.get(curve.method, "-"), label=curve.method, linewidth=1.8)
+            axes.plot(
+                xs, ys, linestyle=_STYLES.get(curve.method, "-"), label=curve.method, linewidth=1.8
+            )
     axes.axhline(plan.accuracy, color=picture.INK, linewidth=0.8)
     title = f"{plan.units:,} units, epsilon {exactly(plan.epsilon)}, delta {exactly(plan.delta)}"
-    axes.set(xscale="log", yscale="log", xlabel="counting queries", ylabel="error, as a part of the units", title=title)
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="counting queries",
+        ylabel="error, as a part of the units",
+        title=title,
+    )
     axes.legend(frameon=False, fontsize=8)
     axes.grid(True, alpha=0.2)
     picture.write(drawing, path)

@@ -37,21 +37,38 @@ def experiment_page(found: Summary, *, adversary: str, budget: str = "") -> Page
         Fact("adversary", f"{adversary}, {game.rounds} round{'s' * (game.rounds != 1)}"),
         Fact("family", "; ".join(dict.fromkeys(_label(each) for each in game.family))),
         Fact("neighbors", f"{game.adjacency.value}, orientation {game.orientation.value}"),
-        Fact("measured", f"{near(float(limits.estimate[0]))} from {found.transcripts:,} transcripts in each world"),
-        Fact("certified", f"delta <= {above(found.certified.upper)} for every adversary with this family"),
+        Fact(
+            "measured",
+            f"{near(float(limits.estimate[0]))} from {found.transcripts:,} transcripts in each world",
+        ),
+        Fact(
+            "certified",
+            f"delta <= {above(found.certified.upper)} for every adversary with this family",
+        ),
     ]
     if found.exact is not None:
         low, high = interval(found.exact)
-        facts.append(Fact("exact", f"{low} <= delta <= {high} for this adversary, every view solved"))
+        facts.append(
+            Fact("exact", f"{low} <= delta <= {high} for this adversary, every view solved")
+        )
     notes = [
         "The limits hold for all epsilons and both directions together, "
         f"except with probability {exactly(found.measured.failure)}."
     ]
     notes += [budget] if budget else []
     if not found.sound:
-        notes.append("What was measured is above what is certified: a defect, please report it with the seed.")
+        notes.append(
+            "What was measured is above what is certified: a defect, please report it with the seed."
+        )
     tone = "plain" if found.sound else "bad"
-    return Page("The k-fold experiment", headline, tone, tuple(facts), (_curve(found), _promised(found)), tuple(notes))
+    return Page(
+        "The k-fold experiment",
+        headline,
+        tone,
+        tuple(facts),
+        (_curve(found), _promised(found)),
+        tuple(notes),
+    )
 
 
 def experiment_document(found: Summary, *, adversary: str, seed: int) -> dict[str, Any]:
@@ -84,7 +101,11 @@ def experiment_document(found: Summary, *, adversary: str, seed: int) -> dict[st
             "exact": None if found.walked is None else found.walked.tolist(),
         },
         "theorems": [
-            {"theorem": each.name, "reference": each.reference, "points": [list(point) for point in each.points]}
+            {
+                "theorem": each.name,
+                "reference": each.reference,
+                "points": [list(point) for point in each.points],
+            }
             for each in found.theorems
         ],
         "losses": {"edges": edges.tolist(), "world_0": zero.tolist(), "world_1": one.tolist()},
@@ -111,7 +132,9 @@ def save_experiment(
     left, right = drawing.subplots(1, 2)
     _draw_losses(left, found)
     _draw_deltas(right, found, budget)
-    title = f"{adversary}, {found.game.rounds} rounds, {found.transcripts:,} transcripts in each world"
+    title = (
+        f"{adversary}, {found.game.rounds} rounds, {found.transcripts:,} transcripts in each world"
+    )
     drawing.suptitle(title, color=picture.INK, fontsize=10)
     picture.write(drawing, path)
 
@@ -121,8 +144,14 @@ def _label(mechanism: Composable) -> str:
 
 
 def _curve(found: Summary) -> PageTable:
-    columns = [Heading("epsilon", "right"), Heading("delta, at least", "right"), Heading("estimate", "right")]
-    columns += [Heading("at most", "right")] + ([Heading("exact", "right")] if found.walked is not None else [])
+    columns = [
+        Heading("epsilon", "right"),
+        Heading("delta, at least", "right"),
+        Heading("estimate", "right"),
+    ]
+    columns += [Heading("at most", "right")] + (
+        [Heading("exact", "right")] if found.walked is not None else []
+    )
     columns.append(Heading("certified", "right"))
     rows: list[tuple[str, ...]] = []
     for place in range(0, len(found.epsilons), (len(found.epsilons) - 1) // (SHOWN - 1)):
@@ -145,7 +174,9 @@ def _promised(found: Summary) -> PageTable:
     )
     columns = (Heading("theorem", wrap=True), Heading("epsilon", "right"), Heading("reference"))
     cells = tuple((name, above(epsilon), reference) for epsilon, name, reference in rows)
-    return PageTable(f"What the theorems promise of every adversary at delta = {exactly(delta)}", columns, cells)
+    return PageTable(
+        f"What the theorems promise of every adversary at delta = {exactly(delta)}", columns, cells
+    )
 
 
 def _draw_losses(axes: Axes, found: Summary) -> None:
@@ -154,7 +185,9 @@ def _draw_losses(axes: Axes, found: Summary) -> None:
         axes.stairs(shares, edges, fill=True, color=color, alpha=0.35, label=name)
         axes.stairs(shares, edges, color=color, linewidth=1.2)
     axes.axvline(found.epsilon, color=picture.INK, linewidth=0.8, linestyle=":")
-    axes.set(xlabel="ln of the likelihood of world 0 over that of world 1", ylabel="share of transcripts")
+    axes.set(
+        xlabel="ln of the likelihood of world 0 over that of world 1", ylabel="share of transcripts"
+    )
     axes.set(title="What the views give away")
     axes.legend(frameon=False, fontsize=8, labelcolor=picture.INK)
     picture.style(axes)
@@ -162,28 +195,56 @@ def _draw_losses(axes: Axes, found: Summary) -> None:
 
 def _draw_deltas(axes: Axes, found: Summary, budget: tuple[float, float] | None) -> None:
     x, limits, floor = found.epsilons.tolist(), found.curve, 0.3 / found.transcripts
-    lower, upper = ([max(value, floor) for value in ends.tolist()] for ends in (limits.lower, limits.upper))
+    lower, upper = (
+        [max(value, floor) for value in ends.tolist()] for ends in (limits.lower, limits.upper)
+    )
     label = f"measured, with limits that fail with probability {exactly(found.measured.failure)}"
     axes.fill_between(x, lower, upper, color=_WORLDS[0], alpha=0.3, linewidth=0, label=label)
     axes.plot(x, _visible(limits.estimate.tolist(), floor), color=_WORLDS[0], linewidth=1.2)
     if found.walked is not None:
         walked = _visible(found.walked.tolist(), floor)
-        axes.plot(x, walked, color="black", linewidth=1.0, linestyle="--", label="this adversary, exact")
+        axes.plot(
+            x, walked, color="black", linewidth=1.0, linestyle="--", label="this adversary, exact"
+        )
     ceiling = _visible(found.ceiling.tolist(), floor)
     axes.plot(x, ceiling, color=_WORLDS[1], linewidth=2.4, label="certified, every adversary")
-    for place, theorem in enumerate(each for each in found.theorems if each.name != "certified composition"):
+    for place, theorem in enumerate(
+        each for each in found.theorems if each.name != "certified composition"
+    ):
         points = [(epsilon, delta) for epsilon, delta in theorem.points if epsilon <= 3 * x[-1]]
         if points:
             color, dash = _THEOREMS[place % len(_THEOREMS)], "-." if place < len(_THEOREMS) else ":"
             mark = "." if len(points) == 1 else None
             epsilons, deltas = zip(*points, strict=True)
-            axes.plot(epsilons, deltas, color=color, linewidth=1.3, linestyle=dash, marker=mark, label=theorem.name)
+            axes.plot(
+                epsilons,
+                deltas,
+                color=color,
+                linewidth=1.3,
+                linestyle=dash,
+                marker=mark,
+                label=theorem.name,
+            )
     if budget is not None:
-        axes.plot(*([end] for end in budget), color="black", marker="x", linestyle="none", label="the budget claimed")
+        axes.plot(
+            *([end] for end in budget),
+            color="black",
+            marker="x",
+            linestyle="none",
+            label="the budget claimed",
+        )
     axes.axvline(found.epsilon, color=picture.INK, linewidth=0.8, linestyle=":")
-    axes.set(yscale="log", ylim=(max(floor, min(upper) / 10), 1.3), xlabel="epsilon", ylabel="delta")
+    axes.set(
+        yscale="log", ylim=(max(floor, min(upper) / 10), 1.3), xlabel="epsilon", ylabel="delta"
+    )
     axes.set(title=f"delta over epsilon, asked at {exactly(found.epsilon)}")
-    axes.legend(frameon=False, fontsize=7.5, labelcolor=picture.INK, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    axes.legend(
+        frameon=False,
+        fontsize=7.5,
+        labelcolor=picture.INK,
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.0),
+    )
     picture.style(axes)
 
 

@@ -33,11 +33,20 @@ def exposure_page(found: Exposure) -> Page:
         *([Fact("window", found.window)] if found.window else []),
         *(Fact("periods", f"{number} of {path}") for path, number in found.periods.items()),
     )
-    headline = f"epsilon <= {above(found.promised.epsilon)} is promised at delta = {exactly(found.delta)}"
+    headline = (
+        f"epsilon <= {above(found.promised.epsilon)} is promised at delta = {exactly(found.delta)}"
+    )
     if not found.promised.available:
         headline = f"Nothing finite is promised at delta = {exactly(found.delta)}"
     notes = ("Promised: the worst case of all future questions. Spent: charges so far.",)
-    return Page("Exposure of one person", headline, "plain", facts, (PageTable("At most", columns, rows),), notes)
+    return Page(
+        "Exposure of one person",
+        headline,
+        "plain",
+        facts,
+        (PageTable("At most", columns, rows),),
+        notes,
+    )
 
 
 def _adjacency(found: Exposure) -> str | None:

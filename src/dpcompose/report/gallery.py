@@ -54,28 +54,49 @@ def steps(
         MissingExtraError: If matplotlib is not installed.
     """
     if not isinstance(total, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("total", total, "a mechanism or a composition, whose steps can be told apart")
+        raise DomainError(
+            "total", total, "a mechanism or a composition, whose steps can be told apart"
+        )
     levels = [
         (name, check.nonnegative(name, at))
         for name, at in (("budget", budget), ("published", published))
         if at is not None
     ]
     if isinstance(total, Composition) and not total.count <= MOST_STEPS:
-        raise DomainError("total", total.count, f"at most {MOST_STEPS:,} steps", "Draw its first steps")
+        raise DomainError(
+            "total", total.count, f"at most {MOST_STEPS:,} steps", "Draw its first steps"
+        )
     found = running_epsilon(total, delta=delta, adjacency=adjacency)
     axes = _axes(axes)
     places = _spread(len(found))
     numbers = [place + 1 for place in places]
     empty = "epsilon is infinite" if numbers else "no step is taken: epsilon is 0"
-    _band(axes, numbers, [found.lower[place] for place in places], [found.upper[place] for place in places], empty)
+    _band(
+        axes,
+        numbers,
+        [found.lower[place] for place in places],
+        [found.upper[place] for place in places],
+        empty,
+    )
     for name, at in levels:
         if name == "budget":
             axes.axhline(at, color=COLORS[1], linewidth=1, linestyle="--")
-            axes.annotate(f"budget {exactly(at)}", (1, at), color=COLORS[1], fontsize=9, va="bottom")
+            axes.annotate(
+                f"budget {exactly(at)}", (1, at), color=COLORS[1], fontsize=9, va="bottom"
+            )
         else:
             axes.plot([len(found)], [at], color=COLORS[2], marker="D")
-            axes.annotate(f"published {exactly(at)} ", (len(found), at), color=INK, fontsize=9, ha="right", va="bottom")
-    axes.set(xlabel="steps", ylabel="epsilon", title=f"Epsilon over steps, delta = {exactly(delta)}")
+            axes.annotate(
+                f"published {exactly(at)} ",
+                (len(found), at),
+                color=INK,
+                fontsize=9,
+                ha="right",
+                va="bottom",
+            )
+    axes.set(
+        xlabel="steps", ylabel="epsilon", title=f"Epsilon over steps, delta = {exactly(delta)}"
+    )
     axes.set_ylim(bottom=0)
     return style(axes)
 
@@ -85,13 +106,21 @@ def waterfall(account: PlanAccount, *, axes: Axes | None = None) -> Axes:
     axes = _axes(axes)
     shares = sorted(account.shares, key=lambda share: -share.alone.upper)[:SHOWN]
     asked, total = account.question.asked, account.total
-    axes.set(xlabel=asked, title=f"Contributions at {account.question.given} = {exactly(account.question.value)}")
+    axes.set(
+        xlabel=asked,
+        title=f"Contributions at {account.question.given} = {exactly(account.question.value)}",
+    )
     finite = [share for share in shares if share.alone.upper < math.inf]
     if not finite:
-        message(axes, f"{asked} is infinite for every mechanism" if shares else "the plan has no mechanism")
+        message(
+            axes,
+            f"{asked} is infinite for every mechanism" if shares else "the plan has no mechanism",
+        )
         return style(axes)
     places = range(len(finite))
-    axes.barh(places, [share.alone.upper for share in finite], color=COLORS[4], height=0.7, label="alone")
+    axes.barh(
+        places, [share.alone.upper for share in finite], color=COLORS[4], height=0.7, label="alone"
+    )
     saved = [
         (place, total.upper - share.without.lower)
         for place, share in enumerate(finite)
@@ -123,7 +152,11 @@ def privacy_profile(
         adjacency: What one person's data may change; a profile has its own.
         axes: Where to draw; new ones if None.
     """
-    given = [check.real("epsilon", each) for each in epsilons] if epsilons is not None else [k / 20 for k in range(101)]
+    given = (
+        [check.real("epsilon", each) for each in epsilons]
+        if epsilons is not None
+        else [k / 20 for k in range(101)]
+    )
     found = _profile(profile, adjacency)(given)
     axes = _axes(axes)
     kept = [place for place in range(len(given)) if found.upper[place] > 0]
@@ -131,7 +164,11 @@ def privacy_profile(
     # A lower end of 0 has no place on a logarithmic axis: the shade then reaches far below what is drawn.
     lower = [max(found.lower[place], found.upper[place] * 1e-3) for place in kept]
     _band(
-        axes, [given[place] for place in kept], lower, [found.upper[place] for place in kept], "delta is 0 everywhere"
+        axes,
+        [given[place] for place in kept],
+        lower,
+        [found.upper[place] for place in kept],
+        "delta is 0 everywhere",
     )
     return style(axes)
 
@@ -159,12 +196,20 @@ def trade_off(
     axes.fill_between(rates, found.upper, 1.0, color=INK, alpha=0.12, linewidth=0)
     axes.plot(rates, rates, color=INK, linewidth=0.8, linestyle=":")
     axes.annotate("guessing blindly", (0.3, 0.3), color=INK, fontsize=9, va="top")
-    axes.set(xlabel="false positive rate", ylabel="true positive rate", title="What an attacker gains")
+    axes.set(
+        xlabel="false positive rate", ylabel="true positive rate", title="What an attacker gains"
+    )
     if log:
         power = profile.power([1e-3]).upper[0]
         axes.set(xscale="log", yscale="log", xlim=(rates[0], 1.0), ylim=(rates[0], 1.0))
         axes.plot([1e-3], [power], color=COLORS[1], marker="o")
-        axes.annotate(f" at 1 in 1,000: at most {above(power, 3)}", (1e-3, power), color=INK, fontsize=9, va="top")
+        axes.annotate(
+            f" at 1 in 1,000: at most {above(power, 3)}",
+            (1e-3, power),
+            color=INK,
+            fontsize=9,
+            va="top",
+        )
     else:
         axes.set(xlim=(0, 1), ylim=(0, 1))
     return style(axes)
@@ -193,7 +238,9 @@ def accuracy(
     found = epsilons([mechanism(scale) for scale in given], delta=delta, adjacency=adjacency)
     axes = _axes(axes)
     points = sorted(
-        (float(end), error(scale)) for end, scale in zip(found.upper, given, strict=True) if 0 < end < math.inf
+        (float(end), error(scale))
+        for end, scale in zip(found.upper, given, strict=True)
+        if 0 < end < math.inf
     )
     axes.set(
         xscale="log",
@@ -203,7 +250,12 @@ def accuracy(
         title=f"Error over epsilon, delta = {exactly(delta)}",
     )
     if points:
-        axes.plot(*zip(*points, strict=True), color=COLORS[0], linewidth=2, marker="o" if len(points) == 1 else None)
+        axes.plot(
+            *zip(*points, strict=True),
+            color=COLORS[0],
+            linewidth=2,
+            marker="o" if len(points) == 1 else None,
+        )
     else:
         message(axes, "epsilon is infinite at every scale")
     return style(axes)
@@ -230,13 +282,25 @@ def plane(
     """
     columns, rows = _positive("sigmas", sigmas), _positive("rates", rates)
     if min(len(columns), len(rows)) < 2:
-        raise DomainError("sigmas", sigmas, "at least two sigmas and two rates", "Use accuracy for a single line")
-    found = epsilons([mechanism(sigma, rate) for rate in rows for sigma in columns], delta=delta, adjacency=adjacency)
+        raise DomainError(
+            "sigmas", sigmas, "at least two sigmas and two rates", "Use accuracy for a single line"
+        )
+    found = epsilons(
+        [mechanism(sigma, rate) for rate in rows for sigma in columns],
+        delta=delta,
+        adjacency=adjacency,
+    )
     table = found.upper.reshape(len(rows), len(columns))
     axes = _axes(axes)
-    axes.set(xlabel="sigma", ylabel="rate", yscale="log", title=f"Epsilon at delta = {exactly(delta)}")
+    axes.set(
+        xlabel="sigma", ylabel="rate", yscale="log", title=f"Epsilon at delta = {exactly(delta)}"
+    )
     finite = sorted(each for each in found.upper.tolist() if 0 < each < math.inf)
-    levels = [each for each in (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0) if finite and finite[0] < each < finite[-1]]
+    levels = [
+        each
+        for each in (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+        if finite and finite[0] < each < finite[-1]
+    ]
     if levels:
         lines = axes.contour(columns, rows, table, levels=levels, colors=list(COLORS))
         axes.clabel(lines, fmt="epsilon %g", fontsize=8)
@@ -255,14 +319,23 @@ def _axes(given: Axes | None) -> Axes:
     return figure(7.5).subplots() if given is None else given
 
 
-def _band(axes: Axes, at: Sequence[float], lower: Any, upper: Any, empty: str = "epsilon is infinite") -> None:
+def _band(
+    axes: Axes, at: Sequence[float], lower: Any, upper: Any, empty: str = "epsilon is infinite"
+) -> None:
     """Upper ends as a line, and what lies between both ends shaded; a sentence where no upper end is finite."""
     kept = [place for place in range(len(at)) if upper[place] < math.inf]
     if not kept:
         message(axes, empty)
         return
     places, most = [at[place] for place in kept], [float(upper[place]) for place in kept]
-    axes.fill_between(places, [float(lower[place]) for place in kept], most, color=COLORS[0], alpha=0.3, linewidth=0)
+    axes.fill_between(
+        places,
+        [float(lower[place]) for place in kept],
+        most,
+        color=COLORS[0],
+        alpha=0.3,
+        linewidth=0,
+    )
     axes.plot(places, most, color=COLORS[0], linewidth=2, marker="o" if len(kept) == 1 else None)
 
 

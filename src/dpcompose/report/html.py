@@ -57,7 +57,9 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .88rem; }
 """
 
 
-def html(page: Page, *, pictures: tuple[tuple[str, str], ...] = (), producer: str = "dpcompose") -> str:
+def html(
+    page: Page, *, pictures: tuple[tuple[str, str], ...] = (), producer: str = "dpcompose"
+) -> str:
     """`page` as an HTML document.
 
     Args:
@@ -65,23 +67,36 @@ def html(page: Page, *, pictures: tuple[tuple[str, str], ...] = (), producer: st
         pictures: Captions with SVG elements that dpcompose drew, shown as they are.
         producer: The text of the footer.
     """
-    facts = "".join(f"<dt>{escape(fact.name)}</dt><dd>{escape(fact.words or fact.value)}</dd>" for fact in page.facts)
+    facts = "".join(
+        f"<dt>{escape(fact.name)}</dt><dd>{escape(fact.words or fact.value)}</dd>"
+        for fact in page.facts
+    )
     answer = page.answer or page.headline
     body = [
         f'<p class="subject">{escape(page.title)}</p>\n<h1 class="{page.tone}">{escape(answer)}</h1>',
         f'<p class="meaning">{escape(page.meaning)}</p>' if page.meaning else "",
-        *(f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>" for caption, svg in pictures[:1]),
+        *(
+            f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+            for caption, svg in pictures[:1]
+        ),
         f"<dl>{facts}</dl>" if facts else "",
         *(f'<p class="note">{escape(note)}</p>' for note in page.notes),
         *(_table(table, number) for number, table in enumerate(page.tables)),
-        *(f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>" for caption, svg in pictures[1:]),
+        *(
+            f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+            for caption, svg in pictures[1:]
+        ),
     ]
     if page.source:
-        body.append(f"<details><summary>The plan</summary><pre>{escape(page.source)}</pre></details>")
+        body.append(
+            f"<details><summary>The plan</summary><pre>{escape(page.source)}</pre></details>"
+        )
     return _framed(f"{page.title}: {answer}", body, producer)
 
 
-def contents(title: str, links: tuple[tuple[str, str, str], ...], *, producer: str = "dpcompose") -> str:
+def contents(
+    title: str, links: tuple[tuple[str, str, str], ...], *, producer: str = "dpcompose"
+) -> str:
     """A page that leads to others.
 
     Args:
@@ -149,12 +164,17 @@ def _side(column: Heading) -> str:
     return "right" if column.align == "right" else "wraps" if column.wrap else "fixed"
 
 
-def _row(row: tuple[str, ...], share: float | None, bars: int | None, attributes: list[tuple[str, str]]) -> str:
+def _row(
+    row: tuple[str, ...], share: float | None, bars: int | None, attributes: list[tuple[str, str]]
+) -> str:
     bar = f'<span class="bar" style="width: {100 * share:.1f}%"></span>' if share else ""
     texts = [escape(cell) for cell in row]
     if bars is None:
         texts[0] += bar
     else:
         texts[bars] = bar
-    cells = (f"<td{side}{label}>{text}</td>" for text, (side, label) in zip(texts, attributes, strict=True))
+    cells = (
+        f"<td{side}{label}>{text}</td>"
+        for text, (side, label) in zip(texts, attributes, strict=True)
+    )
     return f"<tr>{''.join(cells)}</tr>"

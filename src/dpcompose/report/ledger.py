@@ -36,7 +36,9 @@ _ROUNDED = (
 )
 
 
-def tree_page(balances: Sequence[Balance], *, where: str, path: str | None = None, headline: str = "") -> Page:
+def tree_page(
+    balances: Sequence[Balance], *, where: str, path: str | None = None, headline: str = ""
+) -> Page:
     """Every scope with the amounts spent and left, currency by currency, and a bar where there is a cap.
 
     Args:
@@ -46,11 +48,21 @@ def tree_page(balances: Sequence[Balance], *, where: str, path: str | None = Non
         headline: In place of the number of scopes.
     """
     left = left_of(balances)
-    balances = [balance for balance in balances if path is None or is_at_or_below(balance.scope.path, path)]
+    balances = [
+        balance for balance in balances if path is None or is_at_or_below(balance.scope.path, path)
+    ]
     amounts = tuple(Heading(title, "right") for title in ("spent", "left", "of"))
-    columns = (Heading("scope"), Heading("kind"), Heading("currency"), *amounts, Heading("", bar=True))
+    columns = (
+        Heading("scope"),
+        Heading("kind"),
+        Heading("currency"),
+        *amounts,
+        Heading("", bar=True),
+    )
     shallow = min((balance.scope.path.count("/") for balance in balances), default=0)
-    rows = tuple(row for balance in balances for row in _rows(balance, shallow, left[balance.scope.path]))
+    rows = tuple(
+        row for balance in balances for row in _rows(balance, shallow, left[balance.scope.path])
+    )
     notes = (_ROUNDED,) if rows else ()
     headline = headline or f"{where}: {len(balances)} scope{'s' * (len(balances) != 1)}"
     return Page(
@@ -58,14 +70,24 @@ def tree_page(balances: Sequence[Balance], *, where: str, path: str | None = Non
         headline,
         "plain",
         (),
-        (PageTable("Scopes", columns, rows, notes, tuple(row[-1].count("#") / BAR for row in rows)),) if rows else (),
+        (
+            PageTable(
+                "Scopes", columns, rows, notes, tuple(row[-1].count("#") / BAR for row in rows)
+            ),
+        )
+        if rows
+        else (),
     )
 
 
 def left_of(balances: Sequence[Balance]) -> dict[str, Amounts]:
     """The most that a charge of each scope could still ask, by its path; `balances` have those above it too."""
-    nodes = {each.scope.path: AccountNode(each.scope, each.spent.units, each.taken) for each in balances}
-    chains = {path: [nodes[each] for each in paths_down_to(path) if each in nodes] for path in nodes}
+    nodes = {
+        each.scope.path: AccountNode(each.scope, each.spent.units, each.taken) for each in balances
+    }
+    chains = {
+        path: [nodes[each] for each in paths_down_to(path) if each in nodes] for path in nodes
+    }
     return {path: Amounts(available(chain)) for path, chain in chains.items()}
 
 
@@ -74,7 +96,11 @@ def main_currency(scopes: Iterable[Scope]) -> str:
 
     Without any cap it is empty.
     """
-    capped = [(units == 0, name == "delta", name) for scope in scopes for name, units in scope.caps.units.items()]
+    capped = [
+        (units == 0, name == "delta", name)
+        for scope in scopes
+        for name, units in scope.caps.units.items()
+    ]
     return min(capped, key=lambda each: each[:2], default=(True, True, ""))[2]
 
 
@@ -98,7 +124,13 @@ def _rows(balance: Balance, shallow: int, left: Amounts) -> Iterator[tuple[str, 
 def _slots(balance: Balance) -> Iterator[tuple[str, ...]]:
     slots = balance.scope.slots or 0
     free = slots - balance.taken
-    yield "slots", str(balance.taken), str(free), str(slots), bar(Amount(balance.taken), Amount(slots))
+    yield (
+        "slots",
+        str(balance.taken),
+        str(free),
+        str(slots),
+        bar(Amount(balance.taken), Amount(slots)),
+    )
     for name, cap in balance.scope.caps.items():
         yield f"{name} in each", "", "", at_most(cap), ""
     for name, amount in balance.spent.items():
@@ -110,9 +142,19 @@ def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
     if target is not None and "epsilon" not in balance.scope.caps:
         known = balance_in_epsilon(balance, left)
         both = ("", "") if known is None else (above(known[0], 4), below(known[1], 4))
-        yield "epsilon", *map(trimmed, both), " at ".join(few_digits(each, up=False) for each in target), ""
+        yield (
+            "epsilon",
+            *map(trimmed, both),
+            " at ".join(few_digits(each, up=False) for each in target),
+            "",
+        )
     if balance.period is not None:
-        yield "period", *balance.period, balance.scope.renewal.words if balance.scope.renewal else "", ""
+        yield (
+            "period",
+            *balance.period,
+            balance.scope.renewal.words if balance.scope.renewal else "",
+            "",
+        )
     for name, amount in balance.spent.items():
         if name in balance.scope.caps:
             cap = balance.scope.caps[name]
@@ -175,7 +217,14 @@ def log_page(entries: Iterable[Entry], *, path: str) -> Page:
     texts = tuple(Heading(title, wrap=True) for title in ("scope", "actor", "what"))
     columns = (Heading("entry", "right"), Heading("time"), Heading("kind"), *texts)
     rows = tuple(
-        (str(entry.sequence), entry.time[:19], entry.kind, entry.scope, entry.actor, _details(entry))
+        (
+            str(entry.sequence),
+            entry.time[:19],
+            entry.kind,
+            entry.scope,
+            entry.actor,
+            _details(entry),
+        )
         for entry in entries
     )
     tables = (PageTable("Entries", columns, rows),) if rows else ()
@@ -191,10 +240,14 @@ def _details(entry: Entry) -> str:
     details += [f"{name} {at_least(amount)}" for name, amount in entry.cost.items()]
     mechanism = entry.description.get("mechanism")
     if isinstance(mechanism, str):
-        details.append("".join(letter if letter.isprintable() else "?" for letter in mechanism[:120]))
+        details.append(
+            "".join(letter if letter.isprintable() else "?" for letter in mechanism[:120])
+        )
     if "short" in entry.fields:
         short = entry.fields["short"]
-        details.append(f"short of {short['currency']} at {short['scope']}: {few_digits(short['left'], up=False)} left")
+        details.append(
+            f"short of {short['currency']} at {short['scope']}: {few_digits(short['left'], up=False)} left"
+        )
     if entry.key is not None:
         details.append(f"key {entry.key}")
     return "; ".join(details)
@@ -202,17 +255,33 @@ def _details(entry: Entry) -> str:
 
 def entry_document(entry: Entry) -> dict[str, Any]:
     """An entry as it was hashed but for the key of a release, and its hash."""
-    shown = {"description": _without_key(entry.description)} if "description" in entry.fields else {}
+    shown = (
+        {"description": _without_key(entry.description)} if "description" in entry.fields else {}
+    )
     return {**entry.fields, **shown, "hash": entry.hash}
 
 
-def price_page(path: str, cost: Mapping[str, Amount], *, left: Mapping[str, Amount], epsilon: Epsilons) -> Page:
+def price_page(
+    path: str, cost: Mapping[str, Amount], *, left: Mapping[str, Amount], epsilon: Epsilons
+) -> Page:
     """The price of a charge in a scope, and what is left there."""
     fits = all(amount.units <= left[name].units for name, amount in cost.items() if name in left)
-    facts = [Fact("would ask", listed(cost, at_least)), Fact("left here", listed(left, at_most) or "nothing is capped")]
+    facts = [
+        Fact("would ask", listed(cost, at_least)),
+        Fact("left here", listed(left, at_most) or "nothing is capped"),
+    ]
     if epsilon is not None:
-        facts.append(Fact("epsilon", f"{trimmed(above(epsilon[0], 4))} asked, {trimmed(below(epsilon[1], 4))} left"))
-    headline = f"{path}: it fits; nothing was charged" if fits else f"{path}: it does not fit; nothing was charged"
+        facts.append(
+            Fact(
+                "epsilon",
+                f"{trimmed(above(epsilon[0], 4))} asked, {trimmed(below(epsilon[1], 4))} left",
+            )
+        )
+    headline = (
+        f"{path}: it fits; nothing was charged"
+        if fits
+        else f"{path}: it does not fit; nothing was charged"
+    )
     return Page(path, headline, "good" if fits else "bad", tuple(facts), ())
 
 
@@ -244,11 +313,20 @@ def receipt_document(receipt: Receipt, *, left: Amounts) -> dict[str, Any]:
 def verification_page(found: Verification, *, where: str) -> Page:
     """The result of a verification that found no fault."""
     facts = [Fact("entries", f"{found.entries:,}"), Fact("scopes", f"{found.scopes:,}")]
-    facts += [Fact(f"head of {root}", f"{head.sequence} {head.hash}") for root, head in found.anchor.heads]
+    facts += [
+        Fact(f"head of {root}", f"{head.sequence} {head.hash}") for root, head in found.anchor.heads
+    ]
     unseen = "No anchor was given: entries removed from the end would go unnoticed; use --anchor."
     notes = () if found.anchored else (unseen,)
     agrees = "Every hash, every decision and every balance agrees"
-    return Page(where, agrees + (", and so does the anchor" * found.anchored), "good", tuple(facts), (), notes)
+    return Page(
+        where,
+        agrees + (", and so does the anchor" * found.anchored),
+        "good",
+        tuple(facts),
+        (),
+        notes,
+    )
 
 
 def deployments_document(
@@ -278,10 +356,13 @@ def deployments_document(
             if (path := balance.scope.path) in charged or not balance.scope.parent
         ],
         "totals": {
-            balance.scope.path: {"spent": balance.spent.texts(), "caps": balance.scope.caps.texts()} | _period(balance)
+            balance.scope.path: {"spent": balance.spent.texts(), "caps": balance.scope.caps.texts()}
+            | _period(balance)
             for balance in balances
         },
-        "anchor": {root: {"entries": head.sequence, "hash": head.hash} for root, head in anchor.heads},
+        "anchor": {
+            root: {"entries": head.sequence, "hash": head.hash} for root, head in anchor.heads
+        },
     }
 
 
@@ -296,7 +377,10 @@ def _add_charge(mechanisms: dict[str, dict[str, Any]], entry: Entry) -> None:
 
 
 def _deployment(
-    balance: Balance, mechanisms: dict[str, dict[str, Any]], counts: dict[str, int], times: list[str]
+    balance: Balance,
+    mechanisms: dict[str, dict[str, Any]],
+    counts: dict[str, int],
+    times: list[str],
 ) -> dict[str, Any]:
     scope, description = balance.scope, balance.scope.description
     budget: dict[str, Any] = description.get("budget") or {}

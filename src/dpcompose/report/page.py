@@ -85,7 +85,11 @@ class Page:
 
 def _datum(cell: str) -> str:
     """A cell without blanks around it and without commas between thousands."""
-    return cell.strip().replace(",", "") if re.fullmatch(r"\s*\d{1,3}(,\d{3})+(\.\d+)?\s*", cell) else cell.strip()
+    return (
+        cell.strip().replace(",", "")
+        if re.fullmatch(r"\s*\d{1,3}(,\d{3})+(\.\d+)?\s*", cell)
+        else cell.strip()
+    )
 
 
 def csv_text(page: Page) -> str:

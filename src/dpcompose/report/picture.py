@@ -32,7 +32,12 @@ _DASHES = ("-", "--", "-.", ":")
 
 
 def save_account(
-    path: str | Path, *, over_delta: EpsilonCurve, growth: Growth, asked: float, risk: PlanRisk | None = None
+    path: str | Path,
+    *,
+    over_delta: EpsilonCurve,
+    growth: Growth,
+    asked: float,
+    risk: PlanRisk | None = None,
 ) -> None:
     """Write the pictures side by side to `path`, as PNG, SVG or PDF.
 
@@ -110,7 +115,13 @@ def write(drawing: Figure, path: str | Path) -> None:
     # No date: the same picture is the same file.
     kind = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
     with replacing(file) as beside:
-        drawing.savefig(beside, format="png" if kind is None else form, dpi=130, facecolor="white", metadata=kind)
+        drawing.savefig(
+            beside,
+            format="png" if kind is None else form,
+            dpi=130,
+            facecolor="white",
+            metadata=kind,
+        )
 
 
 def _draw_profile(axes: Axes, curve: EpsilonCurve, asked: float) -> None:
@@ -141,7 +152,9 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
                 zorder=3 if certified else 2,
             )
             drawn += 1
-    axes.set(xscale="log", yscale="log", xlabel=growth.unit, ylabel="epsilon", title="How epsilon grows")
+    axes.set(
+        xscale="log", yscale="log", xlabel=growth.unit, ylabel="epsilon", title="How epsilon grows"
+    )
     if drawn:
         axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="upper left")
     else:
@@ -157,7 +170,9 @@ def _draw_risk(axes: Axes, found: PlanRisk) -> None:
     axes.plot(rates, most, color=COLORS[0], linewidth=2, label="the best test")
     axes.plot(rates, rates, color=INK, linewidth=0.8, linestyle=":", label="guessing blindly")
     shown = found.risk
-    axes.plot([shown.false_positive_rate], [shown.true_positive_rate.upper], color=COLORS[1], marker="o")
+    axes.plot(
+        [shown.false_positive_rate], [shown.true_positive_rate.upper], color=COLORS[1], marker="o"
+    )
     axes.set(xscale="log", yscale="log", xlabel="false positive rate", ylabel="true positive rate")
     axes.set(title="What an attacker gains", xlim=(rates[0], 1.0), ylim=(rates[0], 1.0))
     axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="lower right")
@@ -168,7 +183,9 @@ def _draw_risk(axes: Axes, found: PlanRisk) -> None:
         f" at false positive rate {exactly(shown.false_positive_rate)}",
         f"reconstruction <= {above(shown.reconstruction.upper, 4)} of a secret guessed with {exactly(shown.prior)}",
     )
-    axes.text(0.03, 0.96, "\n".join(lines), transform=axes.transAxes, va="top", fontsize=8, color=INK)
+    axes.text(
+        0.03, 0.96, "\n".join(lines), transform=axes.transAxes, va="top", fontsize=8, color=INK
+    )
     style(axes)
 
 
@@ -210,4 +227,6 @@ def svg(drawing: Figure, *, title: str, description: str) -> str:
     text = stream.getvalue()
     found = text[text.index("<svg") :].strip().replace(INK, "currentColor")
     said = f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
-    return re.sub(r"^<svg([^>]*)>", rf'<svg role="img" aria-label="{escape(title)}"\1>{said}', found, count=1)
+    return re.sub(
+        r"^<svg([^>]*)>", rf'<svg role="img" aria-label="{escape(title)}"\1>{said}', found, count=1
+    )

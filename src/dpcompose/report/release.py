@@ -17,7 +17,12 @@ MOST_ROWS = 40
 
 
 def release_page(
-    answers: Sequence[Answer], *, confidence: float, left: Mapping[str, Any], title: str = "", width: int = 24
+    answers: Sequence[Answer],
+    *,
+    confidence: float,
+    left: Mapping[str, Any],
+    title: str = "",
+    width: int = 24,
 ) -> Page:
     """Answers for people: each number with the error of its noise, and a bar with that error."""
     receipt = answers[0].receipt
@@ -33,16 +38,25 @@ def release_page(
         f"Errors are those of the noise, with probability {confidence:g} for each number by itself. Numbers are "
         "rounded to the last digit of their errors; --json and --out have all of their digits.",
     )
-    return Page(title, f"{len(answers)} answer{'s' * (len(answers) != 1)}", "plain", facts, tables, notes)
+    return Page(
+        title, f"{len(answers)} answer{'s' * (len(answers) != 1)}", "plain", facts, tables, notes
+    )
 
 
-def release_document(answers: Sequence[Answer], *, confidence: float, left: Mapping[str, Any]) -> dict[str, Any]:
+def release_document(
+    answers: Sequence[Answer], *, confidence: float, left: Mapping[str, Any]
+) -> dict[str, Any]:
     """Answers for programs."""
     receipt = answers[0].receipt
     return {
         "charged": {name: str(amount) for name, amount in receipt.cost.items()},
         "left": {name: str(amount) for name, amount in left.items()},
-        "receipt": {"scope": receipt.scope, "sequence": receipt.sequence, "key": receipt.key, "hash": receipt.hash},
+        "receipt": {
+            "scope": receipt.scope,
+            "sequence": receipt.sequence,
+            "key": receipt.key,
+            "hash": receipt.hash,
+        },
         "replayed": answers[0].replayed,
         "answers": [_document(answer, confidence) for answer in answers],
     }
@@ -50,19 +64,42 @@ def release_document(answers: Sequence[Answer], *, confidence: float, left: Mapp
 
 def quote_page(quotes: Sequence[Quote], *, confidence: float, left: Mapping[str, Any]) -> Page:
     """Prices and errors, and how far one unit moves what is asked, before anything is charged."""
-    columns = (Heading("question"), Heading("price", wrap=True), Heading("error", "right"), Heading("fits"))
+    columns = (
+        Heading("question"),
+        Heading("price", wrap=True),
+        Heading("error", "right"),
+        Heading("fits"),
+    )
     rows = tuple(_quoted(quote, confidence) for quote in quotes)
     facts = (Fact("left", listed(left, at_most)),)
     fit = all(quote.fits for quote in quotes)
-    headline = "Nothing was charged" if fit else "Not all of this fits in what is left; nothing was charged"
-    notes = (f"Errors hold with probability {confidence:g} for each number by itself.", quotes[0].bias)
+    headline = (
+        "Nothing was charged"
+        if fit
+        else "Not all of this fits in what is left; nothing was charged"
+    )
+    notes = (
+        f"Errors hold with probability {confidence:g} for each number by itself.",
+        quotes[0].bias,
+    )
     said = ("question", "unit", "stability", "noise")
     reasons = tuple(tuple(row[name] for name in said) for row in _explained(quotes))
-    reasoned = PageTable("Explained", tuple(Heading(name, wrap=name != "question") for name in said), reasons)
-    return Page("", headline, "plain" if fit else "bad", facts, (PageTable("Quotes", columns, rows), reasoned), notes)
+    reasoned = PageTable(
+        "Explained", tuple(Heading(name, wrap=name != "question") for name in said), reasons
+    )
+    return Page(
+        "",
+        headline,
+        "plain" if fit else "bad",
+        facts,
+        (PageTable("Quotes", columns, rows), reasoned),
+        notes,
+    )
 
 
-def quote_document(quotes: Sequence[Quote], *, confidence: float, left: Mapping[str, Any]) -> dict[str, Any]:
+def quote_document(
+    quotes: Sequence[Quote], *, confidence: float, left: Mapping[str, Any]
+) -> dict[str, Any]:
     """Quotes for programs; where the error follows from the answer, as that of a mean from its count, it is null."""
     return {
         "left": {name: str(amount) for name, amount in left.items()},
@@ -127,8 +164,13 @@ def _document(answer: Answer, confidence: float) -> dict[str, Any]:
     errors = answer.expected_error(confidence)
     return {
         "question": answer.question.kind,
-        "columns": {values.name: [_plain(cell) for cell in values.cells] for values in answer.columns},
-        "error": {"confidence": confidence, "at most": list(errors) if isinstance(errors, tuple) else errors},
+        "columns": {
+            values.name: [_plain(cell) for cell in values.cells] for values in answer.columns
+        },
+        "error": {
+            "confidence": confidence,
+            "at most": list(errors) if isinstance(errors, tuple) else errors,
+        },
     }
 
 

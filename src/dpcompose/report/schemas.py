@@ -67,7 +67,9 @@ _ENTRY = record(
     sequence=INTEGER, time=TEXT, version=INTEGER, hash=TEXT, definition=mapped(ANYTHING),
     description=mapped(ANYTHING), cost=AMOUNTS, key=maybe(TEXT), redeems=INTEGER, short=AMOUNTS,
 )  # fmt: skip
-_EXPOSED = record(available=FLAG, epsilon=maybe(NUMBER), regime=TEXT, holds=TEXT, theorem=TEXT, failure=NUMBER)
+_EXPOSED = record(
+    available=FLAG, epsilon=maybe(NUMBER), regime=TEXT, holds=TEXT, theorem=TEXT, failure=NUMBER
+)
 _DEPLOYMENT = record(
     name=TEXT, unit=TEXT, neighbors=TEXT, budget=maybe(mapped(ANYTHING)), caps=AMOUNTS, spent=AMOUNTS, left=AMOUNTS,
     closed=FLAG, charges=mapped(INTEGER), first=maybe(TEXT), last=maybe(TEXT),
@@ -82,12 +84,19 @@ _STATEMENT = record(
     number=TEXT, title=TEXT, says=TEXT,
     parameters=listed(record(name=TEXT, kind=TEXT, meaning=TEXT, required=FLAG)),
 )  # fmt: skip
-_COMPARED = record(theorem=TEXT, reference=TEXT, kind=TEXT, epsilon=NUMBER, lower=maybe(NUMBER), note=TEXT)
+_COMPARED = record(
+    theorem=TEXT, reference=TEXT, kind=TEXT, epsilon=NUMBER, lower=maybe(NUMBER), note=TEXT
+)
 _RECEIPT = record(scope=TEXT, sequence=INTEGER, key=TEXT, hash=TEXT)
 _QUOTE = record(
-    question=TEXT, price=AMOUNTS, fits=FLAG, error=record(**{"confidence": NUMBER, "at most": maybe(NUMBER)})
+    question=TEXT,
+    price=AMOUNTS,
+    fits=FLAG,
+    error=record(**{"confidence": NUMBER, "at most": maybe(NUMBER)}),
 )
-_AUDITED = record(name=TEXT, which=TEXT, verdict=TEXT, samples=INTEGER, event=TEXT, as_expected=FLAG)
+_AUDITED = record(
+    name=TEXT, which=TEXT, verdict=TEXT, samples=INTEGER, event=TEXT, as_expected=FLAG
+)
 _ADVICE = record(
     filter=TEXT, open=maybe(TEXT), work=either(NUMBER, TEXT), alone=mapped(maybe(NUMBER)), charge_delta=maybe(NUMBER),
     refusal=maybe(TEXT),
@@ -197,7 +206,9 @@ DOCUMENTS: dict[str, Schema] = {
 }  # fmt: skip
 """The members of each command's document, by the words of the command."""
 
-_ERROR = record(error=record(kind=TEXT, message=TEXT, status={"type": "integer", "minimum": 1, "maximum": 4}))
+_ERROR = record(
+    error=record(kind=TEXT, message=TEXT, status={"type": "integer", "minimum": 1, "maximum": 4})
+)
 
 
 def schema(command: str) -> Schema:
@@ -215,4 +226,8 @@ def schema(command: str) -> Schema:
     if command not in DOCUMENTS:
         raise DomainError("COMMAND", command, f"one of {', '.join(DOCUMENTS)}")
     head = record(dpcompose=TEXT, format={"const": 1}, command={"const": command})
-    return {"$schema": DIALECT, "title": f"dpcompose {command}"} | head | either(DOCUMENTS[command], _ERROR)
+    return (
+        {"$schema": DIALECT, "title": f"dpcompose {command}"}
+        | head
+        | either(DOCUMENTS[command], _ERROR)
+    )

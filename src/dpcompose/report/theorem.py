@@ -18,11 +18,14 @@ Rows = Sequence[tuple[str, float]]
 def evaluation_page(statement: Statement, given: Given, rows: Rows) -> Page:
     """One statement with its value, rounded in the safe direction, and its caveats."""
     headline = "; ".join(
-        f"{name} = {trimmed(below(value, 15) if name in statement.down else above(value, 15))}" for name, value in rows
+        f"{name} = {trimmed(below(value, 15) if name in statement.down else above(value, 15))}"
+        for name, value in rows
     )
     facts = [
         Fact("says", statement.says),
-        Fact("given", ", ".join(f"{name} = {value!r}" for name, value in given.items()) or "nothing"),
+        Fact(
+            "given", ", ".join(f"{name} = {value!r}" for name, value in given.items()) or "nothing"
+        ),
         Fact("source", statement.reference),
     ]
     notes = tuple(f"Caveat: {caveat}" for caveat in statement.caveats)
@@ -50,7 +53,13 @@ def listing_page(statements: Iterable[Statement]) -> Page:
     )
     columns = Heading("number"), Heading("title", wrap=True), Heading("options", wrap=True)
     table = PageTable("Statements of sections 2.3 and 3.5", columns, rows)
-    return Page("The book, executable", "dpcompose theorem NUMBER OPTIONS evaluates one", "plain", (), (table,))
+    return Page(
+        "The book, executable",
+        "dpcompose theorem NUMBER OPTIONS evaluates one",
+        "plain",
+        (),
+        (table,),
+    )
 
 
 def listing_document(statements: Iterable[Statement]) -> dict[str, Any]:
@@ -62,7 +71,12 @@ def listing_document(statements: Iterable[Statement]) -> dict[str, Any]:
                 "title": statement.title,
                 "says": statement.says,
                 "parameters": [
-                    {"name": each.name, "kind": each.kind.__name__, "meaning": each.meaning, "required": each.required}
+                    {
+                        "name": each.name,
+                        "kind": each.kind.__name__,
+                        "meaning": each.meaning,
+                        "required": each.required,
+                    }
                     for each in statement.parameters
                 ],
             }

@@ -21,12 +21,25 @@ def save_training(path: str | Path, history: TrainingHistory) -> None:
     """
     drawing = picture.figure(7.0)
     axes = drawing.subplots()
-    points = [(n, bound) for n, bound in zip(history.steps, history.epsilon, strict=True) if bound.upper < math.inf]
+    points = [
+        (n, bound)
+        for n, bound in zip(history.steps, history.epsilon, strict=True)
+        if bound.upper < math.inf
+    ]
     steps = [n for n, _ in points]
-    axes.fill_between(steps, [bound.lower for _, bound in points], [bound.upper for _, bound in points], alpha=0.3)
+    axes.fill_between(
+        steps, [bound.lower for _, bound in points], [bound.upper for _, bound in points], alpha=0.3
+    )
     axes.plot(steps, [bound.upper for _, bound in points], linewidth=2, label="charged so far")
-    axes.axhline(history.target, color=picture.INK, linewidth=0.8, linestyle=":", label="the budget")
-    axes.set(xlabel="steps", ylabel="epsilon", title=f"Epsilon at delta = {exactly(history.delta)}", ylim=(0, None))
+    axes.axhline(
+        history.target, color=picture.INK, linewidth=0.8, linestyle=":", label="the budget"
+    )
+    axes.set(
+        xlabel="steps",
+        ylabel="epsilon",
+        title=f"Epsilon at delta = {exactly(history.delta)}",
+        ylim=(0, None),
+    )
     axes.legend(frameon=False, fontsize=8, labelcolor=picture.INK, loc="lower right")
     picture.style(axes)
     picture.write(drawing, path)

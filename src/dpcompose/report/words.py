@@ -30,7 +30,9 @@ def in_words(entry: PlanEntry) -> str:
         if not isinstance(value, Adjacency) and not (name in _DISTANCES and value in (1, (1, 1)))
     ]
     rate = () if entry.rate is None else (f"sampled at {_few(entry.rate)}",)
-    kind = " ".join(word.title() if word in _NAMES else word for word in re.split("[-_ ]", entry.kind))
+    kind = " ".join(
+        word.title() if word in _NAMES else word for word in re.split("[-_ ]", entry.kind)
+    )
     return ", ".join((kind, *(f"{name} {_few(value)}" for name, value in given), *rate))
 
 
@@ -55,7 +57,11 @@ def answer(account: PlanAccount, *, published: float | None = None) -> str:
     total = above(account.total.upper)
     said = f"{asked} is infinite" if total == "infinite" else f"{asked} <= {total}"
     said += f" ({given} = {exactly(account.question.value)})"
-    return said if published is None else f"{said}; published {exactly(published)}: {compared(account, published)}"
+    return (
+        said
+        if published is None
+        else f"{said}; published {exactly(published)}: {compared(account, published)}"
+    )
 
 
 def compared(account: PlanAccount, published: float) -> str:
@@ -69,16 +75,22 @@ def meaning(account: PlanAccount) -> str:
     question = account.question
     epsilon = account.total.upper if question.asked == "epsilon" else question.value
     delta = account.total.upper if question.asked == "delta" else question.value
-    changes = f"If the data of one protected unit, such as a person, {_CHANGES[account.plan.adjacency]}"
+    changes = (
+        f"If the data of one protected unit, such as a person, {_CHANGES[account.plan.adjacency]}"
+    )
     if not (epsilon < math.inf and delta < 1):
         promise = f"Nothing is promised: {changes[0].lower()}{changes[1:]}, anything may be seen in the answers."
     elif epsilon > 700:
-        promise = f"{changes}, almost nothing is promised about how the chance of an outcome changes."
+        promise = (
+            f"{changes}, almost nothing is promised about how the chance of an outcome changes."
+        )
     else:
         factor = above(math.nextafter(math.exp(epsilon) * (1 + 1e-12), math.inf), 3)
         shown = above(delta) if question.asked == "delta" else exactly(delta)
         beyond = f", and by at most {shown} beyond that" if delta else ""
-        promise = f"{changes}, the chance of any outcome grows at most by the factor {factor}{beyond}."
+        promise = (
+            f"{changes}, the chance of any outcome grows at most by the factor {factor}{beyond}."
+        )
     return f"{promise} {_verdict(account)}".strip()
 
 
@@ -96,5 +108,7 @@ def _verdict(account: PlanAccount) -> str:
     if account.within:
         return f"It keeps within {budget}."
     return (
-        f"It exceeds {budget}." if account.total.lower > account.limit else f"It is not proved to keep within {budget}."
+        f"It exceeds {budget}."
+        if account.total.lower > account.limit
+        else f"It is not proved to keep within {budget}."
     )

@@ -8,8 +8,22 @@ from dataclasses import dataclass
 from typing import Any
 from unicodedata import normalize
 
-from dpcompose.errors import ApprovalError, DomainError, KeyReusedError, ReservationError, UnsupportedError
-from dpcompose.ledger import Amounts, encode, is_at_or_below, line_of_text, paths_down_to, root_of, spend
+from dpcompose.errors import (
+    ApprovalError,
+    DomainError,
+    KeyReusedError,
+    ReservationError,
+    UnsupportedError,
+)
+from dpcompose.ledger import (
+    Amounts,
+    encode,
+    is_at_or_below,
+    line_of_text,
+    paths_down_to,
+    root_of,
+    spend,
+)
 from dpcompose.serve import approval, reservation
 from dpcompose.serve.approval import APPROVED, DECLINED, OPEN, ApprovalRequest
 from dpcompose.serve.asked import LONGEST_MECHANISM, Answer, Fields, amounts, number, text
@@ -52,7 +66,9 @@ class Agreements:
         seconds = number(fields, "seconds", most=reservation.LONGEST)
         asked = encode({"scope": scope, "times": times, "seconds": seconds} | _named(fields))
         made = self.key(who, text(fields, "key"))
-        cost = Amounts({name: units * times for name, units in self.priced(scope, fields).units.items()})
+        cost = Amounts(
+            {name: units * times for name, units in self.priced(scope, fields).units.items()}
+        )
         with self._tree(scope) as tree:
             found = reservation.reservation_named(tree.run, made)
             if found is not None:
@@ -61,7 +77,9 @@ class Agreements:
                 return found.shown()
             own = [each for each in tree.reservations if each.actor == who.actor]
             if not len(own) < reservation.MOST:
-                raise ReservationError(f"one person has at most {reservation.MOST} at a time. Give one back")
+                raise ReservationError(
+                    f"one person has at most {reservation.MOST} at a time. Give one back"
+                )
             spend(tree.chain(scope), cost.units)
             tree.hold(besides=None)
             require_room(tree.chain(scope), cost)
@@ -71,7 +89,9 @@ class Agreements:
                     quota.require(tree.run, who.actor, _sum([cost.units, *kept]), tree.time)
             none = Amounts(dict.fromkeys(cost, 0))
             until = tree.now + seconds
-            new = Reservation(made, scope, who.actor, asked, held=cost, used=none, expires=until, ended=False)
+            new = Reservation(
+                made, scope, who.actor, asked, held=cost, used=none, expires=until, ended=False
+            )
             reservation.keep(tree.run, tree.root, new)
             return new.shown()
 
@@ -109,12 +129,17 @@ class Agreements:
         """Say above which amounts a charge at or below a scope needs a second person; no amounts take it away."""
         above = amounts(fields, "amounts")
         with self._tree(scope) as tree:
-            for (keeper,) in tree.run("select keeper from service_threshold where scope = ?", (scope,)):
+            for (keeper,) in tree.run(
+                "select keeper from service_threshold where scope = ?", (scope,)
+            ):
                 _require_not_above(who, keeper)
             tree.run("delete from service_threshold where scope = ?", (scope,))
             if above:
                 values = scope, tree.root, above.text, who.subtree
-                tree.run("insert into service_threshold (scope, root, amounts, keeper) values (?, ?, ?, ?)", values)
+                tree.run(
+                    "insert into service_threshold (scope, root, amounts, keeper) values (?, ?, ?, ?)",
+                    values,
+                )
         return {"scope": scope, "amounts": above.texts()}
 
     def request(self, who: Identity, scope: str, fields: Fields) -> Answer:
@@ -125,8 +150,15 @@ class Agreements:
             found = approval.request_of(tree.run, made)
             if found is None:
                 expires = tree.now + approval.LASTS
-                said: dict[str, Any] = {"cost": cost, "reason": reason, "state": OPEN, "decided_by": ""}
-                found = ApprovalRequest(made, scope, who.actor, who.name, asked, expires=expires, **said)
+                said: dict[str, Any] = {
+                    "cost": cost,
+                    "reason": reason,
+                    "state": OPEN,
+                    "decided_by": "",
+                }
+                found = ApprovalRequest(
+                    made, scope, who.actor, who.name, asked, expires=expires, **said
+                )
                 approval.keep(tree.run, tree.root, found, made=tree.now)
             elif (found.asked, found.scope, found.reason) != (asked, scope, reason):
                 raise KeyReusedError(text(fields, "key"), scope)
@@ -149,27 +181,46 @@ class Agreements:
                 raise ApprovalError(scope, "this request has expired")
             if _folded(found.name) == _folded(who.name):
                 raise ApprovalError(scope, "a second person decides; this request has your name")
-            return approval.decide(tree.run, found, decision, by=who.actor, expires=tree.now + approval.LASTS).shown()
+            return approval.decide(
+                tree.run, found, decision, by=who.actor, expires=tree.now + approval.LASTS
+            ).shown()
 
     def requests(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The requests at or below a scope, the newest first; an analyst's own."""
         self.terms.ledger.balance(scope)
         with self.terms.database.transaction(write=False) as run:
             found = approval.requests_of(run, root_of(scope), MOST_SHOWN)
-        return {"requests": [each.shown() for each in found if _may_see(who, scope, each.scope, each.actor)]}
+        return {
+            "requests": [
+                each.shown() for each in found if _may_see(who, scope, each.scope, each.actor)
+            ]
+        }
 
     def agreed(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The terms that hold at a scope, and the reservations at or below it; an analyst's own."""
         now, ways = self.terms.database.now(), set(paths_down_to(scope))
-        with self.terms.database.transaction(write=False) as run, self.terms.ledger.moment() as moment:
+        with (
+            self.terms.database.transaction(write=False) as run,
+            self.terms.ledger.moment() as moment,
+        ):
             moment.balance(scope)
             tree = Tree.looked_at(run, moment, root_of(scope), now)
             quotas, kept = tree.quotas, tree.reservations
             thresholds = approval.thresholds_of(run, tree.root)
-        theirs = [each for each in quotas if who.role is not Role.ANALYST or each.is_about(each.scope, who.actor)]
+        theirs = [
+            each
+            for each in quotas
+            if who.role is not Role.ANALYST or each.is_about(each.scope, who.actor)
+        ]
         return {
-            "reservations": [each.shown() for each in kept if _may_see(who, scope, each.scope, each.actor)],
-            "quotas": [each.shown() for each in theirs if each.scope in ways or is_at_or_below(each.scope, scope)],
+            "reservations": [
+                each.shown() for each in kept if _may_see(who, scope, each.scope, each.actor)
+            ],
+            "quotas": [
+                each.shown()
+                for each in theirs
+                if each.scope in ways or is_at_or_below(each.scope, scope)
+            ],
             "thresholds": [
                 {"scope": each, "amounts": found.texts()}
                 for each, found in thresholds.items()
@@ -201,4 +252,6 @@ def _named(fields: Fields) -> dict[str, Any]:
 def _require_not_above(who: Identity, keeper: str) -> None:
     """Refuse the keeper of less to change what the keeper of more has set."""
     if who.subtree and not (keeper and who.covers(keeper)):
-        raise UnsupportedError("changing this", "a keeper of a larger subtree has set it", "Ask that keeper")
+        raise UnsupportedError(
+            "changing this", "a keeper of a larger subtree has set it", "Ask that keeper"
+        )

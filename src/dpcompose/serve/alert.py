@@ -68,7 +68,9 @@ class Alerts:
             try:
                 self.look()
             except Exception as error:  # the next look is another chance
-                _log.warning("alerts: %s", error if isinstance(error, StoreError) else type(error).__name__)
+                _log.warning(
+                    "alerts: %s", error if isinstance(error, StoreError) else type(error).__name__
+                )
 
     def look(self) -> int:
         """Note the crossings since the last look, try to tell what is not told; how many were told."""
@@ -103,9 +105,17 @@ class Alerts:
     def _crossings(self, balance: Balance) -> list[dict[str, Any]]:
         scope, period = balance.scope, balance.period[0] if balance.period is not None else ""
         return [
-            {"scope": scope.path, "currency": name, "period": period, "spent": str(balance.spent[name]), "of": str(cap)}
+            {
+                "scope": scope.path,
+                "currency": name,
+                "period": period,
+                "spent": str(balance.spent[name]),
+                "of": str(cap),
+            }
             for name, cap in scope.caps.items()
-            if cap.units and name in balance.spent and balance.spent[name].fraction >= self.share * cap.fraction
+            if cap.units
+            and name in balance.spent
+            and balance.spent[name].fraction >= self.share * cap.fraction
         ]
 
     def _note(self, run: Run, found: dict[str, Any]) -> None:
@@ -119,19 +129,23 @@ class Alerts:
     def _told(self) -> int:
         now, told = self.database.now(), 0
         with self.database.transaction(write=False) as run:
-            waiting = run("select id, body, tries from service_alert where told = 0 and due <= ? limit 100", (now,))
+            waiting = run(
+                "select id, body, tries from service_alert where told = 0 and due <= ? limit 100",
+                (now,),
+            )
         for identity, body, tries in waiting:
             with self.database.transaction() as run:
-                claim = (
-                    "update service_alert set due = ?, tries = ? where id = ? and tries = ? and told = 0 returning id"
-                )
+                claim = "update service_alert set due = ?, tries = ? where id = ? and tries = ? and told = 0 returning id"
                 mine = run(claim, (now + _CLAIMED, tries + 1, identity, tries))
             if not mine or self._stop.is_set():
                 continue
             good = self._sent(body)
             wait = min(LONGEST_WAIT, 2.0 ** min(tries, 12)) * random.uniform(0.5, 1.0)
             with self.database.transaction() as run:
-                run("update service_alert set told = ?, due = ? where id = ?", (int(good), now + wait, identity))
+                run(
+                    "update service_alert set told = ?, due = ? where id = ?",
+                    (int(good), now + wait, identity),
+                )
             told += good
         return told
 

@@ -59,7 +59,13 @@ class ApprovalRequest:
         """For an answer."""
         named = {"request": self.id, "scope": self.scope, "actor": self.actor, "state": self.state}
         asked: dict[str, Any] = json.loads(self.asked)
-        return {**named, "decided_by": self.decided_by, "reason": self.reason, "cost": self.cost.texts(), **asked}
+        return {
+            **named,
+            "decided_by": self.decided_by,
+            "reason": self.reason,
+            "cost": self.cost.texts(),
+            **asked,
+        }
 
 
 def request_of(run: Run, number: str) -> ApprovalRequest | None:
@@ -77,13 +83,28 @@ def keep(run: Run, root: str, request: ApprovalRequest, *, made: float) -> None:
     counted = "select count(*) from service_request where root = ? and actor = ? and state = ? and expires > ?"
     ((waiting,),) = run(counted, (root, request.actor, OPEN, made))
     if not waiting < MOST:
-        raise ApprovalError(request.scope, f"{MOST} of your requests are not decided yet. Wait for those")
-    first = request.id, request.scope, request.actor, request.name, request.asked, request.cost.text, request.reason
+        raise ApprovalError(
+            request.scope, f"{MOST} of your requests are not decided yet. Wait for those"
+        )
+    first = (
+        request.id,
+        request.scope,
+        request.actor,
+        request.name,
+        request.asked,
+        request.cost.text,
+        request.reason,
+    )
     values = *first, request.state, request.decided_by, request.expires, root, made
-    run(f"insert into service_request ({_COLUMNS}, root, made) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    run(
+        f"insert into service_request ({_COLUMNS}, root, made) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        values,
+    )
 
 
-def decide(run: Run, request: ApprovalRequest, decision: str, *, by: str, expires: float) -> ApprovalRequest:
+def decide(
+    run: Run, request: ApprovalRequest, decision: str, *, by: str, expires: float
+) -> ApprovalRequest:
     """The request as it was decided."""
     changed = "update service_request set state = ?, decided_by = ?, expires = ? where id = ?"
     run(changed, (decision, by, expires, request.id))
@@ -98,7 +119,9 @@ def requests_of(run: Run, root: str, limit: int) -> list[ApprovalRequest]:
 
 def thresholds_of(run: Run, root: str) -> dict[str, Amounts]:
     """The thresholds of a tree by scope; each holds at that scope and below it."""
-    found = run("select scope, amounts from service_threshold where root = ? order by scope", (root,))
+    found = run(
+        "select scope, amounts from service_threshold where root = ? order by scope", (root,)
+    )
     return {scope: Amounts.read(json.loads(amounts)) for scope, amounts in found}
 
 
@@ -108,7 +131,8 @@ def _exceeded(run: Run, path: str, cost: Amounts) -> list[str]:
     return [
         scope
         for scope, amounts in thresholds_of(run, paths_down_to(path)[0]).items()
-        if scope in above and any(cost.units.get(name, 0) > units for name, units in amounts.units.items())
+        if scope in above
+        and any(cost.units.get(name, 0) > units for name, units in amounts.units.items())
     ]
 
 
@@ -119,7 +143,10 @@ def require_no_threshold(run: Run, path: str, cost: Amounts) -> None:
         ApprovalError: It is above a threshold.
     """
     for scope in _exceeded(run, path, cost):
-        raise ApprovalError(scope, "this is above a threshold, and nobody can approve it. Open fewer or smaller slots")
+        raise ApprovalError(
+            scope,
+            "this is above a threshold, and nobody can approve it. Open fewer or smaller slots",
+        )
 
 
 def require_approved(run: Run, asked: Asked, now: float) -> str | None:
@@ -133,10 +160,15 @@ def require_approved(run: Run, asked: Asked, now: float) -> str | None:
         return None
     found = request_of(run, asked.key)
     if found is None:
-        said = "this charge is above a threshold. Request approval under the same key, then ask again"
+        said = (
+            "this charge is above a threshold. Request approval under the same key, then ask again"
+        )
         raise ApprovalError(where[0], said)
     if json.loads(found.asked) != dict(asked.fields) or found.scope != asked.scope:
-        raise ApprovalError(where[0], "another charge was requested under this key. Request this one under a new key")
+        raise ApprovalError(
+            where[0],
+            "another charge was requested under this key. Request this one under a new key",
+        )
     if found.state != APPROVED:
         said = "was declined" if found.state == DECLINED else "is not decided yet"
         raise ApprovalError(where[0], f"the request for this charge {said}. Nothing was spent")

@@ -50,7 +50,9 @@ class Charges:
         """The outcome of each charge of a tree, in their order."""
         found: list[Outcome] = []
         asked: dict[int, tuple[Account, Charge]] = {}
-        people = self.gate.service.people.find_all({call.token for call in calls if call.who is None})
+        people = self.gate.service.people.find_all(
+            {call.token for call in calls if call.who is None}
+        )
         for place, call in enumerate(calls):
             try:
                 who = call.who or self.gate.admitted(call.caller, people[call.token])
@@ -64,11 +66,15 @@ class Charges:
         for place, receipt in zip(asked, self._committed(root, list(asked.values())), strict=False):
             if isinstance(receipt, Receipt):
                 found[place] = JSONResponse(receipted(receipt))
-            elif not isinstance(receipt, KeyReusedError | ScopeExistsError):  # with what is noted it may be the same
+            elif not isinstance(
+                receipt, KeyReusedError | ScopeExistsError
+            ):  # with what is noted it may be the same
                 found[place] = receipt
         return found
 
-    def _committed(self, root: str, asked: list[tuple[Account, Charge]]) -> Sequence[Receipt | DPComposeError]:
+    def _committed(
+        self, root: str, asked: list[tuple[Account, Charge]]
+    ) -> Sequence[Receipt | DPComposeError]:
         """The receipt or refusal of each; none where the tree has terms."""
         made: Sequence[Receipt | DPComposeError] = []
         if asked:

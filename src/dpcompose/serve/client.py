@@ -113,13 +113,17 @@ class RemoteAccount:
             times: How many charges.
             delta: See `price`.
         """
-        return self._asked("POST", "reserve", key=key, seconds=seconds, times=times, **_named(mechanism, delta))
+        return self._asked(
+            "POST", "reserve", key=key, seconds=seconds, times=times, **_named(mechanism, delta)
+        )
 
     def unreserve(self, key: str) -> None:
         """Give a reservation back."""
         self._asked("POST", "unreserve", key=key)
 
-    def request(self, mechanism: Composable, *, key: str, reason: str, delta: Any = None) -> dict[str, Any]:
+    def request(
+        self, mechanism: Composable, *, key: str, reason: str, delta: Any = None
+    ) -> dict[str, Any]:
         """Ask a second person to approve the charge that will be made under this key; `state` says what was decided."""
         return self._asked("POST", "request", key=key, reason=reason, **_named(mechanism, delta))
 
@@ -129,11 +133,17 @@ class RemoteAccount:
 
     def decide(self, request: str, *, approve: bool) -> dict[str, Any]:
         """A keeper's decision on a request of somebody else."""
-        return self._asked("POST", "decide", request=request, decision="approved" if approve else "declined")
+        return self._asked(
+            "POST", "decide", request=request, decision="approved" if approve else "declined"
+        )
 
-    def quota(self, actor: str, caps: Mapping[str, Any], *, period: str = "total") -> dict[str, Any]:
+    def quota(
+        self, actor: str, caps: Mapping[str, Any], *, period: str = "total"
+    ) -> dict[str, Any]:
         """A keeper's cap on what an actor (`*`: each) spends here in each day, month, year or in total; empty: none."""
-        return self._asked("POST", "quota", actor=actor, caps=Amounts.of(caps).texts(), period=period)
+        return self._asked(
+            "POST", "quota", actor=actor, caps=Amounts.of(caps).texts(), period=period
+        )
 
     def threshold(self, amounts: Mapping[str, Any]) -> dict[str, Any]:
         """A keeper's amounts above which a charge here needs a second person; empty: none."""
@@ -192,7 +202,9 @@ class RemoteAccount:
     def _asked(self, method: str, route: str, **fields: Any) -> dict[str, Any]:
         import httpx
 
-        sent: dict[str, Any] = {"params": {"scope": self.scope, **fields}} if method == "GET" else {}
+        sent: dict[str, Any] = (
+            {"params": {"scope": self.scope, **fields}} if method == "GET" else {}
+        )
         if method == "POST":
             sent["json"] = {"scope": self.scope, **fields}
         headers = {"authorization": f"Bearer {self.token}"}
@@ -200,7 +212,9 @@ class RemoteAccount:
             response = self._http.request(method, f"/v1/{route}", headers=headers, **sent)
             answer = response.json()
         except (httpx.HTTPError, ValueError):
-            raise StoreError(self.url, "the service cannot be reached", "Ask again alike", uncertain=True) from None
+            raise StoreError(
+                self.url, "the service cannot be reached", "Ask again alike", uncertain=True
+            ) from None
         if response.status_code == 200:
             return answer
         raise _error(self.url, response.status_code, answer)
@@ -209,8 +223,14 @@ class RemoteAccount:
 def _named(mechanism: Composable, delta: Any) -> dict[str, Any]:
     text = serialize(mechanism)
     if text is None:
-        raise UnsupportedError(f"a charge of {mechanism!r}", "it cannot be written down", "Charge the ledger itself")
-    return {"mechanism": text} if delta is None else {"mechanism": text, "delta": str(exact("delta", delta))}
+        raise UnsupportedError(
+            f"a charge of {mechanism!r}", "it cannot be written down", "Charge the ledger itself"
+        )
+    return (
+        {"mechanism": text}
+        if delta is None
+        else {"mechanism": text, "delta": str(exact("delta", delta))}
+    )
 
 
 def _error(url: str, status: int, answer: Mapping[str, Any]) -> DPComposeError:
@@ -223,8 +243,13 @@ def _error(url: str, status: int, answer: Mapping[str, Any]) -> DPComposeError:
         return StoreError(url, reason, uncertain=bool(answer.get("uncertain", True)))
     error: DPComposeError = kind.__new__(kind)
     error.args = (reason,)
-    found = {name: answer[name] for name in ("scope", "currency", "asked", "left") if name in answer}
+    found = {
+        name: answer[name] for name in ("scope", "currency", "asked", "left") if name in answer
+    }
     error.__dict__.update(
-        {name: Amount.of(text) if name in ("asked", "left") else text for name, text in found.items()}
+        {
+            name: Amount.of(text) if name in ("asked", "left") else text
+            for name, text in found.items()
+        }
     )
     return error

@@ -73,7 +73,8 @@ class Database(ABC):
                 run(table)
         if (ahead := found.now() - found.clock()) > NOTED_EVERY:
             _log.warning(
-                "this clock is %.0f s behind a time that was seen; dpcompose serve --trust-clock undoes it", ahead
+                "this clock is %.0f s behind a time that was seen; dpcompose serve --trust-clock undoes it",
+                ahead,
             )
         return found
 
@@ -100,7 +101,9 @@ class Database(ABC):
         now = self._latest = max(now, self._latest)
         if now >= self._noted + NOTED_EVERY:
             with self.transaction() as run:
-                run("insert into service_time (id, latest) values (1, 0) on conflict (id) do nothing")
+                run(
+                    "insert into service_time (id, latest) values (1, 0) on conflict (id) do nothing"
+                )
                 run("update service_time set latest = ? where latest < ?", (now, now))
                 ((now,),) = run("select latest from service_time")
             self._noted = self._latest = max(now, self._latest)
@@ -116,7 +119,10 @@ class Database(ABC):
         ahead = max(self.now() - now, 0.0)
         with self.locked("") as run:
             later = "expires > ? or digest in (select digest from service_issued where issued > ?)"
-            run(f"update service_token set revoked = 1 where {later}", (now + YEAR, now + NOTED_EVERY))
+            run(
+                f"update service_token set revoked = 1 where {later}",
+                (now + YEAR, now + NOTED_EVERY),
+            )
             for table in ("service_reservation", "service_request"):
                 run(f"update {table} set expires = ? where expires > ?", (now, now + YEAR))
             run("update service_alert set due = 0")
@@ -159,7 +165,9 @@ class SQLiteDatabase(Database):
             yield run
             if write:
                 with self._failures(uncertain=True):
-                    self._file.commit(connection) if connection.total_changes > before else run("commit")
+                    self._file.commit(connection) if connection.total_changes > before else run(
+                        "commit"
+                    )
         except BaseException:
             if connection.in_transaction:
                 connection.rollback()
@@ -195,7 +203,9 @@ class SQLiteDatabase(Database):
             return self._connected()
 
     def _connected(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=10.0, check_same_thread=False, isolation_level=None)
+        connection = sqlite3.connect(
+            self.path, timeout=10.0, check_same_thread=False, isolation_level=None
+        )
         connection.execute("pragma journal_mode=wal")
         connection.execute(f"pragma synchronous={self.synchronous}")
         return connection
@@ -247,7 +257,9 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def locked(self, root: str, *, shared: bool = False) -> Generator[Run]:
-        number = int.from_bytes(sha256(f"dpcompose serve {root}".encode()).digest()[:8], signed=True)
+        number = int.from_bytes(
+            sha256(f"dpcompose serve {root}".encode()).digest()[:8], signed=True
+        )
         with self.transaction(write=not shared) as run:
             run(f"select pg_advisory_xact_lock{'_shared' if shared else ''}(?)", (number,))
             yield run

@@ -21,17 +21,24 @@ def demo_service(folder: Path) -> tuple[Service, dict[str, str]]:
     people = Identities.open(folder / "people.db")
     open_scope(ledger, "city", filter=ConcentratedFilter, epsilon=1, delta="1e-6", actor="keeper")
     for path in ("city/health", "city/schools"):
-        open_scope(ledger, path, filter=ConcentratedFilter, epsilon="0.5", delta="1e-6", actor="keeper")
+        open_scope(
+            ledger, path, filter=ConcentratedFilter, epsilon="0.5", delta="1e-6", actor="keeper"
+        )
     invited = [
         ("Grace", Role.KEEPER, "city"),
         ("Ada", Role.ANALYST, "city/health"),
         ("Ben", Role.ANALYST, "city/schools"),
         ("Cleo", Role.AUDITOR, "city"),
     ]
-    tokens = {f"{name}, {role} of {scope}": people.invite(name, role, scope) for name, role, scope in invited}
+    tokens = {
+        f"{name}, {role} of {scope}": people.invite(name, role, scope)
+        for name, role, scope in invited
+    }
     service = Service(ledger, people)
     for number, (name, path) in enumerate([("Ada", "city/health"), ("Ben", "city/schools")] * 3):
-        service.account(path).charge(Gaussian(40.0 + number), actor=f"{name}@{path}", key=f"demo-{number}")
+        service.account(path).charge(
+            Gaussian(40.0 + number), actor=f"{name}@{path}", key=f"demo-{number}"
+        )
     return Service(ledger, people, _signed(ledger, folder / "checkpoints.txt")), tokens
 
 

@@ -29,27 +29,46 @@ def _texts(said: str) -> Schema:
 _SCOPE = _line("The path of a scope in the own subtree, such as city/health.", most=512)
 _PRICED = {
     "mechanism": _line("A mechanism as text, such as Gaussian(50.0).", most=LONGEST_MECHANISM),
-    "delta": {**_line("Where on its curve it is charged: decimal text, or a fraction."), "nullable": True},
+    "delta": {
+        **_line("Where on its curve it is charged: decimal text, or a fraction."),
+        "nullable": True,
+    },
 }
 _KEY = {"key": _line("The idempotency key, one's own.")}
 _AMOUNTS = "Amounts by currency, as decimal text; empty: none."
 _NAME = {"name": _line("Of a person, without @.", most=100)}
 _NOTE: Schema = {"type": "object", "description": "Anything else to keep with it."}
-_AFTER: Schema = {"after": {"type": "integer", "minimum": 0, "description": "Where the last answer stopped."}}
-_BEFORE: Schema = {"before": {"type": "integer", "minimum": 0, "description": "As the page before this one said."}}
+_AFTER: Schema = {
+    "after": {"type": "integer", "minimum": 0, "description": "Where the last answer stopped."}
+}
+_BEFORE: Schema = {
+    "before": {"type": "integer", "minimum": 0, "description": "As the page before this one said."}
+}
 _PLACE: Schema = {"name": {"type": "string", "enum": [PLACE]}}
 _RESERVATION = {"reservation": _line("The key of the own reservation to use.")}
 _SECONDS = {"type": "number", "exclusiveMinimum": True, "minimum": 0, "maximum": LONGEST}
 _BUDGET: Schema = {
     "kind": {"type": "string", "enum": ["filter", "slots", "partition"], "default": "filter"},
-    "filter": {"type": "string", "nullable": True, "description": "The name of a filter, such as concentrated."},
+    "filter": {
+        "type": "string",
+        "nullable": True,
+        "description": "The name of a filter, such as concentrated.",
+    },
     "parameters": _texts("Of the filter, by name."),
     "target": _texts("epsilon, delta, mechanism_delta."),
     "slots": {"type": "integer", "nullable": True, "minimum": 1},
     "price_delta": {"type": "string", "nullable": True},
-    "adjacency": {"type": "string", "enum": ["add-remove", "replace", "zero-out"], "default": "add-remove"},
+    "adjacency": {
+        "type": "string",
+        "enum": ["add-remove", "replace", "zero-out"],
+        "default": "add-remove",
+    },
     "odometer": {"type": "string", "nullable": True},
-    "renew": {"type": "string", "nullable": True, "description": "year, quarter, month, week, day, or a duration."},
+    "renew": {
+        "type": "string",
+        "nullable": True,
+        "description": "year, quarter, month, week, day, or a duration.",
+    },
     "note": _texts("Anything else to keep."),
 }
 
@@ -57,12 +76,18 @@ FIELDS: Mapping[str, tuple[Schema, tuple[str, ...]]] = {
     "price": (_PRICED, ("mechanism",)),
     "charge": ({**_PRICED, **_KEY, "description": _NOTE, **_RESERVATION}, ("mechanism", "key")),
     "redeem": (
-        {"receipt": _line("As the charge gave it."), "nonce": _line("Of the process that draws.", most=256)},
+        {
+            "receipt": _line("As the charge gave it."),
+            "nonce": _line("Of the process that draws.", most=256),
+        },
         ("receipt", "nonce"),
     ),
     "budget": ({}, ()),
     "kept": (_PLACE, ("name",)),
-    "keep": (_PLACE | {"description": {"type": "object", "required": ["release"]}}, ("name", "description")),
+    "keep": (
+        _PLACE | {"description": {"type": "object", "required": ["release"]}},
+        ("name", "description"),
+    ),
     "left": ({}, ()),
     "history": (_BEFORE, ()),
     "balances": ({}, ()),
@@ -71,14 +96,25 @@ FIELDS: Mapping[str, tuple[Schema, tuple[str, ...]]] = {
     "checkpoint": ({}, ()),
     "proof": ({"entry": {"type": "string"}}, ("entry",)),
     "reserve": (
-        {**_PRICED, **_KEY, "seconds": _SECONDS, "times": {"type": "integer", "minimum": 1, "maximum": MOST_TIMES}},
+        {
+            **_PRICED,
+            **_KEY,
+            "seconds": _SECONDS,
+            "times": {"type": "integer", "minimum": 1, "maximum": MOST_TIMES},
+        },
         ("mechanism", "key", "seconds"),
     ),
     "unreserve": ({**_KEY, "reservation": _line("For keepers: its name.")}, ()),
-    "request": ({**_PRICED, **_KEY, "reason": _line("Why, in words.")}, ("mechanism", "key", "reason")),
+    "request": (
+        {**_PRICED, **_KEY, "reason": _line("Why, in words.")},
+        ("mechanism", "key", "reason"),
+    ),
     "requests": ({}, ()),
     "decide": (
-        {"request": _line("Its name."), "decision": {"type": "string", "enum": [APPROVED, DECLINED]}},
+        {
+            "request": _line("Its name."),
+            "decision": {"type": "string", "enum": [APPROVED, DECLINED]},
+        },
         ("request", "decision"),
     ),
     "quota": (
@@ -97,8 +133,16 @@ FIELDS: Mapping[str, tuple[Schema, tuple[str, ...]]] = {
         {
             **_NAME,
             "role": {"type": "string", "enum": [str(role) for role in Role]},
-            "days": {"type": "number", "exclusiveMinimum": True, "minimum": 0, "maximum": YEAR / 86400},
-            "subject": {**_line("At the issuer of identities; then no token is made.", most=255), "nullable": True},
+            "days": {
+                "type": "number",
+                "exclusiveMinimum": True,
+                "minimum": 0,
+                "maximum": YEAR / 86400,
+            },
+            "subject": {
+                **_line("At the issuer of identities; then no token is made.", most=255),
+                "nullable": True,
+            },
         },
         ("name", "role"),
     ),
@@ -120,7 +164,11 @@ STATUSES = {
 _ERROR: Schema = {
     "type": "object",
     "required": ["error", "reason"],
-    "properties": {"error": {"type": "string"}, "reason": {"type": "string"}, "uncertain": {"type": "boolean"}},
+    "properties": {
+        "error": {"type": "string"},
+        "reason": {"type": "string"},
+        "uncertain": {"type": "boolean"},
+    },
 }
 
 
@@ -134,8 +182,15 @@ def document(said: Mapping[str, str]) -> Schema:
     for name in FIELDS:
         permission = PERMISSIONS[name]
         roles = ", ".join(sorted(permission.roles or ()))
-        operation = {"operationId": name, "summary": said[name], "description": f"For: {roles}.", **_asked(name)}
-        paths[permission.path] = {permission.method.lower(): {**operation, "responses": _responses()}}
+        operation = {
+            "operationId": name,
+            "summary": said[name],
+            "description": f"For: {roles}.",
+            **_asked(name),
+        }
+        paths[permission.path] = {
+            permission.method.lower(): {**operation, "responses": _responses()}
+        }
     scheme = {"token": {"type": "http", "scheme": "bearer"}}
     return {
         "openapi": "3.0.3",
@@ -156,12 +211,21 @@ def _asked(name: str) -> Schema:
             for each, schema in fields.items()
         ]
         return {"parameters": [scope, *others]}
-    body = {"type": "object", "required": ["scope", *required], "properties": {"scope": _SCOPE, **fields}}
+    body = {
+        "type": "object",
+        "required": ["scope", *required],
+        "properties": {"scope": _SCOPE, **fields},
+    }
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": body}}}}
 
 
 def _responses() -> Schema:
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    errors = {status: {"description": said, "content": content} for status, said in STATUSES.items()}
-    answer = {"description": "The answer.", "content": {"application/json": {"schema": {"type": "object"}}}}
+    errors = {
+        status: {"description": said, "content": content} for status, said in STATUSES.items()
+    }
+    answer = {
+        "description": "The answer.",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    }
     return {"200": answer, **errors}

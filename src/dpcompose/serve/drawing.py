@@ -20,7 +20,9 @@ def bar(spent: float, reserved: float, *, label: str) -> Markup:
         _RECT.format(kind="spent", x=0, width=100 * spent),
         _RECT.format(kind="promised", x=100 * spent, width=100 * reserved),
     ]
-    frame = Markup('<svg class="bar" role="img" aria-label="{}" viewBox="0 0 100 8" preserveAspectRatio="none">')
+    frame = Markup(
+        '<svg class="bar" role="img" aria-label="{}" viewBox="0 0 100 8" preserveAspectRatio="none">'
+    )
     return frame.format(label) + Markup("".join(parts) + "</svg>")  # numbers alone
 
 
@@ -29,8 +31,14 @@ def burn_down(points: Sequence[tuple[datetime, float]], *, label: str) -> Markup
     first, last = points[0][0], points[-1][0]
     seconds = max((last - first).total_seconds(), 1.0)
     wide, high = _WIDTH - 2 * _EDGE, _HEIGHT - 2 * _EDGE
-    places = [(_EDGE + wide * (at - first).total_seconds() / seconds, _EDGE + high * (1 - left)) for at, left in points]
-    steps = [f"M{places[0][0]:.1f} {places[0][1]:.1f}", *(f"H{x:.1f}V{y:.1f}" for x, y in places[1:])]
+    places = [
+        (_EDGE + wide * (at - first).total_seconds() / seconds, _EDGE + high * (1 - left))
+        for at, left in points
+    ]
+    steps = [
+        f"M{places[0][0]:.1f} {places[0][1]:.1f}",
+        *(f"H{x:.1f}V{y:.1f}" for x, y in places[1:]),
+    ]
     floor, end = _HEIGHT - _EDGE, _WIDTH - _EDGE
     form = '<svg class="burn" role="img" aria-label="{}" viewBox="0 0 640 200"><title>{}</title>'
     form += f'<path class="axis" d="M{_EDGE} {_EDGE}V{floor}H{end}"/><path class="line" d="{"".join(steps)}"/>'

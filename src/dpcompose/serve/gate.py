@@ -46,7 +46,11 @@ class RateLimit:
         with self._lock:
             now = self.clock()
             if len(self._saved) > 10_000:
-                self._saved = {each: at for each, at in self._saved.items() if now - at[1] < self.burst / self.rate}
+                self._saved = {
+                    each: at
+                    for each, at in self._saved.items()
+                    if now - at[1] < self.burst / self.rate
+                }
             saved, then = self._saved.get(name, (self.burst, now))
             saved = min(self.burst, saved + (now - then) * self.rate)
             admitted = saved >= 1.0
@@ -72,7 +76,9 @@ class Gate:
     workers: Workers = field(default_factory=Workers)
     queue: Queue = field(default_factory=Queue)
 
-    async def run(self, request: Request, caller: str | Identity, work: Callable[[Identity], Work]) -> Response:
+    async def run(
+        self, request: Request, caller: str | Identity, work: Callable[[Identity], Work]
+    ) -> Response:
         """The answer to whoever has a token. Work that may take long has its turn, and ends when they leave."""
 
         def begin() -> tuple[Identity, Work]:
@@ -93,7 +99,9 @@ class Gate:
         try:
             return self.admitted(caller, self.service.people.find(token))
         except StoreError:
-            if self.is_foreign(token) and not self.failures.admits(caller):  # a stranger asks with a name of no key
+            if self.is_foreign(token) and not self.failures.admits(
+                caller
+            ):  # a stranger asks with a name of no key
                 raise HTTPException(429, TOO_MANY) from None
             raise
 

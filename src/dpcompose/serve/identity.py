@@ -68,7 +68,11 @@ class Identities:
 
     @classmethod
     def open(
-        cls, path: str | Path, *, clock: Callable[[], float] = time.time, issuer: Issuer | None = None
+        cls,
+        path: str | Path,
+        *,
+        clock: Callable[[], float] = time.time,
+        issuer: Issuer | None = None,
     ) -> Identities:
         """The identities in a SQLite file, which is made where there is none, or in a PostgreSQL database.
 
@@ -93,7 +97,9 @@ class Identities:
         self._keep(_digest(token), name, role, subtree, seconds)
         return token
 
-    def admit(self, subject: str, name: str, role: Role, subtree: str, *, seconds: float = YEAR) -> None:
+    def admit(
+        self, subject: str, name: str, role: Role, subtree: str, *, seconds: float = YEAR
+    ) -> None:
         """Invite somebody whom the issuer knows by that subject; no token of ours is made.
 
         Raises:
@@ -102,19 +108,30 @@ class Identities:
             StoreError: It could not be kept.
         """
         if self.issuer is None:
-            raise UnsupportedError("inviting a subject", "this service has no issuer", "Start it with --issuer")
-        self._keep(_of_subject(self.issuer, line_of_text("subject", subject)), name, role, subtree, seconds)
+            raise UnsupportedError(
+                "inviting a subject", "this service has no issuer", "Start it with --issuer"
+            )
+        self._keep(
+            _of_subject(self.issuer, line_of_text("subject", subject)), name, role, subtree, seconds
+        )
 
     def _keep(self, digest: str, name: str, role: Role, subtree: str, seconds: float) -> None:
         if "@" in line_of_text("name", name) or not len(name) <= LONGEST_NAME:
-            raise DomainError("name", name, f"a name of at most {LONGEST_NAME} characters, without @")
+            raise DomainError(
+                "name", name, f"a name of at most {LONGEST_NAME} characters, without @"
+            )
         if not 0 < seconds <= YEAR:
             raise DomainError("seconds", seconds, "more than 0, at most a year")
         where, now = scope_path(subtree) if subtree else "", self.database.now()
         with self.database.locked("") as run:
-            if run("select 1 from service_token where digest = ? and revoked = 0 and expires > ?", (digest, now)):
+            if run(
+                "select 1 from service_token where digest = ? and revoked = 0 and expires > ?",
+                (digest, now),
+            ):
                 what, remedy = "inviting this subject", "Revoke that first"
-                raise UnsupportedError(what, "it is invited already, and has one role in one subtree", remedy)
+                raise UnsupportedError(
+                    what, "it is invited already, and has one role in one subtree", remedy
+                )
             run("delete from service_token where digest = ?", (digest,))
             run(
                 "insert into service_token (digest, name, role, subtree, expires) values (?, ?, ?, ?, ?)",
@@ -138,7 +155,9 @@ class Identities:
                 f" and digest in ({', '.join('?' * len(asked))})",
                 (self.database.now(), *asked),
             )
-            found = {digest: Identity(name, Role(role), subtree) for digest, name, role, subtree in rows}
+            found = {
+                digest: Identity(name, Role(role), subtree) for digest, name, role, subtree in rows
+            }
         return {token: found.get(digest) for token, digest in digests.items()}
 
     def _digest_of(self, token: str) -> str | None:
@@ -158,24 +177,40 @@ class Identities:
         now = self.database.now()
         with self.database.locked("") as run:
             live = run(
-                "select name, role, subtree, expires from service_token where revoked = 0 and expires > ?", (now,)
+                "select name, role, subtree, expires from service_token where revoked = 0 and expires > ?",
+                (now,),
             )
-            if not run("select 1 from service_token where name = ? and subtree = ?", (name, subtree)):
+            if not run(
+                "select 1 from service_token where name = ? and subtree = ?", (name, subtree)
+            ):
                 raise DomainError(
-                    "name", name, f"a name and scope as they were invited, not {subtree or 'every scope'}"
+                    "name",
+                    name,
+                    f"a name and scope as they were invited, not {subtree or 'every scope'}",
                 )
             gone = [each for each in live if each[0] == name and each[2] == subtree]
-            until = max((expires for _, role, _, expires in gone if role == Role.KEEPER), default=0.0)
+            until = max(
+                (expires for _, role, _, expires in gone if role == Role.KEEPER), default=0.0
+            )
             keepers = [
                 each
                 for each in live
                 if each not in gone and each[1] == Role.KEEPER and each[3] >= min(until, now + WEEK)
             ]
-            kept = any(Identity(other, Role.KEEPER, where).covers(subtree) for other, _, where, _ in keepers)
+            kept = any(
+                Identity(other, Role.KEEPER, where).covers(subtree)
+                for other, _, where, _ in keepers
+            )
             if until and not kept:
-                what, remedy = "revoking the last keeper", "Invite another for a week or longer first"
+                what, remedy = (
+                    "revoking the last keeper",
+                    "Invite another for a week or longer first",
+                )
                 raise UnsupportedError(what, "nobody could keep that subtree", remedy)
-            run("update service_token set revoked = 1 where name = ? and subtree = ?", (name, subtree))
+            run(
+                "update service_token set revoked = 1 where name = ? and subtree = ?",
+                (name, subtree),
+            )
         return len(gone)
 
     def _run(self, statement: str, values: tuple[object, ...]) -> list[Row]:

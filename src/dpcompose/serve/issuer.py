@@ -66,10 +66,18 @@ class Issuer:
         if header is None or not isinstance(kid := header.get("kid"), str):
             return None
         algorithm = header.get("alg")
-        if not (isinstance(algorithm, str) and algorithm in ALGORITHMS) or "crit" in header or "b64" in header:
+        if (
+            not (isinstance(algorithm, str) and algorithm in ALGORITHMS)
+            or "crit" in header
+            or "b64" in header
+        ):
             return None
         key = self._key(kid)
-        if key is None or key.get("kty") != ALGORITHMS[algorithm] or key.get("alg", algorithm) != algorithm:
+        if (
+            key is None
+            or key.get("kty") != ALGORITHMS[algorithm]
+            or key.get("alg", algorithm) != algorithm
+        ):
             return None
         claims = _signed(token, key, algorithm)
         return None if claims is None else self._stated(claims, now)
@@ -79,16 +87,26 @@ class Issuer:
         subject, audience = claims.get("sub"), claims.get("aud")
         audiences = cast("list[Any]", audience) if isinstance(audience, list) else [audience]
         begins = [_time(claims.get(name, now)) for name in ("nbf", "iat")]
-        holds = now < _time(claims.get("exp"), unknown=0.0) and all(at <= now + LEEWAY for at in begins)
-        known = claims.get("iss") == self.url and self.audience in audiences and "events" not in claims
-        return subject if holds and known and isinstance(subject, str) and 0 < len(subject) <= 255 else None
+        holds = now < _time(claims.get("exp"), unknown=0.0) and all(
+            at <= now + LEEWAY for at in begins
+        )
+        known = (
+            claims.get("iss") == self.url and self.audience in audiences and "events" not in claims
+        )
+        return (
+            subject
+            if holds and known and isinstance(subject, str) and 0 < len(subject) <= 255
+            else None
+        )
 
     def _key(self, kid: str) -> Mapping[str, Any] | None:
         """The key of that name, asked for again if it is not known or the keys are old, but not again and again."""
         if self._is_fresh() and (key := self._keys.get(kid)) is not None:
             return key
         now = self.clock()
-        if self._lock.acquire(blocking=False):  # one asks; meanwhile the others go on with the keys that are known
+        if self._lock.acquire(
+            blocking=False
+        ):  # one asks; meanwhile the others go on with the keys that are known
             try:
                 waits = self._asked is not None and now - self._asked < AGAIN
                 if not (self._is_fresh() and kid in self._keys) and not waits:
@@ -97,9 +115,13 @@ class Issuer:
             finally:
                 self._lock.release()
         elif kid not in self._keys:
-            raise StoreError(self.url, "the issuer of identities is being asked", "Ask again in a second")
+            raise StoreError(
+                self.url, "the issuer of identities is being asked", "Ask again in a second"
+            )
         if self._got is None or now - self._got > STALE:
-            raise StoreError(self.url, "the issuer of identities cannot be reached", "Ask again later")
+            raise StoreError(
+                self.url, "the issuer of identities cannot be reached", "Ask again later"
+            )
         return self._keys.get(kid)
 
     def _is_fresh(self) -> bool:
@@ -120,7 +142,9 @@ class Issuer:
         keys = [_mapping(each) for each in cast("list[Any]", listed)]
         named = [(key.get("kid"), key) for key in keys if key.get("use", "sig") == "sig"]
         names = [name for name, _ in named]
-        self._keys = {name: key for name, key in named if isinstance(name, str) and names.count(name) == 1}
+        self._keys = {
+            name: key for name, key in named if isinstance(name, str) and names.count(name) == 1
+        }
         self._got = now
 
     def _json(self, url: str) -> dict[str, Any]:
@@ -163,7 +187,11 @@ def _header(token: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     header = _mapping(found)
-    return header if str(header.get("typ", "JWT")).lower().removeprefix("application/") in TYPES else None
+    return (
+        header
+        if str(header.get("typ", "JWT")).lower().removeprefix("application/") in TYPES
+        else None
+    )
 
 
 def _bytes(text: str) -> bytes:
@@ -179,7 +207,10 @@ def _require_safe(name: str, url: str) -> None:
     """Raise DomainError unless an address is https, or on this machine."""
     try:
         found = urlsplit(url)
-        host, safe = found.hostname, found.scheme == "https" or found.hostname in ("localhost", "127.0.0.1", "::1")
+        host, safe = (
+            found.hostname,
+            found.scheme == "https" or found.hostname in ("localhost", "127.0.0.1", "::1"),
+        )
     except ValueError:
         host, safe = None, False
     if not (host and safe and urlsplit(url).scheme in ("http", "https")):

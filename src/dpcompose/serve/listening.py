@@ -23,7 +23,12 @@ PATIENCE = 10.0
 
 def run(app: ASGIApp, *, host: str, port: int) -> None:
     """Answer requests until the process is told to end."""
-    quiet: dict[str, Any] = {"access_log": False, "server_header": False, "timeout_graceful_shutdown": 5, "ws": "none"}
+    quiet: dict[str, Any] = {
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": 5,
+        "ws": "none",
+    }
     uvicorn.Server(uvicorn.Config(app, host=host, port=port, http=JoinedAnswers, **quiet)).run()
 
 

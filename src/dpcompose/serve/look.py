@@ -11,7 +11,17 @@ from typing import Any
 
 from dpcompose.account import balance_in_epsilon, target_of
 from dpcompose.errors import DPComposeError, StoreError, few_digits
-from dpcompose.ledger import GRANTED, REFUSED, Amount, Amounts, Balance, Entry, Moment, is_at_or_below, root_of
+from dpcompose.ledger import (
+    GRANTED,
+    REFUSED,
+    Amount,
+    Amounts,
+    Balance,
+    Entry,
+    Moment,
+    is_at_or_below,
+    root_of,
+)
 from dpcompose.report import above, at_least, at_most, below, main_currency, trimmed, used_of
 from dpcompose.serve.drawing import bar, burn_down, ends_at
 from dpcompose.serve.identity import Identity
@@ -82,9 +92,11 @@ class Look:
     def requests(self) -> list[Mapping[str, Any]]:
         """Requests for approval, the newest first."""
         tops = self.tops[:10]
-        return [each for top in tops for each in self.service.agreements.requests(self.who, top, {})["requests"]][
-            :LONGEST_LIST
-        ]
+        return [
+            each
+            for top in tops
+            for each in self.service.agreements.requests(self.who, top, {})["requests"]
+        ][:LONGEST_LIST]
 
     @cached_property
     def budgets(self) -> list[dict[str, Any]]:
@@ -98,11 +110,28 @@ class Look:
         epsilon = None
         if target is not None and known is not None:
             spent, rest = trimmed(above(known[0], 3)), trimmed(below(known[1], 3))
-            epsilon = {"spent": spent, "left": rest, "of": few_digits(target[0], up=False), "delta": target[1]}
+            epsilon = {
+                "spent": spent,
+                "left": rest,
+                "of": few_digits(target[0], up=False),
+                "delta": target[1],
+            }
         depth = scope.path.count("/") - min(each.count("/") for each in self.scopes[0])
-        rows = [self._currency(balance, name, cap, left) for name, cap in scope.caps.items() if cap.units]
-        state = "closed" if balance.closed else scope.renewal.words if scope.renewal is not None else ""
-        return {"path": scope.path, "depth": min(depth, 6), "epsilon": epsilon, "rows": rows, "state": state}
+        rows = [
+            self._currency(balance, name, cap, left)
+            for name, cap in scope.caps.items()
+            if cap.units
+        ]
+        state = (
+            "closed" if balance.closed else scope.renewal.words if scope.renewal is not None else ""
+        )
+        return {
+            "path": scope.path,
+            "depth": min(depth, 6),
+            "epsilon": epsilon,
+            "rows": rows,
+            "state": state,
+        }
 
     def _currency(self, balance: Balance, name: str, cap: Amount, left: Left) -> dict[str, Any]:
         (used, most), reserved = used_of(balance, name), left.reserved.get(name, 0)
@@ -120,7 +149,9 @@ class Look:
     def window(self) -> Window:
         """The entries that are looked at."""
         before = self.asked["before"]
-        number = int(before) if before.isdecimal() and before.isascii() and len(before) < 16 else None
+        number = (
+            int(before) if before.isdecimal() and before.isascii() and len(before) < 16 else None
+        )
         return window(self.moment, self.who, self.tops, before=number)
 
     @cached_property
@@ -142,7 +173,9 @@ class Look:
     @cached_property
     def largest(self) -> list[dict[str, Any]]:
         """Its largest charges."""
-        most = sorted(self.granted, key=lambda entry: max(entry.cost.units.values(), default=0), reverse=True)
+        most = sorted(
+            self.granted, key=lambda entry: max(entry.cost.units.values(), default=0), reverse=True
+        )
         return [_row(each) for each in most[:10]]
 
     @cached_property
@@ -153,7 +186,10 @@ class Look:
     @cached_property
     def totals(self) -> list[tuple[str, list[tuple[str, str, Any]]]]:
         """The sums of the window by analyst and by mechanism, in the first currency of the scope."""
-        named: list[tuple[str, Callable[[Entry], str]]] = [("analyst", _actor), ("mechanism", _mechanism)]
+        named: list[tuple[str, Callable[[Entry], str]]] = [
+            ("analyst", _actor),
+            ("mechanism", _mechanism),
+        ]
         return [(title, self._sums(key)) for title, key in named] if self.currency else []
 
     def _sums(self, key: Callable[[Entry], str]) -> list[tuple[str, str, Any]]:
@@ -163,7 +199,11 @@ class Look:
         most = sorted(sums.items(), key=lambda item: -item[1])[:8]
         whole = max(sum(sums.values()), 1)
         return [
-            (name, at_least(Amount(units)), bar(units / whole, 0, label=f"{100 * units // whole} % of these charges"))
+            (
+                name,
+                at_least(Amount(units)),
+                bar(units / whole, 0, label=f"{100 * units // whole} % of these charges"),
+            )
             for name, units in most
         ]
 
@@ -184,7 +224,11 @@ class Look:
             return None
         balance = self.moment.balance(self.focus)
         begin, renewed = balance.period or ("", "9999")
-        own = [each for each in self.granted[::-1] if is_at_or_below(each.scope, self.focus) and each.time >= begin]
+        own = [
+            each
+            for each in self.granted[::-1]
+            if is_at_or_below(each.scope, self.focus) and each.time >= begin
+        ]
         if not len(own) > 1:
             return None
         cap = balance.scope.caps.units[self.currency]
@@ -198,7 +242,9 @@ class Look:
             return None
         end = ends_at(points, self.left[self.focus].amounts.units.get(self.currency, 0) / cap)
         return {
-            "picture": burn_down(points, label=f"{self.currency} left in {self.focus}, after each charge"),
+            "picture": burn_down(
+                points, label=f"{self.currency} left in {self.focus}, after each charge"
+            ),
             "ends": "" if end is None or not end.isoformat() < renewed else end.date().isoformat(),
         }
 
@@ -212,13 +258,18 @@ class Look:
         for error in ERRORS:  # 95 %: Laplace by ln 20 = 2.9957, Gaussian by 1.95997
             for mechanism in (f"Gaussian({error * 0.5102:.4f})", f"Laplace({error * 0.3338:.4f})"):
                 try:
-                    cost = self.service.price(self.who, self.focus, {"mechanism": mechanism})["cost"]
+                    cost = self.service.price(self.who, self.focus, {"mechanism": mechanism})[
+                        "cost"
+                    ]
                 except StoreError:
                     raise
                 except DPComposeError:
                     continue
                 units = Amounts.of(cost).units
-                times = min((left[name] // each for name, each in units.items() if each and name in left), default=0)
+                times = min(
+                    (left[name] // each for name, each in units.items() if each and name in left),
+                    default=0,
+                )
                 found.append({"error": str(error), "times": f"{times:,}", "mechanism": mechanism})
                 break
         return found
@@ -238,7 +289,10 @@ class Look:
             raise
         except (DPComposeError, RecursionError, OverflowError, ZeroDivisionError) as error:
             return str(error)
-        times = min((left[name] // units for name, units in cost.units.items() if units and name in left), default=None)
+        times = min(
+            (left[name] // units for name, units in cost.units.items() if units and name in left),
+            default=None,
+        )
         said = ", ".join(f"{at_least(amount)} of {name}" for name, amount in cost.items())
         return f"It costs {said}." + (f" It fits {times:,} times." if times is not None else "")
 
@@ -254,7 +308,12 @@ class Look:
             hours = (datetime.now(UTC).timestamp() - published.signed) / 3600
         except DPComposeError:
             return None
-        return {"size": str(found.size), "hours": f"{max(hours, 0):.0f}", "signer": found.signer.text, "root": root}
+        return {
+            "size": str(found.size),
+            "hours": f"{max(hours, 0):.0f}",
+            "signer": found.signer.text,
+            "root": root,
+        }
 
 
 def _actor(entry: Entry) -> str:
@@ -269,5 +328,12 @@ def _row(entry: Entry) -> dict[str, Any]:
     found = shown(entry)
     cost = [f"{at_least(amount)} of {name}" for name, amount in entry.cost.items() if found["cost"]]
     short = entry.fields.get("short") if entry.kind == REFUSED else None
-    reason = f"{short['currency']} of {short['scope']}: {at_most(short['left'])} left" if short else ""
-    return {**found, "cost": ", ".join(cost), "reason": reason, "time": entry.time[:19].replace("T", " ")}
+    reason = (
+        f"{short['currency']} of {short['scope']}: {at_most(short['left'])} left" if short else ""
+    )
+    return {
+        **found,
+        "cost": ", ".join(cost),
+        "reason": reason,
+        "time": entry.time[:19].replace("T", " "),
+    }

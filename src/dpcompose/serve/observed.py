@@ -29,11 +29,20 @@ class Observed:
         headers: For every answer.
     """
 
-    def __init__(self, app: ASGIApp, registry: CollectorRegistry, headers: Mapping[str, str]) -> None:
-        self.app, self.headers = app, [(name.encode(), text.encode()) for name, text in headers.items()]
+    def __init__(
+        self, app: ASGIApp, registry: CollectorRegistry, headers: Mapping[str, str]
+    ) -> None:
+        self.app, self.headers = (
+            app,
+            [(name.encode(), text.encode()) for name, text in headers.items()],
+        )
         labels = ["route", "status"]
-        answers = Counter("dpcompose_requests", "Answers by route and status.", labels, registry=registry)
-        seconds = Histogram("dpcompose_seconds", "Time to answer by route.", ["route"], registry=registry)
+        answers = Counter(
+            "dpcompose_requests", "Answers by route and status.", labels, registry=registry
+        )
+        seconds = Histogram(
+            "dpcompose_seconds", "Time to answer by route.", ["route"], registry=registry
+        )
         self._answers: Callable[[str, str], Counter] = cache(answers.labels)
         self._times: Callable[[str], Histogram] = cache(seconds.labels)
 
@@ -51,7 +60,13 @@ class Observed:
                 message["headers"] = [*message.get("headers", ()), *self.headers]
             await send(message)
             if is_start:
-                note = partial(self._note, scope["method"], route, message["status"], time.perf_counter() - start)
+                note = partial(
+                    self._note,
+                    scope["method"],
+                    route,
+                    message["status"],
+                    time.perf_counter() - start,
+                )
                 asyncio.get_running_loop().call_soon(note)  # once the answer is on its way
 
         await self.app(scope, receive, with_headers)
@@ -61,5 +76,12 @@ class Observed:
         self._times(route).observe(seconds)
         if requests.isEnabledFor(logging.INFO):
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            said = {"time": now, "method": method if method in _METHODS else "other", "route": route}
-            requests.info("%s", json.dumps({**said, "status": status, "milliseconds": round(seconds * 1e3, 1)}))
+            said = {
+                "time": now,
+                "method": method if method in _METHODS else "other",
+                "route": route,
+            }
+            requests.info(
+                "%s",
+                json.dumps({**said, "status": status, "milliseconds": round(seconds * 1e3, 1)}),
+            )

@@ -24,7 +24,9 @@ _TYPED = (*SEARCHED, "at", "scope", "mechanism", "before")
 def _environment() -> Environment:
     names = ("base.html", "login.html", "dashboard.html", "forms.html")
     pages = {name: (_TEMPLATES / name).read_text("utf-8") for name in names}
-    made = Environment(loader=DictLoader(pages), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    made = Environment(
+        loader=DictLoader(pages), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
     made.filters["query"] = _query  # pyright: ignore[reportUnknownMemberType]
     return made
 
@@ -39,7 +41,12 @@ def login_page(problem: str) -> str:
 
 
 def page_for(
-    service: Service, who: Identity, asked: Mapping[str, str], *, form: str = "", said: Mapping[str, str] | None = None
+    service: Service,
+    who: Identity,
+    asked: Mapping[str, str],
+    *,
+    form: str = "",
+    said: Mapping[str, str] | None = None,
 ) -> str:
     """The page of an identity; what it asks in the URL is answered on it.
 

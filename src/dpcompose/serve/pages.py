@@ -70,7 +70,9 @@ class Pages:
         """A form of the page, answered by the page."""
         require_own(request)
         token = request.cookies.get(COOKIE, "")
-        fields = dict(parse_qsl((await body_of(request)).decode("utf-8", "replace"), keep_blank_values=True))
+        fields = dict(
+            parse_qsl((await body_of(request)).decode("utf-8", "replace"), keep_blank_values=True)
+        )
 
         def answer(who: Identity) -> Response:
             if not compare_digest(fields.get("form", "").encode(), form_of(token).encode()):
@@ -97,7 +99,11 @@ class Pages:
             return {"tone": "bad", "words": str(error), "secret": ""}, 409
         except (RecursionError, OverflowError, ZeroDivisionError):
             return {"tone": "bad", "words": "This mechanism cannot be priced.", "secret": ""}, 422
-        return {"tone": "good", "words": _done(action, fields), "secret": str(answer.get("token", ""))}, 200
+        return {
+            "tone": "good",
+            "words": _done(action, fields),
+            "secret": str(answer.get("token", "")),
+        }, 200
 
     async def download(self, request: Request) -> Response:
         """A checkpoint or a proof as a file."""
@@ -125,7 +131,9 @@ class Pages:
         if not (watching < MOST_OF_EACH and self._watchers.total() < MOST_WATCHERS):
             raise HTTPException(503, "too many look at once; reload the page to see what changed")
         changes = self._changes(who, token)
-        await anext(changes)  # it is counted from here on, and until it is closed, whether it is sent or not
+        await anext(
+            changes
+        )  # it is counted from here on, and until it is closed, whether it is sent or not
         return StreamingResponse(changes, media_type="text/event-stream")
 
     async def _changes(self, who: Identity, token: str) -> AsyncIterator[str]:
@@ -139,7 +147,9 @@ class Pages:
                 state = await self.gate.workers.run(lambda: self._state(who, token))
                 if state is None:
                     return
-                yield "event: changed\ndata: -\n\n" if seen and state != seen else ": still here\n\n"
+                yield (
+                    "event: changed\ndata: -\n\n" if seen and state != seen else ": still here\n\n"
+                )
                 seen = state
                 if not loop.time() < end:
                     return
@@ -160,7 +170,10 @@ class Pages:
         with service.people.database.transaction(write=False) as run:
             counts = [
                 run(f"select count(*), max({last}) from {table}")  # names of our own
-                for table, last in (("service_request", "decided_by"), ("service_reservation", "expires"))
+                for table, last in (
+                    ("service_request", "decided_by"),
+                    ("service_reservation", "expires"),
+                )
             ]
         return repr((heads, counts))
 
@@ -176,12 +189,16 @@ class Pages:
             caller = caller_of(request)
             await self.gate.workers.run(lambda: self.gate.identified(caller, typed))
         except HTTPException as error:
-            return Response(login_page(f"{error.detail}."), error.status_code, media_type="text/html")
+            return Response(
+                login_page(f"{error.detail}."), error.status_code, media_type="text/html"
+            )
         except DPComposeError as error:
             return refusal(error)
         response = RedirectResponse("/", 303)
         secure = request.url.scheme == "https"
-        response.set_cookie(COOKIE, typed, httponly=True, samesite="strict", secure=secure, max_age=8 * 3600)
+        response.set_cookie(
+            COOKIE, typed, httponly=True, samesite="strict", secure=secure, max_age=8 * 3600
+        )
         return response
 
     async def logout(self, request: Request) -> Response:
@@ -218,7 +235,11 @@ def typed(action: str, fields: dict[str, str]) -> Answer:
                 days = float(fields.get("days", ""))
             except ValueError:
                 raise DomainError("days", fields.get("days", ""), "a number") from None
-            return found | {"name": fields.get("name", ""), "role": fields.get("role", ""), "days": days}
+            return found | {
+                "name": fields.get("name", ""),
+                "role": fields.get("role", ""),
+                "days": days,
+            }
         case "request":
             return found | {name: fields.get(name, "") for name in ("mechanism", "key", "reason")}
         case _:

@@ -28,9 +28,7 @@ from dpcompose.ledger import (
 
 _CHAIN = "people"
 _HEAD = "select sequence, hash from service_head"
-_TABLE = (
-    "create table if not exists service_head (id integer primary key, sequence bigint not null, hash text not null)"
-)
+_TABLE = "create table if not exists service_head (id integer primary key, sequence bigint not null, hash text not null)"
 
 
 class PeopleFile:
@@ -56,7 +54,9 @@ class PeopleFile:
 
     def commit(self, connection: sqlite3.Connection) -> None:
         """Commit a change, then record that it is on the disk; none is added to a file that has lost its end."""
-        connection.execute("update service_head set sequence = sequence + 1, hash = ?", (token_hex(32),))
+        connection.execute(
+            "update service_head set sequence = sequence + 1, hash = ?", (token_hex(32),)
+        )
         head = Head(*connection.execute(_HEAD).fetchone())
         with self._committing, self._turn:
             claimed = self._record.claim(_CHAIN)
@@ -99,22 +99,28 @@ class PeopleFile:
         connection.execute(_TABLE)
         connection.execute("insert into service_head values (1, 0, '') on conflict (id) do nothing")
         settle(self._path)  # what the record claims is on the disk
-        write_record(self._at, {_CHAIN: Head(*connection.execute(_HEAD).fetchone())}, like=self._path)
+        write_record(
+            self._at, {_CHAIN: Head(*connection.execute(_HEAD).fetchone())}, like=self._path
+        )
         connection.execute(f"pragma user_version = {mark_of(self._path)}")
         connection.execute("commit")
-        connection.execute("pragma wal_checkpoint").fetchall()  # the mark is in the file, whatever befalls the log
+        connection.execute(
+            "pragma wal_checkpoint"
+        ).fetchall()  # the mark is in the file, whatever befalls the log
 
     def _read(self, how: str) -> tuple[Head, int]:
         """The last change, and the mark; connections of these kinds move nothing from the log to the file."""
-        with closing(sqlite3.connect(f"{self._path.as_uri()}?{how}", uri=True, timeout=10.0)) as connection:
+        with closing(
+            sqlite3.connect(f"{self._path.as_uri()}?{how}", uri=True, timeout=10.0)
+        ) as connection:
             (mark,) = connection.execute("pragma user_version").fetchone()
-            has_table = connection.execute("select 1 from sqlite_master where name = 'service_head'").fetchone()
+            has_table = connection.execute(
+                "select 1 from sqlite_master where name = 'service_head'"
+            ).fetchone()
             return (Head(*connection.execute(_HEAD).fetchone()) if has_table else Head()), mark
 
     def _lost(self) -> StoreError:
         name = self._path.name
         what = f"changes that were acknowledged are missing: the file, {name}-wal or {name}-head is gone or older"
-        remedy = (
-            "Revoked tokens may be good again. Put it back; docs/service.md, Operations, says how to go on without it"
-        )
+        remedy = "Revoked tokens may be good again. Put it back; docs/service.md, Operations, says how to go on without it"
         return StoreError(str(self._path), what, remedy)

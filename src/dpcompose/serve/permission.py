@@ -41,7 +41,11 @@ class Permission:
         return self.roles is None or role in self.roles
 
 
-_KEEPER, _ANALYST, _AUDITOR = frozenset({Role.KEEPER}), frozenset({Role.ANALYST}), frozenset({Role.AUDITOR})
+_KEEPER, _ANALYST, _AUDITOR = (
+    frozenset({Role.KEEPER}),
+    frozenset({Role.ANALYST}),
+    frozenset({Role.AUDITOR}),
+)
 
 PERMISSIONS = {
     "price": Permission("POST", "/v1/price", _KEEPER | _ANALYST),

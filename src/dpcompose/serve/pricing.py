@@ -64,4 +64,6 @@ def _compute(account: Account, mechanism: str, delta: str | Fraction | None) -> 
         quote = account.quote(parse(mechanism), delta)
         return time.perf_counter() - start, quote.cost, quote.description
     except MemoryError:
-        raise UnsupportedError("a price of this mechanism", "it needs too much memory", "Charge its parts") from None
+        raise UnsupportedError(
+            "a price of this mechanism", "it needs too much memory", "Charge its parts"
+        ) from None

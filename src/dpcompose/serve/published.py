@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpcompose.errors import DomainError, EvidenceError, StoreError, UnsupportedError
-from dpcompose.ledger import Checkpoint, Moment, VerifierKey, inclusion_proof, is_at_or_below, read_checkpoints, root_of
+from dpcompose.ledger import (
+    Checkpoint,
+    Moment,
+    VerifierKey,
+    inclusion_proof,
+    is_at_or_below,
+    read_checkpoints,
+    root_of,
+)
 from dpcompose.serve.queue import heed
 
 
@@ -47,7 +55,9 @@ class Published:
             found = ()
         own = [each for each in found if each.root == root]
         if not own:
-            raise UnsupportedError("a proof", "no signed checkpoint of this tree is published", "Ask its keeper")
+            raise UnsupportedError(
+                "a proof", "no signed checkpoint of this tree is published", "Ask its keeper"
+            )
         return max(own, key=lambda each: each.size)
 
     def proof(self, moment: Moment, scope: str, entry: object) -> str:
@@ -57,7 +67,9 @@ class Published:
             DomainError: There is no such entry there.
         """
         number = (
-            int(entry) if isinstance(entry, str) and entry.isascii() and entry.isdecimal() and len(entry) < 16 else 0
+            int(entry)
+            if isinstance(entry, str) and entry.isascii() and entry.isdecimal() and len(entry) < 16
+            else 0
         )
         root = root_of(scope)
         if number:

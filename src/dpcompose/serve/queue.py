@@ -33,7 +33,9 @@ class Stop:
                     pass
             self.error = HTTPException(503, "whoever asked has left")
         except TimeoutError:
-            self.error = HTTPException(503, f"no answer within {LONGEST:g} seconds; ask for less at once, or later")
+            self.error = HTTPException(
+                503, f"no answer within {LONGEST:g} seconds; ask for less at once, or later"
+            )
 
     def heeded(self, work: Callable[[], Any]) -> Any:
         """Do work that calls `heed`."""
@@ -75,14 +77,18 @@ class Queue:
     def __post_init__(self) -> None:
         self._turns = asyncio.Semaphore(self.running)
 
-    async def run(self, request: Request, name: str, workers: Workers, work: Callable[[], Any]) -> Any:
+    async def run(
+        self, request: Request, name: str, workers: Workers, work: Callable[[], Any]
+    ) -> Any:
         """Do work in its turn, for as long as whoever asks is there; a name with many requests holds no other back.
 
         Raises:
             HTTPException: 429 or 503: too many wait, or this one waited too long.
         """
         if not self._counts[name] < self.each:
-            raise HTTPException(429, "too many of your requests wait for their turn; ask fewer at once")
+            raise HTTPException(
+                429, "too many of your requests wait for their turn; ask fewer at once"
+            )
         if not self._counts.total() < self.most:
             raise HTTPException(503, "too many requests wait for their turn; ask again")
         self._counts[name] += 1

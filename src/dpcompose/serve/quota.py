@@ -40,7 +40,9 @@ class Quota:
     def used(self, run: Run, actor: str, period: str) -> dict[str, int]:
         """The amounts that a person spent in a period, in units."""
         where = "where scope = ? and quota = ? and actor = ? and period = ?"
-        rows = run(f"select used from service_quota_used {where}", (self.scope, self.actor, actor, period))
+        rows = run(
+            f"select used from service_quota_used {where}", (self.scope, self.actor, actor, period)
+        )
         found = Amounts.read(json.loads(rows[0][0]) if rows else {})
         return {name: found.units.get(name, 0) for name in self.caps}
 
@@ -62,7 +64,9 @@ class Quota:
         for name, cap in self.caps.units.items():
             left, asked = max(cap - used[name], 0), cost.units.get(name, 0)
             if not asked <= left:
-                raise QuotaError(self.scope, period, currency=name, asked=Amount(asked), left=Amount(left))
+                raise QuotaError(
+                    self.scope, period, currency=name, asked=Amount(asked), left=Amount(left)
+                )
 
     def label(self, time: str) -> str:
         """The period that a time lies in."""
@@ -70,7 +74,12 @@ class Quota:
 
     def shown(self) -> dict[str, Any]:
         """For an answer."""
-        return {"scope": self.scope, "actor": self.actor, "period": self.period, "caps": self.caps.texts()}
+        return {
+            "scope": self.scope,
+            "actor": self.actor,
+            "period": self.period,
+            "caps": self.caps.texts(),
+        }
 
 
 def quotas_of(run: Run, root: str) -> list[Quota]:

@@ -66,7 +66,9 @@ class Verifier:
     """Follows the chain of a tree, some entries for each request."""
 
     ledger: Ledger
-    _running: OrderedDict[tuple[str, str], Replay] = field(default_factory=OrderedDict[tuple[str, str], Replay])
+    _running: OrderedDict[tuple[str, str], Replay] = field(
+        default_factory=OrderedDict[tuple[str, str], Replay]
+    )
     _lock: Lock = field(default_factory=Lock)
 
     def follow(self, actor: str, root: str, fields: Fields) -> Answer:
@@ -81,7 +83,9 @@ class Verifier:
         with self._lock:
             replay = self._running.pop((actor, root), None) if after else Replay(root)
         if replay is None or replay.last.sequence != after:
-            raise DomainError("after", after, "where this server stopped for you", "Begin again at 0")
+            raise DomainError(
+                "after", after, "where this server stopped for you", "Begin again at 0"
+            )
         found = self._followed(replay, root)
         if "followed" in found:
             with self._lock:
@@ -101,7 +105,9 @@ class Verifier:
         with self.ledger.moment() as moment:
             end = moment.snapshot.head(root)
             try:
-                for record in moment.snapshot.records(root, after=replay.last.sequence, limit=FOLLOWED):
+                for record in moment.snapshot.records(
+                    root, after=replay.last.sequence, limit=FOLLOWED
+                ):
                     heed()
                     replay.follow(record)
             except DisagreementError:
@@ -112,4 +118,9 @@ class Verifier:
                 own = (node for node in nodes if root_of(node.scope.path) == root)
                 agrees = replay.last == end and not list(differences(replay.balances, own))
                 return {"agrees": agrees, "done": True, "entries": end.sequence, "hash": end.hash}
-        return {"agrees": True, "done": False, "followed": replay.last.sequence, "entries": end.sequence}
+        return {
+            "agrees": True,
+            "done": False,
+            "followed": replay.last.sequence,
+            "entries": end.sequence,
+        }

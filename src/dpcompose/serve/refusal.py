@@ -32,10 +32,14 @@ def refusal(error: DPComposeError) -> Response:
             said = "the ledger cannot be reached; ask again with the same key"
             return error_answer(503, "StoreError", said, uncertain=error.uncertain)
         case TamperedError():
-            return error_answer(409, kind, "the ledger does not agree with itself; its keeper must look")
+            return error_answer(
+                409, kind, "the ledger does not agree with itself; its keeper must look"
+            )
         case OverdrawnError() | QuotaError():
             amounts = {"asked": str(error.asked), "left": str(error.left)}
-            return error_answer(409, kind, str(error), scope=error.scope, currency=error.currency, **amounts)
+            return error_answer(
+                409, kind, str(error), scope=error.scope, currency=error.currency, **amounts
+            )
         case UnknownScopeError():
             return error_answer(404, kind, str(error))
         case LedgerError():

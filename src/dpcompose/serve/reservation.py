@@ -52,7 +52,9 @@ class Reservation:
     @property
     def rest(self) -> dict[str, int]:
         """The amounts that it still keeps, in units."""
-        return {name: max(units - self.used.units[name], 0) for name, units in self.held.units.items()}
+        return {
+            name: max(units - self.used.units[name], 0) for name, units in self.held.units.items()
+        }
 
     def use(self, cost: Amounts) -> None:
         """One of its charges was made."""
@@ -68,10 +70,14 @@ class Reservation:
         if self.actor != asked.who.actor:
             raise ReservationError("there is none of that name")
         if self.scope != asked.scope:
-            raise ReservationError(f"it is one of {self.scope!r}. Charge that scope, or reserve in this one")
+            raise ReservationError(
+                f"it is one of {self.scope!r}. Charge that scope, or reserve in this one"
+            )
         rest = self.rest
         if any(units > rest.get(name, 0) for name, units in asked.cost.units.items()):
-            raise ReservationError("less of it is left than this charge costs. Charge without it, or reserve more")
+            raise ReservationError(
+                "less of it is left than this charge costs. Charge without it, or reserve more"
+            )
 
     def shown(self) -> dict[str, Any]:
         """For an answer."""
@@ -108,7 +114,10 @@ def reserved_again(run: Run, number: str, now: float) -> Reservation:
 
 def end_expired(run: Run, root: str, now: float) -> None:
     """Let those go that have ended: a tree without terms is charged faster."""
-    run("update service_reservation set ended = 1 where root = ? and ended = 0 and expires <= ?", (root, now))
+    run(
+        "update service_reservation set ended = 1 where root = ? and ended = 0 and expires <= ?",
+        (root, now),
+    )
 
 
 def end(run: Run, number: str) -> None:
@@ -120,4 +129,7 @@ def keep(run: Run, root: str, made: Reservation) -> None:
     """A new reservation."""
     amounts = made.held.text, made.used.text
     values = made.id, made.scope, made.actor, made.asked, *amounts, made.expires, int(made.ended)
-    run(f"insert into service_reservation (root, {_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)", (root, *values))
+    run(
+        f"insert into service_reservation (root, {_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (root, *values),
+    )

@@ -13,10 +13,29 @@ from typing import Any, cast
 
 from dpcompose.account import Account, BudgetArguments, Quote, charge_together
 from dpcompose.errors import DomainError, DPComposeError, ScopeExistsError, UnsupportedError
-from dpcompose.ledger import GRANTED, REFUSED, Amount, Amounts, Charge, Entry, Ledger, Receipt, root_of
+from dpcompose.ledger import (
+    GRANTED,
+    REFUSED,
+    Amount,
+    Amounts,
+    Charge,
+    Entry,
+    Ledger,
+    Receipt,
+    root_of,
+)
 from dpcompose.mechanism import parse
 from dpcompose.serve.agreement import Agreements
-from dpcompose.serve.asked import LONGEST_MECHANISM, Answer, Asked, Fields, delta, number, require_texts, text
+from dpcompose.serve.asked import (
+    LONGEST_MECHANISM,
+    Answer,
+    Asked,
+    Fields,
+    delta,
+    number,
+    require_texts,
+    text,
+)
 from dpcompose.serve.identity import YEAR, Identities, Identity
 from dpcompose.serve.permission import Role
 from dpcompose.serve.pricing import computed
@@ -26,12 +45,16 @@ from dpcompose.serve.refused import RecordedCharge, Refusals
 from dpcompose.serve.terms import Terms
 
 MOST_ACCOUNTS = 1024
-PRICING, READING = ("price", "charge", "reserve", "request"), ("verify", "proof", "balances", "entries", "history")
+PRICING, READING = (
+    ("price", "charge", "reserve", "request"),
+    ("verify", "proof", "balances", "entries", "history"),
+)
 """The routes that may take long: those that price, and those that read many entries."""
 SOON = 0.005
 """Seconds that pricing may take while other charges wait for it."""
 _SIMPLE = re.compile(
-    r"(Gaussian|Laplace|BlackBox|Concentrated|GaussianDP|RandomizedResponse)\([^()]{0,100}\)", re.ASCII
+    r"(Gaussian|Laplace|BlackBox|Concentrated|GaussianDP|RandomizedResponse)\([^()]{0,100}\)",
+    re.ASCII,
 )
 _KEY = re.compile("[0-9a-f]{64}")
 PLACE = "release:table"
@@ -113,15 +136,21 @@ class Service:
         """Charge a mechanism at the server's price, as the identity that asks."""
         try:
             return self._charged(who, scope, fields)
-        except ScopeExistsError:  # lost in a failover before a standby had it, and opened again otherwise
+        except (
+            ScopeExistsError
+        ):  # lost in a failover before a standby had it, and opened again otherwise
             self._accounts.clear()
             return self._charged(who, scope, fields)
 
     def _charged(self, who: Identity, scope: str, fields: Fields) -> Answer:
         quote = self.quote(scope, fields)
         account, charge = self.asked(who, quote, fields)
-        reserved = None if fields.get("reservation") is None else own_key(who, text(fields, "reservation"))
-        named = {name: fields[name] for name in ("mechanism", "delta") if fields.get(name) is not None}
+        reserved = (
+            None if fields.get("reservation") is None else own_key(who, text(fields, "reservation"))
+        )
+        named = {
+            name: fields[name] for name in ("mechanism", "delta") if fields.get(name) is not None
+        }
 
         def commit(noted: Answer) -> Receipt:
             asked = self.asked(who, quote, fields, noted) if noted else (account, charge)
@@ -130,7 +159,9 @@ class Service:
                 raise found
             return found
 
-        return receipted(self.terms.charged(Asked(who, scope, charge.key, charge.cost, named, reserved), commit))
+        return receipted(
+            self.terms.charged(Asked(who, scope, charge.key, charge.cost, named, reserved), commit)
+        )
 
     def asked(
         self, who: Identity, quote: Quote, fields: Fields, noted: Mapping[str, Any] = NOTHING
@@ -138,7 +169,9 @@ class Service:
         """A charge as the ledger is asked for it, with what the service notes in its entry."""
         described: Any = {} if fields.get("description") is None else fields["description"]
         if not isinstance(described, dict) or any(name in described for name in _NOTED):
-            raise DomainError("description", described, f"a mapping without the names {', '.join(_NOTED)}")
+            raise DomainError(
+                "description", described, f"a mapping without the names {', '.join(_NOTED)}"
+            )
         key, description = own_key(who, text(fields, "key")), {**cast("Answer", described), **noted}
         charge = quote.charge(actor=who.actor, key=key, description=description)
         return quote.account, RecordedCharge(**vars(charge), refusals=self._refusals)
@@ -147,7 +180,10 @@ class Service:
         """Whether a mechanism is priced in no time: a single simple one, or one that was here before."""
         if not isinstance(mechanism, str):
             return False
-        return _SIMPLE.fullmatch(mechanism) is not None or (scope, mechanism, str(typed_delta)) in self._soon
+        return (
+            _SIMPLE.fullmatch(mechanism) is not None
+            or (scope, mechanism, str(typed_delta)) in self._soon
+        )
 
     def takes_long(self, name: str, scope: str, fields: Fields) -> bool:
         """Whether a route may take long to answer: it reads many entries, or a mechanism is to be priced first."""
@@ -177,7 +213,9 @@ class Service:
         """Keep the unit and bounds that a scope holds for; the first who says them has said them for all."""
         place, described = _place(fields), fields.get("description")
         if not _is_binding(described):
-            raise DomainError("description", described, "what a scope holds for, as a release session writes it")
+            raise DomainError(
+                "description", described, "what a scope holds for, as a release session writes it"
+            )
         self.account(scope).keep(place, cast("Answer", described), actor=who.actor)
         return self.kept(who, scope, fields)
 
@@ -193,23 +231,34 @@ class Service:
     def balances(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The amounts spent at a scope and below it."""
         found = self.ledger.balances(scope)
-        return {"balances": [{"scope": each.scope.path, "spent": texts(each.spent)} for each in found]}
+        return {
+            "balances": [{"scope": each.scope.path, "spent": texts(each.spent)} for each in found]
+        }
 
     def entries(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The newest entries of a scope and below it, with their hashes; an actor, a kind and words may be asked."""
         actor, kind, words = (fields.get(name, "") for name in ("actor", "kind", "words"))
 
         def wanted(entry: Entry) -> bool:
-            return actor in ("", entry.actor) and kind in ("", entry.kind) and str(words) in entry.body
+            return (
+                actor in ("", entry.actor) and kind in ("", entry.kind) and str(words) in entry.body
+            )
 
         found = page(self.ledger, scope, fields, wanted)
-        return {"entries": [shown(each) | {"body": each.body} for each in found.entries], "before": found.before}
+        return {
+            "entries": [shown(each) | {"body": each.body} for each in found.entries],
+            "before": found.before,
+        }
 
     def verify(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Follow every entry of the own tree, or, with `after`, some of them."""
         root = root_of(self.ledger.balance(scope).scope.path)
         at_once = fields.get("after") is None
-        return self.verifier.follow_all(root) if at_once else self.verifier.follow(who.actor, root, fields)
+        return (
+            self.verifier.follow_all(root)
+            if at_once
+            else self.verifier.follow(who.actor, root, fields)
+        )
 
     def checkpoint(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The checkpoint of the tree that a keeper published."""
@@ -224,7 +273,9 @@ class Service:
 
     def _published(self) -> Published:
         if self.published is None:
-            raise UnsupportedError("a proof", "no signed checkpoint is published here", "Ask the keeper")
+            raise UnsupportedError(
+                "a proof", "no signed checkpoint is published here", "Ask the keeper"
+            )
         return self.published
 
     def open(self, who: Identity, scope: str, fields: Fields) -> Answer:
@@ -241,7 +292,9 @@ class Service:
             raise DomainError("fields", sorted(words), "the words of a budget") from None
         cost = Amounts.of(asked.cost(self.ledger, scope))
         if cost:
-            self.terms.opened(who, scope, cost, lambda: asked.open(self.ledger, scope, actor=who.actor))
+            self.terms.opened(
+                who, scope, cost, lambda: asked.open(self.ledger, scope, actor=who.actor)
+            )
         else:
             asked.open(self.ledger, scope, actor=who.actor)
         return {"scope": scope}
@@ -324,9 +377,14 @@ def _place(fields: Fields) -> str:
 
 def _is_binding(described: Any) -> bool:
     match described:
-        case {"release": {"unit": [*unit], "bounds": [int(), int(), int()], "key": str(key), **more}, **rest}:
+        case {
+            "release": {"unit": [*unit], "bounds": [int(), int(), int()], "key": str(key), **more},
+            **rest,
+        }:
             named = all(_is_column(each) for each in unit)
-            return bool(unit) and named and _KEY.fullmatch(key) is not None and not more and not rest
+            return (
+                bool(unit) and named and _KEY.fullmatch(key) is not None and not more and not rest
+            )
         case _:
             return False
 
@@ -356,7 +414,12 @@ def texts(amounts: Mapping[str, Amount]) -> dict[str, str]:
 
 def shown(entry: Entry) -> Answer:
     """An entry for a list."""
-    named = {"sequence": entry.sequence, "kind": entry.kind, "scope": entry.scope, "actor": entry.actor}
+    named = {
+        "sequence": entry.sequence,
+        "kind": entry.kind,
+        "scope": entry.scope,
+        "actor": entry.actor,
+    }
     cost = entry.cost.texts() if entry.kind in (GRANTED, REFUSED) else {}
     mechanism = str(entry.description.get("mechanism", ""))
     return {**named, "time": entry.time, "hash": entry.hash, "cost": cost, "mechanism": mechanism}

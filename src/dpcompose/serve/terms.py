@@ -70,7 +70,10 @@ class Tree:
     def time(self) -> str:
         """The time that a charge made now would record: no earlier than that of the last entry."""
         head = self.moment.snapshot.head(self.root).sequence
-        last = [record.entry.time for record in self.moment.snapshot.records(self.root, after=head - 1, limit=1)]
+        last = [
+            record.entry.time
+            for record in self.moment.snapshot.records(self.root, after=head - 1, limit=1)
+        ]
         return now(max(last, default=""))
 
     @classmethod
@@ -135,7 +138,9 @@ class Tree:
 
     def chain(self, path: str) -> list[AccountNode]:
         """The nodes down to a scope, with what is reserved and still to come counted as spent."""
-        found = [self._nodes.get(each) or self.moment.snapshot.node(each) for each in paths_down_to(path)]
+        found = [
+            self._nodes.get(each) or self.moment.snapshot.node(each) for each in paths_down_to(path)
+        ]
         return [each.at(self.time) for each in found if each is not None]
 
     def hold(self, *, besides: str | None) -> None:

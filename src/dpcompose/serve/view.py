@@ -80,4 +80,6 @@ def tops_of(moment: Moment, who: Identity, at: str) -> list[str]:
         return [asked]
     if who.subtree:
         return [who.subtree] if moment.snapshot.node(who.subtree) is not None else []
-    return [each for each in moment.snapshot.roots() if moment.snapshot.node(each) is not None][: MOST_SCOPES + 1]
+    return [each for each in moment.snapshot.roots() if moment.snapshot.node(each) is not None][
+        : MOST_SCOPES + 1
+    ]

@@ -62,8 +62,14 @@ class Straight:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        endpoint = self.endpoints.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
-        await (self.app if endpoint is None else await endpoint(Request(scope, receive)))(scope, receive, send)
+        endpoint = (
+            self.endpoints.get((scope["method"], scope["path"]))
+            if scope["type"] == "http"
+            else None
+        )
+        await (self.app if endpoint is None else await endpoint(Request(scope, receive)))(
+            scope, receive, send
+        )
 
 
 @dataclass(frozen=True)
@@ -87,16 +93,31 @@ class Web:
     def application(self) -> Starlette:
         """One route for each row of the table of permissions."""
         pages = self.pages
-        handlers = (pages.page, pages.act, pages.download, pages.events, pages.login, pages.logout, pages.style)
+        handlers = (
+            pages.page,
+            pages.act,
+            pages.download,
+            pages.events,
+            pages.login,
+            pages.logout,
+            pages.style,
+        )
         own = {each.__name__: each for each in (*handlers, pages.live, self.metrics, self.openapi)}
         straight = {name: self.endpoint(name) for name in PERMISSIONS if name not in own}
         routes = [
             Route(each.path, own.get(name) or straight[name], methods=[each.method])
             for name, each in PERMISSIONS.items()
         ]
-        app = Starlette(routes=routes, exception_handlers={HTTPException: _plain, Exception: _defect})
-        app.router.redirect_slashes = False  # else the Host header, whatever it says, is where a client is sent
-        by_path = {(PERMISSIONS[name].method, PERMISSIONS[name].path): each for name, each in straight.items()}
+        app = Starlette(
+            routes=routes, exception_handlers={HTTPException: _plain, Exception: _defect}
+        )
+        app.router.redirect_slashes = (
+            False  # else the Host header, whatever it says, is where a client is sent
+        )
+        by_path = {
+            (PERMISSIONS[name].method, PERMISSIONS[name].path): each
+            for name, each in straight.items()
+        }
         app.add_middleware(Straight, by_path)  # pyright: ignore[reportArgumentType]
         app.add_middleware(Observed, self.registry, HEADERS)  # pyright: ignore[reportArgumentType]
         return app
@@ -122,9 +143,17 @@ class Web:
         body = b"" if is_read else await body_of(request)
         token = token.removeprefix("Bearer ") if token.startswith("Bearer ") else ""
         if name == "charge" and (fields := self._quick_charge(body)) is not None:
-            foreign = self.gate.is_foreign(token)  # an issuer that is slow keeps nobody else waiting
-            who = await self.gate.workers.run(partial(self.gate.identified, caller, token)) if foreign else None
-            found = await self.charges.run(root_of(fields["scope"]), Call(caller, token, fields, who))
+            foreign = self.gate.is_foreign(
+                token
+            )  # an issuer that is slow keeps nobody else waiting
+            who = (
+                await self.gate.workers.run(partial(self.gate.identified, caller, token))
+                if foreign
+                else None
+            )
+            found = await self.charges.run(
+                root_of(fields["scope"]), Call(caller, token, fields, who)
+            )
             if isinstance(found, Response):
                 return found
             return await self.gate.run(request, found, partial(self._work, name, lambda: fields))
@@ -151,7 +180,9 @@ class Web:
         try:
             fields = _fields(body)
             scope = scope_path(fields.get("scope"))
-            soon = self.gate.service.soon_priced(scope, fields.get("mechanism"), fields.get("delta"))
+            soon = self.gate.service.soon_priced(
+                scope, fields.get("mechanism"), fields.get("delta")
+            )
             return fields if soon else None
         except (HTTPException, DPComposeError):
             return None
@@ -159,7 +190,9 @@ class Web:
     async def openapi(self, request: Request) -> Response:
         """The document of the interface for programs."""
         return JSONResponse(
-            document({name: (each.__doc__ or "").partition("\n")[0] for name, each in HANDLERS.items()})
+            document(
+                {name: (each.__doc__ or "").partition("\n")[0] for name, each in HANDLERS.items()}
+            )
         )
 
     async def metrics(self, request: Request) -> Response:
@@ -167,7 +200,9 @@ class Web:
         return PlainTextResponse(generate_latest(self.registry))
 
 
-def application(service: Service, *, rate: float = 200.0, failures: float = 30.0, watch: float = 600.0) -> Starlette:
+def application(
+    service: Service, *, rate: float = 200.0, failures: float = 30.0, watch: float = 600.0
+) -> Starlette:
     """The service as an ASGI application.
 
     Args:

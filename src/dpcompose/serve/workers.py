@@ -104,7 +104,9 @@ class Together:
 
     workers: Workers
     work: Callable[[str, list[Any]], Sequence[Any]]
-    _waiting: dict[_Name, list[tuple[Any, asyncio.Future[Any]]]] = field(default_factory=dict[Any, Any])
+    _waiting: dict[_Name, list[tuple[Any, asyncio.Future[Any]]]] = field(
+        default_factory=dict[Any, Any]
+    )
     """Of every name that a thread works on: those that came since."""
 
     async def run(self, name: str, job: Any) -> Any:
@@ -127,7 +129,9 @@ class Together:
             return
         done.add_done_callback(partial(self._hand_back, here, [future for _, future in now]))
 
-    def _hand_back(self, here: _Name, futures: list[asyncio.Future[Any]], done: asyncio.Future[Any]) -> None:
+    def _hand_back(
+        self, here: _Name, futures: list[asyncio.Future[Any]], done: asyncio.Future[Any]
+    ) -> None:
         error = done.exception()
         _give(futures, done.result() if error is None else [error] * len(futures))
         waiting = self._waiting.pop(here)

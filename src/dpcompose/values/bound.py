@@ -73,7 +73,9 @@ class Bound:
         object.__setattr__(self, "lower", _outward("lower", self.lower, -math.inf))
         object.__setattr__(self, "upper", _outward("upper", self.upper, math.inf))
         if not self.lower <= self.upper:
-            raise DomainError("Bound", (self.lower, self.upper), "lower <= upper, neither of them NaN")
+            raise DomainError(
+                "Bound", (self.lower, self.upper), "lower <= upper, neither of them NaN"
+            )
 
     def __float__(self) -> float:
         return self.upper
@@ -93,7 +95,10 @@ class Bound:
         form = form[:-1] + ".6" + form[-1] if form[-1] in "eEfFgG%" and "." not in form else form
         with localcontext(rounding=ROUND_CEILING):
             shortest = format(Decimal(repr(self.upper)), form)
-            plain = self.lower == self.upper and sum(letter.isdigit() for letter in shortest) <= DOUBLE_DIGITS
+            plain = (
+                self.lower == self.upper
+                and sum(letter.isdigit() for letter in shortest) <= DOUBLE_DIGITS
+            )
             return shortest if plain else format(Decimal(self.upper), form)
 
     def __round__(self, digits: int = 0) -> float:
@@ -161,11 +166,17 @@ def _ends(other: object) -> tuple[float | Fraction, float | Fraction]:
 def _outward(name: str, end: Any, beyond: float) -> float:
     """An end as a float; of an exact number that is none, the next float towards `beyond`."""
     found = check.real(name, end)
-    inside = isinstance(end, int | Fraction) and math.isfinite(found) and (end - Fraction(found)) * beyond > 0
+    inside = (
+        isinstance(end, int | Fraction)
+        and math.isfinite(found)
+        and (end - Fraction(found)) * beyond > 0
+    )
     return math.nextafter(found, beyond) if inside else found
 
 
-def around(value: float, *, relative: float = 0.0, absolute: float = 0.0, certificate: Certificate = EXACT) -> Bound:
+def around(
+    value: float, *, relative: float = 0.0, absolute: float = 0.0, certificate: Certificate = EXACT
+) -> Bound:
     """The bound `value` -+ (`relative` |value| + `absolute`), its ends rounded outward.
 
     Args:

@@ -44,14 +44,22 @@ class Bounds(Sequence[Bound]):
             object.__setattr__(self, name, _ends(name, self.__dict__[name]))
         object.__setattr__(self, "refusals", MappingProxyType(dict(self.refusals)))
         if not len(self.lower) == len(self.upper):
-            raise DomainError("Bounds", (len(self.lower), len(self.upper)), "as many lower ends as upper ones")
+            raise DomainError(
+                "Bounds", (len(self.lower), len(self.upper)), "as many lower ends as upper ones"
+            )
         if len(self.certificates) not in (0, len(self)):
-            raise DomainError("certificates", len(self.certificates), "one for each bound, or none at all")
+            raise DomainError(
+                "certificates", len(self.certificates), "one for each bound, or none at all"
+            )
         if not all(index in range(len(self)) for index in self.refusals):
-            raise DomainError("refusals", sorted(self.refusals), f"indices from 0 to {len(self) - 1}")
+            raise DomainError(
+                "refusals", sorted(self.refusals), f"indices from 0 to {len(self) - 1}"
+            )
         for index in np.flatnonzero(~((self.lower <= self.upper) | self.refused)).tolist():
             raise DomainError(
-                f"Bounds[{index}]", (self.lower[index], self.upper[index]), "lower <= upper, neither of them NaN"
+                f"Bounds[{index}]",
+                (self.lower[index], self.upper[index]),
+                "lower <= upper, neither of them NaN",
             )
 
     def __reduce__(self) -> tuple[type[Bounds], tuple[Any, ...]]:
@@ -83,7 +91,9 @@ class Bounds(Sequence[Bound]):
         """One bound, or those of a slice. Raises the error of a question that was refused."""
         if isinstance(index, slice):
             kept = {
-                at: self.refusals[place] for at, place in enumerate(range(len(self))[index]) if place in self.refusals
+                at: self.refusals[place]
+                for at, place in enumerate(range(len(self))[index])
+                if place in self.refusals
             }
             return Bounds(self.lower[index], self.upper[index], self.certificates[index], kept)
         place = range(len(self))[index]
@@ -100,7 +110,9 @@ def _ends(name: str, given: Any) -> NDArray[np.float64]:
         raise DomainError(name, given, "numbers in an array of shape (n,), not masked")
     if array.dtype != np.float64:
         listed = enumerate(array.tolist())
-        array = np.array([end if end != end else check.real(f"{name}[{index}]", end) for index, end in listed])
+        array = np.array(
+            [end if end != end else check.real(f"{name}[{index}]", end) for index, end in listed]
+        )
     ends = np.array(array, dtype=np.float64)
     ends.setflags(write=False)
     return ends
