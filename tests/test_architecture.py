@@ -494,7 +494,7 @@ def test_importing_the_package_stays_light() -> None:
     assert run.stdout.split() == []
 
 
-LONG = "\n".join(f"    x = {number}" for number in range(FUNCTION_LIMIT))
+LONG = "\n".join(f"    x = {number}" for number in range(FUNCTION_LIMIT + 1))
 REFUSED = [
     (rooms, "loss.laplace", "from dpcompose.mechanism import Laplace"),
     (rooms, "loss.laplace", "def f():\n    from ..mechanism import Laplace"),
