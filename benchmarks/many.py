@@ -19,17 +19,9 @@ import numpy as np
 from benchmarks.case import Case, Part
 from benchmarks.measure import ROOT, Worker
 from benchmarks.systems import REFERENCE, TITLES
-from dpcompose import (
-    Adjacency,
-    Bounds,
-    Composition,
-    Gaussian,
-    Laplace,
-    calibrations,
-    deltas,
-    epsilons,
-    running_epsilon,
-)
+from dpcompose import Adjacency, Composition, Gaussian, Laplace, calibrations, deltas, epsilons
+from dpcompose.composition import running_epsilon
+from dpcompose.values import Bounds
 
 DELTA, ROUNDS, ASKED = 1e-5, 3, 3
 START, END = "<!-- many: begin -->\n", "<!-- many: end -->\n"

@@ -33,7 +33,10 @@ from random import Random
 from typing import Any
 
 import dpcompose
-from dpcompose import Bound, Bounds, Composition, UnsupportedError
+from campaigns.names import NAMES
+from dpcompose import Bound, Composition
+from dpcompose.errors import UnsupportedError
+from dpcompose.values import Bounds
 
 VIOLATIONS = ("failed", "empty", "apart", "below", "above")
 CLOSE = 2e-6
@@ -65,7 +68,7 @@ class Case:
 
 def build(part: str) -> Composition:
     """What a line of Python makes."""
-    return eval(part, {name: getattr(dpcompose, name) for name in dir(dpcompose)})
+    return eval(part, NAMES)
 
 
 def drawn(number: int, seed: int) -> Case:

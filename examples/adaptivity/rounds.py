@@ -14,15 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from itertools import islice
 
-from dpcompose import (
-    BlackBox,
-    DiscreteGaussian,
-    Exponential,
-    Gaussian,
-    Laplace,
-    UnsupportedError,
-    compose,
-)
+from dpcompose import BlackBox, DiscreteGaussian, Exponential, Gaussian, Laplace, compose
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
@@ -35,6 +27,7 @@ from dpcompose.adaptive import (
     UnionFilter,
 )
 from dpcompose.composition import Composable
+from dpcompose.errors import UnsupportedError
 
 MOST = 20_000
 Run = Iterator[Composable]

@@ -20,14 +20,12 @@ from dpcompose import (
     Bound,
     Concentrated,
     DiscreteGaussian,
-    DomainError,
     DPComposeError,
     Exponential,
     Gaussian,
     GaussianDP,
     Laplace,
     RandomizedResponse,
-    UnsupportedError,
 )
 from dpcompose.adaptive import (
     AdvancedFilter,
@@ -40,6 +38,7 @@ from dpcompose.adaptive import (
     RenyiFilter,
     from_description,
 )
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]

@@ -14,7 +14,6 @@ from dpcompose import (
     Adjacency,
     BlackBox,
     Concentrated,
-    DominatingPair,
     Exponential,
     Gaussian,
     Laplace,
@@ -41,6 +40,7 @@ from dpcompose.adaptive.worst_case import worst_case
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, OverdrawnError, UnsupportedError
 from dpcompose.ledger import Ledger
+from dpcompose.mechanisms import DominatingPair
 from dpcompose.values.exact import exact, rounded_up
 from oracles import backward
 

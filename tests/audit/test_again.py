@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcompose import BlackBox, DomainError
+from dpcompose import BlackBox
 from dpcompose.audit import Pair, Subject, Verdict, again, audit, check
 from dpcompose.audit.certificate import text_of
+from dpcompose.errors import DomainError
 
 OLD = Path(__file__).parents[1] / "data" / "audit_certificate.json"
 PAIRS = [Pair(0.0, 1.0)]

@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from dpcompose import BlackBox, Concentrated, DomainError, Gaussian, RandomizedResponse
+from dpcompose import BlackBox, Concentrated, Gaussian, RandomizedResponse
 from dpcompose.audit import Interaction, Pair, Subject, Transcripts, Verdict, audit
 from dpcompose.audit.arm import Arm
 from dpcompose.audit.claim import Point, points
 from dpcompose.audit.wealth import step
+from dpcompose.errors import DomainError
 from dpcompose.experiment import Experiment, Holds, NaturalFilterBreaker, Query, Repeater
 
 SEED = bytes(range(32))

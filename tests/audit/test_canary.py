@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from dpcompose import BlackBox, DomainError, GaussianDP
+from dpcompose import BlackBox, GaussianDP
 from dpcompose.audit import Verdict
 from dpcompose.audit.canary import canaries, chance
+from dpcompose.errors import DomainError
 
 
 @pytest.mark.parametrize(("guesses", "right"), [(1, 1), (12, 7), (40, 33), (40, 40)])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcompose import BlackBox, Concentrated, DomainError, GaussianDP, Laplace
+from dpcompose import BlackBox, Concentrated, GaussianDP, Laplace
 from dpcompose.audit import (
     Pair,
     Primitives,
@@ -25,6 +25,7 @@ from dpcompose.audit.claim import certified
 from dpcompose.audit.model import model
 from dpcompose.audit.primitives import Norm
 from dpcompose.audit.zoo_recorded import RECORDED
+from dpcompose.errors import DomainError
 
 ONE, PAIRS = BlackBox(1.0), [Pair((1.0,), ())]
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcompose import BlackBox, DomainError
+from dpcompose import BlackBox
 from dpcompose.audit import Moment, Outcome, Pair, Subject, Verdict, again, audit, check
 from dpcompose.audit.certificate import text_of
 from dpcompose.audit.feature import features_of, named
 from dpcompose.audit.learned import LEARNERS, remade
 from dpcompose.audit.outcome import read, rows_of
 from dpcompose.audit.outcome_text import outcome_of, outcomes_of, text_of_outcome, text_of_outcomes
+from dpcompose.errors import DomainError
 
 PAIRS = [Pair(0.0, 1.0), Pair(0.0, 2.0, distance=2)]
 

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcompose import Adjacency, BlackBox, DomainError
+from dpcompose import Adjacency, BlackBox
 from dpcompose.audit import Outcome, Pair, Subject, Verdict, audit
 from dpcompose.audit.subject import Fresh
 from dpcompose.audit.usual import usual_pairs
+from dpcompose.errors import DomainError
 
 COINS = np.array([0, 1, 0, 1], dtype=np.uint8)
 _calls: list[int] = []

@@ -21,19 +21,17 @@ from dpcompose import (
     Bound,
     Concentrated,
     DiscreteGaussian,
-    DomainError,
     DPComposeError,
     Exponential,
     Gaussian,
     Laplace,
     Orientation,
-    UnreachableError,
-    UnsupportedError,
     calibrate,
     compose,
 )
 from dpcompose.composition import Composable, Composition, Parallel, Profile, compare, parallel
-from dpcompose.mechanism.base import Mechanism
+from dpcompose.errors import DomainError, UnreachableError, UnsupportedError
+from dpcompose.mechanisms.base import Mechanism
 
 NOT_A_NUMBER: list[Any] = [
     True,

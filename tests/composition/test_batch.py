@@ -12,22 +12,19 @@ import pytest
 from dpcompose import (
     Adjacency,
     BlackBox,
-    Bounds,
     Concentrated,
     DiscreteGaussian,
-    DomainError,
     Gaussian,
     Laplace,
-    UnreachableError,
-    UnsupportedError,
     calibrate,
     calibrations,
     compose,
     deltas,
     epsilons,
-    running_epsilon,
 )
-from dpcompose.composition import Composable
+from dpcompose.composition import Composable, running_epsilon
+from dpcompose.errors import DomainError, UnreachableError, UnsupportedError
+from dpcompose.values import Bounds
 from oracles import contour
 from oracles.normal import Direction, SampledGaussian
 

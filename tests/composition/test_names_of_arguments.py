@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpcompose import (
-    Adjacency,
-    DomainError,
-    Gaussian,
-    Laplace,
-    Orientation,
-    calibrate,
-    epsilons,
-    parallel,
-)
+from dpcompose import Adjacency, Gaussian, Laplace, Orientation, calibrate, epsilons, parallel
+from dpcompose.errors import DomainError
 
 
 def test_a_name_is_its_member() -> None:

@@ -8,18 +8,9 @@ from typing import Any
 
 import pytest
 
-from dpcompose import (
-    Adjacency,
-    FixedSizeSample,
-    Gaussian,
-    Laplace,
-    MixtureOfGaussians,
-    Orientation,
-    TruncatedPoisson,
-    compose,
-    epsilons,
-)
+from dpcompose import Adjacency, Gaussian, Laplace, Orientation, compose, epsilons
 from dpcompose.composition import Composable
+from dpcompose.mechanisms import FixedSizeSample, MixtureOfGaussians, TruncatedPoisson
 
 PARTNER = Gaussian(10.0).sampled(0.5) * 164
 DELTA = 3e-7

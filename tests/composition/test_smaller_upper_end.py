@@ -10,7 +10,6 @@ import pytest
 from dpcompose import (
     Adjacency,
     Concentrated,
-    DominatingPair,
     Exponential,
     Gaussian,
     GaussianDP,
@@ -21,6 +20,7 @@ from dpcompose import (
     deltas,
 )
 from dpcompose.composition import Composable
+from dpcompose.mechanisms import DominatingPair
 
 MIXED: list[tuple[float, Composable, float]] = [
     (0.02, Gaussian(1.0).sampled(0.01) * 1000, 2.3758),

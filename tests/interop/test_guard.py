@@ -18,7 +18,7 @@ import pytest
 from mpmath import binomial, exp, log, mp, mpf
 
 from campaigns import guard as campaign
-from dpcompose import Adjacency, FixedSizeSample, Gaussian, Laplace, UnsupportedError, compose
+from dpcompose import Adjacency, Gaussian, Laplace, compose
 from dpcompose.account import open_partition, open_scope
 from dpcompose.adaptive import BasicFilter, MenuFilter, PureFilter, RenyiFilter, UnionFilter
 from dpcompose.errors import (
@@ -29,12 +29,14 @@ from dpcompose.errors import (
     ScopeKindError,
     StepRefusedError,
     StoreError,
+    UnsupportedError,
 )
 from dpcompose.interop.guard import StepKind, TrainingGuard
 from dpcompose.interop.step_budget import StepBudget
 from dpcompose.interop.training_target import any_order
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.entry import GRANTED, REDEEMED
+from dpcompose.mechanisms import FixedSizeSample
 from dpcompose.report import save_training
 
 STEP: StepKind = {"sigma": 4.0, "rate": 0.05}

@@ -15,17 +15,22 @@ import pytest
 from hypothesis import Phase, given, settings, strategies as st
 
 from dpcompose import (
-    AboveThreshold,
     Adjacency,
     BlackBox,
     Concentrated,
     DiscreteGaussian,
     DiscreteLaplace,
-    DominatingPair,
     Exponential,
     Gaussian,
     GaussianDP,
     Laplace,
+    RandomizedResponse,
+)
+from dpcompose.composition import Composable
+from dpcompose.guarantee import gaussian
+from dpcompose.mechanisms import (
+    AboveThreshold,
+    DominatingPair,
     MatrixMechanism,
     MixtureOfGaussians,
     NoisyArgmax,
@@ -34,7 +39,6 @@ from dpcompose import (
     PermuteAndFlip,
     PrivateSelection,
     RandomAllocation,
-    RandomizedResponse,
     RenyiCurve,
     ShuffledReports,
     Skellam,
@@ -43,8 +47,6 @@ from dpcompose import (
     TruncatedPoisson,
     UnaryEncoding,
 )
-from dpcompose.composition import Composable
-from dpcompose.guarantee import gaussian
 
 Option = TypeVar("Option")
 

@@ -23,7 +23,7 @@ from dpcompose.ledger import Anchor, Ledger, copying
 from dpcompose.ledger.copying import backup, bring_up_to_date, restore
 from dpcompose.ledger.entry import Head
 from dpcompose.ledger.schema import STEPS
-from dpcompose.mechanism import Laplace
+from dpcompose.mechanisms import Laplace
 from tests.cli.runner import invoke
 
 ADA: dict[str, Any] = {"actor": "Ada"}

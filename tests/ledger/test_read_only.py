@@ -21,7 +21,7 @@ from dpcompose.account import Account, exposure, open_scope
 from dpcompose.adaptive import PureFilter
 from dpcompose.errors import DomainError, StoreError
 from dpcompose.ledger import Ledger
-from dpcompose.mechanism import Laplace
+from dpcompose.mechanisms import Laplace
 from tests.cli.runner import invoke
 
 ADA: dict[str, Any] = {"actor": "Ada"}

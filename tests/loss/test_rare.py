@@ -16,7 +16,7 @@ from dpcompose.loss.cut_sums import BelowSum
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.mechanism.base import Mechanism
+from dpcompose.mechanisms.base import Mechanism
 
 ANYTHING = Bound(0.0, 1.0)
 

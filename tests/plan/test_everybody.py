@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpcompose import TruncatedPoisson
 from dpcompose.errors import UnreachableError
+from dpcompose.mechanisms import TruncatedPoisson
 from dpcompose.plan import Plan, account, calibrate, risk, risk_of
 from dpcompose.plan.schema import MECHANISMS
 

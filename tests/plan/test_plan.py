@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpcompose
-from dpcompose import Adjacency, PlanError
-from dpcompose.errors import DomainError
+import dpcompose.mechanisms as blocks
+from dpcompose import Adjacency
+from dpcompose.errors import DomainError, PlanError
 from dpcompose.plan import Entry, Plan, PlanQuestion
 from dpcompose.plan.schema import MECHANISMS, PARAMETERS
 
@@ -113,7 +114,7 @@ def test_every_constructor_parameter_is_a_key() -> None:
     for kind, made in MECHANISMS.items():
         for name in made.parameters:
             assert name in PARAMETERS, f"{kind}: {name}"
-    constructors = (getattr(dpcompose, name) for name in dir(dpcompose))
+    constructors = (getattr(blocks, name) for name in dir(blocks))
     mechanisms = [
         each for each in constructors if inspect.isclass(each) and hasattr(each, "sampled_pairs")
     ]
@@ -188,7 +189,7 @@ def test_a_number_can_be_varied() -> None:
         != plan.entries[0].mechanism
     )
     for key in ("mechanism.trainin.sigma", "mechanism.training.sigm", "training.sigma", ""):
-        with pytest.raises(dpcompose.DomainError):
+        with pytest.raises(dpcompose.errors.DomainError):
             plan.with_value(key, 2.0)
 
 

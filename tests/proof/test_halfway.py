@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpcompose import Adjacency, Bound, DominatingPair, Gaussian, Laplace, compose
+from dpcompose import Adjacency, Bound, Gaussian, Laplace, compose
 from dpcompose.loss.noise_moments import LaplaceMoments
 from dpcompose.loss.sampled_gaussian_moments import (
     AddedMoments,
@@ -15,6 +15,7 @@ from dpcompose.loss.sampled_gaussian_moments import (
     ReplacedMoments,
     SampledGaussianMoments,
 )
+from dpcompose.mechanisms import DominatingPair
 from dpcompose.proof.ball import ball_field
 from dpcompose.proof.halfway import halfway
 from dpcompose.proof.line import Enclosure

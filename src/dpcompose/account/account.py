@@ -44,7 +44,7 @@ from dpcompose.ledger import (
     line_of_text,
     paths_down_to,
 )
-from dpcompose.mechanism import serialize
+from dpcompose.mechanisms import serialize
 from dpcompose.values import Adjacency
 
 

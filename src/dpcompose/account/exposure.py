@@ -32,7 +32,7 @@ from dpcompose.adaptive import Curators, Filter, Total, asked, least
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError, few_digits
 from dpcompose.ledger import Kind, Ledger, Renewal, line_of_text
-from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
+from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
 from dpcompose.values import Adjacency, exact
 
 Budgets = Counter[Curators]

@@ -9,7 +9,7 @@ from dpcompose.account.scope import ScopeBudget
 from dpcompose.composition import Comparison, compose
 from dpcompose.errors import UnsupportedError
 from dpcompose.ledger import GRANTED, Ledger
-from dpcompose.mechanism import parse
+from dpcompose.mechanisms import parse
 from dpcompose.values import Adjacency, Orientation
 
 FIXED = "this scope ran a schedule that was committed before the first answer: these numbers hold for it"

@@ -24,7 +24,7 @@ from dpcompose.adaptive import FILTERS, Filter, MenuFilter, Odometer, from_descr
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Kind, Ledger, Scope
-from dpcompose.mechanism import parse, serialize
+from dpcompose.mechanisms import parse, serialize
 from dpcompose.values import Adjacency, AdjacencyName, rounded_down
 
 

@@ -13,7 +13,7 @@ from dpcompose.adaptive import Curators, Filter, Odometer, from_description
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError, few_digits
 from dpcompose.ledger import Amount, Kind, Ledger, Scope, paths_down_to, scope_path
-from dpcompose.mechanism import parse
+from dpcompose.mechanisms import parse
 from dpcompose.values import Adjacency
 
 NumericLiteral = int | float | str | Decimal | Fraction

@@ -28,7 +28,7 @@ from dpcompose.ledger import (
     Scope,
     paths_down_to,
 )
-from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP, parse
+from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP, parse
 from dpcompose.values import Adjacency, rounded_up
 
 

@@ -19,7 +19,7 @@ from dpcompose.composition import Composable, Composition, compose, gathered
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, Priced
 from dpcompose.loss import TwoPointLoss
-from dpcompose.mechanism import parse, serialize
+from dpcompose.mechanisms import parse, serialize
 from dpcompose.values import Adjacency, Orientation, exact, rounded_down, rounded_up
 
 MOST_MEMBERS, MOST_LISTED, MOST_COUNT = 16, 4096, 10**6

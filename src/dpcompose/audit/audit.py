@@ -32,7 +32,7 @@ from dpcompose.audit.usual import usual_pairs
 from dpcompose.audit.verdict import Found, Moment, Verdict
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.mechanism import BlackBox
+from dpcompose.mechanisms import BlackBox
 from dpcompose.values import Adjacency, Bound
 
 MARGIN = 1e-6

@@ -19,7 +19,7 @@ from dpcompose import check
 from dpcompose.audit.verdict import Verdict
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.mechanism import BlackBox
+from dpcompose.mechanisms import BlackBox
 from dpcompose.numerics import at_least
 from dpcompose.values import Bound
 

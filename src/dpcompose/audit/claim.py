@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dpcompose import check
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError, DPComposeError
-from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
+from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, up
 
 DELTAS = (0.1, 0.01, 1e-4, 1e-6)

@@ -17,7 +17,7 @@ from dpcompose.audit.model import Law
 from dpcompose.audit.outcome import Reals, read
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.mechanism import DiscreteLaplace, Exponential, Gaussian, Laplace, RandomizedResponse
+from dpcompose.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, RandomizedResponse
 
 
 class Norm(Enum):

@@ -19,7 +19,7 @@ from dpcompose.audit.pair import Pair
 from dpcompose.audit.worker import Worker
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.mechanism import BlackBox, Concentrated
+from dpcompose.mechanisms import BlackBox, Concentrated
 
 
 class Source(Protocol):

@@ -14,7 +14,7 @@ from dpcompose.audit.search import FAR, distances, drawn_records, numbers, of_re
 from dpcompose.audit.subject import Source
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
+from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
 from dpcompose.values import Adjacency
 
 MOST_QUERIES = 1_000_000

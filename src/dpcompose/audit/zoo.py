@@ -12,7 +12,7 @@ from dpcompose.audit.transcript import Transcripts
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.experiment import Experiment, NaturalFilterBreaker, World
-from dpcompose.mechanism import BlackBox, Gaussian
+from dpcompose.mechanisms import BlackBox, Gaussian
 
 ALPHA = 1e-6
 

@@ -13,7 +13,7 @@ from dpcompose.audit.pair import Pair
 from dpcompose.audit.primitives import Norm, Primitives
 from dpcompose.audit.replay import Recorded
 from dpcompose.composition import Composable
-from dpcompose.mechanism import AboveThreshold, BlackBox, Gaussian
+from dpcompose.mechanisms import AboveThreshold, BlackBox, Gaussian
 
 Data = tuple[float, ...]
 

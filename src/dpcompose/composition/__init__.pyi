@@ -13,7 +13,6 @@ from .composition import (
 from .group import Group as Group
 from .growing import GrowingEpsilon as GrowingEpsilon
 from .parallel import Parallel as Parallel, parallel as parallel
-from .part import Part as Part
 from .profile import Curve as Curve, Profile as Profile
 from .risk import Risk as Risk
 
@@ -24,6 +23,7 @@ if True:
         MOST_TIMES as MOST_TIMES,
         GroupLosses as GroupLosses,
         Pairs as Pairs,
+        Part as Part,
         Unsampled as Unsampled,
         pair_on_sample as pair_on_sample,
     )

@@ -17,7 +17,7 @@ from dpcompose import check
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import RenyiLine
-from dpcompose.mechanism import (
+from dpcompose.mechanisms import (
     BlackBox,
     Concentrated,
     DiscreteGaussian,

@@ -9,7 +9,7 @@ from dpcompose import check
 from dpcompose.composition import Composable, Composition, Sampled
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.interop.event_mechanisms import NOTHING, non_private, require_adjacency, reveals
-from dpcompose.mechanism import (
+from dpcompose.mechanisms import (
     BlackBox,
     DiscreteGaussian,
     DiscreteLaplace,

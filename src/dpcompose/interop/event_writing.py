@@ -13,7 +13,7 @@ from dpcompose.composition import Composable, ComposablePart, Sampled, compose
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee import RenyiLine
 from dpcompose.interop.event_mechanisms import quotient_below
-from dpcompose.mechanism import (
+from dpcompose.mechanisms import (
     BlackBox,
     Concentrated,
     DiscreteGaussian,

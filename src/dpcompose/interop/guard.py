@@ -35,7 +35,7 @@ from dpcompose.errors import (
 from dpcompose.interop.training_history import TrainingHistory, first, history_of
 from dpcompose.interop.training_target import TrainingTarget
 from dpcompose.ledger import Ledger, Receipt, line_of_text
-from dpcompose.mechanism import Gaussian
+from dpcompose.mechanisms import Gaussian
 from dpcompose.values import Adjacency, Bound
 
 Batch = TypeVar("Batch")

@@ -9,7 +9,7 @@ from dpcompose.composition import Composable, ComposablePart, Composition, Sampl
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import RenyiLine
 from dpcompose.loss import AtomicLoss, Atoms, Pair
-from dpcompose.mechanism import DominatingPair, PrivateSelection, RenyiCurve, arguments
+from dpcompose.mechanisms import DominatingPair, PrivateSelection, RenyiCurve, arguments
 from dpcompose.plan import COMPOSITION, MECHANISMS, SELECTION, Entry, Plan, PlanQuestion, dashed
 from dpcompose.values import Adjacency
 

@@ -13,7 +13,7 @@ from dpcompose.account import Account, NumericLiteral, Schedule, exact
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import StoreError, UnsupportedError
 from dpcompose.ledger import GRANTED, REDEEMED, Kind, Receipt, paths_down_to
-from dpcompose.mechanism import parse, serialize
+from dpcompose.mechanisms import parse, serialize
 
 Answer = TypeVar("Answer")
 MOST_STEPS = 10**15

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, cast
 
-from dpcompose import check, mechanism
+from dpcompose import check, mechanisms
 from dpcompose.composition import compose
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import RenyiLine
-from dpcompose.mechanism import Participation, kinds
+from dpcompose.mechanisms import Participation, kinds
 from dpcompose.plan.values import (
     adjacency,
     array_text,
@@ -111,7 +111,7 @@ def base(name: str, value: Any) -> Base:
 
 def selection(base: Base, *, tries: float, shape: float = math.inf) -> Any:
     """The private selection among runs of the mechanism that `base` describes."""
-    return mechanism.PrivateSelection(_built(base), tries=tries, shape=shape)
+    return mechanisms.PrivateSelection(_built(base), tries=tries, shape=shape)
 
 
 def bases(name: str, value: Any) -> tuple[Base, ...]:
@@ -133,13 +133,13 @@ def composition(*, parts: tuple[Base, ...]) -> Any:
 
 def dominating_pair(*, upper: Numbers, lower: Numbers, holds_under: Adjacency) -> Any:
     """The pair of exactly these masses, with the record and without it."""
-    return mechanism.DominatingPair.atoms(upper=upper, lower=lower, adjacency=holds_under)
+    return mechanisms.DominatingPair.atoms(upper=upper, lower=lower, adjacency=holds_under)
 
 
 def renyi_line(*, rho: float, xi: float, holds_under: Adjacency) -> Any:
     """Any mechanism whose Renyi divergence of each order is at most xi + rho times the order."""
     line = RenyiLine(check.nonnegative("rho", rho), check.nonnegative("xi", xi))
-    return mechanism.RenyiCurve(line, holds_under=holds_under)
+    return mechanisms.RenyiCurve(line, holds_under=holds_under)
 
 
 def _built(base: Base) -> Any:

@@ -12,7 +12,7 @@ from dpcompose.account import exact
 from dpcompose.composition import Composable
 from dpcompose.errors import DPComposeError, LedgerError, StoreError, UnsupportedError
 from dpcompose.ledger import Amount, Amounts, Receipt
-from dpcompose.mechanism import serialize
+from dpcompose.mechanisms import serialize
 from dpcompose.values import Adjacency
 
 if TYPE_CHECKING:

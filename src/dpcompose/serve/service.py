@@ -24,7 +24,7 @@ from dpcompose.ledger import (
     Receipt,
     root_of,
 )
-from dpcompose.mechanism import parse
+from dpcompose.mechanisms import parse
 from dpcompose.serve.agreement import Agreements
 from dpcompose.serve.asked import (
     LONGEST_MECHANISM,

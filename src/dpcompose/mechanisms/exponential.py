@@ -1,0 +1,69 @@
+"""The exponential mechanism, and every other of bounded range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpcompose.composition import Pairs
+from dpcompose.errors import DomainError
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import BoundedRangeLoss, Pair, TwoPointLoss, attained_losses
+from dpcompose.mechanisms.base import Stated, adjacency_of, set_fields
+from dpcompose.mechanisms.guaranteed import bounded_epsilon, described
+from dpcompose.values import Adjacency, exact, larger_reading
+
+SMALLEST, LARGEST = 1e-9, 300.0
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Exponential(Stated):
+    """Any epsilon-bounded-range mechanism: its losses lie in an interval of length epsilon.
+
+    The exponential mechanism with weights e^(epsilon u / (2 D)), D the sensitivity of the utility u, is one; so is
+    report-noisy-max with Gumbel noise. One answer attains the dominating pair at every epsilon; for several, the lower
+    end is that of mechanisms of one fixed shape.
+
+    >>> from dpcompose import Exponential
+    >>> Exponential(1.0).delta(epsilon=0.5).contains(0.07740468631569081)
+    True
+
+    Args:
+        epsilon: In nats; >= 0.
+        holds_under: The adjacency of the statement; asked about replacing, an add-remove statement is 2 epsilon.
+
+    Raises:
+        DomainError: If epsilon is outside its domain.
+
+    Reference: [DongDurfeeRogers2020, Definition 3.1]
+    """
+
+    stated: float
+    holds_under: Adjacency
+
+    def __init__(self, epsilon: float, *, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
+        epsilon = bounded_epsilon(epsilon)
+        if not epsilon <= LARGEST:
+            raise DomainError(
+                "epsilon", epsilon, f"at most {LARGEST:g}", "BlackBox(epsilon) dominates it"
+            )
+        set_fields(self, stated=epsilon, holds_under=adjacency_of("holds_under", holds_under))
+
+    def __repr__(self) -> str:
+        return described(self, self.stated)
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """epsilon as typed; 2 epsilon for a group of two."""
+        return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
+
+    def _costlier(self) -> Exponential:
+        return Exponential(larger_reading(self.stated), holds_under=self.holds_under)
+
+    def pairs(self, adjacency: Adjacency) -> Pairs:
+        """The dominating loss, with the two-point losses that are attained inside it."""
+        epsilon = 2 * self.stated if self._doubled(adjacency) else self.stated
+        if epsilon < SMALLEST:
+            nothing = Pair(TwoPointLoss(0.0), TwoPointLoss(0.0))
+            return ((Pair(TwoPointLoss(epsilon), TwoPointLoss(epsilon), False, (nothing,)), 1),)
+        inside = tuple(Pair(remove, add) for remove, add in attained_losses(epsilon))
+        loss = BoundedRangeLoss(epsilon)
+        return ((Pair(loss, loss, False, inside, tight_alone=True), 1),)

@@ -1,0 +1,49 @@
+"""Laplace noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpcompose.composition import Pairs
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import LaplaceLoss
+from dpcompose.mechanisms.base import ContinuousNoise, alike, rounded
+from dpcompose.values import Adjacency
+
+
+@dataclass(frozen=True, repr=False)
+class Laplace(ContinuousNoise):
+    """The value plus Laplace noise of density e^(-|x| / scale) / (2 scale) on each coordinate.
+
+    >>> from dpcompose import Laplace
+    >>> Laplace(2.0).epsilon(delta=0.0).contains(0.5)
+    True
+
+    Args:
+        scale: The scale b of the noise; finite, > 0.
+        sensitivity: The L1 distance that adding or removing one record can make; finite, > 0.
+        replace_sensitivity: The L1 distance that replacing one can make, if better than twice that.
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [DworkRoth2014, Theorem 3.6]
+    """
+
+    scale: float
+    noise_name: ClassVar[str] = "scale"
+
+    @property
+    def _noise(self) -> float:
+        return self.scale
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """Exact, at the costlier reading of each parameter."""
+        return TypedAmounts(self._quotient(adjacency))
+
+    def pairs(self, adjacency: Adjacency) -> Pairs:
+        """One symmetric loss of epsilon = sensitivity / scale."""
+        epsilon = self.sensitivity_under(adjacency) / self.scale
+        quotient = None if adjacency is Adjacency.REPLACE else (self.sensitivity, self.scale)
+        return alike(LaplaceLoss(epsilon, rounded(self.scale), quotient))

@@ -1,0 +1,109 @@
+"""Randomized response over k categories."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpcompose import check
+from dpcompose.composition import Pairs
+from dpcompose.contour import Lattice
+from dpcompose.errors import DomainError
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.loss import AtomicLoss, Atoms, Loss, ResponseLaw, TwoPointLoss, chained
+from dpcompose.mechanisms.base import Stated, adjacency_of, alike, set_fields
+from dpcompose.mechanisms.guaranteed import bounded_epsilon, described
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, larger_reading
+
+LARGEST = 300.0
+MOST_CATEGORIES = 10**15
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class RandomizedResponse(Stated):
+    """The truth with probability e^epsilon / (e^epsilon + k - 1), else another category.
+
+    Or any mechanism that this pair dominates.
+
+    >>> from dpcompose import RandomizedResponse
+    >>> RandomizedResponse(1.0, categories=10).delta(epsilon=0.5).contains(0.09127281400259379)
+    True
+
+    Args:
+        epsilon: In nats; >= 0.
+        categories: k, an integer from 2 to 10^15.
+        holds_under: The adjacency of the statement; asked about replacing, an add-remove statement is a group of two.
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [KairouzOhViswanath2015, Section 1]
+    """
+
+    stated: float
+    categories: int
+    holds_under: Adjacency
+
+    def __init__(
+        self, epsilon: float, *, categories: int = 2, holds_under: Adjacency = Adjacency.ADD_REMOVE
+    ) -> None:
+        categories = check.count("categories", categories, least=2)
+        if not categories <= MOST_CATEGORIES:
+            raise DomainError(
+                "categories",
+                categories,
+                "an integer from 2 to 10^15",
+                "BlackBox(epsilon) dominates any number of them",
+            )
+        epsilon = bounded_epsilon(epsilon)
+        if categories > 2 and not epsilon <= LARGEST:
+            raise DomainError(
+                "epsilon",
+                epsilon,
+                f"at most {LARGEST:g} for more than two categories",
+                "BlackBox(epsilon) dominates it",
+            )
+        set_fields(
+            self,
+            stated=epsilon,
+            categories=categories,
+            holds_under=adjacency_of("holds_under", holds_under),
+        )
+
+    def __repr__(self) -> str:
+        return described(
+            self, self.stated, categories=self.categories if self.categories > 2 else 0
+        )
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """epsilon as typed; 2 epsilon for a group of two."""
+        return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
+
+    def _costlier(self) -> RandomizedResponse:
+        epsilon = larger_reading(self.stated)
+        if epsilon == self.stated:
+            return self
+        return RandomizedResponse(epsilon, categories=self.categories, holds_under=self.holds_under)
+
+    def pairs(self, adjacency: Adjacency) -> Pairs:
+        """+epsilon, -epsilon, or 0 for an answer that is neither the one truth nor the other."""
+        if self._doubled(adjacency):
+            return alike(chained(self.stated, delta=0.0, categories=self.categories, steps=2))
+        return alike(_loss(self.stated, self.categories))
+
+
+def _loss(epsilon: float, categories: int) -> Loss:
+    if categories == 2 or epsilon == 0:
+        return TwoPointLoss(epsilon)
+    others = (categories - 1) * math.exp(-epsilon)
+    truth, other = 1 / (1 + others), math.exp(-epsilon) / (1 + others)
+    rest = (categories - 2) * other
+    atoms = Atoms(
+        (truth, rest, other),
+        (other, rest, truth),
+        (epsilon, 0.0, -epsilon),
+        Lattice(epsilon, 0.0),
+        16 * UNIT_ROUNDOFF,
+        law=ResponseLaw(epsilon, categories),
+    )
+    return AtomicLoss(atoms)
