@@ -150,7 +150,7 @@ def running_epsilon(
         UnsupportedError: If a part has no sound statement under the adjacency or orientation.
     """
     delta = check.probability("delta", delta)
-    check.told(progress)
+    check.progress(progress)
     items = [schedule] if isinstance(schedule, Composable) else list(schedule)
     for index, item in enumerate(items):
         if not isinstance(item, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -233,7 +233,7 @@ class _Batch:
     def answered(self, compositions: Iterable[Askable], given: ArrayLike) -> Bounds:
         """The bounds of all questions."""
         check.flag("masked", self.masked)
-        check.told(self.progress)
+        check.progress(self.progress)
         subjects = self._subjects(compositions)
         each = self._numbers(given, len(subjects))
         asked = [index for index in range(len(subjects)) if index not in self.refusals]

@@ -88,7 +88,7 @@ def calibrations(
         raise DomainError("families", families, "a sequence of functions from the parameter")
     given, refusals, found = list(families), dict[int, DPComposeError](), dict[int, Calibration]()
     check.flag("masked", masked)
-    check.told(progress)
+    check.progress(progress)
 
     def refused(index: int, error: DPComposeError) -> None:
         if not masked:

@@ -210,7 +210,7 @@ class Distribution(Mapping[Any, Fraction]):
     Fraction(3, 4)
 
     Args:
-        given: A mapping outcome -> mass, or masses in order (outcomes 0, 1, 2, ...). Masses are int, Fraction, Decimal
+        finite: A mapping outcome -> mass, or masses in order (outcomes 0, 1, 2, ...). Masses are int, Fraction, Decimal
             or float, each taken exactly as it is. Exact masses sum to 1; if one of the n masses is a float, the sum may
             differ from 1 by 4 n 2^-53, and stays as it is.
         name: Its name in an error.
@@ -219,13 +219,13 @@ class Distribution(Mapping[Any, Fraction]):
         DomainError: Naming the entry, if a mass is negative, NaN, infinite or no number; or if the sum is not 1.
     """
 
-    given: InitVar[Finite]
+    finite: InitVar[Finite]
     name: InitVar[str] = "distribution"
     masses: Mapping[Any, Fraction] = field(init=False)
     length: int | None = field(init=False, repr=False)
 
-    def __post_init__(self, given: Finite, name: str) -> None:
-        labelled = _labelled(name, given)
+    def __post_init__(self, finite: Finite, name: str) -> None:
+        labelled = _labelled(name, finite)
         masses = {
             outcome: _mass(f"{name}[{outcome!r}]", mass) for outcome, mass in labelled.items()
         }
@@ -243,12 +243,12 @@ class Distribution(Mapping[Any, Fraction]):
                 f"sum of {name}", _readable(total), domain, "Nothing is normalized silently"
             )
         object.__setattr__(self, "masses", MappingProxyType(masses))
-        object.__setattr__(self, "length", None if isinstance(given, Mapping) else len(masses))
+        object.__setattr__(self, "length", None if isinstance(finite, Mapping) else len(masses))
 
     @classmethod
-    def read(cls, name: str, given: Any) -> Distribution:
-        """The distribution that `given` is, or describes; an error calls it `name`."""
-        return given if isinstance(given, Distribution) else cls(given, name)
+    def read(cls, name: str, finite: Any) -> Distribution:
+        """The distribution that `finite` is, or describes; an error calls it `name`."""
+        return finite if isinstance(finite, Distribution) else cls(finite, name)
 
     def rearranged(self, masses: Mapping[Any, Fraction]) -> Distribution:
         """A distribution of the same total mass on other outcomes."""
@@ -361,18 +361,18 @@ def _mass(name: str, value: Any) -> Fraction:
     return number
 
 
-def _labelled(name: str, given: Any) -> dict[Any, Any]:
-    if isinstance(given, Mapping):
-        return dict(cast(Mapping[Any, Any], given))
-    if isinstance(given, np.ndarray):
-        shape = cast(NDArray[Any], given).shape
+def _labelled(name: str, finite: Any) -> dict[Any, Any]:
+    if isinstance(finite, Mapping):
+        return dict(cast(Mapping[Any, Any], finite))
+    if isinstance(finite, np.ndarray):
+        shape = cast(NDArray[Any], finite).shape
         if len(shape) != 1:
             raise DomainError(f"shape of {name}", shape, "one dimension")
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+    if isinstance(finite, str | bytes) or not isinstance(finite, Sequence | np.ndarray):
         raise DomainError(
-            name, given, "a mapping outcome -> mass, a sequence or array of masses, or two Density"
+            name, finite, "a mapping outcome -> mass, a sequence or array of masses, or two Density"
         )
-    return dict(enumerate(cast(Iterable[Any], given)))
+    return dict(enumerate(cast(Iterable[Any], finite)))
 
 
 def _readable(total: Fraction) -> float | Fraction:
