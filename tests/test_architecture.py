@@ -60,6 +60,7 @@ MAY_IMPORT = {
     "pictured": set(),
     "face": set(),
     "check": set(),
+    "document": set(),
     "values": set(),
     "numerics": set(),
     "contour": set(),
@@ -102,7 +103,7 @@ MAY_IMPORT = {
     "cli": FACES | {"adaptive", "interop", "serve"},
     "__main__": {"cli"},
 }
-NO_NUMERICS = {"errors", "files", "face", "ledger", "notebook", "pictured", "version"}
+NO_NUMERICS = {"document", "errors", "files", "face", "ledger", "notebook", "pictured", "version"}
 
 # A third-party package, and the rooms it is confined to. What is not listed is not used.
 CONFINED_TO = {
@@ -110,6 +111,7 @@ CONFINED_TO = {
     "scipy": THEORY,
     "flint": {"proof"},
     "lazy_loader": {"face"},
+    "msgspec": {"document"},
     "sqlalchemy": {"ledger"},
     "cryptography": {"ledger"},
     "psycopg": {"ledger", "release", "serve"},
@@ -225,6 +227,7 @@ def rooms(source: Source) -> Iterator[str]:
     granted = {
         source.room,
         "errors",
+        "document",
         "face",
         "files",
         "notebook",

@@ -1,0 +1,116 @@
+"""JSON documents as types: a frozen class declares the members, and from it come reading, writing and the schema.
+
+    class Reply(Document):
+        epsilon: Number
+        notes: tuple[str, ...] = ()
+
+`read` takes nothing but the members of the class, in their types; `dumps` writes every double in full, an infinite one
+as "inf" or "-inf"; `schema` is the JSON schema. Only modules that have documents import this one: msgspec takes three
+times as long to load as Python takes to start.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from dpcompose.errors import DomainError
+
+Kind = TypeVar("Kind")
+Number = float | Literal["inf", "-inf"]
+"""A number of a document; JSON has no infinite ones, which are texts."""
+
+
+class Document(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
+    """The base of documents: members by keyword; one that has its default is left out when it is written."""
+
+
+def read(of: type[Kind], content: str | bytes, *, name: str) -> Kind:
+    """The document in a JSON text, of that type.
+
+    Args:
+        of: A class of documents, a dataclass, or another type that msgspec knows.
+        content: The text.
+        name: What the errors call the text.
+
+    Raises:
+        DomainError: If it is not JSON, lacks a member, has another one, or one of another type; the error names the
+            member, such as `name.runs[2].times`, its value and what is accepted.
+    """
+    return checked(of, parsed(content, name=name), name=name)
+
+
+def parsed(content: str | bytes, *, name: str) -> Any:
+    """A JSON text as mappings, lists, texts and numbers; DomainError if it is none, or is nested too deeply."""
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise DomainError(
+            name, content, f"JSON text ({str(error).partition(' - at ')[0]})"
+        ) from None
+
+
+def checked(of: type[Kind], value: Any, *, name: str) -> Kind:
+    """A parsed JSON value as a document of that type; see `read`."""
+    try:
+        return msgspec.convert(value, of)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `")
+        member = path.rstrip("`").removeprefix("$")
+        raise DomainError(f"{name}{member}", _at(value, member), _accepted(message)) from None
+
+
+def plain(document: Any) -> Any:
+    """A document as mappings, lists, texts and numbers, as JSON has them; infinite numbers become texts."""
+    return _finite(msgspec.to_builtins(document))
+
+
+def dumps(document: Any, *, indent: int | None = 2) -> str:
+    """A document as JSON text; NaN is a ValueError."""
+    return json.dumps(plain(document), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def schema(of: Any) -> dict[str, Any]:
+    """The JSON schema of a type of documents."""
+    return msgspec.json.schema(of)
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case float() if math.isinf(value):
+            return "inf" if value > 0 else "-inf"
+        case dict():
+            return {key: _finite(each) for key, each in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        case list() | tuple():
+            return [_finite(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return value
+
+
+def _accepted(message: str) -> str:
+    """The domain that is accepted, in the words of an error of msgspec such as "Expected `int`, got `str`"."""
+    if match := re.fullmatch(r"Object missing required field `(.*)`", message):
+        return f"a member {match[1]!r}"
+    if match := re.fullmatch(r"Object contains unknown field `(.*)`", message):
+        return f"no member {match[1]!r}"
+    if message.startswith("Invalid enum value"):
+        return "one of the texts that the schema lists"
+    wanted = message.removeprefix("Expected ").partition(", got ")[0]
+    return wanted.replace("`", "").replace(" | ", " or ")
+
+
+def _at(value: Any, path: str) -> Any:
+    """The part of a value at a path such as `.runs[2].times`; the innermost one that it names."""
+    for index, member in re.findall(r"\[(\d+)\]|\.([^.\[]+)", path):
+        if index and isinstance(value, list):
+            value = value[int(index)]  # pyright: ignore[reportUnknownVariableType]
+        elif isinstance(value, Mapping) and member in value:
+            value = value[member]  # pyright: ignore[reportUnknownVariableType]
+    return value  # pyright: ignore[reportUnknownVariableType]
