@@ -7,10 +7,9 @@ from .composition import (
     Profile as Profile,
     Risk as Risk,
     calibrate as calibrate,
-    calibrations as calibrations,
     compose as compose,
-    deltas as deltas,
-    epsilons as epsilons,
+    delta as delta,
+    epsilon as epsilon,
     parallel as parallel,
     running_epsilon as running_epsilon,
 )
