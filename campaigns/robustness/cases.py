@@ -370,7 +370,6 @@ GOOD: dict[str, Callable[[], Any]] = {
     "shape": lambda: 1.0,
     "compositions": lambda: [dp.Laplace(3.0), dp.Gaussian(2.0) * 3],
     "schedule": lambda: [dp.Gaussian(2.0).sampled(0.1) * 3],
-    "families": lambda: [dp.Laplace],
     "masked": lambda: False,
     "separation": lambda: 2,
     "most": lambda: 2,

@@ -1,10 +1,9 @@
 from .composition import (
     Composition as Composition,
     calibrate as calibrate,
-    calibrations as calibrations,
     compose as compose,
-    deltas as deltas,
-    epsilons as epsilons,
+    delta as delta,
+    epsilon as epsilon,
     parallel as parallel,
 )
 from .errors import DPComposeError as DPComposeError

@@ -1,6 +1,9 @@
-from .batch import deltas as deltas, epsilons as epsilons, running_epsilon as running_epsilon
-from .batch_calibration import Calibrations as Calibrations, calibrations as calibrations
-from .calibrate import Calibration as Calibration, calibrate as calibrate
+from .batch import delta as delta, epsilon as epsilon, running_epsilon as running_epsilon
+from .calibrate import (
+    Calibration as Calibration,
+    Calibrations as Calibrations,
+    calibrate as calibrate,
+)
 from .choice import Choice as Choice, one_of as one_of
 from .comparison import Comparison as Comparison
 from .composition import (
@@ -12,6 +15,7 @@ from .composition import (
 )
 from .group import Group as Group
 from .growing import GrowingEpsilon as GrowingEpsilon
+from .options import Options as Options
 from .parallel import Parallel as Parallel, parallel as parallel
 from .profile import Curve as Curve, Profile as Profile
 from .risk import Risk as Risk

@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Unpack
 
 from dpcompose import check
 from dpcompose.composition.comparison import Comparison, theorems
 from dpcompose.composition.loss_above import LossAbove, loss_above
+from dpcompose.composition.options import Asking, Options, asks
 from dpcompose.composition.profile import Profile
-from dpcompose.composition.question import TOLERANCE, PrivacyQuestion
+from dpcompose.composition.question import PrivacyQuestion
 from dpcompose.composition.risk import Risk, risk
 from dpcompose.pictured import Plot
-from dpcompose.values import Adjacency, AdjacencyName, Bound, Orientation, OrientationName
-
-Given = ParamSpec("Given")
-Answered = TypeVar("Answered")
-
-
-def takes(name: str) -> Callable[[Callable[Given, Answered]], Callable[Given, Answered]]:
-    """A method that takes its number by that keyword says so to whoever leaves the keyword out."""
-
-    def decorated(method: Callable[Given, Answered]) -> Callable[Given, Answered]:
-        @wraps(method)
-        def asked(*given: Given.args, **named: Given.kwargs) -> Answered:
-            if len(given) > 1:
-                raise TypeError(f"the number has a name: .{method.__name__}({name}={given[1]!r})")
-            return method(*given, **named)
-
-        return asked
-
-    return decorated
+from dpcompose.values import Bound
 
 
 class Askable(ABC):
@@ -45,31 +26,11 @@ class Askable(ABC):
     plot = Plot("privacy_profile", "trade_off", "steps")
 
     @abstractmethod
-    def _question(
-        self, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool
-    ) -> PrivacyQuestion:
+    def _question(self, asking: Asking) -> PrivacyQuestion:
         """The question, ready to be asked."""
 
-    def _asked(
-        self, adjacency: AdjacencyName, orientation: OrientationName, tolerance: float, proof: bool
-    ) -> PrivacyQuestion:
-        """The question of arguments as they were given."""
-        members = (
-            check.named("adjacency", adjacency, Adjacency),
-            check.named("orientation", orientation, Orientation),
-        )
-        return self._question(*members, tolerance, proof)
-
-    @takes("delta")
-    def epsilon(
-        self,
-        *,
-        delta: float,
-        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-        orientation: OrientationName = Orientation.SAME,
-        tolerance: float = TOLERANCE,
-        proof: bool = False,
-    ) -> Bound:
+    @asks("delta")
+    def epsilon(self, *, delta: float, **options: Unpack[Options]) -> Bound:
         """The smallest epsilon >= 0 such that the composition is (epsilon, delta)-differentially private.
 
         lower <= epsilon <= upper holds with every rounding accounted for; infinite where nothing finite does.
@@ -80,10 +41,7 @@ class Askable(ABC):
 
         Args:
             delta: In [0, 1], read as a double.
-            adjacency: What one person's data may change; "add-remove", "replace", "zero-out", or the member.
-            orientation: Whether the same world holds the record in every round.
-            tolerance: Wanted relative width, in (0, 1); what was reached is in the bound.
-            proof: Evaluate in ball arithmetic, every error a theorem (extra `proof`).
+            options: Adjacency, orientation, tolerance and proof, as in `Options`.
 
         Raises:
             DomainError: If a number is outside its domain.
@@ -91,20 +49,10 @@ class Askable(ABC):
 
         Reference: [ZhuDongWang2022, Theorem 10]
         """
-        return self._asked(adjacency, orientation, tolerance, proof).epsilon(
-            check.probability("delta", delta)
-        )
+        return self._question(Asking.read(options)).epsilon(check.probability("delta", delta))
 
-    @takes("epsilon")
-    def delta(
-        self,
-        *,
-        epsilon: float,
-        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-        orientation: OrientationName = Orientation.SAME,
-        tolerance: float = TOLERANCE,
-        proof: bool = False,
-    ) -> Bound:
+    @asks("epsilon")
+    def delta(self, *, epsilon: float, **options: Unpack[Options]) -> Bound:
         """The smallest delta such that the composition is (epsilon, delta)-differentially private, at any real epsilon.
 
         >>> from dpcompose import BlackBox
@@ -113,10 +61,7 @@ class Askable(ABC):
 
         Args:
             epsilon: In nats; any real number, infinite ones included, read as a double.
-            adjacency: What one person's data may change.
-            orientation: Whether the same world holds the record in every round.
-            tolerance: Wanted relative width of epsilon(delta), in (0, 1).
-            proof: Evaluate in ball arithmetic (extra `proof`).
+            options: Adjacency, orientation, tolerance and proof, as in `Options`.
 
         Raises:
             DomainError: If a number is outside its domain.
@@ -124,31 +69,15 @@ class Askable(ABC):
 
         Reference: [ZhuDongWang2022, Theorem 10]
         """
-        return self._asked(adjacency, orientation, tolerance, proof).delta(
-            check.real("epsilon", epsilon)
-        )
+        return self._question(Asking.read(options)).delta(check.real("epsilon", epsilon))
 
-    def profile(
-        self,
-        *,
-        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-        orientation: OrientationName = Orientation.SAME,
-        tolerance: float = TOLERANCE,
-        proof: bool = False,
-    ) -> Profile:
+    @asks()
+    def profile(self, **options: Unpack[Options]) -> Profile:
         """The curve delta(epsilon): call it at an array of epsilons; `.tradeoff(alpha)` is its dual."""
-        return Profile(self._asked(adjacency, orientation, tolerance, proof))
+        return Profile(self._question(Asking.read(options)))
 
-    @takes("epsilon")
-    def loss_above(
-        self,
-        *,
-        epsilon: float,
-        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-        orientation: OrientationName = Orientation.SAME,
-        tolerance: float = TOLERANCE,
-        proof: bool = False,
-    ) -> LossAbove:
+    @asks("epsilon")
+    def loss_above(self, *, epsilon: float, **options: Unpack[Options]) -> LossAbove:
         """P[loss > epsilon], certified, in both directions: of somebody who is in, and of somebody who is not.
 
         delta(epsilon) is never more than that: an (epsilon, delta) with delta = P[loss > epsilon] is safe, and loose.
@@ -159,12 +88,7 @@ class Askable(ABC):
 
         Args:
             epsilon: In nats; any real number.
-            adjacency: What one person's data may change.
-            orientation: SAME: the loss of a game that turns pairs is not that of one pair.
-            tolerance: As in `delta`; the probability itself is known to about a millionth where the loss is continuous,
-                and where epsilon is one of finitely many losses both P[loss > epsilon] and P[loss >= epsilon] are in
-                the bound.
-            proof: Not offered.
+            options: Adjacency, orientation, tolerance and proof, as in `Options`.
 
         Raises:
             DomainError: If a number is outside its domain.
@@ -172,34 +96,23 @@ class Askable(ABC):
 
         Reference: [DworkRoth2014, Section 3.5.1]
         """
-        question = self._asked(adjacency, orientation, tolerance, proof)
-        return loss_above(question, check.real("epsilon", epsilon))
+        asked = self._question(Asking.read(options))
+        return loss_above(asked, check.real("epsilon", epsilon))
 
+    @asks()
     def risk(
         self,
         *,
         prior: float = 0.5,
         false_positive_rate: float = 1e-3,
-        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-        orientation: OrientationName = Orientation.SAME,
-        tolerance: float = TOLERANCE,
-        proof: bool = False,
+        **options: Unpack[Options],
     ) -> Risk:
         """The gain of an attacker who sees all answers: true positive rate, advantage, Bayes error, reconstruction."""
-        curve = self.profile(
-            adjacency=adjacency, orientation=orientation, tolerance=tolerance, proof=proof
-        )
+        curve = self.profile(**options)
         return risk(curve, prior=prior, false_positive_rate=false_positive_rate)
 
-    @takes("delta")
-    def compare(
-        self,
-        *,
-        delta: float,
-        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-        orientation: OrientationName = Orientation.SAME,
-        tolerance: float = TOLERANCE,
-    ) -> tuple[Comparison, ...]:
+    @asks("delta")
+    def compare(self, *, delta: float, **options: Unpack[Options]) -> tuple[Comparison, ...]:
         """Every theorem that gives a finite epsilon, tightest first; the certified one is always there.
 
         >>> from dpcompose import BlackBox
@@ -208,16 +121,14 @@ class Askable(ABC):
 
         Args:
             delta: In [0, 1].
-            adjacency: What one person's data may change.
-            orientation: Whether the same world holds the record in every round.
-            tolerance: Wanted relative width of the certified interval.
+            options: Adjacency, orientation, tolerance and proof, as in `Options`.
 
         Raises:
             DomainError: If an argument is outside its domain.
             UnsupportedError: If a part has no sound statement under the adjacency or orientation.
         """
         delta = check.probability("delta", delta)
-        return self._theorems(self._asked(adjacency, orientation, tolerance, False), delta)
+        return self._theorems(self._question(Asking.read(options, unproved="a comparison")), delta)
 
     def _theorems(self, question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:
         """The rows of `compare`."""

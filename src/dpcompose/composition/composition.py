@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Unpack, cast
 
 from dpcompose import check, notebook
 from dpcompose.composition.answers import Askable
@@ -16,6 +16,7 @@ from dpcompose.composition.comparison import Comparison
 from dpcompose.composition.group import Group, group
 from dpcompose.composition.group_loss import joint_rate, sampled_group_losses
 from dpcompose.composition.losses import gathered
+from dpcompose.composition.options import Asking, Options, asks
 from dpcompose.composition.part import (
     MOST_TIMES,
     GroupLosses,
@@ -26,15 +27,13 @@ from dpcompose.composition.part import (
     composed_on_sample,
     merged,
 )
-from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask, checked, unproved
+from dpcompose.composition.question import PrivacyQuestion, ask
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, TypedAmounts
 from dpcompose.values import (
     Adjacency,
     AdjacencyName,
     Bound,
-    Orientation,
-    OrientationName,
     larger_reading,
 )
 
@@ -89,64 +88,40 @@ class Composable(Askable):
         """The same questions for a group of that size: all of it in one world and none in the other, or mixed."""
         return group(compose(self), size)  # pyright: ignore[reportArgumentType]
 
-    def _question(
-        self, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool
-    ) -> PrivacyQuestion:
-        return ask(self._counted(), adjacency, orientation, tolerance, proof)
+    def _question(self, asking: Asking) -> PrivacyQuestion:
+        return ask(self._counted(), asking)
 
-    def renyi(
-        self,
-        order: float,
-        *,
-        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-        orientation: OrientationName = Orientation.SAME,
-        tolerance: float = TOLERANCE,
-        proof: bool = False,
-    ) -> Bound:
+    @asks()
+    def renyi(self, order: float, **options: Unpack[Options]) -> Bound:
         """The Renyi divergence of the given order > 1, the larger of both directions; its upper end is certified.
 
         >>> from dpcompose import Gaussian
         >>> (Gaussian(2.0) * 4).renyi(8.0).contains(4.0)
         True
         """
-        unproved("a Renyi divergence", proof=proof)
-        return self._asked(adjacency, orientation, tolerance, False).renyi(order)
+        return self._question(Asking.read(options, unproved="a Renyi divergence")).renyi(order)
 
-    def zcdp(
-        self,
-        *,
-        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-        orientation: OrientationName = Orientation.SAME,
-        tolerance: float = TOLERANCE,
-        proof: bool = False,
-    ) -> ConcentratedDP | None:
+    @asks()
+    def zcdp(self, **options: Unpack[Options]) -> ConcentratedDP | None:
         """The zero-concentrated guarantee, or None if no finite one is known.
 
         >>> from dpcompose import Gaussian
         >>> round((Gaussian(2.0) * 4).zcdp().rho, 12)
         0.5
         """
-        unproved("a zero-concentrated guarantee", proof=proof)
-        checked(check.named("orientation", orientation, Orientation), tolerance, False)
-        return gathered(self._counted(), check.named("adjacency", adjacency, Adjacency)).zcdp()
+        asking = Asking.read(options, unproved="a zero-concentrated guarantee")
+        return gathered(self._counted(), asking.adjacency).zcdp()
 
-    def gdp(
-        self,
-        *,
-        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-        orientation: OrientationName = Orientation.SAME,
-        tolerance: float = TOLERANCE,
-        proof: bool = False,
-    ) -> float | None:
+    @asks()
+    def gdp(self, **options: Unpack[Options]) -> float | None:
         """The mu of Gaussian differential privacy, rounded up, or None if the composition is not Gaussian.
 
         >>> from dpcompose import Gaussian
         >>> round((Gaussian(2.0) * 16).gdp(), 12)
         2.0
         """
-        unproved("the mu of Gaussian privacy", proof=proof)
-        checked(check.named("orientation", orientation, Orientation), tolerance, False)
-        return gathered(self._counted(), check.named("adjacency", adjacency, Adjacency)).gdp()
+        asking = Asking.read(options, unproved="the mu of Gaussian privacy")
+        return gathered(self._counted(), asking.adjacency).gdp()
 
     def pure(self, *, adjacency: AdjacencyName = Adjacency.ADD_REMOVE) -> float | None:
         """The epsilon of pure differential privacy, rounded up, or None if there is none."""
@@ -320,19 +295,12 @@ def compose(*items: Composable | Sequence[Composable]) -> Composition:
     return _composition(parts=merged(chain.from_iterable([item._counted() for item in given])))  # pyright: ignore[reportPrivateUsage]
 
 
+@asks()
 def compare(
-    composition: Composable,
-    *,
-    delta: float,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
-    orientation: Orientation = Orientation.SAME,
-    tolerance: float = TOLERANCE,
+    composition: Composable, *, delta: float, **options: Unpack[Options]
 ) -> tuple[Comparison, ...]:
     """`composition.compare(...)`, of anything that `compose` takes."""
-    whole = compose([composition])
-    return whole.compare(
-        delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance
-    )
+    return compose([composition]).compare(delta=delta, **options)
 
 
 def _composition(**known: Any) -> Composition:

@@ -9,12 +9,13 @@ from dpcompose.composition.answers import Askable
 from dpcompose.composition.comparison import Comparison, group_theorems
 from dpcompose.composition.group_loss import group_losses
 from dpcompose.composition.losses import gathered
+from dpcompose.composition.options import Asking
 from dpcompose.composition.part import Composed, GroupLosses, Pairs, Part, Parts
-from dpcompose.composition.question import PrivacyQuestion, ask, checked, directed, proved
+from dpcompose.composition.question import PrivacyQuestion, ask, directed, proved
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ConcentratedDP, RenyiPromise
 from dpcompose.loss import Product
-from dpcompose.values import UNIT_ROUNDOFF, Adjacency, Orientation, up
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, up
 
 LARGEST = 10**5
 
@@ -44,25 +45,17 @@ class Group(Askable):
             parts = tuple((Grouped(part, self.size), times) for part, times in parts)
         object.__setattr__(self, "_parts", parts)
 
-    def _question(
-        self, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool
-    ) -> PrivacyQuestion:
-        tolerance = checked(orientation, tolerance, proof)
-        losses, known = gathered(self._parts, adjacency, summed=not proof), self._losses(adjacency)
-        ways = tuple(
+    def _question(self, asking: Asking) -> PrivacyQuestion:
+        losses = gathered(self._parts, asking.adjacency, summed=not asking.proof)
+        known = self._losses(asking.adjacency)
+        alternatives = tuple(
             ((each.pair.remove, each.pair.add, *each.mixed), times) for each, times in known
         )
-        question = directed(
-            losses,
-            orientation=orientation,
-            tolerance=tolerance,
-            proof=proof,
-            alternatives=ways if self.size > 1 else None,
-        )
+        question = directed(losses, asking, alternatives if self.size > 1 else None)
         if question.rounds:
             return replace(question, compared=False)
         mixed = self._mixtures(known)
-        if proof:
+        if asking.proof:
             if not all(each.exact for each, _ in known):
                 reason = (
                     "a group without a closed form is enclosed from values of a profile in floats"
@@ -72,8 +65,7 @@ class Group(Askable):
         return replace(question, dominating=(*question.dominating, *mixed), compared=False)
 
     def _theorems(self, question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:
-        parts, adjacency = self.composition.parts, question.losses.adjacency
-        one = ask(parts, adjacency, question.orientation, question.tolerance, False)
+        one = ask(self.composition.parts, question.asking)
         return group_theorems(question, one, size=self.size, delta=delta)
 
     def _losses(self, adjacency: Adjacency) -> GroupLosses:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dpcompose import check
 from dpcompose.composition.batch import sampled_gaussian
 from dpcompose.composition.composition import Composable, compose
-from dpcompose.composition.question import TOLERANCE
+from dpcompose.composition.options import TOLERANCE, Asking
 from dpcompose.loss import Growing, SampledGaussianLoss
-from dpcompose.values import Adjacency, Bound, Certificate, Orientation
+from dpcompose.values import Bound, Certificate
 
 _KEPT = Certificate("contour, kept while steps are added")
 History = Sequence[tuple[Composable, int]]
@@ -87,5 +87,5 @@ def _phase(mechanism: Composable, times: int) -> tuple[SampledGaussianLoss, int]
     parts = mechanism._counted()  # pyright: ignore[reportPrivateUsage]
     if len(parts) != 1 or parts[0][1] != 1:
         return None
-    loss = sampled_gaussian(parts[0][0], Adjacency.ADD_REMOVE, Orientation.SAME)
+    loss = sampled_gaussian(parts[0][0], Asking())
     return None if loss is None else (loss, times)

@@ -57,7 +57,7 @@ def loss_above(question: PrivacyQuestion, epsilon: float) -> LossAbove:
     Raises:
         UnsupportedError: If the losses are not those of one pair of neighbors, or a proof is asked for.
     """
-    if not question.tight or question.tight_alone or question.proof:
+    if not question.tight or question.tight_alone or question.asking.proof:
         raise UnsupportedError(
             "the probability of a loss above epsilon",
             "a pair that only dominates bounds every delta, and no probability of a loss",

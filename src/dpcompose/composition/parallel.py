@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn
+from typing import ClassVar, NoReturn, Unpack
 
 from dpcompose import check
 from dpcompose.composition import adversarial
 from dpcompose.composition.composition import Composable, Composition, Uncomposable, compose
 from dpcompose.composition.elementary import greatest
 from dpcompose.composition.losses import Losses, gathered
+from dpcompose.composition.options import Asking, Options, asks
 from dpcompose.composition.part import Pairs, Part, Parts
-from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask
+from dpcompose.composition.question import PrivacyQuestion, ask
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ConcentratedDP, RenyiPromise
 from dpcompose.loss import Pair
@@ -42,28 +43,21 @@ class Parallel(Uncomposable):
 
     __radd__ = __mul__ = __rmul__ = __add__
 
-    def epsilon(
-        self, *, delta: float, orientation: Orientation = Orientation.SAME,
-        tolerance: float = TOLERANCE, proof: bool = False,
-    ) -> Bound:  # fmt: skip
+    @asks("delta", without=("adjacency",))
+    def epsilon(self, *, delta: float, **options: Unpack[Options]) -> Bound:
         """The smallest epsilon >= 0 such that all of it together is (epsilon, delta)-differentially private."""
-        questions = self._questions(orientation, tolerance, proof)
-        return greatest(
-            [question.epsilon(check.probability("delta", delta)) for question in questions]
-        )
+        questions = self._questions(Asking.read(options))
+        return greatest([each.epsilon(check.probability("delta", delta)) for each in questions])
 
-    def delta(
-        self, *, epsilon: float, orientation: Orientation = Orientation.SAME,
-        tolerance: float = TOLERANCE, proof: bool = False,
-    ) -> Bound:  # fmt: skip
+    @asks("epsilon", without=("adjacency",))
+    def delta(self, *, epsilon: float, **options: Unpack[Options]) -> Bound:
         """The smallest delta such that all of it together is (epsilon, delta)-differentially private."""
-        questions = self._questions(orientation, tolerance, proof)
-        return greatest([question.delta(check.real("epsilon", epsilon)) for question in questions])
+        questions = self._questions(Asking.read(options))
+        return greatest([each.delta(check.real("epsilon", epsilon)) for each in questions])
 
     def renyi(self, order: float) -> Bound:
         """The Renyi divergence of the given order > 1."""
-        questions = self._questions(Orientation.SAME, TOLERANCE, proof=False)
-        return greatest([question.renyi(order) for question in questions])
+        return greatest([each.renyi(order) for each in self._questions(Asking())])
 
     def pure(self) -> float | None:
         """The epsilon of pure differential privacy, rounded up, or None if there is none."""
@@ -84,11 +78,9 @@ class Parallel(Uncomposable):
     def _losses(self) -> list[Losses]:
         return [gathered(case, self.adjacency) for case in self.cases]
 
-    def _questions(
-        self, orientation: Orientation, tolerance: float, proof: bool
-    ) -> list[PrivacyQuestion]:
+    def _questions(self, asking: Asking) -> list[PrivacyQuestion]:
         """A question for each case. An adversary who may orient the pair in every round may change the cell too."""
-        if orientation is Orientation.FREE:
+        if asking.orientation is Orientation.FREE:
             either = [
                 [((pair.remove, pair.add), times) for pair, times in losses.pairs]
                 for losses in self._losses()
@@ -100,7 +92,8 @@ class Parallel(Uncomposable):
                     reason,
                     "Use Orientation.SAME, or compose the cells",
                 )
-        return [ask(case, self.adjacency, orientation, tolerance, proof) for case in self.cases]
+        asking = asking._replace(adjacency=self.adjacency)
+        return [ask(case, asking) for case in self.cases]
 
 
 def parallel(

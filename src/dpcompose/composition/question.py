@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from operator import attrgetter
 
 from dpcompose import check
@@ -22,14 +22,14 @@ from dpcompose.composition.elementary import (
     wide,
 )
 from dpcompose.composition.losses import Losses, gathered
+from dpcompose.composition.options import Asking
 from dpcompose.composition.part import Parts
 from dpcompose.composition.part_by_part import PartByPart
 from dpcompose.composition.renyi import RenyiCurve, Samples
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss import Loss, Pair, Product, ProvedProduct, Readings
-from dpcompose.values import Adjacency, Bound, Certificate, Orientation
+from dpcompose.values import Bound, Certificate, Orientation
 
-TOLERANCE = 1e-9
 _SEVERAL_LOSSES, _MANY_LOSSES = 8, 256
 _Read = Callable[[tuple[Product, ...], float, Readings], list[Bound]]
 _CONVERTED = "parts with a Renyi curve as one pair, by the profile of that curve"
@@ -41,9 +41,7 @@ class PrivacyQuestion:
 
     Args:
         losses: All its losses.
-        orientation: Who orients them.
-        tolerance: Wanted relative width of epsilon.
-        proof: Whether to evaluate in ball arithmetic.
+        asking: Who orients them, the wanted relative width of epsilon, and whether to evaluate in ball arithmetic.
         dominating: One product a direction: their maximum bounds the truth from above, and is the truth if nothing in
             `attained` differs.
         attained: Products whose maximum bounds the truth from below.
@@ -52,13 +50,16 @@ class PrivacyQuestion:
     """
 
     losses: Losses
-    orientation: Orientation
-    tolerance: float
-    proof: bool
+    asking: Asking
     dominating: tuple[Product, ...]
     attained: tuple[Product, ...]
     rounds: Rounds = ()
     compared: bool = True
+
+    @property
+    def tolerance(self) -> float:
+        """Wanted relative width of epsilon."""
+        return self.asking.tolerance
 
     @property
     def tight(self) -> bool:
@@ -89,7 +90,7 @@ class PrivacyQuestion:
         return upper if self.tight else self._below(upper, epsilon, readings, self._deltas)
 
     def _least_delta(self, found: Bound, epsilon: float, readings: Readings) -> Bound:
-        if self.proof:
+        if self.asking.proof:
             return found
         found = self._by_parts(found, epsilon, readings, for_delta=True)
         if epsilon < 0 or not wide(found, self.tolerance):
@@ -117,7 +118,8 @@ class PrivacyQuestion:
     def deltas(self, epsilons: Sequence[float]) -> list[Bound]:
         """`delta` at many epsilons, in any order; neighbors share the lines that they are read from."""
         order = sorted({epsilon for epsilon in epsilons if math.isfinite(epsilon)})
-        if not (self.tight or self.rounds) or self.losses.promises or len(order) < 8 or self.proof:
+        singly = self.losses.promises or len(order) < 8 or self.asking.proof
+        if singly or not (self.tight or self.rounds):
             return [self.delta(epsilon) for epsilon in epsilons]
         known = dict(zip(order, self._shared(self.dominating, order), strict=True))
         readings = {at: Readings() for at in order}
@@ -141,8 +143,8 @@ class PrivacyQuestion:
         readings = Readings()
         found = self._epsilon(delta, readings)
         if wide(found, self.tolerance):
-            return found if self.proof else self._least_epsilon(found, delta, readings)
-        exact = self.proof or (delta == 0 and not self.rounds)
+            return found if self.asking.proof else self._least_epsilon(found, delta, readings)
+        exact = self.asking.proof or (delta == 0 and not self.rounds)
         if (
             not exact
             and self.compared
@@ -291,7 +293,7 @@ class PrivacyQuestion:
         for product in products if delta < 1 else ():
             if not found or not product.at_most(found[0].lower, delta, readings=readings):
                 found.append(product.epsilon(delta, tolerance=self.tolerance, readings=readings))
-        if self.tight and not self.proof and len(found) == len(products) == 2:
+        if self.tight and not self.asking.proof and len(found) == len(products) == 2:
             return complement.narrower(products, delta, found)
         return found
 
@@ -308,10 +310,8 @@ class PrivacyQuestion:
         """The theorems that a wide answer is compared with, besides Renyi's."""
         if not self.compared:
             return None
-        again = partial(
-            directed, orientation=self.orientation, tolerance=self.tolerance, proof=False
-        )
-        return Elementary(self.losses, again)
+        again = self.asking._replace(proof=False)
+        return Elementary(self.losses, lambda losses: directed(losses, again))
 
     @property
     def curve(self) -> RenyiCurve:
@@ -344,34 +344,13 @@ class PrivacyQuestion:
         )
 
 
-def ask(
-    parts: Parts, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool
-) -> PrivacyQuestion:
+def ask(parts: Parts, asking: Asking) -> PrivacyQuestion:
     """The parts' losses in both directions.
 
     Raises:
-        DomainError: If an argument is outside its domain.
         UnsupportedError: If parts lack a statement under the adjacency (all are named), or a proof is not offered.
     """
-    tolerance = checked(orientation, tolerance, proof)
-    losses = gathered(parts, adjacency, summed=not proof)
-    return directed(losses, orientation=orientation, tolerance=tolerance, proof=proof)
-
-
-def checked(orientation: Orientation, tolerance: float, proof: bool) -> float:
-    """The tolerance as a float. Raises DomainError if one of the three is outside its domain."""
-    check.member("orientation", orientation, Orientation)
-    tolerance = check.open_probability("tolerance", tolerance)
-    check.flag("proof", proof)
-    return tolerance
-
-
-def unproved(quantity: str, *, proof: bool) -> None:
-    """Refuse `proof` for a quantity that is offered in floats alone."""
-    if check.flag("proof", proof):
-        raise UnsupportedError(
-            "proof=True", f"{quantity} is not offered in ball arithmetic", "Ask without proof"
-        )
+    return directed(gathered(parts, asking.adjacency, summed=not asking.proof), asking)
 
 
 def proved(products: tuple[Product, ...], losses: Losses) -> tuple[Product, ...]:
@@ -385,21 +364,12 @@ def proved(products: tuple[Product, ...], losses: Losses) -> tuple[Product, ...]
     return tuple(ProvedProduct(product.group) for product in products)
 
 
-def directed(
-    losses: Losses,
-    *,
-    orientation: Orientation,
-    tolerance: float,
-    proof: bool,
-    alternatives: Rounds | None = None,
-) -> PrivacyQuestion:
+def directed(losses: Losses, asking: Asking, alternatives: Rounds | None = None) -> PrivacyQuestion:
     """The question about these losses, in both directions.
 
     Args:
         losses: All losses.
-        orientation: Who orients them.
-        tolerance: Wanted relative width of epsilon.
-        proof: Whether to evaluate in ball arithmetic.
+        asking: The options; the adjacency is that of the losses.
         alternatives: The losses that each round may have; None if they are those of the two directions.
     """
     pairs, single = losses.pairs, losses.single
@@ -413,7 +383,7 @@ def directed(
         pairs = (*pairs, *attained_promises(losses.sworn))
         attained = attained_directions(pairs)
     rounds: Rounds = ()
-    if orientation is Orientation.FREE:
+    if asking.orientation is Orientation.FREE:
         if alternatives is None:
             alternatives = tuple(((pair.remove, pair.add), times) for pair, times in losses.pairs)
         rounds = adversarial.oriented(alternatives, complete=not losses.promises)
@@ -422,13 +392,11 @@ def directed(
             (adversarial.dominating(rounds),),
             attained_directions(pairs, oriented=True),
         )
-    if proof:
+    if asking.proof:
         if rounds:
             adversarial.refuse_proof()
         dominating, attained = proved(dominating, losses), proved(attained, losses)
-    return PrivacyQuestion(
-        losses, orientation, tolerance, proof, dominating, attained, rounds=rounds
-    )
+    return PrivacyQuestion(losses, asking, dominating, attained, rounds=rounds)
 
 
 def _says_all(loss: Loss) -> bool:

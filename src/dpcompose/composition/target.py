@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from dpcompose import check
 from dpcompose.composition.composition import Composition
+from dpcompose.composition.options import Options
 from dpcompose.composition.risk import risk
 from dpcompose.errors import DomainError
-from dpcompose.values import AdjacencyName, Bound, Orientation, down, up
+from dpcompose.values import Bound, down, up
 
 ATTACKS = ("advantage", "true_positive_rate", "false_positive_rate", "bayes_error", "prior")
 """The arguments of `calibrate` that are about attackers."""
@@ -21,12 +22,12 @@ class Target:
 
     Args:
         limit: The limit.
-        measured: The number, from a composition and the arguments of its questions.
+        measured: The number, from a composition and the options of its questions.
         larger: What to ask for where the limit is out of reach.
     """
 
     limit: float
-    measured: Callable[[Composition, AdjacencyName, Orientation, float], Bound]
+    measured: Callable[[Composition, Options], Bound]
     larger: str
 
     @classmethod
@@ -83,9 +84,7 @@ class Target:
 def _epsilon(limit: float, delta: float) -> Target:
     return Target(
         limit,
-        lambda member, adjacency, orientation, tolerance: member.epsilon(
-            delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance
-        ),
+        lambda member, options: member.epsilon(delta=delta, **options),
         "epsilon or delta",
     )
 
@@ -93,9 +92,7 @@ def _epsilon(limit: float, delta: float) -> Target:
 def _advantage(limit: float) -> Target:
     return Target(
         limit,
-        lambda member, adjacency, orientation, tolerance: member.delta(
-            epsilon=0.0, adjacency=adjacency, orientation=orientation, tolerance=tolerance
-        ),
+        lambda member, options: member.delta(epsilon=0.0, **options),
         "advantage",
     )
 
@@ -107,12 +104,8 @@ def _power(limit: float, rate: float) -> Target:
             "true_positive_rate", limit, f"more than the false positive rate, {rate!r}: {reached}"
         )
 
-    def measured(
-        member: Composition, adjacency: AdjacencyName, orientation: Orientation, tolerance: float
-    ) -> Bound:
-        curve = member.profile(
-            adjacency=adjacency, orientation=orientation, tolerance=tolerance
-        ).power(rate)
+    def measured(member: Composition, options: Options) -> Bound:
+        curve = member.profile(**options).power(rate)
         return Bound(float(curve.lower), float(curve.upper))
 
     return Target(limit, measured, "true positive rate")
@@ -124,11 +117,8 @@ def _bayes(least: float, prior: float) -> Target:
         most = "less than the smaller of prior and 1 - prior, the error of who looks at nothing"
         raise DomainError("bayes_error", least, most)
 
-    def measured(
-        member: Composition, adjacency: AdjacencyName, orientation: Orientation, tolerance: float
-    ) -> Bound:
-        profile = member.profile(adjacency=adjacency, orientation=orientation, tolerance=tolerance)
-        error = risk(profile, prior=prior, false_positive_rate=1.0).bayes_error
+    def measured(member: Composition, options: Options) -> Bound:
+        error = risk(member.profile(**options), prior=prior, false_positive_rate=1.0).bayes_error
         return Bound(max(down(1 - error.upper), 0.0), min(up(1 - error.lower), 1.0))
 
     return Target(down(1 - least), measured, "chance of a right guess (a smaller Bayes error)")
