@@ -31,6 +31,16 @@ def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[fl
     return None if spent is None or rest is None else (spent, _whole(rest, float(target[0])))
 
 
+def used(balance: Balance) -> Fraction | None:
+    """The part of a budget of several theorems or counts that is spent, at most 1, for reading; None for the others."""
+    stated = balance.scope.description.get("budget", {}).get("filter")
+    if stated is None or not balance.scope.alternatives:
+        return None
+    filter = from_description(stated)
+    part = filter.used({name: Fraction(0) for name in filter.limits} | _fractions(balance.spent))
+    return Fraction(1) if part is None else min(part, Fraction(1))
+
+
 def charge_in_epsilon(
     found: Sequence[ScopeBudget], asked: Mapping[str, Amount], left: Mapping[str, Amount]
 ) -> tuple[float, float] | None:

@@ -228,7 +228,11 @@ class Budget(Filter):
                     order = _short_order(exact(most), at)
                 theorem = currency.of_target(exact(most), at, order)
                 limit = exact(_limit(theorem))
-                parts.append(Part(name, at, limit, getattr(theorem, "order", 0.0)))
+                parts.append(
+                    Part(
+                        name, at, limit, theorem.order if isinstance(theorem, RenyiFilter) else 0.0
+                    )
+                )
         self._set(most, whole, kept, tuple(parts))
 
     def _set(
@@ -248,13 +252,10 @@ class Budget(Filter):
             raise DomainError("shares", parts, "shares that are with the reserve at most delta")
 
     def __repr__(self) -> str:
-        named = "" if len(self.parts) > 1 else f", only={self._only!r}"
+        name, *others = {each.currency for each in self.parts}
+        only = "basic" if name == "pure" and self.reserve else name
+        named = "" if others else f", only={only!r}"
         return f"Budget({self.epsilon}, {self.delta}{named})"
-
-    @property
-    def _only(self) -> str:
-        name = self.parts[0].currency
-        return "basic" if name == "pure" and self.reserve else name
 
     @classmethod
     def for_target(
