@@ -16,6 +16,7 @@ if True:
         balance_in_epsilon as balance_in_epsilon,
         charge_in_epsilon as charge_in_epsilon,
         refusal_in_words as refusal_in_words,
+        used as used,
     )
     from .opening import BudgetArguments as BudgetArguments
     from .scope import (

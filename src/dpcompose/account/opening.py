@@ -20,10 +20,10 @@ from dpcompose.account.scope import (
     require_same_adjacency,
 )
 from dpcompose.account.slots import open_slots, price_of_slots, take_slot
-from dpcompose.adaptive import FILTERS, Filter, MenuFilter, Odometer, from_description
+from dpcompose.adaptive import FILTERS, Budget, Filter, MenuFilter, Odometer, from_description
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger import Kind, Ledger, Scope
+from dpcompose.ledger import Amount, Kind, Ledger, Scope
 from dpcompose.mechanisms import parse, serialize
 from dpcompose.values import Adjacency, AdjacencyName, rounded_down
 
@@ -32,7 +32,7 @@ def open_scope(
     ledger: Ledger,
     path: str,
     *,
-    filter: Filter | type[Filter] | None,
+    filter: Filter | type[Filter] | None = Budget,
     epsilon: NumericLiteral | None = None,
     delta: NumericLiteral | None = None,
     mechanism_delta: NumericLiteral = 0,
@@ -49,11 +49,11 @@ def open_scope(
     Args:
         ledger: Where.
         path: The new scope; the one above it must be open.
-        filter: A filter; or a class of filters, made for the target (epsilon, delta); or None, a scope that groups
-            others and caps nothing itself.
-        epsilon: The target, if `filter` is a class; a float is read as its shortest decimal.
+        filter: The budget, such as Budget(1, 1e-6); by default the Budget of epsilon and delta. Or another filter, or a
+            class of filters, made for that target; or None, a scope that groups others and caps nothing itself.
+        epsilon: The target, if no filter is stated; a float is read as its shortest decimal.
         delta: The target, likewise.
-        mechanism_delta: The part of delta reserved for (epsilon, delta) charges, likewise.
+        mechanism_delta: The part of delta reserved for the deltas of charges, likewise; 0 leaves it to the filter.
         adjacency: What one person's data may change; the same along the whole chain of scopes.
         odometer: For a number on what is spent that holds at all times; its failure probability is fixed here.
         schedule: What will be charged, in this order, mechanisms or pairs (mechanism, times), if that is committed
@@ -76,7 +76,7 @@ def open_scope(
     committed = _schedule(schedule)
     if committed and budget is None:
         raise DomainError("schedule", schedule, "none in a scope without a filter")
-    target = None if epsilon is None else (epsilon, 0 if delta is None else delta)
+    target = _target(budget, epsilon, delta)
     description = described(budget, adjacency, odometer, committed, note, target)
     caps = None if budget is None else budget.caps
     ledger.scope(
@@ -136,7 +136,7 @@ def open_partition(
             "State it under add-remove, or open one filter for all",
         )
     if not (filter is None or isinstance(filter, Filter)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("filter", filter, "a filter, such as PureFilter(0.1), or None")
+        raise DomainError("filter", filter, "a filter, such as Budget(1, 1e-6), or None")
     if filter is not None:
         filter.start(adjacency=adjacency)
     require_same_adjacency(ledger, path, adjacency)
@@ -171,7 +171,7 @@ def _made(
     # The class of all filters makes none: what it returned would cap nothing.
     if not (isinstance(filter, type) and issubclass(filter, Filter)) or isabstract(filter):
         raise DomainError(
-            "filter", filter, "a filter, a class of filters such as ConcentratedFilter, or None"
+            "filter", filter, "a budget such as Budget(1, 1e-6), a class of filters, or None"
         )
     if issubclass(filter, MenuFilter):
         raise DomainError(
@@ -188,6 +188,21 @@ def _made(
         delta=total,
         mechanism_delta=exact("mechanism_delta", mechanism_delta),
     )
+
+
+def _target(
+    budget: Filter | None, epsilon: NumericLiteral | None, delta: NumericLiteral | None
+) -> tuple[NumericLiteral, NumericLiteral] | None:
+    """The target that is recorded, for readings: what was typed, or that of the budget."""
+    if epsilon is not None:
+        return epsilon, 0 if delta is None else delta
+    if not isinstance(budget, Budget):
+        return None
+    stated = budget.epsilon, budget.delta
+    epsilon, delta = (
+        each if isinstance(each, float) else str(Amount.down(each)) for each in stated
+    )
+    return epsilon, delta
 
 
 def _schedule(schedule: Sequence[tuple[Composable, int] | Composable]) -> list[tuple[str, int]]:
@@ -217,7 +232,8 @@ class BudgetArguments:
 
     Args:
         kind: filter, slots or partition.
-        filter: The name of a filter, such as concentrated; None for a scope that caps nothing itself.
+        filter: The name of a filter other than a `Budget`, such as menu; None for the Budget of the target, or, without
+            one, for a scope that caps nothing itself.
         parameters: The filter's own parameters by name; empty with a target.
         target: epsilon, delta and mechanism_delta of a target, those that were given.
         slots: For slots, how many.
@@ -226,6 +242,7 @@ class BudgetArguments:
         odometer: The probability that the reading of its odometer is ever exceeded; None for no odometer.
         renew: When it begins anew, such as year; None for never.
         note: Anything else to keep.
+        only: One theorem alone of a Budget; see there.
     """
 
     kind: str = "filter"
@@ -238,6 +255,7 @@ class BudgetArguments:
     odometer: str | None = None
     renew: str | None = None
     note: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    only: str | None = None
 
     def cost(self, ledger: Ledger, path: str) -> Mapping[str, Any]:
         """The cost of opening it to the scopes above: slots are charged at once, all else when it is charged.
@@ -291,11 +309,7 @@ class BudgetArguments:
                 )
             case Kind.FILTER:
                 budget = self._filter()
-                target = (
-                    (self.target["epsilon"], self.target.get("delta", 0))
-                    if "epsilon" in self.target
-                    else None
-                )
+                target = _target(budget, self.target.get("epsilon"), self.target.get("delta"))
                 _made(budget, None, None, 0, common["adjacency"])
                 require_same_adjacency(ledger, path, common["adjacency"])
                 stated = described(
@@ -342,10 +356,10 @@ class BudgetArguments:
         )
 
     def _filter(self) -> Filter | None:
-        if self.filter is None:
-            if self.parameters or self.target:
-                raise DomainError("filter", None, f"the name of a filter: {', '.join(FILTERS)}")
-            return None
+        if self.only is not None and self.filter not in (None, Budget.kind):
+            raise DomainError("only", self.only, f"left out beside the filter {self.filter}")
+        if self.filter in (None, Budget.kind):
+            return self._budget()
         if self.filter not in list(FILTERS):
             raise DomainError("filter", self.filter, ", ".join(FILTERS))
         if self.filter == MenuFilter.kind:
@@ -361,6 +375,18 @@ class BudgetArguments:
             raise DomainError("epsilon", None, "the target of the filter, or its own parameters")
         target = {name: exact(name, text) for name, text in self.target.items()}
         return FILTERS[self.filter].for_target(target.pop("epsilon"), **target)
+
+    def _budget(self) -> Budget | None:
+        """The budget of a target; None if there is no target, in a scope that groups others."""
+        if self.parameters:
+            raise DomainError("filter", self.filter, f"the name of a filter: {', '.join(FILTERS)}")
+        if not self.target and self.filter is None and self.only is None:
+            return None
+        if "epsilon" not in self.target:
+            raise DomainError("epsilon", None, "the target of the budget")
+        target = {name: exact(name, text) for name, text in self.target.items()}
+        reserve = target.pop("mechanism_delta", None) or None
+        return Budget(**target, only=self.only, reserve=reserve)
 
     def _menu(self) -> MenuFilter:
         """A menu for a target; its members are calls, with semicolons between them."""

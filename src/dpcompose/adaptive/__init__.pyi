@@ -1,4 +1,5 @@
 from .advice import FilterAdvice as FilterAdvice, advise as advise
+from .budget import Budget as Budget
 from .curators import Curators as Curators, Spendings as Spendings
 from .description import NaturalFilter as NaturalFilter, from_description as from_description
 from .divergence_filters import (

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from dpcompose.adaptive.amount import mapping, read, written
+from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.divergence_filters import ConcentratedFilter, GaussianFilter, RenyiFilter
 from dpcompose.adaptive.filter import VERSION, Filter
 from dpcompose.adaptive.menu_filter import MenuFilter
@@ -36,6 +37,7 @@ OF_NUMBERS: dict[str, type[Filter]] = {
 """Filters whose parameters are numbers."""
 FILTERS: dict[str, type[Filter]] = {
     **OF_NUMBERS,
+    Budget.kind: Budget,
     UnionFilter.kind: UnionFilter,
     MenuFilter.kind: MenuFilter,
 }

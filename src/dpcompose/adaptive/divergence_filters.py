@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -85,6 +86,9 @@ class ConcentratedFilter(Filter):
     def guarantee(self) -> ConcentratedDP:
         """rho-zero-concentrated differential privacy, but for a mass of delta."""
         return ConcentratedDP(rounded_up(exact(self.rho)), delta=rounded_up(exact(self.delta)))
+
+    def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float:
+        return ConcentratedFilter(amounts[0], delta=amounts[1]).epsilon_at(delta=delta)
 
     def _total(self, times: int, delta: float) -> Total:
         promise = self.guarantee()
@@ -173,7 +177,7 @@ class RenyiFilter(Filter):
         target = Target.of(epsilon, delta, mechanism_delta)
         target.without_charged_delta("RenyiFilter")
         most, at = target.floats
-        chosen = _best_order(most, at) if order is None else check.order(order)
+        chosen = best_order(most, at) if order is None else check.order(order)
         if most == 0.0 or at == 0.0:
             return cls(chosen, budget=0.0)
 
@@ -196,6 +200,9 @@ class RenyiFilter(Filter):
         """The budget at every order up to this one (it grows with it), infinite above; `epsilon_at` is sharper."""
         budget = rounded_up(exact(self.budget))
         return RenyiDP(lambda order: budget if order <= self.order else math.inf)
+
+    def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float:
+        return RenyiFilter(self.order, budget=amounts[0]).epsilon_at(delta=delta)
 
     def _total(self, times: int, delta: float) -> Total:
         budget = rounded_up(exact(self.budget) * times)
@@ -237,7 +244,7 @@ def _moment_budget(epsilon: float, delta: float, order: float) -> float:
     )
 
 
-def _best_order(epsilon: float, delta: float) -> float:
+def best_order(epsilon: float, delta: float) -> float:
     """About the order of the largest budget over order."""
     if epsilon == 0.0 or delta == 0.0:
         raise DomainError("epsilon and delta", (epsilon, delta), "both above 0, or an order")
@@ -301,6 +308,9 @@ class GaussianFilter(Filter):
     def guarantee(self) -> GaussianTradeoff:
         """mu-Gaussian differential privacy."""
         return GaussianTradeoff(rounded_up(exact(self.mu)))
+
+    def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float:
+        return GaussianFilter(_root(amounts[0])).epsilon_at(delta=delta)
 
     def _total(self, times: int, delta: float) -> Total:
         mu = self.mu_of(times)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Self, cast
@@ -250,6 +250,35 @@ class Filter(ABC):
         """The epsilon that the guarantee implies at a total delta, by the best conversion; infinite if none."""
         return self.total(1, delta=delta).epsilon
 
+    def epsilon_of(self, amounts: Amounts, *, delta: float, left: bool = False) -> float | None:
+        """The epsilon at a total delta that these amounts alone allow, for reading; None if there is no such number.
+
+        Args:
+            amounts: By currency; others are passed over.
+            delta: The total delta, in [0, 1].
+            left: Whether they are what is left: of several theorems that is the most that one of them leaves, and
+                of what was spent the least that one of them counts.
+        """
+        own = [amounts.get(currency) for currency in self.limits]
+        if own[0] is None:
+            return None
+        found = (
+            0.0 if own[0] == 0 else self._epsilon_of([each or Fraction(0) for each in own], delta)
+        )
+        return None if found is None or math.isinf(found) else found
+
+    def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float | None:
+        """The same of amounts in the order of the limits, the first above 0."""
+        return None
+
+    def used(self, spent: Amounts) -> Fraction | None:
+        """The part of the budget that these sums are, under the alternative that counts the least; None if it is all.
+
+        For reading: at most 1 while the sums are within the limits.
+        """
+        parts = [_used(spent, caps) for caps in self.alternatives]
+        return min((each for each in parts if each is not None), default=None)
+
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:
         """The state before any charge, under an adjacency that all charges share."""
         check.member("adjacency", adjacency, Adjacency)
@@ -311,6 +340,13 @@ def _meaning(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_meaning, cast("tuple[Any, ...]", value)))
     return exact(value) if isinstance(value, float | Fraction) else value
+
+
+def _used(spent: Amounts, caps: Amounts) -> Fraction | None:
+    """The largest part of a cap that is spent; None where something is spent of nothing."""
+    if any(cap == 0 < spent[name] for name, cap in caps.items()):
+        return None
+    return max((spent[name] / cap for name, cap in caps.items() if cap > 0), default=Fraction(0))
 
 
 def charged(state: Spending, asked: Mapping[str, Fraction]) -> tuple[Spending, Decision]:

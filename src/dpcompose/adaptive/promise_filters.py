@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -81,6 +82,9 @@ class PureFilter(Filter):
         """(epsilon, 0)-differential privacy."""
         return ApproximateDP(rounded_up(exact(self.epsilon)))
 
+    def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float:
+        return rounded_up(amounts[0])
+
     def _total(self, times: int, delta: float) -> Total:
         return optimal(self.guarantee(), times, delta=delta)
 
@@ -154,6 +158,9 @@ class BasicFilter(Filter):
     def guarantee(self) -> ApproximateDP:
         """(epsilon, delta)-differential privacy."""
         return ApproximateDP(rounded_up(exact(self.epsilon)), delta=rounded_up(exact(self.delta)))
+
+    def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float:
+        return rounded_up(amounts[0])
 
     def _total(self, times: int, delta: float) -> Total:
         return optimal(self.guarantee(), times, delta=delta)

@@ -45,10 +45,13 @@ def scope(
     path: Path_,
     kind: Annotated[str, typer.Option(help="filter, slots or partition.")] = "filter",
     filter: Annotated[
-        str | None, option("pure, basic, advanced, concentrated, renyi, gaussian, union or menu.")
+        str | None, option("menu, or another filter than the budget of the target, by name.")
     ] = None,
-    epsilon: Annotated[str | None, option("The target of the filter.")] = None,
-    delta: Annotated[str | None, option("The target of the filter.")] = None,
+    epsilon: Annotated[str | None, option("The budget's epsilon.")] = None,
+    delta: Annotated[str | None, option("The budget's delta; 0 unless named.")] = None,
+    only: Annotated[
+        str | None, option("One theorem alone: pure, basic, zcdp, renyi or gaussian.")
+    ] = None,
     mechanism_delta: Annotated[
         str | None, option("Part of delta reserved for (epsilon, delta) charges.")
     ] = None,
@@ -81,7 +84,7 @@ def scope(
 ) -> None:
     """Open a scope. Repeating the command is safe; a budget cannot be changed later.
 
-    A filter is opened for a target, --filter concentrated --epsilon 1 --delta 1e-6, or with its own parameters,
+    --epsilon 1 --delta 1e-6 opens a budget for charges of any kind. Another filter is opened with its own parameters,
     --filter concentrated --parameter rho=0.01 --parameter delta=0. A scope in slots takes a slot, and needs neither.
     """
     from dpcompose.account import BudgetArguments
@@ -100,6 +103,7 @@ def scope(
             odometer=odometer,
             renew=renew,
             note=note,
+            only=only,
         )
         if split is not None:
             _split(asked, ledger, path, split, actor=actor, key=key)
@@ -312,7 +316,16 @@ def _split(
 
 def _require_bare(asked: BudgetArguments) -> None:
     """Raise DomainError if something was said that a bare cap leaves unheeded."""
-    for name in ("filter", "parameters", "target", "slots", "price_delta", "adjacency", "odometer"):
+    for name in (
+        "filter",
+        "parameters",
+        "target",
+        "slots",
+        "price_delta",
+        "adjacency",
+        "odometer",
+        "only",
+    ):
         if getattr(asked, name) != getattr(type(asked)(), name):
             raise DomainError(
                 name,

@@ -157,9 +157,9 @@ def price(
         cost = account.price(plan_for(account, plan).composition(), delta=delta)
         left = ledger.available(path)
         epsilon = charge_in_epsilon(account.chain, cost, left)
+        fits = account.room(cost) > 0
     from dpcompose.report import price_page
 
-    fits = all(amount.units <= left[name].units for name, amount in cost.items() if name in left)
     document = {
         "ledger": url,
         "scope": path,
@@ -171,7 +171,7 @@ def price(
     emit(
         "ledger price",
         lambda: document,
-        lambda: price_page(path, cost, left=left, epsilon=epsilon),
+        lambda: price_page(path, cost, left=left, epsilon=epsilon, fits=fits),
         json=json,
     )
     if not fits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from dpcompose.account import balance_in_epsilon, target_of
+from dpcompose.account import balance_in_epsilon, target_of, used
 from dpcompose.errors import few_digits
 from dpcompose.ledger import (
     AccountNode,
@@ -139,14 +139,15 @@ def _slots(balance: Balance) -> Iterator[tuple[str, ...]]:
 
 def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
     target = target_of(balance.scope)
-    if target is not None and "epsilon" not in balance.scope.caps:
+    part = used(balance)
+    if target is not None and (part is not None or "epsilon" not in balance.scope.caps):
         known = balance_in_epsilon(balance, left)
         both = ("", "") if known is None else (above(known[0], 4), below(known[1], 4))
         yield (
             "epsilon",
             *map(trimmed, both),
             " at ".join(few_digits(each, up=False) for each in target),
-            "",
+            "" if part is None else bar(Amount.up(part), Amount.of(1)),
         )
     if balance.period is not None:
         yield (
@@ -155,11 +156,15 @@ def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
             balance.scope.renewal.words if balance.scope.renewal else "",
             "",
         )
+    # Several theorems are read together; of counts and plain amounts each is one.
+    together = part is not None and target is not None
     for name, amount in balance.spent.items():
         if name in balance.scope.caps:
+            if together:
+                continue
             cap = balance.scope.caps[name]
             yield name, at_least(amount), at_most(left[name]), at_most(cap), bar(amount, cap)
-        else:
+        elif not together:
             yield name, at_least(amount), at_most(left[name]) if name in left else "", "", ""
 
 
@@ -262,10 +267,14 @@ def entry_document(entry: Entry) -> dict[str, Any]:
 
 
 def price_page(
-    path: str, cost: Mapping[str, Amount], *, left: Mapping[str, Amount], epsilon: Epsilons
+    path: str,
+    cost: Mapping[str, Amount],
+    *,
+    left: Mapping[str, Amount],
+    epsilon: Epsilons,
+    fits: bool,
 ) -> Page:
     """The price of a charge in a scope, and what is left there."""
-    fits = all(amount.units <= left[name].units for name, amount in cost.items() if name in left)
     facts = [
         Fact("would ask", listed(cost, at_least)),
         Fact("left here", listed(left, at_most) or "nothing is capped"),

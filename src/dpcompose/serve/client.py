@@ -64,6 +64,11 @@ class RemoteAccount:
         """The most that a charge could still ask, each currency by itself."""
         return dict(Amounts.read(self._asked("GET", "left")["left"]))
 
+    def room(self, cost: Mapping[str, Amount]) -> int:
+        """Whether the cost fits, 1 or 0, by what is left of each currency; of several theorems it may say 0."""
+        left = self.left()
+        return int(all(amount <= left[name] for name, amount in cost.items() if name in left))
+
     def charge(
         self,
         mechanism: Composable,

@@ -281,8 +281,8 @@ class Service:
     def open(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Open a scope, in the words of `dpcompose ledger scope`."""
         words = {name: value for name, value in fields.items() if name != "scope"}
-        for name in ("filter", "kind", "adjacency", "odometer", "price_delta"):
-            if not isinstance(words.get(name, ""), str):
+        for name in ("filter", "kind", "adjacency", "odometer", "price_delta", "only"):
+            if not isinstance(words.get(name) or "", str):
                 raise DomainError(name, words[name], "text")
         for name in ("parameters", "target", "note"):
             require_texts(name, words.get(name, {}))
