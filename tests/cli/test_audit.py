@@ -240,7 +240,7 @@ def test_a_module_that_ends_its_process_is_no_audit(end: str) -> None:
 def test_the_gaussian_line_stands_beside_a_gaussian_claim_alone() -> None:
     rows = [f"{place},{int(place >= 60)}" for place in range(120)]
     Path("scores.csv").write_text("score,inside\n" + "\n".join(rows))
-    status, text = _run("scores scores.csv --mu 1 --delta 1e-5")
+    status, text = _run("scores scores.csv --mu 0.5 --delta 1e-5")
     assert status == 1 and "if it is Gaussian, epsilon >= " in text
     status, text = _run("scores scores.csv --epsilon 4.4 --delta 1e-5")
     assert "if it is Gaussian" not in text
