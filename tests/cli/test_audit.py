@@ -54,14 +54,6 @@ def slow_import(rows):
     return count(rows)
 
 
-def described(rows, noise):
-    return noise.laplace(sum(min(1.0, max(0.0, row)) for row in rows), scale=1.0)
-
-
-def undescribed(rows, noise):
-    return noise.laplace(sum(rows), scale=1.0)
-
-
 number = 3
 """
 
@@ -245,14 +237,10 @@ def test_a_module_that_ends_its_process_is_no_audit(end: str) -> None:
     assert ended.returncode == 2 and "a module that can be imported" in ended.stderr
 
 
-def test_a_description_is_replayed() -> None:
-    Path("pairs.json").write_text('[{"zero": [], "one": [3.0]}]')
-    status, text = _run("replay noisy.py:described --epsilon 1 --pairs pairs.json --model 200")
-    assert (
-        status == 0
-        and "CERTIFIED, of the description" in text
-        and "Laplace noise of scale 1" in text
-    )
-    status, text = _run("replay noisy.py:undescribed --epsilon 1 --pairs pairs.json --json")
-    assert status == 1
-    assert "moves by 3" in json.loads(text[text.index("{") :])["reason"]
+def test_the_gaussian_line_stands_beside_a_gaussian_claim_alone() -> None:
+    rows = [f"{place},{int(place >= 60)}" for place in range(120)]
+    Path("scores.csv").write_text("score,inside\n" + "\n".join(rows))
+    status, text = _run("scores scores.csv --mu 0.5 --delta 1e-5")
+    assert status == 1 and "if it is Gaussian, epsilon >= " in text
+    status, text = _run("scores scores.csv --epsilon 4.4 --delta 1e-5")
+    assert "if it is Gaussian" not in text

@@ -135,7 +135,6 @@ def test_every_document_is_valid(home: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert DOCUMENTS.keys() - seen == {
         "audit",
         "audit check",
-        "audit replay",
     }  # these run code: tests/cli/test_audit.py
     assert len(pages) > 15
     for page in [*pages, STRANGE]:

@@ -25,7 +25,6 @@ from dpcompose.audit.game import Game
 from dpcompose.audit.journal import Journal
 from dpcompose.audit.lower import Ladder
 from dpcompose.audit.pair import Pair
-from dpcompose.audit.replay import Replayed
 from dpcompose.audit.subject import ExhaustedError, Fresh, Source, Subject
 from dpcompose.audit.tried import Converse
 from dpcompose.audit.usual import usual_pairs
@@ -51,7 +50,6 @@ def audit(
     features: Sequence[Feature] | None = None,
     learners: Sequence[Learner] = (),
     law: Composable | None = None,
-    replayed: Replayed | None = None,
     seed: bytes | None = None,
     ladder: bool = True,
     resume: str | Path | None = None,
@@ -73,7 +71,6 @@ def audit(
         features: What is read from an outcome; None: what the first outcomes suggest.
         learners: Makers of further features.
         law: The declared law of the subject, where it is known.
-        replayed: What replay found of the subject's own description; its law is taken where it was certified.
         seed: 32 bytes for the coins, to be announced by their digest; None: from the system.
         ladder: Whether to look for the lower bound on epsilon too.
         resume: A journal: the audit is kept in this file, and goes on from it if it is there. `samples` is the most of
@@ -120,10 +117,9 @@ def audit(
         journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth
     )
     refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
-    law = _law(law, replayed)
     verdict = _verdict(refuted, law, claim, adjacency)
     found = _found(
-        game, subject, alpha, proof, verdict, _description(refuted, law, replayed, claim, adjacency)
+        game, subject, alpha, proof, verdict, _description(refuted, law, claim, adjacency)
     )
     if found.samples > FIRST:
         require_answers(found, subject)
@@ -253,30 +249,17 @@ def _claims(
     return {distance: each for distance, each in found.items() if each}
 
 
-def _law(law: Composable | None, replayed: Replayed | None) -> Composable | None:
-    """The declared law: none where replay holds the description to be wrong."""
-    if replayed is None or replayed.verdict is Verdict.CERTIFIED:
-        return law if law is not None or replayed is None else replayed.law
-    return None
-
-
 def _description(
-    refuted: bool,
-    law: Composable | None,
-    replayed: Replayed | None,
-    claim: Composable,
-    adjacency: Adjacency,
+    refuted: bool, law: Composable | None, claim: Composable, adjacency: Adjacency
 ) -> str:
-    """The declared law and the code's own calls, in words."""
+    """What the declared law says of the claim, in words."""
     if law is None:
-        return "" if replayed is None else f"{replayed.verdict.value} by replay: {replayed.reason}"
+        return ""
     if not certified(law, claim, adjacency=adjacency):
         return "the declared law is not certified to keep the claim"
     if refuted:
         return "the declared law keeps the claim, and the code does not: one of them, or dpcompose, is wrong"
-    if replayed is None:
-        return "the declared law keeps the claim; of the law, not of the code that draws from it"
-    return f"the code made these calls, on {replayed.pairs} pairs: {'; '.join(replayed.calls)}"
+    return "the declared law keeps the claim; of the law, not of the code that draws from it"
 
 
 def _verdict(

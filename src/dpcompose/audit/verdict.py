@@ -77,7 +77,7 @@ class Found:
         peak: The largest ln of the wealth at any look.
         unread: What was not looked at in the answers, and how many of it in one.
         silent: What all calls did, in words, where none answered and nothing was audited.
-        description: What is known of the declared law, and of the calls by which the code describes itself.
+        description: What is known of the declared law.
     """
 
     verdict: Verdict

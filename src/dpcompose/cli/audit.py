@@ -232,53 +232,6 @@ def _again(file: Path, name: str, pairs: Path | None, alpha: float, samples: int
 
 
 @app.command()
-def replay(
-    name: Annotated[
-        str,
-        typer.Argument(metavar="MODULE:NAME", help="A function of a dataset and of `Primitives`."),
-    ],
-    pairs: Annotated[Path, option('JSON: [{"zero": ..., "one": ..., "distance": 1}].', "FILE")],
-    epsilon: Annotated[float | None, option("The claim.", "E")] = None,
-    delta: Annotated[float, typer.Option(help="Of the claim.", metavar="D")] = 0.0,
-    rho: Annotated[float | None, option("The claim: rho-zCDP.", "R")] = None,
-    mu: Annotated[float | None, option("The claim: mu-Gaussian differential privacy.", "M")] = None,
-    plan: Annotated[
-        Path | None, option("The claim: the composition of a plan file.", "PLAN")
-    ] = None,
-    model: Annotated[
-        int, typer.Option(help="Runs whose noise is held to its stated law.", metavar="N")
-    ] = 1000,
-    json: Json = False,
-) -> None:
-    """Hold a mechanism to the calls by which it describes itself: run on one dataset, replayed on the other."""
-    with error_boundary():
-        from dpcompose.audit import Subject, Verdict, modelled, replay as replayed
-
-        recorded, chosen = loaded(name), read_pairs(pairs)
-        claim = claim_of_options(Subject(recorded, label=name), epsilon, delta, rho, mu, plan)
-        found = replayed(recorded, chosen, claim=claim)
-        models = modelled(recorded, chosen[0].zero, runs=model) if model else ()
-        if json:
-            emit_document("audit replay", {
-                "verdict": found.verdict.value, "reason": found.reason, "calls": list(found.calls),
-                "pairs": found.pairs, "models": [
-                    {"law": each.law, "verdict": each.verdict.value, "samples": each.samples, "event": each.event}
-                    for each in models
-                ],
-            })  # fmt: skip
-        else:
-            stdout(f"{found.verdict.value.upper()}, of the description: {found.reason}\n")
-            for each in found.calls:
-                stdout(f"  {each}\n")
-            for each in models:
-                stdout(
-                    f"{each.law}: {each.verdict.value}, of the model, {each.samples:,} residuals; {each.event}\n"
-                )
-    if found.verdict is Verdict.REFUTED or any(each.verdict is Verdict.REFUTED for each in models):
-        raise typer.Exit(REFUSED)
-
-
-@app.command()
 def zoo(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="One entry; left out: the list.")
@@ -345,8 +298,11 @@ def scores(
         Path,
         typer.Argument(metavar="FILE.csv", help="Columns score and inside.", show_default=False),
     ],
-    epsilon: Annotated[float, option("The claim of the run.", "E")],
-    delta: Annotated[float, typer.Option(help="Of the claim.", metavar="D")] = 0.0,
+    epsilon: Annotated[float | None, option("The claim of the run.", "E")] = None,
+    mu: Annotated[float | None, option("The claim: mu-Gaussian differential privacy.", "M")] = None,
+    delta: Annotated[
+        float, typer.Option(help="Of the claim; of mu, where epsilon is read.", metavar="D")
+    ] = 0.0,
     alpha: Annotated[float, typer.Option(help="The probability of refuting a true claim.")] = 0.05,
     json: Json = False,
 ) -> None:
@@ -362,13 +318,15 @@ def scores(
                 "FILE.csv", str(file), f"a CSV file, columns score and inside ({error!r})"
             ) from None
         known, inside = [row[0] for row in rows], [row[1] for row in rows]
+        claim = usual_claim(epsilon=epsilon, delta=delta, mu=mu)
         found = canaries(
-            known, inside, claim=usual_claim(epsilon=epsilon, delta=delta), alpha=alpha
+            known, inside, claim=claim, alpha=alpha, delta=delta if mu and delta else None
         )
         if json:
             emit_document("audit scores", {
                 "verdict": found.verdict.value, "epsilon": {"lower": found.epsilon.lower, "delta": found.delta},
                 "guesses": found.guesses, "right": found.right, "pvalue": found.pvalue, "alpha": alpha,
+                "mu": found.mu, "if_gaussian": found.gaussian,
             })  # fmt: skip
         else:
             stdout(
@@ -377,5 +335,10 @@ def scores(
             stdout(
                 f"epsilon >= {found.epsilon.lower:.4f} at delta = {found.delta:g}, but for alpha\n"
             )
+            if found.mu:
+                stdout(
+                    f"It is not mu-GDP for any mu below {found.mu:.4f}, but for alpha; if it is Gaussian, "
+                    f"epsilon >= {found.gaussian:.4f} at delta = {found.delta:g}\n"
+                )
     if found.verdict is Verdict.REFUTED:
         raise typer.Exit(REFUSED)

@@ -147,16 +147,13 @@ DOCUMENTS: dict[str, Schema] = {
         refuted=FLAG, log_wealth=NUMBER, samples=INTEGER, alpha=TEXT, claim=TEXT, claims=listed(ANYTHING), subject=TEXT,
         again=maybe(FLAG),
     ),
-    "audit replay": record(
-        verdict=TEXT, reason=TEXT, calls=listed(TEXT), pairs=INTEGER,
-        models=listed(record(law=TEXT, verdict=TEXT, samples=INTEGER, event=TEXT)),
-    ),
     "audit zoo": either(
         record(entries=listed(record(name=TEXT, claim=TEXT, truth=TEXT, reference=TEXT))),
         record(audits=listed(_AUDITED)),
     ),
     "audit scores": record(
-        verdict=TEXT, epsilon=_LOWER, guesses=INTEGER, right=INTEGER, pvalue=NUMBER, alpha=NUMBER
+        verdict=TEXT, epsilon=_LOWER, guesses=INTEGER, right=INTEGER, pvalue=NUMBER, alpha=NUMBER,
+        mu=maybe(NUMBER), if_gaussian=maybe(NUMBER),
     ),
     "ledger init": record(ledger=TEXT, scopes=INTEGER),
     "ledger scope": _BALANCE,
