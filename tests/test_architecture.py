@@ -110,7 +110,6 @@ CONFINED_TO = {
     "scipy": THEORY,
     "flint": {"proof"},
     "lazy_loader": {"face"},
-    "sqlalchemy": {"ledger"},
     "cryptography": {"ledger"},
     "psycopg": {"ledger", "release", "serve"},
     "ibis": {"release"},
