@@ -178,11 +178,8 @@ def _stepped(game: Game, history: History) -> Ledger | None:
 def _copied(store: Store) -> MemoryStore:
     """Another store in memory, with the same entries."""
     copy = MemoryStore()
-    for name, value in vars(store).items():
-        if isinstance(value, dict):
-            vars(copy)[name].update(
-                {key: list(each) if isinstance(each, list) else each for key, each in value.items()}
-            )
+    assert isinstance(store, MemoryStore)
+    store._connection.backup(copy._connection)
     return copy
 
 

@@ -112,7 +112,6 @@ CONFINED_TO = {
     "flint": {"proof"},
     "lazy_loader": {"face"},
     "msgspec": {"document"},
-    "sqlalchemy": {"ledger"},
     "cryptography": {"ledger"},
     "psycopg": {"ledger", "release", "serve"},
     "ibis": {"release"},

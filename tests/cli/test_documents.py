@@ -61,7 +61,7 @@ LINES = [
     "ledger price world small.toml", "ledger scope world/s --split 3", "ledger scope world/s/x", "ledger show",
     "ledger log world", "ledger exposure world/a --delta 1e-6", "ledger verify", "ledger export",
     "ledger scope y --filter pure --epsilon 1 --renew year", "ledger exposure y --delta 0 --window P3Y",
-    "ledger backup --out copy.db --keep anchor.json", "ledger migrate",
+    "ledger backup --out copy.db --keep anchor.json",
     "ledger restore copy.db --anchor anchor.json --ledger restored.db",
     "ledger close world/a", "ledger key acme.example --out secret.key",
     "ledger check-proof entry.proof --trust key.txt", "ledger check-proof secret.key --trust key.txt",
@@ -78,7 +78,6 @@ ERRORS = [
     "ledger export nowhere", "ledger close nowhere", "ledger init --nonsense", "audit scores nowhere.csv --epsilon 1",
     "ledger key acme.example",
     "ledger backup", "ledger backup --out l.db", "ledger restore nowhere", "ledger restore copy.db",
-    "ledger migrate --ledger nowhere.db",
     "ledger check-proof nowhere", "audit check nowhere", "audit zoo nobody", "audit nothing --epsilon 1",
     "release nowhere.csv --count",
 ]  # fmt: skip

@@ -297,7 +297,6 @@ app.command()(ledger_evidence.checkpoint)
 app.command()(ledger_evidence.prove)
 app.command()(ledger_operations.backup)
 app.command()(ledger_operations.restore)
-app.command()(ledger_operations.migrate)
 app.command("check-proof")(ledger_evidence.check_proof)
 
 

@@ -94,28 +94,3 @@ def restore(
         stderr(
             "No anchor was given: whether entries are lost is not known, and their budget may be given back"
         )
-
-
-def migrate(
-    url: LedgerUrl,
-    out: Annotated[
-        Path | None, typer.Option("--backup", help="Where the backup goes.", metavar="FILE")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Bring the schema of a ledger up to date, after a backup; no other client has it open."""
-    with error_boundary(), progress("reading") as steps:
-        from dpcompose.ledger import bring_up_to_date
-
-        before, after, kept = bring_up_to_date(url, out=out, progress=steps)
-    if json:
-        backup = None if kept is None else str(kept)
-        emit_document(
-            "ledger migrate", {"ledger": url, "before": before, "after": after, "backup": backup}
-        )
-    elif kept is None:
-        stdout(f"{printable(url)}: schema {after}, up to date\n")
-    else:
-        stdout(
-            f"{printable(url)}: schema {after}; as it was before, with schema {before}: {printable(str(kept))}\n"
-        )

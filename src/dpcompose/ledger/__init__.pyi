@@ -7,7 +7,7 @@ from .verification import Anchor as Anchor, Verification as Verification
 if True:
     from .address import file_of as file_of
     from .checkpoint import Checkpoint as Checkpoint, read_checkpoints as read_checkpoints
-    from .copying import backup as backup, bring_up_to_date as bring_up_to_date, restore as restore
+    from .copying import backup as backup, restore as restore
     from .decision import RequestDecision as RequestDecision, View as View
     from .entry import (
         GRANTED as GRANTED,
@@ -30,10 +30,8 @@ if True:
     from .keys import announce_key as announce_key, revoke_key as revoke_key
     from .ledger import is_at_or_below as is_at_or_below
     from .postgres_connection import (
-        commit as commit,
-        engine_of as engine_of,
-        failure as failure,
-        failures as failures,
+        pool_of as pool_of,
+        transaction as transaction,
     )
     from .renewal import Renewal as Renewal
     from .requests import Charge as Charge

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 from dpcompose.errors import DomainError, MissingExtraError
-from dpcompose.ledger.memory import MemoryStore
 from dpcompose.ledger.store import Store
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):", re.ASCII)
@@ -27,6 +24,8 @@ def open_store(url: str, *, create: bool, restored: bool = False, read_only: boo
         )
     path = file_of(url)
     if url == "memory:":
+        from dpcompose.ledger.memory import MemoryStore
+
         return MemoryStore()
     if path is None:
         return _postgres(address_of(url), create=create, read_only=read_only)
@@ -78,28 +77,6 @@ def _postgres(url: str, *, create: bool, read_only: bool) -> Store:
     return PostgresReader(url) if read_only else PostgresStore(url, create=create)
 
 
-@contextmanager
-def open_older(url: str) -> Generator[tuple[Store, int]]:
-    """The store at `url`, opened for reading even if its schema is an earlier one, and the number of that."""
-    path = file_of(url)
-    if url == "memory:":
-        raise DomainError(
-            "url", url, "a file or a database: what is in memory ends with the program"
-        )
-    if path is not None:
-        from dpcompose.ledger.sqlite_reading import SQLiteReader
-
-        store = SQLiteReader(path, older=True)
-    else:
-        from dpcompose.ledger.postgres import PostgresReader
-
-        store = PostgresReader(address_of(url), older=True)
-    try:
-        yield store, store.version
-    finally:
-        store.close()
-
-
 def address_of(url: str) -> str:
-    """The address of a database in SQLAlchemy's form, for the driver that is used here."""
-    return f"postgresql+psycopg:{url.partition(':')[2]}"
+    """The address of a database as its driver reads it."""
+    return f"postgresql:{url.partition(':')[2]}"

@@ -16,22 +16,18 @@ from pathlib import Path
 from weakref import finalize
 from zlib import crc32
 
-from sqlalchemy import Connection
-
 from dpcompose.errors import TamperedError
-from dpcompose.ledger.driver import HASH, WriteModel
 from dpcompose.ledger.entry import GENESIS, Head
-from dpcompose.ledger.reading import ReadModel
-from dpcompose.ledger.schema import STEPS, require_known
+from dpcompose.ledger.schema import LATEST, VERSION, require_known
+from dpcompose.ledger.tables import LedgerTables
 
 SECTOR = 512
 LONGEST = 300
 """Bytes of a name that is written out; a longer one is known by its hash."""
 
 NO_LOG = "-"
-VERSION = "SELECT coalesce(max(number), 0) FROM migration"
 _HEAD_AND_VERSION = (
-    f"SELECT sequence, hash, ({VERSION}) FROM entry WHERE root = ? ORDER BY sequence DESC LIMIT 1"
+    f"SELECT sequence, hash, ({LATEST}) FROM entry WHERE root = ? ORDER BY sequence DESC LIMIT 1"
 )
 Entries = Callable[[str, int], str | None]
 """The hash of an entry by top-level scope and number; None if there is no such entry."""
@@ -203,7 +199,7 @@ def _write(written: int | None) -> None:
 
 
 @dataclass
-class CheckedWriteModel(WriteModel):
+class CheckedTables(LedgerTables):
     """The stored ledger, compared with the head record: nothing is added to a chain that has lost its end."""
 
     record: HeadRecord = field(kw_only=True)
@@ -215,38 +211,28 @@ class CheckedWriteModel(WriteModel):
             kept.head = found
         if claimed is found or claimed == found:
             return found
-        if what := Claim(label_of(root), claimed).missing(self._hash, lambda: [root]):
+        if what := Claim(label_of(root), claimed).missing(self.hash, lambda: [root]):
             raise LossError(what)
         return found
 
     def _last(self, root: str) -> Head:
         """The last entry; and the schema is still one that we know, which another program may have renewed."""
-        row = self.driver.row(_HEAD_AND_VERSION, (root,))
-        sequence, hash, version = row or (0, GENESIS, (self.driver.row(VERSION, ()) or (0,))[0])
-        if version != len(STEPS):
+        row = self.rows.row(_HEAD_AND_VERSION, (root,))
+        sequence, hash, version = row or (0, GENESIS, (self.rows.row(LATEST) or (0,))[0])
+        if version != VERSION:
             require_known(version, url=self.url)
         head = self.known[root].head  # mostly that which was written here before
         return head if (head.sequence, head.hash) == (sequence, hash) else Head(sequence, hash)
 
-    def _hash(self, root: str, sequence: int) -> str | None:
-        row = self.driver.row(HASH, (root, sequence))
-        return None if row is None else row[0]
 
-
-def missing_claims(
-    connection: Connection, claims: Sequence[Claim], roots: Callable[[], list[str]]
-) -> Iterator[str]:
+def missing_claims(tables: LedgerTables, claims: Sequence[Claim]) -> Iterator[str]:
     """The claims of a head record that the ledger does not hold, in words."""
-
-    def entries(root: str, sequence: int) -> str | None:
-        return connection.exec_driver_sql(HASH, (root, sequence)).scalar()
-
-    yield from (what for claim in claims[1:] if (what := claim.missing(entries, roots)))
+    yield from (what for claim in claims[1:] if (what := claim.missing(tables.hash, tables.roots)))
 
 
-def heads_of(reading: ReadModel) -> dict[str, Head]:
+def heads_of(tables: LedgerTables) -> dict[str, Head]:
     """The last entries of all chains, by top-level scope."""
     try:
-        return {root: reading.head(root) for root in reading.roots()}
+        return {root: tables.head(root) for root in tables.roots()}
     except TypeError as error:  # other things than text where names are
         raise TamperedError([f"the names of top-level scopes cannot be read ({error})"]) from error

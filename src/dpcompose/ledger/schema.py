@@ -1,198 +1,126 @@
-"""The tables, and the numbered steps that bring older ones up to date."""
+"""The tables of a ledger, and the one step that makes them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
-from typing import Any
-
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    func,
-    inspect,
-    select,
-    text,
-)
+from collections.abc import Mapping, Set
 
 from dpcompose.errors import NewerSchemaError, StoreError
-from dpcompose.ledger.entry import GRANTED
-from dpcompose.ledger.store import scope_of
+from dpcompose.ledger.store import Rows
 
-TABLES = MetaData()
+TABLES: Mapping[str, tuple[str, ...]] = {
+    "migration": ("number INTEGER NOT NULL", "name TEXT NOT NULL", "PRIMARY KEY (number)"),
+    "scope": (
+        "root TEXT NOT NULL",
+        "path TEXT NOT NULL",
+        "kind TEXT NOT NULL",
+        "caps TEXT NOT NULL",
+        "slots BIGINT",
+        "description TEXT NOT NULL",
+        "opened BIGINT NOT NULL",
+        "PRIMARY KEY (root, path)",
+    ),
+    "balance": (
+        "root TEXT NOT NULL",
+        "path TEXT NOT NULL",
+        "spent TEXT NOT NULL",
+        "taken BIGINT NOT NULL",
+        "closed INTEGER NOT NULL",
+        "PRIMARY KEY (root, path)",
+    ),
+    "entry": (
+        "root TEXT NOT NULL",
+        "sequence BIGINT NOT NULL",
+        "scope TEXT NOT NULL",
+        '"key" TEXT',
+        "redeems BIGINT",
+        "body TEXT NOT NULL",
+        "hash TEXT NOT NULL",
+        "PRIMARY KEY (root, sequence)",
+    ),
+}
+"""Columns and primary keys. The top-level scope leads every key, so that a distributed database can keep one tree on
+one machine."""
 
-MIGRATION = Table(
-    "migration",
-    TABLES,
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("name", Text, nullable=False),
+UNIQUE: Mapping[str, str] = {"key_is_used_once": "key", "charge_is_redeemed_once": "redeems"}
+"""Indexes of entries: below a top-level scope, no two have the same value in that column."""
+
+VERSION = 5
+"""The number of the step that makes the tables; a later one will have the next number."""
+STEP = (VERSION, "scopes, balances and entries")
+EARLIER_STEPS = (
+    (1, "scopes, balances and entries"),
+    (2, "rounds of schedules, attempts of redemptions"),
+    (3, "entries by scope"),
+    (4, "times that never run back"),
+    (VERSION, "scopes that renew"),
 )
+"""The record in ledgers that commit aa7d735, or an earlier one, made: the same tables, in five steps."""
+
+RECORDED = "SELECT number, name FROM migration ORDER BY number"
+LATEST = "SELECT coalesce(max(number), 0) FROM migration"
 
 
-def _place() -> tuple[Column[str], Column[str]]:
-    """The top-level scope leads every key, so that a distributed database can keep one tree on one machine."""
-    return Column("root", Text, primary_key=True), Column("path", Text, primary_key=True)
+def _statements(by_letter: str) -> list[str]:
+    """The statements that make the tables and their indexes; SQLite keeps their text, and it is compared."""
+    made: list[str] = []
+    for name, columns in TABLES.items():
+        end = "" if by_letter or name == "migration" else "\n WITHOUT ROWID\n\n"
+        made.append(f"CREATE TABLE {name} (\n\t" + ", \n\t".join(columns) + f"\n){end}")
+    for name, column in UNIQUE.items():
+        quoted = '"key"' if column == "key" else column
+        made.append(
+            f"CREATE UNIQUE INDEX {name} ON entry (root, {quoted}) WHERE {column} IS NOT NULL"
+        )
+    # Scopes at or below a path are a range of texts, letter by letter, whatever the collation.
+    made.append(f"CREATE INDEX entry_of_scope ON entry (root, scope{by_letter}, sequence)")
+    if by_letter:  # elsewhere the primary key does
+        made.append(f"CREATE INDEX scope_by_path ON scope (root, path{by_letter})")
+    return made
 
 
-SCOPE = Table(
-    "scope",
-    TABLES,
-    *_place(),
-    Column("kind", Text, nullable=False),
-    Column("caps", Text, nullable=False),
-    Column("slots", BigInteger),
-    Column("description", Text, nullable=False),
-    Column("opened", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-
-BALANCE = Table(
-    "balance",
-    TABLES,
-    *_place(),
-    Column("spent", Text, nullable=False),
-    Column("taken", BigInteger, nullable=False),
-    Column("closed", Integer, nullable=False),
-    sqlite_with_rowid=False,
-)
-
-ENTRY = Table(
-    "entry",
-    TABLES,
-    Column("root", Text, primary_key=True),
-    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
-    Column("scope", Text, nullable=False),
-    Column("key", Text),
-    Column("redeems", BigInteger),
-    Column("body", Text, nullable=False),
-    Column("hash", Text, nullable=False),
-    sqlite_with_rowid=False,
-)
-
-
-def _once(name: str, column: Column[Any]) -> Index:
-    """Below a top-level scope, no two entries have the same value there."""
-    present = text(f"{column.name} IS NOT NULL")
-    return Index(
-        name, ENTRY.c.root, column, unique=True, sqlite_where=present, postgresql_where=present
-    )
-
-
-KEY_IS_USED_ONCE = _once("key_is_used_once", ENTRY.c.key)
-CHARGE_IS_REDEEMED_ONCE = _once("charge_is_redeemed_once", ENTRY.c.redeems)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of the schema.
-
-    Args:
-        number: Its place, from 1 without gaps.
-        name: What it does.
-        apply: Does it, inside the transaction that also records it.
-    """
-
-    number: int
-    name: str
-    apply: Callable[[Connection], None]
-
-
-def _create_tables(connection: Connection) -> None:
-    """The tables, and with them their indexes."""
-    for table in (SCOPE, BALANCE, ENTRY):
-        table.create(connection)
-
-
-def _count_rounds(connection: Connection) -> None:
-    """How many rounds of each schedule were charged: kept from now on, by clients that know of it."""
-    for row in connection.execute(
-        select(SCOPE).where(SCOPE.c.description.contains('"schedule":'))
-    ).all():
-        scope = scope_of(tuple(row))
-        if scope.schedule is not None:
-            own = select(ENTRY.c.body).where(
-                ENTRY.c.root == scope.root, ENTRY.c.scope == scope.path
-            )
-            kinds = [json.loads(body)["kind"] for body in connection.execute(own).scalars()]
-            balance = BALANCE.update().where(
-                BALANCE.c.root == scope.root, BALANCE.c.path == scope.path
-            )
-            connection.execute(balance.values(taken=kinds.count(GRANTED)))
-
-
-def _index_scopes(connection: Connection) -> None:
-    """Scopes at or below a path are found by a range of texts, letter by letter, whatever the collation."""
-    on_postgres = connection.dialect.name == "postgresql"
-    by_letter = ' COLLATE "C"' if on_postgres else ""
-    connection.exec_driver_sql(
-        f"CREATE INDEX entry_of_scope ON entry (root, scope{by_letter}, sequence)"
-    )
-    if on_postgres:  # elsewhere the primary key does
-        connection.exec_driver_sql(f"CREATE INDEX scope_by_path ON scope (root, path{by_letter})")
-
-
-def _refuse_older_clients(connection: Connection) -> None:
-    """The tables stay; clients that do not know of this step, and would write entries in an older form, are refused."""
-
-
-STEPS = (
-    Step(1, "scopes, balances and entries", _create_tables),
-    Step(2, "rounds of schedules, attempts of redemptions", _count_rounds),
-    Step(3, "entries by scope", _index_scopes),
-    Step(4, "times that never run back", _refuse_older_clients),
-    Step(5, "scopes that renew", _refuse_older_clients),
-)
-
-
-def version_of(connection: Connection, *, url: str) -> int:
+def version_of(rows: Rows, *, url: str) -> int:
     """The number of the last step that was applied; 0 for an empty database.
 
     Raises:
         StoreError: The database holds something that is no ledger.
     """
-    names = set(inspect(connection).get_table_names())
+    names = rows.tables()
     require_own(names, url=url)
-    if not names:
-        return 0
-    return connection.execute(select(func.coalesce(func.max(MIGRATION.c.number), 0))).scalar_one()
+    (version,) = (rows.row(LATEST) or (0,)) if names else (0,)
+    return version
 
 
 def require_own(names: Set[str], *, url: str) -> None:
     """Raise StoreError if a database has tables, and they are not those of a ledger."""
-    if names and not names >= {MIGRATION.name, ENTRY.name}:
+    if names and not names >= {"migration", "entry"}:
         raise StoreError(url, "a database that is no ledger", "Choose another file or database")
 
 
-def migrate(connection: Connection, *, url: str, steps: Sequence[Step] = STEPS) -> None:
-    """Apply the steps that are missing; the caller's transaction holds them all and locks others out.
+def migrate(rows: Rows, *, url: str) -> None:
+    """Make the tables where there are none; the caller's transaction holds it all and locks others out.
 
     Raises:
-        NewerSchemaError: There are steps that this version does not know.
+        StoreError: The schema is a later one, or an earlier one.
     """
-    version = version_of(connection, url=url)
-    require_known(version, url=url, steps=steps)
-    if version == 0:
-        MIGRATION.create(connection, checkfirst=True)
-    for step in steps[version:]:
-        step.apply(connection)
-        connection.execute(MIGRATION.insert().values(number=step.number, name=step.name))
+    version = version_of(rows, url=url)
+    if version or rows.tables():
+        require_current(version, url=url)
+        return
+    for statement in _statements(rows.by_letter):
+        rows.run(statement)
+    rows.many("INSERT INTO migration (number, name) VALUES (?, ?)", [STEP])
 
 
-def require_current(version: int, *, url: str, older: bool = False) -> None:
-    """Raise StoreError unless the schema is the last one, or an `older` one if that will do: reading changes none."""
+def require_current(version: int, *, url: str) -> None:
+    """Raise StoreError unless the schema is the one that this version of dpcompose writes."""
     if version == 0:
         raise no_ledger(url)
     require_known(version, url=url)
-    if version < len(STEPS) and not older:
-        what = f"has the schema of an earlier version ({version}; this one reads {len(STEPS)})"
-        raise StoreError(url, what, "dpcompose ledger migrate brings it up to date")
+    if version != VERSION:
+        what = f"has the schema of an earlier version ({version}; this one reads {VERSION})"
+        raise StoreError(
+            url, what, "Open it once with commit aa7d735 of dpcompose, which brings it up to date"
+        )
 
 
 def no_ledger(url: str) -> StoreError:
@@ -200,7 +128,7 @@ def no_ledger(url: str) -> StoreError:
     return StoreError(url, "there is no ledger here", "dpcompose ledger init makes one")
 
 
-def require_known(version: int, *, url: str, steps: Sequence[Step] = STEPS) -> None:
+def require_known(version: int, *, url: str) -> None:
     """Raise NewerSchemaError unless this version of dpcompose knows that version of the schema."""
-    if not version <= len(steps):
-        raise NewerSchemaError(url, version, len(steps))
+    if not version <= VERSION:
+        raise NewerSchemaError(url, version, VERSION)

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from time import monotonic, time_ns
-from typing import Any
 from weakref import finalize
-
-from sqlalchemy.exc import SQLAlchemyError
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger.batch import Batch
@@ -21,37 +18,37 @@ from dpcompose.ledger.decision import Outcome, Request
 from dpcompose.ledger.entry import Head
 from dpcompose.ledger.group_commit import GroupCommit
 from dpcompose.ledger.head_record import (
-    VERSION,
-    CheckedWriteModel,
+    CheckedTables,
     HeadRecord,
     LossError,
     heads_of,
     share,
     write_record,
 )
-from dpcompose.ledger.reading import ReadModel
-from dpcompose.ledger.schema import STEPS, migrate, no_ledger, require_known, version_of
+from dpcompose.ledger.schema import LATEST, VERSION, migrate, no_ledger, require_known, version_of
 from dpcompose.ledger.sqlite_checks import CheckedFile
 from dpcompose.ledger.sqlite_connection import (
     BESIDE,
     FileLock,
-    Writer,
+    SQLiteRows,
     are_in_place,
     beside,
     cause_of,
     connect,
-    engine_of,
     identity,
     is_lasting,
     log_at,
     log_of,
     mark_of,
     may_write,
+    pool_of,
     require_place,
     settle,
     sqlite_failure,
+    transaction,
 )
 from dpcompose.ledger.store import closed
+from dpcompose.ledger.tables import LedgerTables
 
 LOOK_AGAIN = 1.0
 """Seconds after which a commit looks at the names of all files again."""
@@ -82,9 +79,9 @@ class SQLiteStore:
             require_place(path, create=create)
             self._file_lock = FileLock(beside(path, "-turn"))
             opened.callback(self._file_lock.close)
-            self._engine = engine_of(path)
-            opened.callback(self._engine.dispose)
-            self._file = self._checks(path, self.url, self._engine)
+            self._pool = pool_of(path)
+            opened.callback(self._pool.close)
+            self._file = self._checks(path, self.url, self._pool)
             is_new = not path.exists() or not path.stat().st_size
             with self._file_lock if is_new else nullcontext():
                 self._writer = connect(path)
@@ -105,7 +102,7 @@ class SQLiteStore:
             self._looked_at = 0.0
             self._opened = opened.pop_all()
         self._writing = Lock()
-        self._stored = CheckedWriteModel(Writer(self._writer), record=self._record, url=self.url)
+        self._stored = CheckedTables(SQLiteRows(self._writer), record=self._record, url=self.url)
         self._group_commit = GroupCommit(self._commit)
 
     def _open(self, path: Path, opened: ExitStack) -> int:
@@ -117,32 +114,26 @@ class SQLiteStore:
         """Whether the ledger is whole and nothing is to be written before it is used."""
         claims, version, is_marked = self._file.state()
         return (
-            claims is not None
-            and version == len(STEPS)
-            and is_marked
-            and may_write(self._file.record)
+            claims is not None and version == VERSION and is_marked and may_write(self._file.record)
         )
 
     def _prepare(self, *, create: bool, restored: bool) -> None:
         """Bring the schema up to date, and give this file a head record of its own."""
         path, record = self._file.path, self._file.record
-        with (
-            self._file_lock,
-            self._engine.connect().execution_options(begin="IMMEDIATE") as connection,
-        ):
+        with self._file_lock:
             before = log_at(path)
-            with connection.begin():
-                if not create and version_of(connection, url=self.url) == 0:
+            with transaction(self._pool, "IMMEDIATE") as rows:
+                if not create and version_of(rows, url=self.url) == 0:
                     raise no_ledger(self.url)
-                migrate(connection, url=self.url)
+                migrate(rows, url=self.url)
                 settle(
                     path
                 )  # what the record claims is on disk, also where a killed process left it
-                heads = heads_of(ReadModel(connection, self._file.damage))
+                heads = heads_of(LedgerTables(rows))
                 if restored or not may_write(record):
                     write_record(record, heads, like=path)
                     settle(path)
-                connection.exec_driver_sql(f"PRAGMA user_version = {mark_of(path)}")
+                rows.run(f"PRAGMA user_version = {mark_of(path)}")
             if (log := log_at(path)) != before:
                 with closing(HeadRecord(record)) as written:
                     written.begin_log(log, *next(iter(heads.items()), ("", Head())))
@@ -214,17 +205,14 @@ class SQLiteStore:
         return True
 
     @contextmanager
-    def snapshot(self) -> Generator[ReadModel]:
+    def snapshot(self) -> Generator[LedgerTables]:
         with self._failures(_Progress()):
             self._require_own_process()
             self._require_in_place()
-            with self._engine.connect() as connection:
-                with connection.begin():
-                    driver: Any = connection.connection.driver_connection
-                    require_known(driver.execute(VERSION).fetchone()[0], url=self.url)
-                    yield ReadModel(connection, self._file.damage)
-                if self._broken is not None:  # closed meanwhile: no pool waits for it any more
-                    connection.detach()
+            with transaction(self._pool) as rows:
+                (version,) = rows.row(LATEST) or (0,)
+                require_known(version, url=self.url)
+                yield LedgerTables(rows, inspect=self._file.damage)
 
     def close(self) -> None:
         if os.getpid() == self._process:
@@ -269,7 +257,7 @@ class SQLiteStore:
         except LossError as error:
             self._broken = self._file.lost(f"what was acknowledged is missing: {error}")
             raise self._broken from None
-        except (sqlite3.Error, SQLAlchemyError, OSError, UnicodeDecodeError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             cause = cause_of(error)
             found = sqlite_failure(self.url, cause, uncertain=progress.committing)
             if is_lasting(cause):

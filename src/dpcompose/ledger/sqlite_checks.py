@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import sleep
 
-from sqlalchemy import Connection, Engine
-
 from dpcompose.errors import StoreError, TamperedError
 from dpcompose.ledger.head_record import Claim, missing_claims, read_claims
-from dpcompose.ledger.reading import ReadModel
-from dpcompose.ledger.schema import STEPS, require_known, version_of
-from dpcompose.ledger.sqlite_connection import beside, damage_of, is_in_file, log_at, mark_of
+from dpcompose.ledger.pool import Pool
+from dpcompose.ledger.schema import VERSION, require_known, version_of
+from dpcompose.ledger.sqlite_connection import (
+    beside,
+    damage_of,
+    is_in_file,
+    log_at,
+    mark_of,
+    transaction,
+)
+from dpcompose.ledger.store import Rows
+from dpcompose.ledger.tables import LedgerTables
 from dpcompose.ledger.verification import verify
 
 
@@ -25,12 +33,12 @@ class CheckedFile:
     Args:
         path: The file, links followed.
         url: Its name for messages.
-        engine: Makes connections to it.
+        pool: Connections to it.
     """
 
     path: Path
     url: str
-    engine: Engine
+    pool: Pool[sqlite3.Connection]
 
     @property
     def record(self) -> Path:
@@ -44,17 +52,15 @@ class CheckedFile:
             StoreError: An entry is missing, or the log is none that this file can have.
         """
         claims = self._claims()
-        with self.engine.connect() as connection, connection.begin():
-            version = version_of(connection, url=self.url)
+        with transaction(self.pool) as rows:
+            version = version_of(rows, url=self.url)
             require_known(version, url=self.url)
-            is_marked = connection.exec_driver_sql("PRAGMA user_version").scalar_one() == mark_of(
-                self.path
-            )
+            is_marked = rows.row("PRAGMA user_version") == (mark_of(self.path),)
             if claims is None and is_marked and not self.record.exists():
                 raise self.lost(
                     f"its head record {self.record.name} is gone, and entries may be gone with it"
                 )
-            self._require_whole(connection, version, claims or [])
+            self._require_whole(rows, version, claims or [])
         return claims, version, is_marked
 
     def _claims(self) -> list[Claim] | None:
@@ -65,9 +71,9 @@ class CheckedFile:
             sleep(pause)  # another process may be writing that sector
         raise self.lost(f"its head record {self.record.name} is damaged, and entries may be gone")
 
-    def _require_whole(self, connection: Connection, version: int, claims: Sequence[Claim]) -> None:
-        reading = ReadModel(connection, self.damage)
-        missing = list(missing_claims(connection, claims if version else [], reading.roots))
+    def _require_whole(self, rows: Rows, version: int, claims: Sequence[Claim]) -> None:
+        tables = LedgerTables(rows, inspect=self.damage)
+        missing = list(missing_claims(tables, claims if version else []))
         missing += [
             f"all of {claim.label[1:]}"
             for claim in claims[1:]
@@ -75,9 +81,9 @@ class CheckedFile:
         ]
         if missing:
             raise self.lost(f"what was acknowledged is missing: {missing[0]}")
-        if version == len(STEPS) and not self._belongs(log_at(self.path), claims):
+        if version == VERSION and not self._belongs(log_at(self.path), claims):
             try:
-                verify(reading, anchor=None, progress=None)
+                verify(tables, anchor=None, progress=None)
             except TamperedError as error:
                 what = f"the file and its log {self.path.name}-wal do not belong together: {error.problems[0]}"
                 raise self.lost(what) from error
@@ -96,9 +102,9 @@ class CheckedFile:
         remedy = "Put back what is missing; docs/ledger.md, Backup, says how to go on without it"
         return StoreError(self.url, what, remedy)
 
-    def damage(self, connection: Connection) -> Iterator[str]:
+    def damage(self, rows: Rows) -> Iterator[str]:
         """Faults of the file itself, and claims of the head record that the ledger does not hold."""
         claims = self._claims() or []
-        with self.engine.connect() as later, later.begin():  # begun after the record was read
-            yield from missing_claims(later, claims, ReadModel(later, self.damage).roots)
-        yield from damage_of(connection)
+        with transaction(self.pool) as later:  # begun after the record was read
+            yield from missing_claims(LedgerTables(later), claims)
+        yield from damage_of(rows)

@@ -8,26 +8,24 @@ import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-from sqlalchemy.exc import SQLAlchemyError
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger.decision import Outcome, Request
-from dpcompose.ledger.reading import ReadModel
 from dpcompose.ledger.schema import require_current
 from dpcompose.ledger.sqlite_checks import CheckedFile
 from dpcompose.ledger.sqlite_connection import (
     FrozenConnection,
     are_in_place,
     cause_of,
-    engine_of,
     identity,
+    pool_of,
     require_place,
     settle,
     sqlite_failure,
+    transaction,
 )
 from dpcompose.ledger.store import closed, read_only
+from dpcompose.ledger.tables import LedgerTables
 
 _NO_SYNC = (errno.EROFS, errno.EINVAL, errno.EACCES, errno.EPERM)
 """What a file system says that has nothing to sync, or of a folder that may not be read."""
@@ -38,13 +36,12 @@ class SQLiteReader:
 
     Args:
         path: The file.
-        older: Whether the schema may be an earlier one.
 
     Raises:
         StoreError: The file cannot be read, or lacks what was acknowledged.
     """
 
-    def __init__(self, path: Path, *, older: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self.url = str(path)
         self._closed = False
         with self._failures():
@@ -56,15 +53,14 @@ class SQLiteReader:
             except OSError as error:
                 if error.errno not in _NO_SYNC:
                     raise
-            self._file = CheckedFile(path, self.url, engine_of(path, reading=True))
-            self.version = self._file.state()[1]
-            require_current(self.version, url=self.url, older=older)
+            self._file = CheckedFile(path, self.url, pool_of(path, reading=True))
+            require_current(self._file.state()[1], url=self.url)
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         raise read_only(self.url)
 
     @contextmanager
-    def snapshot(self) -> Generator[ReadModel]:
+    def snapshot(self) -> Generator[LedgerTables]:
         if self._closed:
             raise closed(self.url)
         with self._failures():
@@ -73,23 +69,24 @@ class SQLiteReader:
                     self.url, "the file was moved, replaced or deleted", "Open the ledger again"
                 )
             before = _stamp(self._file.path)
-            with self._file.engine.connect() as connection, connection.begin():
-                yield ReadModel(connection, self._file.damage)
-                driver: Any = connection.connection.driver_connection
-                if isinstance(driver, FrozenConnection) and before != _stamp(self._file.path):
+            with transaction(self._file.pool) as rows:
+                yield LedgerTables(rows, inspect=self._file.damage)
+                if isinstance(rows.connection, FrozenConnection) and before != _stamp(
+                    self._file.path
+                ):
                     raise StoreError(
                         self.url, "the file was written while it was read", "Ask again"
                     )
 
     def close(self) -> None:
         self._closed = True
-        self._file.engine.dispose()
+        self._file.pool.close()
 
     @contextmanager
     def _failures(self) -> Generator[None]:
         try:
             yield
-        except (sqlite3.Error, SQLAlchemyError, OSError, UnicodeDecodeError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise sqlite_failure(self.url, cause_of(error), uncertain=False) from error
 
 

@@ -6,13 +6,38 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from dpcompose.errors import StoreError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of, units_text
 from dpcompose.ledger.decision import Outcome, Request
 from dpcompose.ledger.entry import Entry, Head
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
+
+Row = tuple[Any, ...]
+
+
+class Rows(Protocol):
+    """A connection to a database of any kind, inside a transaction. Statements have ? for their values."""
+
+    by_letter: ClassVar[str]
+    """The words after a column that have texts compared letter by letter, as indexes of scopes do."""
+
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+        """The first row."""
+        ...
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """All rows; none of a statement that has no rows."""
+        ...
+
+    def many(self, statement: str, rows: Sequence[Row]) -> int:
+        """Execute the statement once for each row of values; how many rows of the database it wrote."""
+        ...
+
+    def tables(self) -> set[str]:
+        """The names of all tables."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +149,6 @@ def read_only(url: str) -> StoreError:
     return StoreError(
         url, "this ledger was opened for reading only", "Nothing was changed; open it for writing"
     )
-
-
-Row = tuple[Any, ...]
 
 
 def scope_row(scope: Scope) -> Row:

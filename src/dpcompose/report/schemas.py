@@ -180,7 +180,6 @@ DOCUMENTS: dict[str, Schema] = {
         ledger=TEXT, backup=TEXT, entries=INTEGER, scopes=INTEGER, anchored=FLAG, anchor=TEXT,
         lost=listed(record(scope=TEXT, has=INTEGER, anchor=INTEGER)),
     ),
-    "ledger migrate": record(ledger=TEXT, before=INTEGER, after=INTEGER, backup=maybe(TEXT)),
     "ledger verify": either(
         record(ledger=TEXT, sound={"const": True}, entries=INTEGER, scopes=INTEGER, anchored=FLAG, anchor=TEXT),
         record(ledger=TEXT, sound={"const": False}, problems=listed(TEXT)),

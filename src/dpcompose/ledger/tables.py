@@ -1,18 +1,20 @@
-"""The hot path: prepared statements, sent straight through the driver, inside one transaction."""
+"""The tables of a ledger, read and written by statements that are sent straight through a driver."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from dpcompose.errors import TamperedError
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.entry import GENESIS, Entry, Head
+from dpcompose.ledger.schema import EARLIER_STEPS, RECORDED, STEP
 from dpcompose.ledger.scope import AccountNode, root_of
 from dpcompose.ledger.store import (
+    Record,
     Row,
+    Rows,
     balance_row,
     entry_of,
     entry_row,
@@ -23,15 +25,26 @@ from dpcompose.ledger.store import (
 
 SCOPE = "SELECT root, path, kind, caps, slots, description, opened FROM scope WHERE root = ? AND path = ?"
 BALANCE = "SELECT spent, taken, closed FROM balance WHERE root = ? AND path = ?"
+NODES = (
+    "SELECT s.root, s.path, kind, caps, slots, description, opened, spent, taken, closed FROM scope s "
+    "LEFT JOIN balance b ON s.root = b.root AND s.path = b.path"
+)
 KEYED = "SELECT body, hash FROM entry WHERE root = ? AND key = ?"
 HASH = "SELECT hash FROM entry WHERE root = ? AND sequence = ?"
 NUMBERED = "SELECT body, hash FROM entry WHERE root = ? AND sequence = ?"
 REDEEMED = "SELECT body, hash FROM entry WHERE root = ? AND redeems = ?"
 HEAD = "SELECT sequence, hash FROM entry WHERE root = ? ORDER BY sequence DESC LIMIT 1"
+RECORDS = "SELECT sequence, scope, key, redeems, body, hash FROM entry WHERE root = ?"
+ROOTS = "SELECT root FROM scope WHERE root = path"
+NEXT_ROOT = "SELECT min(root) FROM entry WHERE root > ?"
+COUNT = "SELECT count(*) FROM entry WHERE root = ?"
+ORPHANS = "SELECT root, path FROM balance EXCEPT SELECT root, path FROM scope"
 NEW_SCOPE = "INSERT INTO scope (root, path, kind, caps, slots, description, opened) VALUES (?, ?, ?, ?, ?, ?, ?)"
 NEW_BALANCE = "INSERT INTO balance (spent, taken, closed, root, path) VALUES (?, ?, ?, ?, ?)"
 NEW_ENTRY = "INSERT INTO entry (root, sequence, scope, key, redeems, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
 CHANGE = "UPDATE balance SET spent = ?, taken = ?, closed = ? WHERE root = ? AND path = ?"
+
+AT_A_TIME = 1000
 
 
 @dataclass
@@ -64,29 +77,23 @@ Cache = defaultdict[str, Cached]
 """By top-level scope."""
 
 
-class Driver(Protocol):
-    """A connection inside a transaction."""
-
-    def row(self, statement: str, values: Sequence[Any]) -> Row | None:
-        """The first row."""
-        ...
-
-    def many(self, statement: str, rows: Sequence[Row]) -> int:
-        """Execute the statement once for each row of values; how many rows of the database it wrote."""
-        ...
+def _none(_: Rows) -> Iterator[str]:
+    return iter(())
 
 
 @dataclass
-class WriteModel:
-    """The stored ledger, as the rules see it.
+class LedgerTables:
+    """The stored ledger: what the rules look at, what readers see at one moment, and where decisions are written.
 
     Args:
-        driver: The connection.
+        rows: The connection, inside a transaction.
         known: What a store keeps from one transaction to the next.
+        inspect: The faults of the database itself, and what was added to it.
     """
 
-    driver: Driver
+    rows: Rows
     known: Cache = field(default_factory=lambda: defaultdict(Cached))
+    inspect: Callable[[Rows], Iterator[str]] = _none
 
     def node(self, path: str) -> AccountNode | None:
         """See `View`; asked after `head`, which forgets the scopes of another history."""
@@ -96,29 +103,34 @@ class WriteModel:
         if known is not None and path in kept.current:
             return known[1]
         if known is None:
-            row = self.driver.row(SCOPE, (root, path))
+            row = self.rows.row(SCOPE, (root, path))
             if row is None:
                 return None
             scope = scope_of(row)
         else:
             scope = known[1].scope
-        balance = self.driver.row(BALANCE, (root, path))
+        balance = self.rows.row(BALANCE, (root, path))
         if known is None or known[0] != balance:
             known = kept.nodes[path] = balance, node_of(scope, balance)
         kept.current.add(path)
         return known[1]
 
     def keyed(self, root: str, key: str) -> Entry | None:
-        return entry_of(self.driver.row(KEYED, (root, key)))
+        return entry_of(self.rows.row(KEYED, (root, key)))
 
     def entry(self, root: str, sequence: int) -> Entry | None:
-        return entry_of(self.driver.row(NUMBERED, (root, sequence)))
+        return entry_of(self.rows.row(NUMBERED, (root, sequence)))
 
     def redemption(self, root: str, sequence: int) -> Entry | None:
-        return entry_of(self.driver.row(REDEEMED, (root, sequence)))
+        return entry_of(self.rows.row(REDEEMED, (root, sequence)))
+
+    def hash(self, root: str, sequence: int) -> str | None:
+        """The hash of an entry; None if there is no such entry."""
+        row = self.rows.row(HASH, (root, sequence))
+        return None if row is None else row[0]
 
     def head(self, root: str) -> Head:
-        row, kept = self.driver.row(HEAD, (root,)), self.known[root]
+        row, kept = self.rows.row(HEAD, (root,)), self.known[root]
         head = Head() if row is None else Head(*row)
         if not kept.is_at(head) and kept.nodes and not self._goes_on(root, kept.head):
             kept.nodes.clear()
@@ -134,7 +146,72 @@ class WriteModel:
 
     def _goes_on(self, root: str, head: Head) -> bool:
         """Whether what is stored has this entry, hence all before it: another server or a restored copy may not."""
-        return self.driver.row(HASH, (root, head.sequence)) == (head.hash,)
+        return self.hash(root, head.sequence) == head.hash
+
+    def nodes(self) -> Iterator[AccountNode]:
+        return self._nodes("")
+
+    def nodes_between(
+        self, start: str, stop: str, *, limit: int | None = None
+    ) -> Iterator[AccountNode]:
+        path = f"s.path{self.rows.by_letter}"
+        first = "" if limit is None else f" ORDER BY {path} LIMIT {limit:d}"
+        return self._nodes(
+            f" WHERE s.root = ? AND {path} >= ? AND {path} < ?{first}", root_of(start), start, stop
+        )
+
+    def _nodes(self, condition: str, *values: str) -> Iterator[AccountNode]:
+        rows = sorted(self.rows.run(NODES + condition, values), key=lambda row: row[1])
+        return (node_of(scope_of(row[:7]), row[7:]) for row in rows)
+
+    def roots(self) -> list[str]:
+        return sorted({root for (root,) in self.rows.run(ROOTS)} | set(self._roots_of_entries()))
+
+    def _roots_of_entries(self) -> Iterator[str]:
+        """One short look-up for each root, instead of a walk over all entries."""
+        last = ""
+        while (row := self.rows.row(NEXT_ROOT, (last,))) is not None and row[0] is not None:
+            (last,) = row
+            yield last
+
+    def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:
+        while limit is None or limit > 0:
+            size = AT_A_TIME if limit is None else min(AT_A_TIME, limit)
+            page = self.rows.run(
+                f"{RECORDS} AND sequence > ? ORDER BY sequence LIMIT ?", (root, after, size)
+            )
+            if not page:
+                return
+            yield from (Record(*row) for row in page)
+            after = page[-1][0]
+            limit = None if limit is None else limit - len(page)
+
+    def records_of(
+        self, path: str, *, below: bool, after: int = 0, limit: int | None = None
+    ) -> Iterator[Record]:
+        if below and path == root_of(path):
+            return self.records(path, after=after, limit=limit)
+        scope, values = f"scope{self.rows.by_letter}", [root_of(path), after, path]
+        if below:  # one range, of which an index is used; siblings such as `path-2` lie in it and are left out
+            own = f"{scope} >= ? AND {scope} < ? AND (scope = ? OR {scope} > ?)"
+            values += [f"{path}0", path, f"{path}/"]
+        else:  # a range of one: asked for equality, SQLite walks the whole chain by the primary key instead
+            own = f"{scope} >= ? AND {scope} <= ?"
+            values += [path]
+        # Sorted by a sum, so that no database walks the whole chain in order instead of sorting what it looks for.
+        first = "" if limit is None else f" LIMIT {limit:d}"
+        statement = f"{RECORDS} AND sequence + 0 > ? AND {own} ORDER BY sequence + 0{first}"
+        return (Record(*row) for row in self.rows.run(statement, values))
+
+    def count(self, root: str) -> int:
+        (count,) = self.rows.row(COUNT, (root,)) or (0,)
+        return count
+
+    def damage(self) -> Iterator[str]:
+        if tuple(self.rows.run(RECORDED)) not in ((STEP,), EARLIER_STEPS):
+            yield "the record of migrations is not that of this version"
+        yield from (f"{path}: a balance without a scope" for _, path in self.rows.run(ORPHANS))
+        yield from self.inspect(self.rows)
 
     def write(self, batch: Batch) -> None:
         """Write what a batch changes."""
@@ -158,7 +235,7 @@ class WriteModel:
             self.known[root_of(path)].nodes[path] = row[:3], batch.balances[path]
 
     def _write(self, statement: str, rows: Sequence[Row]) -> None:
-        if (written := self.driver.many(statement, rows)) != len(rows):
+        if (written := self.rows.many(statement, rows)) != len(rows):
             what = statement.partition(" (")[0].partition(" SET")[0]
             raise TamperedError(
                 [
