@@ -179,7 +179,8 @@ def _copied(store: Store) -> MemoryStore:
     """Another store in memory, with the same entries."""
     copy = MemoryStore()
     assert isinstance(store, MemoryStore)
-    store._connection.backup(copy._connection)
+    with store.snapshot():
+        store._connection.backup(copy._connection)
     return copy
 
 

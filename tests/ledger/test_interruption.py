@@ -16,6 +16,7 @@ import pytest
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger import Ledger, group_commit
+from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.decision import Outcome, Request, RequestDecision
 from dpcompose.ledger.group_commit import GroupCommit
 
@@ -161,3 +162,20 @@ def test_what_an_interrupted_commit_left_open_is_rolled_back(tmp_path: Path) -> 
         store._writer.execute("UPDATE balance SET closed = 1")
         ledger.charge("world", cost={"epsilon": 1}, actor="Ada", key="first")
         ledger.verify()
+
+
+def test_a_ledger_in_memory_stops_where_a_decision_was_interrupted(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    ledger = Ledger.open("memory:")
+    ledger.scope("world", caps={"epsilon": 1}, actor="Ada")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Batch, "_append", interrupted)
+        ledger.charge("world", cost={"epsilon": 1}, actor="Ada", key="1")
+    with pytest.raises(StoreError, match="interrupted"):
+        ledger.charge("world", cost={"epsilon": 1}, actor="Ada", key="1")
+    with pytest.raises(StoreError, match="interrupted"):
+        ledger.balance("world")

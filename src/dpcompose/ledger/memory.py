@@ -7,6 +7,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from threading import RLock
 
+from dpcompose.errors import StoreError
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.decision import Outcome, Request
 from dpcompose.ledger.schema import migrate
@@ -15,8 +16,15 @@ from dpcompose.ledger.store import closed
 from dpcompose.ledger.tables import LedgerTables
 
 
+COLLECTED = 1000
+"""Entries that are written together at the latest."""
+
+
 class MemoryStore:
-    """A SQLite database in memory, with one connection and one lock around it."""
+    """A SQLite database in memory, with one connection and one lock around it.
+
+    Decisions are collected in a batch, and written when somebody reads, or once it holds `COLLECTED` entries.
+    """
 
     url = "memory:"
 
@@ -25,30 +33,46 @@ class MemoryStore:
             ":memory:", isolation_level=None, check_same_thread=False
         )
         self._tables = LedgerTables(SQLiteRows(self._connection))
-        self._lock, self._closed = RLock(), False
         migrate(self._tables.rows, url=self.url)
+        self._batch = Batch(self._tables)
+        self._lock = RLock()
+        self._stopped: StoreError | None = None
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
-        with self.snapshot() as tables:
-            self._connection.execute("BEGIN")
+        with self._lock:
+            self._require_usable()
             try:
-                batch = Batch(tables)
-                outcomes = batch.decide_all(requests)
-                if batch.records:
-                    tables.write(batch)
-                self._connection.execute("COMMIT")
-                return outcomes
-            finally:
-                self._connection.rollback()
+                outcomes = self._batch.decide_all(requests)
+            except BaseException as error:
+                what = f"a decision was interrupted ({type(error).__name__})"
+                self._stopped = StoreError(self.url, what, "Begin with a new ledger")
+                raise
+            if len(self._batch.records) >= COLLECTED:
+                self._write()
+            return outcomes
 
     @contextmanager
     def snapshot(self) -> Generator[LedgerTables]:
         with self._lock:
-            if self._closed:
-                raise closed(self.url)
+            self._require_usable()
+            if self._batch.records:
+                self._write()
             yield self._tables
+
+    def _write(self) -> None:
+        self._connection.execute("BEGIN")
+        try:
+            self._tables.write(self._batch)
+            self._connection.execute("COMMIT")
+            self._batch = Batch(self._tables)
+        finally:
+            self._connection.rollback()
+
+    def _require_usable(self) -> None:
+        if self._stopped is not None:
+            raise self._stopped
 
     def close(self) -> None:
         with self._lock:
-            self._closed = True
+            self._stopped = closed(self.url)
             self._connection.close()
