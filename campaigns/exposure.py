@@ -35,7 +35,7 @@ from dpcompose.account import (
 from dpcompose.adaptive import BasicFilter, ConcentratedFilter, Filter, PureFilter
 from dpcompose.errors import DPComposeError
 from dpcompose.ledger import Amount, Ledger
-from dpcompose.ledger.memory import MemoryStore
+from dpcompose.ledger.sqlite import MemoryStore
 from dpcompose.ledger.store import Store
 
 ADA: dict[str, Any] = {"actor": "Ada"}
