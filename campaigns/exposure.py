@@ -35,7 +35,7 @@ from dpcompose.account import (
 from dpcompose.adaptive import BasicFilter, ConcentratedFilter, Filter, PureFilter
 from dpcompose.errors import DPComposeError
 from dpcompose.ledger import Amount, Ledger
-from dpcompose.ledger.memory import MemoryStore
+from dpcompose.ledger.sqlite import MemoryStore
 from dpcompose.ledger.store import Store
 
 ADA: dict[str, Any] = {"actor": "Ada"}
@@ -179,7 +179,8 @@ def _copied(store: Store) -> MemoryStore:
     """Another store in memory, with the same entries."""
     copy = MemoryStore()
     assert isinstance(store, MemoryStore)
-    store._connection.backup(copy._connection)
+    with store.snapshot():
+        store._connection.backup(copy._connection)
     return copy
 
 

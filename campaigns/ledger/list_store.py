@@ -10,10 +10,10 @@ from itertools import islice
 from threading import RLock
 
 from dpcompose.errors import DPComposeError
-from dpcompose.ledger.decision import Outcome, Request
-from dpcompose.ledger.entry import Entry, Head, now
+from dpcompose.ledger.entry import Entry, Head, Record, now
+from dpcompose.ledger.requests import Outcome, Request
 from dpcompose.ledger.scope import AccountNode, root_of
-from dpcompose.ledger.store import Record, closed, is_at_or_below
+from dpcompose.ledger.store import closed, is_at_or_below
 
 
 @dataclass

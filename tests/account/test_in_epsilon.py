@@ -8,7 +8,7 @@ import pytest
 
 from dpcompose import Gaussian, Laplace
 from dpcompose.account import Account, open_partition, open_scope
-from dpcompose.account.slots import open_equal_slots, take_slot
+from dpcompose.account.opening import open_equal_slots, take_slot
 from dpcompose.adaptive import ConcentratedFilter, GaussianFilter, PureFilter, RenyiFilter
 from dpcompose.errors import OverdrawnError, ScopeExistsError, UnsupportedError
 from dpcompose.ledger import Ledger

@@ -24,11 +24,10 @@ from dpcompose.errors import (
     StoreError,
     TamperedError,
 )
-from dpcompose.ledger import Ledger, schema, sqlite_connection
-from dpcompose.ledger.schema import VERSION, migrate
+from dpcompose.ledger import Ledger, sqlite_connection, tables
 from dpcompose.ledger.sqlite import SQLiteStore
 from dpcompose.ledger.sqlite_connection import SQLiteRows
-from dpcompose.ledger.tables import LedgerTables
+from dpcompose.ledger.tables import VERSION, LedgerTables, migrate
 
 
 @pytest.fixture
@@ -109,9 +108,9 @@ def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
 def test_tables_that_are_not_all_made_are_not_made_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = schema._statements("")
+    made = tables._statements("")
     with monkeypatch.context() as failing:
-        failing.setattr(schema, "_statements", lambda _: [*made, "CREATE TABLE half (x"])
+        failing.setattr(tables, "_statements", lambda _: [*made, "CREATE TABLE half (x"])
         with pytest.raises(StoreError):
             Ledger.open(tmp_path / "half.db")
     with closing(sqlite3.connect(tmp_path / "half.db")) as connection:
@@ -374,9 +373,9 @@ def test_the_step_is_taken_once() -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         rows = SQLiteRows(connection)
         migrate(rows, url="memory")
-        assert schema.version_of(rows, url="memory") == VERSION
+        assert tables.version_of(rows, url="memory") == VERSION
         migrate(rows, url="memory")  # nothing more to do
-        assert rows.run(schema.RECORDED) == [schema.STEP]
+        assert rows.run(tables.RECORDED) == [tables.STEP]
 
 
 @pytest.fixture(autouse=True)

@@ -15,11 +15,10 @@ from pathlib import Path
 from tempfile import mkstemp
 
 from dpcompose.errors import DomainError, StoreError, TamperedError
-from dpcompose.ledger.address import address_of, file_of
 from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.ledger import Ledger
+from dpcompose.ledger.ledger import Ledger, address_of, file_of
 from dpcompose.ledger.requests import Closing
-from dpcompose.ledger.schema import migrate
+from dpcompose.ledger.sqlite import SQLiteReader
 from dpcompose.ledger.sqlite_connection import (
     BESIDE,
     SQLiteRows,
@@ -28,9 +27,15 @@ from dpcompose.ledger.sqlite_connection import (
     settle,
     sqlite_failure,
 )
-from dpcompose.ledger.sqlite_reading import SQLiteReader
-from dpcompose.ledger.store import Row, Rows, Snapshot, balance_row, entry_row, scope_row
-from dpcompose.ledger.tables import NEW_BALANCE, NEW_ENTRY, NEW_SCOPE, LedgerTables
+from dpcompose.ledger.store import (
+    Row,
+    Rows,
+    Snapshot,
+    balance_row,
+    entry_row,
+    scope_row,
+)
+from dpcompose.ledger.tables import NEW_BALANCE, NEW_ENTRY, NEW_SCOPE, LedgerTables, migrate
 from dpcompose.ledger.verification import Anchor, Progress, Verification, followed, verify
 
 AT_A_TIME = 1000

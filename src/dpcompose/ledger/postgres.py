@@ -12,9 +12,7 @@ from threading import Lock
 import psycopg
 
 from dpcompose.errors import StoreError
-from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.decision import Outcome, Request, RequestDecision
-from dpcompose.ledger.group_commit import GroupCommit
+from dpcompose.ledger.batch import Batch, GroupCommit
 from dpcompose.ledger.postgres_connection import (
     RETRIED,
     SETTINGS,
@@ -28,10 +26,19 @@ from dpcompose.ledger.postgres_connection import (
     require_tables,
     transaction,
 )
-from dpcompose.ledger.schema import migrate, no_ledger, require_current, require_known, version_of
+from dpcompose.ledger.requests import Outcome, Request, RequestDecision
 from dpcompose.ledger.scope import root_of
 from dpcompose.ledger.store import Rows, closed, read_only
-from dpcompose.ledger.tables import Cache, Cached, LedgerTables
+from dpcompose.ledger.tables import (
+    Cache,
+    Cached,
+    LedgerTables,
+    migrate,
+    no_ledger,
+    require_current,
+    require_known,
+    version_of,
+)
 
 ATTEMPTS = 20
 """How often a transaction is tried that the server gives up in favor of another."""

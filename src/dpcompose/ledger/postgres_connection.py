@@ -11,9 +11,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from dpcompose.errors import DomainError, StoreError
-from dpcompose.ledger.pool import Pool
-from dpcompose.ledger.schema import TABLES, UNIQUE
-from dpcompose.ledger.store import Row, Rows
+from dpcompose.ledger.store import Pool, Row, Rows
+from dpcompose.ledger.tables import TABLES, UNIQUE
 
 PIN = "SELECT set_config('search_path', quote_ident(?) || ', pg_temp', false)"
 """One schema, and temporary tables last: nothing of the same name comes before ours."""

@@ -1,23 +1,23 @@
-"""The store in a SQLite file: one machine, any number of processes and threads."""
+"""The stores in SQLite: a file of any number of processes and threads, a file that is only read, and memory."""
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Lock, RLock
 from time import monotonic, time_ns
 from weakref import finalize
 
 from dpcompose.errors import StoreError
-from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.decision import Outcome, Request
+from dpcompose.ledger.batch import Batch, GroupCommit
 from dpcompose.ledger.entry import Head
-from dpcompose.ledger.group_commit import GroupCommit
 from dpcompose.ledger.head_record import (
+    CheckedFile,
     CheckedTables,
     HeadRecord,
     LossError,
@@ -25,11 +25,11 @@ from dpcompose.ledger.head_record import (
     share,
     write_record,
 )
-from dpcompose.ledger.schema import LATEST, VERSION, migrate, no_ledger, require_known, version_of
-from dpcompose.ledger.sqlite_checks import CheckedFile
+from dpcompose.ledger.requests import Outcome, Request
 from dpcompose.ledger.sqlite_connection import (
     BESIDE,
     FileLock,
+    FrozenConnection,
     SQLiteRows,
     are_in_place,
     beside,
@@ -47,8 +47,17 @@ from dpcompose.ledger.sqlite_connection import (
     sqlite_failure,
     transaction,
 )
-from dpcompose.ledger.store import closed
-from dpcompose.ledger.tables import LedgerTables
+from dpcompose.ledger.store import closed, read_only
+from dpcompose.ledger.tables import (
+    LATEST,
+    VERSION,
+    LedgerTables,
+    migrate,
+    no_ledger,
+    require_current,
+    require_known,
+    version_of,
+)
 
 LOOK_AGAIN = 1.0
 """Seconds after which a commit looks at the names of all files again."""
@@ -270,3 +279,134 @@ class _Progress:
     """How far a transaction came: an error while it commits leaves open whether it did."""
 
     committing: bool = False
+
+
+_NO_SYNC = (errno.EROFS, errno.EINVAL, errno.EACCES, errno.EPERM)
+"""What a file system says that has nothing to sync, or of a folder that may not be read."""
+
+
+class SQLiteReader:
+    """A ledger in one file that is opened for reading: nothing is written, and no file is made.
+
+    Args:
+        path: The file.
+
+    Raises:
+        StoreError: The file cannot be read, or lacks what was acknowledged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.url = str(path)
+        self._closed = False
+        with self._failures():
+            named, path = Path(os.path.abspath(path)), path.resolve()
+            require_place(path, create=False, writing=False)
+            self._names = [(str(each), identity(each)) for each in dict.fromkeys((path, named))]
+            try:
+                settle(path)  # nobody is told of an entry that a power loss would take away
+            except OSError as error:
+                if error.errno not in _NO_SYNC:
+                    raise
+            self._file = CheckedFile(path, self.url, pool_of(path, reading=True))
+            require_current(self._file.state()[1], url=self.url)
+
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
+        raise read_only(self.url)
+
+    @contextmanager
+    def snapshot(self) -> Generator[LedgerTables]:
+        if self._closed:
+            raise closed(self.url)
+        with self._failures():
+            if not are_in_place(self._names):
+                raise StoreError(
+                    self.url, "the file was moved, replaced or deleted", "Open the ledger again"
+                )
+            before = _stamp(self._file.path)
+            with transaction(self._file.pool) as rows:
+                yield LedgerTables(rows, inspect=self._file.damage)
+                if isinstance(rows.connection, FrozenConnection) and before != _stamp(
+                    self._file.path
+                ):
+                    raise StoreError(
+                        self.url, "the file was written while it was read", "Ask again"
+                    )
+
+    def close(self) -> None:
+        self._closed = True
+        self._file.pool.close()
+
+    @contextmanager
+    def _failures(self) -> Generator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+            raise sqlite_failure(self.url, cause_of(error), uncertain=False) from error
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """The size of a file and the times of its last changes."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+COLLECTED = 1000
+"""Entries that are written together at the latest."""
+
+
+class MemoryStore:
+    """A SQLite database in memory, with one connection and one lock around it.
+
+    Decisions are collected in a batch, and written when somebody reads, or once it holds `COLLECTED` entries.
+    """
+
+    url = "memory:"
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False
+        )
+        self._tables = LedgerTables(SQLiteRows(self._connection))
+        migrate(self._tables.rows, url=self.url)
+        self._batch = Batch(self._tables)
+        self._lock = RLock()
+        self._stopped: StoreError | None = None
+
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
+        with self._lock:
+            self._require_usable()
+            try:
+                outcomes = self._batch.decide_all(requests)
+            except BaseException as error:
+                what = f"a decision was interrupted ({type(error).__name__})"
+                self._stopped = StoreError(self.url, what, "Begin with a new ledger")
+                raise
+            if len(self._batch.records) >= COLLECTED:
+                self._write()
+            return outcomes
+
+    @contextmanager
+    def snapshot(self) -> Generator[LedgerTables]:
+        with self._lock:
+            self._require_usable()
+            if self._batch.records:
+                self._write()
+            yield self._tables
+
+    def _write(self) -> None:
+        self._connection.execute("BEGIN")
+        try:
+            self._tables.write(self._batch)
+            self._connection.execute("COMMIT")
+            self._batch = Batch(self._tables)
+        finally:
+            self._connection.rollback()
+
+    def _require_usable(self) -> None:
+        if self._stopped is not None:
+            raise self._stopped
+
+    def close(self) -> None:
+        with self._lock:
+            self._stopped = closed(self.url)
+            self._connection.close()

@@ -14,10 +14,8 @@ from zlib import crc32
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger.entry import Head
-from dpcompose.ledger.pool import Pool
-from dpcompose.ledger.schema import migrate, require_own
-from dpcompose.ledger.store import Row, Rows
-from dpcompose.ledger.tables import LedgerTables
+from dpcompose.ledger.store import Pool, Row, Rows
+from dpcompose.ledger.tables import LedgerTables, migrate, require_own
 
 try:
     import fcntl
