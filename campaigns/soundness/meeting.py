@@ -24,6 +24,7 @@ from campaigns.names import NAMES
 from campaigns.soundness import elementary, lines, subject, verdicts
 from campaigns.soundness.families import FAMILIES
 from dpcompose import Bound
+from dpcompose.composition.options import Asking
 from dpcompose.composition.question import PrivacyQuestion, ask
 from dpcompose.errors import UnsupportedError
 from oracles import tilted
@@ -225,10 +226,10 @@ def _compare(
 def _question(case: Case, composition: Any) -> PrivacyQuestion:
     adjacency: Any = case.options.get("adjacency", dpcompose.Adjacency.ADD_REMOVE)
     tolerance: Any = case.options["tolerance"]
-    asked = (adjacency, dpcompose.Orientation.SAME, tolerance, False)
+    asking = Asking(adjacency, tolerance=tolerance)
     if case.family == "groups_of_three":
-        return composition._question(*asked)
-    return ask(composition.parts, *asked)
+        return composition._question(asking)
+    return ask(composition.parts, asking)
 
 
 class _Opinions:

@@ -13,6 +13,7 @@ ledger), `release` (answers about tables), `experiment`, `plan` (TOML files), `r
 from importlib import import_module
 from typing import Any
 
+from dpcompose.attached import Attached
 from dpcompose.face import face
 from dpcompose.pictured import Plot
 from dpcompose.version import __version__ as __version__
@@ -22,7 +23,12 @@ def _picture(name: str) -> Any:
     return getattr(import_module("dpcompose.report"), name)
 
 
+def _answers() -> Any:
+    return import_module("dpcompose.composition").Composable
+
+
 Plot.find = staticmethod(_picture)
-del Plot
+Attached.load = staticmethod(_answers)
+del Plot, Attached
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -21,6 +21,7 @@ from dpcompose import (
 )
 from dpcompose.composition import Composable
 from dpcompose.composition.losses import MANY, gathered
+from dpcompose.composition.options import Asking
 from dpcompose.composition.part import Pairs
 from dpcompose.composition.question import ask
 from dpcompose.guarantee import gaussian
@@ -136,8 +137,8 @@ def test_no_order_matters() -> None:
 
 def test_a_proof_takes_each_by_itself() -> None:
     composition = compose(*(Gaussian(50 + index / 10) for index in range(MANY)))
-    proved = ask(composition.parts, Adjacency.ADD_REMOVE, Orientation.SAME, 1e-9, True)
-    floats = ask(composition.parts, Adjacency.ADD_REMOVE, Orientation.SAME, 1e-9, False)
+    proved = ask(composition.parts, Asking(proof=True))
+    floats = ask(composition.parts, Asking())
     assert len(proved.dominating[0].group) == MANY and len(floats.dominating[0].group) == 1
 
 

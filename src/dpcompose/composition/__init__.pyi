@@ -27,8 +27,6 @@ if True:
         MOST_TIMES as MOST_TIMES,
         GroupLosses as GroupLosses,
         Pairs as Pairs,
-        Part as Part,
-        Unsampled as Unsampled,
         pair_on_sample as pair_on_sample,
     )
     from .risk import risk as risk

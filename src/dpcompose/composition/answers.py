@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Unpack
 
-from dpcompose import check
+from dpcompose import check, mechanisms
+from dpcompose.attached import supply
 from dpcompose.composition.comparison import Comparison, theorems
 from dpcompose.composition.loss_above import LossAbove, loss_above
 from dpcompose.composition.options import Asking, Options, asks
@@ -16,6 +17,7 @@ from dpcompose.pictured import Plot
 from dpcompose.values import Bound
 
 
+@supply(mechanisms.Askable)
 class Askable(ABC):
     """Whatever can be asked for its privacy. A member turns the arguments of a question into the question.
 

@@ -188,7 +188,7 @@ def calibrate(
         "prior": prior,
     }
     searching = partial(search, parameter=parameter, integer=integer, bracket=bracket)
-    if not callable(family) and isinstance(family, Iterable):
+    if not callable(family) and isinstance(family, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         limits = [name for name, value in attack.items() if value is not None]
         if limits:
             remedy = "Calibrate the families one by one"

@@ -10,7 +10,8 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import Any, ClassVar, Unpack, cast
 
-from dpcompose import check, notebook
+from dpcompose import check, mechanisms, notebook
+from dpcompose.attached import supply
 from dpcompose.composition.answers import Askable
 from dpcompose.composition.comparison import Comparison
 from dpcompose.composition.group import Group, group
@@ -22,7 +23,6 @@ from dpcompose.composition.part import (
     GroupLosses,
     Pairs,
     Part,
-    Unsampled,
     checked_times,
     composed_on_sample,
     merged,
@@ -30,6 +30,7 @@ from dpcompose.composition.part import (
 from dpcompose.composition.question import PrivacyQuestion, ask
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, TypedAmounts
+from dpcompose.mechanisms import Unsampled
 from dpcompose.values import (
     Adjacency,
     AdjacencyName,
@@ -42,6 +43,7 @@ MOST_TYPED = 64
 _REMEDY = "Build it with compose, + and *"
 
 
+@supply(mechanisms.Composable)
 class Composable(Askable):
     """The common face of a mechanism and a composition: both can be composed, sampled and asked."""
 
@@ -136,6 +138,7 @@ class Composable(Askable):
         ).approximate()
 
 
+@supply(mechanisms.ComposablePart)
 class ComposablePart(Composable, Part):
     """A part that is composed, sampled and asked by itself."""
 

@@ -26,8 +26,9 @@ from functools import cached_property
 from typing import Protocol
 
 from dpcompose.composition.losses import Losses, gathered
-from dpcompose.composition.part import Part, Unsampled, checked_times, merged
+from dpcompose.composition.part import Part, checked_times, merged
 from dpcompose.composition.renyi import RenyiCurve, Samples
+from dpcompose.mechanisms import Unsampled
 from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
 _BASIC = Certificate("basic composition of the answers for one mechanism each")

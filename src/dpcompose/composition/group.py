@@ -113,6 +113,7 @@ class Grouped(Part):
         """The losses of the group, however it changes; None if the part is known only by its Renyi curve."""
         if adjacency not in self._known:
             self.part.require_any_size(self.label)
+            self.part.require_group(self.size, adjacency)
             found = self.part.group_losses(self.size, adjacency)
             if found is None:
                 pairs = self.part.pairs(adjacency)

@@ -52,18 +52,23 @@ class Asking(NamedTuple):
             DomainError: If one is outside its domain.
             UnsupportedError: If a proof of `unproved` is asked for.
         """
-        asking = cls(
-            check.named("adjacency", options.get("adjacency", cls().adjacency), Adjacency),
-            check.named("orientation", options.get("orientation", cls().orientation), Orientation),
-            check.open_probability("tolerance", options.get("tolerance", TOLERANCE)),
-            check.flag("proof", options.get("proof", False)),
-        )
+        if not options:
+            return _DEFAULTS
+        checked: dict[str, Any] = {name: _GUARDS[name](value) for name, value in options.items()}
+        asking = cls(**checked)
         if unproved and asking.proof:
             reason = f"{unproved} is not offered in ball arithmetic"
             raise UnsupportedError("proof=True", reason, "Ask without proof")
         return asking
 
 
+_DEFAULTS = Asking()
+_GUARDS: dict[str, Callable[[Any], Any]] = {
+    "adjacency": lambda value: check.named("adjacency", value, Adjacency),
+    "orientation": lambda value: check.named("orientation", value, Orientation),
+    "tolerance": lambda value: check.open_probability("tolerance", value),
+    "proof": lambda value: check.flag("proof", value),
+}
 OPTIONS = [
     inspect.Parameter(
         name,
@@ -97,10 +102,10 @@ def asks(
             if number and len(arguments) > 1:
                 call = f".{function.__name__}({number}={arguments[1]!r})"
                 raise TypeError(f"the number has a name: {call}")
-            for name in named:
-                if name not in accepted:
-                    reason = f"got an unexpected keyword argument {name!r}"
-                    raise TypeError(f"{function.__name__}() {reason}")
+            if not accepted.issuperset(named):
+                name = next(name for name in named if name not in accepted)
+                reason = f"got an unexpected keyword argument {name!r}"
+                raise TypeError(f"{function.__name__}() {reason}")
             return function(*arguments, **named)
 
         described: Any = asked

@@ -1,57 +1,166 @@
-"""A part of a composition: what it loses, or what is promised of it, under an adjacency. What it is stays unknown."""
+"""The losses of a part of a composition: the laws that it states, and the losses of the families that they name."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from functools import cache, lru_cache
+from typing import Any, Protocol, TypeVar
 
-from dpcompose import check
+from dpcompose import check, law as laws, loss
+from dpcompose.attached import supply
+from dpcompose.contour import Lattice
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import RenyiPromise
+from dpcompose.law import Law, Laws
 from dpcompose.loss import Loss, Pair, Product, sampled_pair
-from dpcompose.values import Adjacency
+from dpcompose.mechanisms import Part as Noun
+from dpcompose.values import Adjacency, Bound
 
 MOST_TIMES = 10**15
 Pairs = tuple[tuple[Pair, int], ...]
 """The losses of a composition: pairs with their counts."""
+_SIMPLE: dict[type[Law], str] = {
+    laws.GaussianShift: "GaussianLoss",
+    laws.LaplaceShift: "LaplaceLoss",
+    laws.DiscreteLaplaceShift: "discrete_laplace",
+    laws.DiscreteGaussianShift: "DiscreteGaussianLoss",
+    laws.SkellamShift: "skellam",
+    laws.SampledGaussian: "SampledGaussianLoss",
+    laws.ReplacedGaussian: "ReplacedGaussianLoss",
+    laws.FixedSizeBatch: "FixedSizeSampleLoss",
+    laws.Allocated: "AllocationLoss",
+    laws.LargestBatch: "largest_batch",
+    laws.TwoPoint: "TwoPointLoss",
+    laws.BoundedRange: "BoundedRangeLoss",
+    laws.Shuffled: "ShuffledReportsLoss",
+    laws.Response: "ResponseLaw",
+    laws.Encoding: "EncodingLaw",
+}
+"""The laws whose parameters are those of a family of the room `loss`, with its name there."""
+_KEPT: set[type[Law]] = {laws.Allocated, laws.FixedSizeBatch, laws.LargestBatch, laws.Shuffled}
+"""Those among them whose losses are kept from question to question: they hold tables."""
+_DIRECT = _SIMPLE.keys() - _KEPT
 
 
-class Part(ABC):
-    """One part, hashable. It names its losses or its promise; everything else has a sound default."""
+@cache
+def _family(kind: type[Law]) -> Callable[..., Any]:
+    """The family of a simple law, read from its file when it is first asked for."""
+    return getattr(loss, _SIMPLE[kind])
 
-    @property
-    @abstractmethod
-    def label(self) -> str:
-        """The name in a report."""
 
-    @abstractmethod
+def loss_of(law: Any) -> Any:
+    """The loss of a law; a loss is its own."""
+    if isinstance(law, Loss):
+        return law
+    return _made(law) if type(law) in _DIRECT else _kept(law)
+
+
+def _made(law: Law) -> Any:
+    return _family(type(law))(*vars(law).values())
+
+
+@lru_cache(maxsize=256)
+def _kept(law: Law) -> Any:
+    """The loss of a law that takes its time."""
+    match law:
+        case laws.GaussianSum(members=members):
+            return loss.gaussian_sum(members, ulps=1)
+        case laws.Mixture(parts=parts):
+            noise = loss.GaussianMixture()
+            rows = tuple(
+                (share, loss.OpposedMixtures(loss.GaussianMixture(means, weights, 1, error), noise))
+                for share, means, weights, error in parts
+            )
+            return loss.MixtureLoss(rows, law.share_error, law.infinite_error)
+        case laws.Chained(epsilon=epsilon, delta=delta, categories=categories, steps=steps):
+            return loss.chained(epsilon, delta=delta, categories=categories, steps=steps)
+        case laws.BoundedRangeAttained(epsilon=epsilon, at=at):
+            return loss.attained_losses(epsilon)[at][0]
+        case laws.ShuffledResponses(epsilon=epsilon, reports=reports):
+            return loss.shuffled_responses(epsilon, reports) or loss.TwoPointLoss(0.0)
+        case laws.Atoms():
+            return loss.AtomicLoss(_table(law))
+        case laws.AtomsAbove(epsilons=epsilons, deltas=deltas, moment=moment):
+            table = loss.above_values(epsilons, deltas)
+            return loss.AtomicLoss(table) if moment is None else loss.AtomsAbove(table, moment)
+        case laws.AtomsOfProfile(profile=profile, above=above):
+            return loss.AtomicLoss(_atomized(profile)[0 if above else 1])
+        case laws.Envelope(laws=several):
+            return loss.envelope(tuple([loss_of(each) for each in several]))
+        case laws.Reversed(law=inner):
+            one = loss_of(inner)
+            return one.reverse if isinstance(one, loss.AtomicLoss | loss.MixtureLoss) else one
+        case _:
+            return _made(law)
+
+
+def _table(law: laws.Atoms) -> loss.Atoms:
+    return loss.Atoms(
+        law.upper,
+        law.lower,
+        law.log_ratio,
+        None if law.lattice is None else Lattice(*law.lattice),
+        law.relative_error,
+        law.omitted_mass,
+        law=None if law.formula is None else loss_of(law.formula),
+        log_ratio_relative_error=law.log_ratio_relative_error,
+    )
+
+
+@lru_cache(maxsize=1)
+def _atomized(profile: Callable[[float], Bound]) -> tuple[loss.Atoms, loss.Atoms]:
+    """Atoms above a profile and atoms below it; both are taken from one reading."""
+    return loss.atomized(lambda epsilons: [profile(each) for each in epsilons], math.inf)
+
+
+@supply(Law)
+class _Answered(Law):
+    """The member of a law that is supplied by this room."""
+
+    def loss(self) -> Any:
+        """The privacy loss of this law, with its moments and its profile."""
+        return loss_of(self)
+
+
+def answered(stated: Laws) -> Pairs:
+    """The losses of the laws."""
+    return tuple([(_pair(pair), times) for pair, times in stated])
+
+
+def _pair(pair: laws.Pair) -> Pair:
+    remove = loss_of(pair.remove)
+    add = remove if pair.add is pair.remove else loss_of(pair.add)
+    inside = tuple([_pair(each) for each in pair.attained_parts])
+    return Pair(remove, add, pair.attained, inside, pair.tight_alone, pair.either_order)
+
+
+@supply(Noun)
+class Part(Noun):
+    """One part, hashable: its losses follow from the laws that it states."""
+
     def pairs(self, adjacency: Adjacency) -> Pairs | None:
         """Its losses, a composition of pairs; None if it is known only by its Renyi curve.
 
         Raises:
             UnsupportedError: Where nothing sound is known.
         """
-
-    def promise(self, adjacency: Adjacency) -> RenyiPromise | None:
-        """The Renyi curve of a part without losses; None for all others."""
-        return None
-
-    def require_any_size(self, asked: str) -> None:  # noqa: B027 (most hold for every size)
-        """Refuse what asks about data sets of several sizes, if the losses hold for one size alone.
-
-        Args:
-            asked: What is asked, for the error.
-        """
+        stated = self.laws(adjacency)
+        return None if stated is None else answered(stated)
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """Its losses on a Poisson sample. Raises UnsupportedError where nothing sound is known."""
-        raise UnsupportedError(f"{self!r}.sampled({rate!r})", "it has no losses on a sample")
-
-    def unsampled(self, adjacency: Adjacency) -> Unsampled | None:
-        """The composition that runs on the sample, if this part is one and dominated by it; else None."""
-        return None
+        stated = self.sampled_laws(rate, adjacency)
+        if stated is not None:
+            return answered(stated)
+        pairs = self.pairs(adjacency)
+        if pairs is None:
+            raise UnsupportedError(
+                f"{self!r}.sampled({rate!r})",
+                "a mechanism known only by its Renyi curve has no pair to mix on a sample",
+                "Use the mechanism itself, or GaussianDP(mu) if it is Gaussian",
+            )
+        return ((pair_on_sample(pairs, rate), 1),)
 
     def group_losses(self, size: int, adjacency: Adjacency) -> GroupLosses | None:
         """The losses of a group, where more is known than follows from the losses of one person; else None."""
@@ -60,7 +169,8 @@ class Part(ABC):
     @classmethod
     def summed_pairs(cls, members: Sequence[tuple[Any, int]], adjacency: Adjacency) -> Pairs | None:
         """The losses of many parts of this kind at once, if that is cheaper than to ask each for its own; else None."""
-        return None
+        stated = cls.summed_laws(members, adjacency)
+        return None if stated is None else answered(stated)
 
 
 AnyPart = TypeVar("AnyPart", bound=Part)
@@ -75,18 +185,6 @@ class Composed(Protocol):
     def parts(self) -> Parts:
         """Its parts with their counts."""
         ...
-
-
-class Unsampled(NamedTuple):
-    """A part that can run on a Poisson sample.
-
-    Args:
-        parts: A composition that dominates the sampled one.
-        rate: The rate by which its Renyi divergences may be amplified; 1 where amplification is not known.
-    """
-
-    parts: Parts
-    rate: float
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 from .approximate import ApproximateDP as ApproximateDP
 from .concentrated import ConcentratedDP as ConcentratedDP
 from .gaussian import GaussianTradeoff as GaussianTradeoff
-from .promise import Priced as Priced, TypedAmounts as TypedAmounts
+from .priced import Priced as Priced, TypedAmounts as TypedAmounts
 from .renyi import RenyiDP as RenyiDP
 
 if True:

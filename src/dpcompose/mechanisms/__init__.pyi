@@ -33,4 +33,10 @@ from .tree import TreeAggregation as TreeAggregation
 
 if True:
     from .base import Stated as Stated
+    from .composable import (
+        Askable as Askable,
+        Composable as Composable,
+        ComposablePart as ComposablePart,
+    )
+    from .part import Part as Part, Unsampled as Unsampled
     from .text import arguments as arguments, kinds as kinds, parse as parse, serialize as serialize

@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import ClassVar
 
 from dpcompose import check
-from dpcompose.composition import GroupLosses, Pairs, Unsampled
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.loss import AllocationLoss, GaussianLoss, Loss, Pair, SampledGaussianLoss
+from dpcompose.law import Allocated, GaussianShift, Law, Laws, Pair, SampledGaussian
 from dpcompose.mechanisms.base import Mechanism, quotient, rounded, set_fields
 from dpcompose.mechanisms.gaussian import Gaussian
+from dpcompose.mechanisms.part import Unsampled
 from dpcompose.values import Adjacency, down, smaller_reading
 
 MOST_STEPS = 10**6
@@ -68,7 +68,7 @@ class RandomAllocation(Mechanism):
             raise DomainError("selected", selected, f"an integer of at most the {steps} steps")
         set_fields(self, sigma=sigma, steps=steps, selected=selected)
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         self._accept(adjacency)
         return _pairs(self.sigma, self.steps, self.selected)
 
@@ -93,7 +93,7 @@ class RandomAllocation(Mechanism):
         """The steps of the record, if it were known which: hockey-stick divergences are jointly convex."""
         return Unsampled(((Gaussian(self.sigma), self.selected),), 1.0)
 
-    def group_losses(self, size: int, adjacency: Adjacency) -> GroupLosses | None:
+    def require_group(self, size: int, adjacency: Adjacency) -> None:
         self._accept(adjacency)
         reason = "no pair is known for several people, who draw their steps one by one"
         raise UnsupportedError(
@@ -102,7 +102,7 @@ class RandomAllocation(Mechanism):
             "(Gaussian(sigma) * selected).group(size), without amplification, is an upper bound",
         )
 
-    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
+    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
         reason = "its records are allocated already, and no pair is known for a sample of them"
         raise UnsupportedError(
             f"{self!r}.sampled({rate!r})", reason, "Gaussian(sigma).sampled(rate) draws each record"
@@ -110,7 +110,7 @@ class RandomAllocation(Mechanism):
 
 
 @lru_cache(maxsize=64)
-def _pairs(sigma: float, steps: int, selected: int) -> Pairs:
+def _pairs(sigma: float, steps: int, selected: int) -> Laws:
     """One pair for each block; below several, the sum of all steps, and the first step alone."""
     short, longer = divmod(steps, selected)
     if selected == 1:
@@ -118,7 +118,7 @@ def _pairs(sigma: float, steps: int, selected: int) -> Pairs:
     if short == 1 and not longer:
         return ((_block(sigma, 1, attained=True), selected),)
     rate = down(selected / steps)
-    first = Pair(SampledGaussianLoss(sigma, rate, True), SampledGaussianLoss(sigma, rate, False))
+    first = Pair(SampledGaussian(sigma, rate, True), SampledGaussian(sigma, rate, False))
     total = _total(sigma, steps, selected)
     known = _block(sigma, short, attained=False)._replace(
         attained_parts=(Pair(total, total), first)
@@ -128,14 +128,14 @@ def _pairs(sigma: float, steps: int, selected: int) -> Pairs:
     return ((known, 1), *((pair, times) for pair, times in rest if times))
 
 
-def _total(sigma: float, steps: int, size: int) -> GaussianLoss:
+def _total(sigma: float, steps: int, size: int) -> GaussianShift:
     """The loss of the sum of all steps, where it moves by `size`; rounded down."""
-    return GaussianLoss(down(size / (sigma * math.sqrt(steps)) * (1 - 1e-15)), 0)
+    return GaussianShift(down(size / (sigma * math.sqrt(steps)) * (1 - 1e-15)), 0)
 
 
 def _block(sigma: float, steps: int, *, attained: bool) -> Pair:
     """One step of a block of so many."""
     if steps == 1:
-        alone: Loss = GaussianLoss(1 / sigma, rounded(sigma))
+        alone: Law = GaussianShift(1 / sigma, rounded(sigma))
         return Pair(alone, alone, attained)
-    return Pair(AllocationLoss(sigma, steps, True), AllocationLoss(sigma, steps, False), attained)
+    return Pair(Allocated(sigma, steps, True), Allocated(sigma, steps, False), attained)

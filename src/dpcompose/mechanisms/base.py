@@ -14,10 +14,10 @@ from functools import cache, lru_cache
 from typing import Any, ClassVar, Self, cast
 
 from dpcompose import check
-from dpcompose.composition import Composable, ComposablePart, Pairs, pair_on_sample
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.loss import Loss, Pair
+from dpcompose.law import Laws
+from dpcompose.mechanisms.composable import Composable, ComposablePart
 from dpcompose.values import Adjacency, exact, larger_reading, smaller_reading
 
 
@@ -60,22 +60,15 @@ class Mechanism(ComposablePart):
         """See `costlier`; an equal mechanism will do."""
         return self
 
-    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
-        """The losses on a Poisson sample; with replacement only where a member says so."""
+    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws | None:
+        """None: the mixture of its own pairs; with replacement only where a member says so."""
         if adjacency is Adjacency.REPLACE:
             raise UnsupportedError(
                 f"{self!r}.sampled({rate!r})",
                 "no sound pair is known for a sampled mechanism when a record is replaced",
                 "State it under add-remove, or take the looser group of two of its add-remove guarantee",
             )
-        pairs = self.pairs(adjacency)
-        if pairs is None:
-            raise UnsupportedError(
-                f"{self!r}.sampled({rate!r})",
-                "a mechanism known only by its Renyi curve has no pair to mix on a sample",
-                "Use the mechanism itself, or GaussianDP(mu) if it is Gaussian",
-            )
-        return ((pair_on_sample(pairs, rate), 1),)
+        return None
 
 
 class Stated(Mechanism):
@@ -172,7 +165,8 @@ class ContinuousNoise(Mechanism):
 def _states_its_own(kind: type[Mechanism]) -> bool:
     """Whether the typed amounts of a class are about its own losses: not if a subclass overrides the losses."""
     stating, losing = (
-        next(each for each in kind.__mro__ if name in vars(each)) for name in ("_amounts", "pairs")
+        next(each for each in kind.__mro__ if names & vars(each).keys())
+        for names in ({"_amounts"}, {"laws", "pairs"})
     )
     return issubclass(stating, losing)
 
@@ -186,16 +180,6 @@ def set_fields(target: object, **values: object) -> None:
     """Set fields of a frozen value, in its own constructor; `epsilon` and `delta` are questions, not fields."""
     for name, value in values.items():
         object.__setattr__(target, name, value)
-
-
-def alike(loss: Loss) -> Pairs:
-    """One attained loss that is the same in both orders."""
-    return ((Pair(loss, loss), 1),)
-
-
-def symmetric(*losses: tuple[Loss, int]) -> Pairs:
-    """Attained losses that are the same in both orders, as pairs."""
-    return tuple([(Pair(loss, loss), times) for loss, times in losses])
 
 
 @lru_cache(maxsize=1 << 12)

@@ -10,19 +10,21 @@ from functools import lru_cache
 from typing import ClassVar
 
 from dpcompose import check
-from dpcompose.composition import Pairs, Unsampled
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.loss import (
-    FixedSizeSampleLoss,
-    GaussianLoss,
+from dpcompose.law import (
+    FixedSizeBatch,
+    GaussianShift,
+    LargestBatch,
+    Laws,
     Pair,
-    ReplacedGaussianLoss,
-    SampledGaussianLoss,
-    largest_batch,
+    ReplacedGaussian,
+    Reversed,
+    SampledGaussian,
 )
 from dpcompose.mechanisms.base import Mechanism, rounded, set_fields
 from dpcompose.mechanisms.gaussian import Gaussian
+from dpcompose.mechanisms.part import Unsampled
 from dpcompose.values import Adjacency, down, exact, smaller_reading, up
 
 MOST_STEPS, MOST_RECORDS = 10**6, 10**12
@@ -48,7 +50,7 @@ class Batches(Mechanism):
             raise DomainError("sigma", sigma, "a number between 1e-6 and 1e11")
         set_fields(self, sigma=sigma)
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         self._accept(adjacency)
         return ((self._pair(), 1),)
 
@@ -67,7 +69,7 @@ class Batches(Mechanism):
         square = (self.reach / min(exact(self.sigma), Fraction(self.sigma))) ** 2
         return TypedAmounts(rho=square / 2, mu_squared=square)
 
-    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
+    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
         reason = "its batches are drawn already, and no pair is known for a sample of them"
         raise UnsupportedError(
             f"{self!r}.sampled({rate!r})", reason, "Gaussian(sigma).sampled(rate) draws each record"
@@ -119,12 +121,12 @@ class ShuffledEpochs(Batches):
         return ShuffledEpochs(smaller_reading(self.sigma), steps=self.steps)
 
     def _pair(self) -> Pair:
-        above = GaussianLoss(1 / self.sigma, rounded(self.sigma))
+        above = GaussianShift(1 / self.sigma, rounded(self.sigma))
         if self.steps == 1:
             return Pair(above, above)
-        attack = largest_batch(self.sigma, self.steps)
-        total = GaussianLoss(1 / (self.sigma * math.sqrt(self.steps)), 4)
-        return Pair(above, above, False, (Pair(attack, attack.reverse), Pair(total, total)))
+        attack = LargestBatch(self.sigma, self.steps)
+        total = GaussianShift(1 / (self.sigma * math.sqrt(self.steps)), 4)
+        return Pair(above, above, False, (Pair(attack, Reversed(attack)), Pair(total, total)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,7 +184,7 @@ class FixedSizeSample(Batches):
 
     def _pair(self) -> Pair:
         if self.batch == self.records:
-            alone = GaussianLoss(2 / self.sigma, rounded(self.sigma))
+            alone = GaussianShift(2 / self.sigma, rounded(self.sigma))
             return Pair(alone, alone)
         return _fixed_size_pair(self.sigma, self.records, self.batch)
 
@@ -193,9 +195,7 @@ def _fixed_size_pair(sigma: float, records: int, batch: int) -> Pair:
     rate = batch / records
     exactly = Fraction(rate) == Fraction(batch, records)
     low, high = (rate, rate) if exactly else (down(rate), up(rate))
-    loss = FixedSizeSampleLoss(sigma, low, high)
-    sampled = Pair(
-        SampledGaussianLoss(sigma / 2, low, True), SampledGaussianLoss(sigma / 2, low, False)
-    )
-    opposed = ReplacedGaussianLoss(sigma, low)
+    loss = FixedSizeBatch(sigma, low, high)
+    sampled = Pair(SampledGaussian(sigma / 2, low, True), SampledGaussian(sigma / 2, low, False))
+    opposed = ReplacedGaussian(sigma, low)
     return Pair(loss, loss, False, (sampled, Pair(opposed, opposed)), tight_alone=True)

@@ -9,11 +9,17 @@ from fractions import Fraction
 from typing import Any
 
 from dpcompose import check
-from dpcompose.composition import Pairs
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.loss import DiscreteGaussianLoss, Loss, discrete_laplace, skellam
-from dpcompose.mechanisms.base import Mechanism, quotient, symmetric
+from dpcompose.law import (
+    DiscreteGaussianShift,
+    DiscreteLaplaceShift,
+    Law,
+    Laws,
+    SkellamShift,
+    symmetric,
+)
+from dpcompose.mechanisms.base import Mechanism, quotient
 from dpcompose.values import Adjacency, exact, smaller_reading
 
 LARGEST_SHIFT = 4096
@@ -34,9 +40,9 @@ class _Integer(Mechanism):
             object.__setattr__(self, "replace", _change("replace", self.replace))
 
     @abstractmethod
-    def _loss(self, shift: int) -> Loss: ...
+    def _loss(self, shift: int) -> Law: ...
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """One symmetric loss for every coordinate that changes."""
         change = self._change_under(adjacency)
         counts = Counter(abs(step) for step in (change if isinstance(change, tuple) else (change,)))
@@ -93,8 +99,8 @@ class DiscreteLaplace(_Integer):
     def _costlier(self) -> DiscreteLaplace:
         return replace(self, scale=smaller_reading(self.scale))
 
-    def _loss(self, shift: int) -> Loss:
-        return discrete_laplace(self.scale, shift)
+    def _loss(self, shift: int) -> Law:
+        return DiscreteLaplaceShift(self.scale, shift)
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,8 +141,8 @@ class DiscreteGaussian(_Integer):
         square = sum(step**2 for step in (change if isinstance(change, tuple) else (change,)))
         return TypedAmounts(rho=square / (2 * min(exact(self.sigma), Fraction(self.sigma)) ** 2))
 
-    def _loss(self, shift: int) -> Loss:
-        return DiscreteGaussianLoss(self.sigma, shift)
+    def _loss(self, shift: int) -> Law:
+        return DiscreteGaussianShift(self.sigma, shift)
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,8 +177,8 @@ class Skellam(_Integer):
             remedy = "With more noise use DiscreteGaussian, or a RenyiCurve"
             raise DomainError("variance", self.variance, "a number between 1e-3 and 1e6", remedy)
 
-    def _loss(self, shift: int) -> Loss:
-        return skellam(self.variance, shift)
+    def _loss(self, shift: int) -> Law:
+        return SkellamShift(self.variance, shift)
 
 
 def _change(name: str, value: Any) -> Change:

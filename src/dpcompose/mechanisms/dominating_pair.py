@@ -9,9 +9,8 @@ from itertools import pairwise
 from typing import Any, cast
 
 from dpcompose import check
-from dpcompose.composition import Pairs
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.loss import LAST_EPSILON, AtomicLoss, Atoms, Pair, above_values, atomized, envelope
+from dpcompose.law import LAST_EPSILON, Atoms, AtomsAbove, AtomsOfProfile, Envelope, Laws, Pair
 from dpcompose.mechanisms.base import Mechanism, adjacency_of
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, Bound, down, up
 
@@ -72,9 +71,11 @@ class DominatingPair(Mechanism):
                 "lower", f"{len(second)} masses", f"as many as upper has: {len(first)}"
             )
         outcomes = list(dict.fromkeys([*first, *second]))
-        masses = ([side.get(outcome, 0.0) for outcome in outcomes] for side in (first, second))
-        loss = AtomicLoss(Atoms.of(*masses))
-        return cls(Pair(loss, loss.reverse), adjacency, f"DominatingPair of {len(outcomes)} atoms")
+        masses = [tuple(side.get(outcome, 0.0) for outcome in outcomes) for side in (first, second)]
+        # What the sums miss or exceed of one is omitted mass.
+        omitted = max(abs(1 - math.fsum(side)) for side in masses)
+        law = Atoms(masses[0], masses[1], omitted_mass=up(omitted) if omitted else 0.0)
+        return cls(Pair(law, law.reverse), adjacency, f"DominatingPair of {len(outcomes)} atoms")
 
     @classmethod
     def from_profile(
@@ -107,8 +108,8 @@ class DominatingPair(Mechanism):
                 )
             return Bound(low, high)
 
-        atoms = atomized(lambda epsilons: [enclosed(epsilon) for epsilon in epsilons], math.inf)
-        above, below = map(AtomicLoss, atoms)
+        # The losses themselves: the profile is asked once, here, and need not be kept.
+        above, below = AtomsOfProfile(enclosed, True).loss(), AtomsOfProfile(enclosed, False).loss()
         inside = Pair(below, below.reverse)
         return cls(
             Pair(above, above.reverse, False, (inside,)), adjacency, "DominatingPair from a profile"
@@ -162,10 +163,10 @@ class DominatingPair(Mechanism):
                 del nodes[before]
             if node <= LAST_EPSILON:
                 nodes[node] = last
-        loss = AtomicLoss(above_values(list(nodes), list(nodes.values())))
-        return cls(Pair(loss, loss, False), adjacency, f"DominatingPair above {len(points)} points")
+        law = AtomsAbove(tuple(nodes), tuple(nodes.values()))
+        return cls(Pair(law, law, False), adjacency, f"DominatingPair above {len(points)} points")
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         if adjacency is not self.holds_under:
             stated = f"its pair is stated under {self.holds_under.value} and says nothing under {adjacency.value}"
             raise UnsupportedError(self.label, stated)
@@ -173,7 +174,7 @@ class DominatingPair(Mechanism):
             return ((self.pair, 1),)
         # When a record is replaced, neither table is the one with the record: each use of the mechanism may have the
         # pair in either order.
-        either = envelope((self.pair.remove, self.pair.add))
+        either = Envelope((self.pair.remove, self.pair.add))
         attained = self.pair.attained
         inside = (self.pair,) if attained else self.pair.attained_parts
         return ((Pair(either, either, False, inside, either_order=attained), 1),)

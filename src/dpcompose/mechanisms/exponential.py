@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpcompose.composition import Pairs
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.loss import BoundedRangeLoss, Pair, TwoPointLoss, attained_losses
+from dpcompose.law import BoundedRange, BoundedRangeAttained, Laws, Pair, Reversed, TwoPoint
 from dpcompose.mechanisms.base import Stated, adjacency_of, set_fields
 from dpcompose.mechanisms.guaranteed import bounded_epsilon, described
 from dpcompose.values import Adjacency, exact, larger_reading
@@ -58,12 +57,18 @@ class Exponential(Stated):
     def _costlier(self) -> Exponential:
         return Exponential(larger_reading(self.stated), holds_under=self.holds_under)
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """The dominating loss, with the two-point losses that are attained inside it."""
         epsilon = 2 * self.stated if self._doubled(adjacency) else self.stated
         if epsilon < SMALLEST:
-            nothing = Pair(TwoPointLoss(0.0), TwoPointLoss(0.0))
-            return ((Pair(TwoPointLoss(epsilon), TwoPointLoss(epsilon), False, (nothing,)), 1),)
-        inside = tuple(Pair(remove, add) for remove, add in attained_losses(epsilon))
-        loss = BoundedRangeLoss(epsilon)
+            nothing = Pair(TwoPoint(0.0), TwoPoint(0.0))
+            return ((Pair(TwoPoint(epsilon), TwoPoint(epsilon), False, (nothing,)), 1),)
+        inside = attained_pairs(epsilon)
+        loss = BoundedRange(epsilon)
         return ((Pair(loss, loss, False, inside, tight_alone=True), 1),)
+
+
+def attained_pairs(epsilon: float) -> tuple[Pair, ...]:
+    """Attained losses of a bounded range, in both orders."""
+    laws = [BoundedRangeAttained(epsilon, at) for at in range(3)]
+    return tuple([Pair(law, Reversed(law)) for law in laws])

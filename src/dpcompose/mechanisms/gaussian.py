@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from dpcompose.composition import Pairs
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.loss import (
-    GaussianLoss,
+from dpcompose.law import (
+    GaussianShift,
+    GaussianSum,
+    Laws,
     Pair,
-    ReplacedGaussianLoss,
-    SampledGaussianLoss,
-    gaussian_sum,
+    ReplacedGaussian,
+    SampledGaussian,
+    alike,
 )
-from dpcompose.mechanisms.base import ContinuousNoise, alike, rounded
+from dpcompose.mechanisms.base import ContinuousNoise, rounded
 from dpcompose.values import Adjacency
 
 
@@ -51,35 +52,31 @@ class Gaussian(ContinuousNoise):
         square = self._quotient(adjacency) ** 2
         return TypedAmounts(rho=square / 2, mu_squared=square)
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """One symmetric loss of mu = sensitivity / sigma."""
-        return alike(GaussianLoss(self._mu(adjacency), rounded(self.sigma)))
+        return alike(GaussianShift(self._mu(adjacency), rounded(self.sigma)))
 
     def _mu(self, adjacency: Adjacency) -> float:
         return self.sensitivity_under(adjacency) / self.sigma
 
     @classmethod
-    def summed_pairs(
-        cls, members: Sequence[tuple[Self, int]], adjacency: Adjacency
-    ) -> Pairs | None:
+    def summed_laws(cls, members: Sequence[tuple[Self, int]], adjacency: Adjacency) -> Laws | None:
         """One symmetric loss for all, unless a subclass has losses of its own."""
-        if cls.pairs is not Gaussian.pairs:
+        if (cls.laws, cls.pairs) != (Gaussian.laws, Gaussian.pairs):
             return None
-        return alike(
-            gaussian_sum([(each._mu(adjacency), times) for each, times in members], ulps=1)
-        )
+        return alike(GaussianSum(tuple([(each._mu(adjacency), times) for each, times in members])))
 
-    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
+    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
         """For replacing: (1 - q) N(0) + q N(-D) against (1 - q) N(0) + q N(D), D the add-remove sensitivity."""
         noise = self.sigma / self.sensitivity
         if adjacency is Adjacency.REPLACE:
-            return alike(ReplacedGaussianLoss(noise, rate))
+            return alike(ReplacedGaussian(noise, rate))
         ulps = rounded(self.sensitivity)
         return (
             (
                 Pair(
-                    SampledGaussianLoss(noise, rate, True, ulps),
-                    SampledGaussianLoss(noise, rate, False, ulps),
+                    SampledGaussian(noise, rate, True, ulps),
+                    SampledGaussian(noise, rate, False, ulps),
                 ),
                 1,
             ),

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpcompose import check
-from dpcompose.composition import Pairs
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, KnownCurve, TypedAmounts
-from dpcompose.loss import GaussianLoss, TwoPointLoss, chained
-from dpcompose.mechanisms.base import Stated, adjacency_of, alike, set_fields
+from dpcompose.law import Chained, GaussianShift, Laws, TwoPoint, alike
+from dpcompose.mechanisms.base import Stated, adjacency_of, set_fields
 from dpcompose.values import Adjacency, exact, larger_reading, smaller_reading
 
 LARGEST_EPSILON = 1e5
@@ -63,13 +62,11 @@ class BlackBox(Stated):
         )
         return BlackBox(epsilon, delta=delta, holds_under=self.holds_under)
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """The two-point loss, or the pair of its trade-off function iterated twice."""
         if self._doubled(adjacency):
-            return alike(
-                chained(self.stated.epsilon, delta=self.stated.delta, categories=2, steps=2)
-            )
-        return alike(TwoPointLoss(self.stated.epsilon, self.stated.delta))
+            return alike(Chained(self.stated.epsilon, self.stated.delta, categories=2, steps=2))
+        return alike(TwoPoint(self.stated.epsilon, self.stated.delta))
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -116,7 +113,7 @@ class Concentrated(Stated):
         rho, delta = larger_reading(self.stated.rho), min(larger_reading(self.stated.delta), 1.0)
         return Concentrated(rho, delta=delta, holds_under=self.holds_under)
 
-    def pairs(self, adjacency: Adjacency) -> Pairs | None:
+    def laws(self, adjacency: Adjacency) -> Laws | None:
         """None: only the curve rho * order is known. With rho and delta 0 both distributions are equal: no losses."""
         promise = self.promise(adjacency)
         return () if promise.rho == 0 and promise.delta == 0 else None
@@ -190,7 +187,7 @@ class RenyiCurve(Stated):
             orders = tuple(smaller_reading(order) if order > 1.001 else order for order in orders)
         return RenyiCurve(curve, orders=orders or None, holds_under=self.holds_under, delta=delta)
 
-    def pairs(self, adjacency: Adjacency) -> Pairs | None:
+    def laws(self, adjacency: Adjacency) -> Laws | None:
         """None: only the curve is known."""
         self._covered(adjacency)
         return None
@@ -242,10 +239,10 @@ class GaussianDP(Stated):
     def _costlier(self) -> GaussianDP:
         return GaussianDP(larger_reading(self.mu), holds_under=self.holds_under)
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """The Gaussian loss of mu, or of 2 mu."""
         mu = 2 * self.mu if self._doubled(adjacency) else self.mu
-        return alike(GaussianLoss(mu, 0)) if mu > 0 else ()
+        return alike(GaussianShift(mu, 0)) if mu > 0 else ()
 
 
 def described(mechanism: Stated, *first: object, **fields: object) -> str:

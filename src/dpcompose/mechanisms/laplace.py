@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpcompose.composition import Pairs
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.loss import LaplaceLoss
-from dpcompose.mechanisms.base import ContinuousNoise, alike, rounded
+from dpcompose.law import LaplaceShift, Laws, alike
+from dpcompose.mechanisms.base import ContinuousNoise, rounded
 from dpcompose.values import Adjacency
 
 
@@ -42,8 +41,8 @@ class Laplace(ContinuousNoise):
         """Exact, at the costlier reading of each parameter."""
         return TypedAmounts(self._quotient(adjacency))
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """One symmetric loss of epsilon = sensitivity / scale."""
         epsilon = self.sensitivity_under(adjacency) / self.scale
         quotient = None if adjacency is Adjacency.REPLACE else (self.sensitivity, self.scale)
-        return alike(LaplaceLoss(epsilon, rounded(self.scale), quotient))
+        return alike(LaplaceShift(epsilon, rounded(self.scale), quotient))

@@ -6,21 +6,21 @@ import math
 from dataclasses import dataclass
 
 from dpcompose import check
-from dpcompose.composition import Pairs
-from dpcompose.contour import Lattice
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.loss import (
-    AtomicLoss,
+from dpcompose.law import (
     Atoms,
-    EncodingLaw,
-    Loss,
+    Encoding,
+    Law,
+    Laws,
     Pair,
-    ShuffledReportsLoss,
-    TwoPointLoss,
-    shuffled_responses,
+    Reversed,
+    Shuffled,
+    ShuffledResponses,
+    TwoPoint,
+    alike,
 )
-from dpcompose.mechanisms.base import Stated, adjacency_of, alike, set_fields
+from dpcompose.mechanisms.base import Stated, adjacency_of, set_fields
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, larger_reading
 
 SMALLEST, LARGEST, MOST_REPORTS = 1e-6, 30.0, 10**9
@@ -84,27 +84,27 @@ class UnaryEncoding(_Local):
     def __repr__(self) -> str:
         return f"UnaryEncoding({self.keep!r}, flip={self.flip!r}{self._holding()})"
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """Three atoms: the outcomes in which both bits are alike say nothing."""
         self._covered(adjacency)
         keep, flip = max(self.keep, self.flip), min(self.keep, self.flip)
         more, less = keep * (1 - flip), flip * (1 - keep)
         if keep == flip:
-            return alike(TwoPointLoss(0.0))
+            return alike(TwoPoint(0.0))
         loss = (
             math.log1p((keep - flip) / less) if less > 1e-300 else math.log(more) - math.log(less)
         )
         masses = more, keep * flip + (1 - keep) * (1 - flip), less
-        law = EncodingLaw(keep, flip)
+        law = Encoding(keep, flip)
         atoms = Atoms(
             masses,
             masses[::-1],
             (loss, 0.0, -loss),
-            Lattice(loss, 0.0),
+            (loss, 0.0),
             16 * UNIT_ROUNDOFF,
-            law=law,
+            formula=law,
         )
-        return alike(AtomicLoss(atoms))
+        return alike(atoms)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -171,14 +171,14 @@ class ShuffledReports(_Local):
             larger_reading(self.stated), reports=self.reports, holds_under=self.holds_under
         )
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """The loss of the clones, above that of binary answers."""
         self._covered(adjacency)
         if self.reports == 1 or self.stated < SMALLEST:
-            loss: Loss = TwoPointLoss(self.stated)
+            loss: Law = TwoPoint(self.stated)
         else:
-            loss = ShuffledReportsLoss(self.stated, self.reports)
-        below = shuffled_responses(self.stated, self.reports) if self.stated >= SMALLEST else None
-        nothing = Pair(TwoPointLoss(0.0), TwoPointLoss(0.0))
-        inside = nothing if below is None else Pair(below, below.reverse)
+            loss = Shuffled(self.stated, self.reports)
+        below = ShuffledResponses(self.stated, self.reports)
+        nothing = Pair(TwoPoint(0.0), TwoPoint(0.0))
+        inside = nothing if self.stated < SMALLEST else Pair(below, Reversed(below))
         return ((Pair(loss, loss, False, (inside,)), 1),)

@@ -7,17 +7,18 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import add
 from typing import Any, Self
 
 import numpy as np
 
 from dpcompose import check
-from dpcompose.composition import Composition, Pairs, compose
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.loss import GaussianLoss, Pair
+from dpcompose.law import GaussianShift, Laws, Pair
 from dpcompose.mechanisms.base import Mechanism, set_fields
+from dpcompose.mechanisms.composable import Composable
 from dpcompose.mechanisms.gaussian import Gaussian
 from dpcompose.mechanisms.participation import Participation, chained, enumerated, through
 from dpcompose.numerics import Reals, U
@@ -132,15 +133,15 @@ class CorrelatedNoise(Mechanism):
                 "sigma", sigma, f"sensitivity / sigma between 1e-12 and 1e6, not {mu!r}"
             )
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """One symmetric Gaussian loss; attained unless the ends of the sensitivity differ by more than roundings."""
         ends = self.sensitivity
         factor = (2 if adjacency is Adjacency.REPLACE else 1) / self.sigma
         middle = ends.lower + (ends.upper - ends.lower) / 2
         if ends.width <= ALIKE * middle:
-            loss = GaussianLoss(middle * factor, math.ceil(ends.width / (2 * middle * U)) + 4)
+            loss = GaussianShift(middle * factor, math.ceil(ends.width / (2 * middle * U)) + 4)
             return ((Pair(loss, loss), 1),)
-        above, below = GaussianLoss(ends.upper * factor, 4), GaussianLoss(ends.lower * factor, 4)
+        above, below = GaussianShift(ends.upper * factor, 4), GaussianShift(ends.lower * factor, 4)
         return ((Pair(above, above, False, (Pair(below, below),)), 1),)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
@@ -153,7 +154,7 @@ class CorrelatedNoise(Mechanism):
         )
         return TypedAmounts(rho=square / 2, mu_squared=square)
 
-    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
+    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
         raise UnsupportedError(
             f"{self!r}.sampled({rate!r})",
             "one sample for the whole run says nothing of a record that is drawn anew in each of its steps",
@@ -215,7 +216,7 @@ class MatrixMechanism(CorrelatedNoise):
             self.strategy, sigma=smaller_reading(self.sigma), participation=self.participation
         )
 
-    def sampled_cyclically(self, rate: float) -> Composition:
+    def sampled_cyclically(self, rate: float) -> Composable:
         """The run where each record belongs to one of b = separation groups, and step i draws from group i mod b.
 
         The group of a record must not depend on the data; each record of the group is drawn with probability `rate`.
@@ -250,7 +251,9 @@ class MatrixMechanism(CorrelatedNoise):
             float(squares[first : first + groups].max()) for first in range(0, steps, groups)
         ]
         norms = [_root(each * (1 + error), up) for each in largest]
-        return compose(*[Gaussian(self.sigma, sensitivity=norm).sampled(rate) for norm in norms])
+        return reduce(
+            add, [Gaussian(self.sigma, sensitivity=norm).sampled(rate) * 1 for norm in norms]
+        )
 
 
 @lru_cache(maxsize=8)

@@ -12,21 +12,22 @@ from functools import lru_cache
 from typing import Any, cast
 
 from dpcompose import check
-from dpcompose.composition import Pairs, Unsampled
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.loss import (
+from dpcompose.law import (
     LEAST_WEIGHT,
-    GaussianLoss,
-    GaussianMixture,
-    MixtureLoss,
-    OpposedMixtures,
+    GaussianShift,
+    Laws,
+    Mixture,
     Pair,
-    SampledGaussianLoss,
+    Reversed,
+    SampledGaussian,
+    alike,
 )
-from dpcompose.mechanisms.base import Mechanism, alike, rounded, set_fields
+from dpcompose.mechanisms.base import Mechanism, rounded, set_fields
 from dpcompose.mechanisms.batches import MOST_RECORDS
 from dpcompose.mechanisms.gaussian import Gaussian
+from dpcompose.mechanisms.part import Unsampled
 from dpcompose.numerics import U, at_least
 from dpcompose.values import Adjacency, Bound, down, exact, larger_reading, smaller_reading
 
@@ -114,7 +115,7 @@ class MixtureOfGaussians(_Mixture):
             )
         set_fields(self, shifts=shifts, weights=weights)
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """Both orders, attained."""
         self._accept(adjacency)
         return mixture_pairs(self.sigma, self.shifts, self.weights)
@@ -195,7 +196,7 @@ class TruncatedPoisson(_Mixture):
             raise DomainError("batch", batch, f"an integer of at most the {records} records")
         set_fields(self, rate=rate, records=records, batch=batch)
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """Dominating losses in both orders, with attained ones below."""
         self._accept(adjacency)
         if self.batch == self.records:
@@ -231,7 +232,7 @@ class TruncatedPoisson(_Mixture):
                 asked, reason, "Gaussian(sigma / 2), without amplification, bounds it at every size"
             )
 
-    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
+    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
         reason = "its batches are samples already, and no pair is known for a sample of them"
         raise UnsupportedError(
             f"{self!r}.sampled({rate!r})", reason, "Give the product of the rates as rate"
@@ -257,20 +258,20 @@ def _numbers(name: str, value: Any) -> tuple[float, ...]:
     return found
 
 
-def _both(loss: MixtureLoss, *, attained: bool, attained_parts: tuple[Pair, ...] = ()) -> Pair:
-    return Pair(loss, loss.reverse, attained, attained_parts)
+def _both(law: Mixture, *, attained: bool, attained_parts: tuple[Pair, ...] = ()) -> Pair:
+    return Pair(law, Reversed(law), attained, attained_parts)
 
 
-def _plain(sigma: float, rate: float) -> Pairs:
+def _plain(sigma: float, rate: float) -> Laws:
     """One record, drawn with that probability."""
     if rate == 1:
-        return alike(GaussianLoss(1 / sigma, rounded(sigma)))
-    remove, add = (SampledGaussianLoss(sigma, rate, side) for side in (True, False))
+        return alike(GaussianShift(1 / sigma, rounded(sigma)))
+    remove, add = (SampledGaussian(sigma, rate, side) for side in (True, False))
     return ((Pair(remove, add), 1),)
 
 
 @lru_cache(maxsize=256)
-def mixture_pairs(sigma: float, shifts: tuple[float, ...], weights: tuple[float, ...]) -> Pairs:
+def mixture_pairs(sigma: float, shifts: tuple[float, ...], weights: tuple[float, ...]) -> Laws:
     """The losses of a mixture: equal shifts joined, those of weight 0 left out; in a simpler family where it is one."""
     joined: dict[float, list[float]] = defaultdict(list)
     for shift, weight in zip(shifts, weights, strict=True):
@@ -282,16 +283,16 @@ def mixture_pairs(sigma: float, shifts: tuple[float, ...], weights: tuple[float,
     if means == [0.0] and not lost:
         return ()
     if len(means) == 1 and not lost:
-        return alike(GaussianLoss(means[0] / sigma, rounded(sigma)))
+        return alike(GaussianShift(means[0] / sigma, rounded(sigma)))
     if len(means) == 2 and means[0] == 0 and total[1] < 1 and not lost:
         noise = sigma / means[1]
         remove, add = (
-            SampledGaussianLoss(noise, total[1], side, rounded(means[1])) for side in (True, False)
+            SampledGaussian(noise, total[1], side, rounded(means[1])) for side in (True, False)
         )
         return ((Pair(remove, add), 1),)
     error = abs(math.fsum(weights) - 1) + 4 * U
-    mixture = GaussianMixture(tuple(mean / sigma for mean in means), tuple(total), 1, error)
-    loss = MixtureLoss(((1.0, OpposedMixtures(mixture, GaussianMixture())),), infinite_error=lost)
+    choice = 1.0, tuple(mean / sigma for mean in means), tuple(total), error
+    law = Mixture((choice,), infinite_error=lost)
     # A shift that is left out changes nothing at positive losses if a smaller one of far more weight is there.
     seen = min(
         (mean for mean, weight in zip(means, total, strict=True) if weight >= _SEEN),
@@ -300,7 +301,7 @@ def mixture_pairs(sigma: float, shifts: tuple[float, ...], weights: tuple[float,
     unseen = (
         shift for shift, weight in zip(shifts, weights, strict=True) if 0 < weight < LEAST_WEIGHT
     )
-    return ((_both(loss, attained=seen <= min(unseen, default=math.inf)), 1),)
+    return ((_both(law, attained=seen <= min(unseen, default=math.inf)), 1),)
 
 
 @lru_cache(maxsize=64)
@@ -311,8 +312,7 @@ def _capped(sigma: float, rate: float, records: int, batch: int) -> Pair:
     share = batch / records
     displaced = share * above.upper / full.lower if full.lower > LEAST_WEIGHT else 1.0
     moved = _relative(above) + _relative(full) + 8 * U
-    noise = GaussianMixture()
-    parts: list[tuple[float, OpposedMixtures]] = []
+    parts: list[tuple[float, tuple[float, ...], tuple[float, ...], float]] = []
     kinds = ((room.upper, rate, 1.0, 0.0), (full.upper, min(displaced, 1.0), 2.0, moved))
     for probability, weight, reach, error in kinds:
         if probability >= LEAST_WEIGHT:
@@ -323,17 +323,15 @@ def _capped(sigma: float, rate: float, records: int, batch: int) -> Pair:
                 if weight < 1
                 else ((reach / sigma,), (1.0,))
             )
-            parts.append(
-                (probability, OpposedMixtures(GaussianMixture(means, weights, 1, spread), noise))
-            )
+            parts.append((probability, means, weights, spread))
     error = max(_relative(room), _relative(full)) if len(parts) == 2 else 0.0
     if len(parts) == 1:
-        parts[0] = 1.0, parts[0][1]
+        parts[0] = (1.0, *parts[0][1:])
     lost = 0.0 if len(parts) == 2 or min(full.upper, room.upper) == 0 else 2 * LEAST_WEIGHT
-    loss = MixtureLoss(tuple(parts), share_error=error + 4 * U, infinite_error=lost)
+    law = Mixture(tuple(parts), share_error=error + 4 * U, infinite_error=lost)
     inside = min(down(room.lower * rate + share * above.lower * (1 - 8 * U)), down(1.0))
     attained = _plain(sigma, inside)[0][0] if inside > 0 else None
-    return _both(loss, attained=False, attained_parts=(attained,) if attained is not None else ())
+    return _both(law, attained=False, attained_parts=(attained,) if attained is not None else ())
 
 
 def _relative(bound: Bound) -> float:

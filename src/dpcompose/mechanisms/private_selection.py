@@ -10,10 +10,10 @@ from functools import lru_cache
 import numpy as np
 
 from dpcompose import check
-from dpcompose.composition import Composable, ComposablePart, Composition, Pairs, compose
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.loss import AtomsAbove, Pair, TwoPointLoss, above_values
+from dpcompose.law import AtomsAbove, Laws, Pair, TwoPoint
 from dpcompose.mechanisms.base import Mechanism, set_fields
+from dpcompose.mechanisms.composable import Composable, ComposablePart
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency
 
 MOST_TRIES, FARTHEST, NODES, LAST_DELTA = 1e6, 300.0, 600, 1e-100
@@ -61,8 +61,8 @@ class PrivateSelection(Mechanism):
     shape: float = math.inf
 
     def __post_init__(self) -> None:
-        base = self.base * 1 if isinstance(self.base, ComposablePart) else self.base
-        if not isinstance(base, Composition) or not base.parts:
+        base = self.base * 1 if isinstance(self.base, Composable) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+        if base is None or not base.parts:
             raise DomainError(
                 "base", self.base, "a mechanism or a composition, such as Gaussian(1.0) * 3"
             )
@@ -82,15 +82,15 @@ class PrivateSelection(Mechanism):
         shape = "" if self.shape == math.inf else f", shape={self.shape!r}"
         return f"PrivateSelection({self.base!r}, tries={self.tries!r}{shape})"
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """Atoms above the profile, the same in both orders."""
         return _selected(self, check.member("adjacency", adjacency, Adjacency))
 
     def require_any_size(self, asked: str) -> None:
-        for part, _ in compose(self.base).parts:
+        for part, _ in (self.base * 1).parts:
             part.require_any_size(asked)
 
-    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
+    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
         """Refused: the base may be sampled."""
         raise UnsupportedError(
             f"{self!r}.sampled({rate!r})",
@@ -100,14 +100,16 @@ class PrivateSelection(Mechanism):
 
 
 @lru_cache(maxsize=64)
-def _selected(selection: PrivateSelection, adjacency: Adjacency) -> Pairs:
-    base, tries, shape = compose(selection.base), selection.tries, selection.shape
+def _selected(selection: PrivateSelection, adjacency: Adjacency) -> Laws:
+    base, tries, shape = selection.base * 1, selection.tries, selection.shape
     if tries == 1 and shape < math.inf:
         found = [part.pairs(adjacency) for part, _ in base.parts]
         if None not in found:
             rows = zip(found, base.parts, strict=True)
             return tuple(
-                (pair, count * times) for pairs, (_, times) in rows for pair, count in pairs or ()
+                (Pair(*pair), count * times)
+                for pairs, (_, times) in rows
+                for pair, count in pairs or ()
             )
     curve = base.profile(adjacency=adjacency)
 
@@ -141,8 +143,8 @@ def _selected(selection: PrivateSelection, adjacency: Adjacency) -> Pairs:
         values[-1] = 0.0
     poisson = tries if shape == math.inf else 0.0
     moment = SelectionMoment(base, adjacency, ratio, math.log(most * _ROUNDING), poisson)
-    loss = AtomsAbove(above_values(nodes.tolist(), values.tolist()), moment)
-    return ((Pair(loss, loss, False, _one_run(base, adjacency, shape)), 1),)
+    law = AtomsAbove(tuple(nodes.tolist()), tuple(values.tolist()), moment)
+    return ((Pair(law, law, False, _one_run(base.parts, adjacency, shape)), 1),)
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ class SelectionMoment:
         poisson: m, or 0 for another law.
     """
 
-    base: Composition
+    base: Composable
     adjacency: Adjacency
     ratio: float
     log_most: float
@@ -186,9 +188,11 @@ class SelectionMoment:
         return max(found, 0.0) + math.log1p(nothing * math.exp(-max(found, 0.0))) * _ROUNDING
 
 
-def _one_run(base: Composition, adjacency: Adjacency, shape: float) -> tuple[Pair, ...]:
+def _one_run(
+    parts: tuple[tuple[ComposablePart, int], ...], adjacency: Adjacency, shape: float
+) -> tuple[Pair, ...]:
     """Where all scores are equal, the answer is that of one run, if there is one for sure."""
-    (part, times), *others = base.parts
+    (part, times), *others = parts
     pairs = part.pairs(adjacency)
     if (
         shape < math.inf
@@ -198,12 +202,12 @@ def _one_run(base: Composition, adjacency: Adjacency, shape: float) -> tuple[Pai
         and len(pairs) == 1
         and pairs[0][1] == 1
     ):
-        pair = pairs[0][0]
+        pair = Pair(*pairs[0][0])
         return (pair,) if pair.attained else pair.attained_parts or _NOTHING
     return _NOTHING
 
 
-_NOTHING = (Pair(TwoPointLoss(0.0), TwoPointLoss(0.0)),)
+_NOTHING = (Pair(TwoPoint(0.0), TwoPoint(0.0)),)
 
 
 def _gamma(tries: float, shape: float) -> tuple[float, float]:

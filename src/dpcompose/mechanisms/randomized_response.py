@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 
 from dpcompose import check
-from dpcompose.composition import Pairs
-from dpcompose.contour import Lattice
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.loss import AtomicLoss, Atoms, Loss, ResponseLaw, TwoPointLoss, chained
-from dpcompose.mechanisms.base import Stated, adjacency_of, alike, set_fields
+from dpcompose.law import Atoms, Chained, Law, Laws, Response, TwoPoint, alike
+from dpcompose.mechanisms.base import Stated, adjacency_of, set_fields
 from dpcompose.mechanisms.guaranteed import bounded_epsilon, described
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, larger_reading
 
@@ -85,25 +83,24 @@ class RandomizedResponse(Stated):
             return self
         return RandomizedResponse(epsilon, categories=self.categories, holds_under=self.holds_under)
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """+epsilon, -epsilon, or 0 for an answer that is neither the one truth nor the other."""
         if self._doubled(adjacency):
-            return alike(chained(self.stated, delta=0.0, categories=self.categories, steps=2))
+            return alike(Chained(self.stated, 0.0, self.categories, steps=2))
         return alike(_loss(self.stated, self.categories))
 
 
-def _loss(epsilon: float, categories: int) -> Loss:
+def _loss(epsilon: float, categories: int) -> Law:
     if categories == 2 or epsilon == 0:
-        return TwoPointLoss(epsilon)
+        return TwoPoint(epsilon)
     others = (categories - 1) * math.exp(-epsilon)
     truth, other = 1 / (1 + others), math.exp(-epsilon) / (1 + others)
     rest = (categories - 2) * other
-    atoms = Atoms(
+    return Atoms(
         (truth, rest, other),
         (other, rest, truth),
         (epsilon, 0.0, -epsilon),
-        Lattice(epsilon, 0.0),
+        (epsilon, 0.0),
         16 * UNIT_ROUNDOFF,
-        law=ResponseLaw(epsilon, categories),
+        formula=Response(epsilon, categories),
     )
-    return AtomicLoss(atoms)

@@ -15,23 +15,21 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpcompose import check
-from dpcompose.composition import Pairs
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.loss import (
-    AtomicLoss,
+from dpcompose.law import (
     Atoms,
-    BoundedRangeLoss,
-    GaussianLoss,
-    LaplaceLoss,
-    Loss,
+    BoundedRange,
+    Chained,
+    GaussianShift,
+    LaplaceShift,
+    Law,
+    Laws,
     Pair,
-    TwoPointLoss,
-    attained_losses,
-    chained,
+    TwoPoint,
 )
 from dpcompose.mechanisms.base import ContinuousNoise, Mechanism, Stated, adjacency_of, set_fields
-from dpcompose.mechanisms.exponential import LARGEST as LARGEST_RANGE
+from dpcompose.mechanisms.exponential import LARGEST as LARGEST_RANGE, attained_pairs
 from dpcompose.mechanisms.guaranteed import bounded_epsilon, described
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, larger_reading, smaller_reading, up
 
@@ -92,10 +90,10 @@ class PermuteAndFlip(Stated):
             larger_reading(self.stated), monotone=self.monotone, holds_under=self.holds_under
         )
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """The Laplace loss of epsilon, or of 2 epsilon, above the losses of two candidates."""
         epsilon = 2 * self.stated if self._doubled(adjacency) else self.stated
-        return _noisy_maximum(epsilon, LaplaceLoss(epsilon), _laplace_tail, tight=True)
+        return _noisy_maximum(epsilon, LaplaceShift(epsilon), _laplace_tail, tight=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,23 +155,20 @@ class NoisyMax(ContinuousNoise):
             2 * min(self._quotient(adjacency), once) if adjacency is Adjacency.REPLACE else once
         )
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """The Laplace loss, or for Gumbel noise that of bounded range, above the losses of two candidates."""
         apart = self._apart(adjacency)
         epsilon = apart / self.scale
         if self.noise == "gumbel" and SMALLEST <= epsilon <= LARGEST_RANGE:
-            inside = tuple(
-                Pair(remove, add)
-                for remove, add in attained_losses(epsilon * (1 - 4 * UNIT_ROUNDOFF))
-            )
-            loss = BoundedRangeLoss(up(epsilon))
+            inside = attained_pairs(epsilon * (1 - 4 * UNIT_ROUNDOFF))
+            loss = BoundedRange(up(epsilon))
             return ((Pair(loss, loss, False, inside, tight_alone=True), 1),)
         tail = {
             "laplace": _two_laplace_tail,
             "exponential": _laplace_tail,
             "gumbel": _logistic_tail,
         }[self.noise]
-        loss = LaplaceLoss(epsilon, 1, (apart, self.scale))
+        loss = LaplaceShift(epsilon, 1, (apart, self.scale))
         return _noisy_maximum(epsilon, loss, tail, tight=self.noise == "exponential")
 
 
@@ -248,13 +243,11 @@ class AboveThreshold(Stated):
         share = 1 / (1 + count ** (2 / 3))
         return 1 / (share * self.stated), count / ((1 - share) * self.stated)
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """The two-point loss, above those of a single query; for a group of two its trade-off function iterated."""
         doubled = self._doubled(adjacency)
         loss = (
-            chained(self.stated, delta=0.0, categories=2, steps=2)
-            if doubled
-            else TwoPointLoss(self.stated)
+            Chained(self.stated, 0.0, categories=2, steps=2) if doubled else TwoPoint(self.stated)
         )
         if not SMALLEST <= self.stated <= LARGEST_RANGE:
             return ((Pair(loss, loss, False, _NOTHING), 1),)
@@ -304,10 +297,10 @@ class NoisyArgmax(Mechanism):
     def _costlier(self) -> NoisyArgmax:
         return NoisyArgmax(smaller_reading(self.sigma))
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """The Gaussian loss, above those of two classes whose counts differ by given integers."""
         votes, spread = (2 if adjacency is Adjacency.REPLACE else 1), math.sqrt(2) * self.sigma
-        loss = GaussianLoss(votes * math.sqrt(2) / self.sigma, 3)
+        loss = GaussianShift(votes * math.sqrt(2) / self.sigma, 3)
         # The difference of two counts has noise of deviation `spread`; each teacher moves it by 2.
         gaps = sorted(
             {-votes, *(round(deviations * spread) for deviations in (0.5, 1.5, 2.5, 3.5, 5.0))}
@@ -345,17 +338,17 @@ def threshold_pairs(tail: Tail, width: float, *, starts: Sequence[float] = ()) -
                 relative_error=error,
                 log_ratio_relative_error=ratio_error,
             )
-            found.append(Pair(AtomicLoss(atoms), AtomicLoss(atoms.reverse)))
+            found.append(Pair(atoms, atoms.reverse))
     return tuple(found) or _NOTHING
 
 
-_NOTHING = (Pair(TwoPointLoss(0.0), TwoPointLoss(0.0)),)
+_NOTHING = (Pair(TwoPoint(0.0), TwoPoint(0.0)),)
 
 
-def _noisy_maximum(epsilon: float, loss: Loss, tail: Tail, *, tight: bool) -> Pairs:
+def _noisy_maximum(epsilon: float, loss: Law, tail: Tail, *, tight: bool) -> Laws:
     """A dominating loss above two candidates at gaps that are symmetric, at even odds, and one move farther."""
     if epsilon < SMALLEST:
-        loss, tight = TwoPointLoss(epsilon), False
+        loss, tight = TwoPoint(epsilon), False
     inside = threshold_pairs(tail, epsilon)
     return ((Pair(loss, loss, False, inside, tight_alone=tight), 1),)
 

@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 
 from dpcompose import check
-from dpcompose.composition import Pairs
-from dpcompose.contour import Lattice
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.loss import AtomicLoss, Atoms, TwoPointLoss
-from dpcompose.mechanisms.base import Stated, adjacency_of, alike, set_fields
+from dpcompose.law import Atoms, Laws, TwoPoint, alike
+from dpcompose.mechanisms.base import Stated, adjacency_of, set_fields
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, larger_reading
 
 SMALLEST, LARGEST = 1e-9, 300.0
@@ -79,7 +77,7 @@ class Staircase(Stated):
             larger_reading(self.stated), gamma=self.gamma, holds_under=self.holds_under
         )
 
-    def pairs(self, adjacency: Adjacency) -> Pairs:
+    def laws(self, adjacency: Adjacency) -> Laws:
         """+epsilon, 0 or -epsilon, at a shift by the sensitivity."""
         if adjacency is not self.holds_under:
             raise UnsupportedError(
@@ -90,7 +88,7 @@ class Staircase(Stated):
             )
         fall = math.exp(-self.stated)
         if self.stated < SMALLEST:
-            return alike(TwoPointLoss(self.stated))
+            return alike(TwoPoint(self.stated))
         gamma = 1 / (1 + math.exp(self.stated / 2)) if self.gamma is None else self.gamma
         scale = -math.expm1(-self.stated) / (2 * (gamma + fall * (1 - gamma)))
         # What is left to 0, without cancellation; at the default 1 - 2 gamma is tanh(epsilon / 4).
@@ -102,5 +100,5 @@ class Staircase(Stated):
             (most * fall, rest, most),
             (self.stated, 0.0, -self.stated),
         )
-        lattice = Lattice(self.stated, 0.0)
-        return alike(AtomicLoss(Atoms(upper, lower, losses, lattice, 64 * UNIT_ROUNDOFF)))
+        lattice = (self.stated, 0.0)
+        return alike(Atoms(upper, lower, losses, lattice, 64 * UNIT_ROUNDOFF))
