@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-from dpcompose import check
 from dpcompose.composition import Pairs, Unsampled
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
@@ -21,9 +20,10 @@ from dpcompose.loss import (
     SampledGaussianLoss,
     largest_batch,
 )
-from dpcompose.mechanism.base import Mechanism, rounded, set_fields
+from dpcompose.mechanism.base import Mechanism, rounded
 from dpcompose.mechanism.gaussian import Gaussian
-from dpcompose.values import Adjacency, down, exact, smaller_reading, up
+from dpcompose.mechanism.parameter import count, declare, noise
+from dpcompose.values import Adjacency, down, exact, up
 
 MOST_STEPS, MOST_RECORDS = 10**6, 10**12
 
@@ -36,17 +36,11 @@ class Batches(Mechanism):
         sigma: The standard deviation of the noise on the sum of a batch; a record contributes a norm of at most 1.
     """
 
-    sigma: float
+    sigma: float = field(metadata=declare(noise("1e-6", "1e11")))
     holds_under: ClassVar[Adjacency]
     reach: ClassVar[int]
     """How far one record moves the sum of its batch, at most."""
     remedy: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        sigma = check.positive("sigma", self.sigma)
-        if not 1e-6 < sigma < 1e11:
-            raise DomainError("sigma", sigma, "a number between 1e-6 and 1e11")
-        set_fields(self, sigma=sigma)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         self._accept(adjacency)
@@ -100,22 +94,12 @@ class ShuffledEpochs(Batches):
     """
 
     _: KW_ONLY
-    steps: int
+    steps: int = field(metadata=declare(count(MOST_STEPS)))
     holds_under: ClassVar[Adjacency] = Adjacency.ZERO_OUT
     reach: ClassVar[int] = 1
     remedy: ClassVar[str] = (
         "Ask with adjacency=Adjacency.ZERO_OUT: the number of records, and so the batches, must stay"
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        steps = check.count("steps", self.steps, least=1)
-        if not steps <= MOST_STEPS:
-            raise DomainError("steps", steps, f"an integer of at most {MOST_STEPS}")
-        set_fields(self, steps=steps)
-
-    def _costlier(self) -> ShuffledEpochs:
-        return ShuffledEpochs(smaller_reading(self.sigma), steps=self.steps)
 
     def _pair(self) -> Pair:
         above = GaussianLoss(1 / self.sigma, rounded(self.sigma))
@@ -151,8 +135,8 @@ class FixedSizeSample(Batches):
     """
 
     _: KW_ONLY
-    records: int
-    batch: int
+    records: int = field(metadata=declare(count(MOST_RECORDS)))
+    batch: int = field(metadata=declare(count()))
     holds_under: ClassVar[Adjacency] = Adjacency.REPLACE
     reach: ClassVar[int] = 2
     remedy: ClassVar[str] = (
@@ -161,22 +145,13 @@ class FixedSizeSample(Batches):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        records, batch = (
-            check.count("records", self.records, least=1),
-            check.count("batch", self.batch, least=1),
-        )
-        if not records <= MOST_RECORDS:
-            raise DomainError("records", records, f"an integer of at most {MOST_RECORDS}")
-        if not batch <= records:
-            raise DomainError("batch", batch, f"an integer of at most the {records} records")
-        set_fields(self, records=records, batch=batch)
+        if not self.batch <= self.records:
+            domain = f"an integer of at most the {self.records} records"
+            raise DomainError("batch", self.batch, domain)
 
     def unsampled(self, adjacency: Adjacency) -> Unsampled:
         """The noise where the record is in every batch: hockey-stick divergences are jointly convex."""
         return Unsampled(((Gaussian(self.sigma), 1),), 1.0)
-
-    def _costlier(self) -> FixedSizeSample:
-        return FixedSizeSample(smaller_reading(self.sigma), records=self.records, batch=self.batch)
 
     def _pair(self) -> Pair:
         if self.batch == self.records:

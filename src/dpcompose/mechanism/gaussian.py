@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from dpcompose.composition import Pairs
@@ -16,6 +16,7 @@ from dpcompose.loss import (
     gaussian_sum,
 )
 from dpcompose.mechanism.base import ContinuousNoise, alike, rounded
+from dpcompose.mechanism.parameter import declare, noise
 from dpcompose.values import Adjacency
 
 
@@ -39,12 +40,8 @@ class Gaussian(ContinuousNoise):
     Reference: [BalleWang2018, Theorem 8]
     """
 
-    sigma: float
+    sigma: float = field(metadata=declare(noise()))
     noise_name: ClassVar[str] = "sigma"
-
-    @property
-    def _noise(self) -> float:
-        return self.sigma
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Exact, at the costlier reading of each parameter."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dpcompose.composition import Pairs
 from dpcompose.guarantee import TypedAmounts
 from dpcompose.loss import LaplaceLoss
 from dpcompose.mechanism.base import ContinuousNoise, alike, rounded
+from dpcompose.mechanism.parameter import declare, noise
 from dpcompose.values import Adjacency
 
 
@@ -31,12 +32,8 @@ class Laplace(ContinuousNoise):
     Reference: [DworkRoth2014, Theorem 3.6]
     """
 
-    scale: float
+    scale: float = field(metadata=declare(noise()))
     noise_name: ClassVar[str] = "scale"
-
-    @property
-    def _noise(self) -> float:
-        return self.scale
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Exact, at the costlier reading of each parameter."""

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from dpcompose import check
 from dpcompose.composition import Pairs
 from dpcompose.contour import Lattice
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import TypedAmounts
 from dpcompose.loss import AtomicLoss, Atoms, Loss, ResponseLaw, TwoPointLoss, chained
-from dpcompose.mechanism.base import Stated, adjacency_of, alike, set_fields
-from dpcompose.mechanism.guaranteed import bounded_epsilon, described
-from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, larger_reading
+from dpcompose.mechanism.base import Stated, alike
+from dpcompose.mechanism.parameter import EPSILON, HOLDS_UNDER, count, declare
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact
 
 LARGEST = 300.0
-MOST_CATEGORIES = 10**15
+_CATEGORIES = count(
+    10**15,
+    "an integer from 2 to 10^15",
+    "BlackBox(epsilon) dominates any number of them",
+    least=2,
+)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -40,50 +44,25 @@ class RandomizedResponse(Stated):
     Reference: [KairouzOhViswanath2015, Section 1]
     """
 
-    stated: float
-    categories: int
-    holds_under: Adjacency
+    stated: float = field(metadata=declare(epsilon=EPSILON))
+    categories: int = field(metadata=declare(_CATEGORIES))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
 
     def __init__(
         self, epsilon: float, *, categories: int = 2, holds_under: Adjacency = Adjacency.ADD_REMOVE
     ) -> None:
-        categories = check.count("categories", categories, least=2)
-        if not categories <= MOST_CATEGORIES:
-            raise DomainError(
-                "categories",
-                categories,
-                "an integer from 2 to 10^15",
-                "BlackBox(epsilon) dominates any number of them",
-            )
-        epsilon = bounded_epsilon(epsilon)
-        if categories > 2 and not epsilon <= LARGEST:
+        self._state(categories=categories, epsilon=epsilon, holds_under=holds_under)
+        if self.categories > 2 and not self.stated <= LARGEST:
             raise DomainError(
                 "epsilon",
-                epsilon,
+                self.stated,
                 f"at most {LARGEST:g} for more than two categories",
                 "BlackBox(epsilon) dominates it",
             )
-        set_fields(
-            self,
-            stated=epsilon,
-            categories=categories,
-            holds_under=adjacency_of("holds_under", holds_under),
-        )
-
-    def __repr__(self) -> str:
-        return described(
-            self, self.stated, categories=self.categories if self.categories > 2 else 0
-        )
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """epsilon as typed; 2 epsilon for a group of two."""
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
-
-    def _costlier(self) -> RandomizedResponse:
-        epsilon = larger_reading(self.stated)
-        if epsilon == self.stated:
-            return self
-        return RandomizedResponse(epsilon, categories=self.categories, holds_under=self.holds_under)
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """+epsilon, -epsilon, or 0 for an answer that is neither the one truth nor the other."""
