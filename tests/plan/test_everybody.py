@@ -42,8 +42,8 @@ def given(kind: str) -> list[str]:
     """What a call needs: a table of values needs its orders."""
     return [
         name
-        for name, required in MECHANISMS[kind].parameters.items()
-        if required or name == "orders"
+        for name, key in MECHANISMS[kind].parameters.items()
+        if key.required or name == "orders"
     ]
 
 

@@ -13,7 +13,7 @@ import dpcompose
 from dpcompose import Adjacency, PlanError
 from dpcompose.errors import DomainError
 from dpcompose.plan import Entry, Plan, PlanQuestion
-from dpcompose.plan.schema import MECHANISMS, PARAMETERS
+from dpcompose.plan.schema import COMMON, FORMS, MECHANISMS
 
 GOOD = """delta = 1e-8
 adjacency = "add-remove"
@@ -88,6 +88,8 @@ SAMPLES = {
     "holds_under": st.sampled_from([each.value for each in Adjacency]),
 }
 
+FORM_OF = dict.fromkeys(("noise", "sensitivity", "rate", "amount"), "number")
+
 
 @st.composite
 def tables(draw: st.DrawFn) -> str:
@@ -110,9 +112,16 @@ def test_round_trip(mechanisms: list[str]) -> None:
 
 
 def test_every_constructor_parameter_is_a_key() -> None:
-    for kind, made in MECHANISMS.items():
-        for name in made.parameters:
-            assert name in PARAMETERS, f"{kind}: {name}"
+    for kind in MECHANISMS.values():
+        assert [*kind.parameters] == [*inspect.signature(kind.build).parameters], kind.name
+    roles = {name: {COMMON[name].role} for name in COMMON}
+    for kind in MECHANISMS.values():
+        for name, key in kind.parameters.items():
+            roles.setdefault(name, set()).add(key.role)
+    # A key is read by its name: whatever has it reads the same form.
+    read = {name: {FORM_OF.get(role, role) for role in given} for name, given in roles.items()}
+    assert {name for name, forms in read.items() if len(forms) > 1} == set()
+    assert read.keys() == FORMS.keys()
     constructors = (getattr(dpcompose, name) for name in dir(dpcompose))
     mechanisms = [
         each for each in constructors if inspect.isclass(each) and hasattr(each, "sampled_pairs")

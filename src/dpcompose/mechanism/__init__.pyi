@@ -31,6 +31,7 @@ from .tree import TreeAggregation as TreeAggregation
 
 if True:
     from .base import Stated as Stated
+    from .parameter import arguments_of as arguments_of
     from .participation import Participation as Participation
     from .secure_aggregation import distributed_discrete_gaussian as distributed_discrete_gaussian
     from .text import arguments as arguments, kinds as kinds, parse as parse, serialize as serialize
