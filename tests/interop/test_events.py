@@ -24,7 +24,7 @@ from dpcompose import (
     compose,
 )
 from dpcompose.interop.dp_accounting import from_dp_event
-from dpcompose.interop.event_writing import event_tuple
+from dpcompose.interop.event_tree import event_tuple
 
 ADD_REMOVE, REPLACE, ZERO_OUT = Adjacency.ADD_REMOVE, Adjacency.REPLACE, Adjacency.ZERO_OUT
 Normals = list[tuple[Any, float, float]]

@@ -6,7 +6,8 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from dpcompose import (
 from dpcompose.composition import ComposablePart
 from dpcompose.errors import DPComposeError
 from dpcompose.interop.dp_accounting import from_dp_event, to_named_tuple
-from dpcompose.interop.event_document import event_to_json
+from dpcompose.interop.event_tree import event_to_json
 from dpcompose.interop.plan_writing import plan_of
 from dpcompose.mechanism import arguments, kinds, serialize
 from tests.laws.members import MEMBERS
@@ -39,63 +40,77 @@ MORE = (
     ShuffledEpochs(0.7, steps=10),
 )
 BAD: tuple[Any, ...] = (
-    None, "x", b"x", True, math.nan, math.inf, -math.inf, -1, 0, 0.5, 1.5, 2, 1e-320, 1e-13, 1e7, 1e12, 1e301, 10**13, 10**400,
-    (), [], [1, "x"], (0, 0), (5000,), [[0.0]], {}, Adjacency.REPLACE, Gaussian(1.0),
+    None, "x", True, math.nan, math.inf, -1, 0, 0.5, 1.5, 2, 1e-13, 1e7, 1e301, 10**13, [1, "x"], (0, 0), (5000,),
+    Adjacency.REPLACE,
 )  # fmt: skip
 
 
 def parts() -> Iterator[ComposablePart]:
-    """Every mechanism of the laws' table in all its variants, and some with more arguments."""
+    """Every mechanism of the laws' table in its variants, and some with more arguments."""
     for member in MEMBERS:
-        for size in (0.1, 0.37):
-            for variant in range(6):
-                one = member.build(size, variant)
-                if isinstance(one, ComposablePart):
-                    yield one
+        for variant in range(3):
+            one = member.build(0.37, variant)
+            if isinstance(one, ComposablePart):
+                yield one
     yield from MORE
 
 
-def attempt(run: Any) -> Any:
+def attempt(run: Callable[[], Any]) -> str:
     """What a call returns, or the error that it raises, as text."""
     try:
-        return run()
+        return str(run())
     except DPComposeError as error:
         return f"{type(error).__name__}: {error}"
-    except Exception as error:  # noqa: BLE001: bugs are compared too
-        return f"{type(error).__name__}"
 
 
 def documents(one: ComposablePart) -> dict[str, Any]:
-    """All that is written about a mechanism, and whether it is read back."""
-    found: dict[str, Any] = {"serialized": serialize(one), "costlier": repr(one.costlier())}
-    found["arguments"] = attempt(lambda: repr(arguments(one)))
+    """All that is written about a mechanism, and what is read back."""
+    texts: dict[str, Any] = {"serialized": serialize(one), "costlier": repr(one.costlier())}
+    texts["arguments"] = attempt(lambda: repr(arguments(one)))
     for adjacency in Adjacency:
         name = adjacency.value
-        found[f"typed {name}"] = attempt(lambda: repr(one.typed(adjacency=adjacency)))
-        found[f"plan {name}"] = attempt(lambda: plan_of(one, adjacency=adjacency).toml())
-        event = attempt(lambda: to_named_tuple(one, adjacency=adjacency))
-        found[f"event {name}"] = event if isinstance(event, str) else event_to_json(event)
-        if not isinstance(event, str):
-            found[f"read {name}"] = attempt(lambda: repr(from_dp_event(event, adjacency=adjacency)))
-    return found
+        texts[f"typed {name}"] = attempt(partial(one.typed, adjacency=adjacency))
+        texts[f"plan {name}"] = attempt(partial(_plan, one, adjacency))
+        texts[f"event {name}"] = attempt(partial(_event, one, adjacency))
+        if texts[f"event {name}"].startswith("{"):
+            texts[f"read {name}"] = attempt(partial(_read, one, adjacency))
+    return texts
 
 
-def errors(kind: str) -> dict[str, str]:
+def _plan(one: ComposablePart, adjacency: Adjacency) -> str:
+    return plan_of(one, adjacency=adjacency).toml()
+
+
+def _event(one: ComposablePart, adjacency: Adjacency) -> str:
+    return event_to_json(to_named_tuple(one, adjacency=adjacency))
+
+
+def _read(one: ComposablePart, adjacency: Adjacency) -> str:
+    return repr(from_dp_event(to_named_tuple(one, adjacency=adjacency), adjacency=adjacency))
+
+
+def errors(one: ComposablePart) -> dict[str, str]:
     """What the constructor says of bad values of each argument."""
-    build = kinds()[kind]
-    good = next(one for one in parts() if type(one) is build)
-    given = arguments(good)[1]
+    values = arguments(one)[1]
     return {
-        f"{name}={bad!r:.40}": attempt(lambda: f"{build(**{**given, name: bad})!r:.200}")
-        for name in inspect.signature(build).parameters
+        f"{name}={bad!r:.40}": attempt(partial(_built, type(one), {**values, name: bad}))
+        for name in inspect.signature(type(one)).parameters
         for bad in BAD
     }
 
 
+def _built(kind: type[Any], values: dict[str, Any]) -> str:
+    return f"{kind(**values)!r:.200}"
+
+
 def everything() -> dict[str, Any]:
+    """The documents of all mechanisms, and the errors of one of each kind."""
+    one_of_each: dict[str, ComposablePart] = {}
+    for one in parts():
+        one_of_each.setdefault(type(one).__name__, one)
     return {
         "documents": {repr(one): documents(one) for one in parts()},
-        "errors": {kind: errors(kind) for kind in sorted(kinds()) if any(type(o).__name__ == kind for o in parts())},
+        "errors": {kind: errors(one) for kind, one in one_of_each.items() if kind in kinds()},
     }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -103,6 +104,9 @@ class Stated(Mechanism):
     """A mechanism whose losses or guarantee are stated for one adjacency, `holds_under`."""
 
     holds_under: Adjacency
+    event: ClassVar[tuple[str, Mapping[str, str | float]] | None] = None
+    """The event of dp_accounting that says the same under `holds_under`: its name, and for each of its fields the
+    parameter that it equals, or a number. With parameters alone it is also read back."""
 
     def _doubled(self, adjacency: Adjacency) -> bool:
         """Whether the question is about a group of two; refuses an adjacency that the statement does not cover."""

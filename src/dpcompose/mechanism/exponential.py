@@ -47,6 +47,7 @@ class Exponential(Stated):
 
     stated: float = field(metadata=declare(epsilon=amount(_bounded_range)))
     holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    event = "ExponentialMechanismDpEvent", {"epsilon": "epsilon"}
 
     def __init__(self, epsilon: float, *, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
         self._state(epsilon=epsilon, holds_under=holds_under)

@@ -87,6 +87,7 @@ class PermuteAndFlip(Stated):
     stated: float = field(metadata=declare(epsilon=EPSILON))
     monotone: bool = field(metadata=declare(FLAG))
     holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    event = "PermuteAndFlipDpEvent", {"epsilon": "epsilon"}
 
     def __init__(
         self,
