@@ -25,6 +25,9 @@ from dpcompose.values import Adjacency, exact, larger_reading, smaller_reading
 class Mechanism(ComposablePart):
     """A building block. A member names its losses under each adjacency; sampling and composition follow."""
 
+    closed_form: ClassVar[bool] = False
+    """Whether its prices follow from its parameters by formulas, so that no search is needed to charge it."""
+
     def __post_init__(self) -> None:
         """Check each field by its declaration."""
         for name, argument in arguments_of(type(self)).items():

@@ -42,6 +42,7 @@ class Gaussian(ContinuousNoise):
 
     sigma: float = field(metadata=declare(noise()))
     noise_name: ClassVar[str] = "sigma"
+    closed_form = True
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Exact, at the costlier reading of each parameter."""

@@ -49,6 +49,7 @@ class BlackBox(Stated):
 
     stated: ApproximateDP = field(metadata=declare(epsilon=EPSILON, delta=DELTA))
     holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    closed_form = True
 
     def __init__(
         self, epsilon: float, *, delta: float = 0.0, holds_under: Adjacency = Adjacency.ADD_REMOVE
@@ -93,6 +94,7 @@ class Concentrated(Stated):
 
     stated: ConcentratedDP = field(metadata=declare(rho=amount(), delta=DELTA))
     holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    closed_form = True
 
     def __init__(
         self, rho: float, *, delta: float = 0.0, holds_under: Adjacency = Adjacency.ADD_REMOVE
@@ -206,6 +208,7 @@ class GaussianDP(Stated):
 
     mu: float = field(metadata=declare(amount(_mu)))
     holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    closed_form = True
 
     def __init__(self, mu: float, *, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
         self._state(mu=mu, holds_under=holds_under)

@@ -34,6 +34,7 @@ class Laplace(ContinuousNoise):
 
     scale: float = field(metadata=declare(noise()))
     noise_name: ClassVar[str] = "scale"
+    closed_form = True
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Exact, at the costlier reading of each parameter."""

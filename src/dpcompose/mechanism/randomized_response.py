@@ -47,6 +47,7 @@ class RandomizedResponse(Stated):
     stated: float = field(metadata=declare(epsilon=EPSILON))
     categories: int = field(metadata=declare(_CATEGORIES))
     holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    closed_form = True
 
     def __init__(
         self, epsilon: float, *, categories: int = 2, holds_under: Adjacency = Adjacency.ADD_REMOVE
