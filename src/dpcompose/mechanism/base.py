@@ -111,17 +111,25 @@ class Stated(Mechanism):
     """The event of dp_accounting that says the same under `holds_under`: its name, and for each of its fields the
     parameter that it equals, or a number. With parameters alone it is also read back."""
 
+    def _require(self, adjacency: Adjacency) -> None:
+        """Refuse an adjacency other than the one of the statement."""
+        if adjacency is not self.holds_under:
+            raise self._unstated(adjacency)
+
+    def _unstated(self, adjacency: Adjacency) -> UnsupportedError:
+        return UnsupportedError(
+            f"{self!r}",
+            f"its guarantee is stated under {self.holds_under.value} and says nothing under {adjacency.value}",
+            f"State it with holds_under=Adjacency.{adjacency.name} if that is what is known",
+        )
+
     def _doubled(self, adjacency: Adjacency) -> bool:
         """Whether the question is about a group of two; refuses an adjacency that the statement does not cover."""
         if adjacency is self.holds_under:
             return False
         if self.holds_under is Adjacency.ADD_REMOVE and adjacency is Adjacency.REPLACE:
             return True
-        raise UnsupportedError(
-            f"{self!r}",
-            f"its guarantee is stated under {self.holds_under.value} and says nothing under {adjacency.value}",
-            f"State it with holds_under=Adjacency.{adjacency.name} if that is what is known",
-        )
+        raise self._unstated(adjacency)
 
 
 @dataclass(frozen=True, repr=False)
