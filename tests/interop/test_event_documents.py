@@ -29,7 +29,7 @@ from dpcompose.errors import DomainError, MissingExtraError, PlanError, Unsuppor
 from dpcompose.guarantee.promise import RenyiLine
 from dpcompose.interop import dp_accounting as adapter
 from dpcompose.interop.dp_accounting import from_dp_event, to_named_tuple
-from dpcompose.interop.event_document import event_from_document, event_to_json
+from dpcompose.interop.event_tree import event_from_document, event_to_json
 from dpcompose.interop.imported import import_plan
 from dpcompose.interop.plan_writing import plan_of
 from dpcompose.mechanisms import (

@@ -46,6 +46,7 @@ from dpcompose.mechanisms import (
     TreeAggregation,
     TruncatedPoisson,
     UnaryEncoding,
+    arguments,
 )
 
 Option = TypeVar("Option")
@@ -298,6 +299,13 @@ MEMBERS = [
         lambda size, variant: Laplace(2 / size) + Gaussian(2 / size) * chosen(variant, 1, 3),
     ),
 ]
+
+
+def example(kind: str) -> dict[str, Any]:
+    """The arguments, by name, of a mechanism of that class from the table."""
+    built = (member.build(0.37, 0) for member in MEMBERS)
+    return arguments(next(one for one in built if type(one).__name__ == kind))[1]
+
 
 # No shrinking: the parameters are readable as they are, and a failing law should fail fast.
 SETTINGS = settings(

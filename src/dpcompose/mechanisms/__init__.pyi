@@ -38,5 +38,6 @@ if True:
         Composable as Composable,
         ComposablePart as ComposablePart,
     )
+    from .parameter import arguments_of as arguments_of
     from .part import Part as Part, Unsampled as Unsampled
     from .text import arguments as arguments, kinds as kinds, parse as parse, serialize as serialize

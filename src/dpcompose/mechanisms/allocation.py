@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from typing import ClassVar
 
-from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
 from dpcompose.law import Allocated, GaussianShift, Law, Laws, Pair, SampledGaussian
-from dpcompose.mechanisms.base import Mechanism, quotient, rounded, set_fields
+from dpcompose.mechanisms.base import Mechanism, quotient, rounded
 from dpcompose.mechanisms.gaussian import Gaussian
+from dpcompose.mechanisms.parameter import count, declare, noise
 from dpcompose.mechanisms.part import Unsampled
-from dpcompose.values import Adjacency, down, smaller_reading
+from dpcompose.values import Adjacency, down
 
 MOST_STEPS = 10**6
 
@@ -48,25 +48,17 @@ class RandomAllocation(Mechanism):
     Reference: [FeldmanShenfeld2025], [Chua2025]
     """
 
-    sigma: float
+    sigma: float = field(metadata=declare(noise("1e-6", "1e11")))
     _: KW_ONLY
-    steps: int
-    selected: int = 1
+    steps: int = field(metadata=declare(count(MOST_STEPS)))
+    selected: int = field(default=1, metadata=declare(count()))
     holds_under: ClassVar[tuple[Adjacency, ...]] = (Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT)
 
     def __post_init__(self) -> None:
-        sigma, steps = (
-            check.positive("sigma", self.sigma),
-            check.count("steps", self.steps, least=1),
-        )
-        selected = check.count("selected", self.selected, least=1)
-        if not 1e-6 < sigma < 1e11:
-            raise DomainError("sigma", sigma, "a number between 1e-6 and 1e11")
-        if not steps <= MOST_STEPS:
-            raise DomainError("steps", steps, f"an integer of at most {MOST_STEPS}")
-        if not selected <= steps:
-            raise DomainError("selected", selected, f"an integer of at most the {steps} steps")
-        set_fields(self, sigma=sigma, steps=steps, selected=selected)
+        super().__post_init__()
+        if not self.selected <= self.steps:
+            domain = f"an integer of at most the {self.steps} steps"
+            raise DomainError("selected", self.selected, domain)
 
     def laws(self, adjacency: Adjacency) -> Laws:
         self._accept(adjacency)
@@ -83,11 +75,6 @@ class RandomAllocation(Mechanism):
         self._accept(adjacency)
         square = self.selected * quotient(self.sigma, 1.0, None, Adjacency.ADD_REMOVE) ** 2
         return TypedAmounts(rho=square / 2, mu_squared=square)
-
-    def _costlier(self) -> RandomAllocation:
-        return RandomAllocation(
-            smaller_reading(self.sigma), steps=self.steps, selected=self.selected
-        )
 
     def unsampled(self, adjacency: Adjacency) -> Unsampled:
         """The steps of the record, if it were known which: hockey-stick divergences are jointly convex."""

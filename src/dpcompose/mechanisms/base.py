@@ -7,37 +7,56 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
 from dpcompose.law import Laws
 from dpcompose.mechanisms.composable import Composable, ComposablePart
+from dpcompose.mechanisms.parameter import SENSITIVITY, arguments_of, declare, text_of
 from dpcompose.values import Adjacency, exact, larger_reading, smaller_reading
 
 
 class Mechanism(ComposablePart):
     """A building block. A member names its losses under each adjacency; sampling and composition follow."""
 
+    closed_form: ClassVar[bool] = False
+    """Whether its prices follow from its parameters by formulas, so that no search is needed to charge it."""
+
+    def __post_init__(self) -> None:
+        """Check each field by its declaration."""
+        for name, argument in arguments_of(type(self)).items():
+            value = argument.parameter.domain(name, argument.value(self))
+            object.__setattr__(self, name, value)
+
+    def _checked(self, **arguments: object) -> dict[str, Any]:
+        """The arguments of a constructor, each checked by its declaration."""
+        declared = arguments_of(type(self))
+        return {
+            name: declared[name].parameter.domain(name, value) for name, value in arguments.items()
+        }
+
+    def _state(self, **arguments: object) -> None:
+        """Set the fields of the arguments of a constructor, each checked by its declaration."""
+        declared = arguments_of(type(self))
+        for name, value in self._checked(**arguments).items():
+            object.__setattr__(self, declared[name].field, value)
+
     def __repr__(self) -> str:
-        """The call that makes it: what is at its default is left out."""
-        fields = dataclasses.fields(cast("Any", self))
-        first = [repr(getattr(self, field.name)) for field in fields if not field.kw_only]
-        named = [
-            (field.name, getattr(self, field.name), field.default)
-            for field in fields
-            if field.kw_only
-        ]
-        given = [
-            *first,
-            *(f"{name}={value!r}" for name, value, default in named if value != default),
-        ]
-        return f"{type(self).__name__}({', '.join(given)})"
+        """The call that constructs it; arguments by name are left out at their default."""
+        stated: list[str] = []
+        for name, argument in arguments_of(type(self)).items():
+            value = argument.value(self)
+            if not argument.keyword:
+                stated.append(text_of(value))
+            elif value != argument.default and value != ():  # without a value: an empty tuple
+                stated.append(f"{name}={text_of(value)}")
+        return f"{type(self).__name__}({', '.join(stated)})"
 
     @property
     def label(self) -> str:
@@ -57,8 +76,14 @@ class Mechanism(ComposablePart):
         return None
 
     def _costlier(self) -> Mechanism:
-        """See `costlier`; an equal mechanism will do."""
-        return self
+        """See `costlier`: every argument at its conservative reading; an equal mechanism will do."""
+        values = {
+            name: (argument.parameter, argument.value(self))
+            for name, argument in arguments_of(type(self)).items()
+        }
+        read = {name: parameter.costlier(value) for name, (parameter, value) in values.items()}
+        changed = any(read[name] != value for name, (_, value) in values.items())
+        return type(self)(**read) if changed else self
 
     def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws | None:
         """None: the mixture of its own pairs; with replacement only where a member says so."""
@@ -75,6 +100,21 @@ class Stated(Mechanism):
     """A mechanism whose losses or guarantee are stated for one adjacency, `holds_under`."""
 
     holds_under: Adjacency
+    event: ClassVar[tuple[str, Mapping[str, str | float]] | None] = None
+    """The event of dp_accounting that says the same under `holds_under`: its name, and for each of its fields the
+    parameter that it equals, or a number. With parameters alone it is also read back."""
+
+    def _require(self, adjacency: Adjacency) -> None:
+        """Refuse an adjacency other than the one of the statement."""
+        if adjacency is not self.holds_under:
+            raise self._unstated(adjacency)
+
+    def _unstated(self, adjacency: Adjacency) -> UnsupportedError:
+        return UnsupportedError(
+            f"{self!r}",
+            f"its guarantee is stated under {self.holds_under.value} and says nothing under {adjacency.value}",
+            f"State it with holds_under=Adjacency.{adjacency.name} if that is what is known",
+        )
 
     def _doubled(self, adjacency: Adjacency) -> bool:
         """Whether the question is about a group of two; refuses an adjacency that the statement does not cover."""
@@ -82,11 +122,7 @@ class Stated(Mechanism):
             return False
         if self.holds_under is Adjacency.ADD_REMOVE and adjacency is Adjacency.REPLACE:
             return True
-        raise UnsupportedError(
-            f"{self!r}",
-            f"its guarantee is stated under {self.holds_under.value} and says nothing under {adjacency.value}",
-            f"State it with holds_under=Adjacency.{adjacency.name} if that is what is known",
-        )
+        raise self._unstated(adjacency)
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,15 +135,17 @@ class ContinuousNoise(Mechanism):
     """
 
     _: KW_ONLY
-    sensitivity: float = 1.0
-    replace_sensitivity: float | None = None
+    sensitivity: float = field(default=1.0, metadata=declare(SENSITIVITY))
+    replace_sensitivity: float | None = field(
+        default=None, metadata=declare(SENSITIVITY.optional())
+    )
     noise_name: ClassVar[str]
     """The field of the size."""
 
     @property
-    @abstractmethod
     def _noise(self) -> float:
-        """The size of the noise, as given."""
+        """The size of the noise."""
+        return getattr(self, self.noise_name)
 
     def __post_init__(self) -> None:
         noise: Any = self._noise
@@ -150,11 +188,9 @@ class ContinuousNoise(Mechanism):
         return quotient(self._noise, self.sensitivity, self.replace_sensitivity, adjacency)
 
     def _costlier(self) -> Self:
-        noise, one, two = (
-            smaller_reading(self._noise),
-            larger_reading(self.sensitivity),
-            self.replace_sensitivity,
-        )
+        """A replaced record moves at most twice as far as one that is added."""
+        noise, one = smaller_reading(self._noise), larger_reading(self.sensitivity)
+        two = self.replace_sensitivity
         two = None if two is None else min(larger_reading(two), 2 * one)
         return dataclasses.replace(
             self, sensitivity=one, replace_sensitivity=two, **{self.noise_name: noise}
@@ -169,11 +205,6 @@ def _states_its_own(kind: type[Mechanism]) -> bool:
         for names in ({"_amounts"}, {"laws", "pairs"})
     )
     return issubclass(stating, losing)
-
-
-def adjacency_of(name: str, value: object) -> Adjacency:
-    """`value`, if it is an adjacency."""
-    return check.member(name, value, Adjacency)
 
 
 def set_fields(target: object, **values: object) -> None:

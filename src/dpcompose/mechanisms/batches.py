@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
 from dpcompose.law import (
@@ -22,10 +21,11 @@ from dpcompose.law import (
     Reversed,
     SampledGaussian,
 )
-from dpcompose.mechanisms.base import Mechanism, rounded, set_fields
+from dpcompose.mechanisms.base import Mechanism, rounded
 from dpcompose.mechanisms.gaussian import Gaussian
+from dpcompose.mechanisms.parameter import count, declare, noise
 from dpcompose.mechanisms.part import Unsampled
-from dpcompose.values import Adjacency, down, exact, smaller_reading, up
+from dpcompose.values import Adjacency, down, exact, up
 
 MOST_STEPS, MOST_RECORDS = 10**6, 10**12
 
@@ -38,17 +38,11 @@ class Batches(Mechanism):
         sigma: The standard deviation of the noise on the sum of a batch; a record contributes a norm of at most 1.
     """
 
-    sigma: float
+    sigma: float = field(metadata=declare(noise("1e-6", "1e11")))
     holds_under: ClassVar[Adjacency]
     reach: ClassVar[int]
     """How far one record moves the sum of its batch, at most."""
     remedy: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        sigma = check.positive("sigma", self.sigma)
-        if not 1e-6 < sigma < 1e11:
-            raise DomainError("sigma", sigma, "a number between 1e-6 and 1e11")
-        set_fields(self, sigma=sigma)
 
     def laws(self, adjacency: Adjacency) -> Laws:
         self._accept(adjacency)
@@ -103,22 +97,12 @@ class ShuffledEpochs(Batches):
     """
 
     _: KW_ONLY
-    steps: int
+    steps: int = field(metadata=declare(count(MOST_STEPS)))
     holds_under: ClassVar[Adjacency] = Adjacency.ZERO_OUT
     reach: ClassVar[int] = 1
     remedy: ClassVar[str] = (
         "Ask with adjacency=Adjacency.ZERO_OUT: the number of records, and so the batches, must stay"
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        steps = check.count("steps", self.steps, least=1)
-        if not steps <= MOST_STEPS:
-            raise DomainError("steps", steps, f"an integer of at most {MOST_STEPS}")
-        set_fields(self, steps=steps)
-
-    def _costlier(self) -> ShuffledEpochs:
-        return ShuffledEpochs(smaller_reading(self.sigma), steps=self.steps)
 
     def _pair(self) -> Pair:
         above = GaussianShift(1 / self.sigma, rounded(self.sigma))
@@ -155,8 +139,8 @@ class FixedSizeSample(Batches):
     """
 
     _: KW_ONLY
-    records: int
-    batch: int
+    records: int = field(metadata=declare(count(MOST_RECORDS)))
+    batch: int = field(metadata=declare(count()))
     holds_under: ClassVar[Adjacency] = Adjacency.REPLACE
     reach: ClassVar[int] = 2
     remedy: ClassVar[str] = (
@@ -165,22 +149,13 @@ class FixedSizeSample(Batches):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        records, batch = (
-            check.count("records", self.records, least=1),
-            check.count("batch", self.batch, least=1),
-        )
-        if not records <= MOST_RECORDS:
-            raise DomainError("records", records, f"an integer of at most {MOST_RECORDS}")
-        if not batch <= records:
-            raise DomainError("batch", batch, f"an integer of at most the {records} records")
-        set_fields(self, records=records, batch=batch)
+        if not self.batch <= self.records:
+            domain = f"an integer of at most the {self.records} records"
+            raise DomainError("batch", self.batch, domain)
 
     def unsampled(self, adjacency: Adjacency) -> Unsampled:
         """The noise where the record is in every batch: hockey-stick divergences are jointly convex."""
         return Unsampled(((Gaussian(self.sigma), 1),), 1.0)
-
-    def _costlier(self) -> FixedSizeSample:
-        return FixedSizeSample(smaller_reading(self.sigma), records=self.records, batch=self.batch)
 
     def _pair(self) -> Pair:
         if self.batch == self.records:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -20,10 +20,44 @@ from dpcompose.law import (
     symmetric,
 )
 from dpcompose.mechanisms.base import Mechanism, quotient
-from dpcompose.values import Adjacency, exact, smaller_reading
+from dpcompose.mechanisms.parameter import Parameter, declare, noise
+from dpcompose.values import Adjacency, exact
 
 LARGEST_SHIFT = 4096
 Change = int | tuple[int, ...]
+
+
+def _change(name: str, value: Any) -> Change:
+    """One nonzero integer, or a tuple of integers that are not all zero; zeros are dropped."""
+    remedy = "Leave out coordinates that do not change"
+    if isinstance(value, tuple | list):
+        steps = tuple(_step(f"{name}[{index}]", step) for index, step in enumerate(value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        steps = tuple(step for step in steps if step != 0)
+        if not steps:
+            raise DomainError(name, value, "at least one integer other than 0", remedy)
+        return steps
+    step = _step(name, value)
+    if step == 0:
+        raise DomainError(name, value, "an integer other than 0", remedy)
+    return step
+
+
+def _step(name: str, value: object) -> int:
+    size = check.integer(name, value)
+    if not abs(size) <= LARGEST_SHIFT:
+        raise DomainError(name, size, f"an integer of size at most {LARGEST_SHIFT}")
+    return size
+
+
+def _skellam_variance(name: str, value: Any) -> float:
+    variance = check.positive(name, value)
+    if not 1e-3 <= variance <= 1e6:
+        remedy = "With more noise use DiscreteGaussian, or a RenyiCurve"
+        raise DomainError(name, variance, "a number between 1e-3 and 1e6", remedy)
+    return variance
+
+
+CHANGE = Parameter("change", _change)
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,13 +65,8 @@ class _Integer(Mechanism):
     """Integer noise of one kind on coordinates that a record changes by given integers."""
 
     _: KW_ONLY
-    shift: Change = 1
-    replace: Change | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shift", _change("shift", self.shift))
-        if self.replace is not None:
-            object.__setattr__(self, "replace", _change("replace", self.replace))
+    shift: Change = field(default=1, metadata=declare(CHANGE))
+    replace: Change | None = field(default=None, metadata=declare(CHANGE.optional()))
 
     @abstractmethod
     def _loss(self, shift: int) -> Law: ...
@@ -82,22 +111,13 @@ class DiscreteLaplace(_Integer):
     Reference: [GhoshRoughgardenSundararajan2012, Definition 2.1]
     """
 
-    scale: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "scale", check.positive("scale", self.scale))
-        if not 1e-3 < self.scale < 1e9:
-            raise DomainError("scale", self.scale, "a number between 1e-3 and 1e9")
+    scale: float = field(metadata=declare(noise("1e-3", "1e9")))
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """The L1 distance over the scale, exact, at the costlier reading."""
         change = self._change_under(adjacency)
         distance = sum(abs(step) for step in (change if isinstance(change, tuple) else (change,)))
         return TypedAmounts(quotient(self.scale, float(distance), None, Adjacency.ADD_REMOVE))
-
-    def _costlier(self) -> DiscreteLaplace:
-        return replace(self, scale=smaller_reading(self.scale))
 
     def _loss(self, shift: int) -> Law:
         return DiscreteLaplaceShift(self.scale, shift)
@@ -123,13 +143,7 @@ class DiscreteGaussian(_Integer):
     Reference: [CanonneKamathSteinke2020, Theorem 7]
     """
 
-    sigma: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "sigma", check.positive("sigma", self.sigma))
-        if not 1e-2 < self.sigma < 1e9:
-            raise DomainError("sigma", self.sigma, "a number between 0.01 and 1e9")
+    sigma: float = field(metadata=declare(noise("0.01", "1e9", response="unordered", reading=None)))
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """rho of the squared L2 distance, exact, at the costlier reading.
@@ -168,36 +182,7 @@ class Skellam(_Integer):
     Reference: [AgarwalKairouzLiu2021, Definition 3.1]
     """
 
-    variance: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "variance", check.positive("variance", self.variance))
-        if not 1e-3 <= self.variance <= 1e6:
-            remedy = "With more noise use DiscreteGaussian, or a RenyiCurve"
-            raise DomainError("variance", self.variance, "a number between 1e-3 and 1e6", remedy)
+    variance: float = field(metadata=declare(Parameter("noise", _skellam_variance, "decreasing")))
 
     def _loss(self, shift: int) -> Law:
         return SkellamShift(self.variance, shift)
-
-
-def _change(name: str, value: Any) -> Change:
-    """One nonzero integer, or a tuple of integers that are not all zero; zeros are dropped."""
-    remedy = "Leave out coordinates that do not change"
-    if isinstance(value, tuple | list):
-        steps = tuple(_step(f"{name}[{index}]", step) for index, step in enumerate(value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        steps = tuple(step for step in steps if step != 0)
-        if not steps:
-            raise DomainError(name, value, "at least one integer other than 0", remedy)
-        return steps
-    step = _step(name, value)
-    if step == 0:
-        raise DomainError(name, value, "an integer other than 0", remedy)
-    return step
-
-
-def _step(name: str, value: object) -> int:
-    size = check.integer(name, value)
-    if not abs(size) <= LARGEST_SHIFT:
-        raise DomainError(name, size, f"an integer of size at most {LARGEST_SHIFT}")
-    return size

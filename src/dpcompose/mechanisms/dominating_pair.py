@@ -11,7 +11,7 @@ from typing import Any, cast
 from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.law import LAST_EPSILON, Atoms, AtomsAbove, AtomsOfProfile, Envelope, Laws, Pair
-from dpcompose.mechanisms.base import Mechanism, adjacency_of
+from dpcompose.mechanisms.base import Mechanism
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, Bound, down, up
 
 SUM_TOLERANCE = 1e-12
@@ -38,7 +38,7 @@ class DominatingPair(Mechanism):
         if not isinstance(self.pair, Pair):  # pyright: ignore[reportUnnecessaryIsInstance]
             remedy = "Give masses by DominatingPair.atoms(upper=..., lower=..., adjacency=...)"
             raise DomainError("pair", self.pair, "a pair of privacy losses", remedy)
-        adjacency_of("holds_under", self.holds_under)
+        check.member("holds_under", self.holds_under, Adjacency)
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.holds_under.value}>"
@@ -60,7 +60,7 @@ class DominatingPair(Mechanism):
             DomainError: If a mass is negative or not finite, or a sum is farther than 1e-12 from 1: the entry or the
                 sum is named.
         """
-        adjacency = adjacency_of("adjacency", adjacency)
+        adjacency = check.member("adjacency", adjacency, Adjacency)
         first, second = _masses("upper", upper), _masses("lower", lower)
         if (
             not isinstance(upper, Mapping)
@@ -94,7 +94,10 @@ class DominatingPair(Mechanism):
         """
         if not callable(profile):
             raise DomainError("profile", profile, "a function from epsilon to delta")
-        error, adjacency = check.probability("error", error), adjacency_of("adjacency", adjacency)
+        error, adjacency = (
+            check.probability("error", error),
+            check.member("adjacency", adjacency, Adjacency),
+        )
 
         def enclosed(epsilon: float) -> Bound:
             delta = check.real("profile(epsilon)", profile(epsilon))
@@ -141,7 +144,7 @@ class DominatingPair(Mechanism):
 
         Reference: [ZhuDongWang2022, Proposition 9 and Theorem 10]
         """
-        adjacency = adjacency_of("adjacency", adjacency)
+        adjacency = check.member("adjacency", adjacency, Adjacency)
         points = [check.nonnegative("epsilon", each) for each in _listed("epsilon", epsilon)]
         values = [check.probability("delta", each) for each in _listed("delta", delta)]
         if not points or len(points) != len(values):

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import TypedAmounts
 from dpcompose.law import BoundedRange, BoundedRangeAttained, Laws, Pair, Reversed, TwoPoint
-from dpcompose.mechanisms.base import Stated, adjacency_of, set_fields
-from dpcompose.mechanisms.guaranteed import bounded_epsilon, described
-from dpcompose.values import Adjacency, exact, larger_reading
+from dpcompose.mechanisms.base import Stated
+from dpcompose.mechanisms.parameter import EPSILON, HOLDS_UNDER, amount, declare
+from dpcompose.values import Adjacency, exact
 
 SMALLEST, LARGEST = 1e-9, 300.0
+
+
+def _bounded_range(name: str, value: Any) -> float:
+    epsilon = EPSILON.domain(name, value)
+    if not epsilon <= LARGEST:
+        raise DomainError(name, epsilon, f"at most {LARGEST:g}", "BlackBox(epsilon) dominates it")
+    return epsilon
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -36,26 +44,16 @@ class Exponential(Stated):
     Reference: [DongDurfeeRogers2020, Definition 3.1]
     """
 
-    stated: float
-    holds_under: Adjacency
+    stated: float = field(metadata=declare(epsilon=amount(_bounded_range)))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    event = "ExponentialMechanismDpEvent", {"epsilon": "epsilon"}
 
     def __init__(self, epsilon: float, *, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
-        epsilon = bounded_epsilon(epsilon)
-        if not epsilon <= LARGEST:
-            raise DomainError(
-                "epsilon", epsilon, f"at most {LARGEST:g}", "BlackBox(epsilon) dominates it"
-            )
-        set_fields(self, stated=epsilon, holds_under=adjacency_of("holds_under", holds_under))
-
-    def __repr__(self) -> str:
-        return described(self, self.stated)
+        self._state(epsilon=epsilon, holds_under=holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """epsilon as typed; 2 epsilon for a group of two."""
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
-
-    def _costlier(self) -> Exponential:
-        return Exponential(larger_reading(self.stated), holds_under=self.holds_under)
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """The dominating loss, with the two-point losses that are attained inside it."""

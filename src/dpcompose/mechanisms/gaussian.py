@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from dpcompose.guarantee import TypedAmounts
@@ -17,6 +17,7 @@ from dpcompose.law import (
     alike,
 )
 from dpcompose.mechanisms.base import ContinuousNoise, rounded
+from dpcompose.mechanisms.parameter import declare, noise
 from dpcompose.values import Adjacency
 
 
@@ -40,12 +41,9 @@ class Gaussian(ContinuousNoise):
     Reference: [BalleWang2018, Theorem 8]
     """
 
-    sigma: float
+    sigma: float = field(metadata=declare(noise()))
     noise_name: ClassVar[str] = "sigma"
-
-    @property
-    def _noise(self) -> float:
-        return self.sigma
+    closed_form = True
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Exact, at the costlier reading of each parameter."""

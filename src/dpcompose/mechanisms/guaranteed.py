@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, KnownCurve, TypedAmounts
 from dpcompose.law import Chained, GaussianShift, Laws, TwoPoint, alike
-from dpcompose.mechanisms.base import Stated, adjacency_of, set_fields
+from dpcompose.mechanisms.base import Stated, set_fields
+from dpcompose.mechanisms.parameter import DELTA, EPSILON, HOLDS_UNDER, Parameter, amount, declare
 from dpcompose.values import Adjacency, exact, larger_reading, smaller_reading
 
-LARGEST_EPSILON = 1e5
+
+def _mu(name: str, value: Any) -> float:
+    mu = check.nonnegative(name, value)
+    if not (mu == 0 or 1e-12 < mu < 1e6):
+        raise DomainError(name, mu, "0, or a number between 1e-12 and 1e6")
+    return mu
+
+
+_VALUES = Parameter("numbers", lambda name, value: value)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -36,17 +46,16 @@ class BlackBox(Stated):
     Reference: [KairouzOhViswanath2015, Theorem 3.3]
     """
 
-    stated: ApproximateDP
-    holds_under: Adjacency
+    stated: ApproximateDP = field(metadata=declare(epsilon=EPSILON, delta=DELTA))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    closed_form = True
 
     def __init__(
         self, epsilon: float, *, delta: float = 0.0, holds_under: Adjacency = Adjacency.ADD_REMOVE
     ) -> None:
-        stated = ApproximateDP(bounded_epsilon(epsilon), delta=check.probability("delta", delta))
-        set_fields(self, stated=stated, holds_under=adjacency_of("holds_under", holds_under))
-
-    def __repr__(self) -> str:
-        return described(self, self.stated.epsilon, delta=self.stated.delta)
+        values = self._checked(epsilon=epsilon, delta=delta, holds_under=holds_under)
+        stated = ApproximateDP(values["epsilon"], delta=values["delta"])
+        set_fields(self, stated=stated, holds_under=values["holds_under"])
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
         """epsilon and delta as typed; for a group of two 2 epsilon, if delta is 0."""
@@ -54,13 +63,6 @@ class BlackBox(Stated):
         if not self._doubled(adjacency):
             return TypedAmounts(epsilon, delta)
         return TypedAmounts(2 * epsilon) if delta == 0 else None
-
-    def _costlier(self) -> BlackBox:
-        epsilon, delta = (
-            larger_reading(self.stated.epsilon),
-            min(larger_reading(self.stated.delta), 1.0),
-        )
-        return BlackBox(epsilon, delta=delta, holds_under=self.holds_under)
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """The two-point loss, or the pair of its trade-off function iterated twice."""
@@ -87,20 +89,16 @@ class Concentrated(Stated):
     Reference: [BunSteinke2016, Definition 1.1]
     """
 
-    stated: ConcentratedDP
-    holds_under: Adjacency
+    stated: ConcentratedDP = field(metadata=declare(rho=amount(), delta=DELTA))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    closed_form = True
 
     def __init__(
         self, rho: float, *, delta: float = 0.0, holds_under: Adjacency = Adjacency.ADD_REMOVE
     ) -> None:
-        set_fields(
-            self,
-            stated=ConcentratedDP(rho, delta=delta),
-            holds_under=adjacency_of("holds_under", holds_under),
-        )
-
-    def __repr__(self) -> str:
-        return described(self, self.stated.rho, delta=self.stated.delta)
+        values = self._checked(rho=rho, delta=delta, holds_under=holds_under)
+        stated = ConcentratedDP(values["rho"], delta=values["delta"])
+        set_fields(self, stated=stated, holds_under=values["holds_under"])
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
         """rho and delta as typed; for a group of two 4 rho, if delta is 0."""
@@ -108,10 +106,6 @@ class Concentrated(Stated):
         if not self._doubled(adjacency):
             return TypedAmounts(delta=delta, rho=rho)
         return TypedAmounts(rho=4 * rho) if delta == 0 else None
-
-    def _costlier(self) -> Concentrated:
-        rho, delta = larger_reading(self.stated.rho), min(larger_reading(self.stated.delta), 1.0)
-        return Concentrated(rho, delta=delta, holds_under=self.holds_under)
 
     def laws(self, adjacency: Adjacency) -> Laws | None:
         """None: only the curve rho * order is known. With rho and delta 0 both distributions are equal: no losses."""
@@ -156,8 +150,8 @@ class RenyiCurve(Stated):
     Reference: [Mironov2017, Definition 4]
     """
 
-    stated: KnownCurve
-    holds_under: Adjacency
+    stated: KnownCurve = field(metadata=declare(curve=_VALUES, orders=_VALUES, delta=DELTA))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
 
     def __init__(
         self,
@@ -167,17 +161,8 @@ class RenyiCurve(Stated):
         holds_under: Adjacency,
         delta: float = 0.0,
     ) -> None:
-        stated = KnownCurve.of(curve, orders, check.probability("delta", delta))
-        set_fields(self, stated=stated, holds_under=adjacency_of("holds_under", holds_under))
-
-    def __repr__(self) -> str:
-        orders, delta = self.stated.orders, self.stated.delta
-        given = [
-            repr(self.stated.curve),
-            *([f"orders={orders!r}"] if orders else []),
-            f"holds_under={self.holds_under}",
-        ]
-        return f"RenyiCurve({', '.join([*given, f'delta={delta!r}'] if delta else given)})"
+        stated = KnownCurve.of(curve, orders, DELTA.domain("delta", delta))
+        set_fields(self, stated=stated, **self._checked(holds_under=holds_under))
 
     def _costlier(self) -> RenyiCurve:
         delta = min(larger_reading(self.stated.delta), 1.0)
@@ -219,45 +204,19 @@ class GaussianDP(Stated):
     Reference: [DongRothSu2022, Definition 2.6]
     """
 
-    mu: float
-    holds_under: Adjacency
+    mu: float = field(metadata=declare(amount(_mu)))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    closed_form = True
 
     def __init__(self, mu: float, *, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
-        mu = check.nonnegative("mu", mu)
-        if not (mu == 0 or 1e-12 < mu < 1e6):
-            raise DomainError("mu", mu, "0, or a number between 1e-12 and 1e6")
-        set_fields(self, mu=mu, holds_under=adjacency_of("holds_under", holds_under))
-
-    def __repr__(self) -> str:
-        return described(self, self.mu)
+        self._state(mu=mu, holds_under=holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """mu as typed, squared; 2 mu for a group of two."""
         square = (exact(self.mu) * (2 if self._doubled(adjacency) else 1)) ** 2
         return TypedAmounts(rho=square / 2, mu_squared=square)
 
-    def _costlier(self) -> GaussianDP:
-        return GaussianDP(larger_reading(self.mu), holds_under=self.holds_under)
-
     def laws(self, adjacency: Adjacency) -> Laws:
         """The Gaussian loss of mu, or of 2 mu."""
         mu = 2 * self.mu if self._doubled(adjacency) else self.mu
         return alike(GaussianShift(mu, 0)) if mu > 0 else ()
-
-
-def described(mechanism: Stated, *first: object, **fields: object) -> str:
-    """The call that makes this mechanism: what is at its default is left out."""
-    given = [repr(value) for value in first] + [
-        f"{name}={value!r}" for name, value in fields.items() if value
-    ]
-    if mechanism.holds_under is not Adjacency.ADD_REMOVE:
-        given.append(f"holds_under={mechanism.holds_under}")
-    return f"{type(mechanism).__name__}({', '.join(given)})"
-
-
-def bounded_epsilon(epsilon: object) -> float:
-    """An epsilon of at most 1e5 nats: beyond that nothing is promised in any useful sense."""
-    number = check.nonnegative("epsilon", epsilon)
-    if not number <= LARGEST_EPSILON:
-        raise DomainError("epsilon", number, f"at most {LARGEST_EPSILON:g}")
-    return number

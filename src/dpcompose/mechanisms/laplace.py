@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dpcompose.guarantee import TypedAmounts
 from dpcompose.law import LaplaceShift, Laws, alike
 from dpcompose.mechanisms.base import ContinuousNoise, rounded
+from dpcompose.mechanisms.parameter import declare, noise
 from dpcompose.values import Adjacency
 
 
@@ -30,12 +31,9 @@ class Laplace(ContinuousNoise):
     Reference: [DworkRoth2014, Theorem 3.6]
     """
 
-    scale: float
+    scale: float = field(metadata=declare(noise()))
     noise_name: ClassVar[str] = "scale"
-
-    @property
-    def _noise(self) -> float:
-        return self.scale
+    closed_form = True
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Exact, at the costlier reading of each parameter."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dpcompose import check
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee import TypedAmounts
 from dpcompose.law import (
     Atoms,
@@ -20,10 +20,16 @@ from dpcompose.law import (
     TwoPoint,
     alike,
 )
-from dpcompose.mechanisms.base import Stated, adjacency_of, set_fields
-from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, larger_reading
+from dpcompose.mechanisms.base import Stated
+from dpcompose.mechanisms.parameter import HOLDS_UNDER, Parameter, amount, at_most, count, declare
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact
 
-SMALLEST, LARGEST, MOST_REPORTS = 1e-6, 30.0, 10**9
+SMALLEST, LARGEST = 1e-6, 30.0
+_PROBABILITY = Parameter("number", check.open_probability)
+_EPSILON = amount(at_most(LARGEST, "BlackBox(epsilon) dominates it"))
+_REPORTS = count(
+    10**9, "an integer from 1 to 10^9", "Fewer reports cost more", response="decreasing"
+)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -43,9 +49,6 @@ class _Local(Stated):
                 f"Ask with adjacency=Adjacency.REPLACE, or state it with holds_under=Adjacency.{adjacency.name} if "
                 "absence is one of the values",
             )
-
-    def _holding(self) -> str:
-        return "" if self.holds_under is Adjacency.REPLACE else f", holds_under={self.holds_under}"
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -71,18 +74,14 @@ class UnaryEncoding(_Local):
     Reference: [WangBlockiLiJha2017, Section 4.2]
     """
 
-    keep: float
-    flip: float
-    holds_under: Adjacency
+    keep: float = field(metadata=declare(_PROBABILITY))
+    flip: float = field(metadata=declare(_PROBABILITY))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
 
     def __init__(
         self, keep: float, *, flip: float, holds_under: Adjacency = Adjacency.REPLACE
     ) -> None:
-        keep, flip = check.open_probability("keep", keep), check.open_probability("flip", flip)
-        set_fields(self, keep=keep, flip=flip, holds_under=adjacency_of("holds_under", holds_under))
-
-    def __repr__(self) -> str:
-        return f"UnaryEncoding({self.keep!r}, flip={self.flip!r}{self._holding()})"
+        self._state(keep=keep, flip=flip, holds_under=holds_under)
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """Three atoms: the outcomes in which both bits are alike say nothing."""
@@ -132,44 +131,19 @@ class ShuffledReports(_Local):
     Reference: [FeldmanMcMillanTalwar2023, Theorem 3.2]
     """
 
-    stated: float
-    reports: int
-    holds_under: Adjacency
+    stated: float = field(metadata=declare(epsilon=_EPSILON))
+    reports: int = field(metadata=declare(_REPORTS))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
 
     def __init__(
         self, epsilon: float, *, reports: int, holds_under: Adjacency = Adjacency.REPLACE
     ) -> None:
-        epsilon, reports = (
-            check.nonnegative("epsilon", epsilon),
-            check.count("reports", reports, least=1),
-        )
-        if not epsilon <= LARGEST:
-            raise DomainError(
-                "epsilon", epsilon, f"at most {LARGEST:g}", "BlackBox(epsilon) dominates it"
-            )
-        if not reports <= MOST_REPORTS:
-            raise DomainError(
-                "reports", reports, "an integer from 1 to 10^9", "Fewer reports cost more"
-            )
-        set_fields(
-            self,
-            stated=epsilon,
-            reports=reports,
-            holds_under=adjacency_of("holds_under", holds_under),
-        )
-
-    def __repr__(self) -> str:
-        return f"ShuffledReports({self.stated!r}, reports={self.reports!r}{self._holding()})"
+        self._state(epsilon=epsilon, reports=reports, holds_under=holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """epsilon as typed: without a delta shuffling gains nothing."""
         self._covered(adjacency)
         return TypedAmounts(exact(self.stated))
-
-    def _costlier(self) -> ShuffledReports:
-        return ShuffledReports(
-            larger_reading(self.stated), reports=self.reports, holds_under=self.holds_under
-        )
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """The loss of the clones, above that of binary answers."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, reduce
 from operator import add
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +17,13 @@ from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
 from dpcompose.law import GaussianShift, Laws, Pair
-from dpcompose.mechanisms.base import Mechanism, set_fields
+from dpcompose.mechanisms.base import Mechanism
 from dpcompose.mechanisms.composable import Composable
 from dpcompose.mechanisms.gaussian import Gaussian
+from dpcompose.mechanisms.parameter import Parameter, declare, noise
 from dpcompose.mechanisms.participation import Participation, chained, enumerated, through
 from dpcompose.numerics import Reals, U
-from dpcompose.values import Adjacency, Bound, Certificate, down, exact, smaller_reading, up
+from dpcompose.values import Adjacency, Bound, Certificate, down, exact, up
 
 MOST_STEPS = 4096
 SHOWN_STEPS = 16
@@ -94,6 +95,15 @@ class Strategy:
         return cls(len(matrix), matrix.tobytes())
 
 
+def _participation(name: str, value: Any) -> Participation:
+    remedy = "Participation.single(), .epochs(3, steps_per_epoch=100) or .separated(100, most=3)"
+    return check.kind(name, value, Participation, "a Participation", remedy)
+
+
+_STRATEGY = Parameter("rows", lambda _, value: Strategy.of(value))
+_PARTICIPATION = Parameter("participation", _participation)
+
+
 @dataclass(frozen=True, init=False, repr=False)
 class CorrelatedNoise(Mechanism):
     """A run of steps under correlated Gaussian noise; a member knows how far one record moves what is released.
@@ -106,8 +116,8 @@ class CorrelatedNoise(Mechanism):
     attains it. If it is replaced, it adds the opposite, and all doubles.
     """
 
-    sigma: float
-    participation: Participation
+    sigma: float = field(metadata=declare(noise()))
+    participation: Participation = field(metadata=declare(_PARTICIPATION))
 
     @property
     @abstractmethod
@@ -120,13 +130,8 @@ class CorrelatedNoise(Mechanism):
         square = self.sensitivity_squared
         return Bound(_root(square.lower, down), _root(square.upper, up), square.certificate)
 
-    def _accept(self, sigma: Any, participation: Any) -> None:
-        if not isinstance(participation, Participation):
-            remedy = (
-                "Participation.single(), .epochs(3, steps_per_epoch=100) or .separated(100, most=3)"
-            )
-            raise DomainError("participation", participation, "a Participation", remedy)
-        set_fields(self, sigma=check.positive("sigma", sigma), participation=participation)
+    def _require_sensitivity(self, sigma: object) -> None:
+        """Refuse noise that is far too little or far too much for the sensitivity."""
         mu = self.sensitivity.upper / self.sigma
         if not 1e-12 < mu < 1e6:
             raise DomainError(
@@ -194,27 +199,15 @@ class MatrixMechanism(CorrelatedNoise):
     Reference: [Choquette2023]
     """
 
-    strategy: Strategy
-    _: KW_ONLY
-    sigma: float
-    participation: Participation
+    strategy: Strategy = field(metadata=declare(_STRATEGY))
 
     def __init__(self, strategy: Any, *, sigma: float, participation: Participation) -> None:
-        set_fields(self, strategy=Strategy.of(strategy))
-        self._accept(sigma, participation)
-
-    def __repr__(self) -> str:
-        given = f"{self.strategy!r}, sigma={self.sigma!r}, participation={self.participation!r}"
-        return f"MatrixMechanism({given})"
+        self._state(strategy=strategy, participation=participation, sigma=sigma)
+        self._require_sensitivity(sigma)
 
     @property
     def sensitivity_squared(self) -> Bound:
         return _sensitivity_squared(self.strategy, self.participation)
-
-    def _costlier(self) -> Self:
-        return type(self)(
-            self.strategy, sigma=smaller_reading(self.sigma), participation=self.participation
-        )
 
     def sampled_cyclically(self, rate: float) -> Composable:
         """The run where each record belongs to one of b = separation groups, and step i draws from group i mod b.

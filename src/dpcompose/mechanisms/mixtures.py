@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, cast
@@ -24,12 +24,13 @@ from dpcompose.law import (
     SampledGaussian,
     alike,
 )
-from dpcompose.mechanisms.base import Mechanism, rounded, set_fields
+from dpcompose.mechanisms.base import Mechanism, rounded
 from dpcompose.mechanisms.batches import MOST_RECORDS
 from dpcompose.mechanisms.gaussian import Gaussian
+from dpcompose.mechanisms.parameter import Parameter, count, declare, noise
 from dpcompose.mechanisms.part import Unsampled
 from dpcompose.numerics import U, at_least
-from dpcompose.values import Adjacency, Bound, down, exact, larger_reading, smaller_reading
+from dpcompose.values import Adjacency, Bound, down, exact
 
 MOST_SHIFTS = 1024
 _SEEN = 1e-250
@@ -37,17 +38,39 @@ _OFF = 1e-12
 """How far from 1 the sum of the weights may be, by rounding: what that may change is part of every answer."""
 
 
+def _numbers(name: str, value: Any) -> tuple[float, ...]:
+    """A nonempty list of numbers."""
+    if (
+        isinstance(value, str | bytes)
+        or not isinstance(value, Iterable)
+        or isinstance(value, dict | set)
+    ):
+        raise DomainError(name, value, "a list of numbers")
+    given = list(cast("Iterable[Any]", value))
+    found = tuple(check.finite(f"{name}[{at}]", each) for at, each in enumerate(given))
+    if not 0 < len(found) <= MOST_SHIFTS:
+        raise DomainError(name, value, f"a list of 1 to {MOST_SHIFTS} numbers")
+    return found
+
+
+def _positive_rate(name: str, value: Any) -> float:
+    rate = check.probability(name, value)
+    if not rate > 0:
+        remedy = "A rate of 0 releases nothing about anybody"
+        raise DomainError(name, rate, "a number in (0, 1]", remedy)
+    return rate
+
+
+_SHIFTS = Parameter("numbers", _numbers, reading="larger")
+_WEIGHTS = Parameter("numbers", _numbers)
+_RATE = Parameter("rate", _positive_rate, "unordered", "larger", 1.0)
+
+
 @dataclass(frozen=True, repr=False)
 class _Mixture(Mechanism):
     """Gaussian noise of one size on a sum that a record moves by a random amount."""
 
-    sigma: float
-
-    def __post_init__(self) -> None:
-        sigma = check.positive("sigma", self.sigma)
-        if not 1e-6 < sigma < 1e11:
-            raise DomainError("sigma", sigma, "a number between 1e-6 and 1e11")
-        set_fields(self, sigma=sigma)
+    sigma: float = field(metadata=declare(noise("1e-6", "1e11")))
 
     @property
     @abstractmethod
@@ -89,12 +112,12 @@ class MixtureOfGaussians(_Mixture):
     """
 
     _: KW_ONLY
-    shifts: tuple[float, ...]
-    weights: tuple[float, ...]
+    shifts: tuple[float, ...] = field(metadata=declare(_SHIFTS))
+    weights: tuple[float, ...] = field(metadata=declare(_WEIGHTS))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        shifts, weights = _numbers("shifts", self.shifts), _numbers("weights", self.weights)
+        shifts, weights = self.shifts, self.weights
         if len(shifts) != len(weights):
             raise DomainError(
                 "weights", weights, f"as many numbers as there are shifts, {len(shifts)}"
@@ -113,7 +136,6 @@ class MixtureOfGaussians(_Mixture):
             raise DomainError(
                 "weights", weights, f"probabilities with sum 1, not {math.fsum(weights)!r}"
             )
-        set_fields(self, shifts=shifts, weights=weights)
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """Both orders, attained."""
@@ -140,10 +162,6 @@ class MixtureOfGaussians(_Mixture):
             max(exact(self._reach), Fraction(self._reach))
             / min(exact(self.sigma), Fraction(self.sigma))
         )
-
-    def _costlier(self) -> MixtureOfGaussians:
-        shifts = tuple(larger_reading(shift) for shift in self.shifts)
-        return MixtureOfGaussians(smaller_reading(self.sigma), shifts=shifts, weights=self.weights)
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,26 +193,15 @@ class TruncatedPoisson(_Mixture):
     """
 
     _: KW_ONLY
-    rate: float
-    records: int
-    batch: int
+    rate: float = field(metadata=declare(_RATE))
+    records: int = field(metadata=declare(count(MOST_RECORDS)))
+    batch: int = field(metadata=declare(count()))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        rate = check.probability("rate", self.rate)
-        if not rate > 0:
-            raise DomainError(
-                "rate", rate, "a number in (0, 1]", "A rate of 0 releases nothing about anybody"
-            )
-        records, batch = (
-            check.count("records", self.records, least=1),
-            check.count("batch", self.batch, least=1),
-        )
-        if not records <= MOST_RECORDS:
-            raise DomainError("records", records, f"an integer of at most {MOST_RECORDS}")
-        if not batch <= records:
-            raise DomainError("batch", batch, f"an integer of at most the {records} records")
-        set_fields(self, rate=rate, records=records, batch=batch)
+        if not self.batch <= self.records:
+            domain = f"an integer of at most the {self.records} records"
+            raise DomainError("batch", self.batch, domain)
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """Dominating losses in both orders, with attained ones below."""
@@ -220,10 +227,6 @@ class TruncatedPoisson(_Mixture):
         self._accept(adjacency)
         return _typed(Fraction(self._reach) / min(exact(self.sigma), Fraction(self.sigma)))
 
-    def _costlier(self) -> TruncatedPoisson:
-        sigma, rate = smaller_reading(self.sigma), min(larger_reading(self.rate), 1.0)
-        return TruncatedPoisson(sigma, rate=rate, records=self.records, batch=self.batch)
-
     def require_any_size(self, asked: str) -> None:
         """Refused: of fewer records one is drawn into a full batch more often."""
         if self.batch < self.records:
@@ -241,21 +244,6 @@ class TruncatedPoisson(_Mixture):
 
 def _typed(quotient: Fraction) -> TypedAmounts:
     return TypedAmounts(rho=quotient**2 / 2, mu_squared=quotient**2)
-
-
-def _numbers(name: str, value: Any) -> tuple[float, ...]:
-    """A nonempty list of numbers."""
-    if (
-        isinstance(value, str | bytes)
-        or not isinstance(value, Iterable)
-        or isinstance(value, dict | set)
-    ):
-        raise DomainError(name, value, "a list of numbers")
-    given = list(cast("Iterable[Any]", value))
-    found = tuple(check.finite(f"{name}[{at}]", each) for at, each in enumerate(given))
-    if not 0 < len(found) <= MOST_SHIFTS:
-        raise DomainError(name, value, f"a list of 1 to {MOST_SHIFTS} numbers")
-    return found
 
 
 def _both(law: Mixture, *, attained: bool, attained_parts: tuple[Pair, ...] = ()) -> Pair:

@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.law import AtomsAbove, Laws, Pair, TwoPoint
-from dpcompose.mechanisms.base import Mechanism, set_fields
+from dpcompose.mechanisms.base import Mechanism
 from dpcompose.mechanisms.composable import Composable, ComposablePart
+from dpcompose.mechanisms.parameter import Parameter, declare
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency
 
 MOST_TRIES, FARTHEST, NODES, LAST_DELTA = 1e6, 300.0, 600, 1e-100
 _EXPONENTS = (1.0, 4.0, 16.0, 64.0, 256.0)
 _ROUNDING = 1 + 64 * UNIT_ROUNDOFF
+
+
+def _base(name: str, value: Any) -> Composable:
+    base = value * 1 if isinstance(value, Composable) else None
+    if base is None or not base.parts:
+        raise DomainError(name, value, "a mechanism or a composition, such as Gaussian(1.0) * 3")
+    return base
+
+
+def _shape(name: str, value: Any) -> float:
+    shape = check.real(name, value)
+    if not (0 <= shape <= 100 or shape == math.inf):
+        domain = "a number in [0, 100], or inf for a Poisson number of tries"
+        raise DomainError(name, shape, domain)
+    return shape
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,32 +72,18 @@ class PrivateSelection(Mechanism):
     Reference: [PapernotSteinke2022, Definition 1]
     """
 
-    base: Composable
+    base: Composable = field(metadata=declare(Parameter("mechanism", _base)))
     _: KW_ONLY
-    tries: float
-    shape: float = math.inf
+    tries: float = field(metadata=declare(Parameter("amount", check.positive, "increasing")))
+    shape: float = field(default=math.inf, metadata=declare(Parameter("number", _shape)))
 
     def __post_init__(self) -> None:
-        base = self.base * 1 if isinstance(self.base, Composable) else None  # pyright: ignore[reportUnnecessaryIsInstance]
-        if base is None or not base.parts:
+        super().__post_init__()
+        least = 1e-9 if self.shape == math.inf else 1.0
+        if not least <= self.tries <= MOST_TRIES:
             raise DomainError(
-                "base", self.base, "a mechanism or a composition, such as Gaussian(1.0) * 3"
+                "tries", self.tries, "a mean from 1e-9 to 10^6, for a finite shape from 1 on"
             )
-        shape = check.real("shape", self.shape)
-        if not (0 <= shape <= 100 or shape == math.inf):
-            raise DomainError(
-                "shape", shape, "a number in [0, 100], or inf for a Poisson number of tries"
-            )
-        tries, least = check.positive("tries", self.tries), 1e-9 if shape == math.inf else 1.0
-        if not least <= tries <= MOST_TRIES:
-            raise DomainError(
-                "tries", tries, "a mean from 1e-9 to 10^6, for a finite shape from 1 on"
-            )
-        set_fields(self, base=base, tries=tries, shape=shape)
-
-    def __repr__(self) -> str:
-        shape = "" if self.shape == math.inf else f", shape={self.shape!r}"
-        return f"PrivateSelection({self.base!r}, tries={self.tries!r}{shape})"
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """Atoms above the profile, the same in both orders."""

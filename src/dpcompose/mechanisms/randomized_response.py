@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import TypedAmounts
 from dpcompose.law import Atoms, Chained, Law, Laws, Response, TwoPoint, alike
-from dpcompose.mechanisms.base import Stated, adjacency_of, set_fields
-from dpcompose.mechanisms.guaranteed import bounded_epsilon, described
-from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, larger_reading
+from dpcompose.mechanisms.base import Stated
+from dpcompose.mechanisms.parameter import EPSILON, HOLDS_UNDER, count, declare
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact
 
 LARGEST = 300.0
-MOST_CATEGORIES = 10**15
+_CATEGORIES = count(
+    10**15,
+    "an integer from 2 to 10^15",
+    "BlackBox(epsilon) dominates any number of them",
+    least=2,
+)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -38,50 +42,26 @@ class RandomizedResponse(Stated):
     Reference: [KairouzOhViswanath2015, Section 1]
     """
 
-    stated: float
-    categories: int
-    holds_under: Adjacency
+    stated: float = field(metadata=declare(epsilon=EPSILON))
+    categories: int = field(metadata=declare(_CATEGORIES))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    closed_form = True
 
     def __init__(
         self, epsilon: float, *, categories: int = 2, holds_under: Adjacency = Adjacency.ADD_REMOVE
     ) -> None:
-        categories = check.count("categories", categories, least=2)
-        if not categories <= MOST_CATEGORIES:
-            raise DomainError(
-                "categories",
-                categories,
-                "an integer from 2 to 10^15",
-                "BlackBox(epsilon) dominates any number of them",
-            )
-        epsilon = bounded_epsilon(epsilon)
-        if categories > 2 and not epsilon <= LARGEST:
+        self._state(categories=categories, epsilon=epsilon, holds_under=holds_under)
+        if self.categories > 2 and not self.stated <= LARGEST:
             raise DomainError(
                 "epsilon",
-                epsilon,
+                self.stated,
                 f"at most {LARGEST:g} for more than two categories",
                 "BlackBox(epsilon) dominates it",
             )
-        set_fields(
-            self,
-            stated=epsilon,
-            categories=categories,
-            holds_under=adjacency_of("holds_under", holds_under),
-        )
-
-    def __repr__(self) -> str:
-        return described(
-            self, self.stated, categories=self.categories if self.categories > 2 else 0
-        )
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """epsilon as typed; 2 epsilon for a group of two."""
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
-
-    def _costlier(self) -> RandomizedResponse:
-        epsilon = larger_reading(self.stated)
-        if epsilon == self.stated:
-            return self
-        return RandomizedResponse(epsilon, categories=self.categories, holds_under=self.holds_under)
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """+epsilon, -epsilon, or 0 for an answer that is neither the one truth nor the other."""

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import TypedAmounts
 from dpcompose.law import (
@@ -28,13 +27,34 @@ from dpcompose.law import (
     Pair,
     TwoPoint,
 )
-from dpcompose.mechanisms.base import ContinuousNoise, Mechanism, Stated, adjacency_of, set_fields
+from dpcompose.mechanisms.base import ContinuousNoise, Mechanism, Stated
 from dpcompose.mechanisms.exponential import LARGEST as LARGEST_RANGE, attained_pairs
-from dpcompose.mechanisms.guaranteed import bounded_epsilon, described
-from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, larger_reading, smaller_reading, up
+from dpcompose.mechanisms.parameter import (
+    EPSILON,
+    FLAG,
+    HOLDS_UNDER,
+    Parameter,
+    count,
+    declare,
+    noise,
+)
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, up
 
-SMALLEST, LEAST_TAIL, MOST_POSITIVES = 1e-9, 1e-250, 10**9
+SMALLEST, LEAST_TAIL = 1e-9, 1e-250
+NOISES = ("laplace", "exponential", "gumbel")
 Tail = Callable[[float], float]
+
+
+def _noise_name(name: str, value: Any) -> str:
+    if not (isinstance(value, str) and value in NOISES):
+        remedy = "For Gaussian noise: GaussianDP(L2 distance of the score vectors / sigma)"
+        raise DomainError(name, value, "one of " + ", ".join(map(repr, NOISES)), remedy)
+    return value
+
+
+_NOISE = Parameter("text", _noise_name)
+_SCALE = declare(noise())
+_POSITIVES = count(10**9, "an integer from 1 to 10^9")
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -62,9 +82,10 @@ class PermuteAndFlip(Stated):
     Reference: [McKennaSheldon2020, Algorithm 1], [DingKiferSEtAl2021]
     """
 
-    stated: float
-    monotone: bool
-    holds_under: Adjacency
+    stated: float = field(metadata=declare(epsilon=EPSILON))
+    monotone: bool = field(metadata=declare(FLAG))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    event = "PermuteAndFlipDpEvent", {"epsilon": "epsilon"}
 
     def __init__(
         self,
@@ -73,22 +94,12 @@ class PermuteAndFlip(Stated):
         monotone: bool = False,
         holds_under: Adjacency = Adjacency.ADD_REMOVE,
     ) -> None:
-        epsilon, holds_under = bounded_epsilon(epsilon), adjacency_of("holds_under", holds_under)
-        set_fields(
-            self, stated=epsilon, monotone=_monotone(monotone, holds_under), holds_under=holds_under
-        )
-
-    def __repr__(self) -> str:
-        return described(self, self.stated, monotone=self.monotone)
+        self._state(epsilon=epsilon, holds_under=holds_under, monotone=monotone)
+        _require_not_monotone(self.monotone, self.holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """epsilon as typed; 2 epsilon where a record is replaced, which moves the scores at most twice as far."""
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
-
-    def _costlier(self) -> PermuteAndFlip:
-        return PermuteAndFlip(
-            larger_reading(self.stated), monotone=self.monotone, holds_under=self.holds_under
-        )
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """The Laplace loss of epsilon, or of 2 epsilon, above the losses of two candidates."""
@@ -122,22 +133,15 @@ class NoisyMax(ContinuousNoise):
     Reference: [DworkRoth2014, Claim 3.9]
     """
 
-    scale: float
+    scale: float = field(metadata=_SCALE)
     _: KW_ONLY
-    noise: str
-    monotone: bool = False
+    noise: str = field(metadata=declare(_NOISE))
+    monotone: bool = field(default=False, metadata=declare(FLAG))
     noise_name: ClassVar[str] = "scale"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (isinstance(self.noise, str) and self.noise in NOISES):  # pyright: ignore[reportUnnecessaryIsInstance]
-            remedy = "For Gaussian noise: GaussianDP(L2 distance of the score vectors / sigma)"
-            raise DomainError("noise", self.noise, "one of " + ", ".join(map(repr, NOISES)), remedy)
-        check.flag("monotone", self.monotone)
-
-    @property
-    def _noise(self) -> float:
-        return self.scale
+        self._checked(noise=self.noise, monotone=self.monotone)
 
     def _apart(self, adjacency: Adjacency) -> float:
         """How far two scores can move apart: a replaced record moves monotone scores by one sensitivity either way."""
@@ -200,10 +204,10 @@ class AboveThreshold(Stated):
     Reference: [LyuSuLi2017, Theorems 4 and 5], [VadhanWang2021]
     """
 
-    stated: float
-    positives: int
-    monotone: bool
-    holds_under: Adjacency
+    stated: float = field(metadata=declare(epsilon=EPSILON))
+    positives: int = field(metadata=declare(_POSITIVES))
+    monotone: bool = field(metadata=declare(FLAG))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
 
     def __init__(
         self,
@@ -213,28 +217,14 @@ class AboveThreshold(Stated):
         monotone: bool = False,
         holds_under: Adjacency = Adjacency.ADD_REMOVE,
     ) -> None:
-        epsilon, holds_under = bounded_epsilon(epsilon), adjacency_of("holds_under", holds_under)
-        positives = check.count("positives", positives, least=1)
-        if not positives <= MOST_POSITIVES:
-            raise DomainError("positives", positives, "an integer from 1 to 10^9")
-        set_fields(self, stated=epsilon, positives=positives, holds_under=holds_under)
-        set_fields(self, monotone=_monotone(monotone, holds_under))
-
-    def __repr__(self) -> str:
-        positives = self.positives if self.positives > 1 else 0
-        return described(self, self.stated, positives=positives, monotone=self.monotone)
+        self._state(
+            epsilon=epsilon, holds_under=holds_under, positives=positives, monotone=monotone
+        )
+        _require_not_monotone(self.monotone, self.holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """epsilon as typed; 2 epsilon for a group of two."""
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
-
-    def _costlier(self) -> AboveThreshold:
-        return AboveThreshold(
-            larger_reading(self.stated),
-            positives=self.positives,
-            monotone=self.monotone,
-            holds_under=self.holds_under,
-        )
 
     @property
     def scales(self) -> tuple[float, float]:
@@ -279,13 +269,7 @@ class NoisyArgmax(Mechanism):
     Reference: [PapernotSongEtAl2018, Section 4.1]
     """
 
-    sigma: float
-
-    def __post_init__(self) -> None:
-        sigma = check.positive("sigma", self.sigma)
-        if not 1e-5 < sigma < 1e11:
-            raise DomainError("sigma", sigma, "a number between 1e-5 and 1e11")
-        set_fields(self, sigma=sigma)
+    sigma: float = field(metadata=declare(noise("1e-5", "1e11")))
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """mu squared is 2 / sigma^2, exact; four times that where a record is replaced."""
@@ -293,9 +277,6 @@ class NoisyArgmax(Mechanism):
             exact(self.sigma), Fraction(self.sigma)
         ) ** 2
         return TypedAmounts(rho=square / 2, mu_squared=square)
-
-    def _costlier(self) -> NoisyArgmax:
-        return NoisyArgmax(smaller_reading(self.sigma))
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """The Gaussian loss, above those of two classes whose counts differ by given integers."""
@@ -378,12 +359,7 @@ def _unequal_tail(ratio: float) -> Tail:
     return lambda y: (square * math.exp(-y / ratio) - math.exp(-y)) / (2 * (square - 1))
 
 
-def _monotone(value: object, holds_under: Adjacency) -> bool:
-    monotone = check.flag("monotone", value)
+def _require_not_monotone(monotone: bool, holds_under: Adjacency) -> None:
     if monotone and holds_under is Adjacency.REPLACE:
         remedy = "A replaced record moves scores both ways; use monotone=False"
         raise DomainError("monotone", monotone, "False under Adjacency.REPLACE", remedy)
-    return monotone
-
-
-NOISES = ("laplace", "exponential", "gumbel")

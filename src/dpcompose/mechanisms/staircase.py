@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dpcompose import check
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee import TypedAmounts
 from dpcompose.law import Atoms, Laws, TwoPoint, alike
-from dpcompose.mechanisms.base import Stated, adjacency_of, set_fields
-from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, larger_reading
+from dpcompose.mechanisms.base import Stated
+from dpcompose.mechanisms.parameter import HOLDS_UNDER, Parameter, amount, at_most, declare
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact
 
 SMALLEST, LARGEST = 1e-9, 300.0
+_EPSILON = amount(at_most(LARGEST, "BlackBox(epsilon) dominates it"))
+_GAMMA = Parameter("number", check.probability).optional()
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -40,9 +43,9 @@ class Staircase(Stated):
     Reference: [GengViswanath2016, Theorem 1]
     """
 
-    stated: float
-    gamma: float | None
-    holds_under: Adjacency
+    stated: float = field(metadata=declare(epsilon=_EPSILON))
+    gamma: float | None = field(metadata=declare(_GAMMA))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
 
     def __init__(
         self,
@@ -51,31 +54,11 @@ class Staircase(Stated):
         gamma: float | None = None,
         holds_under: Adjacency = Adjacency.ADD_REMOVE,
     ) -> None:
-        epsilon = check.nonnegative("epsilon", epsilon)
-        if not epsilon <= LARGEST:
-            raise DomainError(
-                "epsilon", epsilon, f"at most {LARGEST:g}", "BlackBox(epsilon) dominates it"
-            )
-        gamma = None if gamma is None else check.probability("gamma", gamma)
-        set_fields(
-            self, stated=epsilon, gamma=gamma, holds_under=adjacency_of("holds_under", holds_under)
-        )
-
-    def __repr__(self) -> str:
-        gamma = "" if self.gamma is None else f", gamma={self.gamma!r}"
-        holds = (
-            "" if self.holds_under is Adjacency.ADD_REMOVE else f", holds_under={self.holds_under}"
-        )
-        return f"Staircase({self.stated!r}{gamma}{holds})"
+        self._state(epsilon=epsilon, gamma=gamma, holds_under=holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
         """epsilon as typed."""
         return TypedAmounts(exact(self.stated)) if adjacency is self.holds_under else None
-
-    def _costlier(self) -> Staircase:
-        return Staircase(
-            larger_reading(self.stated), gamma=self.gamma, holds_under=self.holds_under
-        )
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """+epsilon, 0 or -epsilon, at a shift by the sensitivity."""

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Self
 
 import numpy as np
 
-from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.mechanisms.base import set_fields
 from dpcompose.mechanisms.matrix import CorrelatedNoise
+from dpcompose.mechanisms.parameter import count, declare
 from dpcompose.mechanisms.participation import Participation
 from dpcompose.numerics import Reals
-from dpcompose.values import Bound, Certificate, smaller_reading
+from dpcompose.values import Bound, Certificate
 
 MOST_STEPS = 10**6
 MOST_WORK = 3 * 10**9
+_STEPS = count(MOST_STEPS)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -50,26 +49,14 @@ class TreeAggregation(CorrelatedNoise):
     Reference: [KairouzMcMahanSong2021]
     """
 
-    sigma: float
-    _: KW_ONLY
-    steps: int
-    participation: Participation
-    restart: int | None = None
+    steps: int = field(metadata=declare(_STEPS))
+    restart: int | None = field(default=None, metadata=declare(_STEPS.optional()))
 
     def __init__(
         self, sigma: float, *, steps: int, participation: Participation, restart: int | None = None
     ) -> None:
-        steps = check.count("steps", steps, least=1)
-        restart = None if restart is None else check.count("restart", restart, least=1)
-        for name, count in (("steps", steps), ("restart", restart or 1)):
-            if not count <= MOST_STEPS:
-                raise DomainError(name, count, f"an integer of at most {MOST_STEPS}")
-        set_fields(self, steps=steps, restart=restart)
-        self._accept(sigma, participation)
-
-    def __repr__(self) -> str:
-        restart = "" if self.restart is None else f", restart={self.restart!r}"
-        return f"TreeAggregation({self.sigma!r}, steps={self.steps!r}, participation={self.participation!r}{restart})"
+        self._state(steps=steps, restart=restart, participation=participation, sigma=sigma)
+        self._require_sensitivity(sigma)
 
     @property
     def sensitivity_squared(self) -> Bound:
@@ -77,12 +64,6 @@ class TreeAggregation(CorrelatedNoise):
             _costliest(self.steps, min(self.restart or self.steps, self.steps), self.participation)
         )
         return Bound(square, square, Certificate("exact, over all patterns of the tree"))
-
-    def _costlier(self) -> Self:
-        noise = smaller_reading(self.sigma)
-        return type(self)(
-            noise, steps=self.steps, participation=self.participation, restart=self.restart
-        )
 
 
 @lru_cache(maxsize=256)
