@@ -19,7 +19,7 @@ from dpcompose import (
     ShuffledEpochs,
     UnsupportedError,
 )
-from dpcompose.loss.largest_batch import largest_batch
+from dpcompose.loss.batches import largest_batch
 from dpcompose.loss.product import Product
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.mechanism.text import parse, serialize

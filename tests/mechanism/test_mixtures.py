@@ -22,8 +22,7 @@ from dpcompose import (
     UnsupportedError,
 )
 from dpcompose.composition.part import Pairs, Part
-from dpcompose.loss.gaussian_mixture import GaussianMixture, binomial_mixture
-from dpcompose.loss.mixture_grid import OpposedMixtures
+from dpcompose.loss.gaussian_mixture import GaussianMixture, OpposedMixtures, binomial_mixture
 from dpcompose.loss.mixture_loss import MixtureLoss
 from dpcompose.loss.product import Product
 from dpcompose.mechanism.text import parse, serialize
