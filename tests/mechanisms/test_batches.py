@@ -11,7 +11,7 @@ from flint import arb, ctx
 
 from dpcompose import Adjacency, Bound, Composition, Gaussian
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.loss.largest_batch import largest_batch
+from dpcompose.loss.batches import largest_batch
 from dpcompose.loss.product import Product
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.mechanisms import FixedSizeSample, ShuffledEpochs

@@ -15,8 +15,7 @@ from flint import ctx
 from dpcompose import Adjacency, BlackBox, Composition, Gaussian
 from dpcompose.composition.part import Pairs, Part
 from dpcompose.errors import UnsupportedError
-from dpcompose.loss.gaussian_mixture import GaussianMixture, binomial_mixture
-from dpcompose.loss.mixture_grid import OpposedMixtures
+from dpcompose.loss.gaussian_mixture import GaussianMixture, OpposedMixtures, binomial_mixture
 from dpcompose.loss.mixture_loss import MixtureLoss
 from dpcompose.loss.product import Product
 from dpcompose.mechanisms import MixtureOfGaussians, TruncatedPoisson

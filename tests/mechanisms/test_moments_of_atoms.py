@@ -10,7 +10,7 @@ import pytest
 
 from dpcompose import Adjacency, BlackBox, Gaussian
 from dpcompose.adaptive import RenyiFilter
-from dpcompose.loss.fixed_size_sample import FixedSizeSampleLoss
+from dpcompose.loss.batches import FixedSizeSampleLoss
 from dpcompose.mechanisms import FixedSizeSample, PrivateSelection, Skellam
 
 REPLACE = Adjacency.REPLACE

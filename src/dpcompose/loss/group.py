@@ -17,7 +17,7 @@ from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import TINY, Atoms
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.bounded_range import BoundedRangeLoss, attained_losses
-from dpcompose.loss.discrete_gaussian import DiscreteGaussianLoss
+from dpcompose.loss.discrete_noise import DiscreteGaussianLoss
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.product import Product
