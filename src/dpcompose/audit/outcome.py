@@ -71,6 +71,7 @@ class Outcome:
         seconds: The time it took, where that is looked at.
         errors: The text that went to standard error, its beginning.
         logged: The log records, in order: level, logger and text.
+        files: The files below the working folder that the call wrote, each with its end.
     """
 
     value: Any = None
@@ -82,6 +83,7 @@ class Outcome:
     seconds: float = math.nan
     errors: str = ""
     logged: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
 
     @property
     def alone(self) -> bool:
@@ -94,6 +96,7 @@ class Outcome:
             or self.printed
             or self.errors
             or self.logged
+            or self.files
         )
         return not beside and math.isnan(self.seconds)
 
@@ -105,7 +108,7 @@ class Outcome:
     @property
     def beside(self) -> dict[str, Any]:
         """All that came beside an answer, by its channel; the message only where the value has no parts of it."""
-        channels = {"printed": self.printed, "errors": self.errors, "warned": self.warned, "logged": self.logged,
+        channels = {"printed": self.printed, "errors": self.errors, "warned": self.warned, "logged": self.logged, "files": self.files,
                     "message": self.message if self.value is None else ""}  # fmt: skip
         return {name: seen for name, seen in channels.items() if seen}
 
