@@ -23,7 +23,7 @@ from dpcompose.audit.audit import play
 from dpcompose.audit.cells import Cells
 from dpcompose.audit.claim import Point
 from dpcompose.audit.coin import Chain
-from dpcompose.audit.feature import Feature, named
+from dpcompose.audit.feature import Feature, named, seen_before
 from dpcompose.audit.game import Game
 from dpcompose.audit.journal import Journal
 from dpcompose.audit.learned import remade
@@ -69,6 +69,7 @@ def again(
     chain, goal, wealth, used = Chain.opened(seed, header), -math.log(alpha), 0.0, 0
     drawn: dict[int, list[tuple[Outcomes, NDArray[np.uint8]]]] = {}
     bet_on: dict[int, dict[str, Feature]] = {}
+    seen: dict[int, Feature] = {}
     for batch in certificate["batches"]:
         bound = batch["stakes"]
         if not bound["members"] or wealth >= goal or used >= most or time.monotonic() >= ends:
@@ -78,12 +79,15 @@ def again(
             raise DomainError("pairs", place, "the pairs of the audit, in their order")
         coins = chain.coins(bound, min(bound["rows"], most - used))
         rows = subject.draw(pairs[place], coins)
-        known = {each.name: each for each in (*subject.features(rows), *features)}
+        memory = seen.setdefault(place, seen_before())
+        known = {each.name: each for each in (*subject.features(rows), *features, memory)}
         members = [_member(each, known) for each in bound["members"]]
         places = [member.cells.place(member.feature.score(rows)) for member in members]
         paid = step(wealth, members, claims[bound["distance"]], coins, places, goal)
         wealth, used, chain = paid.log_wealth, used + paid.rows, chain.after(bound, paid.rows)
         drawn.setdefault(place, []).append((rows[: paid.rows], coins[: paid.rows]))
+        if memory.memory is not None:
+            memory.memory.learn(rows[: paid.rows], coins[: paid.rows])
         bet_on.setdefault(place, {}).update(
             {member.feature.name: member.feature for member in members}
         )
@@ -93,7 +97,7 @@ def again(
         _taught(pairs[place], claims, tuple(bet_on[place].values()), drawn[place])
         for place in drawn
     )
-    ladder, converse = Ladder.of(claims[1], alpha, climbed=False), tuple(map(Converse, arms))
+    ladder, converse = Ladder.of(arms, claims[1], alpha, climbed=False), tuple(map(Converse, arms))
     game = Game(arms, chain, goal, ladder, converse, log_wealth=wealth, samples=used)
     play(game, Journal(header, seed), subject, most=most, ends=ends)
     return game.log_wealth
@@ -104,7 +108,8 @@ def _taught(
     drawn: Sequence[tuple[Outcomes, NDArray[np.uint8]]],
 ) -> Arm:  # fmt: skip
     """A pair whose rows so far teach the stakes on the features of the certificate."""
-    arm = Arm(pair, claims[pair.distance], features)
+    own = tuple(each for each in features if each.memory is None)
+    arm = Arm(pair, claims[pair.distance], own, seen=seen_before() if own != features else None)
     for rows, coins in drawn:
         arm.learn(rows, coins)
     return arm

@@ -20,7 +20,7 @@ from dpcompose.audit.arm import FIRST, Arm
 from dpcompose.audit.check import check as checked
 from dpcompose.audit.claim import Point, certified, points
 from dpcompose.audit.coin import Chain
-from dpcompose.audit.feature import Feature, Learner
+from dpcompose.audit.feature import Feature, Learner, seen_before
 from dpcompose.audit.game import Game
 from dpcompose.audit.journal import Journal
 from dpcompose.audit.lower import Ladder
@@ -97,14 +97,14 @@ def audit(
             tuple(features or ()),
             tuple(learners),
             subject.features if features is None else None,
+            seen_before() if features is None else None,
+            math.log(len(pairs)),
         )
         for pair in pairs
         if pair.distance in curves
     )
-    rungs, converse = (
-        Ladder.of(curves[1], alpha, climbed=ladder),
-        tuple(Converse(arm) for arm in arms),
-    )
+    rungs = Ladder.of(arms, curves[1], alpha, climbed=ladder)
+    converse = tuple(Converse(arm) for arm in arms)
     game = Game(
         arms, Chain.opened(journal.seed, journal.header), -math.log(alpha) + MARGIN, rungs, converse
     )
@@ -113,6 +113,7 @@ def audit(
         play(game, journal, subject, most=most, ends=time.monotonic() + seconds, progress=progress)
     finally:
         journal.close()
+    game.ladder.climb()
     proof = written.sealed(
         journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth
     )
@@ -151,6 +152,7 @@ def _found(
             f"{name} ({number:,} in one call)" for name, number in sorted(game.unread.items())
         ),
         freshness=subject.fresh.value if isinstance(subject, Subject) else Fresh.CALL.value,
+        repeated=verdict is Verdict.REFUTED and game.recurs and isinstance(subject, Subject) and not subject.isolated,
         silent="" if verdict is Verdict.REFUTED else game.silent,
     )
 

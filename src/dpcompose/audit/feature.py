@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -34,15 +34,59 @@ class Feature:
         score: From n outcomes to n numbers, each from its own outcome alone; NaN is a value like any other.
         made: What a learned one was made from, as JSON, so that it can be made again; None where its name says all.
         weight: The prior weight of bets on it, beside those of the other features.
+        memory: What it is read from besides the outcome: rows of earlier batches.
     """
 
     name: str
     score: Callable[[Outcomes], Reals]
     made: Mapping[str, Any] | None = None
     weight: float = 1.0
+    memory: Memory | None = None
 
     def __post_init__(self) -> None:
         check.positive("weight", self.weight)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The worlds in which whole answers were met: a value that comes again comes, where a generator has few states, from
+    its old world.
+
+    Fairness. When a batch is bet on, the score of an outcome is a function of that outcome alone, fixed by the rows before
+    the batch. So each cell is an event of Theorem 1, its stake at most e^-epsilon, its charge delta / 2 times the largest
+    stake: E[payoff | past] <= 1 under a claim about a call given the past. A mechanism that rightly answers from memory
+    breaks that claim and not its own: where calls are not isolated, the verdict is about repeated calls, and says so.
+
+    Args:
+        worlds: By the code of an answer, 1 for world 0, 2 for world 1, 3 for both.
+    """
+
+    worlds: dict[float, int] = field(default_factory=dict[float, int])
+
+    def score(self, outcomes: Outcomes) -> Reals:
+        """The worlds in which each answer was met; 0: in none."""
+        codes = table_of(outcomes).whole.tolist()
+        return np.array([self.worlds.get(code, 0) for code in codes], dtype=np.float64)
+
+    def learn(self, outcomes: Outcomes, coins: np.ndarray) -> Reals:
+        """Remember rows; the worlds in which each was met before it."""
+        codes, scores = table_of(outcomes).whole.tolist(), np.zeros(len(coins))
+        for row, (code, coin) in enumerate(zip(codes, coins.tolist(), strict=True)):
+            met = self.worlds.get(code, 0)
+            scores[row], self.worlds[code] = met, met | 1 << coin
+        return scores
+
+
+SEEN, WHOLE = "worlds of the same answer before", "the whole answer"
+"""The names of the feature that remembers, and of that of a code of all that came back."""
+RECURRING = (SEEN, WHOLE)
+"""Features whose bets are on answers that came again."""
+
+
+def seen_before() -> Feature:
+    """Whether a whole answer was met before, and in which worlds: 0 in none, 1 in world 0, 2 in world 1, 3 in both."""
+    memory = Memory()
+    return Feature(SEEN, memory.score, memory=memory, weight=2.0)
 
 
 class Learner(Protocol):
@@ -160,7 +204,7 @@ def _finite(numbers: Reals, otherwise: float) -> Reals:
 
 _BIT = re.compile(r"bit ([0-9]|[1-4][0-9]) of value(.*)", re.DOTALL)
 _KIND = Feature("type or exception", lambda outcomes: table_of(outcomes).kind)
-_WHOLE = Feature("the whole answer", lambda outcomes: table_of(outcomes).whole)
+_WHOLE = Feature(WHOLE, lambda outcomes: table_of(outcomes).whole)
 _REDUCED: dict[str, Callable[[Reals], Reals]] = {
     "sum": lambda numbers: _finite(numbers, 0.0).sum(axis=1),
     "largest": lambda numbers: _finite(numbers, -math.inf).max(axis=1),

@@ -14,7 +14,8 @@ from dpcompose.audit import certificate as written
 from dpcompose.audit.arm import Arm, tallies
 from dpcompose.audit.cells import Cells
 from dpcompose.audit.coin import Chain
-from dpcompose.audit.lower import Ladder
+from dpcompose.audit.feature import RECURRING
+from dpcompose.audit.lower import GROWTH, Ladder
 from dpcompose.audit.outcome import Outcomes
 from dpcompose.audit.outcome_text import outcomes_of, text_of_outcomes
 from dpcompose.audit.subject import Samples, Source
@@ -23,8 +24,10 @@ from dpcompose.audit.tried import Converse, unseen
 from dpcompose.audit.verdict import Moment, Tried
 from dpcompose.audit.wealth import Member, step
 
-EXPLORED = 16
-"""One batch in so many is of a pair in its turn, whatever is known of it."""
+SPREAD = 1.5
+"""The pair of rank r by hope has about 1 / r^SPREAD of the rows of the first one: half of them go to it."""
+LADDER_ROWS = 4096
+"""Rows after which the lower bound is computed while the audit goes on."""
 ALIKE = 0.95
 """The part of the calls of a batch, about one pair, that fail alike where nothing is audited."""
 Entry = dict[str, Any]
@@ -78,17 +81,16 @@ class Game:
     unread: dict[str, int] = field(default_factory=dict[str, int])
     failed: Counter[str] = field(default_factory=Counter[str])
     answered: bool = False
+    _climbed: int = 0
 
     def bind(self, most: int) -> Batch:
         """Choose a pair and stakes from the past, bind them, and toss the coins."""
-        turn = len(self.batches)
-        if turn % EXPLORED == EXPLORED - 1:
-            place = turn // EXPLORED % len(self.arms)
-        else:
-            place = max(range(len(self.arms)), key=lambda each: self.arms[each].promise)
+        order = sorted(range(len(self.arms)), key=lambda each: -self.arms[each].hope)
+        ranks = {place: rank for rank, place in enumerate(order, 1)}
+        place = min(order, key=lambda each: self.arms[each].rows * ranks[each] ** SPREAD)
         arm = self.arms[place]
         rows, members = min(arm.next_rows, most), tuple(arm.members())
-        self.ladder.bind(arm)
+        self.ladder.bind(place)
         self.converse[place].bind()
         stakes = written.stakes(pair=place, distance=arm.pair.distance, rows=rows, members=members)
         stakes |= {"lost": self.lost} if self.lost else {}
@@ -107,7 +109,7 @@ class Game:
         """
         arm, events = self.arms[batch.arm], self.converse[batch.arm]
         learned = self._learned(batch, outcomes) if kept else None
-        self.ladder.pay(outcomes, batch.coins)
+        self.ladder.count(batch.arm, tallies(self.ladder.books(batch.arm), outcomes, batch.coins))
         events.pay(outcomes, batch.coins)
         places = [member.cells.place(member.feature.score(outcomes)) for member in batch.members]
         paid = step(self.log_wealth, batch.members, arm.points, batch.coins, places, self.goal)
@@ -121,7 +123,6 @@ class Game:
             "factors": [each.hex() for each in paid.factors],
             "evidence": arm.evidence.hex(),
             "hope": arm.hope.hex(),
-            "ladder": self.ladder.written(),
             "learned": learned,
         }
         self._advance(entry)
@@ -141,12 +142,10 @@ class Game:
         arm, events = self.arms[batch.arm], self.converse[batch.arm]
         if arm.keeps:
             return {"outcomes": text_of_outcomes(outcomes)}
-        books, converse = (
-            tallies(each, outcomes, batch.coins) for each in (arm.books, events.books)
-        )
+        counted = {"books": arm.books, "events": events.books, "frozen": self.ladder.books(batch.arm)}
         return {
-            "books": [each.tolist() for each in books],
-            "events": [each.tolist() for each in converse],
+            name: [each.tolist() for each in tallies(books, outcomes, batch.coins)]
+            for name, books in counted.items()
         }
 
     def replay(self, entry: Mapping[str, Any], source: Source) -> None:
@@ -161,19 +160,29 @@ class Game:
         coins = self.chain.coins(stakes, stakes["rows"])
         if isinstance(source, Samples):
             source.skip(coins)
+        self.ladder.bind(place)
         events.bind()
         known = entry["learned"]
-        self.ladder.restore(entry["ladder"])
         arm.evidence, arm.hope = float.fromhex(entry["evidence"]), float.fromhex(entry["hope"])
         self._advance(entry)
         if "outcomes" in known:
             outcomes = outcomes_of(known["outcomes"], stakes["rows"])
+            self.ladder.count(place, tallies(self.ladder.books(place), outcomes, coins))
             events.pay(outcomes, coins)
             self._look(outcomes)
             arm.learn(outcomes[:rows], coins[:rows])
         else:
-            events.count([np.array(each, dtype=np.intp) for each in known["events"]])
-            arm.count(rows, [np.array(each, dtype=np.intp) for each in known["books"]])
+            books, tried, frozen = (
+                [np.array(each, dtype=np.intp) for each in known.get(name, ())]
+                for name in ("books", "events", "frozen")
+            )
+            if "frozen" not in known:
+                # A journal of an earlier version kept the wealth of other bets: these have no bound of their own.
+                self.ladder.rungs = ()
+            else:
+                self.ladder.count(place, frozen)
+            events.count(tried)
+            arm.count(rows, books)
 
     def _advance(self, entry: Mapping[str, Any]) -> None:
         stakes, counts = entry["stakes"], entry["counts"]
@@ -184,6 +193,9 @@ class Game:
             float.fromhex(entry["peak"]),
         )
         self.samples += counts["rows"]
+        if self.samples >= LADDER_ROWS and self.samples >= GROWTH * self._climbed:
+            self._climbed = self.samples
+            self.ladder.climb()
         self.lost = 0
         names = [member["feature"] for member in stakes["members"]]
         factors = tuple(zip(names, map(float.fromhex, entry["factors"]), strict=True))
@@ -205,6 +217,13 @@ class Game:
         """The failure of nearly all calls, in words, where none answered and they failed alike; else empty."""
         alike = self.failed.total() >= ALIKE * self.samples and not self.answered
         return next((each for each, _ in self.failed.most_common(1)), "no call") if alike else ""
+
+    @property
+    def recurs(self) -> bool:
+        """Whether most of the last bets were on answers that came again."""
+        last = next((each["stakes"]["members"] for each in reversed(self.batches) if each["stakes"]["members"]), [])
+        weights = [member["weight"] * (member["feature"] in RECURRING) for member in last]
+        return 2 * sum(weights) > sum(member["weight"] for member in last)
 
     @property
     def event(self) -> str:

@@ -131,6 +131,11 @@ class Subject:
             else type(function).__name__
         )
 
+    @property
+    def isolated(self) -> bool:
+        """Whether no call can see what another one left, as promised for batches and as it is for instances."""
+        return self.batch is not None or self.fresh in (Fresh.INSTANCE, Fresh.PROCESS)
+
     def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
         """Everything that can be read from outcomes that look like these."""
         return features_of(outcomes)
