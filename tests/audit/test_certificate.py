@@ -183,4 +183,4 @@ def test_a_forger_is_found_by_betting_again() -> None:
             return np.round((data + rng.laplace(scale=scale, size=n)) * 2**30) / 2**30
 
         subject = Subject(lambda data: data, batch=batch)
-        assert least < again(whole, subject, pairs) < most
+        assert least < again(whole, subject, pairs).log_wealth < most

@@ -146,9 +146,7 @@ def test_a_damaged_journal_is_one_error(journal: Path, damage: str) -> None:
         audit(subject(6), PAIRS, **asked(journal, samples=600))
 
 
-@pytest.mark.parametrize(
-    "other", [{"claim": BlackBox(3.0)}, {"alpha": 0.1}, {"seed": bytes(32)}]
-)
+@pytest.mark.parametrize("other", [{"claim": BlackBox(3.0)}, {"alpha": 0.1}, {"seed": bytes(32)}])
 def test_a_journal_of_another_audit_is_one_error(journal: Path, other: dict[str, Any]) -> None:
     with pytest.raises(DomainError):
         audit(subject(6), PAIRS, **asked(journal, samples=900) | other)
@@ -245,4 +243,4 @@ def test_learned_features_are_bet_again() -> None:
         seed=bytes(32),
     )
     assert found.verdict is Verdict.REFUTED and found.certificate is not None
-    assert again(found.certificate, Subject(batch=batch, label="common"), pairs) > 3
+    assert again(found.certificate, Subject(batch=batch, label="common"), pairs).log_wealth > 3

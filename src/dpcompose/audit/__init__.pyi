@@ -1,4 +1,4 @@
-from .again import again as again
+from .again import Repeated as Repeated, again as again
 from .audit import audit as audit
 from .check import CertificateError as CertificateError, check as check
 from .feature import Feature as Feature, Learner as Learner

@@ -12,6 +12,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dpcompose import check
 from dpcompose.audit.arm import Arm
 from dpcompose.audit.audit import play
 from dpcompose.audit.cells import Cells
+from dpcompose.audit.certificate import pairs_of
 from dpcompose.audit.claim import Point
 from dpcompose.audit.coin import Chain
 from dpcompose.audit.feature import Feature, named, seen_before
@@ -40,16 +42,31 @@ TIMES, LEAST = 10, 4096
 """New rows for each row of a certificate, and the fewest, after which the bets end."""
 
 
+@dataclass(frozen=True)
+class Repeated:
+    """How far new draws came.
+
+    Args:
+        log_wealth: ln of the wealth.
+        samples: The rows that were drawn.
+        refuted: Whether the wealth reached 1/alpha.
+    """
+
+    log_wealth: float
+    samples: int
+    refuted: bool
+
+
 def again(
-    certificate: dict[str, Any], subject: Source, pairs: Sequence[Pair], *, features: Sequence[Feature] = (),
-    samples: int | None = None, seconds: float = math.inf,
-) -> float:  # fmt: skip
-    """ln of the wealth that the stakes of a certificate, which `check` has read, make on new draws, with later bets.
+    certificate: dict[str, Any], subject: Source, pairs: Sequence[Pair] | None = None, *,
+    features: Sequence[Feature] = (), samples: int | None = None, seconds: float = math.inf,
+) -> Repeated:  # fmt: skip
+    """Bet the stakes of a certificate, which `check` has read, on new draws, and go on with later bets.
 
     Args:
         certificate: The certificate.
         subject: What answers.
-        pairs: The pairs of the audit, in their order.
+        pairs: The pairs of the audit, in their order; None: those that the certificate tells.
         features: Features of the user's own, by which the audit bet. The certificate itself says what was learned.
         samples: The most rows; None: ten times those of the certificate, and at least 4,096.
         seconds: The longest time; a batch that began is ended.
@@ -58,6 +75,13 @@ def again(
         DomainError: If a pair or a feature of the certificate is missing, or `samples` is no number of rows.
     """
     header, ends = certificate["header"], time.monotonic() + seconds
+    if pairs is None:
+        try:
+            pairs = pairs_of(header)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise DomainError("pairs", repr(error), "pairs as a certificate tells them") from None
+        if not pairs:
+            raise DomainError("pairs", None, "the pairs of the audit: this certificate tells none")
     most = (
         max(LEAST, TIMES * certificate["samples"])
         if samples is None
@@ -92,7 +116,7 @@ def again(
             {member.feature.name: member.feature for member in members}
         )
     if not drawn or wealth >= goal:
-        return wealth
+        return Repeated(wealth, used, wealth >= goal)
     arms = tuple(
         _taught(pairs[place], claims, tuple(bet_on[place].values()), drawn[place])
         for place in drawn
@@ -100,7 +124,7 @@ def again(
     ladder, converse = Ladder.of(arms, claims[1], alpha, climbed=False), tuple(map(Converse, arms))
     game = Game(arms, chain, goal, ladder, converse, log_wealth=wealth, samples=used)
     play(game, Journal(header, seed), subject, most=most, ends=ends)
-    return game.log_wealth
+    return Repeated(game.log_wealth, game.samples, game.log_wealth >= goal)
 
 
 def _taught(

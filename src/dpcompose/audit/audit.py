@@ -86,10 +86,11 @@ def audit(
     pairs = usual_pairs(subject, claim, adjacency=adjacency) if pairs is None else pairs
     curves = _claims(claim, pairs, adjacency)
     coins = _seed(seed)
-    head = _header(subject, claim, curves, alpha, coins)
+    head = _header(subject, claim, curves, alpha, coins, pairs)
     journal = Journal(head, coins)
     if resume is not None:
         journal = Journal.opened(resume, head, coins, pairs, named=seed is not None)
+        pairs = pairs[: journal.pairs]
     arms = tuple(
         Arm(
             pair,
@@ -152,7 +153,10 @@ def _found(
             f"{name} ({number:,} in one call)" for name, number in sorted(game.unread.items())
         ),
         freshness=subject.fresh.value if isinstance(subject, Subject) else Fresh.CALL.value,
-        repeated=verdict is Verdict.REFUTED and game.recurs and isinstance(subject, Subject) and not subject.isolated,
+        repeated=verdict is Verdict.REFUTED
+        and game.recurs
+        and isinstance(subject, Subject)
+        and not subject.isolated,
         silent="" if verdict is Verdict.REFUTED else game.silent,
     )
 
@@ -227,6 +231,7 @@ def _header(
     curves: dict[int, tuple[Point, ...]],
     alpha: float,
     seed: bytes,
+    pairs: Sequence[Pair],
 ) -> dict[str, Any]:
     environment = {"python": platform.python_version(), "numpy": np.__version__}
     asked: dict[str, Any] = {
@@ -235,7 +240,9 @@ def _header(
         "claims": curves,
         "environment": environment,
     }
-    return written.header(**asked, one_point=isinstance(claim, BlackBox), alpha=alpha, seed=seed)
+    return written.header(
+        **asked, one_point=isinstance(claim, BlackBox), alpha=alpha, seed=seed, pairs=pairs
+    )
 
 
 def _claims(

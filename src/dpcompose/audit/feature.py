@@ -13,6 +13,7 @@ import numpy as np
 
 from dpcompose import check
 from dpcompose.audit import bits
+from dpcompose.audit.cells import Cells
 from dpcompose.audit.outcome import BESIDE, Outcomes, Reals
 from dpcompose.audit.parts import LEAVES
 from dpcompose.audit.table import NO_NUMBERS, Table, table_of
@@ -215,3 +216,44 @@ _REDUCED: dict[str, Callable[[Reals], Reals]] = {
     "numbers": lambda numbers: np.isfinite(numbers).sum(axis=1).astype(np.float64),
 }
 """Of the numbers in an answer; one that is not finite counts as none."""
+
+
+def event_in_words(name: str, cells: Cells, place: int, known: str) -> str:
+    """What an answer in a cell of a feature is, in words: no code and no hash.
+
+    Args:
+        name: The name of the feature.
+        cells: Its cells.
+        place: The cell.
+        known: An outcome that has had this value, in words; empty if none is remembered.
+    """
+    low = cells.cuts[place - 1] if 0 < place <= len(cells.cuts) else -math.inf
+    values = cells.words(place)
+    answer = name.replace("value", "the answer", 1) if "value" in name else name
+    if name == SEEN:
+        worlds = {1: "world 0 alone", 2: "world 1 alone", 3: "both worlds"}.get(
+            int(max(low, 0)), "no world"
+        )
+        return (
+            f"the same answer was met before, in {worlds}"
+            if worlds != "no world"
+            else "the answer is new"
+        )
+    if name in (_KIND.name, WHOLE):
+        what = "the outcome" if name == WHOLE else "the type of the outcome"
+        if not known:
+            return f"{what} is one of those that were rare before"
+        return f"{what} is that of: {known}"
+    if name.startswith("lowest bit of value") and values.startswith("is "):
+        return f"the last bit that is set in the answer{name[19:]} is that of 2^{low:.0f}"
+    if name.startswith("lowest bit of value"):
+        return f"the power of 2 at which the answer{name[19:]} ends {values}"
+    for ending, what in (".code", "the text or object at"), (".words", "the words of the text at"):
+        if name.endswith(ending):
+            at = name.removeprefix("value").removesuffix(ending).strip() or "the answer"
+            return (
+                f"{what} {at} is one that was met before"
+                if values.startswith("is ")
+                else f"{what} {at} is another one"
+            )
+    return f"{answer} {values}"

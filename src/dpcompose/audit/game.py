@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,9 +15,9 @@ from dpcompose.audit import certificate as written
 from dpcompose.audit.arm import Arm, tallies
 from dpcompose.audit.cells import Cells
 from dpcompose.audit.coin import Chain
-from dpcompose.audit.feature import RECURRING
+from dpcompose.audit.feature import RECURRING, event_in_words
 from dpcompose.audit.lower import GROWTH, Ladder
-from dpcompose.audit.outcome import Outcomes
+from dpcompose.audit.outcome import Outcomes, Reals
 from dpcompose.audit.outcome_text import outcomes_of, text_of_outcomes
 from dpcompose.audit.subject import Samples, Source
 from dpcompose.audit.table import table_of, words_of
@@ -142,7 +143,11 @@ class Game:
         arm, events = self.arms[batch.arm], self.converse[batch.arm]
         if arm.keeps:
             return {"outcomes": text_of_outcomes(outcomes)}
-        counted = {"books": arm.books, "events": events.books, "frozen": self.ladder.books(batch.arm)}
+        counted = {
+            "books": arm.books,
+            "events": events.books,
+            "frozen": self.ladder.books(batch.arm),
+        }
         return {
             name: [each.tolist() for each in tallies(books, outcomes, batch.coins)]
             for name, books in counted.items()
@@ -221,24 +226,58 @@ class Game:
     @property
     def recurs(self) -> bool:
         """Whether most of the last bets were on answers that came again."""
-        last = next((each["stakes"]["members"] for each in reversed(self.batches) if each["stakes"]["members"]), [])
+        last = next(
+            (
+                each["stakes"]["members"]
+                for each in reversed(self.batches)
+                if each["stakes"]["members"]
+            ),
+            [],
+        )
         weights = [member["weight"] * (member["feature"] in RECURRING) for member in last]
         return 2 * sum(weights) > sum(member["weight"] for member in last)
 
     @property
     def event(self) -> str:
-        """The cell with the largest stake of the heaviest member in the last batch with any."""
-        for batch in reversed(self.batches):
-            members = batch["stakes"]["members"]
-            if members:
-                heaviest = max(members, key=lambda member: member["weight"])
-                world = max((0, 1), key=lambda coin: np.max(heaviest["g" if coin == 0 else "f"]))
-                stakes = np.max(np.array(heaviest["f" if world else "g"]), axis=0)
-                cells = Cells(tuple(float.fromhex(cut) for cut in heaviest["cuts"]))
-                place = int(np.argmax(stakes))
-                words = words_of(cells.cuts[place - 1]) if 0 < place <= len(cells.cuts) else ""
-                known = (
-                    f", {words}" if words and not heaviest["feature"].startswith("value") else ""
+        """The values of a feature that the last bets were most on, and how often either world had them."""
+        last = next((each for each in reversed(self.batches) if each["stakes"]["members"]), None)
+        if last is None:
+            return "no event"
+        pair, best, words = last["stakes"]["pair"], -math.inf, ""
+        for member in last["stakes"]["members"]:
+            f, g = (np.max(np.array(member[side], dtype=np.float64), axis=0) for side in ("f", "g"))
+            zero, one = self._met(pair, member)
+            worth = member["weight"] * (f * (one - zero) + g * (zero - one))
+            place = int(np.argmax(worth))
+            if worth[place] > best:
+                best, world = float(worth[place]), int(f[place] >= g[place])
+                side = (g, f)[world] * (zero + one > 0)
+                # The neighbors of a cell that are bet on as well: the event is the whole of them.
+                low = high = place
+                while low and place < len(f) - 1 and 2 * side[low - 1] >= side[place]:
+                    low -= 1
+                while high < len(f) - 2 and 2 * side[high + 1] >= side[place]:
+                    high += 1
+                edges = [float.fromhex(cut) for cut in member["cuts"]]
+                cells = Cells(tuple(edges[max(low - 1, 0) : low] + edges[high : high + 1]))
+                inside = int(low > 0) if place < len(f) - 1 else cells.count - 1
+                known = words_of(
+                    ([-math.inf] + edges)[min(low, len(edges))],
+                    (edges + [math.inf])[min(high, len(edges))],
                 )
-                return f"{heaviest['feature']} {cells.words(place)}{known}: too likely in world {world}"
-        return "no event"
+                met = [
+                    f"{each[low : high + 1].sum():.0f} of {each.sum():.0f}" for each in (one, zero)
+                ]
+                event = event_in_words(member["feature"], cells, inside, known)
+                words = f"{event}: in {met[0]} answers of world 1, {met[1]} of world 0; too likely in world {world}"
+        return words
+
+    def _met(self, pair: int, member: Entry) -> tuple[Reals, Reals]:
+        """The rows of either world in the cells of a member, in all batches that had these cells."""
+        found = np.zeros((2, len(member["cuts"]) + 2))
+        for batch in self.batches:
+            counted = zip(batch["stakes"]["members"], batch["counts"]["members"], strict=True)
+            for other, counts in counted if batch["stakes"]["pair"] == pair else ():
+                if other["feature"] == member["feature"] and other["cuts"] == member["cuts"]:
+                    found += counts["zero"], counts["one"]
+        return found[0], found[1]

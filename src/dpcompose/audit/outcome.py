@@ -108,8 +108,10 @@ class Outcome:
     @property
     def beside(self) -> dict[str, Any]:
         """All that came beside an answer, by its channel; the message only where the value has no parts of it."""
-        channels = {"printed": self.printed, "errors": self.errors, "warned": self.warned, "logged": self.logged, "files": self.files,
-                    "message": self.message if self.value is None else ""}  # fmt: skip
+        channels = {
+            "printed": self.printed, "errors": self.errors, "warned": self.warned, "logged": self.logged,
+            "files": self.files, "message": self.message if self.value is None else "",
+        }  # fmt: skip
         return {name: seen for name, seen in channels.items() if seen}
 
 

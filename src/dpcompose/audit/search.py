@@ -6,6 +6,7 @@ epsilon is about 2. Distances 1, 2, 4, ... are arms of the audit, up to k epsilo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -19,6 +20,10 @@ MOST = 4.0
 """The largest epsilon of a group that is searched."""
 FAR = 64
 """The largest distance."""
+EXTREMES = (math.nan, math.inf, -math.inf, 1e308, -0.0, 2**53 + 1)
+"""Numbers that overflow, compare with nothing, or are equal to others and not the same."""
+MANY_ROWS = 256
+"""Rows of a large dataset."""
 MOST_RECORDS = 8
 """Records that are tried."""
 
@@ -37,29 +42,57 @@ def distances(claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE)
 
 
 def numbers(
-    distance: int, *, adjacency: Adjacency, low: float = 0.0, high: float = 1.0
+    distance: int, *, adjacency: Adjacency, domain: tuple[float, float] | None = None
 ) -> Iterator[Pair]:
     """Databases of numbers so far apart: from none, to many records, at the ends of their domain and beyond.
 
     Args:
         distance: The number of records that differ, each by one step.
         adjacency: Replacing changes a record; else it is there or not.
-        low: The least record.
-        high: The largest.
+        domain: The least and the largest record; None: 0 and 1, and there are records beyond.
     """
+    low, high = domain or (0.0, 1.0)
     middle = (low + high) / 2
+    beyond = () if domain else (100.0,)
     for others in ((), (low,) * 3, (high,) * 3, (low, middle, high)):
         if adjacency is Adjacency.REPLACE:
             yield Pair(
                 (*others, *(high,) * distance), (*others, *(low,) * distance), distance=distance
             )
         elif adjacency is Adjacency.ADD_REMOVE:
-            for record in (high, low, 100 * max(abs(high), 1.0)):
+            for record in (high, low, *beyond):
                 yield Pair((*others, *(record,) * distance), others, distance=distance)
         else:
             yield Pair(
                 (*others, *(high,) * distance), (*others, *(None,) * distance), distance=distance
             )
+
+
+def extremes(
+    adjacency: Adjacency, domain: tuple[float, float] | None = None
+) -> tuple[list[Pair], list[Pair]]:
+    """Databases that differ in a record at the edges of numbers, a tie, or one of many rows: where code goes wrong.
+
+    Args:
+        adjacency: Replacing changes a record, zeroing out makes it None; else it is there or not.
+        domain: The least and the largest record; None: it is not stated, and every number is one.
+
+    Returns:
+        Those that every mechanism of numbers has to stand, and those that only one that answers about them has to.
+    """
+    low, high = domain or (0.0, 1.0)
+    middle = (low + high) / 2
+    records = [each for each in EXTREMES if domain is None or low <= each <= high]
+
+    def pair(others: tuple[Any, ...], record: Any, other: Any = middle) -> Pair:
+        if adjacency is Adjacency.ADD_REMOVE:
+            return Pair((*others, record), others)
+        return Pair((*others, record), (*others, other if adjacency is Adjacency.REPLACE else None))
+
+    firm = [pair((middle,), each) for each in records]
+    firm += [pair((middle,) * MANY_ROWS, high), pair((low, high) * 2, high, low)]
+    others = ("",) if adjacency is Adjacency.ZERO_OUT else ("", None)
+    return firm, [] if domain else [pair((middle,), each) for each in others]
 
 
 def of_records(

@@ -261,7 +261,9 @@ def _both(one: Side, zero: Side, *, leading: bool = True) -> tuple[float, Reals,
     common = one.evidence + zero.evidence + GRID + np.log1p(-MIRRORED) + np.log1p(-APART)
     mirrored = np.array([one.tails[side][:-1] + zero.tails[1 - side][:-1][::-1] for side in (0, 1)])
     cuts = one.cuts[:, :-1, None]
-    mirrored = mirrored + leading * _lead(mirrored) + GRID + cuts + np.log((1 - APART) * MIRRORED / 2)
+    mirrored = (
+        mirrored + leading * _lead(mirrored) + GRID + cuts + np.log((1 - APART) * MIRRORED / 2)
+    )
     apart = alone[0][0] + alone[1][0] + np.log(APART)
     total = _log_sum(np.concatenate([[apart], common, mirrored.ravel()]))
     shared, twins = np.exp(common - total), np.exp(mirrored - total)

@@ -209,9 +209,9 @@ def _worded(row: Outcome) -> str:
     return answer + "".join(f", {name} {str(seen)[:60]!r}" for name, seen in row.beside.items())
 
 
-def words_of(code: float) -> str:
-    """An outcome that has had this code, in words; empty if none is remembered."""
-    return _words.get(code, "")
+def words_of(low: float, high: float) -> str:
+    """An outcome with a code from `low` to below `high`, in words; empty if none is remembered."""
+    return next((words for code, words in _words.items() if low <= code < high), "")
 
 
 def _seen(value: Any) -> Outcome:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from dpcompose import check
 from dpcompose.audit.pair import Pair
-from dpcompose.audit.search import FAR, distances, drawn_records, numbers, of_records, vectors
+from dpcompose.audit.search import (
+    FAR,
+    distances,
+    drawn_records,
+    extremes,
+    numbers,
+    of_records,
+    vectors,
+)
 from dpcompose.audit.subject import Source
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
@@ -53,7 +62,7 @@ def usual_claim(
 
 def usual_pairs(
     subject: Source, claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, most: int = FAR,
-    records: Any = None, queries: int = 0,
+    records: Any = None, queries: int = 0, domain: tuple[float, float] | None = None,
 ) -> tuple[Pair, ...]:  # fmt: skip
     """Search for pairs by the claim's adjacency, a step apart and further, in the first form that the subject takes.
 
@@ -64,6 +73,7 @@ def usual_pairs(
         most: The largest distance, at least 1.
         records: What datasets are made of: records, or a Hypothesis strategy for one; None: numbers, at 0, 1/2 and 1
             and far beyond, as floats, integers, texts or rows, whichever the subject takes.
+        domain: The least and the largest number that a record may be; no other one is tried. None: any number.
         queries: If above 0, a dataset is the answers of so many queries, each of which a step moves by at most 1.
 
     Raises:
@@ -72,6 +82,9 @@ def usual_pairs(
     check.count("most", most, least=1)
     if check.count("queries", queries) > MOST_QUERIES:
         raise DomainError("queries", queries, f"an integer from 0 to {MOST_QUERIES:,}")
+    if domain is not None and not -math.inf < domain[0] < domain[1] < math.inf:
+        raise DomainError("domain", domain, "two finite numbers, the smaller one first")
+    firm, soft = list[Pair](), list[Pair]()
     apart = sorted({1, max(each for each in distances(claim, adjacency=adjacency) if each <= most)})
     if records is not None:
         found = [
@@ -83,13 +96,28 @@ def usual_pairs(
     elif queries:
         found, forms = [pair for each in apart for pair in vectors(queries, each)], FORMS[:3]
     else:
-        found, forms = (
-            [pair for each in apart for pair in numbers(each, adjacency=adjacency)],
-            FORMS,
-        )
+        found = [
+            pair for each in apart for pair in numbers(each, adjacency=adjacency, domain=domain)
+        ]
+        forms = FORMS
+        firm, soft = extremes(adjacency, domain)
     form = _form(subject, found[0], forms)
-    made = (Pair(form(pair.zero), form(pair.one), distance=pair.distance) for pair in found)
+    made = [*_formed(form, found + firm)]
+    made += (pair for pair in _formed(form, soft) if _answers(subject, pair))
     return tuple(pair for pair in made if form is not math.fsum or pair.zero != pair.one)
+
+
+def _formed(form: Form, pairs: Sequence[Pair]) -> Iterator[Pair]:
+    """The pairs in a form; those that have none in it are left out."""
+    for pair in pairs:
+        with suppress(TypeError, ValueError, ArithmeticError):
+            yield Pair(form(pair.zero), form(pair.one), distance=pair.distance)
+
+
+def _answers(subject: Source, pair: Pair) -> bool:
+    """Whether a call about each of two datasets ends in an answer."""
+    drawn = subject.draw(pair, np.array([0, 1], dtype=np.uint8))
+    return drawn.dtype != object or not any(row.raised or row.timeout for row in drawn)
 
 
 Form = Callable[[Sequence[Any]], Any]
@@ -107,14 +135,10 @@ FORMS: tuple[Form, ...] = (
 
 def _form(subject: Source, pair: Pair, forms: Sequence[Form]) -> Form:
     """The first form for which a call about either dataset ends in an answer; else the first."""
-    coins = np.array([0, 1], dtype=np.uint8)
     for form in forms:
         try:
-            drawn = subject.draw(
-                Pair(form(pair.zero), form(pair.one), distance=pair.distance), coins
-            )
-        except (TypeError, ValueError, OverflowError, ArithmeticError):
+            if _answers(subject, Pair(form(pair.zero), form(pair.one), distance=pair.distance)):
+                return form
+        except (TypeError, ValueError, ArithmeticError):
             continue
-        if drawn.dtype != object or not any(row.raised or row.timeout for row in drawn):
-            return form
     return forms[0]

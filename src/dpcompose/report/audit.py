@@ -114,6 +114,7 @@ def audit_document(
         "event": found.event,
         "description": found.description,
         "unseen": found.unseen,
+        "repeated": found.repeated,
         "freshness": found.freshness,
         "tried": [
             {
