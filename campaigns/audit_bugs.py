@@ -197,14 +197,12 @@ def contributions(*, bounded: bool) -> Call:
     return lambda users: float(sum(min(1, rows) if bounded else rows for rows in users)) + lap(1.0)
 
 
-def stateful(*, clean: bool) -> Call:
-    """A query that leaves a note of a record in a global, which a later query tells."""
-    notes: list[bool] = []
+def spending(*, clean: bool) -> Call:
+    """A query that spends of the budget only where it meets a record, and tells what is left."""
 
-    def call(rows: Rows) -> float:
-        told = 3.0 if notes and not clean else 0.0
-        notes[:] = [True] if any(row == 1 for row in rows) else notes
-        return told + lap(1.0)
+    def call(rows: Rows) -> list[float]:
+        spent = 1.0 if clean or any(row == 1 for row in rows) else 0.0
+        return [clamped(rows) + lap(1.0), 10.0 - spent]
 
     return call
 
@@ -279,7 +277,6 @@ class Bug:
         claim: The claim of both.
         pairs: Pairs; None: the usual ones.
         options: Of `usual_pairs`.
-        fresh: How much of the mechanism is new in every call.
         timed: Whether the time is looked at.
         slow: Whether it needs more than some seconds.
     """
@@ -349,7 +346,7 @@ BUGS = (
         " Privately, WWW 2009", by_keys(public=False, least=1, true=True), by_keys(public=True)),
     Bug("contributions without a bound", WILSON, contributions(bounded=False), contributions(bounded=True),
         pairs=USERS),
-    Bug("a note in a global", FIRE, stateful(clean=False), stateful(clean=True)),
+    Bug("a budget that is spent by the data", FIRE, spending(clean=False), spending(clean=True)),
     Bug("a delay for one record", FIRE, delaying(clean=False), delaying(clean=True), timed=True),
     Bug("noise by local sensitivity", "Nissim, Raskhodnikova, Smith: Smooth Sensitivity and Sampling, STOC 2007",
         median(local=True), median(local=False)),
@@ -396,7 +393,10 @@ def main() -> int:
             refuted += bad and which == "broken"
             alarms += bad and which == "twin"
             words = f"{found.samples:>9,} {time.monotonic() - began:5.1f} s"
-            print(f"{bug.name[:52]:<52} {which:6} {found.verdict.value:12} {words}  {found.event}", flush=True)
+            print(
+                f"{bug.name[:52]:<52} {which:6} {found.verdict.value:12} {words}  {found.event}",
+                flush=True,
+            )
     print(f"{refuted} of {len(chosen)} bugs refuted, {alarms} twins refuted")
     return int(10 * refuted < 9 * len(chosen) or alarms > 0)
 

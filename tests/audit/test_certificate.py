@@ -17,9 +17,8 @@ import pytest
 
 from dpcompose import BlackBox
 from dpcompose.audit import CertificateError, Pair, Subject, again, audit, check
-from dpcompose.audit.certificate import text_of
+from dpcompose.audit.certificate import canonical, text_of
 from dpcompose.audit.check import _powers  # pyright: ignore[reportPrivateUsage]
-from dpcompose.audit.coin import canonical
 
 
 @cache

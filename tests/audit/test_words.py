@@ -35,7 +35,7 @@ def one_sided(rows: tuple[float, ...]) -> float:
         (says, "beside printed"),
         (mironov, "the answer"),
         (one_sided, "the answer"),
-        (lambda rows: 1 / len(rows), "ZeroDivisionError|the answer"),
+        (lambda rows: 1 / len(rows), "ZeroDivisionError|the answer|the outcome"),
         (lambda rows: len(rows) if rows else 0.0, "the answer|the type|the outcome"),
     ],
 )

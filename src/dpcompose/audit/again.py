@@ -21,18 +21,15 @@ from numpy.typing import NDArray
 from dpcompose import check
 from dpcompose.audit.arm import Arm
 from dpcompose.audit.audit import play
-from dpcompose.audit.cells import Cells
-from dpcompose.audit.certificate import pairs_of
-from dpcompose.audit.claim import Point
-from dpcompose.audit.coin import Chain
+from dpcompose.audit.certificate import Chain, pairs_of
+from dpcompose.audit.claim import Pair, Point
 from dpcompose.audit.feature import Feature, named, seen_before
 from dpcompose.audit.game import Game
 from dpcompose.audit.journal import Journal
 from dpcompose.audit.learned import remade
 from dpcompose.audit.lower import Ladder
 from dpcompose.audit.outcome import Outcomes
-from dpcompose.audit.pair import Pair
-from dpcompose.audit.stakes import Stakes
+from dpcompose.audit.stakes import Cells, Stakes
 from dpcompose.audit.subject import Source
 from dpcompose.audit.tried import Converse
 from dpcompose.audit.wealth import Member, step

@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.audit.cells import Cells
-from dpcompose.audit.claim import Point
+from dpcompose.audit.claim import Pair, Point
 from dpcompose.audit.feature import Feature, Learner, Memory
 from dpcompose.audit.outcome import Outcomes
-from dpcompose.audit.pair import Pair
-from dpcompose.audit.stakes import Stakes, hopes, stakes, twin_stakes
+from dpcompose.audit.stakes import Cells, Stakes, hopes, stakes, twin_stakes
 from dpcompose.audit.wealth import WEIGHTS, Member, tally
 
 FIRST, SHARE, FINE, FEW, TEACHING = 24, 8, 20, 1 << 14, 8

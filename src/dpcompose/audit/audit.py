@@ -17,14 +17,13 @@ import numpy as np
 from dpcompose import check
 from dpcompose.audit import certificate as written
 from dpcompose.audit.arm import FIRST, Arm
+from dpcompose.audit.certificate import Chain
 from dpcompose.audit.check import check as checked
-from dpcompose.audit.claim import Point, certified, points
-from dpcompose.audit.coin import Chain
+from dpcompose.audit.claim import Pair, Point, certified, points
 from dpcompose.audit.feature import Feature, Learner, seen_before
 from dpcompose.audit.game import Game
 from dpcompose.audit.journal import Journal
 from dpcompose.audit.lower import Ladder
-from dpcompose.audit.pair import Pair
 from dpcompose.audit.subject import ExhaustedError, Fresh, Source, Subject
 from dpcompose.audit.tried import Converse
 from dpcompose.audit.usual import usual_pairs
@@ -97,9 +96,9 @@ def audit(
             curves[pair.distance],
             tuple(features or ()),
             tuple(learners),
-            subject.features if features is None else None,
-            seen_before() if features is None else None,
-            math.log(len(pairs)),
+            look=subject.features if features is None else None,
+            seen=seen_before() if features is None else None,
+            worth=math.log(len(pairs)),
         )
         for pair in pairs
         if pair.distance in curves
@@ -261,7 +260,7 @@ def _claims(
 def _description(
     refuted: bool, law: Composable | None, claim: Composable, adjacency: Adjacency
 ) -> str:
-    """What the declared law says of the claim, in words."""
+    """Whether the declared law keeps the claim, in words."""
     if law is None:
         return ""
     if not certified(law, claim, adjacency=adjacency):

@@ -28,8 +28,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from dpcompose.audit.outcome import Outcome, read
-from dpcompose.audit.parts import ADDRESS, LOOKED, TEXT
+from dpcompose.audit.outcome import ADDRESS, LOOKED, TEXT, Outcome, read
 
 MOST_PARTS = 32
 """Arguments and attributes of an exception that are looked at."""
@@ -140,7 +139,7 @@ class Calls:
         return Outcome(value, raised, message, seconds=took, **beside)
 
     def _heard(self, channels: Collection[str]) -> dict[str, Any]:
-        """What came through these channels since they were read; empty ones are left out."""
+        """All that came through these channels since they were read; empty ones are left out."""
         heard = dict[str, Any]()
         if "printed" in channels:
             heard["printed"] = _said(self._printed, self.output)

@@ -12,12 +12,55 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpcompose import check
-from dpcompose.audit import bits
-from dpcompose.audit.cells import Cells
-from dpcompose.audit.outcome import BESIDE, Outcomes, Reals
-from dpcompose.audit.parts import LEAVES
+from dpcompose.audit.outcome import BESIDE, LEAVES, Outcomes, Reals
+from dpcompose.audit.stakes import Cells
 from dpcompose.audit.table import NO_NUMBERS, Table, table_of
 from dpcompose.errors import DomainError
+
+_MANTISSA, _HIDDEN = np.uint64((1 << 52) - 1), np.uint64(1 << 52)
+
+
+def trailing_zeros(numbers: Reals) -> Reals:
+    """The zeros at the end of the mantissa; 53 for zero."""
+    mantissa = np.ascontiguousarray(numbers).view(np.uint64) & _MANTISSA | _HIDDEN
+    lowest = (mantissa & (~mantissa + np.uint64(1))).astype(np.float64)
+    return np.where(numbers == 0, 53.0, np.log2(lowest))
+
+
+def exponent(numbers: Reals) -> Reals:
+    """The power of 2 at which a number begins."""
+    return np.frexp(numbers)[1].astype(np.float64)
+
+
+def lowest_bit(numbers: Reals) -> Reals:
+    """The power of 2 at which a number ends: a multiple of 2^-53 has at least -53."""
+    return np.where(numbers == 0, 1074.0, exponent(numbers) - 53 + trailing_zeros(numbers))
+
+
+def bit(numbers: Reals, place: int) -> Reals:
+    """A bit of whole numbers; NaN for any other."""
+    whole = np.isfinite(numbers) & (np.abs(numbers) < 2.0**53) & (numbers == np.floor(numbers))
+    return np.where(whole, np.floor(np.where(whole, numbers, 0.0) / 2.0**place) % 2, np.nan)
+
+
+def decimals(numbers: Reals) -> Reals:
+    """The decimals that write a number exactly, up to 12; 13 for one that needs more."""
+    found = np.full(len(numbers), 13.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for places in range(12, -1, -1):
+            found[np.rint(numbers * 10.0**places) / 10.0**places == numbers] = places
+    return found
+
+
+READ = {
+    "trailing zeros": trailing_zeros,
+    "lowest bit": lowest_bit,
+    "exponent": exponent,
+    "decimals": decimals,
+}
+ESSENTIAL = ("lowest bit", "decimals")
+"""Those that are read where an answer has many places."""
+
 
 WITH_BITS, STEPS = 2, 7
 """Places of an answer whose bits are looked at; neighboring places that are compared."""
@@ -122,9 +165,9 @@ def named(name: str) -> Feature:
     bit_of = _BIT.fullmatch(name)
     if bit_of is not None:
         return _place_of_two(int(bit_of[1]), bit_of[2])
-    for bit in bits.READ:
-        if name.startswith(f"{bit} of value"):
-            return _bit(bit, name.removeprefix(f"{bit} of value"))
+    for reading in READ:
+        if name.startswith(f"{reading} of value"):
+            return _bit(reading, name.removeprefix(f"{reading} of value"))
     if name.startswith("value"):
         second, apart, first = name.removeprefix("value").partition(" - value")
         return _step(first, second) if apart else _at(second)
@@ -145,7 +188,7 @@ def _features(table: Table) -> Iterator[Feature]:
     yield from _sharing(PLACES, [_at(place) for place in places])
     yield from _sharing(CHANNELS, [_at(place) for place in beside[:LEAVES]])
     continuous = [place for place in places if _fractional(table.columns[place])]
-    read = bits.READ if len(places) == 1 else bits.ESSENTIAL
+    read = READ if len(places) == 1 else ESSENTIAL
     yield from _sharing(
         BITS, [_bit(name, place) for place in continuous[:WITH_BITS] for name in read]
     )
@@ -175,14 +218,14 @@ def _bit(name: str, place: str) -> Feature:
     # Where noise in floats shows itself, its last bit does.
     return Feature(
         f"{name} of value{place}",
-        lambda outcomes: bits.READ[name](table_of(outcomes).column(place)),
+        lambda outcomes: READ[name](table_of(outcomes).column(place)),
         weight=2.0 if name == "lowest bit" else 1.0,
     )
 
 
 def _place_of_two(place: int, of: str) -> Feature:
     return Feature(
-        f"bit {place} of value{of}", lambda outcomes: bits.bit(table_of(outcomes).column(of), place)
+        f"bit {place} of value{of}", lambda outcomes: bit(table_of(outcomes).column(of), place)
     )
 
 
@@ -219,7 +262,7 @@ _REDUCED: dict[str, Callable[[Reals], Reals]] = {
 
 
 def event_in_words(name: str, cells: Cells, place: int, known: str) -> str:
-    """What an answer in a cell of a feature is, in words: no code and no hash.
+    """An answer in a cell of a feature, in words: no code and no hash.
 
     Args:
         name: The name of the feature.
@@ -229,7 +272,7 @@ def event_in_words(name: str, cells: Cells, place: int, known: str) -> str:
     """
     low = cells.cuts[place - 1] if 0 < place <= len(cells.cuts) else -math.inf
     values = cells.words(place)
-    answer = name.replace("value", "the answer", 1) if "value" in name else name
+    answer = name.replace("value", "the answer")
     if name == SEEN:
         worlds = {1: "world 0 alone", 2: "world 1 alone", 3: "both worlds"}.get(
             int(max(low, 0)), "no world"

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from dpcompose.audit import certificate as written
 from dpcompose.audit.arm import Arm, tallies
-from dpcompose.audit.cells import Cells
-from dpcompose.audit.coin import Chain
+from dpcompose.audit.certificate import Chain
 from dpcompose.audit.feature import RECURRING, event_in_words
 from dpcompose.audit.lower import GROWTH, Ladder
 from dpcompose.audit.outcome import Outcomes, Reals
 from dpcompose.audit.outcome_text import outcomes_of, text_of_outcomes
+from dpcompose.audit.stakes import Cells
 from dpcompose.audit.subject import Samples, Source
 from dpcompose.audit.table import table_of, words_of
 from dpcompose.audit.tried import Converse, unseen
@@ -262,8 +262,8 @@ class Game:
                 cells = Cells(tuple(edges[max(low - 1, 0) : low] + edges[high : high + 1]))
                 inside = int(low > 0) if place < len(f) - 1 else cells.count - 1
                 known = words_of(
-                    ([-math.inf] + edges)[min(low, len(edges))],
-                    (edges + [math.inf])[min(high, len(edges))],
+                    [-math.inf, *edges][min(low, len(edges))],
+                    [*edges, math.inf][min(high, len(edges))],
                 )
                 met = [
                     f"{each[low : high + 1].sum():.0f} of {each.sum():.0f}" for each in (one, zero)

@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from dpcompose.audit import certificate as written
+from dpcompose.audit.certificate import canonical
 from dpcompose.audit.check import CertificateError, check
-from dpcompose.audit.coin import canonical
-from dpcompose.audit.outcome import Reading, read
-from dpcompose.audit.pair import Pair
-from dpcompose.audit.parts import code_of
+from dpcompose.audit.claim import Pair
+from dpcompose.audit.outcome import Reading, code_of, read
 from dpcompose.errors import DomainError
 
 FORMAT, EARLIER = "dpcompose-audit-journal-3", "dpcompose-audit-journal-2"

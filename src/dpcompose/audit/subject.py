@@ -13,9 +13,9 @@ import numpy as np
 
 from dpcompose import check
 from dpcompose.audit.calling import NOT_ANEW, Calls, Dataset, Home
+from dpcompose.audit.claim import Pair
 from dpcompose.audit.feature import Feature, features_of
 from dpcompose.audit.outcome import Outcome, Outcomes
-from dpcompose.audit.pair import Pair
 from dpcompose.audit.worker import Worker
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError

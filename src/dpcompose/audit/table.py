@@ -14,8 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.audit.outcome import BESIDE, Outcome, Outcomes, Reading, Reals, read
-from dpcompose.audit.parts import FURTHER, LEAVES, code_of
+from dpcompose.audit.outcome import (
+    BESIDE,
+    FURTHER,
+    LEAVES,
+    Outcome,
+    Outcomes,
+    Reading,
+    Reals,
+    code_of,
+    read,
+)
 
 LETTER = " letter "
 """Between the place of a text and the number of a letter in it."""

@@ -225,7 +225,8 @@ class Worker:
             self._child = 0
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):
+        # The alarm of a call may ring here; it rings again.
+        with contextlib.suppress(BaseException):
             self.close()
 
 

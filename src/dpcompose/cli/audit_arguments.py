@@ -51,7 +51,6 @@ def usual_claim_of(stated: dict[str, float]) -> Composable:
 def _description(found: Any) -> dict[str, Any]:
     """In the process that imports: what an object is, and the claim that it makes of itself, as data."""
     from dpcompose.audit import Measurement, Subject, claim_of
-    from dpcompose.mechanism import BlackBox, Concentrated
 
     call = found.call if isinstance(found, Subject) else found
     kind = "subject" if isinstance(found, Subject) else "function" if callable(found) else "other"
@@ -61,14 +60,12 @@ def _description(found: Any) -> dict[str, Any]:
             claim = claim_of(call)
         except Exception:
             claim = None
-    match claim:
-        case BlackBox():
-            stated = {"epsilon": claim.stated.epsilon, "delta": claim.stated.delta}
-        case Concentrated():
-            stated = {"rho": claim.stated.rho}
-        case _:
-            stated = None
-    return {"kind": kind, "claim": stated}
+    stated: Any = getattr(claim, "stated", None)
+    names = ("rho",) if hasattr(stated, "rho") else ("epsilon", "delta")
+    return {
+        "kind": kind,
+        "claim": None if stated is None else {name: getattr(stated, name) for name in names},
+    }
 
 
 def claim_of_options(

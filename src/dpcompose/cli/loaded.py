@@ -41,7 +41,7 @@ def loaded(name: str) -> Any:
 
 
 def described(name: str, describe: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-    """What a function says of the object of that name, as data: it is imported in another process, whose output is lost.
+    """The description of the object of that name, as data: it is imported in another process, whose output is lost.
 
     Raises:
         DomainError: If it cannot be imported, or its module ends the process.
