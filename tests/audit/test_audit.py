@@ -128,9 +128,8 @@ def test_shuffled_coins_win_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A control that cuts its cells from the batch's own coins wins.
     """
-    monkeypatch.setattr("dpcompose.audit.arm.WORTH", -math.inf)
     rng, subject, pair = np.random.default_rng(0), laplace(0.5, 6), Pair(0.0, 1.0)
-    arm = Arm(pair, points(BlackBox(1.0)), None)
+    arm = Arm(pair, points(BlackBox(1.0)), None, worth=-math.inf)
     honest, cheating = [], []
     for _ in range(12):
         coins = rng.integers(0, 2, arm.next_rows).astype(np.uint8)

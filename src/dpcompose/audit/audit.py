@@ -17,14 +17,13 @@ import numpy as np
 from dpcompose import check
 from dpcompose.audit import certificate as written
 from dpcompose.audit.arm import FIRST, Arm
+from dpcompose.audit.certificate import Chain
 from dpcompose.audit.check import check as checked
-from dpcompose.audit.claim import Point, certified, points
-from dpcompose.audit.coin import Chain
-from dpcompose.audit.feature import Feature, Learner
+from dpcompose.audit.claim import Pair, Point, certified, points
+from dpcompose.audit.feature import Feature, Learner, seen_before
 from dpcompose.audit.game import Game
 from dpcompose.audit.journal import Journal
 from dpcompose.audit.lower import Ladder
-from dpcompose.audit.pair import Pair
 from dpcompose.audit.subject import ExhaustedError, Fresh, Source, Subject
 from dpcompose.audit.tried import Converse
 from dpcompose.audit.usual import usual_pairs
@@ -86,25 +85,26 @@ def audit(
     pairs = usual_pairs(subject, claim, adjacency=adjacency) if pairs is None else pairs
     curves = _claims(claim, pairs, adjacency)
     coins = _seed(seed)
-    head = _header(subject, claim, curves, alpha, coins)
+    head = _header(subject, claim, curves, alpha, coins, pairs)
     journal = Journal(head, coins)
     if resume is not None:
         journal = Journal.opened(resume, head, coins, pairs, named=seed is not None)
+        pairs = pairs[: journal.pairs]
     arms = tuple(
         Arm(
             pair,
             curves[pair.distance],
             tuple(features or ()),
             tuple(learners),
-            subject.features if features is None else None,
+            look=subject.features if features is None else None,
+            seen=seen_before() if features is None else None,
+            worth=math.log(len(pairs)),
         )
         for pair in pairs
         if pair.distance in curves
     )
-    rungs, converse = (
-        Ladder.of(curves[1], alpha, climbed=ladder),
-        tuple(Converse(arm) for arm in arms),
-    )
+    rungs = Ladder.of(arms, curves[1], alpha, climbed=ladder)
+    converse = tuple(Converse(arm) for arm in arms)
     game = Game(
         arms, Chain.opened(journal.seed, journal.header), -math.log(alpha) + MARGIN, rungs, converse
     )
@@ -113,6 +113,7 @@ def audit(
         play(game, journal, subject, most=most, ends=time.monotonic() + seconds, progress=progress)
     finally:
         journal.close()
+    game.ladder.climb()
     proof = written.sealed(
         journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth
     )
@@ -151,6 +152,10 @@ def _found(
             f"{name} ({number:,} in one call)" for name, number in sorted(game.unread.items())
         ),
         freshness=subject.fresh.value if isinstance(subject, Subject) else Fresh.CALL.value,
+        repeated=verdict is Verdict.REFUTED
+        and game.recurs
+        and isinstance(subject, Subject)
+        and not subject.isolated,
         silent="" if verdict is Verdict.REFUTED else game.silent,
     )
 
@@ -225,6 +230,7 @@ def _header(
     curves: dict[int, tuple[Point, ...]],
     alpha: float,
     seed: bytes,
+    pairs: Sequence[Pair],
 ) -> dict[str, Any]:
     environment = {"python": platform.python_version(), "numpy": np.__version__}
     asked: dict[str, Any] = {
@@ -233,7 +239,9 @@ def _header(
         "claims": curves,
         "environment": environment,
     }
-    return written.header(**asked, one_point=isinstance(claim, BlackBox), alpha=alpha, seed=seed)
+    return written.header(
+        **asked, one_point=isinstance(claim, BlackBox), alpha=alpha, seed=seed, pairs=pairs
+    )
 
 
 def _claims(
@@ -252,7 +260,7 @@ def _claims(
 def _description(
     refuted: bool, law: Composable | None, claim: Composable, adjacency: Adjacency
 ) -> str:
-    """What the declared law says of the claim, in words."""
+    """Whether the declared law keeps the claim, in words."""
     if law is None:
         return ""
     if not certified(law, claim, adjacency=adjacency):

@@ -124,11 +124,11 @@ def canaries(
         Verdict.REFUTED if claimed[best] <= alpha else Verdict.NOT_REFUTED,
         Bound(low, math.inf),
         delta,
-        best,
-        counts[best],
-        min(1.0, claimed[best]),
-        mu,
-        None if mu is None else GaussianDP(mu).epsilon(delta=delta).lower if mu else 0.0,
+        guesses=best,
+        right=counts[best],
+        pvalue=min(1.0, claimed[best]),
+        mu=mu,
+        gaussian=None if mu is None else GaussianDP(mu).epsilon(delta=delta).lower if mu else 0.0,
     )
 
 

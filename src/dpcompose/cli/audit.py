@@ -14,20 +14,21 @@ from typer.core import TyperGroup
 
 from dpcompose.cli.audit_arguments import (
     claim_of_options,
+    domain_of,
     read_pairs,
+    read_records,
     seconds_of,
     seed_of,
     subject_of,
 )
 from dpcompose.cli.audit_output import draw, show
-from dpcompose.cli.loaded import loaded
 from dpcompose.cli.options import PICTURES, Json, Picture, option
 from dpcompose.cli.output import REFUSED, emit_document, error_boundary, require_writable, write
 from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
-    from dpcompose.audit import Entry, Found, Moment, Pair, Source
+    from dpcompose.audit import Entry, Found, Moment, Pair, Repeated, Source
 
 
 class _Group(TyperGroup):
@@ -70,6 +71,16 @@ def mechanism(
     distance: Annotated[
         int, typer.Option(help="The largest distance of usual pairs.", metavar="K", min=1)
     ] = 16,
+    adjacency: Annotated[
+        str, typer.Option(help="Of the claim: add-remove, replace or zero-out.")
+    ] = "add-remove",
+    records: Annotated[
+        Path | None, option("JSON: a list of records, of which datasets are made.", "FILE")
+    ] = None,
+    domain: Annotated[
+        str | None,
+        option("The least and the largest number of a record; no other is tried.", "LOW,HIGH"),
+    ] = None,
     queries: Annotated[
         int,
         typer.Option(help="A dataset is the answers of so many queries of sensitivity 1.", min=0),
@@ -98,6 +109,7 @@ def mechanism(
     """Audit one mechanism against a claim."""
     with error_boundary():
         from dpcompose.audit import require_answers, usual_pairs
+        from dpcompose.plan import adjacency as adjacency_of
         from dpcompose.report import require_pictures
 
         require_writable("--certificate", certificate, ".json")
@@ -105,16 +117,20 @@ def mechanism(
         require_writable("--plot", plot, *PICTURES)
         if html is not None or plot is not None:
             require_pictures()
-        subject = subject_of(loaded(name), name, fresh=fresh, timing=timing, limit=limit)
-        claim = claim_of_options(subject, epsilon, delta, rho, mu, plan)
+        related = adjacency_of("--adjacency", adjacency)
+        subject, stated = subject_of(name, fresh=fresh, timing=timing, limit=limit)
+        claim = claim_of_options(stated, epsilon, delta, rho, mu, plan)
         chosen = (
             read_pairs(pairs)
             if pairs is not None
-            else usual_pairs(subject, claim, most=distance, queries=queries)
-        )
+            else usual_pairs(
+                subject, claim, adjacency=related, most=distance, queries=queries,
+                records=read_records(records), domain=domain_of(domain),
+            )
+        )  # fmt: skip
         found = _audited(
             subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=seconds_of(seconds), seed=seed_of(seed),
-            resume=resume,
+            resume=resume, adjacency=related,
         )  # fmt: skip
         require_answers(found, subject)
         show(found, subject, repr(claim), alpha, json)
@@ -158,7 +174,12 @@ def check(
     again: Annotated[
         str | None, option("Bet on new draws too, first by its stakes.", "MODULE:NAME")
     ] = None,
-    pairs: Annotated[Path | None, option("The pairs of the audit, for --again.", "FILE")] = None,
+    pairs: Annotated[
+        Path | None,
+        option(
+            "The pairs of the audit, for --again; else those that the certificate tells.", "FILE"
+        ),
+    ] = None,
     samples: Annotated[
         int | None,
         option("The most new calls, for --again; else ten times the first, at least 4,096.", "N"),
@@ -183,11 +204,10 @@ def check(
             raise DomainError(
                 "CERTIFICATE", str(file), f"an unchanged certificate ({error})"
             ) from None
-        repeated = (
-            None if again is None else _again(file, again, pairs, float(found["alpha"]), samples)
-        )
+        repeated = None if again is None else _again(file, again, pairs, samples)
         if json:
-            emit_document("audit check", found | {"again": repeated})
+            again_ = None if repeated is None else repeated.refuted
+            emit_document("audit check", found | {"again": again_})
         else:
             verdict = "refutes its claim" if found["refuted"] else "does not refute its claim"
             stdout(
@@ -204,11 +224,20 @@ def check(
             stdout(
                 "Its arithmetic holds. That its counts came from the mechanism is not shown: draw again.\n"
             )
-            if repeated is not None:
+            if not found["comparable"]:
                 stdout(
-                    f"New draws {'refute the claim too' if repeated else 'do not refute the claim'}.\n"
+                    "Whether its points are those of the claim in words cannot be computed from it.\n"
                 )
-    if repeated is False:
+            if repeated is not None:
+                verb = "refute the claim too" if repeated.refuted else "do not refute the claim"
+                wealth, goal = (
+                    repeated.log_wealth / math.log(10),
+                    -math.log10(float(found["alpha"])),
+                )
+                stdout(
+                    f"New draws {verb}: {repeated.samples:,} samples, wealth 10^{wealth:.1f} of 10^{goal:.1f}.\n"
+                )
+    if repeated is not None and not repeated.refuted:
         raise typer.Exit(REFUSED)
 
 
@@ -217,18 +246,13 @@ def _one_line(text: object) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(text))
 
 
-def _again(file: Path, name: str, pairs: Path | None, alpha: float, samples: int | None) -> bool:
-    """Whether the stakes of a certificate, and bets after them, win on new draws too."""
+def _again(file: Path, name: str, pairs: Path | None, samples: int | None) -> Repeated:
+    """How far the stakes of a certificate, and bets after them, come on new draws."""
     from dpcompose.audit import again
 
-    if pairs is None:
-        raise DomainError("--pairs", None, "the file of the audit's pairs, to draw from again")
-    subject, chosen = (
-        subject_of(loaded(name), name, fresh="worker", timing=False, limit=1.0),
-        read_pairs(pairs),
-    )
-    wealth = again(json_reader.loads(file.read_text()), subject, chosen, samples=samples)
-    return wealth >= -math.log(alpha)
+    subject, _ = subject_of(name, fresh="worker", timing=False, limit=1.0)
+    chosen = None if pairs is None else read_pairs(pairs)
+    return again(json_reader.loads(file.read_text()), subject, chosen, samples=samples)
 
 
 @app.command()

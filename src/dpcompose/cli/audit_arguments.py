@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from dpcompose.cli.loaded import described, loaded
 from dpcompose.cli.options import read_plan
 from dpcompose.errors import DomainError
 
@@ -14,24 +16,60 @@ if TYPE_CHECKING:
     from dpcompose.composition import Composable
 
 
-def subject_of(found: Any, name: str, *, fresh: str, timing: bool, limit: float) -> Subject:
-    """The subject of a loaded object."""
+def subject_of(
+    name: str, *, fresh: str, timing: bool, limit: float
+) -> tuple[Subject, Composable | None]:
+    """The subject of that name, and the claim that it makes of itself, if it does.
+
+    Its module is imported in processes of its own; in this one only if it makes a `Subject`, or if calls are made here.
+    """
     from dpcompose.audit import Fresh, Subject
 
     if fresh not in [each.value for each in Fresh]:
         raise DomainError("--fresh", fresh, "worker, call, instance or process")
-    if isinstance(found, Subject):
-        return found
-    if not callable(found):
+    seen = described(name, _description)
+    stated = None if seen["claim"] is None else usual_claim_of(seen["claim"])
+    if seen["kind"] == "other":
         raise DomainError("NAME", name, "a function from a dataset to an answer")
+    if seen["kind"] == "subject":
+        return loaded(name), stated
+    options: Any = {"timed": timing, "limit": limit, "label": name, "fresh": Fresh(fresh)}
+    if Fresh(fresh) is Fresh.WORKER:
+        return Subject(make=partial(loaded, name), **options), stated
     if Fresh(fresh) is Fresh.INSTANCE:
-        made: Any = found
-        return Subject(make=made, fresh=Fresh.INSTANCE, timed=timing, limit=limit, label=name)
-    return Subject(found, fresh=Fresh(fresh), timed=timing, limit=limit, label=name)
+        return Subject(make=loaded(name), **options), stated
+    return Subject(loaded(name), **options), stated
+
+
+def usual_claim_of(stated: dict[str, float]) -> Composable:
+    """The claim of a description."""
+    from dpcompose.audit import usual_claim
+
+    return usual_claim(**stated)
+
+
+def _description(found: Any) -> dict[str, Any]:
+    """In the process that imports: what an object is, and the claim that it makes of itself, as data."""
+    from dpcompose.audit import Measurement, Subject, claim_of
+
+    call = found.call if isinstance(found, Subject) else found
+    kind = "subject" if isinstance(found, Subject) else "function" if callable(found) else "other"
+    claim = None
+    if isinstance(call, Measurement) and not isinstance(call, type):
+        try:
+            claim = claim_of(call)
+        except Exception:
+            claim = None
+    stated: Any = getattr(claim, "stated", None)
+    names = ("rho",) if hasattr(stated, "rho") else ("epsilon", "delta")
+    return {
+        "kind": kind,
+        "claim": None if stated is None else {name: getattr(stated, name) for name in names},
+    }
 
 
 def claim_of_options(
-    subject: Subject,
+    stated: Composable | None,
     epsilon: float | None,
     delta: float,
     rho: float | None,
@@ -39,17 +77,39 @@ def claim_of_options(
     plan: Path | None,
 ) -> Composable:
     """The claim that the options make, or that a measurement makes of itself."""
-    from dpcompose.audit import Measurement, claim_of, usual_claim
+    from dpcompose.audit import usual_claim
 
-    if not any(each is not None for each in (epsilon, rho, mu, plan)) and isinstance(
-        subject.call, Measurement
-    ):
-        return claim_of(subject.call)
+    if not any(each is not None for each in (epsilon, rho, mu, plan)) and stated is not None:
+        return stated
     if plan is None:
         return usual_claim(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
     if any(each is not None for each in (epsilon, rho, mu)):
         raise DomainError("--plan", str(plan), "one claim: a plan, or --epsilon, --rho or --mu")
     return read_plan(plan).composition()
+
+
+def domain_of(text: str | None) -> tuple[float, float] | None:
+    """The least and the largest number of a record."""
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise DomainError("--domain", text, "two numbers, such as 0,1") from None
+    return low, high
+
+
+def read_records(file: Path | None) -> list[Any] | None:
+    """The records of a file."""
+    if file is None:
+        return None
+    try:
+        found = json.loads(file.read_text())
+        if not isinstance(found, list) or not found:
+            raise ValueError("no list")
+    except (OSError, ValueError, RecursionError) as error:
+        raise DomainError("--records", str(file), f"a JSON list of records ({error!r})") from None
+    return cast("list[Any]", found)
 
 
 def read_pairs(file: Path) -> tuple[Pair, ...]:

@@ -140,12 +140,12 @@ DOCUMENTS: dict[str, Schema] = {
     ),
     "audit": record(
         verdict=TEXT, subject=TEXT, claim=TEXT, alpha=NUMBER, samples=INTEGER, log_wealth=NUMBER, epsilon=_LOWER,
-        event=TEXT, unseen=NUMBER, freshness=TEXT, not_looked_at=listed(TEXT),
+        event=TEXT, unseen=NUMBER, repeated=FLAG, freshness=TEXT, not_looked_at=listed(TEXT),
         tried=listed(record(event=TEXT, excess=NUMBER, error=NUMBER, excluded=NUMBER)), notes=listed(TEXT),
     ),
     "audit check": record(
         refuted=FLAG, log_wealth=NUMBER, samples=INTEGER, alpha=TEXT, claim=TEXT, claims=listed(ANYTHING), subject=TEXT,
-        again=maybe(FLAG),
+        again=maybe(FLAG), comparable=FLAG,
     ),
     "audit zoo": either(
         record(entries=listed(record(name=TEXT, claim=TEXT, truth=TEXT, reference=TEXT))),
