@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -111,6 +110,18 @@ class Part:
     limit: Fraction
     order: float = 0.0
 
+    @classmethod
+    def of_target(
+        cls, currency: str, epsilon: Fraction, share: Fraction, order: float | None
+    ) -> Self:
+        """The part with the largest limit within (epsilon, share)."""
+        row = CURRENCIES[currency]
+        if row.has_order and order is None:
+            order = _short_order(epsilon, share)
+        theorem = row.of_target(epsilon, share, order)
+        stated = theorem.order if isinstance(theorem, RenyiFilter) else 0.0
+        return cls(currency, share, exact(_limit(theorem)), stated)
+
     @cached_property
     def filter(self) -> Filter:
         """The theorem with this limit, for charges without a delta."""
@@ -216,23 +227,12 @@ class Budget(Filter):
             raise DomainError("orders", orders, f"from 1 to {MOST_ORDERS} orders")
         parts: list[Part] = []
         for name, share in divided.items():
-            currency = CURRENCIES[name]
-            if currency.has_order:
-                share /= len(orders)
-            for order in orders if currency.has_order else (None,):
-                # A budget without delta, or of epsilon 0, has no best order.
-                if share == 0 and name != "pure":
-                    continue
-                at = share if name != "pure" or only == "pure" else _ZERO
-                if currency.has_order and order is None:
-                    order = _short_order(exact(most), at)
-                theorem = currency.of_target(exact(most), at, order)
-                limit = exact(_limit(theorem))
-                parts.append(
-                    Part(
-                        name, at, limit, theorem.order if isinstance(theorem, RenyiFilter) else 0.0
-                    )
-                )
+            chosen = orders if CURRENCIES[name].has_order else (None,)
+            # Without a share of delta only the pure theorem says anything.
+            if share > 0 or name == "pure":
+                parts += [
+                    Part.of_target(name, exact(most), share / len(chosen), each) for each in chosen
+                ]
         self._set(most, whole, kept, tuple(parts))
 
     def _set(
@@ -473,7 +473,7 @@ def _divided(
         stated[name] = exact(probability(f"shares[{name!r}]", share))
     used = sum(stated.values(), _ZERO)
     kept = delta - used if kept is None else kept
-    if not 0 <= kept or not kept + used <= delta:
+    if not kept >= 0 or not kept + used <= delta:
         raise DomainError(
             "shares", dict(shares), f"that are with the reserve at most {float(delta):g}"
         )

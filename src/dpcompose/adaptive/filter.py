@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from dpcompose import check
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Amounts, Number, above, below, read, shown, written
 from dpcompose.adaptive.total import Total, asked
+from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import (
     ApproximateDP,
@@ -25,11 +27,14 @@ from dpcompose.guarantee import (
     RenyiDP,
     TypedAmounts,
 )
+from dpcompose.mechanism import serialize
 from dpcompose.values import Adjacency, exact, up
 
 Reals = NDArray[np.float64]
 PriceRule = Callable[[Reals], Reals]
 """The prices of records by a number of each; both of shape (records,)."""
+MOST_PRICES = 1024
+"""So many prices a filter remembers."""
 VERSION = 2
 """The version of descriptions: in version 1 a float was exactly that double."""
 Guarantee = ApproximateDP | ConcentratedDP | RenyiDP | GaussianTradeoff
@@ -71,22 +76,35 @@ class Decision:
     Args:
         granted: Whether the mechanism may run.
         asked: Its price, by currency.
-        left: The amounts left after the decision, by currency: a refusal changes nothing.
+        after: The state after the decision.
         short: The first currency, in the filter's order, of which too little is left; None if granted.
     """
 
     granted: bool
     asked: Amounts
-    left: Amounts
+    after: Spending
     short: str | None = None
+
+    @property
+    def left(self) -> dict[str, Fraction]:
+        """The amounts left after the decision, by currency: a refusal changes nothing."""
+        return self.after.left
 
     @property
     def reason(self) -> str:
         """One sentence."""
         if self.short is None:
             return "granted"
-        asked, left = shown(self.asked[self.short], self.left[self.short])
-        return f"refused: {self.short} {asked} asked, {left} left"
+        filter, spent = self.after.filter, self.after.spent
+        if len(filter.alternatives) == 1:
+            asked, left = shown(self.asked[self.short], self.left[self.short])
+            return f"refused: {self.short} {asked} asked, {left} left"
+        before = filter.used(spent) or Fraction(0)
+        needed = filter.used({name: amount + self.asked[name] for name, amount in spent.items()})
+        if needed is None:
+            return f"refused: {self.short} is asked, and none is left"
+        asked, left = shown(100 * (needed - before), 100 * (1 - before))
+        return f"refused: {asked} % of the budget asked, {left} % left"
 
 
 class Filter(ABC):
@@ -298,7 +316,7 @@ class Filter(ABC):
             DomainError: If the state belongs to another filter, or delta is outside its domain.
             UnsupportedError: If no finite price is proved; the state still holds.
         """
-        if not isinstance(state, Spending) or state.filter != self:  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(state, Spending) or (state.filter is not self and state.filter != self):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError(
                 "state",
                 state,
@@ -309,8 +327,26 @@ class Filter(ABC):
         return charged(state, asked)
 
     def _exact(self, mechanism: Any, delta: Any, adjacency: Any) -> dict[str, Fraction]:
+        """The exact prices; those of the last mechanisms are remembered by their text, which says all of them.
+
+        Never by Python's equality: 1, 1.0 and True are equal to it, and may be priced apart.
+        """
         named = pricing.request(mechanism, delta, adjacency)
-        return dict(zip(self.limits, self._price(mechanism, named, adjacency), strict=True))
+        text = serialize(mechanism) if isinstance(mechanism, Composable) else None
+        key = text, named, adjacency
+        known = self._prices.get(key) if text is not None else None
+        if known is None:
+            known = dict(zip(self.limits, self._price(mechanism, named, adjacency), strict=True))
+            if text is not None:
+                if len(self._prices) >= MOST_PRICES:
+                    self._prices.clear()
+                self._prices[key] = known
+        return dict(known)
+
+    @cached_property
+    def _prices(self) -> dict[tuple[str | None, Fraction | None, Adjacency], dict[str, Fraction]]:
+        """Of this very filter object, whose parameters never change."""
+        return {}
 
     @classmethod
     def described(cls, stated: Mapping[str, Any]) -> Self:
@@ -366,6 +402,6 @@ def charged(state: Spending, asked: Mapping[str, Fraction]) -> tuple[Spending, D
                 if not 0 <= asked[each] <= cap - state.spent[each]
             )
         )
-        return state, Decision(False, dict(asked), state.left, short)
+        return state, Decision(False, dict(asked), state, short)
     after = Spending(state.filter, state.adjacency, spent, state.granted + 1)
-    return after, Decision(True, dict(asked), after.left)
+    return after, Decision(True, dict(asked), after)
