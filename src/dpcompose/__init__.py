@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from dpcompose.face import face
+from dpcompose.opened import Opens
 from dpcompose.pictured import Plot
 from dpcompose.version import __version__ as __version__
 
@@ -22,7 +23,11 @@ def _picture(name: str) -> Any:
     return getattr(import_module("dpcompose.report"), name)
 
 
-Plot.find = staticmethod(_picture)
-del Plot
+def _account(name: str) -> Any:
+    return getattr(import_module("dpcompose.account"), name)
+
+
+Plot.find, Opens.find = staticmethod(_picture), staticmethod(_account)
+del Plot, Opens
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

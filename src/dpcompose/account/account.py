@@ -141,7 +141,7 @@ def as_promise(ledger: Ledger, path: str, cost: Mapping[str, str]) -> BlackBox |
             "A plan that names the mechanism costs less",
         )
     epsilon, delta = (exact(name, cost[name]) for name in ("epsilon", "delta"))
-    return BlackBox(epsilon, delta=delta)
+    return BlackBox(epsilon, delta=delta)  # pyright: ignore[reportArgumentType]
 
 
 VERSION = 1

@@ -252,10 +252,10 @@ class Budget(Filter):
             raise DomainError("shares", parts, "shares that are with the reserve at most delta")
 
     def __repr__(self) -> str:
-        name, *others = {each.currency for each in self.parts}
-        only = "basic" if name == "pure" and self.reserve else name
-        named = "" if others else f", only={only!r}"
-        return f"Budget({self.epsilon}, {self.delta}{named})"
+        names = {each.currency for each in self.parts}
+        only = "basic" if names == {"pure"} and self.reserve else self.parts[0].currency
+        named = "" if len(names) > 1 else f", only={only!r}"
+        return f"Budget({_short(self.epsilon)}, {_short(self.delta)}{named})"
 
     @classmethod
     def for_target(
@@ -391,8 +391,8 @@ class Budget(Filter):
         return {
             "filter": self.kind,
             "version": VERSION,
-            "epsilon": written(self.epsilon),
-            "delta": written(self.delta),
+            "epsilon": written(exact(self.epsilon)),
+            "delta": written(exact(self.delta)),
             "reserve": written(self.reserve),
             "parts": [each.description() for each in self.parts],
         }
@@ -418,6 +418,12 @@ def _short_order(epsilon: Fraction, delta: Fraction) -> float:
     if epsilon == 0:
         return 2.0
     return 1.0 + float(f"{best_order(rounded_down(epsilon), rounded_down(delta)) - 1.0:.2g}")
+
+
+def _short(value: float | Fraction) -> str:
+    """A number as it may have been typed."""
+    decimal = repr(float(value)).removesuffix(".0")
+    return decimal if exact(float(value)) == exact(value) else str(value)
 
 
 def _limit(theorem: Filter) -> float | Fraction:

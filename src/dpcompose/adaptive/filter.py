@@ -28,6 +28,7 @@ from dpcompose.guarantee import (
     TypedAmounts,
 )
 from dpcompose.mechanism import serialize
+from dpcompose.opened import Opens
 from dpcompose.values import Adjacency, exact, up
 
 Reals = NDArray[np.float64]
@@ -107,7 +108,7 @@ class Decision:
         return f"refused: {asked} % of the budget asked, {left} % left"
 
 
-class Filter(ABC):
+class Filter(Opens, ABC):
     """A budget for an adversary who chooses mechanisms and their parameters from earlier answers.
 
     Limits on sums of non-negative amounts. A charge is granted if every sum stays within its limit; the price is known

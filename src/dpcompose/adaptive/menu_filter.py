@@ -326,7 +326,7 @@ class MenuFilter(Filter):
 def _priced(budget: Budget, member: Priced, adjacency: Adjacency) -> dict[str, Fraction]:
     """Its prices in a budget; beyond all caps where the budget has none."""
     try:
-        return budget._exact(member, None, adjacency)
+        return budget._exact(member, None, adjacency)  # pyright: ignore[reportPrivateUsage]
     except UnsupportedError:
         return {name: cap + 1 for name, cap in budget.limits.items()}
 
@@ -383,18 +383,6 @@ def _most(alternatives: Sequence[Amounts], spent: Amounts, price: Amounts) -> in
 
 
 _KIND = ("filter", "version")
-
-
-def _most(budget: Budget, spent: Amounts, price: Amounts) -> int:
-    """How many charges of a price a budget still grants."""
-    most = 0
-    for caps in budget.alternatives:
-        if all(spent[name] <= cap for name, cap in caps.items()):
-            fits = [
-                (cap - spent[name]) // price[name] for name, cap in caps.items() if price[name] > 0
-            ]
-            most = max(most, min(fits, default=0))
-    return most
 
 
 @lru_cache(maxsize=64)

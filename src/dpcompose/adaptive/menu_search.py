@@ -155,7 +155,7 @@ class _Search:
     def within(self, states: Collection[State]) -> bool:
         """Whether the worst case of a down-closed set is within delta; False once the work is done."""
         work = len(states) * self.case.work
-        return self.allowance.spend(work) and self.case.of(states) <= self.delta
+        return self.allowance.spend(work) and self.case.of(list(states)) <= self.delta
 
     def largest(self, base: set[State]) -> list[State]:
         """The largest states of the set."""

@@ -182,7 +182,9 @@ class Remainder:
 
         return Remainder(
             self.delta * count,
-            *map(sum_of, (self.epsilon, self.rho, self.mu_squared)),
+            sum_of(self.epsilon),
+            sum_of(self.rho),
+            sum_of(self.mu_squared),
             lambda order: sum_of(self.divergence(order)),
         )
 
