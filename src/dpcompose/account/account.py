@@ -120,7 +120,7 @@ def refuse_unknown(ledger: Ledger, path: str, *, delta: NumericLiteral) -> None:
 
 
 def as_promise(ledger: Ledger, path: str, cost: Mapping[str, str]) -> BlackBox | None:
-    """What a bare cost in epsilon stands for in a budget of several theorems; None if it is charged as written.
+    """The mechanism that a bare cost in epsilon stands for in a budget of several theorems; None if it is as written.
 
     It does not say what runs, so it is priced as whatever is (epsilon, delta)-DP: rho = epsilon tanh(epsilon / 2) would
     hold for a pure mechanism alone, and who thinks in epsilon may run Gaussian noise.

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+from dpcompose import check
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import (
     LARGEST,
@@ -223,7 +224,7 @@ class Budget(Filter):
     ) -> None:
         most, whole = nonnegative("epsilon", epsilon), probability("delta", delta)
         kept, divided = _divided(exact(whole), only, reserve, shares)
-        if not 1 <= len(orders) <= MOST_ORDERS:
+        if not isinstance(orders, list | tuple) or not 1 <= len(orders) <= MOST_ORDERS:
             raise DomainError("orders", orders, f"from 1 to {MOST_ORDERS} orders")
         parts: list[Part] = []
         for name, share in divided.items():
@@ -336,8 +337,12 @@ class Budget(Filter):
         """Each theorem at its share of delta: the most that one of them leaves, or the least that one counts."""
         if self._single is not None:
             return self._single.epsilon_of(amounts, delta=delta, left=left)
+        check.probability("delta", delta)
+        check.flag("left", left)
         known = [
-            each.filter.epsilon_of({**amounts, "delta": _ZERO}, delta=rounded_down(each.share))
+            each.filter.epsilon_of(
+                {**mapping(amounts), "delta": _ZERO}, delta=rounded_down(each.share)
+            )
             for each in self.parts
         ]
         return (max if left else min)((each for each in known if each is not None), default=None)

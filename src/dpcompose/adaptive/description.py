@@ -43,27 +43,11 @@ FILTERS: dict[str, type[Filter]] = {
 }
 
 
-class NaturalFilter:
-    """Refused: no filter stops when the exact composition so far would exceed the budget.
-
-    The continuations' privacy profiles cross: each branch keeps below the budget at one epsilon, and the choice between
-    them is itself informative. Composition theorems for parameters fixed in advance do not become filters.
-
-    Raises:
-        UnsupportedError: Always, with the counter-example.
-
-    Reference: [TranKoskelaRaisaHonkela2026]
-    """
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        _refuse_natural()
-
-
 def from_description(description: Mapping[str, Any]) -> Filter:
     """The filter that `Filter.description` described, equal to it in every bit.
 
-    >>> from_description(PureFilter(0.5).description())
-    PureFilter(epsilon=0.5)
+    >>> from_description(Budget(0.5).description())
+    Budget(0.5, 0, only='pure')
 
     Args:
         description: With the keys "filter", "version" and the filter's parameters, numbers as text.
@@ -98,9 +82,15 @@ def _double(value: float | Fraction) -> float | Fraction:
 
 
 def _refuse_natural() -> NoReturn:
-    """Raise the refusal."""
+    """Refuse to stop when the exact composition so far would exceed the budget.
+
+    The continuations' privacy profiles cross: each branch keeps below the budget at one epsilon, and the choice between
+    them is itself informative. Theorems for parameters fixed in advance do not become filters.
+
+    Reference: [TranKoskelaRaisaHonkela2026]
+    """
     raise UnsupportedError(
         "the natural filter",
         _UNSOUND,
-        "Use ConcentratedFilter, or fixed sub-budgets (Curators), which compose by the tightest theorem",
+        "Open a Budget, or fixed sub-budgets (Curators), which compose by the tightest theorem",
     )

@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 
 from dpcompose import check
 from dpcompose.adaptive import pricing
-from dpcompose.adaptive.amount import Amounts, Number, above, below, read, shown, written
+from dpcompose.adaptive.amount import (
+    Amounts,
+    Number,
+    above,
+    below,
+    exact_amounts,
+    read,
+    shown,
+    written,
+)
 from dpcompose.adaptive.total import Total, asked
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
@@ -104,8 +113,9 @@ class Decision:
         needed = filter.used({name: amount + self.asked[name] for name, amount in spent.items()})
         if needed is None:
             return f"refused: {self.short} is asked, and none is left"
-        asked, left = shown(100 * (needed - before), 100 * (1 - before))
-        return f"refused: {asked} % of the budget asked, {left} % left"
+        asked = math.ceil(10**4 * (needed - before)) / 100
+        left = math.floor(10**4 * (1 - before)) / 100
+        return f"refused: {asked:g} % of the budget asked, {left:g} % left"
 
 
 class Filter(Opens, ABC):
@@ -278,7 +288,9 @@ class Filter(Opens, ABC):
             left: Whether they are what is left: of several theorems that is the most that one of them leaves, and
                 of what was spent the least that one of them counts.
         """
-        own = [amounts.get(currency) for currency in self.limits]
+        stated, delta = exact_amounts("amounts", amounts), check.probability("delta", delta)
+        check.flag("left", left)
+        own = [stated.get(currency) for currency in self.limits]
         if own[0] is None:
             return None
         found = (
@@ -295,7 +307,8 @@ class Filter(Opens, ABC):
 
         For reading: at most 1 while the sums are within the limits.
         """
-        parts = [_used(spent, caps) for caps in self.alternatives]
+        sums = dict.fromkeys(self.limits, Fraction(0)) | exact_amounts("spent", spent)
+        parts = [_used(sums, caps) for caps in self.alternatives]
         return min((each for each in parts if each is not None), default=None)
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -127,12 +128,11 @@ class MenuFilter(Filter):
         if len(members) == 1:
             found = _fixed(members[0], adjacency, most, at)
             if not _is_symmetric(members[0], adjacency):
-                found = max(
-                    found,
-                    *menu_search.alone(
-                        worst_case(members, adjacency, most, at), at, menu_search.Allowance()
-                    ),
-                )
+                with suppress(
+                    UnsupportedError
+                ):  # too much work: what is fixed for free orientations holds
+                    case = worst_case(members, adjacency, most, at)
+                    found = max(found, *menu_search.alone(case, at, menu_search.Allowance(1.2e10)))
             _require_some(members, [found], epsilon, delta)
             return cls(members, weights=(1,), total_weight=found, **common)
         case, allowance = worst_case(members, adjacency, most, at), menu_search.Allowance()
@@ -150,8 +150,9 @@ class MenuFilter(Filter):
                 return cls(members, states=tuple(states), **common)
         directions = [
             [float(price[name]) for price in prices]
-            for name in budget.limits
-            if name != "delta" and all(price[name] > 0 for price in prices)
+            for caps in budget.alternatives
+            for name in caps
+            if name != "delta" and all(0 < price[name] <= caps[name] for price in prices)
         ]
         # Beside counts a budget without delta costs nothing; one with a reserve would.
         pure, others = (Budget(epsilon), budget.alternatives[1:])

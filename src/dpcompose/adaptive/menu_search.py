@@ -10,7 +10,7 @@ takes when it is alone. The work is bounded: what was certified until then is wh
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, product
 
@@ -19,7 +19,7 @@ from dpcompose.errors import UnsupportedError
 from dpcompose.numerics import Reals
 
 State = tuple[int, ...]
-MOST_WORK, MOST_KEPT, MOST_TOTAL, MOST_ALONE = 5e9, 1.5e7, 640, 5000
+MOST_WORK, MOST_KEPT, MOST_TOTAL, MOST_ALONE = 8e9, 1.5e7, 2048, 5000
 Inside = Callable[[State], bool]
 """Whether a budget grants these counts."""
 
@@ -78,20 +78,19 @@ def weighed(
     delta: float,
     directions: Sequence[Sequence[float]],
     allowance: Allowance,
-) -> list[tuple[tuple[int, ...], int]]:
+) -> Iterator[tuple[tuple[int, ...], int]]:
     """Weights and the largest sum of them, for members that may be granted so often when they are alone.
 
-    By the counts, by the variances of the losses, or in proportion to other prices; first those with which all members
-    in turn are granted most often.
+    By the counts, in proportion to other prices, and by the variances of the losses, while there is work left.
     """
     squares = [member.square for member in case.members]
     parts = [[max(counts) / each for each in counts]]
-    parts += [[each / min(prices) for each in prices] for prices in (squares, *directions)]
+    parts += [[each / min(prices) for each in prices] for prices in (*directions, squares)]
     most = max(MOST_TOTAL // max(counts), 1)
-    weights = dict.fromkeys(_rounded(each, most) for each in parts)
-    tried = [(each, largest_total(case, each, delta, allowance)) for each in weights]
-    found = [(each, total) for each, total in tried if total is not None]
-    return sorted(found, key=lambda each: -each[1] / sum(each[0]))
+    for weights in dict.fromkeys(_rounded(each, most) for each in parts):
+        total = largest_total(case, weights, delta, allowance)
+        if total is not None:
+            yield weights, total
 
 
 def _rounded(shares: Sequence[float], most: int) -> tuple[int, ...]:
@@ -110,7 +109,7 @@ def few(case: WorstCase, counts: Sequence[int], allowance: Allowance) -> bool:
     first, *others = sorted(counts, reverse=True)
     rows = math.prod(each + 1 for each in others) / math.factorial(len(others))
     states = rows * (first + 1) / len(counts)
-    return 6 * states * case.work <= allowance.left
+    return 16 * states * case.work <= allowance.left
 
 
 def listed(

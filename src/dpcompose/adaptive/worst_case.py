@@ -35,7 +35,7 @@ from dpcompose.loss import MOST_KINKS, TINY, Atoms, Loss, envelope
 from dpcompose.numerics import Reals, U
 from dpcompose.values import Adjacency
 
-MOST_NODES, MOST_ROUNDS, FEW_SHIFTS = 1 << 15, 64, 48
+MOST_NODES, MOST_ROUNDS, FEW_SHIFTS = 1 << 15, 64, 24
 LEAST_WORK = 20_000
 FINE = 0.1, 0.05
 """Spacings of the lattice, in standard deviations of the smallest member: to search, and where that certifies nothing."""
@@ -323,7 +323,7 @@ def worst_case(
     every = [atoms for member in listed for order, _ in member for atoms in order]
     rare = delta * 1e-7
     kept = [_largest(atoms, rare) for atoms in every]
-    reach = 6 * epsilon + 6 * max(kept)
+    reach = 3 * epsilon + 6 * max(kept)
     spacing = _common(menu, adjacency, every) or max(
         fine * min(map(_deviation, every)), 2 * reach / MOST_NODES
     )
