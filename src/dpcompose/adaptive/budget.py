@@ -20,17 +20,17 @@ from dpcompose.adaptive.amount import (
     read,
     written,
 )
-from dpcompose.adaptive.divergence_filters import (
+from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, PriceRule, Spending
+from dpcompose.adaptive.pricing import Remainder
+from dpcompose.adaptive.theorems import (
+    BasicFilter,
     ConcentratedFilter,
     GaussianFilter,
+    PureFilter,
     RenyiFilter,
     best_order,
 )
-from dpcompose.adaptive.filter import VERSION, Filter, PriceRule, Spending
-from dpcompose.adaptive.pricing import Remainder
-from dpcompose.adaptive.promise_filters import BasicFilter, PureFilter
 from dpcompose.adaptive.total import Total, optimal
-from dpcompose.adaptive.union_filter import BEYOND
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts
 from dpcompose.values import Adjacency, exact, rounded_down, rounded_up
@@ -270,7 +270,7 @@ class Budget(Filter):
         """The theorem's own filter, with the reserve, where it is the only one."""
         if len(self.parts) > 1:
             return None
-        (part,) = self.parts
+        part = self.parts[0]
         if part.currency == "zcdp":
             return ConcentratedFilter(part.limit, delta=self.reserve)
         if self.reserve == 0:

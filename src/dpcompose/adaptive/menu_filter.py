@@ -22,9 +22,8 @@ from dpcompose.adaptive.amount import (
     written,
 )
 from dpcompose.adaptive.budget import Budget
-from dpcompose.adaptive.filter import VERSION, Filter, Spending
+from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending
 from dpcompose.adaptive.total import Total, optimal
-from dpcompose.adaptive.union_filter import BEYOND
 from dpcompose.adaptive.worst_case import FINE, WorstCase, worst_case
 from dpcompose.composition import Composable, Composition, compose, gathered
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
