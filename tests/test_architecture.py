@@ -57,6 +57,7 @@ MAY_IMPORT = {
     "files": set(),
     "version": set(),
     "notebook": set(),
+    "opened": set(),
     "pictured": set(),
     "face": set(),
     "check": set(),
@@ -107,7 +108,17 @@ MAY_IMPORT = {
     "cli": FACES | {"adaptive", "interop", "serve"},
     "__main__": {"cli"},
 }
-NO_NUMERICS = {"document", "errors", "files", "face", "ledger", "notebook", "pictured", "version"}
+NO_NUMERICS = {
+    "document",
+    "errors",
+    "files",
+    "face",
+    "ledger",
+    "notebook",
+    "opened",
+    "pictured",
+    "version",
+}
 
 # A third-party package, and the rooms it is confined to. What is not listed is not used.
 CONFINED_TO = {
@@ -234,6 +245,7 @@ def rooms(source: Source) -> Iterator[str]:
         "face",
         "files",
         "notebook",
+        "opened",
         "pictured",
         "version",
         *MAY_IMPORT.get(source.room, set()),

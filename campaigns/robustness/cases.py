@@ -71,7 +71,6 @@ MADE = [
     "Distance",
     "Filter",
     "Mileage",
-    "NaturalFilter",
     "Reading",
     "Records",
     "IndividualRound",
@@ -398,6 +397,12 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
         "states": lambda: [(3,)],
         "total_weight": lambda: 0,
     },
+    "adaptive.Budget": {
+        "only": lambda: None,
+        "reserve": lambda: 1e-4,
+        "shares": lambda: None,
+        "orders": lambda: (None, 8.0),
+    },
     "adaptive.UnionFilter": {
         "filters": lambda: [adaptive.PureFilter(1.0), adaptive.ConcentratedFilter(0.1, delta=0.0)],
         "shares": lambda: [0.0, 1e-6],
@@ -555,6 +560,12 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "Measured.epsilon": {"deltas": lambda: [0.1, 0.5]},
     "Views.questions": {"adversary": lambda: experiment.Repeater(query())},
     "Questions.of": {"transcript": lambda: 2},
+    "Filter.epsilon_of": {
+        "amounts": lambda: {"epsilon": 0.5},
+        "left": lambda: False,
+        "delta": lambda: 1e-3,
+    },
+    "Filter.used": {"spent": lambda: {"epsilon": 0.5, "delta": 0.0}},
     "Filter.step": {"state": lambda: adaptive.BasicFilter(1.0, delta=1e-3).start()},
     "Curators.step": {"state": lambda: _curators().start()},
     "Curators.for_target": {"sized": lambda: adaptive.PureFilter},

@@ -15,6 +15,7 @@ from typing import Any
 
 from dpcompose.attached import Attached
 from dpcompose.face import face
+from dpcompose.opened import Opens
 from dpcompose.pictured import Plot
 from dpcompose.version import __version__ as __version__
 
@@ -27,8 +28,12 @@ def _answers() -> Any:
     return import_module("dpcompose.composition").Composable
 
 
-Plot.find = staticmethod(_picture)
+def _account(name: str) -> Any:
+    return getattr(import_module("dpcompose.account"), name)
+
+
+Plot.find, Opens.find = staticmethod(_picture), staticmethod(_account)
 Attached.load = staticmethod(_answers)
-del Plot, Attached
+del Plot, Opens, Attached
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -20,10 +20,12 @@ from dpcompose import (
     RandomizedResponse,
     compose,
 )
+from dpcompose.account import open_scope
 from dpcompose.adaptive import Budget, Curators, Filter, from_description
 from dpcompose.adaptive.filter import charged
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.ledger import Ledger
 
 SMALL, LARGE = RandomizedResponse(1 / 64), RandomizedResponse(1 / 8)
 RUNS: dict[str, tuple[Sequence[Composable], int]] = {
@@ -170,6 +172,18 @@ def test_bad_input(bad: dict[str, object]) -> None:
     stated: dict[str, object] = {"epsilon": 1.0, "delta": 1e-6}
     with pytest.raises(DomainError):
         Budget(**(stated | bad))  # pyright: ignore[reportArgumentType]
+
+
+def test_a_budget_opens_itself() -> None:
+    ledger = Ledger.open("memory:")
+    account = Budget(1, 1e-6).open(ledger, "city", actor="Ada")
+    account.charge(Gaussian(50.0), actor="Ada", key="first")
+    inner = Budget(Fraction(1, 3), 1e-7, only="zcdp").open(ledger, "city/a", actor="Ada")
+    inner.charge(Gaussian(60.0), actor="Ada", key="second")
+    assert account == open_scope(ledger, "city", epsilon=1, delta=1e-6, actor="Ada")
+    assert account.left()["mu squared"].fraction < Fraction(1, 19)
+    with pytest.raises(DomainError, match="grants something"):
+        Budget(0, 0).open(ledger, "none", actor="Ada")
 
 
 def test_a_budget_that_promises_nothing_does_not_open() -> None:

@@ -197,6 +197,14 @@ def test_a_budget_needs_no_theorem(ask: Ask) -> None:
     assert "grants something" in ask("scope --ledger l.db y --epsilon 0", status=2)
 
 
+def test_a_bare_epsilon_is_a_promise(ask: Ask) -> None:
+    ask("scope --ledger l.db city --epsilon 1 --delta 1e-6")
+    refused = ask("charge --ledger l.db city --cost epsilon=0.1 --key a", status=2)
+    assert "delta=D beside epsilon=E" in refused
+    charged = ask("charge --ledger l.db city --cost epsilon=0.1 --cost delta=1e-9 --key a")
+    assert "as a promise" in charged and "rho 0.0049" in charged and "delta 1e-9" in charged
+
+
 def test_closing(ask: Ask) -> None:
     assert "closed" in ask("close --ledger l.db world/sales")
     assert "closed" in ask(

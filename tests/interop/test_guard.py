@@ -182,7 +182,7 @@ def test_some_order_of_the_default_filter_is_kept_whatever_is_chosen(ledger: Led
             guard.begin(sigma=sigma, rate=rate)
             ran.append((sigma, rate))
     filter = any_order(1.0, 1e-6)
-    assert repr(filter) == "Budget(1.0, 1e-06, only='renyi')"
+    assert repr(filter) == "Budget(1, 1e-06, only='renyi')"
     shares = []
     for part in filter.parts:
         spent = sum(divergence(*kind, part.order) * ran.count(kind) for kind in kinds)

@@ -12,6 +12,7 @@ from .tree import ExposureStatement as ExposureStatement, underpaid_charges as u
 if True:
     from .account import (
         Quote as Quote,
+        as_promise as as_promise,
         charge_together as charge_together,
         refuse_unknown as refuse_unknown,
     )

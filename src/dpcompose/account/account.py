@@ -18,7 +18,7 @@ from dpcompose.account.scope import (
     chain,
     exact,
 )
-from dpcompose.adaptive import Odometer, known_pure, label
+from dpcompose.adaptive import Budget, Odometer, known_pure, label
 from dpcompose.composition import Composable
 from dpcompose.errors import (
     DomainError,
@@ -44,7 +44,7 @@ from dpcompose.ledger import (
     line_of_text,
     paths_down_to,
 )
-from dpcompose.mechanisms import serialize
+from dpcompose.mechanisms import BlackBox, serialize
 from dpcompose.values import Adjacency
 
 
@@ -117,6 +117,31 @@ def refuse_unknown(ledger: Ledger, path: str, *, delta: NumericLiteral) -> None:
         raise UnsupportedError(
             f"a bare cost with a delta at {path!r}", reason, "Charge a mechanism, or a plan file"
         )
+
+
+def as_promise(ledger: Ledger, path: str, cost: Mapping[str, str]) -> BlackBox | None:
+    """The mechanism that a bare cost in epsilon stands for in a budget of several theorems; None if it is as written.
+
+    It does not say what runs, so it is priced as whatever is (epsilon, delta)-DP: rho = epsilon tanh(epsilon / 2) would
+    hold for a pure mechanism alone, and who thinks in epsilon may run Gaussian noise.
+
+    Raises:
+        DomainError: If it has no delta beside epsilon.
+    """
+    if "epsilon" not in cost or not {*cost} <= {"epsilon", "delta"}:
+        return None
+    found = [each for each in chain(ledger, path) if isinstance(each.filter, Budget)]
+    if not any(each.filter is not None and len(each.filter.alternatives) > 1 for each in found):
+        return None
+    if "delta" not in cost:
+        raise DomainError(
+            "cost",
+            dict(cost),
+            "delta=D beside epsilon=E, 0 if it is pure",
+            "A plan that names the mechanism costs less",
+        )
+    epsilon, delta = (exact(name, cost[name]) for name in ("epsilon", "delta"))
+    return BlackBox(epsilon, delta=delta)  # pyright: ignore[reportArgumentType]
 
 
 VERSION = 1

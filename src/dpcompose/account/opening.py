@@ -397,8 +397,12 @@ class BudgetArguments:
         if "epsilon" not in self.target:
             raise DomainError("epsilon", None, "the target of the budget")
         target = {name: exact(name, text) for name, text in self.target.items()}
-        reserve = target.pop("mechanism_delta", None) or None
-        return Budget(**target, only=self.only, reserve=reserve)
+        return Budget(
+            target["epsilon"],
+            target.get("delta", 0),
+            only=self.only,
+            reserve=target.get("mechanism_delta") or None,
+        )
 
     def _menu(self) -> MenuFilter:
         """A menu for a target; its members are calls, with semicolons between them."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+from dpcompose import check
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import (
     LARGEST,
@@ -19,17 +20,17 @@ from dpcompose.adaptive.amount import (
     read,
     written,
 )
-from dpcompose.adaptive.divergence_filters import (
+from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, PriceRule, Spending
+from dpcompose.adaptive.pricing import Remainder
+from dpcompose.adaptive.theorems import (
+    BasicFilter,
     ConcentratedFilter,
     GaussianFilter,
+    PureFilter,
     RenyiFilter,
     best_order,
 )
-from dpcompose.adaptive.filter import VERSION, Filter, PriceRule, Spending
-from dpcompose.adaptive.pricing import Remainder
-from dpcompose.adaptive.promise_filters import BasicFilter, PureFilter
 from dpcompose.adaptive.total import Total, optimal
-from dpcompose.adaptive.union_filter import BEYOND
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts
 from dpcompose.values import Adjacency, exact, rounded_down, rounded_up
@@ -109,6 +110,18 @@ class Part:
     share: Fraction
     limit: Fraction
     order: float = 0.0
+
+    @classmethod
+    def of_target(
+        cls, currency: str, epsilon: Fraction, share: Fraction, order: float | None
+    ) -> Self:
+        """The part with the largest limit within (epsilon, share)."""
+        row = CURRENCIES[currency]
+        if row.has_order and order is None:
+            order = _short_order(epsilon, share)
+        theorem = row.of_target(epsilon, share, order)
+        stated = theorem.order if isinstance(theorem, RenyiFilter) else 0.0
+        return cls(currency, share, exact(_limit(theorem)), stated)
 
     @cached_property
     def filter(self) -> Filter:
@@ -211,27 +224,16 @@ class Budget(Filter):
     ) -> None:
         most, whole = nonnegative("epsilon", epsilon), probability("delta", delta)
         kept, divided = _divided(exact(whole), only, reserve, shares)
-        if not 1 <= len(orders) <= MOST_ORDERS:
+        if not isinstance(orders, list | tuple) or not 1 <= len(orders) <= MOST_ORDERS:
             raise DomainError("orders", orders, f"from 1 to {MOST_ORDERS} orders")
         parts: list[Part] = []
         for name, share in divided.items():
-            currency = CURRENCIES[name]
-            if currency.has_order:
-                share /= len(orders)
-            for order in orders if currency.has_order else (None,):
-                # A budget without delta, or of epsilon 0, has no best order.
-                if share == 0 and name != "pure":
-                    continue
-                at = share if name != "pure" or only == "pure" else _ZERO
-                if currency.has_order and order is None:
-                    order = _short_order(exact(most), at)
-                theorem = currency.of_target(exact(most), at, order)
-                limit = exact(_limit(theorem))
-                parts.append(
-                    Part(
-                        name, at, limit, theorem.order if isinstance(theorem, RenyiFilter) else 0.0
-                    )
-                )
+            chosen = orders if CURRENCIES[name].has_order else (None,)
+            # Without a share of delta only the pure theorem says anything.
+            if share > 0 or name == "pure":
+                parts += [
+                    Part.of_target(name, exact(most), share / len(chosen), each) for each in chosen
+                ]
         self._set(most, whole, kept, tuple(parts))
 
     def _set(
@@ -251,10 +253,10 @@ class Budget(Filter):
             raise DomainError("shares", parts, "shares that are with the reserve at most delta")
 
     def __repr__(self) -> str:
-        name, *others = {each.currency for each in self.parts}
-        only = "basic" if name == "pure" and self.reserve else name
-        named = "" if others else f", only={only!r}"
-        return f"Budget({self.epsilon}, {self.delta}{named})"
+        names = {each.currency for each in self.parts}
+        only = "basic" if names == {"pure"} and self.reserve else self.parts[0].currency
+        named = "" if len(names) > 1 else f", only={only!r}"
+        return f"Budget({_short(self.epsilon)}, {_short(self.delta)}{named})"
 
     @classmethod
     def for_target(
@@ -268,7 +270,7 @@ class Budget(Filter):
         """The theorem's own filter, with the reserve, where it is the only one."""
         if len(self.parts) > 1:
             return None
-        (part,) = self.parts
+        part = self.parts[0]
         if part.currency == "zcdp":
             return ConcentratedFilter(part.limit, delta=self.reserve)
         if self.reserve == 0:
@@ -335,8 +337,12 @@ class Budget(Filter):
         """Each theorem at its share of delta: the most that one of them leaves, or the least that one counts."""
         if self._single is not None:
             return self._single.epsilon_of(amounts, delta=delta, left=left)
+        check.probability("delta", delta)
+        check.flag("left", left)
         known = [
-            each.filter.epsilon_of({**amounts, "delta": _ZERO}, delta=rounded_down(each.share))
+            each.filter.epsilon_of(
+                {**mapping(amounts), "delta": _ZERO}, delta=rounded_down(each.share)
+            )
             for each in self.parts
         ]
         return (max if left else min)((each for each in known if each is not None), default=None)
@@ -390,8 +396,8 @@ class Budget(Filter):
         return {
             "filter": self.kind,
             "version": VERSION,
-            "epsilon": written(self.epsilon),
-            "delta": written(self.delta),
+            "epsilon": written(exact(self.epsilon)),
+            "delta": written(exact(self.delta)),
             "reserve": written(self.reserve),
             "parts": [each.description() for each in self.parts],
         }
@@ -417,6 +423,12 @@ def _short_order(epsilon: Fraction, delta: Fraction) -> float:
     if epsilon == 0:
         return 2.0
     return 1.0 + float(f"{best_order(rounded_down(epsilon), rounded_down(delta)) - 1.0:.2g}")
+
+
+def _short(value: float | Fraction) -> str:
+    """A number as it may have been typed."""
+    decimal = repr(float(value)).removesuffix(".0")
+    return decimal if exact(float(value)) == exact(value) else str(value)
 
 
 def _limit(theorem: Filter) -> float | Fraction:

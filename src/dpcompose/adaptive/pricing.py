@@ -40,7 +40,7 @@ def request(mechanism: Any, delta: Any, adjacency: Any) -> Fraction | None:
     """
     check.member("adjacency", adjacency, Adjacency)
     named = None if delta is None else probability("delta", delta)
-    if not isinstance(mechanism, Priced):
+    if not isinstance(mechanism, Composable | Priced):
         raise UnsupportedError(
             f"the price of {label(mechanism)}",
             "it names no prices (typed, costlier, pure, approximate, renyi, zcdp, gdp, epsilon)",
@@ -182,7 +182,9 @@ class Remainder:
 
         return Remainder(
             self.delta * count,
-            *map(sum_of, (self.epsilon, self.rho, self.mu_squared)),
+            sum_of(self.epsilon),
+            sum_of(self.rho),
+            sum_of(self.mu_squared),
             lambda order: sum_of(self.divergence(order)),
         )
 

@@ -1,4 +1,4 @@
-"""`dpcompose adaptive`: which filter to open."""
+"""`dpcompose adaptive`: which budget to open."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def advise(
     json: Json = False,
     csv: Csv = False,
 ) -> None:
-    """Say which filter to open for work such as PLAN: how much of it each would grant within epsilon E at delta D.
+    """Say which budget to open for work such as PLAN: how much of it each would grant within epsilon E at delta D.
 
     The plan's mechanisms are what may be asked, and its `times` how often, about.
     """
@@ -46,7 +46,7 @@ def advise(
         for name in ("epsilon", "delta"):
             if name not in target:
                 raise PlanError(read.source, "", name, None, f"a value, in the plan or as --{name}")
-        steps("trying filters", 0, 1)
+        steps("trying budgets", 0, 1)
         asked: dict[object, str] = {}
         for entry in read.entries:
             if entry.times:

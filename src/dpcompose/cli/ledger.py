@@ -208,10 +208,14 @@ def _charged(
             raise DomainError(
                 "--delta", delta, "nothing beside --cost, which is charged as it is written"
             )
-        from dpcompose.account import refuse_unknown
+        from dpcompose.account import Account, as_promise, refuse_unknown
 
         amounts = pairs("--cost", cost)
         refuse_unknown(ledger, path, delta=amounts.get("delta", 0))
+        promise = as_promise(ledger, path, amounts)
+        if promise is not None:
+            stderr("dpcompose: priced as a promise; a plan that names the mechanism costs less")
+            return Account(ledger, scope=path).charge(promise, actor=actor, key=key)
         return ledger.charge(path, cost=amounts, actor=actor, key=key)
     from dpcompose.account import Account
 
