@@ -26,7 +26,7 @@ from dpcompose import (
     compose,
 )
 from dpcompose.composition.composition import Composable
-from dpcompose.composition.risk import risk
+from dpcompose.composition.profile import risk
 from dpcompose.errors import DomainError, UnsupportedError
 from oracles import chains
 

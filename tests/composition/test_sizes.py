@@ -16,7 +16,7 @@ from dpcompose import (
     compose,
 )
 from dpcompose.composition import Composable
-from dpcompose.composition.choice import one_of
+from dpcompose.composition.parallel import one_of
 
 CAPPED = TruncatedPoisson(0.5, rate=1.0, records=4, batch=1)
 HOLDERS: dict[str, Composable] = {

@@ -21,7 +21,7 @@ from dpcompose import (
     TruncatedPoisson,
     UnsupportedError,
 )
-from dpcompose.composition.part import Pairs, Part
+from dpcompose.composition.losses import Pairs, Part
 from dpcompose.loss.gaussian_mixture import GaussianMixture, binomial_mixture
 from dpcompose.loss.mixture_grid import OpposedMixtures
 from dpcompose.loss.mixture_loss import MixtureLoss
