@@ -23,8 +23,7 @@ import dpcompose
 from campaigns.soundness import elementary, lines, subject, verdicts
 from campaigns.soundness.families import FAMILIES
 from dpcompose import Bound, UnsupportedError
-from dpcompose.composition.question import Asking
-from dpcompose.composition.question import PrivacyQuestion, ask
+from dpcompose.composition.question import Asking, PrivacyQuestion, ask
 from oracles import tilted
 
 REPLACING = {"local_randomizers", "replaced", "replaced_sgd", "replaced_edges"}

@@ -133,10 +133,10 @@ def delta(
 
 def refuse_batch_options(masked: object, progress: object) -> None:
     """Refuse `masked` and `progress`, which belong to many questions, where one composition is asked."""
-    for name, value in (("masked", masked), ("progress", progress)):
-        if value:
-            remedy = "Put the composition into a list for an answer of many"
-            raise DomainError(name, value, "nothing beside a single composition", remedy)
+    for name, value, absent in (("masked", masked, False), ("progress", progress, None)):
+        if value is not absent:
+            remedy = "Put the composition or family into a list for an answer of many"
+            raise DomainError(name, value, f"{absent} beside a single composition", remedy)
 
 
 @asks()

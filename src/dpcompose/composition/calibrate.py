@@ -293,7 +293,8 @@ def calibrate(
         )
     )
     searching = partial(search, parameter=parameter, integer=integer, bracket=bracket)
-    if not callable(family) and isinstance(family, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+    several = not callable(family) and not isinstance(family, str | bytes)
+    if several and isinstance(family, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         limits = [name for name, value in attack.items() if value is not None]
         if limits:
             remedy = "Calibrate the families one by one"
@@ -354,8 +355,11 @@ class _Families:
         targets = numbers("epsilon", epsilon, count, refused=self._refused, guard=check.nonnegative)
         deltas = numbers("delta", delta, count, refused=self._refused, guard=check.probability)
         active: dict[int, tuple[Searching, float]] = {}
-        for index in range(count):
-            if index not in self.refusals:
+        for index, family in enumerate(self.families):
+            if not callable(family):
+                error = DomainError(f"family[{index}]", family, "a function of the parameter")
+                self._refused(index, error)
+            elif index not in self.refusals:
                 begun = searching(targets[index])
                 active[index] = begun, next(begun)
         while active:
