@@ -24,8 +24,7 @@ from campaigns.names import NAMES
 from campaigns.soundness import elementary, lines, subject, verdicts
 from campaigns.soundness.families import FAMILIES
 from dpcompose import Bound
-from dpcompose.composition.options import Asking
-from dpcompose.composition.question import PrivacyQuestion, ask
+from dpcompose.composition.question import Asking, PrivacyQuestion, ask
 from dpcompose.errors import UnsupportedError
 from oracles import tilted
 

@@ -88,6 +88,8 @@ BAD: dict[str, list[Any]] = {
     "orientation": ["equal", "FREE", None, 0, True, Adjacency.ADD_REMOVE, math.nan],
     "tolerance": [*PROBABILITY, 0, 0.0, 1.0, 1],
     "proof": ["yes", 1, 0, None, 2.0, "", math.nan],
+    "masked": ["yes", True, 1, 0, None, math.nan],
+    "progress": ["yes", True, 1, 0, print],
     "moves": ["yes", 1, 0, None, 2.0, ""],
     "integer": ["yes", 1, 0, None, 2.0, ""],
     "alpha": [*ENTRIES, -5e-324, 1.0000000000000002, math.inf, [0.5, -1.0]],

@@ -358,6 +358,12 @@ def test_what_belongs_to_many_is_refused_beside_one(more: dict[str, Any]) -> Non
         calibrate([Gaussian], epsilon=1.0, delta=1e-5, advantage=0.1)  # type: ignore[call-overload]
 
 
+@pytest.mark.parametrize("bad", ["Laplace", b"x", 3, None, ["Laplace"], [Gaussian, 3]])
+def test_what_is_no_family_is_refused(bad: Any) -> None:
+    with pytest.raises(DomainError, match="family"):
+        calibrate(bad, epsilon=1.0, delta=1e-5)
+
+
 def test_many_answers_have_no_proof() -> None:
     for ask in (
         lambda: dpcompose.epsilon([Gaussian(1.0)], delta=1e-5, proof=True),

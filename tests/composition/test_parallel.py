@@ -23,10 +23,9 @@ from dpcompose import (
     compose,
 )
 from dpcompose.composition.composition import ComposablePart
-from dpcompose.composition.options import Asking
+from dpcompose.composition.losses import Pairs
 from dpcompose.composition.parallel import parallel
-from dpcompose.composition.part import Pairs
-from dpcompose.composition.question import ask
+from dpcompose.composition.question import Asking, ask
 from dpcompose.divergence import hockey_stick
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.loss.atomic import AtomicLoss, Atoms

@@ -25,7 +25,7 @@ from dpcompose import (
     compose,
 )
 from dpcompose.composition.composition import Composable
-from dpcompose.composition.risk import risk
+from dpcompose.composition.profile import risk
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.mechanisms import DominatingPair
 from oracles import chains

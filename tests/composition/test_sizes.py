@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from dpcompose import Composition, Gaussian, compose
 from dpcompose.composition import Composable
-from dpcompose.composition.choice import one_of
+from dpcompose.composition.parallel import one_of
 from dpcompose.errors import UnsupportedError
 from dpcompose.mechanisms import PrivateSelection, TruncatedPoisson
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dpcompose import Adjacency, Bound, Gaussian
-from dpcompose.composition import complement
+from dpcompose.composition.directions import epsilon_by_the_other_order
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.loss.allocation import AllocationLoss
 from dpcompose.loss.product import Product
@@ -126,8 +126,8 @@ def test_one_order_is_read_from_the_other_where_its_own_line_is_wide() -> None:
         question = RandomAllocation(sigma, steps=steps).profile().question
         for one, other in permutations(question.dominating):
             truth = one.epsilon(1e-5, tolerance=1e-9)
-            found = complement.epsilon(other, 1e-5, Bound(0.0, 9.0))
+            found = epsilon_by_the_other_order(other, 1e-5, Bound(0.0, 9.0))
             assert found.lower <= truth.upper and truth.lower <= found.upper and found.width < 1e-3
-            assert complement.epsilon(other, 2e-5, Bound(0.0, 9.0)).upper < truth.lower
+            assert epsilon_by_the_other_order(other, 2e-5, Bound(0.0, 9.0)).upper < truth.lower
     wide = RandomAllocation(5.0, steps=1000).epsilon(delta=1e-6)
     assert 0.0207514 < wide.lower < wide.upper < 0.0207521

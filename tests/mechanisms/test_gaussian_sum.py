@@ -20,10 +20,8 @@ from dpcompose import (
     compose,
 )
 from dpcompose.composition import Composable
-from dpcompose.composition.losses import MANY, gathered
-from dpcompose.composition.options import Asking
-from dpcompose.composition.part import Pairs
-from dpcompose.composition.question import ask
+from dpcompose.composition.losses import MANY, Pairs, gathered
+from dpcompose.composition.question import Asking, ask
 from dpcompose.guarantee import gaussian
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.values.bound import UNIT_ROUNDOFF

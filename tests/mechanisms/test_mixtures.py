@@ -13,7 +13,7 @@ import pytest
 from flint import ctx
 
 from dpcompose import Adjacency, BlackBox, Composition, Gaussian
-from dpcompose.composition.part import Pairs, Part
+from dpcompose.composition.losses import Pairs, Part
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss.gaussian_mixture import GaussianMixture, OpposedMixtures, binomial_mixture
 from dpcompose.loss.mixture_loss import MixtureLoss

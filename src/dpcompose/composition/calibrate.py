@@ -1,7 +1,7 @@
 """The parameter of a family that meets a target: the extreme one where the family is monotone in it.
 
 Many families are searched in one call, together. A target is an epsilon at a delta, or a limit on what an attacker
-gains (`target.py`). A search knows it as a number that must not be exceeded.
+gains (`Target`). A search knows it as a number that must not be exceeded.
 """
 
 from __future__ import annotations
@@ -23,11 +23,116 @@ from dpcompose.composition.batch import (
     numbers,
     refuse_batch_options,
 )
-from dpcompose.composition.composition import Composable, compose
-from dpcompose.composition.options import Asking, Options, asks
-from dpcompose.composition.target import Target
+from dpcompose.composition.composition import Composable, Composition, compose
+from dpcompose.composition.profile import risk
+from dpcompose.composition.question import Asking, Options, asks
 from dpcompose.errors import DomainError, DPComposeError, UnreachableError
-from dpcompose.values import Bound, Bounds
+from dpcompose.values import Bound, Bounds, down, up
+
+# The target of a calibration: an epsilon at a delta, or the most that an attacker may gain.
+
+
+_TARGETS = {
+    "epsilon": check.nonnegative,
+    "delta": check.probability,
+    "advantage": check.open_probability,
+    "true_positive_rate": check.open_probability,
+    "false_positive_rate": check.probability,
+    "bayes_error": check.open_probability,
+    "prior": check.open_probability,
+}
+ATTACKS = tuple(_TARGETS)[2:]
+"""The arguments of `calibrate` that are about attackers."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A limit, and the certified number that must not be above it.
+
+    Args:
+        limit: The limit.
+        measured: The number, from a composition and the options of its questions.
+        larger: What to ask for where the limit is out of reach.
+    """
+
+    limit: float
+    measured: Callable[[Composition, Options], Bound]
+    larger: str
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, float | None]) -> Target:
+        """The one target among these arguments of `calibrate`.
+
+        Raises:
+            DomainError: If there is none or more than one, or a number is outside its domain.
+        """
+        given = {
+            name: _TARGETS[name](name, value)
+            for name, value in arguments.items()
+            if value is not None
+        }
+        match given:
+            case {"epsilon": limit, "delta": mass, **rest} if not rest:
+                return _epsilon(limit, mass)
+            case {"advantage": limit, **rest} if not rest:
+                return _advantage(limit)
+            case {"true_positive_rate": limit, "false_positive_rate": rate, **rest} if not rest:
+                return _power(limit, rate)
+            case {"bayes_error": limit, **rest} if not rest.keys() - {"prior"}:
+                return _bayes(limit, rest.get("prior", 0.5))
+            case _:
+                one = "epsilon and delta, or advantage, or true_positive_rate and false_positive_rate, or bayes_error"
+                name = "delta" if "epsilon" in given else "epsilon"
+                raise DomainError(
+                    name,
+                    arguments[name],
+                    f"one target: {one} (and prior)",
+                    f"Given: {', '.join(given) or 'none'}",
+                )
+
+
+def _epsilon(limit: float, delta: float) -> Target:
+    return Target(
+        limit,
+        lambda member, options: member.epsilon(delta=delta, **options),
+        "epsilon or delta",
+    )
+
+
+def _advantage(limit: float) -> Target:
+    return Target(
+        limit,
+        lambda member, options: member.delta(epsilon=0.0, **options),
+        "advantage",
+    )
+
+
+def _power(limit: float, rate: float) -> Target:
+    if not limit > rate:
+        reached = "who looks at nothing has as many true positives as false ones"
+        raise DomainError(
+            "true_positive_rate", limit, f"more than the false positive rate, {rate!r}: {reached}"
+        )
+
+    def measured(member: Composition, options: Options) -> Bound:
+        curve = member.profile(**options).power(rate)
+        return Bound(float(curve.lower), float(curve.upper))
+
+    return Target(limit, measured, "true positive rate")
+
+
+def _bayes(least: float, prior: float) -> Target:
+    """The error is to be at least so large: its complement, the chance of a right guess, at most so large."""
+    if not least < min(prior, 1 - prior):
+        most = "less than the smaller of prior and 1 - prior, the error of who looks at nothing"
+        raise DomainError("bayes_error", least, most)
+
+    def measured(member: Composition, options: Options) -> Bound:
+        error = risk(member.profile(**options), prior=prior, false_positive_rate=1.0).bayes_error
+        return Bound(max(down(1 - error.upper), 0.0), min(up(1 - error.lower), 1.0))
+
+    return Target(down(1 - least), measured, "chance of a right guess (a smaller Bayes error)")
+
 
 CLOSE = 2e-10
 STUCK = 12
@@ -180,15 +285,16 @@ def calibrate(
             nothing, or all of them do, so that none is the extreme one; carries the epsilon that is reached.
     """
     Asking.read(options, unproved="a calibration")
-    attack: dict[str, float | None] = {
-        "advantage": advantage,
-        "true_positive_rate": true_positive_rate,
-        "false_positive_rate": false_positive_rate,
-        "bayes_error": bayes_error,
-        "prior": prior,
-    }
+    attack = dict(
+        zip(
+            ATTACKS,
+            (advantage, true_positive_rate, false_positive_rate, bayes_error, prior),
+            strict=True,
+        )
+    )
     searching = partial(search, parameter=parameter, integer=integer, bracket=bracket)
-    if not callable(family) and isinstance(family, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+    several = not callable(family) and not isinstance(family, str | bytes)
+    if several and isinstance(family, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         limits = [name for name, value in attack.items() if value is not None]
         if limits:
             remedy = "Calibrate the families one by one"
@@ -198,7 +304,7 @@ def calibrate(
         families = _Families([*family], integer, masked, progress, options)
         return families.calibrated(searching, epsilon, delta)
     refuse_batch_options(masked, progress)
-    target = Target.of(epsilon=epsilon, delta=delta, **attack)
+    target = Target.of({"epsilon": epsilon, "delta": delta, **attack})
     if not callable(family):
         raise DomainError("family", family, "a function of the parameter")
 
@@ -249,8 +355,11 @@ class _Families:
         targets = numbers("epsilon", epsilon, count, refused=self._refused, guard=check.nonnegative)
         deltas = numbers("delta", delta, count, refused=self._refused, guard=check.probability)
         active: dict[int, tuple[Searching, float]] = {}
-        for index in range(count):
-            if index not in self.refusals:
+        for index, family in enumerate(self.families):
+            if not callable(family):
+                error = DomainError(f"family[{index}]", family, "a function of the parameter")
+                self._refused(index, error)
+            elif index not in self.refusals:
                 begun = searching(targets[index])
                 active[index] = begun, next(begun)
         while active:

@@ -2,33 +2,154 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from operator import attrgetter
+from typing import Any, NamedTuple, ParamSpec, TypedDict, TypeVar
 
 from dpcompose import check
-from dpcompose.composition import adversarial, complement
-from dpcompose.composition.adversarial import Rounds
-from dpcompose.composition.converted import attained as attained_promises, converted, curved
-from dpcompose.composition.directions import attained_directions, directions
-from dpcompose.composition.elementary import (
-    Elementary,
+from dpcompose.composition.directions import (
+    Rounds,
+    above_every_choice,
     apart,
+    attained_directions,
+    directions,
     greatest,
-    largest_losses,
     least,
+    oriented,
+    refuse_oriented_proof,
     wide,
+    with_the_other_order,
 )
-from dpcompose.composition.losses import Losses, gathered
-from dpcompose.composition.options import Asking
-from dpcompose.composition.part import Parts
-from dpcompose.composition.part_by_part import PartByPart
-from dpcompose.composition.renyi import RenyiCurve, Samples
+from dpcompose.composition.elementary import Elementary, PartByPart, largest_losses
+from dpcompose.composition.losses import Losses, Parts, gathered
+from dpcompose.composition.renyi import (
+    RenyiCurve,
+    Samples,
+    attained as attained_promises,
+    converted,
+    curved,
+)
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss import Loss, Pair, Product, ProvedProduct, Readings
-from dpcompose.values import Bound, Certificate, Orientation
+from dpcompose.values import (
+    Adjacency,
+    AdjacencyName,
+    Bound,
+    Certificate,
+    Orientation,
+    OrientationName,
+)
+
+# The options of every question, declared once: their names, their defaults, and the function that reads them.
+
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+TOLERANCE = 1e-9
+
+
+class Options(TypedDict, total=False):
+    """The options that every question takes, by keyword.
+
+    Attributes:
+        adjacency: What one person's data may change; "add-remove", "replace", "zero-out", or the member.
+        orientation: Whether the same world holds the record in every round.
+        tolerance: Wanted relative width of epsilon, in (0, 1); the width that was reached is in the bound.
+        proof: Evaluate in ball arithmetic, every error a theorem (extra `proof`), where the question offers it.
+    """
+
+    adjacency: AdjacencyName
+    orientation: OrientationName
+    tolerance: float
+    proof: bool
+
+
+class Asking(NamedTuple):
+    """The options of one question, checked; fields as in `Options`."""
+
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    orientation: Orientation = Orientation.SAME
+    tolerance: float = TOLERANCE
+    proof: bool = False
+
+    @classmethod
+    def read(cls, options: Options, *, unproved: str = "") -> Asking:
+        """The options with their defaults.
+
+        Args:
+            options: The options that a caller wrote.
+            unproved: The quantity that is offered in floats alone; empty if proofs are offered.
+
+        Raises:
+            DomainError: If one is outside its domain.
+            UnsupportedError: If a proof of `unproved` is asked for.
+        """
+        if not options:
+            return _DEFAULTS
+        checked: dict[str, Any] = {name: _GUARDS[name](value) for name, value in options.items()}
+        asking = cls(**checked)
+        if unproved and asking.proof:
+            reason = f"{unproved} is not offered in ball arithmetic"
+            raise UnsupportedError("proof=True", reason, "Ask without proof")
+        return asking
+
+
+_DEFAULTS = Asking()
+_GUARDS: dict[str, Callable[[Any], Any]] = {
+    "adjacency": lambda value: check.named("adjacency", value, Adjacency),
+    "orientation": lambda value: check.named("orientation", value, Orientation),
+    "tolerance": lambda value: check.open_probability("tolerance", value),
+    "proof": lambda value: check.flag("proof", value),
+}
+OPTIONS = [
+    inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=Asking._field_defaults[name],
+        annotation=annotation.__forward_arg__,
+    )
+    for name, annotation in Options.__annotations__.items()
+]
+"""The options as they stand in the signature of a question."""
+
+
+def asks(
+    number: str = "", *, without: tuple[str, ...] = ()
+) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
+    """Show the options in the signature of a function that takes `**options`, and refuse every other keyword.
+
+    Args:
+        number: The keyword of the number that a method takes: whoever leaves it out is told so.
+        without: Options that the question does not have.
+    """
+
+    def decorated(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+        signature = inspect.signature(function)
+        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        shown = [*own, *(each for each in OPTIONS if each.name not in without)]
+        accepted = {each.name for each in shown}
+
+        @wraps(function)
+        def asked(*arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+            if number and len(arguments) > 1:
+                call = f".{function.__name__}({number}={arguments[1]!r})"
+                raise TypeError(f"the number has a name: {call}")
+            if not accepted.issuperset(named):
+                name = next(name for name in named if name not in accepted)
+                reason = f"got an unexpected keyword argument {name!r}"
+                raise TypeError(f"{function.__name__}() {reason}")
+            return function(*arguments, **named)
+
+        described: Any = asked
+        described.__signature__ = signature.replace(parameters=shown)
+        return asked
+
+    return decorated
+
 
 _SEVERAL_LOSSES, _MANY_LOSSES = 8, 256
 _Read = Callable[[tuple[Product, ...], float, Readings], list[Bound]]
@@ -271,7 +392,7 @@ class PrivacyQuestion:
         one = converted(group, promises)
         if self.rounds:
             rest = tuple(entry for entry, keep in zip(rounds, kept, strict=True) if keep)
-            return (adversarial.dominating((*rest, *(((loss,), times) for loss, times in one))),)
+            return (above_every_choice((*rest, *(((loss,), times) for loss, times in one))),)
         pairs = tuple(entry for entry, keep in zip(self.losses.pairs, kept, strict=True) if keep)
         return directions((*pairs, *((Pair(loss, loss), times) for loss, times in one)))
 
@@ -294,7 +415,7 @@ class PrivacyQuestion:
             if not found or not product.at_most(found[0].lower, delta, readings=readings):
                 found.append(product.epsilon(delta, tolerance=self.tolerance, readings=readings))
         if self.tight and not self.asking.proof and len(found) == len(products) == 2:
-            return complement.narrower(products, delta, found)
+            return with_the_other_order(products, delta, found)
         return found
 
     def _at_infinity(self, epsilon: float) -> Bound:
@@ -386,15 +507,15 @@ def directed(losses: Losses, asking: Asking, alternatives: Rounds | None = None)
     if asking.orientation is Orientation.FREE:
         if alternatives is None:
             alternatives = tuple(((pair.remove, pair.add), times) for pair, times in losses.pairs)
-        rounds = adversarial.oriented(alternatives, complete=not losses.promises)
+        rounds = oriented(alternatives, complete=not losses.promises)
     if rounds:
         dominating, attained = (
-            (adversarial.dominating(rounds),),
-            attained_directions(pairs, oriented=True),
+            (above_every_choice(rounds),),
+            attained_directions(pairs, adversary=True),
         )
     if asking.proof:
         if rounds:
-            adversarial.refuse_proof()
+            refuse_oriented_proof()
         dominating, attained = proved(dominating, losses), proved(attained, losses)
     return PrivacyQuestion(losses, asking, dominating, attained, rounds=rounds)
 

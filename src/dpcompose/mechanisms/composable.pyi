@@ -1,5 +1,5 @@
-from dpcompose.composition.answers import Askable as Askable
 from dpcompose.composition.composition import (
+    Askable as Askable,
     Composable as Composable,
     ComposablePart as ComposablePart,
 )
