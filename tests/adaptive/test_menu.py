@@ -45,6 +45,7 @@ from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, OverdrawnError, UnsupportedError
 from dpcompose.ledger import Ledger
 from dpcompose.mechanisms import DominatingPair
+from dpcompose.values import exact, rounded_up, up
 from oracles import backward
 
 RESPONSES = {
