@@ -20,7 +20,7 @@ from dpcompose import (
 )
 from dpcompose.interop import opacus
 from dpcompose.interop.imported import import_plan
-from dpcompose.interop.opacus_history import KnownHistory, from_state_dict
+from dpcompose.interop.opacus import KnownHistory, from_state_dict
 from dpcompose.plan import PlanQuestion
 
 STEPS = Gaussian(1.5).sampled(0.04) * 2250

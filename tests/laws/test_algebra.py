@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import dpcompose
 from dpcompose import Bound, Gaussian, Laplace, compose
 from dpcompose.composition import Composable, Composition
+from dpcompose.mechanism import kinds
 from tests.laws.members import DELTAS, EPSILONS, MEMBERS, TIMES, Member, every, members
 
 OTHERS = st.sampled_from([Laplace(3.0), Gaussian(2.0) * 2])
@@ -77,18 +78,16 @@ def test_asking_twice_gives_the_same_answer(member: Member) -> None:
         assert same(asked, again, delta, epsilon)
 
 
+NAMES = {name: getattr(dpcompose, name) for name in dir(dpcompose)} | kinds()
+
+
 @members(lambda member: member.name not in ("atoms", "profile"))
 def test_what_is_printed_builds_it_again(member: Member) -> None:
     @every(member, times=TIMES)
     def law(one: Composable, times: int) -> None:
-        assert eval(repr(one), {name: getattr(dpcompose, name) for name in dir(dpcompose)}) == one
+        assert eval(repr(one), NAMES) == one
         for asked in (one * times, compose(one, Laplace(0.3)) * times):
-            assert (
-                compose(
-                    eval(repr(asked), {name: getattr(dpcompose, name) for name in dir(dpcompose)})
-                )
-                == asked
-            )
+            assert compose(eval(repr(asked), NAMES)) == asked
 
 
 @members()

@@ -60,7 +60,7 @@ Write = Callable[[Any, Adjacency], Fields | list[Fields] | None]
 
 @dataclass(frozen=True)
 class EventRow:
-    """What an event says.
+    """The meaning of an event.
 
     Args:
         fields: The names of its fields; one with an `event` is around another one.

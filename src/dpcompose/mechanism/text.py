@@ -15,8 +15,9 @@ from threading import Lock
 from typing import Any
 
 from dpcompose import mechanism as blocks
-from dpcompose.composition import Composable, ComposablePart, compose
+from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError, DPComposeError
+from dpcompose.mechanism.base import Mechanism
 from dpcompose.mechanism.participation import Participation
 from dpcompose.values import Adjacency
 
@@ -24,13 +25,13 @@ LONGEST = 4096
 
 
 @cache
-def kinds() -> dict[str, type[ComposablePart]]:
+def kinds() -> dict[str, type[Mechanism]]:
     """Every mechanism that a call makes, by the name of its class; a dominating pair is more than such a call."""
     offered = {name: getattr(blocks, name) for name in dir(blocks) if name != "DominatingPair"}
     return {
         name: kind
         for name, kind in offered.items()
-        if isinstance(kind, type) and issubclass(kind, ComposablePart) and not isabstract(kind)
+        if isinstance(kind, type) and issubclass(kind, Mechanism) and not isabstract(kind)
     }
 
 
