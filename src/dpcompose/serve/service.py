@@ -178,7 +178,8 @@ class Service:
         if not isinstance(mechanism, str):
             return False
         single = _SINGLE.fullmatch(mechanism)
-        if single is not None and getattr(kinds().get(single[1]), "closed_form", False):
+        kind = kinds().get(single[1]) if single else None
+        if kind is not None and kind.closed_form:
             return True
         return (scope, mechanism, str(typed_delta)) in self._soon
 
