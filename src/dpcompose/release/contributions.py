@@ -76,6 +76,8 @@ class LeftOut(Question):
         super().__post_init__()
         if not isinstance(self.question, Question) or isinstance(self.question, LeftOut):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("question", self.question, "a question about rows, such as Count()")
+        if self.table is None:
+            object.__setattr__(self, "table", self.question.table)
 
     foreseen: ClassVar[bool] = False
 

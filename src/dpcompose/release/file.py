@@ -20,7 +20,7 @@ from dpcompose.release.top import Top
 
 LARGEST_FILE = 1_000_000
 _COMMON = {"kind", "by", "keys", "spend", "error", "confidence"}
-_TYPED = {"table", "labels"}
+_TYPED = {"table", "labels", "key"}
 _OF_ROWS = (Count, Units, Histogram, Top, Distinct, Contingency, RowsPerUnit, Synthetic)
 _OF_NUMBERS = (Sum, Mean, Variance, StandardDeviation, Ratio, Quantile, Quantiles, Minimum, Maximum)
 KINDS: Mapping[str, type[Question]] = {each.kind: each for each in (*_OF_ROWS, *_OF_NUMBERS)}

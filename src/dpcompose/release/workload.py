@@ -38,7 +38,7 @@ class Coordinated(Question):
     choices and noisy counts. Rows that have none of the combinations are left out.
 
     Args:
-        counts: GroupOptions counts with public keys.
+        counts: Counts with public keys.
         rounds: How many corrections.
 
     Reference: [HardtLigettMcSherry2012, Figure 1]
