@@ -26,8 +26,9 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.ledger import Ledger
-from dpcompose.release import progress, sampler
+from dpcompose.release import sampler, session as sessions
 from dpcompose.release.engines import OnDuckDB
+from dpcompose.release.session import told
 from tests.release import world
 from tests.release.world import session
 
@@ -379,9 +380,9 @@ def test_a_long_question_says_on_a_terminal_what_is_computed(
         monkeypatch.setattr(stream, "isatty", lambda terminal=terminal: terminal)
         monkeypatch.setattr(sys, "stderr", stream)
         with monkeypatch.context() as patched:
-            patched.setattr(progress, "SECONDS", 0.0)
+            patched.setattr(sessions, "SECONDS", 0.0)
             asked = world.session()
-            with progress.told(asked.table.engine.name, ["count", "sum", "count"]):
+            with told(asked.table.engine.name, ["count", "sum", "count"]):
                 time.sleep(0.05)
         said[terminal] = stream.getvalue()
         assert asked.count(spend=TENTH).value is not None

@@ -15,11 +15,10 @@ from dpcompose.ledger import line_of_text
 from dpcompose.mechanism import Concentrated
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.bounds import Change
-from dpcompose.release.design import Design, NoiseStep, Released, ReleaseStep, digest
+from dpcompose.release.design import Design, KeyThreshold, NoiseStep, Released, ReleaseStep, digest
 from dpcompose.release.noise import Noise, noise_for
 from dpcompose.release.spend import Spend, below
 from dpcompose.release.table import Key, Table, TableColumn
-from dpcompose.release.threshold import KeyThreshold
 
 MOST_KEYS = 1_000_000
 Asked = TypeVar("Asked", bound="Question")

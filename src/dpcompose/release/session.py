@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from threading import Timer
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from dpcompose.account import Account
@@ -17,7 +19,6 @@ from dpcompose.composition import compose
 from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError
 from dpcompose.ledger import Ledger, Receipt, line_of_text
 from dpcompose.release import arrow, sampler
-from dpcompose.release.accuracy import cheapest
 from dpcompose.release.answer import (
     BIAS,
     REPLACED,
@@ -29,26 +30,53 @@ from dpcompose.release.answer import (
     written,
 )
 from dpcompose.release.answers import AnswerStore, answers_at, redeemed
-from dpcompose.release.bounding import Binding
-from dpcompose.release.contributions import LeftOut, RowsPerUnit
-from dpcompose.release.counts import Contingency, Count, Distinct, Histogram, Units
+from dpcompose.release.bounding import Binding, Payer, opened_parts, require_part
+from dpcompose.release.counts import (
+    Contingency,
+    Count,
+    Distinct,
+    Histogram,
+    LeftOut,
+    RowsPerUnit,
+    Top,
+    Units,
+)
 from dpcompose.release.design import Design
-from dpcompose.release.explain import Explanation
-from dpcompose.release.moments import Ratio, StandardDeviation, Variance
-from dpcompose.release.partition import opened_parts, require_part
-from dpcompose.release.payer import Payer
-from dpcompose.release.progress import told
+from dpcompose.release.explain import Explanation, cheapest
+from dpcompose.release.moments import Mean, Ratio, StandardDeviation, Sum, Variance
 from dpcompose.release.quantile import Maximum, Minimum, Quantile, Quantiles
 from dpcompose.release.question import Question, questions_of
 from dpcompose.release.scan import Scans
 from dpcompose.release.spend import Spend
 from dpcompose.release.sql import explains, questions_of_sql
-from dpcompose.release.sums import Mean, Sum
 from dpcompose.release.synthetic import Synthetic, SyntheticData
 from dpcompose.release.table import CATALOGUED, Table
-from dpcompose.release.top import Top
 from dpcompose.release.workload import MOST_COUNTS, ROUNDS, Coordinated, read_off, rounds_of
 from dpcompose.values import Adjacency
+
+SECONDS = 1.0
+
+
+@contextmanager
+def told(engine: str, asked: Sequence[str]) -> Generator[None]:
+    """Say on a terminal's standard error what is computed, once it takes longer than a second.
+
+    The words are those of the questions and the engine; how long it takes is seen by whoever waits.
+
+    Args:
+        engine: The name of the engine.
+        asked: The kinds of the questions.
+    """
+    kinds = ", ".join(dict.fromkeys(asked))
+    timer = Timer(SECONDS, lambda: sys.stderr.write(f"{engine} is computing {kinds} ...\n"))
+    timer.daemon = True
+    if sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
 
 MOST_QUESTIONS = 100
 P = ParamSpec("P")
