@@ -1,4 +1,7 @@
-"""What is aggregated for a question: keys, bins, and the fixed-point grid of a column."""
+"""What is aggregated for a question: keys, bins, and the fixed-point grid of a column.
+
+The one file that writes values as ibis expressions; everything that a row can hold has a defined result.
+"""
 
 from __future__ import annotations
 

@@ -17,6 +17,8 @@ are left out, row by row, before rows of a unit are counted. The model never see
 floats, and may be as wrong as it likes.
 
 Reference: [McKennaMullinsSheldonMiklau2022], [WhitehouseRamdasRogersWu2023, Theorem 1]
+
+Reference: [McKennaSheldonMiklau2019]
 """
 
 from __future__ import annotations

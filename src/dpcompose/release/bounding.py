@@ -1,6 +1,15 @@
 """The account that pays, the fixed parameters of its scope, and the parts of a partition.
 
 Which rows are kept of a unit with too many follows from the key that was drawn when the scope was first asked.
+
+Parallel composition. Parts are named by public keys of one column, and fixed when the partition is opened. Every unit
+is in one part: of the keys in its own rows the first one, in an order of the keys that begins at a place which a keyed
+hash of the unit says; its rows with other keys are in no part. So which part a unit is in follows from its own rows,
+the key of the partition and public keys, and neighbors, which differ in one unit, differ in one part. What is asked
+of the other parts has the same distribution for both, so the loss of all is that of the largest part. The scope of the
+partition is charged the maximum by the ledger, which refunds nothing.
+
+A unit whose rows change from one question to the next may be in two parts over time; then the charges of both add up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The text of one SELECT as a tree of nodes that are all allowed, or a refusal that names the clause."""
+"""The text of one SELECT as a tree of nodes that are all allowed, or a refusal that names the clause.
+
+An allowed class names the parts that it may have. Whatever is not in the table, classes of later versions too, is
+refused: a subclass of an allowed class as well. SQL is only read; no text of it ever reaches an engine.
+"""
 
 from __future__ import annotations
 

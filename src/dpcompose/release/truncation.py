@@ -1,4 +1,21 @@
-"""The rows kept of each unit: some of its groups, some of its rows in each, some of its rows in all."""
+"""The rows kept of each unit: some of its groups, some of its rows in each, some of its rows in all.
+
+Joins of two private tables on a key that is not their unit: no unit is left, but one unit moves few rows.
+
+Stability. Let neighbors differ in all rows of one unit, in both tables. Each side first keeps at most r rows of a unit,
+which follow from that unit's rows alone; so each side differs in at most r rows. Then it keeps, of each key, the first
+t rows in an order that is total and in which the place of a row against another follows from those two rows alone: a
+hash of the unit, the unit, and every column. With m more rows of a key, at most min(m, t) of them come in, and as
+many of the others go out, for what goes out is pushed out. So what is kept of A, with bounds r and t, and of B, with
+r' and t', differs in at most 2 r and 2 r' rows. Change A first, then B: a row of A meets at most t' rows of B, a row of
+B at most t of A. The joined rows differ in at most
+
+    2 (r t' + r' t)
+
+rows, counted with the rows that went out. What keeps or drops a joined row, or computes its columns, moves no more, and
+counts and clamped sums move by at most that many rows, which may all lie in one group. That is their change in L1, and
+its square the change in L2. Rows beyond the bounds of a key belong to many, so nothing can be bounded by units later.
+"""
 
 from __future__ import annotations
 
