@@ -7,7 +7,7 @@ import pytest
 from dpcompose import Gaussian
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Entry
-from dpcompose.serve import Role, queue as reading
+from dpcompose.serve import Role, queue
 from tests.serve.conftest import Town
 
 

@@ -3,6 +3,11 @@
 The one file that writes values as ibis expressions; everything that a row can hold has a defined result.
 """
 
+# ibis types its expressions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import math

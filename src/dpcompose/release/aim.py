@@ -21,6 +21,9 @@ Reference: [McKennaMullinsSheldonMiklau2022], [WhitehouseRamdasRogersWu2023, The
 Reference: [McKennaSheldonMiklau2019]
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false, reportMissingImports=false
+
 from __future__ import annotations
 
 import math

@@ -12,6 +12,10 @@ partition is charged the maximum by the ledger, which refunds nothing.
 A unit whose rows change from one question to the next may be in two parts over time; then the charges of both add up.
 """
 
+# ibis types its expressions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import re

@@ -1,5 +1,9 @@
 """The engines that aggregate exactly: what one must offer, and DuckDB, PostgreSQL and Spark."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import re

@@ -179,7 +179,7 @@ def _grid_of(design: Design) -> FixedPointGrid:
     return design.aggregation.value[1]
 
 
-STEPS = 2**10
+SQUARED_STEPS = 2**10
 """The steps of a range whose numbers are squared: rounding to them moves a variance by a millionth of its largest."""
 
 
@@ -200,7 +200,7 @@ class Variance(Clamped):
 
     kind: ClassVar[str] = "variance"
     foreseen: ClassVar[bool] = False
-    steps: ClassVar[int] = STEPS
+    steps: ClassVar[int] = SQUARED_STEPS
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)

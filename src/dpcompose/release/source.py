@@ -1,5 +1,10 @@
 """Where rows come from: frames, files and tables of a database, each opened as a relation."""
 
+# ibis types its expressions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import glob

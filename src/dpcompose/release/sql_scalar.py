@@ -1,5 +1,8 @@
 """Scalars of SQL: columns, literals, and functions of one row."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import operator

@@ -4,6 +4,9 @@ An allowed class names the parts that it may have. Whatever is not in the table,
 refused: a subclass of an allowed class as well. SQL is only read; no text of it ever reaches an engine.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import logging

@@ -17,6 +17,11 @@ counts and clamped sums move by at most that many rows, which may all lie in one
 its square the change in L2. Rows beyond the bounds of a key belong to many, so nothing can be bounded by units later.
 """
 
+# ibis types its expressions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeStubs=false, reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 from collections.abc import Sequence
