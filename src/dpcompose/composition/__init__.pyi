@@ -20,9 +20,9 @@ from .composition import (
 from .group import Group as Group
 from .parallel import Choice as Choice, Parallel as Parallel, one_of as one_of, parallel as parallel
 from .profile import Curve as Curve, Profile as Profile, Risk as Risk
-from .question import Options as Options
 
 if True:
+    from .question import Options as Options
     from .calibrate import ATTACKS as ATTACKS
     from .composition import Sampled as Sampled
     from .losses import (
