@@ -50,6 +50,7 @@ def usual_claim_of(stated: dict[str, float]) -> Composable:
 
 def _description(found: Any) -> dict[str, Any]:
     """In the process that imports: what an object is, and the claim that it makes of itself, as data."""
+    from dpcompose import BlackBox, Concentrated
     from dpcompose.audit import Measurement, Subject, claim_of
 
     call = found.call if isinstance(found, Subject) else found
@@ -60,12 +61,14 @@ def _description(found: Any) -> dict[str, Any]:
             claim = claim_of(call)
         except Exception:
             claim = None
-    stated: Any = getattr(claim, "stated", None)
-    names = ("rho",) if hasattr(stated, "rho") else ("epsilon", "delta")
-    return {
-        "kind": kind,
-        "claim": None if stated is None else {name: getattr(stated, name) for name in names},
-    }
+    match claim:
+        case BlackBox():
+            stated = {"epsilon": claim.stated.epsilon, "delta": claim.stated.delta}
+        case Concentrated():
+            stated = {"rho": claim.stated.rho}
+        case _:
+            stated = None
+    return {"kind": kind, "claim": stated}
 
 
 def claim_of_options(
