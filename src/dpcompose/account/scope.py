@@ -133,8 +133,7 @@ class ScopeBudget:
 
 def path_in(ledger: Any, path: Any) -> str:
     """`path` as a path, once it is known that the ledger is one."""
-    if not isinstance(ledger, Ledger):
-        raise DomainError("ledger", ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
+    check.kind("ledger", ledger, Ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
     return scope_path(path)
 
 

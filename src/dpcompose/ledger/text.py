@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from dpcompose import check
 from dpcompose.errors import DomainError
 
 LONGEST_PATH = 512
@@ -123,8 +124,7 @@ def description_text(value: Mapping[str, Any] | None) -> str:
     """
     if value is None:
         return "{}"
-    if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("description", value, "a mapping of plain values")
+    check.kind("description", value, Mapping, "a mapping of plain values")
     text = encode(_plain(value, DEEPEST))
     if not len(text) <= LONGEST_DESCRIPTION:
         raise DomainError(
@@ -156,8 +156,7 @@ def _plain(value: object, depth: int) -> object:
         case Mapping():
             entries = cast(Mapping[object, object], value)
             for name in entries:
-                if not isinstance(name, str):
-                    raise DomainError("description", name, "names of text")
+                check.kind("description", name, str, "names of text")
             return {
                 _unicode(cast(str, name)): _plain(each, depth - 1) for name, each in entries.items()
             }
