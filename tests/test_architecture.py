@@ -74,7 +74,7 @@ MAY_IMPORT = {
     "adaptive": {"guarantee", "loss", "composition", "mechanism"},
     "experiment": {"mechanism", "adaptive", "composition", "guarantee"},
     "audit": {"experiment", "mechanism", "adaptive", "composition", "guarantee"},
-    "ledger": set(),
+    "ledger": {"check"},
     "account": {"ledger", "adaptive", "mechanism", "composition", "guarantee"},
     "release": {"account", "ledger", "mechanism", "composition", "adaptive", "guarantee", "audit"},
     "report": {*THEORY, "plan", "ledger", "account", "release", "interop"},

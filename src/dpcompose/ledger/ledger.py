@@ -317,11 +317,11 @@ class Ledger:
             DomainError: A value outside its domain.
             StoreError: It could not be made durable.
         """
-        asked = Charge.of(path, cost, description, actor=actor, key=key, priced=priced)
-        (found,) = self.charge_together([asked])
-        if isinstance(found, DPComposeError):
-            raise found
-        return found
+        receipt = self._decided(
+            Charge.of(path, cost, description, actor=actor, key=key, priced=priced)
+        ).receipt
+        assert receipt is not None, "a charge gives a receipt"
+        return receipt
 
     def charge_together(self, charges: Sequence[Charge]) -> list[Receipt | DPComposeError]:
         """Charge the scopes of one tree in that order, with one commit: the receipt of each, or its refusal.

@@ -156,7 +156,8 @@ def _plain(value: object, depth: int) -> object:
         case Mapping():
             entries = cast(Mapping[object, object], value)
             for name in entries:
-                check.kind("description", name, str, "names of text")
+                if not isinstance(name, str):
+                    raise DomainError("description", name, "names of text")
             return {
                 _unicode(cast(str, name)): _plain(each, depth - 1) for name, each in entries.items()
             }
