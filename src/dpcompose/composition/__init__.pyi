@@ -23,7 +23,6 @@ from .parallel import Choice as Choice, Parallel as Parallel, one_of as one_of, 
 from .profile import Curve as Curve, Profile as Profile, Risk as Risk
 
 if True:
-    from .question import Options as Options
     from .calibrate import ATTACKS as ATTACKS
     from .composition import Sampled as Sampled
     from .losses import (
@@ -34,3 +33,4 @@ if True:
         pair_on_sample as pair_on_sample,
     )
     from .profile import risk as risk
+    from .question import Options as Options
