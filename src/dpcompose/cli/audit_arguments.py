@@ -50,8 +50,7 @@ def usual_claim_of(stated: dict[str, float]) -> Composable:
 
 def _description(found: Any) -> dict[str, Any]:
     """In the process that imports: what an object is, and the claim that it makes of itself, as data."""
-    from dpcompose import BlackBox, Concentrated
-    from dpcompose.audit import Measurement, Subject, claim_of
+    from dpcompose.audit import Measurement, Subject, arguments_of, claim_of
 
     call = found.call if isinstance(found, Subject) else found
     kind = "subject" if isinstance(found, Subject) else "function" if callable(found) else "other"
@@ -61,14 +60,7 @@ def _description(found: Any) -> dict[str, Any]:
             claim = claim_of(call)
         except Exception:
             claim = None
-    match claim:
-        case BlackBox():
-            stated = {"epsilon": claim.stated.epsilon, "delta": claim.stated.delta}
-        case Concentrated():
-            stated = {"rho": claim.stated.rho}
-        case _:
-            stated = None
-    return {"kind": kind, "claim": stated}
+    return {"kind": kind, "claim": None if claim is None else arguments_of(claim)}
 
 
 def claim_of_options(
