@@ -100,6 +100,7 @@ def test_what_is_lost_is_told_and_its_tree_is_closed(path: Path, tmp_path: Path)
         (tmp_path / "anchor.json").write_text(ledger.anchor().to_json())
     asked = [
         "ledger",
+        "admin",
         "restore",
         str(tmp_path / "copy.db"),
         "--anchor",
@@ -116,7 +117,14 @@ def test_what_is_lost_is_told_and_its_tree_is_closed(path: Path, tmp_path: Path)
         assert [each.kind for each in ledger.entries("city")][-1] == "closed"
         ledger.verify()
     without = invoke(
-        ["ledger", "restore", str(tmp_path / "copy.db"), "--ledger", str(tmp_path / "blind.db")]
+        [
+            "ledger",
+            "admin",
+            "restore",
+            str(tmp_path / "copy.db"),
+            "--ledger",
+            str(tmp_path / "blind.db"),
+        ]
     )
     assert "No anchor was given" in without.stderr
 
@@ -202,9 +210,9 @@ def test_an_earlier_schema_is_brought_up_to_date_after_a_backup(path: Path, tmp_
     assert bring_up_to_date(str(path)) == (len(STEPS), len(STEPS), None)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM migration WHERE number > 3")
-    with pytest.raises(StoreError, match=r"schema of an earlier version \(3.*ledger migrate"):
+    with pytest.raises(StoreError, match=r"schema of an earlier version \(3.*ledger admin migrate"):
         Ledger.open(path, read_only=True)
-    found = invoke(["ledger", "migrate", "--ledger", str(path)])
+    found = invoke(["ledger", "admin", "migrate", "--ledger", str(path)])
     assert f"schema {len(STEPS)}; as it was before, with schema 3: {path}-schema3" in found.stdout
     kept = tmp_path / "city.db-schema3"
     with closing(sqlite3.connect(kept)) as connection:

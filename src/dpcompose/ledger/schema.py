@@ -192,7 +192,7 @@ def require_current(version: int, *, url: str, older: bool = False) -> None:
     require_known(version, url=url)
     if version < len(STEPS) and not older:
         what = f"has the schema of an earlier version ({version}; this one reads {len(STEPS)})"
-        raise StoreError(url, what, "dpcompose ledger migrate brings it up to date")
+        raise StoreError(url, what, "dpcompose ledger admin migrate brings it up to date")
 
 
 def no_ledger(url: str) -> StoreError:

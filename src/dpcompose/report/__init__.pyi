@@ -3,6 +3,8 @@ from .account import (
     account_page as account_page,
     calibration_document as calibration_document,
     calibration_page as calibration_page,
+    comparison_document as comparison_document,
+    comparison_page as comparison_page,
 )
 from .advice import advice_document as advice_document, advice_page as advice_page
 from .budgets import budget_svgs as budget_svgs, burn_down as burn_down, icicle as icicle
