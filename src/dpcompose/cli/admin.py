@@ -19,7 +19,8 @@ def schema(
     ] = None,
 ) -> None:
     """Print the JSON schema of a command's documents: dpcompose ledger admin schema ledger show."""
-    from dpcompose.report import DOCUMENTS, dumps, schema as schema_of
+    from dpcompose.document import dumps
+    from dpcompose.report import DOCUMENTS, schema as schema_of
 
     stdout((dumps(schema_of(" ".join(line))) if line else "\n".join(DOCUMENTS)) + "\n")
 

@@ -191,10 +191,13 @@ def _charged(
             raise DomainError(
                 "--delta", delta, "nothing beside --cost, which is charged as it is written"
             )
-        from dpcompose.account import refuse_unknown
+        from dpcompose.ledger import Amount
 
         amounts = pairs("--cost", cost)
-        refuse_unknown(ledger, path, delta=amounts.get("delta", 0))
+        if (delta_charged := amounts.get("delta")) and Amount.of(delta_charged, name="delta").units:
+            from dpcompose.account import refuse_unknown
+
+            refuse_unknown(ledger, path, delta=delta_charged)
         return ledger.charge(path, cost=amounts, actor=actor, key=key)
     from dpcompose.account import Account
 

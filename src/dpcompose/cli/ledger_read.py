@@ -212,7 +212,8 @@ def export(
     out: Annotated[Path | None, option("Write to a .json file.", "FILE")] = None,
 ) -> None:
     """Write a document for a public registry of deployments: mechanisms, units, totals; no actors and no keys."""
-    from dpcompose.report import deployments_document, dumps
+    from dpcompose.document import dumps
+    from dpcompose.report import deployments_document
 
     require_harmless("--out", out)
     with opened(url, reading=True) as ledger:

@@ -87,7 +87,7 @@ def error_boundary(*options: str) -> Generator[None]:
 
 def emit_document(command: str, document: Mapping[str, Any]) -> None:
     """Print one JSON document on standard output; with what every document has; see `headed`."""
-    from dpcompose.report import dumps
+    from dpcompose.document import dumps
 
     stdout(dumps(headed(command, document)) + "\n")
 

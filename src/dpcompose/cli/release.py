@@ -245,8 +245,9 @@ def _answered(
     answers: Sequence[Answer], confidence: float, left: Any, out: Path | None, rows: Path | None
 ) -> Result:
     """The answers, and the files of the answer and of synthetic rows."""
+    from dpcompose.document import dumps
     from dpcompose.release import SyntheticData
-    from dpcompose.report import dumps, release_document, release_page
+    from dpcompose.report import release_document, release_page
 
     document = release_document(answers, confidence=confidence, left=left)
 

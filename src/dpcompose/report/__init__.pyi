@@ -9,7 +9,6 @@ from .account import (
 from .advice import advice_document as advice_document, advice_page as advice_page
 from .budgets import budget_svgs as budget_svgs, burn_down as burn_down, icicle as icicle
 from .counting import counting_page as counting_page, save_counting as save_counting
-from .document import dumps as dumps
 from .gallery import (
     accuracy as accuracy,
     plane as plane,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from dpcompose.account import balance_in_epsilon, target_of
 from dpcompose.errors import few_digits
 from dpcompose.ledger import (
     AccountNode,
@@ -138,10 +137,9 @@ def _slots(balance: Balance) -> Iterator[tuple[str, ...]]:
 
 
 def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
-    target = target_of(balance.scope)
+    target, both_ends = _in_epsilon(balance, left)
     if target is not None and "epsilon" not in balance.scope.caps:
-        known = balance_in_epsilon(balance, left)
-        both = ("", "") if known is None else (above(known[0], 4), below(known[1], 4))
+        both = ("", "") if both_ends is None else (above(both_ends[0], 4), below(both_ends[1], 4))
         yield (
             "epsilon",
             *map(trimmed, both),
@@ -161,6 +159,16 @@ def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
             yield name, at_least(amount), at_most(left[name]), at_most(cap), bar(amount, cap)
         else:
             yield name, at_least(amount), at_most(left[name]) if name in left else "", "", ""
+
+
+def _in_epsilon(balance: Balance, left: Amounts) -> tuple[tuple[str, str] | None, Epsilons]:
+    """The target of a scope, if it has one, and the epsilons that are spent and left, if its filter has them."""
+    if "target" not in balance.scope.description.get("budget", {}):
+        return None, None
+    # Amounts are shown without the theory, which takes fifty times as long to load as Python.
+    from dpcompose.account import balance_in_epsilon, target_of
+
+    return target_of(balance.scope), balance_in_epsilon(balance, left)
 
 
 def bar(spent: Amount, cap: Amount) -> str:
@@ -184,8 +192,7 @@ def at_most(amount: Amount) -> str:
 
 def balance_document(balance: Balance, left: Amounts) -> dict[str, Any]:
     """A scope and its balance, exactly; `left` is what it and all above it leave."""
-    scope, target = balance.scope, target_of(balance.scope)
-    known = None if target is None else balance_in_epsilon(balance, left)
+    scope, (target, both_ends) = balance.scope, _in_epsilon(balance, left)
     return {
         "path": scope.path,
         "kind": str(scope.kind),
@@ -193,7 +200,7 @@ def balance_document(balance: Balance, left: Amounts) -> dict[str, Any]:
         "spent": balance.spent.texts(),
         "left": left.texts(),
         "target": None if target is None else {"epsilon": target[0], "delta": target[1]},
-        "epsilon": None if known is None else {"spent": known[0], "left": known[1]},
+        "epsilon": None if both_ends is None else {"spent": both_ends[0], "left": both_ends[1]},
         "slots": scope.slots,
         "taken": balance.taken if scope.kind is Kind.SLOTS else None,
         "renew": None if scope.renewal is None else scope.renewal.text,
