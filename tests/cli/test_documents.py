@@ -21,7 +21,7 @@ from dpcompose.cli import command
 from dpcompose.cli.command import emit
 from dpcompose.cli.table import COMMANDS, load
 from dpcompose.cli.terminal import show
-from dpcompose.report.page import Fact, Heading, Page, PageTable
+from dpcompose.report.layout import Fact, Heading, Page, PageTable
 from dpcompose.report.schemas import DOCUMENTS, schema
 from tests.cli.runner import invoke
 

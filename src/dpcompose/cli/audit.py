@@ -69,7 +69,7 @@ def mechanism(
 ) -> Result:
     """Audit one mechanism against a claim."""
     from dpcompose.audit import Verdict, require_answers, text_of, usual_pairs
-    from dpcompose.report import audit_document, audit_page, audit_svgs, save_audit
+    from dpcompose.report import audit_svgs, document, page, save
 
     subject = subject_of(loaded(name), name, fresh=fresh, timing=timing, limit=limit)
     claim = claim_of_options(subject, epsilon, delta, rho, mu, plan)
@@ -92,10 +92,10 @@ def mechanism(
             yield str(certificate)
 
     return Result(
-        lambda: audit_document(outcome, **stated),
-        lambda: audit_page(outcome, **stated),
+        lambda: document(outcome, **stated),
+        lambda: page(outcome, **stated),
         pictures=lambda: audit_svgs(outcome, alpha=alpha),
-        plot=lambda file: save_audit(file, outcome, alpha=alpha),
+        plot=lambda file: save(file, outcome, alpha=alpha),
         files=files,
         costly=True,
         status=REFUSED if outcome.verdict is Verdict.REFUTED else DONE,

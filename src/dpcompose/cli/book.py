@@ -42,18 +42,13 @@ def theorem(
     Its parameters are options. The page lists them, and says where the printed statement is loose or wrong.
     """
     from dpcompose.book import ELSEWHERE, STATEMENTS
-    from dpcompose.report import (
-        evaluation_document,
-        evaluation_page,
-        listing_document,
-        listing_page,
-    )
+    from dpcompose.report import document, page
 
     if number is None:
         if words:
             raise DomainError("NUMBER", words[0], "the number of a statement first, such as 3.20")
-        listed = STATEMENTS.values()
-        return Result(lambda: listing_document(listed), lambda: listing_page(listed))
+        listed = list(STATEMENTS.values())
+        return Result(lambda: document(listed), lambda: page(listed))
     if words and number.lower() in _KINDS:
         number = f"{number} {words.pop(0)}"
     name = _named(number, [*STATEMENTS, *ELSEWHERE])
@@ -65,8 +60,8 @@ def theorem(
     with error_boundary(*(parameter.name for parameter in statement.parameters)):
         rows = statement.evaluate(**values)
     return Result(
-        lambda: evaluation_document(statement, values, rows),
-        lambda: evaluation_page(statement, values, rows),
+        lambda: document(statement, values, rows),
+        lambda: page(statement, values, rows),
     )
 
 
@@ -158,7 +153,7 @@ def experiment(
     """Simulate an attacker and compare it with the certified bound."""
     from dpcompose import check
     from dpcompose.experiment import NaturalFilterBreaker, summarize
-    from dpcompose.report import experiment_document, experiment_page, save_experiment
+    from dpcompose.report import document, page, save
     from dpcompose.values import Orientation
 
     seed = check.count("--seed", seed, least=0)
@@ -171,9 +166,9 @@ def experiment(
         budget = NaturalFilterBreaker.budget.epsilon, NaturalFilterBreaker.budget.delta
         claim = f"Each branch composes to ({budget[0]:g}, {budget[1]:g}) exactly: the natural filter lets both through."
     return Result(
-        lambda: experiment_document(summary, adversary=adversary.value, seed=seed),
-        lambda: experiment_page(summary, adversary=adversary.value, budget=claim),
-        plot=lambda file: save_experiment(file, summary, adversary=adversary.value, budget=budget),
+        lambda: document(summary, adversary=adversary.value, seed=seed),
+        lambda: page(summary, adversary=adversary.value, budget=claim),
+        plot=lambda file: save(file, summary, adversary=adversary.value, budget=budget),
         status=DONE if summary.sound else REFUSED,
     )
 

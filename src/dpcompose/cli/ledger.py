@@ -83,7 +83,7 @@ def scope(
     --filter concentrated --parameter rho=0.01 --parameter delta=0. A scope in slots takes a slot, and needs neither.
     """
     from dpcompose.account import BudgetArguments
-    from dpcompose.report import balance_document, left_of, tree_page
+    from dpcompose.report import document, left_of, tree_page
 
     target = {"epsilon": epsilon, "delta": delta, "mechanism_delta": mechanism_delta}
     with opened(url) as ledger:
@@ -118,7 +118,7 @@ def scope(
         balances = ledger.balances(path.partition("/")[0])
     (balance,) = (each for each in balances if each.scope.path == path)
     return Result(
-        lambda: balance_document(balance, left_of(balances)[path]),
+        lambda: document(balance, left_of(balances)[path]),
         lambda: tree_page(balances, where=url, path=path, headline=f"{path}: open"),
     )
 
@@ -140,7 +140,7 @@ def charge(
     redeem: Annotated[bool, option("Redeem the receipt at once.")] = False,
 ) -> Result:
     """Charge a budget and its parents, atomically, before noise is drawn."""
-    from dpcompose.report import receipt_document, receipt_page
+    from dpcompose.report import document, page
 
     with opened(url) as ledger:
         if key is None:
@@ -157,9 +157,7 @@ def charge(
         if redeem:
             ledger.redeem(receipt, actor=actor)
         left = ledger.available(path)
-    return Result(
-        lambda: receipt_document(receipt, left=left), lambda: receipt_page(receipt, left=left)
-    )
+    return Result(lambda: document(receipt, left=left), lambda: page(receipt, left=left))
 
 
 def _refused(refusal: OverdrawnError) -> Result:

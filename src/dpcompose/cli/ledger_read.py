@@ -38,7 +38,7 @@ MaybePath = Annotated[str | None, argument("[PATH]", "A scope; without it, all o
 def show(url: LedgerUrl, html: Path | None, path: MaybePath = None) -> Result:
     """Print the tree of scopes with the amounts spent and left."""
     from dpcompose.ledger import is_at_or_below, paths_down_to
-    from dpcompose.report import balance_document, left_of, tree_page
+    from dpcompose.report import document, left_of, tree_page
 
     with opened(url, reading=True) as ledger:
         above = [] if path is None else [ledger.balance(each) for each in paths_down_to(path)[:-1]]
@@ -56,7 +56,7 @@ def show(url: LedgerUrl, html: Path | None, path: MaybePath = None) -> Result:
     return Result(
         lambda: {
             "ledger": url,
-            "scopes": [balance_document(each, left[each.scope.path]) for each in shown],
+            "scopes": [document(each, left[each.scope.path]) for each in shown],
         },
         lambda: tree_page(balances, where=url, path=path),
         pictures=lambda: pictures,
@@ -76,7 +76,7 @@ def log(
     ] = None,
 ) -> Result:
     """Print the log of a scope and of the scopes below it, oldest first."""
-    from dpcompose.report import entry_document, log_page
+    from dpcompose.report import document, log_page
 
     with opened(url, reading=True) as ledger:
         begin = None if since is None else _moment(since)
@@ -91,7 +91,7 @@ def log(
         lambda: {
             "ledger": url,
             "path": path,
-            "entries": [entry_document(entry) for entry in entries],
+            "entries": [document(entry) for entry in entries],
         },
         lambda: log_page(entries, path=path),
     )
@@ -151,14 +151,12 @@ def exposure(
 ) -> Result:
     """Report the worst-case and spent epsilon of someone in all these scopes."""
     from dpcompose.account import exposure as exposure_of
-    from dpcompose.report import exposure_document, exposure_page
+    from dpcompose.report import document, page
 
     with opened(url, reading=True) as ledger:
         steps("composing", 0, 1)
         person = exposure_of(ledger, paths=paths, delta=delta, window=window)
-    return Result(
-        lambda: {"ledger": url} | exposure_document(person), lambda: exposure_page(person)
-    )
+    return Result(lambda: {"ledger": url} | document(person), lambda: page(person))
 
 
 @command("json", files={"keep": ()})
@@ -176,7 +174,7 @@ def verify(
 ) -> Result:
     """Check every hash, decision, balance and price; with --anchor, also that no entry is gone."""
     from dpcompose.account import underpaid_charges
-    from dpcompose.report import verification_page
+    from dpcompose.report import page
 
     with opened(url, restored=restored, reading=not restored) as ledger:
         wanted = None if anchor is None else anchor_in(anchor, trust)
@@ -198,7 +196,7 @@ def verify(
     counts = {"entries": checked.entries, "scopes": checked.scopes, "anchored": checked.anchored}
     return Result(
         lambda: {"ledger": url, "sound": True, **counts, "anchor": new},
-        lambda: verification_page(checked, where=url),
+        lambda: page(checked, where=url),
     )
 
 

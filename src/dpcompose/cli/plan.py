@@ -38,7 +38,7 @@ def account(
     each mechanism. The question is the plan's own `delta` or `epsilon`, unless --delta or --epsilon is given.
     """
     from dpcompose.plan import account as account_of, over_delta, over_times, risk_of
-    from dpcompose.report import account_document, account_page, account_svgs, save_account
+    from dpcompose.report import account_svgs, document, page, save_account
 
     read = read_plan(plan)
     question, limit = _question(read, delta, epsilon)
@@ -52,10 +52,10 @@ def account(
         return {"over_delta": over_delta(total, progress=steps), **drawn}
 
     return Result(
-        lambda: account_document(total, risk=attack),
-        lambda: account_page(total, explain=explain, risk=attack),
+        lambda: document(total, risk=attack),
+        lambda: page(total, explain=explain, risk=attack),
         status=REFUSED if total.within is False else DONE,
-        html=lambda: account_page(total, explain=True, risk=attack),
+        html=lambda: page(total, explain=True, risk=attack),
         pictures=lambda: account_svgs(**curves()),
         plot=lambda file: save_account(file, **curves()),
     )
@@ -87,7 +87,7 @@ def calibrate(
     It is the smallest sigma or scale, or the largest rate, times or epsilon.
     """
     from dpcompose.plan import calibrate as calibrated
-    from dpcompose.report import calibration_document, calibration_page
+    from dpcompose.report import document, page
 
     steps(f"trying values of {vary}", 0, 1)
     stated = {
@@ -100,8 +100,8 @@ def calibrate(
     attack = {name: value for name, value in stated.items() if value is not None}
     result = calibrated(read_plan(plan), vary, epsilon=epsilon, delta=delta, **attack)
     return Result(
-        lambda: calibration_document(result),
-        lambda: calibration_page(result),
+        lambda: document(result),
+        lambda: page(result),
         text=result.plan.toml() if toml else "",
     )
 
@@ -120,14 +120,14 @@ def compare(
     All are asked the same question: that of --delta or --epsilon, or else that of the first plan.
     """
     from dpcompose.plan import account as account_of
-    from dpcompose.report import comparison_document, comparison_page
+    from dpcompose.report import document, page
 
     read = [read_plan(plan) for plan in plans]
     if delta is not None and epsilon is not None:
         raise PlanError(read[0].source, "", "", None, "one question: --delta or --epsilon")
     question, _ = _question(read[0], delta, epsilon)
     accounts = [account_of(each, question, progress=steps) for each in read]
-    return Result(lambda: comparison_document(accounts), lambda: comparison_page(accounts))
+    return Result(lambda: document(accounts), lambda: page(accounts))
 
 
 @command("json", "csv")
@@ -142,7 +142,7 @@ def advise(
     The plan's mechanisms are what may be asked, and its `times` how often, about.
     """
     from dpcompose import adaptive
-    from dpcompose.report import advice_document, advice_page
+    from dpcompose.report import document, page
 
     read = read_plan(plan)
     target = {} if read.question is None else {read.question.given: read.question.value}
@@ -162,8 +162,8 @@ def advise(
     )
     columns = list(names.values())
     return Result(
-        lambda: advice_document(advice, columns, target),
-        lambda: advice_page(advice, columns, target),
+        lambda: document(advice, columns, target),
+        lambda: page(advice, columns, target),
     )
 
 

@@ -234,11 +234,11 @@ def _session(data: Table, ledger: Ledger, **given: Any) -> Session:
 
 
 def _quoted(session: Session, batch: Sequence[Question], spend: Any, confidence: float) -> Result:
-    from dpcompose.report import quote_document, quote_page
+    from dpcompose.report import document, page
 
     quotes = session.explain(batch, spend=spend).quotes
     stated: dict[str, Any] = {"confidence": confidence, "left": session.account.left()}
-    return Result(lambda: quote_document(quotes, **stated), lambda: quote_page(quotes, **stated))
+    return Result(lambda: document(quotes, **stated), lambda: page(quotes, **stated))
 
 
 def _answered(
@@ -247,13 +247,13 @@ def _answered(
     """The answers, and the files of the answer and of synthetic rows."""
     from dpcompose.document import dumps
     from dpcompose.release import SyntheticData
-    from dpcompose.report import release_document, release_page
+    from dpcompose.report import document, page
 
-    document = release_document(answers, confidence=confidence, left=left)
+    members = document(answers, confidence=confidence, left=left)
 
     def files() -> Iterator[str]:
         if out is not None and out.suffix == ".json":
-            write("--out", out, dumps(headed("release", document)))
+            write("--out", out, dumps(headed("release", members)))
         elif out is not None:
             answers[0].write(out)
         if rows is not None:
@@ -261,8 +261,8 @@ def _answered(
         yield from (str(file) for file in (out, rows) if file is not None)
 
     return Result(
-        lambda: document,
-        lambda: release_page(answers, confidence=confidence, left=left),
+        lambda: members,
+        lambda: page(answers, confidence=confidence, left=left),
         files=files,
         costly=True,
     )

@@ -88,13 +88,13 @@ def verify(
 
 
 def _document(found: Verified) -> dict[str, Any]:
-    from dpcompose.report import bound_document
+    from dpcompose.report import document
 
     stated = found.statement
     return {
         "epsilon": stated.epsilon,
         "delta": stated.delta,
-        "certified": bound_document(found.bound),
+        "certified": document(found.bound),
         "unit": stated.unit,
         "digest": found.digest,
         "checked": list(found.checked),

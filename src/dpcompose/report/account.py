@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpcompose.composition import Comparison
-from dpcompose.plan import PlanAccount, PlanCalibration, PlanRisk, Share
-from dpcompose.report.document import bound_document, plan_document
-from dpcompose.report.number import above, below, digits_of, exactly, interval, near
-from dpcompose.report.page import Fact, Heading, Page, PageTable, Tone
+from dpcompose.plan import Plan, PlanAccount, PlanCalibration, PlanRisk, Share
+from dpcompose.report.layout import Fact, Heading, Page, PageTable, Tone
+from dpcompose.report.number import above, below, bound_document, digits_of, exactly, interval, near
 from dpcompose.report.words import answer, in_words, meaning, tolerance
 
 NUMBER = "right"
@@ -62,6 +61,11 @@ def account_document(account: PlanAccount, *, risk: PlanRisk | None = None) -> d
         if account.finite is None
         else bound_document(account.finite),
     } | ({} if risk is None else {"risk": risk_document(risk)})
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """The plan as it was understood; `toml` reads back as an equal plan."""
+    return {"source": plan.source, "adjacency": plan.adjacency.value, "toml": plan.toml()}
 
 
 def risk_table(found: PlanRisk) -> PageTable:

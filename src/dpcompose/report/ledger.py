@@ -21,8 +21,8 @@ from dpcompose.ledger import (
     is_at_or_below,
     paths_down_to,
 )
+from dpcompose.report.layout import Fact, Heading, Page, PageTable
 from dpcompose.report.number import above, below, trimmed
-from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 BAR = 16
 """Cells of a bar."""
