@@ -13,7 +13,7 @@ from typing import Any
 
 from dpcompose.composition import running_epsilon
 from dpcompose.interop import opacus as ours
-from dpcompose.mechanism import Gaussian
+from dpcompose.mechanisms import Gaussian
 
 TARGETS = (
     (8.0, 1e-5, 256 / 50_000, 30),

@@ -19,17 +19,9 @@ import numpy as np
 from benchmarks.case import Case, Part
 from benchmarks.measure import ROOT, Worker
 from benchmarks.systems import REFERENCE, TITLES
-from dpcompose import (
-    Adjacency,
-    Bounds,
-    Composition,
-    Gaussian,
-    Laplace,
-    calibrations,
-    deltas,
-    epsilons,
-    running_epsilon,
-)
+from dpcompose import Adjacency, Composition, Gaussian, Laplace, calibrate, delta, epsilon
+from dpcompose.composition import running_epsilon
+from dpcompose.values import Bounds
 
 DELTA, ROUNDS, ASKED = 1e-5, 3, 3
 START, END = "<!-- many: begin -->\n", "<!-- many: end -->\n"
@@ -93,41 +85,41 @@ def wider() -> Iterator[Table]:
     runs = [composed(each) for each in spread(10_000)]
     yield Table(
         "10^4 over sigma 0.6 to 4, rate 0.001 to 0.1, 100 to 10^5 steps",
-        lambda: epsilons(runs, delta=DELTA),
+        lambda: epsilon(runs, delta=DELTA),
     )
     rarer = [composed(each) for each in spread(10_000, least_rate=5e-4)]
-    yield Table("the same, rates from 0.0005", lambda: epsilons(rarer, delta=DELTA))
+    yield Table("the same, rates from 0.0005", lambda: epsilon(rarer, delta=DELTA))
     cells = [composed(each) for each in lattice()]
     yield Table(
-        "a lattice of 20 x 25 x 20 over the same ranges", lambda: epsilons(cells, delta=DELTA)
+        "a lattice of 20 x 25 x 20 over the same ranges", lambda: epsilon(cells, delta=DELTA)
     )
     small = 10.0 ** -np.resize(np.arange(5.0, 11.0), 2000)
     yield Table(
-        "2,000 of the first, delta 1e-5 to 1e-10", lambda: epsilons(runs[:2000], delta=small)
+        "2,000 of the first, delta 1e-5 to 1e-10", lambda: epsilon(runs[:2000], delta=small)
     )
     one = [composed((1.1, 0.01, 2000))] * 10_000
     yield Table(
-        "one run at 10^4 deltas", lambda: epsilons(one, delta=np.geomspace(1e-10, 1e-2, 10_000))
+        "one run at 10^4 deltas", lambda: epsilon(one, delta=np.geomspace(1e-10, 1e-2, 10_000))
     )
     yield Table(
-        "one run at 10^4 epsilons", lambda: deltas(one, epsilon=np.linspace(0.1, 6.0, 10_000))
+        "one run at 10^4 epsilons", lambda: delta(one, epsilon=np.linspace(0.1, 6.0, 10_000))
     )
     drawn = spread(4000)
     phases = [
         composed(first) + composed(second)
         for first, second in zip(drawn[::2], drawn[1::2], strict=True)
     ]
-    yield Table("2,000 of two phases", lambda: epsilons(phases, delta=DELTA))
+    yield Table("2,000 of two phases", lambda: epsilon(phases, delta=DELTA))
     single = [composed((sigma, rate, 1)) for sigma, rate, _ in spread(2000)]
-    yield Table("2,000 of one step", lambda: epsilons(single, delta=DELTA))
+    yield Table("2,000 of one step", lambda: epsilon(single, delta=DELTA))
     full = [Gaussian(10 * sigma) * times for sigma, _, times in spread(2000)]
-    yield Table("2,000 of full batches", lambda: epsilons(full, delta=DELTA))
+    yield Table("2,000 of full batches", lambda: epsilon(full, delta=DELTA))
     yield Table(
         "200 with one record replaced",
-        lambda: epsilons(runs[:200], delta=DELTA, adjacency=Adjacency.REPLACE),
+        lambda: epsilon(runs[:200], delta=DELTA, adjacency=Adjacency.REPLACE),
     )
     mixed = [run + Laplace(20.0) * 3 for run in runs[:200]]
-    yield Table("200 with three Laplace answers each", lambda: epsilons(mixed, delta=DELTA))
+    yield Table("200 with three Laplace answers each", lambda: epsilon(mixed, delta=DELTA))
 
 
 def tables() -> Iterator[Table]:
@@ -140,7 +132,7 @@ def tables() -> Iterator[Table]:
         runs = [composed(each) for each in asked]
         yield Table(
             name,
-            lambda runs=runs: epsilons(runs, delta=DELTA),
+            lambda runs=runs: epsilon(runs, delta=DELTA),
             asked[:: len(asked) // ASKED][:ASKED],
         )
     yield Table(
@@ -154,7 +146,7 @@ def tables() -> Iterator[Table]:
     ]
     yield Table(
         "10^3 calibrations of sigma",
-        lambda: calibrations(families, epsilon=2.0, delta=DELTA, bracket=(0.3, 30)).value,
+        lambda: calibrate(families, epsilon=2.0, delta=DELTA, bracket=(0.3, 30)).value,
     )
 
 

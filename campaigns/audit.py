@@ -1,6 +1,7 @@
 """How often an audit refutes what is correct, stopped at the most favorable moment, and how often what is broken.
 
     python -m campaigns.audit [--runs 1000] [--samples 100000] [--alpha 0.05] [--only TEXT] [--seed 1] [--share 1/10]
+    python -m campaigns.audit --canaries [--runs 400]
 
 Correct mechanisms at the exact boundary of their claims: ten that answer with numbers, and others that tell a number
 beside a noisy answer (a print, a warning, a log record), or in a part of one that is no plain number (a label of a
@@ -24,8 +25,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpcompose import BlackBox, Gaussian, RandomizedResponse
+from dpcompose import BlackBox, Gaussian, GaussianDP, RandomizedResponse
 from dpcompose.audit import Learner, Pair, Subject, Transcripts, Verdict, audit
+from dpcompose.audit.canary import canaries
 from dpcompose.audit.learned import LEARNERS
 from dpcompose.audit.subject import Source
 from dpcompose.composition import Composable
@@ -247,6 +249,36 @@ def alarms(case: Case, *, runs: Iterable[int], samples: int, alpha: float, seed:
     return found
 
 
+def one_run(runs: int) -> int:
+    """Bounds from canaries of Gaussian runs, and of randomized response: their means, and how often one is too high."""
+    rng, failed, delta = np.random.default_rng(1), False, 1e-5
+    for mu, least, line in ((1.0, 1.65, 1.9), (4.0, 5.2, 7.3)):
+        truth, bounds, lines = (
+            GaussianDP(mu).epsilon(delta=delta).upper,
+            list[float](),
+            list[float](),
+        )
+        for _ in range(runs):
+            bits = rng.random(1000) < 0.5
+            scores = rng.normal(size=1000) + mu * bits
+            found = canaries(scores, bits, claim=GaussianDP(mu), delta=delta)
+            bounds.append(found.epsilon.lower)
+            lines.append(found.gaussian or 0.0)
+        above = sum(each > truth for each in bounds)
+        failed |= np.mean(bounds) < least or np.mean(lines) < line or above > 0.05 * runs
+        print(
+            f"mu {mu}: {np.mean(bounds):.3f} of {truth:.3f}, line {np.mean(lines):.2f}, {above} above"
+        )
+    above = 0
+    for _ in range(runs):
+        bits = rng.integers(0, 2, 1000)
+        told = np.where(rng.random(1000) < 1 / (1 + math.exp(-0.5)), bits, 1 - bits)
+        found = canaries(told + rng.random(1000) / 2, bits, claim=BlackBox(0.5, delta=delta))
+        above += found.epsilon.lower > 0.5
+    print(f"randomized response: {above} of {runs} above its epsilon")
+    return int(failed or above > 0.05 * runs + 3 * math.sqrt(0.0475 * runs))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -259,7 +291,12 @@ def main() -> int:
     parser.add_argument(
         "--share", default="1/1", help="2/10: the second tenth of the runs; counts of shares add up"
     )
+    parser.add_argument(
+        "--canaries", action="store_true", help="audits of one run in place of these"
+    )
     options = parser.parse_args()
+    if options.canaries:
+        return one_run(options.runs)
     share, shares = map(int, options.share.split("/"))
     asked_runs = range(share - 1, options.runs, shares)
     most = options.alpha + 3 * math.sqrt(options.alpha * (1 - options.alpha) / len(asked_runs))

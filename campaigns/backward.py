@@ -12,7 +12,8 @@ import argparse
 import random
 import sys
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from flint import arb, ctx
@@ -21,6 +22,7 @@ from dpcompose import BlackBox
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
+    Budget,
     ConcentratedFilter,
     Filter,
     MenuFilter,
@@ -73,10 +75,38 @@ class Game:
     def orders(self) -> list[list[Order]]:
         return [promise(steps, self.spacing, delta) for steps, delta in self.members]
 
+    def budgets(self) -> list[Budget]:
+        """One with the shares by default, and one whose reserve, shares and orders are drawn."""
+        rng = random.Random(f"shares of {self}")
+        weights = [rng.choice([0, 1, 3, 10]) for _ in range(4)]
+        whole = max(sum(weights), 1)
+        reserve, *shares = [self.delta * each / whole for each in weights]
+        named = dict(zip(("zcdp", "renyi", "gaussian"), shares, strict=True))
+        orders = (None, 1 + 10 ** rng.uniform(-0.3, 2), 2.0)[: rng.choice([1, 2, 3])]
+        drawn = Budget(self.epsilon, self.delta, reserve=reserve, shares=named, orders=orders)
+        only = rng.choice(["pure", "basic", "zcdp", "renyi"])
+        return [
+            Budget(self.epsilon, self.delta),
+            drawn,
+            Budget(self.epsilon, self.delta, only=only),
+        ]
+
+    def failing(self) -> Game:
+        """The same with deltas of the members that a reserve holds a few times."""
+        rng = random.Random(f"deltas of {self}")
+        return replace(
+            self,
+            members=tuple(
+                (steps, self.delta / rng.choice([20, 50, 150]) if rng.random() < 0.5 else delta)
+                for steps, delta in self.members
+            ),
+        )
+
     def filters(self) -> list[Filter]:
         """All that there are for the target."""
         kept = self.delta / 10
         made: list[Filter] = [
+            *self.budgets(),
             PureFilter.for_target(self.epsilon, delta=self.delta),
             BasicFilter.for_target(self.epsilon, delta=self.delta),
             AdvancedFilter.for_target(self.epsilon, delta=self.delta, mechanism_delta=kept),
@@ -153,16 +183,19 @@ def natural(game: Game) -> set[State]:
     return found
 
 
-def play(seed: int, found: Found) -> None:
+def play(seed: int, found: Found, *, only_budgets: bool = False) -> None:
     """One game, every filter."""
     with ctx.workprec(256):
-        _play(seed, Game.drawn(seed), found)
+        game = Game.drawn(seed)
+        if only_budgets:
+            game = game.failing()
+        _play(seed, game, found, game.budgets() if only_budgets else game.filters())
 
 
-def _play(seed: int, game: Game, found: Found) -> None:
+def _play(seed: int, game: Game, found: Found, filters: Sequence[Filter]) -> None:
     found.games += 1
     delta = ball(game.delta)
-    for filter in game.filters():
+    for filter in filters:
         states = granted_by(filter, game)
         if states is None:
             continue
@@ -192,9 +225,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--games", type=int, default=1000)
     parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--budgets", action="store_true", help="budgets alone")
     given, begun, found = parser.parse_args(), time.monotonic(), Found()
     for seed in range(given.start, given.start + given.games):
-        play(seed, found)
+        play(seed, found, only_budgets=given.budgets)
     print(
         f"{found.games} menus, {found.filters} filters, every adversary, {time.monotonic() - begun:.0f} s"
     )

@@ -21,7 +21,6 @@ from dpcompose import (
     BlackBox,
     DiscreteGaussian,
     DiscreteLaplace,
-    DominatingPair,
     Gaussian,
     Laplace,
     Orientation,
@@ -29,6 +28,7 @@ from dpcompose import (
 )
 from dpcompose.composition import Composable, one_of
 from dpcompose.experiment import Experiment, Greedy, Holds, Query, Repeater, Wanderer, about_bob
+from dpcompose.mechanisms import DominatingPair
 
 EPSILONS = np.linspace(-1.0, 4.0, 26)
 POINTS = np.array([-0.5, 0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0])

@@ -35,7 +35,7 @@ from dpcompose.account import (
 from dpcompose.adaptive import BasicFilter, ConcentratedFilter, Filter, PureFilter
 from dpcompose.errors import DPComposeError
 from dpcompose.ledger import Amount, Ledger
-from dpcompose.ledger.memory import MemoryStore
+from dpcompose.ledger.sqlite import MemoryStore
 from dpcompose.ledger.store import Store
 
 ADA: dict[str, Any] = {"actor": "Ada"}
@@ -178,11 +178,9 @@ def _stepped(game: Game, history: History) -> Ledger | None:
 def _copied(store: Store) -> MemoryStore:
     """Another store in memory, with the same entries."""
     copy = MemoryStore()
-    for name, value in vars(store).items():
-        if isinstance(value, dict):
-            vars(copy)[name].update(
-                {key: list(each) if isinstance(each, list) else each for key, each in value.items()}
-            )
+    assert isinstance(store, MemoryStore)
+    with store.snapshot():
+        store._connection.backup(copy._connection)
     return copy
 
 

@@ -33,7 +33,10 @@ from random import Random
 from typing import Any
 
 import dpcompose
-from dpcompose import Bound, Bounds, Composition, UnsupportedError
+from campaigns.names import NAMES
+from dpcompose import Bound, Composition
+from dpcompose.errors import UnsupportedError
+from dpcompose.values import Bounds
 
 VIOLATIONS = ("failed", "empty", "apart", "below", "above")
 CLOSE = 2e-6
@@ -65,7 +68,7 @@ class Case:
 
 def build(part: str) -> Composition:
     """What a line of Python makes."""
-    return eval(part, {name: getattr(dpcompose, name) for name in dir(dpcompose)})
+    return eval(part, NAMES)
 
 
 def drawn(number: int, seed: int) -> Case:
@@ -146,8 +149,8 @@ class Trial:
         self._inverse(case, whole, answer)
         epsilon = min(answer.upper, 1e3) / 2
         for name, question, number in (
-            ("epsilon", partial(dpcompose.epsilons, [whole]), {"delta": case.delta}),
-            ("delta", partial(dpcompose.deltas, [whole]), {"epsilon": epsilon}),
+            ("epsilon", partial(dpcompose.epsilon, [whole]), {"delta": case.delta}),
+            ("delta", partial(dpcompose.delta, [whole]), {"epsilon": epsilon}),
         ):
             single = answer if name == "epsilon" else self.read(case, whole.delta, epsilon=epsilon)
             batch = self.read(case, question, **number)
@@ -196,11 +199,11 @@ class Trial:
     def together(self, cases: list[Case]) -> None:
         """Ask cases as one batch: each answer is that of a batch of one, to the last bit."""
         wholes, deltas = [case.of() for case in cases], [case.delta for case in cases]
-        batch = self.read(cases[0], partial(dpcompose.epsilons, wholes, masked=True), delta=deltas)
+        batch = self.read(cases[0], partial(dpcompose.epsilon, wholes, masked=True), delta=deltas)
         if batch is None:
             return
         for at, case in enumerate(cases):
-            one = partial(dpcompose.epsilons, [wholes[at]], masked=True)
+            one = partial(dpcompose.epsilon, [wholes[at]], masked=True)
             alone = self.read(case, one, delta=case.delta)
             if alone is not None and _ends(alone, 0) != _ends(batch, at):
                 self.note(

@@ -96,7 +96,7 @@ def permute_and_flips(rng: Random, control: float) -> Iterator[Check]:
         np.array([float(each) for each in permute_and_flip(scores, rate)])
         for scores in (before, after)
     )
-    one = dp.PermuteAndFlip(epsilon / control, monotone=monotone) * 1
+    one = dp.mechanisms.PermuteAndFlip(epsilon / control, monotone=monotone) * 1
     levels = [0.0, rng.uniform(0, epsilon)]
     yield from profile(repr(one), one, (p, q), levels, times=rng.choice([1, 1, 2, 3]))
     # Two candidates attain Laplace's profile at every epsilon, and a single answer is exact.
@@ -115,7 +115,7 @@ def noisy_maxima(rng: Random, control: float) -> Iterator[Check]:
     before = [rng.gauss(0, scale) for _ in range(number)]
     after = [score + rng.choice([-1, 1, rng.uniform(-1, 1)]) for score in before]
     noises = [Noise(kind, scale)] * number
-    one = dp.NoisyMax(scale * control, noise=kind) * 1
+    one = dp.mechanisms.NoisyMax(scale * control, noise=kind) * 1
     neighbors = winning(before, noises), winning(after, noises)
     yield from profile(
         repr(one), one, neighbors, [0.0, rng.uniform(0, 2 / scale)], times=rng.choice([1, 2])
@@ -139,7 +139,9 @@ def sparse_vectors(rng: Random, control: float) -> Iterator[Check]:
     masses = tuple(
         np.array(_strings(each, positives, threshold, answer)) for each in (before, after)
     )
-    one = dp.AboveThreshold(epsilon / control, positives=positives, monotone=monotone) * 1
+    one = (
+        dp.mechanisms.AboveThreshold(epsilon / control, positives=positives, monotone=monotone) * 1
+    )
     yield from profile(repr(one), one, (masses[0], masses[1]), [0.0, rng.uniform(0, epsilon)])
 
 
@@ -183,7 +185,7 @@ def votes(rng: Random, control: float) -> Iterator[Check]:
         ]
         return np.array([each.sum() for each in found])
 
-    one = dp.NoisyArgmax(sigma * control) * 1
+    one = dp.mechanisms.NoisyArgmax(sigma * control) * 1
     levels = [0.0, rng.uniform(0, 1 / sigma)]
     yield from profile(
         repr(one), one, (wins(before), wins(after)), levels, times=rng.choice([1, 2, 3])
@@ -194,7 +196,7 @@ def votes(rng: Random, control: float) -> Iterator[Check]:
 
 def staircases(rng: Random, control: float) -> Iterator[Check]:
     epsilon, gamma = spread(rng, 0.2, 4), rng.choice([None, round(rng.random(), 3)])
-    one, level = dp.Staircase(epsilon / control, gamma=gamma), rng.uniform(0, epsilon)
+    one, level = dp.mechanisms.Staircase(epsilon / control, gamma=gamma), rng.uniform(0, epsilon)
     shift = Fraction(rng.randint(1, 16), 16)
     truth = _areas(level, shuffles.staircase(epsilon, gamma, shift=shift))
     found = one.delta(epsilon=level)
@@ -224,7 +226,10 @@ def encodings(rng: Random, control: float) -> Iterator[Check]:
     flip, weaker = (
         keep / (keep + (1 - keep) * math.exp(each)) for each in (epsilon, epsilon / control)
     )
-    one, level = dp.UnaryEncoding(keep, flip=weaker) * times, rng.uniform(0, epsilon * times)
+    one, level = (
+        dp.mechanisms.UnaryEncoding(keep, flip=weaker) * times,
+        rng.uniform(0, epsilon * times),
+    )
     truth = atoms.delta(level, ((shuffles.encoding(keep, flip), times),))
     found = one.delta(epsilon=level, adjacency=REPLACE)
     yield Check(
@@ -238,7 +243,10 @@ def encodings(rng: Random, control: float) -> Iterator[Check]:
 def shuffled(rng: Random, control: float) -> Iterator[Check]:
     """Shuffled bits have the number of ones; the clones are above them."""
     epsilon, reports = spread(rng, 0.2, 4), rng.randint(2, 12)
-    one, level = dp.ShuffledReports(epsilon / control, reports=reports), rng.uniform(0, epsilon / 2)
+    one, level = (
+        dp.mechanisms.ShuffledReports(epsilon / control, reports=reports),
+        rng.uniform(0, epsilon / 2),
+    )
     truth = 1 / (1 + math.exp(-epsilon))
     others, ones = np.ones(1), rng.randint(0, reports - 1)
     for at in range(reports - 1):
@@ -258,7 +266,7 @@ def shuffled(rng: Random, control: float) -> Iterator[Check]:
 
 def skellams(rng: Random, control: float) -> Iterator[Check]:
     variance, shift, times = spread(rng, 0.5, 40), rng.choice([1, 1, 2]), rng.choice([1, 1, 2])
-    one, level = dp.Skellam(variance * control, shift=shift) * times, rng.uniform(0, 1.5)
+    one, level = dp.mechanisms.Skellam(variance * control, shift=shift) * times, rng.uniform(0, 1.5)
     truth = atoms.delta(level, ((lattices.skellam(variance, shift), times),))
     found = one.delta(epsilon=level)
     yield Check(
@@ -275,7 +283,7 @@ def client_noise(rng: Random, control: float) -> Iterator[Check]:
     for _ in range(clients):
         total = np.convolve(total, each / each.sum())
     one = (
-        dp.distributed_discrete_gaussian(
+        dp.mechanisms.distributed_discrete_gaussian(
             sigma * control, clients=clients, norm=float(shift), dimension=1
         )
         * 1
@@ -309,10 +317,10 @@ def selections(rng: Random, control: float) -> Iterator[Check]:
         gamma = 1 / tries
         return np.diff(gamma * reached / (1 - (1 - gamma) * reached))
 
-    base = dp.DominatingPair.atoms(upper=p, lower=q, adjacency=ADD_REMOVE)
+    base = dp.mechanisms.DominatingPair.atoms(upper=p, lower=q, adjacency=ADD_REMOVE)
     neighbors = best(p), best(q)
     fewer = max(tries / control**3, 1.0 if shape < math.inf else 1e-3)
-    one = dp.PrivateSelection(base, tries=fewer, shape=shape) * 1
+    one = dp.mechanisms.PrivateSelection(base, tries=fewer, shape=shape) * 1
     text = f"PrivateSelection({p}, {q}, tries={fewer}, shape={shape})"
     yield from profile(text, one, neighbors, [0.0, rng.uniform(0, 1), rng.uniform(0, 4)])
     order = spread(rng, 1.2, 20)
@@ -343,8 +351,10 @@ def matrices(rng: Random, control: float) -> Iterator[Check]:
     gap, most, fixed = rng.randint(1, steps + 1), rng.choice([None, 1, 2, 3]), rng.random() < 0.2
     most = None if fixed else most
     truth = patterns.sensitivity_squared(strategy, gap, most, fixed)
-    participation = dp.Participation(separation=gap, most=most, fixed=fixed)
-    found = dp.MatrixMechanism(strategy, sigma=1.0, participation=participation).sensitivity_squared
+    participation = dp.mechanisms.Participation(separation=gap, most=most, fixed=fixed)
+    found = dp.mechanisms.MatrixMechanism(
+        strategy, sigma=1.0, participation=participation
+    ).sensitivity_squared
     told = Bound(found.lower / control, found.upper / control)
     largest = math.nextafter(float(truth.equal if truth.exact else truth.sizes), math.inf)
     yield Check(
@@ -369,8 +379,10 @@ def trees(rng: Random, control: float) -> Iterator[Check]:
     gap, most = rng.randint(1, steps + 1), None if fixed else rng.choice([None, 1, 2, 3, 4])
     restart = rng.choice([None, None, rng.randint(1, steps + 1)])
     truth = patterns.tree_sensitivity_squared(steps, gap, most, fixed=fixed, restart=restart)
-    participation = dp.Participation(separation=gap, most=most, fixed=fixed)
-    made = dp.TreeAggregation(1.0, steps=steps, participation=participation, restart=restart)
+    participation = dp.mechanisms.Participation(separation=gap, most=most, fixed=fixed)
+    made = dp.mechanisms.TreeAggregation(
+        1.0, steps=steps, participation=participation, restart=restart
+    )
     found = made.sensitivity_squared
     yield Check(repr(made), Bound(found.lower / control, found.upper / control), truth, truth)
 
@@ -396,7 +408,7 @@ def epochs(rng: Random, control: float) -> Iterator[Check]:
             total += np.outer(*cells).ravel() / len(orders)
         return total
 
-    one = dp.ShuffledEpochs(sigma * control**2, steps=steps) * 1
+    one = dp.mechanisms.ShuffledEpochs(sigma * control**2, steps=steps) * 1
     levels = [0.0, rng.uniform(0, 2 / sigma)]
     pair = masses(own), masses(0.0)
     yield from profile(repr(one), one, pair, levels, times=times, adjacency=ZERO_OUT)
@@ -417,7 +429,7 @@ def samples(rng: Random, control: float) -> Iterator[Check]:
         sums = [sum(chosen) for chosen in combinations([value, *others], batch)]
         return np.mean([np.diff(ndtr((edges - total) / sigma)) for total in sums], axis=0)
 
-    one = dp.FixedSizeSample(sigma * control, records=records, batch=batch) * 1
+    one = dp.mechanisms.FixedSizeSample(sigma * control, records=records, batch=batch) * 1
     level = rng.uniform(0, 2 / sigma)
     yield from profile(
         repr(one), one, (masses(new), masses(old)), [0.0, level], times=times, adjacency=REPLACE
@@ -437,7 +449,7 @@ def curves(rng: Random, control: float) -> Iterator[Check]:
     orders = sorted({spread(rng, 1.05, 60) for _ in range(rng.randint(1, 20))})
     values = [renyi.two_point(p, q, order) / control**2 for order in orders]
     times, more, epsilon = rng.randint(1, 3), rng.randint(0, 3), spread(rng, 0.1, 2)
-    known = dp.RenyiCurve(values, orders=orders, holds_under=ADD_REMOVE) * times
+    known = dp.mechanisms.RenyiCurve(values, orders=orders, holds_under=ADD_REMOVE) * times
     whole = known + dp.RandomizedResponse(epsilon) * more
     level = rng.uniform(0, 2)
 

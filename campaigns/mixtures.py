@@ -20,7 +20,7 @@ from random import Random
 
 from flint import arb, ctx
 
-from dpcompose import MixtureOfGaussians
+from dpcompose.mechanisms import MixtureOfGaussians
 from oracles.ball import ball
 from oracles.gaussian import upper_tail
 from oracles.mixtures import NOTHING, Mixture, Terms, profile

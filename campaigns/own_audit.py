@@ -24,7 +24,6 @@ import numpy as np
 
 from campaigns.release.audit import QUESTIONS, neighbors
 from dpcompose import (
-    AboveThreshold,
     BlackBox,
     Composition,
     DiscreteGaussian,
@@ -51,6 +50,7 @@ from dpcompose.audit.subject import Source
 from dpcompose.composition import Composable, one_of
 from dpcompose.experiment import Experiment, Greedy, Repeater, Wanderer, about_bob
 from dpcompose.ledger import Ledger
+from dpcompose.mechanisms import AboveThreshold
 from dpcompose.release.audited import audited_question, audited_session
 from dpcompose.release.sparse_vector import open_sparse_vector
 

@@ -24,7 +24,7 @@ from random import Random
 
 from flint import arb
 
-import dpcompose
+from campaigns.names import NAMES
 from dpcompose import Bound
 from oracles import contour, halfway, sampled, short
 from oracles.ball import ratio
@@ -57,9 +57,7 @@ class Cell:
 
     def answer(self) -> Bound:
         """What the library says."""
-        return eval(self.code, {name: getattr(dpcompose, name) for name in dir(dpcompose)}).epsilon(
-            delta=self.delta
-        )
+        return eval(self.code, NAMES).epsilon(delta=self.delta)
 
     def parts(self, direction: Direction) -> Parts:
         """The losses of one order."""

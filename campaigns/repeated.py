@@ -5,7 +5,7 @@
 asks one list of questions in several fresh processes, each in an order of its own, with one thread and two for linear
 algebra in turn, and in each process some questions a second time: compositions of every family of `campaigns.soundness`
 (--each of a family, epsilon and delta), questions of `campaigns.answers` (--others), schedules (`running_epsilon`), and
-rows of `epsilons` and `deltas` (--batch), cut into calls at random. Every answer is compared to its last bit:
+rows of `epsilon` and `delta` of many (--batch), cut into calls at random. Every answer is compared to its last bit:
   DIFFERENT   two answers to one question
 and those that took too long somewhere are left out. Exit status 1 if two answers differ, or if there are none.
 """
@@ -28,7 +28,7 @@ from campaigns.soundness.families import FAMILIES
 from campaigns.soundness.meeting import REPLACING, Case
 
 Row = list[Any]
-"""[kind, line of Python, number]: `line` is a question as it stands, `epsilons` and `deltas` are rows of a batch."""
+"""[kind, line of Python, number]: `line` is a question as it stands, `epsilon` and `delta` are rows of a batch."""
 TWICE = 0.2
 
 
@@ -51,8 +51,8 @@ def drawn(each: int, others: int, batch: int, seed: int) -> list[Row]:
             number,
             seed,
         )
-        rows.append(["epsilons", case.code, 10 ** -rng.uniform(3, 12)])
-        rows.append(["deltas", case.code, rng.uniform(0.1, 5)])
+        rows.append(["epsilon", case.code, 10 ** -rng.uniform(3, 12)])
+        rows.append(["delta", case.code, rng.uniform(0.1, 5)])
         if number % 10 == 0:
             steps = [
                 f"Gaussian({rng.uniform(0.8, 3)!r}).sampled({rng.uniform(0.001, 0.1)!r}) * 40"
@@ -68,7 +68,7 @@ def asked(rows: list[Row], order: int) -> Iterator[tuple[Row, Any]]:
     rows = [*rows, *rng.sample(rows, int(TWICE * len(rows)))]
     rng.shuffle(rows)
     lines = [row for row in rows if row[0] == "line"]
-    for kind, place in (("epsilons", "delta"), ("deltas", "epsilon")):
+    for kind, place in (("epsilon", "delta"), ("delta", "epsilon")):
         rest = [row for row in rows if row[0] == kind]
         while rest:
             size = rng.choice((1, 2, 5, 30, 200))

@@ -39,7 +39,8 @@ import mpmath
 import numpy as np
 from scipy.special import ndtr
 
-from dpcompose import Adjacency, UnsupportedError
+from dpcompose import Adjacency
+from dpcompose.errors import UnsupportedError
 
 DELTA, RECORDS, BATCH, REACH, STEP = 1e-5, 40, 8, 64.0, 1e-3
 RATE = BATCH / RECORDS

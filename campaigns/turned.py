@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose import Adjacency, BlackBox, DominatingPair, Orientation, RandomizedResponse, compose
+from dpcompose import Adjacency, BlackBox, Orientation, RandomizedResponse, compose
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
@@ -33,6 +33,7 @@ from dpcompose.adaptive import (
 )
 from dpcompose.composition import Composable
 from dpcompose.errors import UnsupportedError
+from dpcompose.mechanisms import DominatingPair
 
 Pair = tuple[tuple[float, ...], tuple[float, ...]]
 Prices = Mapping[str, Fraction]

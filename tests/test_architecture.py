@@ -34,7 +34,7 @@ THEORY = {
     "divergence",
     "guarantee",
     "loss",
-    "mechanism",
+    "mechanisms",
     "composition",
     "book",
 }
@@ -57,10 +57,13 @@ MAY_IMPORT = {
     "files": set(),
     "version": set(),
     "notebook": set(),
+    "opened": set(),
     "pictured": set(),
     "face": set(),
     "check": set(),
     "document": set(),
+    "attached": set(),
+    "law": {"attached"},
     "values": set(),
     "numerics": set(),
     "contour": set(),
@@ -68,23 +71,25 @@ MAY_IMPORT = {
     "divergence": set(),
     "guarantee": set(),
     "loss": {"guarantee", "contour", "proof"},
-    "mechanism": {"loss", "guarantee", "contour", "composition"},
-    "composition": {"loss", "guarantee", "contour"},
-    "plan": {"mechanism", "composition", "guarantee"},
+    # What a mechanism is needs nothing of how it is answered.
+    "mechanisms": {"attached", "law", "guarantee"},
+    "composition": {"attached", "law", "mechanisms", "loss", "guarantee", "contour"},
+    "plan": {"mechanisms", "composition", "guarantee"},
     "book": {"guarantee", "divergence"},
-    "adaptive": {"guarantee", "loss", "composition", "mechanism"},
-    "experiment": {"mechanism", "adaptive", "composition", "guarantee"},
-    "audit": {"experiment", "mechanism", "adaptive", "composition", "guarantee"},
+    "adaptive": {"guarantee", "loss", "composition", "mechanisms"},
+    "experiment": {"mechanisms", "adaptive", "composition", "guarantee"},
+    "audit": {"experiment", "mechanisms", "adaptive", "composition", "guarantee"},
     "ledger": set(),
-    "account": {"ledger", "adaptive", "mechanism", "composition", "guarantee"},
-    "release": {"account", "ledger", "mechanism", "composition", "adaptive", "guarantee", "audit"},
+    "account": {"ledger", "adaptive", "mechanisms", "composition", "guarantee"},
+    "release": {"account", "ledger", "mechanisms", "composition", "adaptive", "guarantee", "audit"},
     "report": {*THEORY, "plan", "ledger", "account", "release", "interop"},
     "interop": {
+        "law",
         "plan",
         "account",
         "ledger",
         "adaptive",
-        "mechanism",
+        "mechanisms",
         "composition",
         "loss",
         "guarantee",
@@ -94,7 +99,7 @@ MAY_IMPORT = {
         "account",
         "ledger",
         "plan",
-        "mechanism",
+        "mechanisms",
         "adaptive",
         "report",
         "guarantee",
@@ -103,7 +108,17 @@ MAY_IMPORT = {
     "cli": FACES | {"adaptive", "interop", "serve"},
     "__main__": {"cli"},
 }
-NO_NUMERICS = {"document", "errors", "files", "face", "ledger", "notebook", "pictured", "version"}
+NO_NUMERICS = {
+    "document",
+    "errors",
+    "files",
+    "face",
+    "ledger",
+    "notebook",
+    "opened",
+    "pictured",
+    "version",
+}
 
 # A third-party package, and the rooms it is confined to. What is not listed is not used.
 CONFINED_TO = {
@@ -112,7 +127,6 @@ CONFINED_TO = {
     "flint": {"proof"},
     "lazy_loader": {"face"},
     "msgspec": {"document"},
-    "sqlalchemy": {"ledger"},
     "cryptography": {"ledger"},
     "psycopg": {"ledger", "release", "serve"},
     "ibis": {"release"},
@@ -231,6 +245,7 @@ def rooms(source: Source) -> Iterator[str]:
         "face",
         "files",
         "notebook",
+        "opened",
         "pictured",
         "version",
         *MAY_IMPORT.get(source.room, set()),
@@ -497,15 +512,83 @@ def test_importing_the_package_stays_light() -> None:
     assert run.stdout.split() == []
 
 
-LONG = "\n".join(f"    x = {number}" for number in range(FUNCTION_LIMIT))
+def _loaded(code: str) -> set[str]:
+    """The files of the package that are loaded after a program, in a process of its own."""
+    show = "print(*(name for name in sys.modules if name.startswith('dpcompose')))"
+    run = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{code}\n{show}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {*run.stdout.split()}
+
+
+ENGINE = ("loss", "contour", "proof", "composition")
+
+
+def test_a_mechanism_stands_on_nothing_of_its_answers() -> None:
+    files = [file.stem for file in (PACKAGE / "mechanisms").glob("*.py")]
+    code = "".join(f"import dpcompose.mechanisms.{name}\n" for name in files)
+    code += "from dpcompose import Adjacency, Gaussian, Laplace, mechanisms\nfrom dpcompose.mechanisms import UnaryEncoding\n"
+    code += "some = Laplace(2.0), Gaussian(1.0, sensitivity=2.0), UnaryEncoding(0.5, flip=0.25)\n"
+    code += "assert len({hash(each) for each in some}) == len({repr(each) for each in some}) == 3\n"
+    code += "assert isinstance(some[0], mechanisms.Composable) and some[0] == Laplace(2.0)\n"
+    code += "assert some[0].laws(Adjacency.REPLACE)[0][0].remove.epsilon == 1.0\n"
+    code += "assert some[1].costlier() is some[1] and some[0].typed(adjacency=Adjacency.ZERO_OUT)\n"
+    rooms_loaded = {name.split(".")[1] for name in _loaded(code) if "." in name}
+    assert not rooms_loaded & {*ENGINE} and "mechanisms" in rooms_loaded
+
+
+def test_the_laplace_mechanism_stands_on_few_files() -> None:
+    """Twelve beside the package itself, its four root files and the faces of rooms."""
+    loaded = _loaded("import dpcompose.mechanisms.laplace")
+    files = [name for name in loaded if not (PACKAGE / Path(*name.split(".")[1:])).is_dir()]
+    assert len(files) <= 16, sorted(files)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "Laplace(1.0) * 3",
+        "3 * Laplace(1.0)",
+        "Laplace(1.0) + Laplace(2.0)",
+        "sum([Laplace(1.0)])",
+        "Laplace.epsilon",
+        "Laplace(1.0).sampled(0.1)",
+        "Laplace(1.0).plot",
+        "Laplace(1.0).pairs(Adjacency.REPLACE)",
+        "Laplace(1.0).laws(Adjacency.REPLACE)[0][0].add.loss()",
+    ],
+)
+def test_operators_and_questions_come_from_above(use: str) -> None:
+    code = (
+        f"from dpcompose.mechanisms import Laplace\nfrom dpcompose.values import Adjacency\n{use}"
+    )
+    assert "dpcompose.composition.question" in _loaded(code)
+
+
+def test_every_member_that_is_expected_is_supplied() -> None:
+    code = "import dpcompose.composition.composition\nfrom dpcompose import attached, law, mechanisms\n"
+    code += "kinds = law.Law, mechanisms.Part, mechanisms.Askable, mechanisms.Composable\n"
+    code += "members = [each for kind in kinds for each in vars(kind).values()]\n"
+    code += "assert not any(isinstance(each, attached.Attached) for each in members)"
+    _loaded(code)
+
+
+LONG = "\n".join(f"    x = {number}" for number in range(FUNCTION_LIMIT + 1))
 REFUSED = [
-    (rooms, "loss.laplace", "from dpcompose.mechanism import Laplace"),
+    (rooms, "loss.laplace", "from dpcompose.mechanisms import Laplace"),
     (rooms, "loss.laplace", "def f():\n    from ..mechanism import Laplace"),
     (rooms, "loss.laplace", "from dpcompose import Laplace"),
     (
         rooms,
         "composition.question",
-        "import importlib\nimportlib.import_module('dpcompose.mechanism')",
+        "import importlib\nimportlib.import_module('dpcompose.plan')",
+    ),
+    *(
+        (rooms, "mechanisms.laplace", f"def f():\n    from dpcompose import {room}")
+        for room in ("loss", "contour", "proof", "composition")
     ),
     (rooms, "ledger.entry", "from dpcompose.values import Bound"),
     (rooms, "kitchen.sink", "import math"),

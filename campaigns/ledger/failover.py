@@ -30,7 +30,7 @@ from campaigns.ledger.processes import in_threads
 from campaigns.ledger.server import Server, place
 from campaigns.ledger.work import Diary
 from dpcompose.errors import OverdrawnError, ScopeExistsError, StoreError, TamperedError
-from dpcompose.ledger import Head, Ledger, Receipt, driver, postgres
+from dpcompose.ledger import Head, Ledger, Receipt, postgres, tables
 
 SETTINGS = ("synchronous_standby_names=*", "max_wal_senders=5", "shared_buffers=16MB")
 MEMORY = Path("/dev/shm")  # servers are killed, machines are not: what is written there stays
@@ -233,8 +233,8 @@ class _Unconfirmed(postgres._Transaction):
 class _Hasty(postgres._Transaction):
     """Answers what was decided before without waiting for anybody."""
 
-    def commit(self, root: str, requests: Any, known: driver.Cache) -> Any:
-        outcomes = [request.decide(driver.WriteModel(self), time="") for request in requests]
+    def commit(self, root: str, requests: Any, known: tables.Cache) -> Any:
+        outcomes = [request.decide(tables.LedgerTables(self), time="") for request in requests]
         if all(outcome.entry is None for outcome in outcomes):
             self.connection.rollback()
             return outcomes
@@ -242,7 +242,7 @@ class _Hasty(postgres._Transaction):
         return super().commit(root, requests, known)
 
 
-class _Remembering(driver.WriteModel):
+class _Remembering(tables.LedgerTables):
     """Believes that a scope which was there before is there still, as it was."""
 
     def _goes_on(self, root: str, head: Head) -> bool:
@@ -253,7 +253,7 @@ WEAKNESSES: dict[str, Callable[[], Any]] = {
     "shipped": lambda: patch.dict({}),
     "unconfirmed": lambda: patch.object(postgres, "_Transaction", _Unconfirmed),
     "hasty": lambda: patch.object(postgres, "_Transaction", _Hasty),
-    "remembering": lambda: patch.object(postgres, "WriteModel", _Remembering),
+    "remembering": lambda: patch.object(postgres, "LedgerTables", _Remembering),
 }
 CONTROLS = tuple(name for name in WEAKNESSES if name != "shipped")
 

@@ -12,18 +12,18 @@ from unittest.mock import patch
 
 from dpcompose.ledger import Ledger, sqlite, sqlite_connection
 from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.decision import Request
-from dpcompose.ledger.driver import WriteModel
+from dpcompose.ledger.head_record import CheckedFile
+from dpcompose.ledger.requests import Request
 from dpcompose.ledger.scope import paths_down_to
 from dpcompose.ledger.sqlite import SQLiteStore, _Progress
-from dpcompose.ledger.sqlite_checks import CheckedFile
-from dpcompose.ledger.sqlite_connection import Writer
+from dpcompose.ledger.sqlite_connection import SQLiteRows
+from dpcompose.ledger.tables import LedgerTables
 
 
 class _Trusted(CheckedFile):
     """Looks at no entry when it is opened."""
 
-    def _require_whole(self, connection: Any, version: int, claims: Any) -> None:
+    def _require_whole(self, rows: Any, version: int, claims: Any) -> None:
         pass
 
 
@@ -96,7 +96,7 @@ class Unrecorded(SQLiteStore):
 
     def __init__(self, path: Path, *, create: bool) -> None:
         super().__init__(path, create=create)
-        self._stored = WriteModel(Writer(self._writer))
+        self._stored = LedgerTables(SQLiteRows(self._writer))
 
     def _require_in_place(self) -> None:
         pass

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from dpcompose.audit import Pair, Subject
-from dpcompose.mechanism import Concentrated
+from dpcompose.mechanisms import Concentrated
 from dpcompose.release.aim import AdaptiveMarginals, workload
 from dpcompose.release.audited import AuditedRelease
 from dpcompose.release.estimation import Columns, Marginal

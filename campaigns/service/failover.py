@@ -29,7 +29,7 @@ from campaigns.ledger.history import HistoryError, replay, require_acknowledged
 from campaigns.ledger.processes import in_threads
 from campaigns.ledger.work import Diary
 from campaigns.service.kills import Servers, serve
-from dpcompose import Laplace, ledger
+from dpcompose import Laplace
 from dpcompose.account import open_scope
 from dpcompose.adaptive import PureFilter
 from dpcompose.errors import (
@@ -39,7 +39,7 @@ from dpcompose.errors import (
     StoreError,
     TamperedError,
 )
-from dpcompose.ledger import Ledger, Receipt
+from dpcompose.ledger import Ledger, Receipt, postgres_connection
 from dpcompose.serve import Identities, Identity, RemoteAccount, Role
 from dpcompose.serve.service import own_key
 
@@ -249,7 +249,7 @@ def _unconfirmed(connection: Any, _url: str) -> None:
 
 WEAKNESSES: dict[str, Callable[[], Any]] = {
     **failover.WEAKNESSES,
-    "people": lambda: patch.object(ledger, "commit", _unconfirmed),
+    "people": lambda: patch.object(postgres_connection, "commit", _unconfirmed),
 }
 CONTROLS = tuple(name for name in WEAKNESSES if name != "shipped")
 

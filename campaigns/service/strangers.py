@@ -77,7 +77,7 @@ def _never(*_: object) -> bool:
 def _here(account: Any, mechanism: str, delta: Any) -> Any:
     """A price that takes long, on whichever machine, in a thread of the server."""
     time.sleep(2 * TIME)
-    from dpcompose.mechanism.text import parse
+    from dpcompose.mechanisms.text import parse
 
     quote = account.quote(parse(mechanism), delta)
     return 1.0, quote.cost, quote.description

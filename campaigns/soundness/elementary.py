@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import dpcompose
+from campaigns.names import NAMES
 from campaigns.soundness import subject
-from dpcompose import UnsupportedError
+from dpcompose.errors import UnsupportedError
 
 ORDERS = (1.05, 1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0, 65.0, 257.0)
 
@@ -82,7 +83,7 @@ class Theorems:
 
 
 def _built(code: str) -> dpcompose.Composition:
-    return eval(code, {name: getattr(dpcompose, name) for name in dir(dpcompose)})
+    return eval(code, NAMES)
 
 
 def _asked(composition: dpcompose.Composition, name: str, *place: float, **question: Any) -> float:

@@ -15,8 +15,7 @@ import numpy as np
 
 from dpcompose.contour import saddle
 from dpcompose.contour.contour import Contour, relative_value
-from dpcompose.contour.placement import placement_of
-from dpcompose.contour.quadrature import draw
+from dpcompose.contour.quadrature import draw, placement_of
 from dpcompose.contour.saddle import Chart
 from dpcompose.contour.transform import Cumulants, Transform, TransformSum
 from dpcompose.loss.base import Loss

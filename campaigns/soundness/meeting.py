@@ -20,10 +20,12 @@ from typing import Any
 from flint import arb
 
 import dpcompose
+from campaigns.names import NAMES
 from campaigns.soundness import elementary, lines, subject, verdicts
 from campaigns.soundness.families import FAMILIES
-from dpcompose import Bound, UnsupportedError
-from dpcompose.composition.question import PrivacyQuestion, ask
+from dpcompose import Bound
+from dpcompose.composition.question import Asking, PrivacyQuestion, ask
+from dpcompose.errors import UnsupportedError
 from oracles import tilted
 
 REPLACING = {"local_randomizers", "replaced", "replaced_sgd", "replaced_edges"}
@@ -106,7 +108,7 @@ def examine(case: Case, *, prove: bool = False, proof: bool = False) -> Findings
     """Ask both questions and hold all intervals against each other, with `prove` those of ball arithmetic too."""
     found = Findings()
     parts, options = case.parts, {**case.options, "proof": proof}
-    composition = eval(case.code, {name: getattr(dpcompose, name) for name in dir(dpcompose)})
+    composition = eval(case.code, NAMES)
     delta = case.delta
     asked = _asked(found, case, composition, "epsilon", options, delta=delta)
     epsilon = case.epsilon(asked)
@@ -223,10 +225,10 @@ def _compare(
 def _question(case: Case, composition: Any) -> PrivacyQuestion:
     adjacency: Any = case.options.get("adjacency", dpcompose.Adjacency.ADD_REMOVE)
     tolerance: Any = case.options["tolerance"]
-    asked = (adjacency, dpcompose.Orientation.SAME, tolerance, False)
+    asking = Asking(adjacency, tolerance=tolerance)
     if case.family == "groups_of_three":
-        return composition._question(*asked)
-    return ask(composition.parts, *asked)
+        return composition._question(asking)
+    return ask(composition.parts, asking)
 
 
 class _Opinions:

@@ -1,9 +1,9 @@
-"""How many answers each filter grants for one target, on the same adaptive runs.
+"""How many answers each budget grants for one target, on the same adaptive runs.
 
     python -m examples.adaptivity.rounds [--epsilon 1] [--delta 1e-6]
 
 prints the tables of docs/adaptivity.md. A run is a rule that chooses the next mechanism from the last answer; answers
-are drawn once, from a fixed seed, so that every filter sees the same run. A run ends at the first refusal.
+are drawn once, from a fixed seed, so that every budget sees the same run. A run ends at the first refusal.
 """
 
 from __future__ import annotations
@@ -14,27 +14,14 @@ from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from itertools import islice
 
-from dpcompose import (
-    BlackBox,
-    DiscreteGaussian,
-    Exponential,
-    Gaussian,
-    Laplace,
-    UnsupportedError,
-    compose,
-)
+from dpcompose import BlackBox, DiscreteGaussian, Exponential, Gaussian, Laplace, compose
 from dpcompose.adaptive import (
-    AdvancedFilter,
-    BasicFilter,
-    ConcentratedFilter,
+    Budget,
     Filter,
-    GaussianFilter,
     MenuFilter,
-    PureFilter,
-    RenyiFilter,
-    UnionFilter,
 )
 from dpcompose.composition import Composable
+from dpcompose.errors import UnsupportedError
 
 MOST = 20_000
 Run = Iterator[Composable]
@@ -84,18 +71,13 @@ RUNS: dict[str, Callable[[], Run]] = {
 }
 
 
-def filters(epsilon: float, delta: float) -> dict[str, Filter]:
-    """Those that know nothing of the run; a tenth of delta is kept for charges where the filter charges any."""
+def budgets(epsilon: float, delta: float) -> dict[str, Filter]:
+    """Those that know nothing of the run; a tenth of delta is kept for charges where one theorem alone charges any."""
     kept = delta / 10
-    return {
-        "Pure": PureFilter.for_target(epsilon, delta=delta),
-        "Basic": BasicFilter.for_target(epsilon, delta=delta),
-        "Advanced": AdvancedFilter.for_target(epsilon, delta=delta, mechanism_delta=kept),
-        "Concentrated": ConcentratedFilter.for_target(epsilon, delta=delta, mechanism_delta=kept),
-        "Renyi": RenyiFilter.for_target(epsilon, delta=delta),
-        "Gaussian": GaussianFilter.for_target(epsilon, delta=delta),
-        "Union": UnionFilter.for_target(epsilon, delta=delta),
-    }
+    made: dict[str, Filter] = {"Budget": Budget(epsilon, delta)}
+    for only in ("pure", "basic", "zcdp", "renyi", "gaussian"):
+        made[only] = Budget(epsilon, delta, only=only, reserve=kept if only == "zcdp" else None)
+    return made
 
 
 def menu(run: Run, *, epsilon: float, delta: float) -> MenuFilter:
@@ -103,10 +85,10 @@ def menu(run: Run, *, epsilon: float, delta: float) -> MenuFilter:
     return MenuFilter.for_target(list(dict.fromkeys(islice(run, MOST))), epsilon, delta)
 
 
-def granted(filter: Filter, run: Run, *, delta: float) -> int | None:
+def granted(name: str, filter: Filter, run: Run, *, delta: float) -> int | None:
     """How many answers before the first refusal; None if the filter cannot price them."""
     state = filter.start()
-    named = cache(lambda mechanism: delta_of(filter, mechanism, delta))
+    named = cache(lambda mechanism: delta_of(name, mechanism, delta))
     for mechanism in islice(run, MOST):
         try:
             after, decision = filter.step(state, mechanism, delta=named(mechanism))
@@ -118,9 +100,9 @@ def granted(filter: Filter, run: Run, *, delta: float) -> int | None:
     return MOST
 
 
-def delta_of(filter: Filter, mechanism: Composable, delta: float) -> float | None:
+def delta_of(name: str, mechanism: Composable, delta: float) -> float | None:
     """The delta named for a mechanism that has a whole curve: the thousandth part of the total."""
-    priced_as_promise = filter.kind in ("basic", "advanced", "concentrated")
+    priced_as_promise = name in ("basic", "zcdp")
     return delta / 1000 if priced_as_promise and mechanism.approximate() is None else None
 
 
@@ -147,13 +129,13 @@ def fixed(run: Run, *, epsilon: float, delta: float) -> int:
 
 
 def table(epsilon: float, delta: float, *, runs: Collection[str] = RUNS) -> Iterator[str]:
-    """The lines of a Markdown table: one run a line, one filter a column."""
-    made = filters(epsilon, delta)
+    """The lines of a Markdown table: one run a line, one budget a column."""
+    made = budgets(epsilon, delta)
     yield f"| run | {' | '.join(made)} | Menu | fixed in advance |"
     yield f"|---|{'---|' * (len(made) + 2)}"
     for name, run in ((name, RUNS[name]) for name in runs):
-        every = [*made.values(), menu(run(), epsilon=epsilon, delta=delta)]
-        counts = [granted(filter, run(), delta=delta) for filter in every]
+        every = {**made, "menu": menu(run(), epsilon=epsilon, delta=delta)}
+        counts = [granted(kind, each, run(), delta=delta) for kind, each in every.items()]
         cells = ["-" if count is None else str(count) for count in counts]
         yield f"| {name} | {' | '.join(cells)} | {fixed(run(), epsilon=epsilon, delta=delta)} |"
 

@@ -13,7 +13,9 @@ ledger), `release` (answers about tables), `experiment`, `plan` (TOML files), `r
 from importlib import import_module
 from typing import Any
 
+from dpcompose.attached import Attached
 from dpcompose.face import face
+from dpcompose.opened import Opens
 from dpcompose.pictured import Plot
 from dpcompose.version import __version__ as __version__
 
@@ -22,7 +24,16 @@ def _picture(name: str) -> Any:
     return getattr(import_module("dpcompose.report"), name)
 
 
-Plot.find = staticmethod(_picture)
-del Plot
+def _answers() -> Any:
+    return import_module("dpcompose.composition").Composable
+
+
+def _account(name: str) -> Any:
+    return getattr(import_module("dpcompose.account"), name)
+
+
+Plot.find, Opens.find = staticmethod(_picture), staticmethod(_account)
+Attached.load = staticmethod(_answers)
+del Plot, Opens, Attached
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -1,65 +1,24 @@
 from .composition import (
-    Calibration as Calibration,
-    Calibrations as Calibrations,
     Composition as Composition,
-    Group as Group,
-    Parallel as Parallel,
-    Profile as Profile,
-    Risk as Risk,
     calibrate as calibrate,
-    calibrations as calibrations,
     compose as compose,
-    deltas as deltas,
-    epsilons as epsilons,
+    delta as delta,
+    epsilon as epsilon,
     parallel as parallel,
-    running_epsilon as running_epsilon,
 )
-from .errors import (
-    DomainError as DomainError,
-    DPComposeError as DPComposeError,
-    MissingExtraError as MissingExtraError,
-    PlanError as PlanError,
-    RefusedRoundError as RefusedRoundError,
-    UnreachableError as UnreachableError,
-    UnsupportedError as UnsupportedError,
-)
-from .mechanism import (
-    AboveThreshold as AboveThreshold,
+from .errors import DPComposeError as DPComposeError
+from .ledger import Ledger as Ledger
+from .mechanisms import (
     BlackBox as BlackBox,
     Concentrated as Concentrated,
     DiscreteGaussian as DiscreteGaussian,
     DiscreteLaplace as DiscreteLaplace,
-    DominatingPair as DominatingPair,
     Exponential as Exponential,
-    FixedSizeSample as FixedSizeSample,
     Gaussian as Gaussian,
     GaussianDP as GaussianDP,
     Laplace as Laplace,
-    MatrixMechanism as MatrixMechanism,
-    MixtureOfGaussians as MixtureOfGaussians,
-    NoisyArgmax as NoisyArgmax,
-    NoisyMax as NoisyMax,
-    Participation as Participation,
-    PermuteAndFlip as PermuteAndFlip,
-    PrivateSelection as PrivateSelection,
-    RandomAllocation as RandomAllocation,
     RandomizedResponse as RandomizedResponse,
-    RenyiCurve as RenyiCurve,
-    ShuffledEpochs as ShuffledEpochs,
-    ShuffledReports as ShuffledReports,
-    Skellam as Skellam,
-    Staircase as Staircase,
-    TreeAggregation as TreeAggregation,
-    TruncatedPoisson as TruncatedPoisson,
-    UnaryEncoding as UnaryEncoding,
-    distributed_discrete_gaussian as distributed_discrete_gaussian,
 )
-from .values import (
-    Adjacency as Adjacency,
-    Bound as Bound,
-    Bounds as Bounds,
-    Certificate as Certificate,
-    Orientation as Orientation,
-)
+from .values import Adjacency as Adjacency, Bound as Bound, Orientation as Orientation
 
 __version__: str

@@ -115,7 +115,7 @@ def flag(name: str, value: Any) -> bool:
     return value
 
 
-def told(value: Any) -> None:
+def progress(value: Any) -> None:
     """Refuse a `progress` that nobody can call."""
     if not (value is None or callable(value)):
         raise DomainError(

@@ -20,30 +20,30 @@ class Pictures:
 
     Args:
         value: The value.
-        known: What each function of the gallery takes, by its name.
+        arguments: What each function of the gallery takes, by its name.
     """
 
-    def __init__(self, value: Any, known: Mapping[str, Arguments]) -> None:
+    def __init__(self, value: Any, arguments: Mapping[str, Arguments]) -> None:
         self._value = value
-        self._known = known
+        self._arguments = arguments
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return getattr(self, next(iter(self._known)))(*arguments, **named)
+        return getattr(self, next(iter(self._arguments)))(*arguments, **named)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.startswith("_") or name not in self._known:
-            raise AttributeError(f"no picture {name!r}; there are: {', '.join(self._known)}")
+        if name.startswith("_") or name not in self._arguments:
+            raise AttributeError(f"no picture {name!r}; there are: {', '.join(self._arguments)}")
 
         def draw(*arguments: Any, **named: Any) -> Any:
-            return Plot.find(name)(*self._known[name](self._value, *arguments), **named)
+            return Plot.find(name)(*self._arguments[name](self._value, *arguments), **named)
 
         return draw
 
     def __dir__(self) -> list[str]:
-        return list(self._known)
+        return list(self._arguments)
 
     def __repr__(self) -> str:
-        return f"<pictures: {', '.join(self._known)}>"
+        return f"<pictures: {', '.join(self._arguments)}>"
 
 
 class Plot:
@@ -58,7 +58,7 @@ class Plot:
     """A function of the gallery, by its name."""
 
     def __init__(self, *drawn: str, **arguments: Arguments) -> None:
-        self._known: dict[str, Arguments] = {**dict.fromkeys(drawn, _itself), **arguments}
+        self._arguments: dict[str, Arguments] = {**dict.fromkeys(drawn, _itself), **arguments}
 
     def __get__(self, instance: object, owner: type) -> Pictures:
-        return Pictures(instance, self._known)
+        return Pictures(instance, self._arguments)

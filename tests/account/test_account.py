@@ -9,17 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpcompose import (
-    Adjacency,
-    BlackBox,
-    Concentrated,
-    DominatingPair,
-    Gaussian,
-    GaussianDP,
-    Laplace,
-    UnsupportedError,
-    compose,
-)
+from dpcompose import Adjacency, BlackBox, Concentrated, Gaussian, GaussianDP, Laplace, compose
 from dpcompose.account import Account, open_partition, open_scope, open_slots, take_slot
 from dpcompose.account.account import refuse_unknown
 from dpcompose.account.opening import BudgetArguments
@@ -34,9 +24,16 @@ from dpcompose.adaptive import (
     PureFilter,
     RenyiFilter,
 )
-from dpcompose.errors import DomainError, KeyReusedError, OverdrawnError, UnknownScopeError
+from dpcompose.errors import (
+    DomainError,
+    KeyReusedError,
+    OverdrawnError,
+    UnknownScopeError,
+    UnsupportedError,
+)
 from dpcompose.ledger import Amount, Ledger
-from dpcompose.mechanism.text import parse, serialize
+from dpcompose.mechanisms import DominatingPair
+from dpcompose.mechanisms.text import parse, serialize
 from tests.laws.members import MEMBERS
 
 ADA: dict[str, Any] = {"actor": "Ada"}

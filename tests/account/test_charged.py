@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpcompose import Adjacency, Concentrated, Gaussian, Laplace, UnsupportedError
+from dpcompose import Adjacency, Concentrated, Gaussian, Laplace
 from dpcompose.account import Account, Exposure, ExposureStatement, exposure, open_scope, open_slots
 from dpcompose.adaptive import (
     AdvancedFilter,
@@ -21,7 +21,7 @@ from dpcompose.adaptive import (
     PureFilter,
     RenyiFilter,
 )
-from dpcompose.errors import ScopeExistsError
+from dpcompose.errors import ScopeExistsError, UnsupportedError
 from dpcompose.ledger import Ledger
 
 ADA: dict[str, Any] = {"actor": "Ada"}

@@ -13,12 +13,10 @@ from campaigns.exposure import trees
 from dpcompose import (
     Adjacency,
     BlackBox,
-    DominatingPair,
     Gaussian,
     GaussianDP,
     Laplace,
     RandomizedResponse,
-    UnsupportedError,
     compose,
 )
 from dpcompose.account import (
@@ -45,9 +43,10 @@ from dpcompose.adaptive import (
     PureFilter,
     RenyiFilter,
 )
-from dpcompose.errors import DomainError, UnknownScopeError
+from dpcompose.errors import DomainError, UnknownScopeError, UnsupportedError
 from dpcompose.guarantee.optimal import homogeneous_epsilon
 from dpcompose.ledger import Ledger
+from dpcompose.mechanisms import DominatingPair
 from tests.adaptive.test_turned import sampled, turned
 
 ADA: dict[str, Any] = {"actor": "Ada"}

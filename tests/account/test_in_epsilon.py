@@ -8,8 +8,7 @@ import pytest
 
 from dpcompose import Gaussian, Laplace
 from dpcompose.account import Account, open_partition, open_scope
-from dpcompose.account.in_epsilon import epsilon_of
-from dpcompose.account.slots import open_equal_slots, take_slot
+from dpcompose.account.opening import open_equal_slots, take_slot
 from dpcompose.adaptive import ConcentratedFilter, GaussianFilter, PureFilter, RenyiFilter
 from dpcompose.errors import OverdrawnError, ScopeExistsError, UnsupportedError
 from dpcompose.ledger import Ledger
@@ -64,8 +63,8 @@ def test_a_refusal_names_the_scope_and_its_epsilon(ledger: Ledger) -> None:
 @pytest.mark.parametrize("filter", [ConcentratedFilter, GaussianFilter, RenyiFilter])
 def test_the_whole_budget_is_its_target(filter: type) -> None:
     made = filter.for_target(1, delta=1e-6)
-    assert epsilon_of(made, made.caps, delta=1e-6) == pytest.approx(1, rel=1e-5)
-    assert epsilon_of(made, {name: Fraction(0) for name in made.caps}, delta=1e-6) == 0
+    assert made.epsilon_of(made.caps, delta=1e-6) == pytest.approx(1, rel=1e-5)
+    assert made.epsilon_of({name: Fraction(0) for name in made.caps}, delta=1e-6) == 0
 
 
 def test_equal_slots_use_what_is_left_and_need_a_filter_that_divides(ledger: Ledger) -> None:

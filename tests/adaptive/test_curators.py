@@ -10,15 +10,7 @@ import numpy as np
 import pytest
 
 from campaigns.adaptive import answers
-from dpcompose import (
-    Adjacency,
-    BlackBox,
-    DomainError,
-    Gaussian,
-    GaussianDP,
-    Laplace,
-    UnsupportedError,
-)
+from dpcompose import Adjacency, BlackBox, Gaussian, GaussianDP, Laplace
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
@@ -29,6 +21,7 @@ from dpcompose.adaptive import (
     PureFilter,
     RenyiFilter,
 )
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee.optimal import homogeneous_epsilon
 
 SLACK = math.exp(-32)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dpcompose import Adjacency, DomainError, Gaussian, Laplace, UnsupportedError
+from dpcompose import Adjacency, Gaussian, Laplace
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
@@ -24,6 +24,7 @@ from dpcompose.adaptive import (
     Records,
     RenyiFilter,
 )
+from dpcompose.errors import DomainError, UnsupportedError
 
 FILTERS: list[Filter] = [
     PureFilter(1.0),

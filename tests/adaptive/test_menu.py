@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +15,6 @@ from dpcompose import (
     Adjacency,
     BlackBox,
     Concentrated,
-    DominatingPair,
     Exponential,
     Gaussian,
     Laplace,
@@ -26,8 +26,10 @@ from dpcompose.account import open_partition, open_scope, open_slots
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
+    Budget,
     ConcentratedFilter,
     Curators,
+    Filter,
     GaussianFilter,
     MenuFilter,
     PureFilter,
@@ -35,13 +37,15 @@ from dpcompose.adaptive import (
     UnionFilter,
     advise,
     from_description,
+    menu_search,
 )
-from dpcompose.adaptive.menu_search import closed
+from dpcompose.adaptive.menu_search import closed, reached
 from dpcompose.adaptive.worst_case import worst_case
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, OverdrawnError, UnsupportedError
 from dpcompose.ledger import Ledger
-from dpcompose.values.exact import exact, rounded_up
+from dpcompose.mechanisms import DominatingPair
+from dpcompose.values import exact, rounded_up, up
 from oracles import backward
 
 RESPONSES = {
@@ -377,3 +381,47 @@ def test_a_mechanism_without_a_pair_is_refused() -> None:
     )
     with pytest.raises(UnsupportedError, match="written down"):
         MenuFilter.for_target([pair], 2.0, 0.1).description()
+
+
+@pytest.mark.parametrize(
+    ("menu", "epsilon", "delta"),
+    [
+        (
+            [RandomizedResponse(1 / 8), RandomizedResponse(1 / 4), RandomizedResponse(1 / 2)],
+            1,
+            1e-6,
+        ),
+        ([Laplace(24.0), Laplace(12.0), Laplace(6.0), Laplace(3.0)], 1, 1e-3),
+        ([Laplace(16.0), Gaussian(10.0)], 1, 1e-6),
+        ([BlackBox(0.25, delta=1e-7), BlackBox(0.5), Gaussian(6.0)], 2, 1e-5),
+        ([Laplace(2.0), Gaussian(2.0).sampled(0.1)], 1, 1e-4),
+    ],
+)
+def test_a_menu_never_grants_less_than_a_budget(
+    menu: list[Composable], epsilon: float, delta: float
+) -> None:
+    budget = Budget(epsilon, delta)
+    filter = MenuFilter.for_target(menu, epsilon, delta)
+    assert filter.guarantee().delta <= up(delta) and filter.guarantee().epsilon == epsilon
+    prices = [(budget.price(each), filter.price(each)) for each in menu]
+
+    def grants(own: Filter, counts: Sequence[int], side: int) -> bool:
+        return any(
+            all(
+                sum(n * price[side][name] for n, price in zip(counts, prices, strict=True)) <= cap
+                for name, cap in caps.items()
+            )
+            for caps in own.alternatives
+        )
+
+    granted = reached(len(menu), lambda counts: grants(budget, counts, 0), limit=20_000)
+    assert granted and all(grants(filter, counts, 1) for counts in granted)
+    assert from_description(filter.description()) == filter
+
+
+def test_a_menu_that_takes_too_long_is_refused_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(menu_search, "Allowance", partial(menu_search.Allowance, 1e6))
+    with pytest.raises(UnsupportedError, match="Open a Budget"):
+        MenuFilter.for_target([Gaussian(20.0), Laplace(30.0)], 1, 1e-6)

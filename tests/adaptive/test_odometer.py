@@ -23,14 +23,13 @@ from dpcompose import (
     Adjacency,
     BlackBox,
     Concentrated,
-    DomainError,
     Exponential,
     Gaussian,
     Laplace,
     RandomizedResponse,
-    UnsupportedError,
 )
 from dpcompose.adaptive import Line, Mileage, Mixture, Odometer, RunningSum
+from dpcompose.errors import DomainError, UnsupportedError
 from oracles.backward import ever, promise
 from oracles.ball import ball
 

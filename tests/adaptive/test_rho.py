@@ -8,9 +8,10 @@ import random
 import pytest
 from flint import arb, ctx
 
-from dpcompose import Adjacency, DominatingPair, Laplace, RandomizedResponse
+from dpcompose import Adjacency, Laplace, RandomizedResponse
 from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.composition import Composable
+from dpcompose.mechanisms import DominatingPair
 from oracles import atoms
 from oracles.atoms import Pair
 from oracles.renyi import largest_quotient

@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from dpcompose import BlackBox, Concentrated, DomainError, Gaussian, RandomizedResponse
+from dpcompose import BlackBox, Concentrated, Gaussian, RandomizedResponse
 from dpcompose.audit import Interaction, Pair, Subject, Transcripts, Verdict, audit
 from dpcompose.audit.arm import Arm
 from dpcompose.audit.claim import Point, points
 from dpcompose.audit.wealth import step
+from dpcompose.errors import DomainError
 from dpcompose.experiment import Experiment, Holds, NaturalFilterBreaker, Query, Repeater
 
 SEED = bytes(range(32))
@@ -127,9 +128,8 @@ def test_shuffled_coins_win_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A control that cuts its cells from the batch's own coins wins.
     """
-    monkeypatch.setattr("dpcompose.audit.arm.WORTH", -math.inf)
     rng, subject, pair = np.random.default_rng(0), laplace(0.5, 6), Pair(0.0, 1.0)
-    arm = Arm(pair, points(BlackBox(1.0)), None)
+    arm = Arm(pair, points(BlackBox(1.0)), None, worth=-math.inf)
     honest, cheating = [], []
     for _ in range(12):
         coins = rng.integers(0, 2, arm.next_rows).astype(np.uint8)

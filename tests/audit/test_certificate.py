@@ -17,9 +17,8 @@ import pytest
 
 from dpcompose import BlackBox
 from dpcompose.audit import CertificateError, Pair, Subject, again, audit, check
-from dpcompose.audit.certificate import text_of
+from dpcompose.audit.certificate import canonical, text_of
 from dpcompose.audit.check import _powers  # pyright: ignore[reportPrivateUsage]
-from dpcompose.audit.coin import canonical
 
 
 @cache
@@ -183,4 +182,4 @@ def test_a_forger_is_found_by_betting_again() -> None:
             return np.round((data + rng.laplace(scale=scale, size=n)) * 2**30) / 2**30
 
         subject = Subject(lambda data: data, batch=batch)
-        assert least < again(whole, subject, pairs) < most
+        assert least < again(whole, subject, pairs).log_wealth < most

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcompose import DomainError
 from dpcompose.audit import Outcome, Pair, Subject
 from dpcompose.audit.feature import features_of
 from dpcompose.audit.learned import LEARNERS
 from dpcompose.audit.outcome import Reading
 from dpcompose.audit.subject import ExhaustedError, Fresh
+from dpcompose.errors import DomainError
 
 COINS = np.array([0, 1] * 8, dtype=np.uint8)
 WORLDS = Pair((0.0,), (1.0,))

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcompose import Adjacency, BlackBox, DomainError
+from dpcompose import Adjacency, BlackBox
 from dpcompose.audit import Outcome, Pair, Subject, Verdict, audit
 from dpcompose.audit.subject import Fresh
 from dpcompose.audit.usual import usual_pairs
+from dpcompose.errors import DomainError
 
 COINS = np.array([0, 1, 0, 1], dtype=np.uint8)
 _calls: list[int] = []
@@ -122,10 +123,10 @@ def test_what_always_fails_is_told() -> None:
 def pipe_to_the_audit() -> int:
     """Of the process that a mechanism is called in: its frames tell."""
     frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
-    while frame.f_code.co_name not in ("_serve", "in_process"):
+    while frame.f_code.co_name != "_serve":
         assert frame.f_back is not None
         frame = frame.f_back
-    return frame.f_locals["told" if frame.f_code.co_name == "_serve" else "writing"]
+    return frame.f_locals["told"]
 
 
 class Bomb:
@@ -144,10 +145,7 @@ def test_what_a_process_writes_is_read_as_data(fresh: Fresh, tmp_path: Path) -> 
 
     def call(world: int) -> float:
         text = pickle.dumps(Bomb(str(tmp_path / f"ran in {os.getpid()}")))
-        os.write(
-            pipe_to_the_audit(),
-            struct.pack("<q", len(text)) + text if fresh is Fresh.WORKER else text,
-        )
+        os.write(pipe_to_the_audit(), struct.pack("<q", len(text)) + text)
         os._exit(0)
 
     rows = Subject(call, fresh=fresh, limit=0.5).draw(Pair(0, 1), COINS[:2]).tolist()

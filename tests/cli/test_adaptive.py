@@ -74,7 +74,7 @@ def test_a_table_and_one_document(plan: str) -> None:
     assert result.exit_code == 0, result.output
     assert all(
         word in result.stdout
-        for word in ("Open the menu filter", "laplace", "rest", "union", "No gaussian")
+        for word in ("Open the menu", "laplace", "rest", "zcdp", "No gaussian")
     )
     document = json.loads(invoke(["adaptive", "advise", plan, "--epsilon", "1", "--json"]).stdout)
     assert document["target"] == {"delta": 1e-6, "epsilon": 1.0}

@@ -247,7 +247,7 @@ def test_mangled_plans_never_trace_back(plan: Path) -> None:
 
 @pytest.mark.slow
 def test_what_is_imported() -> None:
-    lazy = ["matplotlib", "rich", "typer", "flint", "sqlalchemy"]
+    lazy = ["matplotlib", "rich", "typer", "flint", "sqlite3"]
     code = f"import dpcompose, sys; print([m for m in {lazy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -32,7 +32,7 @@ MORE = [
     "statement plan.toml --unit one", "statement verify a.json", "statement write plan.toml --unit x",
     "ledger init -h", "ledger init --ledger", "ledger init --json=1", "ledger close a -- b", "ledger close a b",
     "account plan.toml --delta 1e999", "account '' --delta 1", "calibrate plan.toml --vary '' --epsilon 1",
-    "import a.json --adjacency replace", "ledger admin migrate --backup b.db", "account --delta inf plan.toml",
+    "import a.json --adjacency replace", "audit zoo --all --samples 9", "account --delta inf plan.toml",
 ]  # fmt: skip
 PARSERS = {"typer", "click", "rich", "pydantic", "msgspec"}
 LIGHT = {

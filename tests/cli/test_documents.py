@@ -50,7 +50,7 @@ LINES = [
     "ledger price world small.toml", "ledger scope world/s --split 3", "ledger scope world/s/x", "ledger show",
     "ledger log world", "ledger exposure world/a --delta 1e-6", "ledger verify", "ledger export",
     "ledger scope y --filter pure --epsilon 1 --renew year", "ledger exposure y --delta 0 --window P3Y",
-    "ledger admin backup --out copy.db --keep anchor.json", "ledger admin migrate",
+    "ledger admin backup --out copy.db --keep anchor.json",
     "ledger admin restore copy.db --anchor anchor.json --ledger restored.db",
     "ledger close world/a", "ledger evidence key acme.example --out secret.key",
     "ledger evidence check-proof entry.proof --trust key.txt", "ledger evidence check-proof secret.key --trust key.txt",
@@ -68,7 +68,6 @@ ERRORS = [
     "ledger export nowhere", "ledger close nowhere", "ledger init --nonsense", "audit scores nowhere.csv --epsilon 1",
     "ledger evidence key acme.example",
     "ledger admin backup", "ledger admin backup --out l.db", "ledger admin restore nowhere", "ledger admin restore copy.db",
-    "ledger admin migrate --ledger nowhere.db",
     "ledger evidence check-proof nowhere", "audit check nowhere", "audit zoo nobody", "audit nothing --epsilon 1",
     "release nowhere.csv --count",
 ]  # fmt: skip
@@ -124,7 +123,6 @@ def test_every_document_is_valid(home: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert DOCUMENTS.keys() - seen == {
         "audit",
         "audit check",
-        "audit replay",
     }  # these run code: tests/cli/test_audit.py
     assert len(pages) > 15
     for page in [*pages, STRANGE]:

@@ -160,7 +160,7 @@ def test_export_names_mechanisms_units_and_totals_and_nobody(ask: Ask) -> None:
         ("charge --ledger l.db world nowhere.toml --key a", 2, "nowhere.toml"),
         ("scope --ledger l.db world/x --filter natural --epsilon 1", 2, "expected pure"),
         ("scope --ledger l.db world/x --filter pure", 2, "target"),
-        ("scope --ledger l.db world/x --epsilon 1", 2, "name of a filter"),
+        ("scope --ledger l.db world/x --delta 1e-6", 2, "epsilon"),
         ("scope --ledger l.db world/x --kind folder", 2, "folder"),
         (
             "scope --ledger l.db world/x --filter pure --epsilon 1 --parameter epsilon=1",
@@ -185,6 +185,24 @@ def test_bad_input_is_one_sentence(ask: Ask, line: str, status: int, said: str) 
     output = ask(line, status=status)
     assert said in output
     assert len(output.strip().splitlines()) == 1
+
+
+def test_a_budget_needs_no_theorem(ask: Ask) -> None:
+    ask("scope --ledger l.db city --epsilon 100 --delta 1e-6")
+    opened = ask("scope --ledger l.db city/a --epsilon 1 --delta 1e-6")
+    assert "1 at 1e-6" in opened and "renyi" not in opened and "0 %" in opened
+    ask("scope --ledger l.db cited --epsilon 1 --delta 1e-6 --only zcdp")
+    assert "rho" in ask("show --ledger l.db cited")
+    assert "only" in ask("scope --ledger l.db y --epsilon 1 --only zcd", status=2)
+    assert "grants something" in ask("scope --ledger l.db y --epsilon 0", status=2)
+
+
+def test_a_bare_epsilon_is_a_promise(ask: Ask) -> None:
+    ask("scope --ledger l.db city --epsilon 1 --delta 1e-6")
+    refused = ask("charge --ledger l.db city --cost epsilon=0.1 --key a", status=2)
+    assert "delta=D beside epsilon=E" in refused
+    charged = ask("charge --ledger l.db city --cost epsilon=0.1 --cost delta=1e-9 --key a")
+    assert "as a promise" in charged and "rho 0.0049" in charged and "delta 1e-9" in charged
 
 
 def test_closing(ask: Ask) -> None:

@@ -21,19 +21,17 @@ from dpcompose import (
     Bound,
     Concentrated,
     DiscreteGaussian,
-    DomainError,
     DPComposeError,
     Exponential,
     Gaussian,
     Laplace,
     Orientation,
-    UnreachableError,
-    UnsupportedError,
     calibrate,
     compose,
 )
 from dpcompose.composition import Composable, Composition, Parallel, Profile, compare, parallel
-from dpcompose.mechanism.base import Mechanism
+from dpcompose.errors import DomainError, UnreachableError, UnsupportedError
+from dpcompose.mechanisms.base import Mechanism
 
 NOT_A_NUMBER: list[Any] = [
     True,
@@ -90,6 +88,8 @@ BAD: dict[str, list[Any]] = {
     "orientation": ["equal", "FREE", None, 0, True, Adjacency.ADD_REMOVE, math.nan],
     "tolerance": [*PROBABILITY, 0, 0.0, 1.0, 1],
     "proof": ["yes", 1, 0, None, 2.0, "", math.nan],
+    "masked": ["yes", True, 1, 0, None, math.nan],
+    "progress": ["yes", True, 1, 0, print],
     "moves": ["yes", 1, 0, None, 2.0, ""],
     "integer": ["yes", 1, 0, None, 2.0, ""],
     "alpha": [*ENTRIES, -5e-324, 1.0000000000000002, math.inf, [0.5, -1.0]],

@@ -9,25 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dpcompose
 from dpcompose import (
     Adjacency,
     BlackBox,
-    Bounds,
     Concentrated,
     DiscreteGaussian,
-    DomainError,
     Gaussian,
     Laplace,
-    UnreachableError,
-    UnsupportedError,
     calibrate,
-    calibrations,
     compose,
-    deltas,
-    epsilons,
-    running_epsilon,
 )
-from dpcompose.composition import Composable
+from dpcompose.composition import Composable, running_epsilon
+from dpcompose.errors import DomainError, UnreachableError, UnsupportedError
+from dpcompose.values import Bounds
 from oracles import contour
 from oracles.normal import Direction, SampledGaussian
 
@@ -43,8 +38,8 @@ MIXED: list[Composable] = [
 
 def test_each_answer_overlaps_the_single_one() -> None:
     given = [1e-5, 1e-6, 0.0, 1e-9, 1e-3, 0.5]
-    found = epsilons(MIXED, delta=given)
-    back = deltas(MIXED, epsilon=[0.0, 2.0, -1.0, 1.0, math.inf, -math.inf])
+    found = dpcompose.epsilon(MIXED, delta=given)
+    back = dpcompose.delta(MIXED, epsilon=[0.0, 2.0, -1.0, 1.0, math.inf, -math.inf])
     for index, (composition, delta, epsilon) in enumerate(
         zip(MIXED, given, [0.0, 2.0, -1.0, 1.0, math.inf, -math.inf], strict=True)
     ):
@@ -60,15 +55,15 @@ FAINT = Gaussian(72360.95091710017).sampled(2.704179281739353e-07) * 7429
 
 def test_a_question_that_is_not_planned_takes_no_other_with_it() -> None:
     asked: list[Composable] = [MIXED[1], APART, MIXED[3]]
-    found = epsilons(asked, delta=1e-5, masked=True)
+    found = dpcompose.epsilon(asked, delta=1e-5, masked=True)
     assert not found.refusals
     assert [found[at].upper for at in (0, 2)] == [
-        epsilons([asked[at]], delta=1e-5)[0].upper for at in (0, 2)
+        dpcompose.epsilon([asked[at]], delta=1e-5)[0].upper for at in (0, 2)
     ]
     one = APART.epsilon(delta=1e-5)
     assert found[1].contains(0.18240757) or abs(found[1].upper - 0.18240757) < 1e-8
     assert max(one.lower, found[1].lower) <= min(one.upper, found[1].upper)
-    one, other = APART.delta(epsilon=0.15), deltas(asked, epsilon=0.15)[1]
+    one, other = APART.delta(epsilon=0.15), dpcompose.delta(asked, epsilon=0.15)[1]
     assert (
         max(one.lower, other.lower) <= min(one.upper, other.upper)
         and other.width < 1e-6 * other.upper
@@ -79,7 +74,7 @@ def test_noises_that_are_far_apart_are_calibrated_as_one_by_one() -> None:
     def family(sigma: float) -> Composable:
         return Gaussian(sigma).sampled(0.01) * 2000 + Gaussian(27.0).sampled(1e-9) * 8000
 
-    found = calibrations(
+    found = calibrate(
         [family, lambda sigma: Gaussian(sigma) * 10], epsilon=0.2, delta=1e-5, bracket=(4.0, 400.0)
     )
     one = calibrate(family, epsilon=0.2, delta=1e-5, bracket=(4.0, 400.0))
@@ -100,15 +95,15 @@ def test_sums_beyond_floats_certify_nothing() -> None:
 
 def test_losses_that_are_never_far_from_zero_have_an_answer() -> None:
     delta = 1.8401046415232317e-15
-    one, other = FAINT.epsilon(delta=delta), epsilons([FAINT], delta=delta)[0]
+    one, other = FAINT.epsilon(delta=delta), dpcompose.epsilon([FAINT], delta=delta)[0]
     assert 0 <= one.lower <= one.upper < 1e-6 and max(one.lower, other.lower) <= min(
         one.upper, other.upper
     )
 
 
 def test_an_answer_depends_on_its_question_alone() -> None:
-    together, order = epsilons(MIXED, delta=1e-6), [3, 1, 5, 0, 4, 2]
-    shuffled = epsilons([MIXED[at] for at in order], delta=1e-6)
+    together, order = dpcompose.epsilon(MIXED, delta=1e-6), [3, 1, 5, 0, 4, 2]
+    shuffled = dpcompose.epsilon([MIXED[at] for at in order], delta=1e-6)
     assert shuffled.lower.tolist() == together.lower[order].tolist()
     assert shuffled.upper.tolist() == together.upper[order].tolist()
 
@@ -124,30 +119,30 @@ def test_an_answer_does_not_depend_on_how_many_are_asked(
         Gaussian(sigma).sampled(rate) * int(times)
         for times in np.geomspace(20, most, 14).astype(int)
     ]
-    together = epsilons(asked, delta=1e-5)
+    together = dpcompose.epsilon(asked, delta=1e-5)
     for some in ([3, 1, 7], [0], [13, 2]):
-        found = epsilons([asked[at] for at in some], delta=1e-5)
+        found = dpcompose.epsilon([asked[at] for at in some], delta=1e-5)
         assert found.lower.tolist() == together.lower[some].tolist()
         assert found.upper.tolist() == together.upper[some].tolist()
 
 
 def test_nothing_asked_is_nothing_answered() -> None:
-    for found in (epsilons([], delta=1e-5), deltas([], epsilon=[])):
+    for found in (dpcompose.epsilon([], delta=1e-5), dpcompose.delta([], epsilon=[])):
         assert len(found) == 0 and list(found) == [] and found.refused.tolist() == []
 
 
 @pytest.mark.parametrize("given", [[1e-5], [1e-5] * 3, [[1e-5, 1e-5]], np.zeros((2, 1)), []])
 def test_arrays_of_other_lengths_are_refused(given: Any) -> None:
     with pytest.raises(DomainError, match="shape of delta"):
-        epsilons([Gaussian(1.0)] * 2, delta=given)
+        dpcompose.epsilon([Gaussian(1.0)] * 2, delta=given)
 
 
 @pytest.mark.parametrize("bad", [math.nan, -0.1, 1.5, "1", None, True])
 def test_a_bad_number_is_named_by_its_index(bad: Any) -> None:
     asked: list[Any] = [1e-5, 1e-6, bad, 1e-5]
     with pytest.raises(DomainError, match=r"delta\[2\]"):
-        epsilons([Gaussian(1.0)] * 4, delta=asked)
-    found = epsilons([Gaussian(1.0)] * 4, delta=asked, masked=True)
+        dpcompose.epsilon([Gaussian(1.0)] * 4, delta=asked)
+    found = dpcompose.epsilon([Gaussian(1.0)] * 4, delta=asked, masked=True)
     assert found.refused.tolist() == [False, False, True, False]
     assert np.isnan(found.upper[2]) and found[1] == Gaussian(1.0).epsilon(delta=1e-6)
     with pytest.raises(DomainError, match=r"delta\[2\]"):
@@ -158,10 +153,10 @@ def test_a_refused_composition_is_named_by_its_index() -> None:
     asked: list[Any] = [Gaussian(1.0), DiscreteGaussian(1.0).sampled(0.1), "no mechanism"]
     under = Adjacency.REPLACE
     with pytest.raises(DomainError, match=r"compositions\[2\]"):
-        epsilons(asked, delta=1e-5)
+        dpcompose.epsilon(asked, delta=1e-5)
     with pytest.raises(UnsupportedError, match=r"compositions\[1\]"):
-        epsilons(asked[:2], delta=1e-5, adjacency=under)
-    found = epsilons(asked, delta=1e-5, adjacency=under, masked=True)
+        dpcompose.epsilon(asked[:2], delta=1e-5, adjacency=under)
+    found = dpcompose.epsilon(asked, delta=1e-5, adjacency=under, masked=True)
     assert found.refused.tolist() == [False, True, True] and sorted(found.refusals) == [1, 2]
     assert found[:1].refused.tolist() == [False] and found[1:].refused.tolist() == [True, True]
 
@@ -173,11 +168,11 @@ def test_no_mask_is_dropped(given: Any) -> None:
     asked = [Gaussian(1.0)] * 2
     for masked in (False, True):
         with pytest.raises(DomainError, match=r"expected no masked array"):
-            epsilons(asked, delta=given, masked=masked)
+            dpcompose.epsilon(asked, delta=given, masked=masked)
         with pytest.raises(DomainError, match=r"expected no masked array"):
-            deltas(asked, epsilon=given, masked=masked)
+            dpcompose.delta(asked, epsilon=given, masked=masked)
         with pytest.raises(DomainError, match=r"expected no masked array"):
-            calibrations([Gaussian] * 2, epsilon=1.0, delta=given, masked=masked)
+            calibrate([Gaussian] * 2, epsilon=1.0, delta=given, masked=masked)
     for ask in (asked[0].profile(), asked[0].profile().tradeoff, asked[0].profile().power):
         with pytest.raises(DomainError, match=r"expected no masked array"):
             ask(given)
@@ -187,17 +182,17 @@ def test_no_mask_is_dropped(given: Any) -> None:
 def test_progress_is_told_to_a_function(bad: Any) -> None:
     asked = [Gaussian(1.0)] * 2
     with pytest.raises(DomainError, match="progress = "):
-        epsilons(asked, delta=1e-5, progress=bad)
+        dpcompose.epsilon(asked, delta=1e-5, progress=bad)
     with pytest.raises(DomainError, match="progress = "):
-        deltas(asked, epsilon=1.0, progress=bad)
+        dpcompose.delta(asked, epsilon=1.0, progress=bad)
     with pytest.raises(DomainError, match="progress = "):
         running_epsilon(asked, delta=1e-5, progress=bad)
     with pytest.raises(DomainError, match="progress = "):
-        calibrations([Gaussian] * 2, epsilon=1.0, delta=1e-5, progress=bad)
+        calibrate([Gaussian] * 2, epsilon=1.0, delta=1e-5, progress=bad)
 
 
 def test_the_ends_cannot_be_written_to() -> None:
-    found = epsilons([Gaussian(1.0)], delta=1e-5)
+    found = dpcompose.epsilon([Gaussian(1.0)], delta=1e-5)
     assert isinstance(found, Bounds)
     with pytest.raises(ValueError, match="read-only"):
         found.lower[0] = 0.0
@@ -205,7 +200,7 @@ def test_the_ends_cannot_be_written_to() -> None:
 
 def test_progress_counts_every_question() -> None:
     seen: list[tuple[int, int]] = []
-    epsilons(MIXED, delta=1e-5, progress=lambda done, total: seen.append((done, total)))
+    dpcompose.epsilon(MIXED, delta=1e-5, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (len(MIXED), len(MIXED)) and seen == sorted(seen)
 
 
@@ -231,7 +226,7 @@ def _composed(phases: list[Phase]) -> Composable:
 def test_schedules_are_answered_together_within_the_tolerance() -> None:
     drawn, given = _drawn(1, 48)
     schedules = [_composed(phases) for phases in drawn]
-    found = epsilons(schedules, delta=given)
+    found = dpcompose.epsilon(schedules, delta=given)
     together = [
         certificate.method.startswith("contour, many") for certificate in found.certificates
     ]
@@ -240,7 +235,7 @@ def test_schedules_are_answered_together_within_the_tolerance() -> None:
     for schedule, delta, bound in zip(schedules[:16], given, found, strict=False):
         one = schedule.epsilon(delta=delta)
         assert max(one.lower, bound.lower) <= min(one.upper, bound.upper)
-    back = deltas(schedules, epsilon=found.upper)
+    back = dpcompose.delta(schedules, epsilon=found.upper)
     assert np.all(back.lower <= given) and np.all(
         back.upper[together] >= np.array(given)[together] * (1 - 1e-5)
     )
@@ -249,11 +244,12 @@ def test_schedules_are_answered_together_within_the_tolerance() -> None:
 def test_shuffled_and_split_batches_agree_to_the_last_bit() -> None:
     drawn, given = _drawn(2, 60)
     schedules = [_composed(phases) for phases in drawn]
-    whole = epsilons(schedules, delta=given)
+    whole = dpcompose.epsilon(schedules, delta=given)
     order = np.random.default_rng(3).permutation(len(schedules))
     parts = [order[:1], order[1:8], order[8:]]
     split = [
-        epsilons([schedules[at] for at in part], delta=np.array(given)[part]) for part in parts
+        dpcompose.epsilon([schedules[at] for at in part], delta=np.array(given)[part])
+        for part in parts
     ]
     assert np.concatenate([part.lower for part in split]).tolist() == whole.lower[order].tolist()
     assert np.concatenate([part.upper for part in split]).tolist() == whole.upper[order].tolist()
@@ -261,7 +257,7 @@ def test_shuffled_and_split_batches_agree_to_the_last_bit() -> None:
 
 def test_answers_hold_the_truth_by_ball_arithmetic() -> None:
     drawn, given = _drawn(5, 12)
-    found = epsilons([_composed(phases) for phases in drawn], delta=given)
+    found = dpcompose.epsilon([_composed(phases) for phases in drawn], delta=given)
     for phases, delta, bound in zip(drawn, given, found, strict=True):
         directions = [
             [
@@ -314,7 +310,7 @@ def test_a_batch_of_calibrations_meets_its_targets() -> None:
     families = [
         lambda sigma, rate=rate: Gaussian(sigma).sampled(rate) * 1000 for rate in (0.01, 0.02)
     ]
-    found = calibrations([*families, Gaussian], epsilon=[1.0, 2.0, 1.0], delta=1e-5)
+    found = calibrate([*families, Gaussian], epsilon=[1.0, 2.0, 1.0], delta=1e-5)
     for index, (family, target) in enumerate(
         zip([*families, Gaussian], (1.0, 2.0, 1.0), strict=True)
     ):
@@ -326,8 +322,8 @@ def test_a_batch_of_calibrations_meets_its_targets() -> None:
 def test_a_calibration_without_an_answer_is_named_by_its_index() -> None:
     families = [Gaussian, lambda scale: Laplace(scale) * 0 + BlackBox(2.0), Laplace]
     with pytest.raises(UnreachableError, match=r"families\[1\]"):
-        calibrations(families, epsilon=1.0, delta=0.0001)
-    found = calibrations(families, epsilon=[1.0, 1.0, -1.0], delta=0.0001, masked=True)
+        calibrate(families, epsilon=1.0, delta=0.0001)
+    found = calibrate(families, epsilon=[1.0, 1.0, -1.0], delta=0.0001, masked=True)
     assert sorted(found.refusals) == [1, 2] and np.isnan(found.value).tolist() == [
         False,
         True,
@@ -335,3 +331,45 @@ def test_a_calibration_without_an_answer_is_named_by_its_index() -> None:
     ]
     with pytest.raises(DomainError, match=r"epsilon\[2\]"):
         _ = found[2]
+
+
+def test_one_composition_is_asked_by_the_same_name() -> None:
+    one = Gaussian(2.0) * 3
+    assert dpcompose.epsilon(one, delta=1e-5) == one.epsilon(delta=1e-5)
+    assert dpcompose.delta(one, epsilon=1.0, adjacency="replace") == one.delta(
+        epsilon=1.0, adjacency="replace"
+    )
+    assert dpcompose.epsilon(one.group(2), delta=1e-5) == one.group(2).epsilon(delta=1e-5)
+    assert not {"epsilons", "deltas", "calibrations"} & {*dir(dpcompose)}
+    for ask in (dpcompose.epsilon, dpcompose.delta, calibrate):
+        with pytest.raises((DomainError, TypeError)):
+            ask(3, delta=1e-5)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("more", [{"masked": True}, {"progress": print}])
+def test_what_belongs_to_many_is_refused_beside_one(more: dict[str, Any]) -> None:
+    with pytest.raises(DomainError, match="single composition"):
+        dpcompose.epsilon(Gaussian(1.0), delta=1e-5, **more)
+    with pytest.raises(DomainError, match="single composition"):
+        dpcompose.delta(Gaussian(1.0), epsilon=1.0, **more)
+    with pytest.raises(DomainError, match="single composition"):
+        calibrate(Gaussian, epsilon=1.0, delta=1e-5, **more)
+    with pytest.raises(DomainError, match="an epsilon and a delta of many"):
+        calibrate([Gaussian], epsilon=1.0, delta=1e-5, advantage=0.1)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("bad", ["Laplace", b"x", 3, None, ["Laplace"], [Gaussian, 3]])
+def test_what_is_no_family_is_refused(bad: Any) -> None:
+    with pytest.raises(DomainError, match="family"):
+        calibrate(bad, epsilon=1.0, delta=1e-5)
+
+
+def test_many_answers_have_no_proof() -> None:
+    for ask in (
+        lambda: dpcompose.epsilon([Gaussian(1.0)], delta=1e-5, proof=True),
+        lambda: dpcompose.delta([Gaussian(1.0)], epsilon=1.0, proof=True),
+        lambda: running_epsilon(Gaussian(1.0), delta=1e-5, proof=True),
+        lambda: calibrate([Gaussian], epsilon=1.0, delta=1e-5, proof=True),
+    ):
+        with pytest.raises(UnsupportedError, match="ball arithmetic"):
+            ask()

@@ -15,7 +15,7 @@ from flint import arb, ctx
 from dpcompose import Adjacency, DiscreteGaussian, Gaussian, Laplace, RandomizedResponse, compose
 from dpcompose.composition.composition import Composable
 from dpcompose.composition.profile import Profile
-from dpcompose.loss.atomic_sum import AtomicSum
+from dpcompose.loss.atomic import AtomicSum
 from dpcompose.numerics import elementary
 from dpcompose.values.bound import Bound
 

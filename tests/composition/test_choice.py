@@ -11,15 +11,14 @@ from dpcompose import (
     Adjacency,
     BlackBox,
     Concentrated,
-    DomainError,
     Gaussian,
     Laplace,
     Orientation,
     RandomizedResponse,
-    UnsupportedError,
     compose,
 )
 from dpcompose.composition import one_of
+from dpcompose.errors import DomainError, UnsupportedError
 
 EPSILONS = np.array([-1.0, -0.2, 0.0, 0.1, 0.3, 0.7, 1.0, 2.0, 4.0])
 

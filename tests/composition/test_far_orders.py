@@ -6,7 +6,8 @@ import math
 import pytest
 from mpmath import exp, mp, mpf
 
-from dpcompose import Adjacency, DominatingPair, compose
+from dpcompose import Adjacency, compose
+from dpcompose.mechanisms import DominatingPair
 
 ONE = ([1.0, 1.4211356059221848e-199], [1.6076557056520227e-10, 0.9999999998392344])
 OTHER = ([1.0, 2.4261102161414428e-24], [1.0, 4.3716522151104714e-39])

@@ -16,16 +16,16 @@ from dpcompose import (
     BlackBox,
     Bound,
     Concentrated,
-    DominatingPair,
     Gaussian,
     Laplace,
     Orientation,
     RandomizedResponse,
-    UnsupportedError,
     compose,
 )
 from dpcompose.composition import Composable
+from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atomize import envelope
+from dpcompose.mechanisms import DominatingPair
 
 FREE = Orientation.FREE
 REMOVE = Adjacency.ADD_REMOVE

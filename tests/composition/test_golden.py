@@ -21,7 +21,6 @@ from dpcompose import (
     Bound,
     DiscreteGaussian,
     DiscreteLaplace,
-    DominatingPair,
     Exponential,
     Gaussian,
     GaussianDP,
@@ -32,6 +31,7 @@ from dpcompose import (
 )
 from dpcompose.composition import Composable
 from dpcompose.loss.product import Product
+from dpcompose.mechanisms import DominatingPair
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 ROUNDING = 1e-12

@@ -18,7 +18,6 @@ from dpcompose import (
     Concentrated,
     DiscreteGaussian,
     DiscreteLaplace,
-    DominatingPair,
     Exponential,
     Gaussian,
     GaussianDP,
@@ -28,6 +27,7 @@ from dpcompose import (
 )
 from dpcompose.composition.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.mechanisms import DominatingPair
 from oracles import atoms, chains, gaussian as gaussian_truth
 from oracles.gaussian import upper_tail
 

@@ -6,8 +6,9 @@ import random
 
 import pytest
 
-from dpcompose import Bound, DomainError, Gaussian, Laplace, compose
+from dpcompose import Bound, Gaussian, Laplace, compose
 from dpcompose.composition import GrowingEpsilon
+from dpcompose.errors import DomainError
 
 DELTA = 1e-5
 SMALL, LARGE = Gaussian(1.0).sampled(0.02), Gaussian(1.5).sampled(0.02)

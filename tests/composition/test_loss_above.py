@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from mpmath import erfc, mp, mpf
 
-from dpcompose import BlackBox, Exponential, Gaussian, Laplace, Orientation, UnsupportedError
+from dpcompose import BlackBox, Exponential, Gaussian, Laplace, Orientation
+from dpcompose.errors import UnsupportedError
 
 
 @settings(max_examples=20, deadline=None)

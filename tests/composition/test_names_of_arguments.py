@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpcompose import (
-    Adjacency,
-    DomainError,
-    Gaussian,
-    Laplace,
-    Orientation,
-    calibrate,
-    epsilons,
-    parallel,
-)
+from dpcompose import Adjacency, Gaussian, Laplace, Orientation, calibrate, epsilon, parallel
+from dpcompose.errors import DomainError
 
 
 def test_a_name_is_its_member() -> None:
@@ -29,7 +21,7 @@ def test_a_name_is_its_member() -> None:
             ).delta(epsilon=1, adjacency=each)
     doubled = composed.epsilon(delta=1e-6, adjacency="replace").upper
     assert doubled > composed.epsilon(delta=1e-6).upper
-    assert epsilons([composed], delta=1e-6, adjacency="replace").upper[0] == pytest.approx(doubled)
+    assert epsilon([composed], delta=1e-6, adjacency="replace").upper[0] == pytest.approx(doubled)
     assert parallel(Laplace(1.0), Laplace(2.0), adjacency="replace").pure() == 2.0
     assert calibrate(Gaussian, epsilon=1, delta=1e-6, adjacency="replace").value > 8
     assert composed.epsilon(delta=1e-6, orientation="free") == composed.epsilon(

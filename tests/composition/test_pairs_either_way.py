@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx, fmpq
 
-from dpcompose import Adjacency, DominatingPair
+from dpcompose import Adjacency
+from dpcompose.mechanisms import DominatingPair
 
 REPLACE = Adjacency.REPLACE
 PAIRS = [

@@ -23,9 +23,9 @@ from dpcompose import (
     compose,
 )
 from dpcompose.composition.composition import ComposablePart
+from dpcompose.composition.losses import Pairs
 from dpcompose.composition.parallel import parallel
-from dpcompose.composition.part import Pairs
-from dpcompose.composition.question import ask
+from dpcompose.composition.question import Asking, ask
 from dpcompose.divergence import hockey_stick
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.loss.atomic import AtomicLoss, Atoms
@@ -163,7 +163,7 @@ def test_sampled_gaussians_remove_here_and_add_there() -> None:
     """The move alone, against a sum over a plane that is accurate to 1e-5; it is worse than either removal."""
     one, other = Gaussian(1.0).sampled(0.5), Gaussian(0.8).sampled(0.3)
     move = parallel(one, other, adjacency=REPLACE).cases[-1]
-    question = ask(move, REPLACE, Orientation.SAME, 1e-9, False)
+    question = ask(move, Asking(REPLACE))
     found, moved = question.delta(0.2), moved_delta(0.5, 1.0, 0.3, 1.25, 0.2)
     assert found.lower - 1e-5 <= moved <= found.upper + 1e-5
     assert found.lower > max(case.delta(epsilon=0.2).upper for case in (one, other))

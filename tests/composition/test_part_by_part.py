@@ -8,18 +8,10 @@ from typing import Any
 
 import pytest
 
-from dpcompose import (
-    Adjacency,
-    FixedSizeSample,
-    Gaussian,
-    Laplace,
-    MixtureOfGaussians,
-    Orientation,
-    TruncatedPoisson,
-    compose,
-    epsilons,
-)
+import dpcompose
+from dpcompose import Adjacency, Gaussian, Laplace, Orientation, compose
 from dpcompose.composition import Composable
+from dpcompose.mechanisms import FixedSizeSample, MixtureOfGaussians, TruncatedPoisson
 
 PARTNER = Gaussian(10.0).sampled(0.5) * 164
 DELTA = 3e-7
@@ -53,7 +45,7 @@ def test_a_free_phase_among_several() -> None:
     )
     alone = others.epsilon(delta=DELTA)
     assert alone.lower * (1 - 1e-9) <= found.lower <= found.upper <= alone.upper * (1 + 1e-7)
-    batch = epsilons([others, others + Gaussian(1e6).sampled(0.3) * 3000], delta=DELTA)
+    batch = dpcompose.epsilon([others, others + Gaussian(1e6).sampled(0.3) * 3000], delta=DELTA)
     assert batch.lower[1] >= batch.lower[0] * (1 - 1e-9) and batch.upper[1] <= batch.upper[0] * (
         1 + 1e-7
     )

@@ -23,7 +23,6 @@ from dpcompose import (
     Concentrated,
     DiscreteGaussian,
     DiscreteLaplace,
-    DominatingPair,
     Exponential,
     Gaussian,
     GaussianDP,
@@ -37,6 +36,7 @@ from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.product import Product
 from dpcompose.loss.proved_product import ProvedProduct
+from dpcompose.mechanisms import DominatingPair
 from oracles import gaussian, lattices, optimal, residues, sampled
 from oracles.ball import ratio
 

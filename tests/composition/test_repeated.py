@@ -22,7 +22,7 @@ QUESTIONS = [
         0,
     ],
     [
-        "epsilons",
+        "epsilon",
         "Gaussian(0.317465866477144).sampled(1.3740960382162258e-06) * 180",
         5.916589065464443e-06,
     ],
@@ -31,8 +31,8 @@ QUESTIONS = [
         "(Gaussian(0.6219602097967759).sampled(5.080730113676554e-06) * 2576516).epsilon(delta=3e-10)",
         0,
     ],
-    ["epsilons", "Gaussian(1.1).sampled(0.01) * 1000", 1e-5],
-    ["deltas", "Gaussian(1.1).sampled(0.01) * 1000", 0.7],
+    ["epsilon", "Gaussian(1.1).sampled(0.01) * 1000", 1e-5],
+    ["delta", "Gaussian(1.1).sampled(0.01) * 1000", 0.7],
 ]
 
 

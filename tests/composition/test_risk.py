@@ -17,7 +17,6 @@ from dpcompose import (
     BlackBox,
     Bound,
     Concentrated,
-    DominatingPair,
     Exponential,
     Gaussian,
     GaussianDP,
@@ -26,8 +25,9 @@ from dpcompose import (
     compose,
 )
 from dpcompose.composition.composition import Composable
-from dpcompose.composition.risk import risk
+from dpcompose.composition.profile import risk
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.mechanisms import DominatingPair
 from oracles import chains
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]

@@ -7,16 +7,11 @@ import math
 import pytest
 from scipy.stats import norm
 
-from dpcompose import (
-    Composition,
-    Gaussian,
-    PrivateSelection,
-    TruncatedPoisson,
-    UnsupportedError,
-    compose,
-)
+from dpcompose import Composition, Gaussian, compose
 from dpcompose.composition import Composable
-from dpcompose.composition.choice import one_of
+from dpcompose.composition.parallel import one_of
+from dpcompose.errors import UnsupportedError
+from dpcompose.mechanisms import PrivateSelection, TruncatedPoisson
 
 CAPPED = TruncatedPoisson(0.5, rate=1.0, records=4, batch=1)
 HOLDERS: dict[str, Composable] = {

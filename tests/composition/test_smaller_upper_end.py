@@ -7,10 +7,10 @@ import warnings
 
 import pytest
 
+import dpcompose
 from dpcompose import (
     Adjacency,
     Concentrated,
-    DominatingPair,
     Exponential,
     Gaussian,
     GaussianDP,
@@ -18,9 +18,9 @@ from dpcompose import (
     Orientation,
     RandomizedResponse,
     compose,
-    deltas,
 )
 from dpcompose.composition import Composable
+from dpcompose.mechanisms import DominatingPair
 
 MIXED: list[tuple[float, Composable, float]] = [
     (0.02, Gaussian(1.0).sampled(0.01) * 1000, 2.3758),
@@ -69,7 +69,10 @@ def test_a_curve_that_says_nothing_leaves_the_lower_end(
 ) -> None:
     mixed = Concentrated(rho) + rest
     member = (GaussianDP((2 * rho) ** 0.5) + rest).delta(epsilon=epsilon)
-    for found in (mixed.delta(epsilon=epsilon), deltas([mixed], epsilon=epsilon, masked=True)[0]):
+    for found in (
+        mixed.delta(epsilon=epsilon),
+        dpcompose.delta([mixed], epsilon=epsilon, masked=True)[0],
+    ):
         assert 1 - 1e-9 <= found.lower <= member.upper and found.upper == 1
     curve = mixed.profile()([0.0, epsilon])
     assert curve.upper.tolist() == [1, 1] and mixed.risk().advantage.lower >= 1 - 1e-9

@@ -20,7 +20,6 @@ from dpcompose import (
     BlackBox,
     Concentrated,
     DiscreteGaussian,
-    DominatingPair,
     Gaussian,
     GaussianDP,
     Laplace,
@@ -31,6 +30,7 @@ from dpcompose.composition.composition import Composable
 from dpcompose.composition.question import PrivacyQuestion
 from dpcompose.errors import DomainError
 from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.mechanisms import DominatingPair
 from dpcompose.values.bound import Bound
 from oracles import chains
 from oracles.gaussian import upper_tail

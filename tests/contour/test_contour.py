@@ -14,8 +14,7 @@ from flint import acb, arb, ctx
 from dpcompose import Adjacency, Composition, compose
 from dpcompose.contour import invert, saddle
 from dpcompose.contour.contour import Bracket, relative_value
-from dpcompose.contour.placement import placement_of
-from dpcompose.contour.quadrature import draw
+from dpcompose.contour.quadrature import draw, placement_of
 from dpcompose.contour.transform import Transform
 from dpcompose.loss.gaussian import GaussianSum
 from dpcompose.loss.laplace import LaplaceLoss

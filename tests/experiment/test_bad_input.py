@@ -15,13 +15,12 @@ from dpcompose import (
     BlackBox,
     Concentrated,
     DiscreteLaplace,
-    DomainError,
     Gaussian,
     Laplace,
     Orientation,
     RandomizedResponse,
-    RefusedRoundError,
 )
+from dpcompose.errors import DomainError, RefusedRoundError
 from dpcompose.experiment import (
     Experiment,
     Greedy,

@@ -5,16 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpcompose import (
-    Adjacency,
-    BlackBox,
-    DomainError,
-    Gaussian,
-    Laplace,
-    Orientation,
-    RandomizedResponse,
-    RefusedRoundError,
-)
+from dpcompose import Adjacency, BlackBox, Gaussian, Laplace, Orientation, RandomizedResponse
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
@@ -25,6 +16,7 @@ from dpcompose.adaptive import (
     RenyiFilter,
     States,
 )
+from dpcompose.errors import DomainError, RefusedRoundError
 from dpcompose.experiment import (
     Experiment,
     Holds,

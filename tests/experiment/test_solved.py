@@ -16,17 +16,14 @@ from campaigns.experiment import exactly
 from dpcompose import (
     Adjacency,
     BlackBox,
-    DomainError,
-    DominatingPair,
     Gaussian,
     Laplace,
     Orientation,
     RandomizedResponse,
-    RefusedRoundError,
-    UnsupportedError,
     compose,
 )
 from dpcompose.composition import Composable
+from dpcompose.errors import DomainError, RefusedRoundError, UnsupportedError
 from dpcompose.experiment import (
     Experiment,
     Greedy,
@@ -38,6 +35,7 @@ from dpcompose.experiment import (
     Wanderer,
     World,
 )
+from dpcompose.mechanisms import DominatingPair
 
 BOB = Holds("Bob")
 EPSILONS = (-1.0, 0.0, 0.1, 0.4, 1.0, 1.7, 3.0)

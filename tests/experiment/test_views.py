@@ -9,16 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcompose import (
-    Adjacency,
-    BlackBox,
-    DomainError,
-    Gaussian,
-    Laplace,
-    RandomizedResponse,
-    RefusedRoundError,
-)
+from dpcompose import Adjacency, BlackBox, Gaussian, Laplace, RandomizedResponse
 from dpcompose.composition import Composable
+from dpcompose.errors import DomainError, RefusedRoundError
 from dpcompose.experiment import Experiment, Holds, Query, Repeater, Round, Views, Wanderer, World
 
 LEVEL = Gaussian(4.0).delta(epsilon=1.0).upper

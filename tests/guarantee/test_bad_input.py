@@ -17,7 +17,6 @@ from dpcompose.guarantee import (
     group,
     heterogeneous,
     optimal,
-    pure,
     renyi,
 )
 from dpcompose.guarantee.approximate import ApproximateDP
@@ -146,11 +145,11 @@ CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
     ),
     (
         "pure.renyi",
-        pure.pure_renyi,
+        concentrated.pure_renyi,
         {"epsilon": 1.0, "order": 2.0},
         {"epsilon": NEGATIVE, "order": ORDER},
     ),
-    ("pure.concentrated", pure.pure_concentrated, {"epsilon": 1.0}, {"epsilon": FINITE}),
+    ("pure.concentrated", concentrated.pure_concentrated, {"epsilon": 1.0}, {"epsilon": FINITE}),
     (
         "group.book",
         group.group_printed,

@@ -8,21 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcompose import (
-    Adjacency,
-    BlackBox,
-    DomainError,
-    DominatingPair,
-    Exponential,
-    Gaussian,
-    Laplace,
-    RandomizedResponse,
-    book,
-)
+from dpcompose import Adjacency, BlackBox, Exponential, Gaussian, Laplace, RandomizedResponse, book
 from dpcompose.adaptive import GaussianFilter, RenyiFilter
+from dpcompose.errors import DomainError
 from dpcompose.experiment import Experiment, Holds, Query, Repeater
 from dpcompose.guarantee import ConcentratedDP
 from dpcompose.guarantee.optimal import homogeneous_epsilon
+from dpcompose.mechanisms import DominatingPair
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 from flint import arb, ctx
 
 from dpcompose.adaptive import ConcentratedFilter
-from dpcompose.guarantee import concentrated, gaussian, optimal, pure, renyi
+from dpcompose.guarantee import concentrated, gaussian, optimal, renyi
 from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.renyi import lossless_epsilon
 
@@ -130,7 +130,7 @@ def test_the_curve_of_randomized_response_bounds_the_optimum(
     epsilon: float, times: int, delta: float
 ) -> None:
     found = renyi.renyi_epsilon(
-        lambda order: times * pure.pure_renyi(epsilon, order=order), delta=delta
+        lambda order: times * concentrated.pure_renyi(epsilon, order=order), delta=delta
     )
     true = optimal.homogeneous_epsilon(delta, epsilon=epsilon, times=times)
     assert true.lower <= found.epsilon <= 1.3 * true.upper
@@ -190,7 +190,7 @@ def test_golden_concentrated() -> None:
     data = row("zcdp_delta_cks_opt")
     delta = concentrated.optimal_moment_delta(ConcentratedDP(data["rho"]), epsilon=data["eps"])
     assert delta == pytest.approx(data["expected"], rel=1e-12)
-    rho = ConcentratedDP(10 * pure.pure_concentrated(0.1).rho)
+    rho = ConcentratedDP(10 * concentrated.pure_concentrated(0.1).rho)
     assert concentrated.bun_steinke_epsilon(rho, delta=1e-6) == pytest.approx(
         1.71152445151256066300, rel=1e-12
     )
@@ -212,24 +212,26 @@ def test_a_promise_that_may_fail_uses_up_its_delta() -> None:
 def test_golden_pure() -> None:
     for name in ("rdp_rr", "pure_to_rdp_stable"):
         data = row(name)
-        assert pure.pure_renyi(data["eps"], order=data["alpha"]) == pytest.approx(
+        assert concentrated.pure_renyi(data["eps"], order=data["alpha"]) == pytest.approx(
             data["expected"], rel=1e-12
         )
     data = row("kl_tight_pure")
-    assert pure.pure_concentrated(data["eps"]).rho == pytest.approx(data["expected"], rel=1e-12)
+    assert concentrated.pure_concentrated(data["eps"]).rho == pytest.approx(
+        data["expected"], rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", range(100))
 def test_randomized_response_is_rounded_up_and_below_its_concentrated_line(seed: int) -> None:
     rng = random.Random(seed)
     epsilon, order = math.exp(rng.uniform(-20, 6)), 1 + math.exp(rng.uniform(-9, 9))
-    value = pure.pure_renyi(epsilon, order=order)
+    value = concentrated.pure_renyi(epsilon, order=order)
     with ctx.workprec(400):
         e, a = arb(epsilon), arb(order)
         true = ((((a - arb("0.5")) * e).cosh()) / (e / 2).cosh()).log() / (a - 1)
         assert arb(value) >= true and (arb(value) - true) < true * arb("1e-12")
         assert true <= a * e * (e / 2).tanh()
-        assert arb(pure.pure_concentrated(epsilon).rho) >= e * (e / 2).tanh()
+        assert arb(concentrated.pure_concentrated(epsilon).rho) >= e * (e / 2).tanh()
 
 
 def counted_tangents(monkeypatch: pytest.MonkeyPatch) -> list[None]:

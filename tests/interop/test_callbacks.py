@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from dpcompose import FixedSizeSample
 from dpcompose.errors import DomainError, MissingExtraError, StepRefusedError, UnsupportedError
 from dpcompose.interop.callbacks import guard_strategy, lightning_callback, transformers_callback
 from dpcompose.interop.guard import StepKind, TrainingGuard
+from dpcompose.mechanisms import FixedSizeSample
 from dpcompose.values.adjacency import Adjacency
 
 STEP: StepKind = {"sigma": 12.0, "rate": 0.5}

@@ -15,18 +15,12 @@ from typing import Any
 
 import pytest
 
-from dpcompose import (
-    Adjacency,
-    Concentrated,
-    Gaussian,
-    Laplace,
-    TruncatedPoisson,
-    UnsupportedError,
-    compose,
-)
+from dpcompose import Adjacency, Concentrated, Gaussian, Laplace, compose
+from dpcompose.errors import UnsupportedError
 from dpcompose.interop import dp_accounting as adapter
 from dpcompose.interop.dp_accounting import ADJACENCIES, from_dp_event, to_dp_event, to_named_tuple
-from dpcompose.interop.event_document import event_to_json
+from dpcompose.interop.event_tree import event_to_json
+from dpcompose.mechanisms import TruncatedPoisson
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("default")]
 dp_accounting: Any = pytest.importorskip(

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from campaigns import training as campaign
-from dpcompose import Adjacency, Gaussian, UnsupportedError
+from dpcompose import Adjacency, Gaussian
+from dpcompose.errors import UnsupportedError
 from dpcompose.interop import opacus as ours
 from dpcompose.interop.statement import statement
 from tests.interop.conftest import library

@@ -11,40 +11,39 @@ from typing import Any
 import pytest
 
 from dpcompose import (
-    AboveThreshold,
     Adjacency,
     BlackBox,
     Composition,
     Concentrated,
     DiscreteGaussian,
     DiscreteLaplace,
-    DomainError,
     Exponential,
-    FixedSizeSample,
     Gaussian,
     GaussianDP,
     Laplace,
-    MissingExtraError,
+    RandomizedResponse,
+    compose,
+)
+from dpcompose.composition.composition import Composable
+from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
+from dpcompose.guarantee.promise import RenyiLine
+from dpcompose.interop import dp_accounting as adapter
+from dpcompose.interop.dp_accounting import from_dp_event, to_named_tuple
+from dpcompose.interop.event_tree import event_from_document, event_to_json
+from dpcompose.interop.imported import import_plan
+from dpcompose.interop.plan_writing import plan_of
+from dpcompose.mechanisms import (
+    AboveThreshold,
+    FixedSizeSample,
     MixtureOfGaussians,
     Participation,
     PermuteAndFlip,
-    PlanError,
     PrivateSelection,
-    RandomizedResponse,
     RenyiCurve,
     Skellam,
     TreeAggregation,
     TruncatedPoisson,
-    UnsupportedError,
-    compose,
 )
-from dpcompose.composition.composition import Composable
-from dpcompose.guarantee.promise import RenyiLine
-from dpcompose.interop import dp_accounting as adapter
-from dpcompose.interop.dp_accounting import from_dp_event, to_named_tuple
-from dpcompose.interop.event_document import event_from_document, event_to_json
-from dpcompose.interop.imported import import_plan
-from dpcompose.interop.plan_writing import plan_of
 from dpcompose.plan import Plan, PlanQuestion
 from tests.cli.runner import invoke
 

@@ -12,19 +12,11 @@ import mpmath
 import pytest
 from mpmath import mp, mpf
 
-from dpcompose import (
-    Adjacency,
-    Composition,
-    DiscreteGaussian,
-    DomainError,
-    DPComposeError,
-    Gaussian,
-    TruncatedPoisson,
-    UnsupportedError,
-    compose,
-)
+from dpcompose import Adjacency, Composition, DiscreteGaussian, DPComposeError, Gaussian, compose
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.interop.dp_accounting import from_dp_event
-from dpcompose.interop.event_writing import event_tuple
+from dpcompose.interop.event_tree import event_tuple
+from dpcompose.mechanisms import TruncatedPoisson
 
 ADD_REMOVE, REPLACE, ZERO_OUT = Adjacency.ADD_REMOVE, Adjacency.REPLACE, Adjacency.ZERO_OUT
 Normals = list[tuple[Any, float, float]]

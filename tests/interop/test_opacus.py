@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from dpcompose import Adjacency, DomainError, Gaussian, ShuffledEpochs, UnsupportedError, compose
+from dpcompose import Adjacency, Gaussian, compose
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.interop import opacus as ours
+from dpcompose.mechanisms import ShuffledEpochs
 from tests.interop.conftest import library
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore")]

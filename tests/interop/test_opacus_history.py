@@ -8,19 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dpcompose import (
-    Adjacency,
-    DomainError,
-    Gaussian,
-    PlanError,
-    ShuffledEpochs,
-    UnreachableError,
-    UnsupportedError,
-    compose,
-)
+from dpcompose import Adjacency, Gaussian, compose
+from dpcompose.errors import DomainError, PlanError, UnreachableError, UnsupportedError
 from dpcompose.interop import opacus
 from dpcompose.interop.imported import import_plan
 from dpcompose.interop.opacus_history import KnownHistory, from_state_dict
+from dpcompose.mechanisms import ShuffledEpochs
 from dpcompose.plan import PlanQuestion
 
 STEPS = Gaussian(1.5).sampled(0.04) * 2250

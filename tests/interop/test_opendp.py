@@ -17,7 +17,6 @@ from dpcompose import (
     Adjacency,
     BlackBox,
     Concentrated,
-    DominatingPair,
     Gaussian,
     Laplace,
     RandomizedResponse,
@@ -35,6 +34,7 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.ledger import Ledger
+from dpcompose.mechanisms import DominatingPair
 
 pytest.importorskip("opendp")
 

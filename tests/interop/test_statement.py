@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml as pyyaml
 
-from dpcompose import Adjacency, BlackBox, DominatingPair, Gaussian, Laplace
+from dpcompose import Adjacency, BlackBox, Gaussian, Laplace
 from dpcompose.account import open_scope
 from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.errors import DomainError, StatementError, TamperedError, UnsupportedError
@@ -24,6 +24,7 @@ from dpcompose.interop.privacy_document import privacy_json, verify
 from dpcompose.interop.registry import CHOICES, Deployment, registry_yaml
 from dpcompose.interop.statement import Statement, statement
 from dpcompose.ledger import Ledger
+from dpcompose.mechanisms import DominatingPair
 from dpcompose.plan import Plan
 from tests.cli.runner import invoke
 

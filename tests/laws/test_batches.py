@@ -8,8 +8,10 @@ from itertools import pairwise
 import pytest
 
 import dpcompose
-from dpcompose import Adjacency, FixedSizeSample, GaussianDP, ShuffledEpochs, compose
-from dpcompose.mechanism.batches import Batches
+from campaigns.names import NAMES
+from dpcompose import Adjacency, GaussianDP, compose
+from dpcompose.mechanisms import FixedSizeSample, ShuffledEpochs
+from dpcompose.mechanisms.batches import Batches
 
 DELTAS = (1e-2, 1e-6, 1e-12)
 
@@ -62,13 +64,13 @@ class TestEach:
     def test_order_and_grouping_do_not_matter(self, build: type[Batches]) -> None:
         one = build(1.5)
         assert compose(one, one) == one * 2 == one + one
-        assert eval(repr(one), {name: getattr(dpcompose, name) for name in dir(dpcompose)}) == one
+        assert eval(repr(one), NAMES) == one
 
     def test_only_its_own_adjacency_and_no_sample(self, build: type[Batches]) -> None:
         one = build(1.5)
         for adjacency in Adjacency:
             if adjacency is not one.holds_under:
-                with pytest.raises(dpcompose.UnsupportedError, match="adjacency=Adjacency"):
+                with pytest.raises(dpcompose.errors.UnsupportedError, match="adjacency=Adjacency"):
                     one.epsilon(delta=1e-6, adjacency=adjacency)
-        with pytest.raises(dpcompose.UnsupportedError, match="sampled"):
+        with pytest.raises(dpcompose.errors.UnsupportedError, match="sampled"):
             one.sampled(0.1).epsilon(delta=1e-6, adjacency=one.holds_under)

@@ -7,18 +7,9 @@ import math
 import pytest
 from hypothesis import strategies as st
 
-from dpcompose import (
-    Adjacency,
-    Bound,
-    Calibration,
-    DiscreteGaussian,
-    Laplace,
-    Orientation,
-    UnsupportedError,
-    calibrate,
-    compose,
-)
-from dpcompose.composition import Composable, parallel
+from dpcompose import Adjacency, Bound, DiscreteGaussian, Laplace, Orientation, calibrate, compose
+from dpcompose.composition import Calibration, Composable, parallel
+from dpcompose.errors import UnsupportedError
 from tests.laws.members import (
     DELTAS,
     EPSILONS,

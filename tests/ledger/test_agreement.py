@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from campaigns.ledger.list_store import ListStore
 from campaigns.ledger.model import DONE, Model, Outcome
 from campaigns.ledger.server import Server
 from dpcompose.errors import LedgerError, OverdrawnError
@@ -48,7 +49,9 @@ class Agreement(RuleBasedStateMachine):
         self.prepare()
         self.folder = Path(tempfile.mkdtemp())
         self.urls = [opener(self.folder) for opener in self.openers]
-        self.ledgers = [Ledger.open(url) for url in self.urls]
+        self.ledgers = [
+            Ledger(ListStore()) if url == "lists" else Ledger.open(url) for url in self.urls
+        ]
         self.model = Model()
         self.receipts: dict[tuple[str, str], list[Receipt]] = {}
         self.anchors: list[Anchor] = []
@@ -165,7 +168,7 @@ class Agreement(RuleBasedStateMachine):
     @rule()
     def open_the_files_again(self) -> None:
         for place, url in enumerate(self.urls):
-            if url != "memory:":
+            if url not in ("lists", "memory:"):
                 self.ledgers[place].close()
                 self.ledgers[place] = Ledger.open(url, create=False)
 
@@ -210,17 +213,15 @@ class Agreement(RuleBasedStateMachine):
 @pytest.fixture
 def standing_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every store writes the same times, hence the same hashes."""
-    for module in ("batch", "memory"):
-        monkeypatch.setattr(
-            f"dpcompose.ledger.{module}.now", lambda last: "2030-01-01T00:00:00.000000Z"
-        )
+    for module in ("dpcompose.ledger.batch", "campaigns.ledger.list_store"):
+        monkeypatch.setattr(f"{module}.now", lambda last: "2030-01-01T00:00:00.000000Z")
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("standing_clock")
-def test_memory_and_sqlite_agree_with_the_model() -> None:
+def test_lists_memory_and_sqlite_agree_with_the_model() -> None:
     class Local(Agreement):
-        openers = (lambda _: "memory:", lambda folder: str(folder / "ledger.db"))
+        openers = (lambda _: "lists", lambda _: "memory:", lambda folder: str(folder / "ledger.db"))
 
     run_state_machine_as_test(
         Local, settings=settings(max_examples=60, stateful_step_count=40, deadline=None)
@@ -240,6 +241,7 @@ def test_postgres_agrees_too(postgres: Server) -> None:
 
     class Everywhere(Agreement):
         openers = (
+            lambda _: "lists",
             lambda _: "memory:",
             lambda folder: f"sqlite:///{folder / 'ledger.db'}",
             lambda _: url,

@@ -20,10 +20,9 @@ from dpcompose.account import Account, exposure, open_scope
 from dpcompose.adaptive import PureFilter
 from dpcompose.errors import ClosedScopeError, DomainError, StoreError, TamperedError
 from dpcompose.ledger import Anchor, Ledger, copying
-from dpcompose.ledger.copying import backup, bring_up_to_date, restore
+from dpcompose.ledger.copying import backup, restore
 from dpcompose.ledger.entry import Head
-from dpcompose.ledger.schema import STEPS
-from dpcompose.mechanism import Laplace
+from dpcompose.mechanisms import Laplace
 from tests.cli.runner import invoke
 
 ADA: dict[str, Any] = {"actor": "Ada"}
@@ -177,13 +176,16 @@ import os, signal, sys
 from pathlib import Path
 from dpcompose.ledger import copying
 copying.AT_A_TIME, left = 1, int(sys.argv[3])
-written, named = copying._Statements.many, copying._name
-def many(*arguments):
-    global left
-    left -= 1
-    left or os.kill(os.getpid(), signal.SIGKILL)
-    return written(*arguments)
-copying._Statements.many = many
+written = copying._write
+class Killing:
+    def __init__(self, rows):
+        self.rows = rows
+    def many(self, *arguments):
+        global left
+        left -= 1
+        left or os.kill(os.getpid(), signal.SIGKILL)
+        return self.rows.many(*arguments)
+copying._write = lambda rows, *arguments: written(Killing(rows), *arguments)
 if not left:
     copying._name = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 copying.restore(Path(sys.argv[1]), sys.argv[2], actor="keeper")
@@ -204,29 +206,6 @@ def test_a_killed_restore_leaves_nothing_half_done(path: Path, tmp_path: Path, w
 def _kill(folder: Path, url: str, writes: int) -> None:
     command = [sys.executable, "-c", _KILLED, str(folder / "copy.db"), url, str(writes)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-
-
-def test_an_earlier_schema_is_brought_up_to_date_after_a_backup(path: Path, tmp_path: Path) -> None:
-    assert bring_up_to_date(str(path)) == (len(STEPS), len(STEPS), None)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DELETE FROM migration WHERE number > 3")
-    with pytest.raises(StoreError, match=r"schema of an earlier version \(3.*ledger admin migrate"):
-        Ledger.open(path, read_only=True)
-    found = invoke(["ledger", "admin", "migrate", "--ledger", str(path)])
-    assert f"schema {len(STEPS)}; as it was before, with schema 3: {path}-schema3" in found.stdout
-    kept = tmp_path / "city.db-schema3"
-    with closing(sqlite3.connect(kept)) as connection:
-        assert connection.execute("SELECT max(number) FROM migration").fetchone() == (3,)
-    with Ledger.open(path, read_only=True) as ledger:
-        anchor = ledger.verify().anchor
-    assert (
-        restore(kept, str(tmp_path / "new.db"), anchor=anchor, actor="keeper").found.anchor
-        == anchor
-    )
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DELETE FROM migration WHERE number > 3")
-    with pytest.raises(StoreError, match="is there already"):
-        bring_up_to_date(str(path))
 
 
 @pytest.mark.server
@@ -256,21 +235,6 @@ def test_a_ledger_moves_between_files_and_databases(
     with Ledger.open(other) as ledger:
         assert ledger.balance("city").closed
         ledger.verify()
-    with pytest.raises(DomainError, match="--backup"):
-        _older(url)
-        bring_up_to_date(url)
-    assert bring_up_to_date(url, out=tmp_path / "schema4.db") == (
-        4,
-        len(STEPS),
-        tmp_path / "schema4.db",
-    )
-
-
-def _older(url: str) -> None:
-    import psycopg
-
-    with psycopg.connect(url) as connection:
-        connection.execute("DELETE FROM migration WHERE number > 4")
 
 
 def test_a_copy_that_fails_leaves_nothing(

@@ -8,21 +8,30 @@ import pytest
 
 from dpcompose.errors import DomainError, EvidenceError, TamperedError, UnknownScopeError
 from dpcompose.ledger import Anchor, Ledger
-from dpcompose.ledger.checkpoint import Checkpoint, key_path, read_checkpoints
-from dpcompose.ledger.evidence import check_proof, consistency_proof, inclusion_proof
-from dpcompose.ledger.keys import announce_key, revoke_key
-from dpcompose.ledger.merkle import (
+from dpcompose.ledger.checkpoint import (
     EMPTY,
+    Checkpoint,
     Frontier,
     ProofError,
+    SigningKey,
+    VerifierKey,
     consistency_path,
     inclusion_path,
+    key_path,
     leaf_hash,
+    opened_note,
+    read_checkpoints,
     root_from_inclusion,
     root_hash,
     roots_from_consistency,
 )
-from dpcompose.ledger.signed_note import SigningKey, VerifierKey, opened_note
+from dpcompose.ledger.evidence import (
+    announce_key,
+    check_proof,
+    consistency_proof,
+    inclusion_proof,
+    revoke_key,
+)
 
 KEY = SigningKey("acme.example/privacy", bytes(range(32)))
 OTHER = SigningKey("acme.example/privacy", bytes(range(1, 33)))

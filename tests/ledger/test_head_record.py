@@ -409,20 +409,6 @@ def test_a_store_of_files_says_where_it_is(tmp_path: Path) -> None:
     ]
 
 
-def test_a_ledger_of_schema_1_is_opened_beside_its_clients(path: Path) -> None:
-    """Its log has entries, and there is no record; what its clients go on writing is neither lost nor accused."""
-    beside(path, "-head").unlink()
-    with closing(sqlite3.connect(path)) as old, old:
-        old.execute("DELETE FROM migration WHERE number >= 2")
-        old.execute("DROP INDEX entry_of_scope")
-        old.execute("PRAGMA user_version = 0")
-        old.commit()
-        assert beside(path, "-wal").stat().st_size
-        with Ledger.open(path) as ledger:
-            charge(ledger, "new")
-            assert ledger.verify().entries == 10
-
-
 def test_one_who_is_moved_away_from_his_log_stops_and_is_told(path: Path) -> None:
     """Within a second it may acknowledge more; then opening says that this is gone."""
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from dpcompose.errors import StoreError
-from dpcompose.ledger import Ledger, group_commit
-from dpcompose.ledger.decision import Outcome, Request, RequestDecision
-from dpcompose.ledger.group_commit import GroupCommit
+from dpcompose.ledger import Ledger, batch
+from dpcompose.ledger.batch import Batch, GroupCommit
+from dpcompose.ledger.requests import Outcome, Request, RequestDecision
 
 
 class InterruptionError(Exception):
@@ -25,17 +25,17 @@ class InterruptionError(Exception):
 
 
 def _raising_at(line: int) -> Any:
-    """A tracer that raises once, at the line-th line of group_commit.py that is run.
+    """A tracer that raises once, at the line-th line of batch.py that is run.
 
     Python lets no signal in between a block of `with` and the release of its lock; a tracer would: not there.
     """
     left = [line]
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename != group_commit.__file__:
+        if frame.f_code.co_filename != batch.__file__:
             return None
         if event == "line" and not linecache.getline(
-            group_commit.__file__, frame.f_lineno
+            batch.__file__, frame.f_lineno
         ).lstrip().startswith("with "):
             left[0] -= 1
             if left[0] == 0:
@@ -161,3 +161,20 @@ def test_what_an_interrupted_commit_left_open_is_rolled_back(tmp_path: Path) -> 
         store._writer.execute("UPDATE balance SET closed = 1")
         ledger.charge("world", cost={"epsilon": 1}, actor="Ada", key="first")
         ledger.verify()
+
+
+def test_a_ledger_in_memory_stops_where_a_decision_was_interrupted(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    ledger = Ledger.open("memory:")
+    ledger.scope("world", caps={"epsilon": 1}, actor="Ada")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Batch, "_append", interrupted)
+        ledger.charge("world", cost={"epsilon": 1}, actor="Ada", key="1")
+    with pytest.raises(StoreError, match="interrupted"):
+        ledger.charge("world", cost={"epsilon": 1}, actor="Ada", key="1")
+    with pytest.raises(StoreError, match="interrupted"):
+        ledger.balance("world")

@@ -24,8 +24,7 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.ledger import Ledger
-from dpcompose.ledger.renewal import Renewal
-from dpcompose.ledger.scope import AccountNode
+from dpcompose.ledger.scope import AccountNode, Renewal
 
 ADA: dict[str, Any] = {"actor": "Ada"}
 Clock = Callable[[str], None]

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("psycopg")
+
 from campaigns.ledger.processes import in_threads
 from campaigns.ledger.server import Server, server
 from dpcompose.errors import (
@@ -22,7 +24,8 @@ from dpcompose.errors import (
     StoreError,
     TamperedError,
 )
-from dpcompose.ledger import Ledger, postgres as postgres_store
+from dpcompose.ledger import Ledger
+from dpcompose.ledger.postgres_connection import PostgresRows, differences
 
 
 @pytest.fixture
@@ -262,22 +265,22 @@ def _quoted(url: str) -> str:
 
 def test_warnings_are_asked_for(url: str) -> None:
     """A client that is told of errors only would take a cancelled wait for a commit."""
-    with Ledger.open(f"{url}&options=-cclient_min_messages%3Derror") as ledger:
-        pooled = ledger.store._engine.raw_connection()  # type: ignore[attr-defined]
-        (level,) = pooled.driver_connection.execute("SHOW client_min_messages").fetchone()
-        pooled.close()
+    with (
+        Ledger.open(f"{url}&options=-cclient_min_messages%3Derror") as ledger,
+        ledger.store._pool.connection() as connection,  # type: ignore[attr-defined]
+    ):
+        (level,) = connection.execute("SHOW client_min_messages").fetchone()
     assert level == "warning"
 
 
 def test_settings_are_looked_at_in_every_transaction(ledger: Ledger) -> None:
     for name, value in {"synchronous_commit": "local", "client_min_messages": "error"}.items():
-        pooled = ledger.store._engine.raw_connection()  # type: ignore[attr-defined]
-        pooled.driver_connection.execute(f"SET {name} = {value}")
-        pooled.driver_connection.commit()
-        pooled.close()
+        with ledger.store._pool.connection() as connection:  # type: ignore[attr-defined]
+            connection.execute(f"SET {name} = {value}")
+            connection.commit()
         with pytest.raises(StoreError, match=f"{name} is {value}"):
             _charge(ledger, name)
-        ledger.store._engine.dispose()  # type: ignore[attr-defined]
+        ledger.store._pool.clear()  # type: ignore[attr-defined]
     _charge(ledger, "sound again")
 
 
@@ -374,10 +377,9 @@ def test_tables_that_lose_or_hide_rows_are_refused_and_found(
     changed: str, statement: str, said: str
 ) -> None:
     with Ledger.open(changed) as ledger:
-        with ledger.store._engine.connect() as connection:  # type: ignore[attr-defined]
-            connection.exec_driver_sql(statement)
-            assert any(said in problem for problem in postgres_store.damage_of_tables(connection))
-            connection.rollback()
+        with ledger.store._pool.connection() as connection:  # type: ignore[attr-defined]
+            connection.execute(statement)
+            assert any(said in problem for problem in differences(PostgresRows(connection)))
         ledger.verify()
 
 
@@ -387,7 +389,7 @@ def test_changed_tables_are_refused_at_opening_and_told_by_verify(ledger: Ledger
         ledger.verify()
     with pytest.raises(StoreError, match="the table entry is not logged"):
         Ledger.open(url)
-    ledger.store._engine.dispose()  # type: ignore[attr-defined]
+    ledger.store._pool.clear()  # type: ignore[attr-defined]
     with pytest.raises(StoreError, match="the table entry is not logged"):
         _charge(ledger, "on a new connection")
 
@@ -399,13 +401,10 @@ def test_no_other_table_of_the_same_name_comes_before_ours(ledger: Ledger, url: 
         "CREATE SCHEMA ledger; CREATE TABLE ledger.balance AS TABLE public.balance WITH NO DATA",
     )
     _execute(url, f"ALTER ROLE ledger IN DATABASE {_quoted(url)} SET search_path = ledger, public")
-    ledger.store._engine.dispose()  # type: ignore[attr-defined]
-    pooled = ledger.store._engine.raw_connection()  # type: ignore[attr-defined]
-    pooled.driver_connection.execute(
-        "CREATE TEMPORARY TABLE entry AS TABLE public.entry WITH NO DATA"
-    )
-    pooled.driver_connection.commit()
-    pooled.close()
+    ledger.store._pool.clear()  # type: ignore[attr-defined]
+    with ledger.store._pool.connection() as connection:  # type: ignore[attr-defined]
+        connection.execute("CREATE TEMPORARY TABLE entry AS TABLE public.entry WITH NO DATA")
+        connection.commit()
     _charge(ledger, "1")
     with Ledger.open(url) as again:
         assert _charge(again, "1") == _charge(ledger, "1")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -99,24 +98,6 @@ def test_a_charge_beside_the_schedule_is_found(
                 charge(ledger, key, "Gaussian(30.0)")
         with pytest.raises(TamperedError, match="round 2 of the schedule"):
             ledger.verify()
-
-
-def test_rounds_charged_before_they_were_counted_are_counted(tmp_path: Path) -> None:
-    file = tmp_path / "ledger.db"
-    with Ledger.open(file) as ledger:
-        ledger.scope("world", caps={"rho": 1}, description=PLAN, actor="Ada")
-        ledger.scope("other", caps={"rho": 1}, description={"note": {"schedule": 1}}, actor="Ada")
-        charge(ledger, "1", "Gaussian(30.0)")
-    with sqlite3.connect(file) as connection:
-        connection.execute("UPDATE balance SET taken = 0")
-        connection.execute("DELETE FROM migration WHERE number >= 2")
-        connection.execute("DROP INDEX entry_of_scope")
-    connection.close()
-    with Ledger.open(file) as ledger:
-        assert [ledger.balance(path).taken for path in ("world", "other")] == [1, 0]
-        with pytest.raises(UnsupportedError, match="round 2"):
-            charge(ledger, "2", "Gaussian(30.0)")
-        ledger.verify()
 
 
 def test_the_round_is_in_no_entry(ledger: Ledger) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, create_engine, event, text
 
 from campaigns.ledger.processes import fork
 from dpcompose.errors import (
@@ -25,11 +24,10 @@ from dpcompose.errors import (
     StoreError,
     TamperedError,
 )
-from dpcompose.ledger import Ledger, schema, sqlite_connection
-from dpcompose.ledger.reading import ReadModel
-from dpcompose.ledger.schema import STEPS, Step, migrate
+from dpcompose.ledger import Ledger, sqlite_connection, tables
 from dpcompose.ledger.sqlite import SQLiteStore
-from dpcompose.ledger.sqlite_connection import engine_of
+from dpcompose.ledger.sqlite_connection import SQLiteRows
+from dpcompose.ledger.tables import VERSION, LedgerTables, migrate
 
 
 @pytest.fixture
@@ -103,41 +101,43 @@ def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
     before = path.read_bytes()
     with pytest.raises(NewerSchemaError) as raised:
         Ledger.open(path)
-    assert (raised.value.found, raised.value.known) == (99, len(STEPS))
+    assert (raised.value.found, raised.value.known) == (99, VERSION)
     assert path.read_bytes() == before
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(path: Path) -> None:
-    def fail(connection: Connection) -> None:
-        connection.execute(text("CREATE TABLE half (x)"))
-        connection.execute(text("ALTER TABLE entry ADD COLUMN more TEXT"))
-        raise RuntimeError("in the middle")
-
-    def succeed(connection: Connection) -> None:
-        connection.execute(text("CREATE TABLE whole (x)"))
-
-    engine, options = engine_of(path), {"begin": "IMMEDIATE"}
-    before = _schema(path)
-    with (
-        pytest.raises(RuntimeError),
-        engine.connect().execution_options(**options) as connection,
-        connection.begin(),
-    ):
-        migrate(connection, url="here", steps=[*STEPS, Step(len(STEPS) + 1, "fails", fail)])
-    assert _schema(path) == before
-    with engine.connect().execution_options(**options) as connection, connection.begin():
-        migrate(connection, url="here", steps=[*STEPS, Step(len(STEPS) + 1, "succeeds", succeed)])
-    engine.dispose()
-    assert [name for name in _schema(path) if name not in before] == ["whole"]
-    with pytest.raises(NewerSchemaError):
-        Ledger.open(path)
+def test_tables_that_are_not_all_made_are_not_made_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tables._statements("")
+    with monkeypatch.context() as failing:
+        failing.setattr(tables, "_statements", lambda _: [*made, "CREATE TABLE half (x"])
+        with pytest.raises(StoreError):
+            Ledger.open(tmp_path / "half.db")
+    with closing(sqlite3.connect(tmp_path / "half.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    with Ledger.open(tmp_path / "half.db") as ledger:
+        assert ledger.verify().entries == 0
 
 
-def _schema(path: Path) -> list[str]:
-    with closing(sqlite3.connect(path)) as connection:
-        found = connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
-        steps = connection.execute("SELECT number FROM migration").fetchall()
-    return [name for name, _ in found] + [str(found)] * (len(steps) > 99)
+def test_an_earlier_schema_is_refused_and_left_alone(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE migration SET number = 4")
+    before = path.read_bytes()
+    for read_only in (False, True):
+        with pytest.raises(
+            StoreError, match=r"earlier version \(4; this one reads 5\).*commit aa7d735"
+        ):
+            Ledger.open(path, read_only=read_only)
+    assert path.read_bytes() == before
+
+
+def test_sqlalchemy_and_numpy_are_not_loaded(tmp_path: Path) -> None:
+    program = (
+        "import sys; from dpcompose.ledger import Ledger\n"
+        "for url in ('memory:', sys.argv[1]): Ledger.open(url).scope('world', actor='Ada')\n"
+        "assert not {'numpy', 'sqlalchemy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program, tmp_path / "ledger.db"], check=True)
 
 
 @pytest.mark.parametrize(("name", "value"), [("journal_mode", "delete"), ("synchronous", 1)])
@@ -150,8 +150,7 @@ def test_settings_are_set_on_every_connection(path: Path, name: str, value: Any)
         assert _writer(ledger).execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert _writer(ledger).execute("PRAGMA synchronous").fetchone() == (2,)
         with ledger.store.snapshot() as snapshot:
-            reading = snapshot.connection  # type: ignore[attr-defined]
-            assert reading.execute(text("PRAGMA synchronous")).scalar_one() == 2
+            assert snapshot.rows.row("PRAGMA synchronous") == (2,)  # type: ignore[attr-defined]
 
 
 def test_a_setting_that_cannot_be_had_is_refused(
@@ -370,13 +369,13 @@ def test_an_older_copy_is_found_with_an_anchor_only(path: Path) -> None:
             ledger.verify(anchor)
 
 
-def test_every_step_is_taken_once() -> None:
-    engine = create_engine("sqlite://")
-    with engine.begin() as connection:
-        migrate(connection, url="memory")
-        assert schema.version_of(connection, url="memory") == len(STEPS)
-        migrate(connection, url="memory")  # nothing more to do
-    engine.dispose()
+def test_the_step_is_taken_once() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        rows = SQLiteRows(connection)
+        migrate(rows, url="memory")
+        assert tables.version_of(rows, url="memory") == VERSION
+        migrate(rows, url="memory")  # nothing more to do
+        assert rows.run(tables.RECORDED) == [tables.STEP]
 
 
 @pytest.fixture(autouse=True)
@@ -437,17 +436,12 @@ def test_the_records_of_a_scope_are_found_by_their_index(
 ) -> None:
     """Asked another way, SQLite walks the whole chain: a look at a little costs what the ledger holds."""
     with Ledger.open(tmp_path / "ledger.db") as ledger, ledger.store.snapshot() as snapshot:
-        assert isinstance(snapshot, ReadModel)
-        seen: list[tuple[str, Any]] = []
-
-        def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
-            seen.append((statement, values))
-
-        event.listen(snapshot.connection, "before_cursor_execute", note)
+        assert isinstance(snapshot, LedgerTables)
+        connection: Any = snapshot.rows.connection  # type: ignore[attr-defined]
+        seen: list[str] = []
+        connection.set_trace_callback(seen.append)
         list(snapshot.records_of(path, below=below))
-        event.remove(snapshot.connection, "before_cursor_execute", note)
-        ((statement, values),) = seen
-        plan = str(
-            snapshot.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all()
-        )
+        connection.set_trace_callback(None)
+        plan = str(connection.execute(f"EXPLAIN QUERY PLAN {seen[0]}").fetchall())
+        assert len(seen) == 1
         assert "USING INDEX entry_of_scope (root=? AND scope" in plan

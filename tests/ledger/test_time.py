@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ import pytest
 
 from campaigns.ledger.server import Server
 from dpcompose.errors import TamperedError
-from dpcompose.ledger import Ledger, batch, entry, memory
+from dpcompose.ledger import Ledger, batch, entry
 
 Clock = Callable[[int], None]
 
@@ -111,7 +109,7 @@ def test_another_client_with_a_slow_clock_goes_on_from_what_is_stored(
 
 def _running_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: writers that believe their clock."""
-    for module in (batch, memory):
+    for module in (batch,):
         monkeypatch.setattr(module, "now", lambda last="": entry.now())
 
 
@@ -145,15 +143,4 @@ def test_older_ledgers_stay_valid(
     monkeypatch.setattr(entry, "VERSION", 1)
     _charge(ledger, "by an older client")
     with pytest.raises(TamperedError, match="entry 5 is of form 1, and one before it of form 2"):
-        ledger.verify()
-
-
-def test_a_ledger_of_the_schema_before_is_brought_up_to_date(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    with Ledger.open(path) as ledger:
-        _opened(ledger)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DELETE FROM migration WHERE number >= 4")
-    with Ledger.open(path) as ledger:
-        _charge(ledger, "new")
         ledger.verify()

@@ -10,8 +10,8 @@ import pytest
 from flint import acb, arb, ctx
 from scipy.special import loggamma
 
-from dpcompose.loss import allocation_mellin
-from dpcompose.loss.allocation_mellin import moments
+from dpcompose.loss import allocation
+from dpcompose.loss.allocation import moments
 from dpcompose.loss.allocation_table import Allocation
 from oracles.allocation import two_steps
 
@@ -85,7 +85,7 @@ def test_a_longer_step_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A control: with half the nodes the alias bound takes over, and still holds."""
     law, frequencies = Allocation(1.0, 2), np.array([0.0, 1.0])
     fine, _ = moments(law, 2.5, frequencies)
-    monkeypatch.setattr(allocation_mellin, "_step", lambda *_: 1.0)
+    monkeypatch.setattr(allocation, "_step", lambda *_: 1.0)
     coarse, error = moments(law, 2.5, frequencies)
     gap = np.abs(np.exp(coarse - fine) - 1)
     assert error.max() > 1e-6 and gap.max() > 1e-9
@@ -123,14 +123,14 @@ def test_tables_are_sums_of_balls() -> None:
 def test_rays_stop_where_rounding_hides_moments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the last ray may end in what is unknown; the Gaussian factor bounds what is farther out."""
     known: list[bool] = []
-    ray = allocation_mellin._on_ray
+    ray = allocation._on_ray
 
     def watched(*given: Any) -> Any:
         log, error = ray(*given)
         known.append(bool(error[-1] < 1))
         return log, error
 
-    monkeypatch.setattr(allocation_mellin, "_on_ray", watched)
+    monkeypatch.setattr(allocation, "_on_ray", watched)
     law, frequencies = Allocation(1.0, 200), np.arange(0.0, 2000.0, 5.0)
     log, error = moments(law, 5.5, frequencies)
     assert known[:-1] and all(known[:-1]) and not known[-1]

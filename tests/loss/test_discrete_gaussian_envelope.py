@@ -10,7 +10,7 @@ import pytest
 from flint import acb, arb, ctx
 
 from dpcompose import DiscreteGaussian
-from dpcompose.loss.discrete_gaussian import DiscreteGaussianSum
+from dpcompose.loss.discrete_noise import DiscreteGaussianSum
 
 
 def modulus(sigma: float, shift: int, order: float, u: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flint import acb, arb, ctx
 
-from dpcompose.contour.placement import NEGLIGIBLE
+from dpcompose.contour.quadrature import NEGLIGIBLE
 from dpcompose.loss.laplace_sum import LaplaceSum
 from dpcompose.numerics.elementary import Reals
 

@@ -16,11 +16,11 @@ from dpcompose import (
     Bound,
     DiscreteGaussian,
     DiscreteLaplace,
-    DominatingPair,
     Laplace,
     RandomizedResponse,
     compose,
 )
+from dpcompose.mechanisms import DominatingPair
 from dpcompose.numerics.elementary import U, log_mixed
 from oracles import atoms
 from oracles.ball import ball

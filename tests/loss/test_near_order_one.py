@@ -7,7 +7,8 @@ from random import Random
 import pytest
 from flint import arb, ctx
 
-from dpcompose import Adjacency, BlackBox, DominatingPair, RandomizedResponse
+from dpcompose import Adjacency, BlackBox, RandomizedResponse
+from dpcompose.mechanisms import DominatingPair
 
 
 def divergence(upper: list[arb], lower: list[arb], order: float) -> arb:

@@ -11,12 +11,11 @@ from scipy.integrate import quad
 from dpcompose import Bound, Gaussian, Laplace, compose
 from dpcompose.loss import rare
 from dpcompose.loss.base import Loss
-from dpcompose.loss.cut_noise import Cuts
-from dpcompose.loss.cut_sums import BelowSum
+from dpcompose.loss.cut_noise import BelowSum, Cuts
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.mechanism.base import Mechanism
+from dpcompose.mechanisms.base import Mechanism
 
 ANYTHING = Bound(0.0, 1.0)
 

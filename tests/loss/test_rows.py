@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from dpcompose.contour.exponential_sums import WeightedPoints
-from dpcompose.contour.grid_sums import on_grid, turned_on_grid
+from dpcompose.contour.exponential_sums import WeightedPoints, on_grid, turned_on_grid
 from dpcompose.contour.saddle import moments_exceed
 from dpcompose.loss.base import Loss
 from dpcompose.loss.bounded_range import BoundedRangeLoss, attained_losses

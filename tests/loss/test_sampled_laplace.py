@@ -10,11 +10,10 @@ from flint import acb, arb, ctx
 from hypothesis import given, settings, strategies as st
 
 from dpcompose import Adjacency, Laplace, compose
-from dpcompose.loss import sampled_laplace_rule as rule
+from dpcompose.loss import sampled_laplace as rule
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.product import Product
-from dpcompose.loss.sampled_laplace import SampledLaplaceLoss
-from dpcompose.loss.sampled_laplace_sum import SampledLaplaceSum
+from dpcompose.loss.sampled_laplace import SampledLaplaceLoss, SampledLaplaceSum
 from oracles.sampled_laplace import SampledLaplace
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dpcompose import TruncatedPoisson
 from dpcompose.errors import UnreachableError
+from dpcompose.mechanisms import TruncatedPoisson
 from dpcompose.plan import Plan, account, calibrate, risk, risk_of
-from dpcompose.plan.schema import MECHANISMS
+from dpcompose.plan.schema import FORMS, MECHANISMS
+from tests.laws.members import example
 
+# A kind with a parameter that is not listed takes all its arguments from the table of the laws.
 GIVEN = {"scale": "4.0", "sigma": "4.0", "epsilon": "0.5", "rho": "0.01", "mu": "0.2"}
 GIVEN |= {
     "strategy": "[[1.0, 0.0], [0.5, 1.0]]",
@@ -42,13 +44,16 @@ def given(kind: str) -> list[str]:
     """What a call needs: a table of values needs its orders."""
     return [
         name
-        for name, required in MECHANISMS[kind].parameters.items()
-        if required or name == "orders"
+        for name, key in MECHANISMS[kind].parameters.items()
+        if key.required or name == "orders"
     ]
 
 
 def plan(kind: str, rate: str) -> Plan:
-    keys = "\n".join(f"{name} = {GIVEN[name]}" for name in given(kind))
+    names, build = given(kind), MECHANISMS[kind].build
+    new = {} if all(name in GIVEN for name in names) else example(build.__name__)
+    texts = GIVEN | {name: FORMS[name].write(value) for name, value in new.items()}
+    keys = "\n".join(f"{name} = {texts[name]}" for name in names)
     adjacency = f'adjacency = "{ADJACENCIES[kind]}"\n' if kind in ADJACENCIES else ""
     return Plan.parse(
         f'{adjacency}delta = 1e-6\n[[mechanism]]\nname = "one"\nkind = "{kind}"\n{keys}\n{rate}times = 3\n'

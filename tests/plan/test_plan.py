@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpcompose
-from dpcompose import Adjacency, PlanError
-from dpcompose.errors import DomainError
+from dpcompose import Adjacency
+from dpcompose.errors import DomainError, PlanError
+from dpcompose.mechanisms import kinds
 from dpcompose.plan import Entry, Plan, PlanQuestion
-from dpcompose.plan.schema import MECHANISMS, PARAMETERS
+from dpcompose.plan.schema import COMMON, FORMS, MECHANISMS, dashed
+from tests.laws.members import example
 
 GOOD = """delta = 1e-8
 adjacency = "add-remove"
@@ -88,11 +90,18 @@ SAMPLES = {
     "holds_under": st.sampled_from([each.value for each in Adjacency]),
 }
 
+FORM_OF = dict.fromkeys(("noise", "sensitivity", "rate", "amount"), "number")
+
 
 @st.composite
 def tables(draw: st.DrawFn) -> str:
     kind = draw(st.sampled_from(sorted(MECHANISMS)))
     lines = [f'kind = "{kind}"']
+    required = {name for name, key in MECHANISMS[kind].parameters.items() if key.required}
+    if not required <= SAMPLES.keys():
+        values = example(MECHANISMS[kind].build.__name__).items()
+        lines += [f"{name} = {FORMS[name].write(value)}" for name, value in values]
+        return "[[mechanism]]\n" + "\n".join(lines) + "\n"
     for name in MECHANISMS[kind].parameters:
         if name in SAMPLES:
             value = draw(SAMPLES[name])
@@ -110,16 +119,18 @@ def test_round_trip(mechanisms: list[str]) -> None:
 
 
 def test_every_constructor_parameter_is_a_key() -> None:
-    for kind, made in MECHANISMS.items():
-        for name in made.parameters:
-            assert name in PARAMETERS, f"{kind}: {name}"
-    constructors = (getattr(dpcompose, name) for name in dir(dpcompose))
-    mechanisms = [
-        each for each in constructors if inspect.isclass(each) and hasattr(each, "sampled_pairs")
-    ]
-    plain = {each.__name__ for each in mechanisms} - {"DominatingPair"}
+    for kind in MECHANISMS.values():
+        assert [*kind.parameters] == [*inspect.signature(kind.build).parameters], kind.name
+    roles = {name: {COMMON[name].role} for name in COMMON}
+    for kind in MECHANISMS.values():
+        for name, key in kind.parameters.items():
+            roles.setdefault(name, set()).add(key.role)
+    # A key is read by its name: whatever has it reads the same form.
+    read = {name: {FORM_OF.get(role, role) for role in given} for name, given in roles.items()}
+    assert {name for name, forms in read.items() if len(forms) > 1} == set()
+    assert read.keys() == FORMS.keys()
     of_parts = {"composition", "dominating-pair", "renyi-line"}
-    assert len(plain) == len(MECHANISMS.keys() - of_parts) == len(MECHANISMS) - 3
+    assert MECHANISMS.keys() - of_parts == {dashed(name) for name in kinds()}
 
 
 def test_what_is_read() -> None:
@@ -188,7 +199,7 @@ def test_a_number_can_be_varied() -> None:
         != plan.entries[0].mechanism
     )
     for key in ("mechanism.trainin.sigma", "mechanism.training.sigm", "training.sigma", ""):
-        with pytest.raises(dpcompose.DomainError):
+        with pytest.raises(dpcompose.errors.DomainError):
             plan.with_value(key, 2.0)
 
 

@@ -7,19 +7,19 @@ from fractions import Fraction
 
 import pytest
 
-from dpcompose import Adjacency, Bound, DominatingPair, Gaussian, Laplace, compose
-from dpcompose.loss.noise_moments import LaplaceMoments
-from dpcompose.loss.sampled_gaussian_moments import (
+from dpcompose import Adjacency, Bound, Gaussian, Laplace, compose
+from dpcompose.loss.atom_moments import LaplaceMoments
+from dpcompose.loss.sampled_gaussian import (
     AddedMoments,
     RemovedMoments,
     ReplacedMoments,
     SampledGaussianMoments,
 )
+from dpcompose.mechanisms import DominatingPair
 from dpcompose.proof.ball import ball_field
 from dpcompose.proof.halfway import halfway
 from dpcompose.proof.line import Enclosure
-from dpcompose.proof.moments import Factors
-from dpcompose.proof.normal import NormalMoments
+from dpcompose.proof.moments import Factors, NormalMoments
 from oracles import contour, law as laws
 from oracles.normal import Direction, SampledGaussian
 

@@ -9,15 +9,15 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
-from dpcompose.loss.laplace import LaplaceLoss
-from dpcompose.loss.noise_moments import (
+from dpcompose.loss.atom_moments import (
     BoundedRangeMoments,
     DiscreteGaussianMoments,
     LaplaceMoments,
     TwoPointMoments,
 )
+from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.product import Product
-from dpcompose.loss.sampled_gaussian_moments import (
+from dpcompose.loss.sampled_gaussian import (
     AddedMoments,
     RemovedMoments,
     ReplacedMoments,
@@ -25,11 +25,8 @@ from dpcompose.loss.sampled_gaussian_moments import (
 )
 from dpcompose.proof.ball import Ball, ball_field, crossing
 from dpcompose.proof.finite_sums import Residues, expanded
-from dpcompose.proof.line import draw
-from dpcompose.proof.moments import Moments, exponential_sums
-from dpcompose.proof.normal import NormalMoments
-from dpcompose.proof.plan import LinePlan, plan
-from dpcompose.proof.tail import TailBound
+from dpcompose.proof.line import LinePlan, TailBound, draw, plan
+from dpcompose.proof.moments import Moments, NormalMoments, exponential_sums
 from oracles.law import DiscreteGaussian
 from oracles.normal import Direction, SampledGaussian
 

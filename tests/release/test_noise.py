@@ -18,10 +18,10 @@ from dpcompose import (
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
-    PermuteAndFlip,
     compose,
 )
 from dpcompose.errors import DomainError
+from dpcompose.mechanisms import PermuteAndFlip
 from dpcompose.release import sampler
 from dpcompose.release.bounds import Bounds, Change
 from dpcompose.release.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, noise_for

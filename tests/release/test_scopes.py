@@ -26,7 +26,7 @@ from dpcompose.errors import (
 )
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.requests import Redemption
-from dpcompose.mechanism import Laplace
+from dpcompose.mechanisms import Laplace
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.answer import failure_of
 from dpcompose.release.answers import redeemed

@@ -9,11 +9,17 @@ from typing import Any
 
 import pytest
 
-from dpcompose import AboveThreshold, DomainError, UnsupportedError
 from dpcompose.account import Account, open_scope
 from dpcompose.adaptive import PureFilter
-from dpcompose.errors import AlreadyRedeemedError, OverdrawnError, SpentError
+from dpcompose.errors import (
+    AlreadyRedeemedError,
+    DomainError,
+    OverdrawnError,
+    SpentError,
+    UnsupportedError,
+)
 from dpcompose.ledger import Ledger
+from dpcompose.mechanisms import AboveThreshold
 from dpcompose.release import SparseVector, open_sparse_vector
 
 

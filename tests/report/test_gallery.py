@@ -11,9 +11,10 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from dpcompose import BlackBox, Gaussian, Laplace, RandomizedResponse, compose, running_epsilon
+from dpcompose import BlackBox, Gaussian, Laplace, RandomizedResponse, compose
 from dpcompose.account import open_scope
 from dpcompose.adaptive import ConcentratedFilter
+from dpcompose.composition import running_epsilon
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Ledger
 from dpcompose.plan import Plan, PlanQuestion, account

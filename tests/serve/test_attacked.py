@@ -14,7 +14,7 @@ import pytest
 
 from dpcompose import Gaussian
 from dpcompose.errors import DomainError, ReservedError, UnsupportedError
-from dpcompose.mechanism.text import parse
+from dpcompose.mechanisms.text import parse
 from dpcompose.serve import Role
 from dpcompose.serve.service import PLACE
 from tests.cli.runner import invoke

@@ -143,7 +143,7 @@ def test_a_page_of_the_first_second_has_no_forecast(town: Town):
 
 def test_the_course_of_a_budget_that_renews_is_that_of_its_period(monkeypatch: pytest.MonkeyPatch):
     at = ["2020-01-31T00:00:00.000000Z"]
-    for module in ("ledger.ledger", "ledger.memory", "serve.terms"):
+    for module in ("ledger.ledger", "ledger.batch", "serve.terms"):
         monkeypatch.setattr(f"dpcompose.{module}.now", lambda last="": max(at[0], last))
     town = Town()
     open_scope(town.ledger, "free", filter=None, actor="keeper")

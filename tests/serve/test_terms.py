@@ -328,7 +328,7 @@ def test_a_reservation_in_a_budget_that_renews_is_of_the_period_that_is(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ):
     day = ["2030-01-01T00:00:00.000000Z"]
-    for module in ("ledger", "memory"):
+    for module in ("ledger", "batch"):
         monkeypatch.setattr(f"dpcompose.ledger.{module}.now", lambda last="": max(day[0], last))
     monkeypatch.setattr("dpcompose.serve.terms.now", lambda last="": max(day[0], last))
     open_scope(town.ledger, "free", filter=None, actor="keeper")

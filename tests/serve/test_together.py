@@ -13,7 +13,7 @@ import pytest
 
 from dpcompose.account import Account, account
 from dpcompose.errors import StoreError
-from dpcompose.mechanism.text import parse
+from dpcompose.mechanisms.text import parse
 from dpcompose.serve import Role, service
 from tests.serve.conftest import Town
 

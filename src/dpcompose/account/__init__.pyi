@@ -1,27 +1,32 @@
 from .account import Account as Account
 from .exposure import Exposure as Exposure, exposure as exposure, fix_budgets as fix_budgets
-from .history import History as History, history as history
-from .opening import open_partition as open_partition, open_scope as open_scope
-from .slots import open_slots as open_slots, take_slot as take_slot
+from .opening import (
+    open_partition as open_partition,
+    open_scope as open_scope,
+    open_slots as open_slots,
+    take_slot as take_slot,
+)
+from .scope import History as History, history as history
 from .tree import ExposureStatement as ExposureStatement, underpaid_charges as underpaid_charges
 
 if True:
     from .account import (
         Quote as Quote,
+        as_promise as as_promise,
         charge_together as charge_together,
         refuse_unknown as refuse_unknown,
     )
-    from .history import CHOSEN as CHOSEN
     from .in_epsilon import (
         balance_in_epsilon as balance_in_epsilon,
         charge_in_epsilon as charge_in_epsilon,
         refusal_in_words as refusal_in_words,
+        used as used,
     )
-    from .opening import BudgetArguments as BudgetArguments
+    from .opening import BudgetArguments as BudgetArguments, open_equal_slots as open_equal_slots
     from .scope import (
+        CHOSEN as CHOSEN,
         NumericLiteral as NumericLiteral,
         Schedule as Schedule,
         exact as exact,
         target_of as target_of,
     )
-    from .slots import open_equal_slots as open_equal_slots

@@ -18,7 +18,7 @@ from dpcompose.account.scope import (
     chain,
     exact,
 )
-from dpcompose.adaptive import Odometer, known_pure, label
+from dpcompose.adaptive import Budget, Odometer, known_pure, label
 from dpcompose.composition import Composable
 from dpcompose.errors import (
     DomainError,
@@ -44,7 +44,7 @@ from dpcompose.ledger import (
     line_of_text,
     paths_down_to,
 )
-from dpcompose.mechanism import serialize
+from dpcompose.mechanisms import BlackBox, serialize
 from dpcompose.values import Adjacency
 
 
@@ -119,9 +119,51 @@ def refuse_unknown(ledger: Ledger, path: str, *, delta: NumericLiteral) -> None:
         )
 
 
+def as_promise(ledger: Ledger, path: str, cost: Mapping[str, str]) -> BlackBox | None:
+    """The mechanism that a bare cost in epsilon stands for in a budget of several theorems; None if it is as written.
+
+    It does not say what runs, so it is priced as whatever is (epsilon, delta)-DP: rho = epsilon tanh(epsilon / 2) would
+    hold for a pure mechanism alone, and who thinks in epsilon may run Gaussian noise.
+
+    Raises:
+        DomainError: If it has no delta beside epsilon.
+    """
+    if "epsilon" not in cost or not {*cost} <= {"epsilon", "delta"}:
+        return None
+    found = [each for each in chain(ledger, path) if isinstance(each.filter, Budget)]
+    if not any(each.filter is not None and len(each.filter.alternatives) > 1 for each in found):
+        return None
+    if "delta" not in cost:
+        raise DomainError(
+            "cost",
+            dict(cost),
+            "delta=D beside epsilon=E, 0 if it is pure",
+            "A plan that names the mechanism costs less",
+        )
+    epsilon, delta = (exact(name, cost[name]) for name in ("epsilon", "delta"))
+    return BlackBox(epsilon, delta=delta)  # pyright: ignore[reportArgumentType]
+
+
 VERSION = 1
+MOST_CHARGES = 10**15
 MOST_QUOTES = 8
 """Mechanisms whose price an account remembers."""
+
+
+def _most(
+    spent: Mapping[str, Any], cost: Mapping[str, Any], sets: Sequence[Mapping[str, Any]]
+) -> int:
+    """How often a cost fits within one of several sets of caps."""
+    most = 0
+    for caps in sets:
+        if all(spent[name] <= cap for name, cap in caps.items()):
+            fits = [
+                int((cap - spent[name]) // cost[name])
+                for name, cap in caps.items()
+                if cost[name] > 0
+            ]
+            most = max(most, min(fits, default=MOST_CHARGES))
+    return min(most, MOST_CHARGES)
 
 
 @dataclass(frozen=True)
@@ -130,9 +172,8 @@ class Account:
 
     >>> from dpcompose import Gaussian
     >>> from dpcompose.account import open_scope
-    >>> from dpcompose.adaptive import ConcentratedFilter
     >>> ledger = Ledger.open("memory:")
-    >>> account = open_scope(ledger, "world", filter=ConcentratedFilter, epsilon=1, delta=1e-6, actor="Ada")
+    >>> account = open_scope(ledger, "world", epsilon=1, delta=1e-6, actor="Ada")
     >>> receipt = account.charge(Gaussian(20.0), actor="Ada", key="mean age")
     >>> float(receipt.cost["rho"].fraction) <= 0.00125 * (1 + 1e-14)
     True
@@ -231,6 +272,31 @@ class Account:
     def left(self) -> dict[str, Amount]:
         """The most that a charge could still ask, each currency by itself, the whole chain heeded."""
         return dict(self.ledger.available(self.scope))
+
+    def room(self, cost: Mapping[str, Amount]) -> int:
+        """How many more charges of this cost fit, the whole chain and the alternatives of each filter heeded.
+
+        At most 10^15; none if the scope or one above it is closed.
+        """
+        units = {name: amount.units for name, amount in cost.items()}
+        with self.ledger.moment() as moment:
+            if any(moment.balance(path).closed for path in paths_down_to(self.scope)):
+                return 0
+            chain = [moment.upcoming(each.path) for each in self.chain]
+        most, child, passed = MOST_CHARGES, chain[-1], dict.fromkeys(units, 0)
+        for balance in chain[::-1]:
+            spent = balance.spent.units
+            if balance.scope.kind is Kind.PARTITION and balance is not chain[-1]:
+                # Only what exceeds its largest child goes up.
+                passed |= {
+                    name: passed[name] + amount - child.spent.units[name]
+                    for name, amount in spent.items()
+                }
+            if balance.scope.caps:
+                counted = {name: amount - passed[name] for name, amount in spent.items()}
+                most = min(most, _most(counted, units, balance.scope.within(spent)))
+            child = balance
+        return most
 
     def _repr_html_(self) -> str:
         """For a notebook: the budgets on the way, and what is left."""

@@ -17,13 +17,13 @@ from hashlib import sha256
 from typing import Any
 
 from dpcompose import check
-from dpcompose.account import spent
 from dpcompose.account.scope import NumericLiteral, described
 from dpcompose.account.tree import (
     FIXED,
     RECORD,
     ExposureStatement,
     Tree,
+    spending,
     trees_of,
     unavailable,
     underpaid,
@@ -32,7 +32,7 @@ from dpcompose.adaptive import Curators, Filter, Total, asked, least
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError, few_digits
 from dpcompose.ledger import Kind, Ledger, Renewal, line_of_text
-from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
+from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
 from dpcompose.values import Adjacency, exact
 
 Budgets = Counter[Curators]
@@ -122,7 +122,7 @@ def exposure(
         tuple(paths),
         delta,
         promised,
-        spent.together(trees, delta=delta),
+        spending(trees, delta=delta),
         next(iter(stated)) if len(stated) == 1 else None,
         window=_said(length),
         periods=periods if promised.available else {},

@@ -2,58 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 
 from dpcompose.account.scope import ScopeBudget, chain, target_of
-from dpcompose.adaptive import (
-    BasicFilter,
-    ConcentratedFilter,
-    Filter,
-    GaussianFilter,
-    PureFilter,
-    RenyiFilter,
-    from_description,
-)
+from dpcompose.adaptive import from_description
 from dpcompose.errors import OverdrawnError, UnsupportedError, few_digits
-from dpcompose.guarantee import ConcentratedDP, gaussian_epsilon, lossless_epsilon
 from dpcompose.ledger import Amount, Balance, Ledger
-from dpcompose.values import rounded_up, up
 
 _ABOUT = 1e-5
 """The relative error of an epsilon that is left: a whole budget of 1 reads as 1, and not as 0.999999."""
-
-
-def epsilon_of(filter: Filter, amounts: Mapping[str, Fraction], *, delta: float) -> float | None:
-    """The epsilon at `delta` of whoever spends these amounts under a filter; None if the filter has no such number.
-
-    Args:
-        filter: Whose currencies they are.
-        amounts: By currency; others are passed over.
-        delta: The total delta, in [0, 1].
-    """
-    own = [amounts.get(currency) for currency in filter.limits]
-    if own[0] is None:
-        return None
-    amount = rounded_up(own[0])
-    if amount == 0:
-        return 0.0
-    match filter:
-        case PureFilter() | BasicFilter():
-            found = amount
-        case ConcentratedFilter():
-            found = ConcentratedDP(amount, delta=rounded_up(own[1] or Fraction(0))).epsilon(
-                delta=delta
-            )
-        case RenyiFilter():
-            found = lossless_epsilon(amount, order=filter.order, delta=delta)
-        case GaussianFilter():
-            found = gaussian_epsilon(delta, mu=up(math.sqrt(amount))).upper
-        case _:
-            return None
-    return found if found < math.inf else None
 
 
 def nearest_target(found: Sequence[ScopeBudget]) -> ScopeBudget | None:
@@ -67,10 +26,19 @@ def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[fl
     if target is None:
         return None
     filter, delta = from_description(budget["filter"]), float(Fraction(target[1]))
-    spent, rest = (
-        epsilon_of(filter, _fractions(each), delta=delta) for each in (balance.spent, left)
-    )
+    spent = filter.epsilon_of(_fractions(balance.spent), delta=delta)
+    rest = filter.epsilon_of(_fractions(left), delta=delta, left=True)
     return None if spent is None or rest is None else (spent, _whole(rest, float(target[0])))
+
+
+def used(balance: Balance) -> Fraction | None:
+    """The part of a budget of several theorems or counts that is spent, at most 1, for reading; None for the others."""
+    stated = balance.scope.description.get("budget", {}).get("filter")
+    if stated is None or not balance.scope.alternatives:
+        return None
+    filter = from_description(stated)
+    part = filter.used({name: Fraction(0) for name in filter.limits} | _fractions(balance.spent))
+    return Fraction(1) if part is None else min(part, Fraction(1))
 
 
 def charge_in_epsilon(
@@ -87,9 +55,8 @@ def _both(
     if budget.filter is None or budget.target is None:
         return None
     delta = float(Fraction(budget.target[1]))
-    more, rest = (
-        epsilon_of(budget.filter, _fractions(each), delta=delta) for each in (asked, left)
-    )
+    more = budget.filter.epsilon_of(_fractions(asked), delta=delta)
+    rest = budget.filter.epsilon_of(_fractions(left), delta=delta, left=True)
     return None if more is None or rest is None else (more, _whole(rest, float(budget.target[0])))
 
 

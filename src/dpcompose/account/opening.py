@@ -1,4 +1,4 @@
-"""Opening budgets in a ledger: a filter, a number of equal slots, a partition; also in the words of a command."""
+"""Opening scopes: budgets with their filters, partitions and schedules, and scopes of slots."""
 
 from __future__ import annotations
 
@@ -10,21 +10,33 @@ from inspect import isabstract
 from typing import Any
 
 from dpcompose import check
-from dpcompose.account.account import Account
+from dpcompose.account.account import Account, chain_cost
 from dpcompose.account.scope import (
     NumericLiteral,
     ScopeBudget,
+    budgets_above,
     described,
     exact,
     path_in,
     require_same_adjacency,
+    stated_alternatives,
 )
-from dpcompose.account.slots import open_slots, price_of_slots, take_slot
-from dpcompose.adaptive import FILTERS, Filter, MenuFilter, Odometer, from_description
+from dpcompose.adaptive import (
+    FILTERS,
+    BasicFilter,
+    Budget,
+    ConcentratedFilter,
+    Curators,
+    Filter,
+    MenuFilter,
+    Odometer,
+    PureFilter,
+    from_description,
+)
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger import Kind, Ledger, Scope
-from dpcompose.mechanism import parse, serialize
+from dpcompose.ledger import Amount, Kind, Ledger, Scope
+from dpcompose.mechanisms import parse, serialize
 from dpcompose.values import Adjacency, AdjacencyName, rounded_down
 
 
@@ -32,7 +44,7 @@ def open_scope(
     ledger: Ledger,
     path: str,
     *,
-    filter: Filter | type[Filter] | None,
+    filter: Filter | type[Filter] | None = Budget,
     epsilon: NumericLiteral | None = None,
     delta: NumericLiteral | None = None,
     mechanism_delta: NumericLiteral = 0,
@@ -49,11 +61,11 @@ def open_scope(
     Args:
         ledger: Where.
         path: The new scope; the one above it must be open.
-        filter: A filter; or a class of filters, made for the target (epsilon, delta); or None, a scope that groups
-            others and caps nothing itself.
-        epsilon: The target, if `filter` is a class; a float is read as its shortest decimal.
+        filter: The budget, such as Budget(1, 1e-6); by default the Budget of epsilon and delta. Or another filter, or a
+            class of filters, made for that target; or None, a scope that groups others and caps nothing itself.
+        epsilon: The target, if no filter is stated; a float is read as its shortest decimal.
         delta: The target, likewise.
-        mechanism_delta: The part of delta reserved for (epsilon, delta) charges, likewise.
+        mechanism_delta: The part of delta reserved for the deltas of charges, likewise; 0 leaves it to the filter.
         adjacency: What one person's data may change; the same along the whole chain of scopes.
         odometer: For a number on what is spent that holds at all times; its failure probability is fixed here.
         schedule: What will be charged, in this order, mechanisms or pairs (mechanism, times), if that is committed
@@ -76,7 +88,7 @@ def open_scope(
     committed = _schedule(schedule)
     if committed and budget is None:
         raise DomainError("schedule", schedule, "none in a scope without a filter")
-    target = None if epsilon is None else (epsilon, 0 if delta is None else delta)
+    target = _target(budget, epsilon, delta)
     description = described(budget, adjacency, odometer, committed, note, target)
     caps = None if budget is None else budget.caps
     ledger.scope(
@@ -136,7 +148,7 @@ def open_partition(
             "State it under add-remove, or open one filter for all",
         )
     if not (filter is None or isinstance(filter, Filter)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("filter", filter, "a filter, such as PureFilter(0.1), or None")
+        raise DomainError("filter", filter, "a filter, such as Budget(1, 1e-6), or None")
     if filter is not None:
         filter.start(adjacency=adjacency)
     require_same_adjacency(ledger, path, adjacency)
@@ -171,7 +183,7 @@ def _made(
     # The class of all filters makes none: what it returned would cap nothing.
     if not (isinstance(filter, type) and issubclass(filter, Filter)) or isabstract(filter):
         raise DomainError(
-            "filter", filter, "a filter, a class of filters such as ConcentratedFilter, or None"
+            "filter", filter, "a budget such as Budget(1, 1e-6), a class of filters, or None"
         )
     if issubclass(filter, MenuFilter):
         raise DomainError(
@@ -188,6 +200,21 @@ def _made(
         delta=total,
         mechanism_delta=exact("mechanism_delta", mechanism_delta),
     )
+
+
+def _target(
+    budget: Filter | None, epsilon: NumericLiteral | None, delta: NumericLiteral | None
+) -> tuple[NumericLiteral, NumericLiteral] | None:
+    """The target that is recorded, for readings: what was typed, or that of the budget."""
+    if epsilon is not None:
+        return epsilon, 0 if delta is None else delta
+    if not isinstance(budget, Budget):
+        return None
+    stated = budget.epsilon, budget.delta
+    epsilon, delta = (
+        each if isinstance(each, float) else str(Amount.down(each)) for each in stated
+    )
+    return epsilon, delta
 
 
 def _schedule(schedule: Sequence[tuple[Composable, int] | Composable]) -> list[tuple[str, int]]:
@@ -217,7 +244,8 @@ class BudgetArguments:
 
     Args:
         kind: filter, slots or partition.
-        filter: The name of a filter, such as concentrated; None for a scope that caps nothing itself.
+        filter: The name of a filter other than a `Budget`, such as menu; None for the Budget of the target, or, without
+            one, for a scope that caps nothing itself.
         parameters: The filter's own parameters by name; empty with a target.
         target: epsilon, delta and mechanism_delta of a target, those that were given.
         slots: For slots, how many.
@@ -226,6 +254,7 @@ class BudgetArguments:
         odometer: The probability that the reading of its odometer is ever exceeded; None for no odometer.
         renew: When it begins anew, such as year; None for never.
         note: Anything else to keep.
+        only: One theorem alone of a Budget; see there.
     """
 
     kind: str = "filter"
@@ -238,6 +267,7 @@ class BudgetArguments:
     odometer: str | None = None
     renew: str | None = None
     note: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    only: str | None = None
 
     def cost(self, ledger: Ledger, path: str) -> Mapping[str, Any]:
         """The cost of opening it to the scopes above: slots are charged at once, all else when it is charged.
@@ -291,11 +321,7 @@ class BudgetArguments:
                 )
             case Kind.FILTER:
                 budget = self._filter()
-                target = (
-                    (self.target["epsilon"], self.target.get("delta", 0))
-                    if "epsilon" in self.target
-                    else None
-                )
+                target = _target(budget, self.target.get("epsilon"), self.target.get("delta"))
                 _made(budget, None, None, 0, common["adjacency"])
                 require_same_adjacency(ledger, path, common["adjacency"])
                 stated = described(
@@ -342,10 +368,10 @@ class BudgetArguments:
         )
 
     def _filter(self) -> Filter | None:
-        if self.filter is None:
-            if self.parameters or self.target:
-                raise DomainError("filter", None, f"the name of a filter: {', '.join(FILTERS)}")
-            return None
+        if self.only is not None and self.filter not in (None, Budget.kind):
+            raise DomainError("only", self.only, f"left out beside the filter {self.filter}")
+        if self.filter in (None, Budget.kind):
+            return self._budget()
         if self.filter not in list(FILTERS):
             raise DomainError("filter", self.filter, ", ".join(FILTERS))
         if self.filter == MenuFilter.kind:
@@ -361,6 +387,22 @@ class BudgetArguments:
             raise DomainError("epsilon", None, "the target of the filter, or its own parameters")
         target = {name: exact(name, text) for name, text in self.target.items()}
         return FILTERS[self.filter].for_target(target.pop("epsilon"), **target)
+
+    def _budget(self) -> Budget | None:
+        """The budget of a target; None if there is no target, in a scope that groups others."""
+        if self.parameters:
+            raise DomainError("filter", self.filter, f"the name of a filter: {', '.join(FILTERS)}")
+        if not self.target and self.filter is None and self.only is None:
+            return None
+        if "epsilon" not in self.target:
+            raise DomainError("epsilon", None, "the target of the budget")
+        target = {name: exact(name, text) for name, text in self.target.items()}
+        return Budget(
+            target["epsilon"],
+            target.get("delta", 0),
+            only=self.only,
+            reserve=target.get("mechanism_delta") or None,
+        )
 
     def _menu(self) -> MenuFilter:
         """A menu for a target; its members are calls, with semicolons between them."""
@@ -382,3 +424,137 @@ class BudgetArguments:
 def _typed(name: str, text: str) -> str:
     """A number as a description has it: a decimal is that decimal, not the double next to it, which may be larger."""
     return text if "/" in text else "{}/{}".format(*exact(name, text).as_integer_ratio())
+
+
+def open_slots(
+    ledger: Ledger,
+    path: str,
+    *,
+    slots: int,
+    filter: Filter,
+    delta: NumericLiteral | None = None,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    note: Mapping[str, Any] | None = None,
+    actor: str,
+    key: str | None = None,
+) -> Scope:
+    """Open a fixed number of equal budgets, and charge all of them, once and for good, to the whole chain above.
+
+    What they are together is the tightest composition of their guarantees (`Curators`), a one-time price for each
+    filter above. Take one with `take_slot`; what is spent in it stops there.
+
+    Args:
+        ledger: Where.
+        path: The new scope.
+        slots: How many.
+        filter: Which each of them has.
+        delta: At which the total is charged to filters that charge (epsilon, delta); a float is its shortest decimal.
+        adjacency: What one person's data may change.
+        note: Anything else to keep.
+        actor: Who opens it.
+        key: An idempotency key.
+
+    Raises:
+        UnsupportedError: If a filter above has no price for them.
+        DomainError, LedgerError: See `open_scope`.
+    """
+    curators, cost = price_of_slots(
+        ledger, path, slots=slots, filter=filter, delta=delta, adjacency=adjacency
+    )
+    return ledger.scope(
+        path,
+        kind=Kind.SLOTS,
+        caps=filter.caps,
+        slots=slots,
+        cost=cost,
+        description=described(filter, adjacency, None, (), note) | {"mechanism": repr(curators)},
+        actor=actor,
+        key=key,
+    )
+
+
+def price_of_slots(
+    ledger: Ledger,
+    path: str,
+    *,
+    slots: int,
+    filter: Filter,
+    delta: NumericLiteral | None,
+    adjacency: Adjacency,
+) -> tuple[Curators, Mapping[str, Any]]:
+    """The slots together, and their cost to the chain above; see `open_slots`."""
+    curators = Curators(check.count("slots", slots, least=1), filter=filter, adjacency=adjacency)
+    if stated_alternatives(filter):
+        raise UnsupportedError(
+            f"slots with a {filter.kind} filter",
+            "their caps are one set of amounts",
+            "Open each as a scope of its own",
+        )
+    require_same_adjacency(ledger, path, adjacency)
+    return curators, chain_cost(
+        budgets_above(ledger, path), curators, delta=delta, adjacency=adjacency
+    )
+
+
+def open_equal_slots(
+    ledger: Ledger,
+    path: str,
+    *,
+    parts: int,
+    note: Mapping[str, Any] | None = None,
+    actor: str,
+    key: str | None = None,
+) -> Scope:
+    """Divide what is left in the scope above into equal slots, with filters of its kind; see `open_slots`.
+
+    Raises:
+        UnsupportedError: If the scope above has no filter whose amounts can be divided.
+        DomainError, LedgerError: See `open_slots`.
+    """
+    count = check.count("parts", parts, least=1)
+    above = path_in(ledger, path).rpartition("/")[0]
+    found = [each for each in budgets_above(ledger, path) if each.filter is not None]
+    if not found or found[-1].adjacency is None:
+        raise UnsupportedError(
+            f"equal parts for {path!r}", "no scope above it has a filter", "Open one for a target"
+        )
+    filter, left = found[-1].filter, ledger.available(above)
+    share = {name: left[name].fraction / count for name in left}
+    match filter:
+        case PureFilter():
+            each: Filter = PureFilter(share["epsilon"])
+        case BasicFilter():
+            each = BasicFilter(share["epsilon"], delta=share["delta"])
+        case ConcentratedFilter():
+            each = ConcentratedFilter(share["rho"], delta=share["delta"])
+        case _:
+            reason = f"the amounts of {filter!r} are not divided"
+            raise UnsupportedError(
+                f"equal parts for {path!r}", reason, "Name the filter of the slots: --kind slots"
+            )
+    delta = share.get("delta", Fraction(0)) * count
+    return open_slots(
+        ledger,
+        path,
+        slots=count,
+        filter=each,
+        delta=delta,
+        adjacency=found[-1].adjacency,
+        note=note,
+        actor=actor,
+        key=key,
+    )
+
+
+def take_slot(
+    ledger: Ledger, path: str, *, odometer: Odometer | None = None, note: Mapping[str, Any] | None = None, actor: str,
+    key: str | None = None,
+) -> Account:  # fmt: skip
+    """Take the next free slot under the name `path`, and return the account on it; it is never given back."""
+    parent = path_in(ledger, path).rpartition("/")[0]
+    above = ScopeBudget.of(ledger.balance(parent).scope) if parent else None
+    if above is None or above.scope.kind is not Kind.SLOTS or above.adjacency is None:
+        raise DomainError("path", path, "a name in a scope of slots, such as world/slots/ada")
+    description = described(above.filter, above.adjacency, odometer, (), note)
+    ledger.scope(path, kind=Kind.FILTER, description=description, actor=actor, key=key)
+    return Account(ledger, scope=path)

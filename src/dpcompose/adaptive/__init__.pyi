@@ -1,12 +1,8 @@
 from .advice import FilterAdvice as FilterAdvice, advise as advise
+from .budget import Budget as Budget
 from .curators import Curators as Curators, Spendings as Spendings
-from .description import NaturalFilter as NaturalFilter, from_description as from_description
-from .divergence_filters import (
-    ConcentratedFilter as ConcentratedFilter,
-    GaussianFilter as GaussianFilter,
-    RenyiFilter as RenyiFilter,
-)
-from .filter import Decision as Decision, Filter as Filter, Spending as Spending
+from .description import from_description as from_description
+from .filter import Decision as Decision, Filter as Filter, Spending as Spending, States as States
 from .individual import (
     IndividualFilter as IndividualFilter,
     IndividualRound as IndividualRound,
@@ -23,18 +19,19 @@ from .odometer import (
     Reading as Reading,
     RunningSum as RunningSum,
 )
-from .promise_filters import (
-    AdvancedFilter as AdvancedFilter,
-    BasicFilter as BasicFilter,
-    PureFilter as PureFilter,
-)
-from .states import States as States
 from .total import Total as Total
-from .union_filter import UnionFilter as UnionFilter
 
 if True:
     from .amount import Number as Number, shown as shown
-    from .description import FILTERS as FILTERS
+    from .description import FILTERS as FILTERS, UnionFilter as UnionFilter
+    from .filter import REFUSED as REFUSED, Places as Places
     from .pricing import known_pure as known_pure, label as label
-    from .states import REFUSED as REFUSED, Places as Places
+    from .theorems import (
+        AdvancedFilter as AdvancedFilter,
+        BasicFilter as BasicFilter,
+        ConcentratedFilter as ConcentratedFilter,
+        GaussianFilter as GaussianFilter,
+        PureFilter as PureFilter,
+        RenyiFilter as RenyiFilter,
+    )
     from .total import asked as asked, least as least

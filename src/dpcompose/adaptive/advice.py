@@ -1,28 +1,24 @@
-"""Advice before the first answer: how much of a kind of work each filter of one target would grant."""
+"""Advice before the first answer: how much of a kind of work each budget of one target would grant."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpcompose import check
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Number
-from dpcompose.adaptive.divergence_filters import ConcentratedFilter, GaussianFilter, RenyiFilter
+from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.menu_filter import MenuFilter
-from dpcompose.adaptive.promise_filters import AdvancedFilter, BasicFilter, PureFilter
 from dpcompose.adaptive.total import Target
-from dpcompose.adaptive.union_filter import UnionFilter
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError
 from dpcompose.values import Adjacency, exact
 
 Work = Sequence[tuple[Composable, int]]
-_PLAIN: tuple[type[Filter], ...] = (PureFilter, GaussianFilter, RenyiFilter, UnionFilter)
-_PROMISED: tuple[type[Filter], ...] = (BasicFilter, AdvancedFilter, ConcentratedFilter)
 _FINER = (1, 30, 1000)
 """Mechanisms with a whole curve are charged at an equal share of delta, or at these parts of it."""
 
@@ -32,7 +28,7 @@ class FilterAdvice:
     """The part of some work that one filter would grant.
 
     Args:
-        kind: The filter's name in descriptions.
+        kind: "budget", one theorem that it has alone (see `Budget`), or "menu".
         filter: The filter of the target; None if there is none.
         delta: The delta at which mechanisms are to be charged that have a curve instead of one; None if none needs it.
         work: How much of the work fits, 1 for all of it, as asked in any order; None without a limit.
@@ -51,14 +47,14 @@ class FilterAdvice:
 def advise(
     work: Work, epsilon: Number, *, delta: Number, adjacency: Adjacency = Adjacency.ADD_REMOVE
 ) -> tuple[FilterAdvice, ...]:
-    """The part of some work that each filter of one target would grant, the one that grants most of it first.
+    """The part of some work that each budget of one target would grant, the one that grants most of it first.
 
     The advice is for whoever has not seen an answer yet: a budget is a promise only if it was fixed beforehand.
 
     >>> from dpcompose import Gaussian, Laplace
     >>> best = advise([(Laplace(64.0), 60), (Gaussian(50.0), 40)], 1.0, delta=1e-6)
     >>> [each.kind for each in best][:3], best[0].work > 1
-    (['menu', 'renyi', 'union'], True)
+    (['menu', 'renyi', 'zcdp'], True)
 
     Args:
         work: Mechanisms, and how often each is likely to be asked; integers from 0 to 10^15, not all 0.
@@ -82,7 +78,8 @@ def advise(
         raise DomainError(
             "epsilon and delta", (epsilon, delta), "epsilon above 0, and delta in (0, 1)"
         )
-    found = [_best(kind, asked, target, adjacency) for kind in _PLAIN + _PROMISED]
+    kinds = (Budget.kind, "pure", "basic", "zcdp", "renyi", "gaussian")
+    found = [_best(kind, asked, target, adjacency) for kind in kinds]
     try:
         menu = MenuFilter.for_target(list(asked), target.epsilon, target.delta, adjacency=adjacency)
         found.append(_granted(menu, None, asked, adjacency))
@@ -97,40 +94,39 @@ def _order(advice: FilterAdvice) -> Fraction | float:
 
 
 def _best(
-    kind: type[Filter], asked: Mapping[Composable, int], target: Target, adjacency: Adjacency
+    kind: str, asked: Mapping[Composable, int], target: Target, adjacency: Adjacency
 ) -> FilterAdvice:
-    """The best of the filters of one kind."""
+    """The best of the budgets of one kind."""
     found = [
-        FilterAdvice(
-            kind.kind, refusal="the deltas of the mechanisms leave nothing of the target's"
-        )
+        FilterAdvice(kind, refusal="the deltas of the mechanisms leave nothing of the target's")
     ]
     for filter, delta in _candidates(kind, asked, target):
         try:
-            found.append(_granted(filter, delta, asked, adjacency))
+            found.append(replace(_granted(filter, delta, asked, adjacency), kind=kind))
         except DPComposeError as refusal:
-            found.append(FilterAdvice(kind.kind, refusal=str(refusal)))
+            found.append(FilterAdvice(kind, refusal=str(refusal)))
     return min(reversed(found), key=_order)
 
 
 def _candidates(
-    kind: type[Filter], asked: Mapping[Composable, int], target: Target
+    kind: str, asked: Mapping[Composable, int], target: Target
 ) -> Iterator[tuple[Filter, Fraction | None]]:
-    """The filters of a kind for the target, and the delta of a charge under each."""
-    if kind in _PLAIN:
-        yield kind.for_target(target.epsilon, delta=target.delta), None
+    """The budgets of a kind for the target, and the delta of a charge under each."""
+    if kind not in ("basic", "zcdp"):
+        only = None if kind == Budget.kind else kind
+        yield Budget(target.epsilon, target.delta, only=only), None
         return
     whole, curves, declared = exact(target.delta), 0, Fraction(0)
     for mechanism, times in asked.items():
         promise = mechanism.approximate()
         curves += times if promise is None else 0
         declared += 0 if promise is None else exact(promise.delta) * times
-    rest = whole - declared
-    for part in (0, 1, 5) if rest > 0 else ():
-        kept = whole if kind is BasicFilter else declared + rest * part / 10
-        filter = kind.for_target(target.epsilon, delta=target.delta, mechanism_delta=kept)
+    left = whole - declared
+    for part in (0, 1, 5) if left > 0 else ():
+        kept = whole if kind == "basic" else declared + left * part / 10
+        budget = Budget(target.epsilon, target.delta, only=kind, reserve=kept)
         for finer in _FINER if curves else (1,):
-            yield filter, (kept - declared) / (curves * finer) if curves else None
+            yield budget, (kept - declared) / (curves * finer) if curves else None
 
 
 def _granted(

@@ -76,6 +76,14 @@ def mapping(description: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", description)
 
 
+def exact_amounts(name: str, amounts: Any) -> dict[str, Fraction]:
+    """Amounts by currency, exact, once it is certain that each is a number >= 0."""
+    return {
+        currency: exact(_between(name, amount, 1e37, "amounts >= 0 by currency"))
+        for currency, amount in mapping(amounts).items()
+    }
+
+
 def rounded(value: float, times: int) -> float:
     """`times` copies of an upper bound, which either reading of it is, rounded up; one copy is itself."""
     return value if math.isinf(value) else rounded_up(exact(value) * times)

@@ -10,7 +10,7 @@ from typing import Self
 from dpcompose import check
 from dpcompose.adaptive.amount import Number, rounded
 from dpcompose.adaptive.filter import Decision, Filter, Spending
-from dpcompose.adaptive.promise_filters import PureFilter
+from dpcompose.adaptive.theorems import PureFilter
 from dpcompose.adaptive.total import Target, Total, largest
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -14,8 +15,18 @@ from numpy.typing import NDArray
 
 from dpcompose import check
 from dpcompose.adaptive import pricing
-from dpcompose.adaptive.amount import Amounts, Number, above, below, read, shown, written
+from dpcompose.adaptive.amount import (
+    Amounts,
+    Number,
+    above,
+    below,
+    exact_amounts,
+    read,
+    shown,
+    written,
+)
 from dpcompose.adaptive.total import Total, asked
+from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import (
     ApproximateDP,
@@ -25,11 +36,17 @@ from dpcompose.guarantee import (
     RenyiDP,
     TypedAmounts,
 )
+from dpcompose.mechanisms import serialize
+from dpcompose.opened import Opens
 from dpcompose.values import Adjacency, exact, up
 
 Reals = NDArray[np.float64]
 PriceRule = Callable[[Reals], Reals]
 """The prices of records by a number of each; both of shape (records,)."""
+MOST_PRICES = 1024
+"""So many prices a filter remembers."""
+BEYOND = Fraction(10) ** 36
+"""More than a filter's sums ever are: each charge is at most a cap and one."""
 VERSION = 2
 """The version of descriptions: in version 1 a float was exactly that double."""
 Guarantee = ApproximateDP | ConcentratedDP | RenyiDP | GaussianTradeoff
@@ -71,25 +88,39 @@ class Decision:
     Args:
         granted: Whether the mechanism may run.
         asked: Its price, by currency.
-        left: The amounts left after the decision, by currency: a refusal changes nothing.
+        after: The state after the decision.
         short: The first currency, in the filter's order, of which too little is left; None if granted.
     """
 
     granted: bool
     asked: Amounts
-    left: Amounts
+    after: Spending
     short: str | None = None
+
+    @property
+    def left(self) -> dict[str, Fraction]:
+        """The amounts left after the decision, by currency: a refusal changes nothing."""
+        return self.after.left
 
     @property
     def reason(self) -> str:
         """One sentence."""
         if self.short is None:
             return "granted"
-        asked, left = shown(self.asked[self.short], self.left[self.short])
-        return f"refused: {self.short} {asked} asked, {left} left"
+        filter, spent = self.after.filter, self.after.spent
+        if len(filter.alternatives) == 1:
+            asked, left = shown(self.asked[self.short], self.left[self.short])
+            return f"refused: {self.short} {asked} asked, {left} left"
+        before = filter.used(spent) or Fraction(0)
+        needed = filter.used({name: amount + self.asked[name] for name, amount in spent.items()})
+        if needed is None:
+            return f"refused: {self.short} is asked, and none is left"
+        asked = math.ceil(10**4 * (needed - before)) / 100
+        left = math.floor(10**4 * (1 - before)) / 100
+        return f"refused: {asked:g} % of the budget asked, {left:g} % left"
 
 
-class Filter(ABC):
+class Filter(Opens, ABC):
     """A budget for an adversary who chooses mechanisms and their parameters from earlier answers.
 
     Limits on sums of non-negative amounts. A charge is granted if every sum stays within its limit; the price is known
@@ -250,6 +281,38 @@ class Filter(ABC):
         """The epsilon that the guarantee implies at a total delta, by the best conversion; infinite if none."""
         return self.total(1, delta=delta).epsilon
 
+    def epsilon_of(self, amounts: Amounts, *, delta: float, left: bool = False) -> float | None:
+        """The epsilon at a total delta that these amounts alone allow, for reading; None if there is no such number.
+
+        Args:
+            amounts: By currency; others are passed over.
+            delta: The total delta, in [0, 1].
+            left: Whether they are what is left: of several theorems that is the most that one of them leaves, and
+                of what was spent the least that one of them counts.
+        """
+        stated, delta = exact_amounts("amounts", amounts), check.probability("delta", delta)
+        check.flag("left", left)
+        own = [stated.get(currency) for currency in self.limits]
+        if own[0] is None:
+            return None
+        found = (
+            0.0 if own[0] == 0 else self._epsilon_of([each or Fraction(0) for each in own], delta)
+        )
+        return None if found is None or math.isinf(found) else found
+
+    def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float | None:
+        """The same of amounts in the order of the limits, the first above 0."""
+        return None
+
+    def used(self, spent: Amounts) -> Fraction | None:
+        """The part of the budget that these sums are, under the alternative that counts the least; None if it is all.
+
+        For reading: at most 1 while the sums are within the limits.
+        """
+        sums = dict.fromkeys(self.limits, Fraction(0)) | exact_amounts("spent", spent)
+        parts = [_used(sums, caps) for caps in self.alternatives]
+        return min((each for each in parts if each is not None), default=None)
+
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:
         """The state before any charge, under an adjacency that all charges share."""
         check.member("adjacency", adjacency, Adjacency)
@@ -269,7 +332,7 @@ class Filter(ABC):
             DomainError: If the state belongs to another filter, or delta is outside its domain.
             UnsupportedError: If no finite price is proved; the state still holds.
         """
-        if not isinstance(state, Spending) or state.filter != self:  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(state, Spending) or (state.filter is not self and state.filter != self):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError(
                 "state",
                 state,
@@ -280,8 +343,26 @@ class Filter(ABC):
         return charged(state, asked)
 
     def _exact(self, mechanism: Any, delta: Any, adjacency: Any) -> dict[str, Fraction]:
+        """The exact prices; those of the last mechanisms are remembered by their text, which says all of them.
+
+        Never by Python's equality: 1, 1.0 and True are equal to it, and may be priced apart.
+        """
         named = pricing.request(mechanism, delta, adjacency)
-        return dict(zip(self.limits, self._price(mechanism, named, adjacency), strict=True))
+        text = serialize(mechanism) if isinstance(mechanism, Composable) else None
+        key = text, named, adjacency
+        known = self._prices.get(key) if text is not None else None
+        if known is None:
+            known = dict(zip(self.limits, self._price(mechanism, named, adjacency), strict=True))
+            if text is not None:
+                if len(self._prices) >= MOST_PRICES:
+                    self._prices.clear()
+                self._prices[key] = known
+        return dict(known)
+
+    @cached_property
+    def _prices(self) -> dict[tuple[str | None, Fraction | None, Adjacency], dict[str, Fraction]]:
+        """Of this very filter object, whose parameters never change."""
+        return {}
 
     @classmethod
     def described(cls, stated: Mapping[str, Any]) -> Self:
@@ -313,6 +394,13 @@ def _meaning(value: Any) -> Any:
     return exact(value) if isinstance(value, float | Fraction) else value
 
 
+def _used(spent: Amounts, caps: Amounts) -> Fraction | None:
+    """The largest part of a cap that is spent; None where something is spent of nothing."""
+    if any(cap == 0 < spent[name] for name, cap in caps.items()):
+        return None
+    return max((spent[name] / cap for name, cap in caps.items() if cap > 0), default=Fraction(0))
+
+
 def charged(state: Spending, asked: Mapping[str, Fraction]) -> tuple[Spending, Decision]:
     """The decision about exact amounts, and the state after it."""
     spent = {currency: state.spent[currency] + amount for currency, amount in asked.items()}
@@ -330,6 +418,78 @@ def charged(state: Spending, asked: Mapping[str, Fraction]) -> tuple[Spending, D
                 if not 0 <= asked[each] <= cap - state.spent[each]
             )
         )
-        return state, Decision(False, dict(asked), state.left, short)
+        return state, Decision(False, dict(asked), state, short)
     after = Spending(state.filter, state.adjacency, spent, state.granted + 1)
-    return after, Decision(True, dict(asked), after.left)
+    return after, Decision(True, dict(asked), after)
+
+
+Places = NDArray[np.intp]
+REFUSED, UNKNOWN = -1, -2
+
+
+@dataclass
+class States:
+    """Every state that some transcript has reached, each asked once for each mechanism.
+
+    A transcript is the place of its state; all begin at place 0. The filter decides on exact sums, and states with the
+    same sums are one, so that a step of a million transcripts costs a few decisions and a look into a table.
+
+    >>> import numpy as np
+    >>> from dpcompose import BlackBox
+    >>> from dpcompose.adaptive import PureFilter, States
+    >>> states, places = States(PureFilter(1.0)), np.zeros(4, dtype=int)
+    >>> places = states.step(places, BlackBox(0.75))
+    >>> states.step(places, BlackBox(0.5)).tolist(), [str(states.of(place).left["epsilon"]) for place in places]
+    ([-1, -1, -1, -1], ['1/4', '1/4', '1/4', '1/4'])
+
+    Args:
+        filter: The filter.
+        adjacency: The neighboring relation of all charges.
+        delta: The delta at which a mechanism is charged; see `Filter.price`.
+    """
+
+    filter: Filter
+    _: KW_ONLY
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    delta: Number | None = None
+    _states: list[Spending] = field(init=False)
+    _known: dict[tuple[Fraction, ...], int] = field(init=False)
+    _moves: dict[Priced, Places] = field(init=False, default_factory=dict[Priced, Places])
+
+    def __post_init__(self) -> None:
+        first = self.filter.start(adjacency=self.adjacency)
+        self._states, self._known = [first], {tuple(first.spent.values()): 0}
+
+    def of(self, place: int) -> Spending:
+        """The state at a place."""
+        return self._states[place]
+
+    def step(self, places: Places, mechanism: Priced) -> Places:
+        """Ask for one more mechanism in every transcript: the places after it, -1 where it is refused.
+
+        Args:
+            places: The places before, none refused; any shape.
+            mechanism: See `Filter.price`.
+
+        Raises:
+            DomainError: If delta is outside its domain.
+            UnsupportedError: If no finite price is proved.
+        """
+        moves = self._moves.get(mechanism, np.empty(0, dtype=np.intp))
+        if len(moves) < len(self._states):
+            more = np.full(2 * len(self._states) - len(moves), UNKNOWN)
+            moves = self._moves[mechanism] = np.concatenate([moves, more])
+        found = moves[places]
+        new = np.unique(places[found == UNKNOWN])
+        for place in new.tolist():
+            moves[place] = self._after(place, mechanism)
+        return moves[places] if len(new) else found
+
+    def _after(self, place: int, mechanism: Priced) -> int:
+        state, decision = self.filter.step(self._states[place], mechanism, delta=self.delta)
+        if not decision.granted:
+            return REFUSED
+        found = self._known.setdefault(tuple(state.spent.values()), len(self._states))
+        if found == len(self._states):
+            self._states.append(state)
+        return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -11,16 +12,25 @@ from typing import Any, ClassVar, Self
 
 from dpcompose import check
 from dpcompose.adaptive import menu_search, pricing
-from dpcompose.adaptive.amount import Number, nonnegative, probability, read, written
-from dpcompose.adaptive.filter import VERSION, Filter, Spending
+from dpcompose.adaptive.amount import (
+    Amounts,
+    Number,
+    mapping,
+    nonnegative,
+    probability,
+    read,
+    written,
+)
+from dpcompose.adaptive.budget import Budget
+from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending
 from dpcompose.adaptive.total import Total, optimal
-from dpcompose.adaptive.worst_case import WorstCase, worst_case
+from dpcompose.adaptive.worst_case import FINE, WorstCase, worst_case
 from dpcompose.composition import Composable, Composition, compose, gathered
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, Priced
 from dpcompose.loss import TwoPointLoss
-from dpcompose.mechanism import parse, serialize
-from dpcompose.values import Adjacency, Orientation, exact, rounded_down, rounded_up
+from dpcompose.mechanisms import parse, serialize
+from dpcompose.values import Adjacency, Orientation, exact, rounded_down, rounded_up, up
 
 MOST_MEMBERS, MOST_LISTED, MOST_COUNT = 16, 4096, 10**6
 _NO_GAIN = "Only what is declared counts: leave it out"
@@ -49,6 +59,8 @@ class MenuFilter(Filter):
         states: The largest counts that may be reached, one for each member; or else:
         weights: The weight of each member, and
         total: the largest sum of weights that may be reached.
+        budget: Besides or instead, a budget as which the members are granted, too: a charge is granted while either
+            has granted all charges. Its delta and the worst case are together at most delta (`Budget` has the proof).
         adjacency: What one person's data may change.
 
     Raises:
@@ -64,6 +76,7 @@ class MenuFilter(Filter):
     states: tuple[tuple[int, ...], ...] = ()
     weights: tuple[int, ...] = ()
     total_weight: int = 0
+    budget: Budget | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     kind: ClassVar[str] = "menu"
 
@@ -77,9 +90,9 @@ class MenuFilter(Filter):
             _counts("weights", [self.weights], len(menu)),
             _counts("states", self.states, len(menu)),
         )
-        if bool(self.weights) == bool(states):
+        if bool(states) == bool(self.weights or self.budget):
             raise DomainError(
-                "states", self.states, "counts of the members, or else weights and a total"
+                "states", self.states, "counts of the members, or else weights, or else a budget"
             )
         if self.weights and not min(weights[0]) > 0:
             raise DomainError("weights", self.weights, "a positive weight for each member")
@@ -114,20 +127,47 @@ class MenuFilter(Filter):
         if len(members) == 1:
             found = _fixed(members[0], adjacency, most, at)
             if not _is_symmetric(members[0], adjacency):
-                found = max(found, *menu_search.alone(worst_case(members, adjacency, most, at), at))
+                with suppress(
+                    UnsupportedError
+                ):  # too much work: what is fixed for free orientations holds
+                    case = worst_case(members, adjacency, most, at)
+                    found = max(found, *menu_search.alone(case, at, menu_search.Allowance(1.2e10)))
             _require_some(members, [found], epsilon, delta)
             return cls(members, weights=(1,), total_weight=found, **common)
-        case = worst_case(members, adjacency, most, at)
-        counts = menu_search.alone(case, at)
+        case, allowance = worst_case(members, adjacency, most, at), menu_search.Allowance()
+        counts = menu_search.alone(case, at, allowance)
         _require_some(members, counts, epsilon, delta)
-        if menu_search.few(case, counts):
-            return cls(members, states=tuple(menu_search.listed(case, counts, at)), **common)
-        weights, total = menu_search.weighed(case, counts, at)
-        return cls(members, weights=weights, total_weight=total, **common)
+        budget = Budget(epsilon, delta)
+        prices = [_priced(budget, member, adjacency) for member in members]
+
+        def inside(state: Sequence[int]) -> bool:
+            return _holds(budget.alternatives, prices, state)
+
+        if menu_search.few(case, counts, allowance):
+            states = menu_search.listed(case, counts, at, inside, allowance)
+            if states:
+                return cls(members, states=tuple(states), **common)
+        directions = [
+            [float(price[name]) for price in prices]
+            for caps in budget.alternatives
+            for name in caps
+            if name != "delta" and all(0 < price[name] <= caps[name] for price in prices)
+        ]
+        # Beside counts a budget without delta costs nothing; one with a reserve would.
+        pure, others = (Budget(epsilon), budget.alternatives[1:])
+        if any(price["delta"] > 0 for price in prices):
+            pure, others = None, budget.alternatives
+        for weights, total in menu_search.weighed(case, counts, at, directions, allowance):
+            if _is_inside(others, prices, weights, total):
+                return cls(members, weights=weights, total_weight=total, budget=pure, **common)
+        return cls(members, budget=budget, **common)
 
     @property
     def limits(self) -> dict[str, Fraction]:
-        """The most of each member, whatever the others are; or the sum of weights."""
+        """The most of each member, whatever the others are; or the sum of weights; beside a budget beyond every sum."""
+        if self.budget is not None:
+            names = [*(["weight"] if self.weights else []), *self.budget.limits]
+            return dict.fromkeys(names, BEYOND)
         if self.weights:
             return {"weight": Fraction(self.total_weight)}
         most = [max(column) for column in zip(*self.states, strict=True)]
@@ -135,7 +175,14 @@ class MenuFilter(Filter):
 
     @property
     def alternatives(self) -> tuple[dict[str, Fraction], ...]:
-        """The listed counts."""
+        return self._alternatives
+
+    @cached_property
+    def _alternatives(self) -> tuple[dict[str, Fraction], ...]:
+        """The listed counts, or the sum of weights, and those of the budget."""
+        if self.budget is not None:
+            weighed = {"weight": Fraction(self.total_weight)}
+            return (*([weighed] if self.weights else []), *self.budget.alternatives)
         if self.weights:
             return (self.limits,)
         return tuple(
@@ -154,6 +201,9 @@ class MenuFilter(Filter):
     def left(self, state: Spending) -> tuple[int, ...]:
         """How many more of each member would be granted, if it were the only one from now on."""
         room = state.left
+        if self.budget is not None:
+            prices = [self._exact(each, None, self.adjacency) for each in self.menu]
+            return tuple(_most(self.alternatives, state.spent, price) for price in prices)
         if self.weights:
             return tuple(int(room["weight"] // weight) for weight in self.weights)
         return tuple(int(each) for each in room.values())
@@ -164,6 +214,9 @@ class MenuFilter(Filter):
         Raises:
             DomainError: If the worst case of the counts is not within delta.
         """
+        epsilon = rounded_up(exact(self.epsilon))
+        if self.budget is not None and not self.budget.guarantee().epsilon <= epsilon:
+            raise DomainError("budget", self.budget, f"one of epsilon at most {self.epsilon}")
         if not self.worst <= rounded_up(exact(self.delta)):
             name = "weights" if self.weights else "states"
             raise DomainError(
@@ -174,14 +227,20 @@ class MenuFilter(Filter):
 
     @cached_property
     def worst(self) -> float:
-        """The delta at epsilon that the worst adversary reaches, rounded up."""
+        """The delta at epsilon that the worst adversary reaches, rounded up, and that of the budget."""
+        counted = self._worst_counted if self.weights or self.states else 0.0
+        lost = 0.0 if self.budget is None else self.budget.guarantee().delta
+        return counted if lost == 0.0 else lost if counted == 0.0 else up(counted + lost)
+
+    @property
+    def _worst_counted(self) -> float:
         epsilon = rounded_down(exact(self.epsilon))
         if len(self.menu) == 1:
             largest = self.total_weight // self.weights[0] if self.weights else self.states[0][0]
             known = _delta_of(self.menu[0], largest, self.adjacency, epsilon)
             if known <= self.delta or _is_symmetric(self.menu[0], self.adjacency):
                 return known
-        return _worst(self)
+        return min(_worst(self, fine) for fine in FINE[: 1 + (_worst(self, FINE[0]) > self.delta)])
 
     def _total(self, times: int, delta: float) -> Total:
         return optimal(self.guarantee(), times, delta=delta)
@@ -211,8 +270,12 @@ class MenuFilter(Filter):
                 "it is not on the menu, nor below a promise that is",
                 "Charge what was declared",
             )
+        weight = [Fraction(min(self.weights[place] for place in places))] if self.weights else []
+        if self.budget is not None:
+            prices = _priced(self.budget, mechanism, adjacency).values()
+            return (*weight, *prices)
         if self.weights:
-            return (Fraction(min(self.weights[place] for place in places)),)
+            return tuple(weight)
         most = list(self.limits.values())
         cheapest = max(places, key=lambda place: most[place])
         return tuple(Fraction(place == cheapest) for place in range(len(self.menu)))
@@ -229,12 +292,13 @@ class MenuFilter(Filter):
             "filter": self.kind, "version": VERSION, "menu": texts, "epsilon": written(self.epsilon),
             "delta": written(self.delta), "states": [list(state) for state in self.states],
             "weights": list(self.weights), "total_weight": self.total_weight, "adjacency": self.adjacency.value,
-        }  # fmt: skip
+        } | ({} if self.budget is None else {"budget": self.budget.description()})  # fmt: skip
 
     @classmethod
     def described(cls, stated: Mapping[str, Any]) -> Self:
         known = ["adjacency", "delta", "epsilon", "menu", "states", "total_weight", "weights"]
-        if sorted(stated) != known:
+        budget = stated.get("budget")
+        if sorted({*stated} - {"budget"}) != known:
             raise DomainError(
                 "parameters", list(stated), f"those of a menu filter: {', '.join(known)}"
             )
@@ -250,16 +314,82 @@ class MenuFilter(Filter):
         ]
         weights = tuple(_sequence("weights", values.pop("weights")))
         adjacency = Adjacency(values.pop("adjacency"))
+        if budget is not None:
+            values["budget"] = Budget.described(
+                {name: each for name, each in mapping(budget).items() if name not in _KIND}
+            )
         return cls(
             menu, **numbers, states=tuple(states), weights=weights, adjacency=adjacency, **values
         )
 
 
+def _priced(budget: Budget, member: Priced, adjacency: Adjacency) -> dict[str, Fraction]:
+    """Its prices in a budget; beyond all caps where the budget has none."""
+    try:
+        return budget._exact(member, None, adjacency)  # pyright: ignore[reportPrivateUsage]
+    except UnsupportedError:
+        return {name: cap + 1 for name, cap in budget.limits.items()}
+
+
+def _holds(
+    alternatives: Sequence[Amounts], prices: Sequence[Amounts], counts: Sequence[int]
+) -> bool:
+    """Whether these counts of mechanisms of such prices are within one of the alternatives."""
+    return any(
+        all(
+            sum(n * price[name] for n, price in zip(counts, prices, strict=True)) <= cap
+            for name, cap in caps.items()
+        )
+        for caps in alternatives
+    )
+
+
+def _is_inside(
+    alternatives: Sequence[Amounts], prices: Sequence[Amounts], weights: Sequence[int], total: int
+) -> bool:
+    """Whether all that these alternatives grant is within a sum of weights."""
+    granted = menu_search.reached(
+        len(prices), lambda each: _holds(alternatives, prices, each), limit=MOST_LISTED
+    )
+    if granted is not None:
+        return all(
+            sum(n * weight for n, weight in zip(each, weights, strict=True)) <= total
+            for each in granted
+        )
+    for caps in alternatives:
+        # No sum of weights below a plane is above that at its best corner.
+        corners = [
+            max(
+                weight / price[name] * cap if price[name] else Fraction(MOST_COUNT**3)
+                for price, weight in zip(prices, weights, strict=True)
+            )
+            for name, cap in caps.items()
+        ]
+        if not min(corners) < total + 1:
+            return False
+    return True
+
+
+def _most(alternatives: Sequence[Amounts], spent: Amounts, price: Amounts) -> int:
+    """How many charges of a price are still within one of the alternatives."""
+    most = 0
+    for caps in alternatives:
+        if all(spent[name] <= cap for name, cap in caps.items()):
+            fits = [
+                (cap - spent[name]) // price[name] for name, cap in caps.items() if price[name] > 0
+            ]
+            most = max(most, min(fits, default=0))
+    return most
+
+
+_KIND = ("filter", "version")
+
+
 @lru_cache(maxsize=64)
-def _worst(filter: MenuFilter) -> float:
+def _worst(filter: MenuFilter, fine: float) -> float:
     """The worst case by backward induction."""
     epsilon, delta = rounded_down(exact(filter.epsilon)), rounded_down(exact(filter.delta))
-    case: WorstCase = worst_case(filter.menu, filter.adjacency, epsilon, delta)
+    case: WorstCase = worst_case(filter.menu, filter.adjacency, epsilon, delta, fine)
     if filter.states:
         return case.of(menu_search.closed(filter.states))
     return next(islice(case.linear(filter.weights), filter.total_weight, None))

@@ -1,52 +1,96 @@
 """A large set of counts for a menu: what a menu filter may grant within a target.
 
 Any set that passes is sound, since its worst case is certified (`worst_case`); these are only ways to find a large one.
-Few states are listed: those whose composition, fixed in advance, is within a part of delta, the largest part for which
-the worst case stays within delta; then states are added one row after the other while it does. For many states the
-counts are weighed: the weight of a member is the part of the whole that one of it takes when it is alone.
+Few states are listed: what a `Budget` of the same target grants, and those whose composition, fixed in advance, is
+within a part of delta, the largest part for which the worst case stays within delta; then states are added one row
+after the other while it does. Many states are weighed: the weight of a member is the part of the whole that one of it
+takes when it is alone. The work is bounded: what was certified until then is what is found.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count, product
 
 from dpcompose.adaptive.worst_case import Lattice, Member, WorstCase
+from dpcompose.errors import UnsupportedError
 from dpcompose.numerics import Reals
 
 State = tuple[int, ...]
-MOST_WORK, MOST_ROWS, MOST_TOTAL, MOST_ALONE = 2e8, 64, 2048, 5000
+MOST_WORK, MOST_KEPT, MOST_TOTAL, MOST_ALONE = 8e9, 1.5e7, 2048, 5000
+Inside = Callable[[State], bool]
+"""Whether a budget grants these counts."""
 
 
-def alone(case: WorstCase, delta: float) -> list[int]:
-    """How often each member may be granted if no other is."""
-    return [
-        largest_total(WorstCase(case.lattice, (member,)), (1,), delta) for member in case.members
+@dataclass
+class Allowance:
+    """The multiplications that a search may still make."""
+
+    left: float = MOST_WORK
+
+    def spend(self, work: float) -> bool:
+        """Whether so many are left; then they are taken."""
+        if not work <= self.left:
+            return False
+        self.left -= work
+        return True
+
+
+def alone(case: WorstCase, delta: float, allowance: Allowance) -> list[int]:
+    """How often each member may be granted if no other is.
+
+    Raises:
+        UnsupportedError: If that alone is too much work.
+    """
+    found = [
+        largest_total(WorstCase(case.lattice, (member,)), (1,), delta, allowance)
+        for member in case.members
     ]
+    if None in found:
+        raise UnsupportedError(
+            f"a menu of {len(found)} members",
+            "its members are so small beside the target that their worst case takes too long",
+            "Open a Budget of the same target, which needs no menu, or declare larger members",
+        )
+    return [each for each in found if each is not None]
 
 
-def largest_total(case: WorstCase, weights: Sequence[int], delta: float) -> int:
-    """The largest sum of weights whose worst case is within delta."""
-    for total, value in zip(count(), case.linear(weights), strict=False):
-        if not value <= delta or total > MOST_ALONE:
+def largest_total(
+    case: WorstCase, weights: Sequence[int], delta: float, allowance: Allowance
+) -> int | None:
+    """The largest sum of weights whose worst case is within delta; None if that is too much work."""
+    if max(weights) * len(case.lattice.points) > MOST_KEPT:
+        return None
+    values = case.linear(weights)
+    for total in count():
+        if not allowance.spend(case.work):
+            return None
+        if not next(values) <= delta or total > MOST_ALONE:
             return total - 1
     return 0
 
 
-def weighed(case: WorstCase, counts: Sequence[int], delta: float) -> tuple[tuple[int, ...], int]:
+def weighed(
+    case: WorstCase,
+    counts: Sequence[int],
+    delta: float,
+    directions: Sequence[Sequence[float]],
+    allowance: Allowance,
+) -> Iterator[tuple[tuple[int, ...], int]]:
     """Weights and the largest sum of them, for members that may be granted so often when they are alone.
 
-    By the counts, or by the variances of the losses: those with which all members in turn are granted most often.
+    By the counts, in proportion to other prices, and by the variances of the losses, while there is work left.
     """
     squares = [member.square for member in case.members]
-    ways = [max(counts) / each for each in counts], [each / min(squares) for each in squares]
+    parts = [[max(counts) / each for each in counts]]
+    parts += [[each / min(prices) for each in prices] for prices in (*directions, squares)]
     most = max(MOST_TOTAL // max(counts), 1)
-    found = [
-        (weights, largest_total(case, weights, delta))
-        for weights in (_rounded(way, most) for way in ways)
-    ]
-    return max(found, key=lambda each: each[1] / sum(each[0]))
+    for weights in dict.fromkeys(_rounded(each, most) for each in parts):
+        total = largest_total(case, weights, delta, allowance)
+        if total is not None:
+            yield weights, total
 
 
 def _rounded(shares: Sequence[float], most: int) -> tuple[int, ...]:
@@ -60,37 +104,96 @@ def _rounded(shares: Sequence[float], most: int) -> tuple[int, ...]:
     return min(scaled, key=spread)
 
 
-def few(case: WorstCase, counts: Sequence[int]) -> bool:
+def few(case: WorstCase, counts: Sequence[int], allowance: Allowance) -> bool:
     """Whether states may be listed, for members that may be granted so often when they are alone."""
     first, *others = sorted(counts, reverse=True)
     rows = math.prod(each + 1 for each in others) / math.factorial(len(others))
     states = rows * (first + 1) / len(counts)
-    return rows <= MOST_ROWS and states * case.work <= MOST_WORK
+    return 16 * states * case.work <= allowance.left
 
 
-def listed(case: WorstCase, counts: Sequence[int], delta: float) -> list[State]:
-    """The largest states of a large set whose worst case is within delta."""
-    places = _smallest_first(counts)
-    states = _listed(WorstCase(case.lattice, tuple(case.members[place] for place in places)), delta)
-    return [tuple(state[places.index(place)] for place in range(len(places))) for state in states]
+def listed(
+    case: WorstCase, counts: Sequence[int], delta: float, inside: Inside, allowance: Allowance
+) -> list[State]:
+    """The largest states of a large set whose worst case is within delta, with all that are inside a budget.
+
+    Empty if these alone are above delta, by rounding.
+    """
+    order = sorted(range(len(counts)), key=lambda index: -counts[index])
+
+    def back(state: State) -> State:
+        return tuple(state[order.index(index)] for index in range(len(order)))
+
+    ordered = WorstCase(case.lattice, tuple(case.members[index] for index in order))
+    base = reached(len(order), lambda state: inside(back(state))) or {(0,) * len(order)}
+    found = _Search(ordered, delta, allowance).largest(base)
+    return [back(state) for state in found]
 
 
-def _smallest_first(counts: Sequence[int]) -> list[int]:
-    """The places of the members, those that may be granted most often first."""
-    return sorted(range(len(counts)), key=lambda place: -counts[place])
+def reached(members: int, inside: Inside, *, limit: float = math.inf) -> set[State] | None:
+    """All states inside a down-closed set; None if they are more than the limit."""
+    found, waiting = set[State](), [(0,) * members]
+    while waiting:
+        state = waiting.pop()
+        if len(found) > limit:
+            return None
+        if state not in found and inside(state):
+            found.add(state)
+            waiting += [
+                (*state[:index], state[index] + 1, *state[index + 1 :]) for index in range(members)
+            ]
+    return found
 
 
-def _listed(case: WorstCase, delta: float) -> list[State]:
-    """The same of members in the order of rows: the first has the most states."""
-    values = _fixed_in_advance(case, delta)
-    levels = sorted(set(values.values()))
-    low, high = 0, len(levels)
-    while high - low > 1:
-        middle = (low + high) // 2
-        inside = [state for state, value in values.items() if value <= levels[middle]]
-        low, high = (middle, high) if case.of(closed(inside)) <= delta else (low, middle)
-    found = closed(state for state, value in values.items() if value <= levels[low])
-    return maximal(_grown(case, set(found), delta))
+class _Search:
+    """A search among sets of states, the first member of which has the most, with bounded work."""
+
+    def __init__(self, case: WorstCase, delta: float, allowance: Allowance) -> None:
+        self.case, self.delta, self.allowance = case, delta, allowance
+
+    def within(self, states: Collection[State]) -> bool:
+        """Whether the worst case of a down-closed set is within delta; False once the work is done."""
+        work = len(states) * self.case.work
+        return self.allowance.spend(work) and self.case.of(list(states)) <= self.delta
+
+    def largest(self, base: set[State]) -> list[State]:
+        """The largest states of the set."""
+        if not self.within(base):
+            return []
+        values = _fixed_in_advance(self.case, self.delta)
+        levels = sorted(set(values.values()))
+        low, high, found = 0, len(levels), base
+        while high - low > 1:
+            middle = (low + high) // 2
+            inside = base.union(state for state, value in values.items() if value <= levels[middle])
+            inside = set(closed(inside))
+            low, high, found = (
+                (middle, high, inside) if self.within(inside) else (low, middle, found)
+            )
+        return maximal(self._grown(found))
+
+    def _grown(self, inside: set[State]) -> set[State]:
+        """With more states: first in the row where they are the largest part, then in the others, the last first.
+
+        A row is the states that differ in the count of the first member alone.
+        """
+        rows = sorted({state[1:] for state in inside}, reverse=True)
+
+        def filled(row: State, states: set[State]) -> set[State]:
+            while True:
+                state = (_end(row, states) + 1, *row)
+                if state not in _next(states) or not self.within({*states, state}):
+                    return states
+                states = states | {state}
+
+        if len(rows) * len(inside) * self.case.work * 2 > self.allowance.left:
+            return inside
+        grown = {row: filled(row, inside) for row in rows}
+        first = max(rows, key=lambda row: (_end(row, grown[row]) + 1) / (_end(row, inside) + 1))
+        found = grown[first]
+        for row in rows:
+            found = filled(row, found)
+        return found
 
 
 def _fixed_in_advance(case: WorstCase, delta: float) -> dict[State, float]:
@@ -110,28 +213,6 @@ def _fixed_in_advance(case: WorstCase, delta: float) -> dict[State, float]:
             values = members[0](values)
 
     walk((), case.lattice.stopped, case.members, case.lattice)
-    return found
-
-
-def _grown(case: WorstCase, inside: set[State], delta: float) -> set[State]:
-    """With more states: as many as go in the row where they are the largest share, then in the others, the last first.
-
-    A row is the states that differ in the count of the first member alone.
-    """
-    rows = sorted({state[1:] for state in inside}, reverse=True)
-
-    def filled(row: State, states: set[State]) -> set[State]:
-        while True:
-            state = (_end(row, states) + 1, *row)
-            if state not in _next(states) or not case.of((*states, state)) <= delta:
-                return states
-            states = states | {state}
-
-    ways = {row: filled(row, inside) for row in rows}
-    first = max(rows, key=lambda row: (_end(row, ways[row]) + 1) / (_end(row, inside) + 1))
-    found = ways[first]
-    for row in rows:
-        found = filled(row, found)
     return found
 
 

@@ -5,13 +5,17 @@ A mechanism is never asked for its type. An answer that is no finite amount beco
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from dpcompose import check
 from dpcompose.adaptive.amount import probability
+from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import (
     ApproximateDP,
@@ -19,6 +23,7 @@ from dpcompose.guarantee import (
     Priced,
     TypedAmounts,
     pure_concentrated,
+    pure_renyi,
 )
 from dpcompose.values import Adjacency, Bound, Orientation, exact, rounded_down, rounded_up
 
@@ -35,7 +40,7 @@ def request(mechanism: Any, delta: Any, adjacency: Any) -> Fraction | None:
     """
     check.member("adjacency", adjacency, Adjacency)
     named = None if delta is None else probability("delta", delta)
-    if not isinstance(mechanism, Priced):
+    if not isinstance(mechanism, Composable | Priced):
         raise UnsupportedError(
             f"the price of {label(mechanism)}",
             "it names no prices (typed, costlier, pure, approximate, renyi, zcdp, gdp, epsilon)",
@@ -147,6 +152,150 @@ def mu_squared(mechanism: Priced, *, adjacency: Adjacency) -> Fraction:
             "Open a ConcentratedFilter or a RenyiFilter, which price more",
         )
     return Fraction(_finite(mechanism, "mu", mu)) ** 2
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """One decomposition of a mechanism: with probability delta it is anything, else this.
+
+    All amounts are of one and the same remainder, for both orders of its pair; None where nothing finite is proved.
+
+    Args:
+        delta: The probability of the part that may be anything.
+        epsilon: The pure epsilon of what remains.
+        rho: Its zero-concentrated rho.
+        mu_squared: The square of its mu of Gaussian privacy.
+        divergence: From an order to its Renyi divergence.
+    """
+
+    delta: Fraction
+    epsilon: Fraction | None
+    rho: Fraction | None
+    mu_squared: Fraction | None
+    divergence: Callable[[float], Fraction | None]
+
+    def times(self, count: int) -> Remainder:
+        """That of so many: no coin shows with at least probability 1 - count delta, and all amounts add up."""
+
+        def sum_of(amount: Fraction | None) -> Fraction | None:
+            return None if amount is None else amount * count
+
+        return Remainder(
+            self.delta * count,
+            sum_of(self.epsilon),
+            sum_of(self.rho),
+            sum_of(self.mu_squared),
+            lambda order: sum_of(self.divergence(order)),
+        )
+
+    def __add__(self, other: Remainder) -> Remainder:
+        def both(one: Fraction | None, two: Fraction | None) -> Fraction | None:
+            return None if one is None or two is None else one + two
+
+        return Remainder(
+            self.delta + other.delta,
+            both(self.epsilon, other.epsilon),
+            both(self.rho, other.rho),
+            both(self.mu_squared, other.mu_squared),
+            lambda order: both(self.divergence(order), other.divergence(order)),
+        )
+
+
+def remainder(mechanism: Priced, *, delta: Fraction | None, adjacency: Adjacency) -> Remainder:
+    """The decomposition that a budget charges, a rule of the mechanism and the delta that was named alone.
+
+    A composition is decomposed part by part. One part is taken whole, with delta 0, where it has any price so; else by
+    its rho but for delta, or by its (epsilon, delta), whichever is cheaper: what is (epsilon, delta)-DP is (epsilon,
+    0)-DP but for a mass of delta [KairouzOhViswanath2015, Theorem 3.4].
+
+    Raises:
+        UnsupportedError: If nothing finite is proved.
+    """
+    counted = mechanism._counted() if isinstance(mechanism, Composable) else ()  # pyright: ignore[reportPrivateUsage]
+    if len(counted) > 1 or (counted and counted[0][1] > 1):
+        share = None if delta is None else delta / sum(times for _, times in counted)
+        parts = [
+            remainder(part, delta=share, adjacency=adjacency).times(times)
+            for part, times in counted
+        ]
+        return functools.reduce(operator.add, parts)
+    whole = _whole(mechanism, adjacency)
+    if whole is not None:
+        return whole
+    concentrated = known_rho(mechanism, adjacency=adjacency)
+    try:
+        promised = _of_pure(*promise(mechanism, delta=delta, adjacency=adjacency))
+    except UnsupportedError:
+        if concentrated is None:
+            raise
+        promised = None
+    if concentrated is None:
+        return cast("Remainder", promised)
+    rho, omitted = concentrated
+    if promised is not None and promised.rho is not None and promised.rho <= rho * _HARDLY:
+        return promised
+    return Remainder(omitted, None, rho, None, lambda order: _product(rho, order))
+
+
+def _whole(mechanism: Priced, adjacency: Adjacency) -> Remainder | None:
+    """The mechanism itself, without a delta; None if it has no price so."""
+    epsilon = _unless_refused(lambda: known_pure(mechanism, adjacency=adjacency))
+    concentrated = _unless_refused(lambda: known_rho(mechanism, adjacency=adjacency))
+    rho = None if concentrated is None or concentrated[1] > 0 else concentrated[0]
+    square = _unless_refused(lambda: mu_squared(mechanism, adjacency=adjacency))
+
+    def divergence(order: float) -> Fraction | None:
+        found = _unless_refused(lambda: renyi(mechanism, order, adjacency=adjacency))
+        return _smallest(found, None if rho is None else _product(rho, order))
+
+    if epsilon is None and rho is None and square is None and divergence(2.0) is None:
+        return None
+    square = _smallest(square, None if epsilon is None else _square(epsilon))
+    return Remainder(_ZERO, epsilon, rho, square, divergence)
+
+
+def _square(epsilon: Fraction) -> Fraction:
+    """The mu squared of whatever is (epsilon, 0)-DP: at most epsilon^2 pi / 2.
+
+    Its trade-off curve is above that of mu-GDP if the latter's fixed point is at most 1 / (1 + e^epsilon), which says
+    log(Phi(t) / Phi(-t)) >= epsilon at t = mu / 2. The left side is 0 at t = 0 and has the slope
+    phi(t) / (Phi(t) Phi(-t)). The square [-t, t]^2 contains a disc of radius t: (2 Phi(t) - 1)^2 >= 1 - e^(-t^2 / 2)
+    for two normal coordinates, that is Phi(t) Phi(-t) <= e^(-t^2 / 2) / 4. So the slope is at least 4 / sqrt(2 pi).
+    """
+    return epsilon * epsilon * _HALF_PI
+
+
+_HALF_PI = Fraction(15_707_963_267_948_967, 10**16)
+"""Above pi / 2 = 1.57079632679489661923..."""
+_HARDLY = Fraction(1_000_001, 1_000_000)
+
+
+def _of_pure(epsilon: Fraction, delta: Fraction) -> Remainder:
+    """Whatever is (epsilon, delta)-DP."""
+    at_most = rounded_up(epsilon)
+    return Remainder(
+        delta,
+        epsilon,
+        Fraction(pure_concentrated(at_most).rho),
+        _square(epsilon),
+        lambda order: Fraction(pure_renyi(at_most, order=order)),
+    )
+
+
+def _smallest(*amounts: Fraction | None) -> Fraction | None:
+    return min((each for each in amounts if each is not None), default=None)
+
+
+def _product(rho: Fraction, order: float) -> Fraction:
+    """The Renyi divergence of an order that a rho allows."""
+    return rho * Fraction(order)
+
+
+def _unless_refused(question: Callable[[], Answer]) -> Answer | None:
+    try:
+        return question()
+    except UnsupportedError:
+        return None
 
 
 def refused(mechanism: object, reason: str, remedy: str = "") -> UnsupportedError:

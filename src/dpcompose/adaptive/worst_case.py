@@ -19,6 +19,7 @@ Euclidean norm [Higham2002, Theorem 24.2], and there are three.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,9 +35,10 @@ from dpcompose.loss import MOST_KINKS, TINY, Atoms, Loss, envelope
 from dpcompose.numerics import Reals, U
 from dpcompose.values import Adjacency
 
-MOST_NODES, MOST_ROUNDS, FEW_SHIFTS = 1 << 15, 64, 48
-FINE = 0.05
-"""The spacing of the lattice, in standard deviations of the smallest member."""
+MOST_NODES, MOST_ROUNDS, FEW_SHIFTS = 1 << 15, 64, 24
+LEAST_WORK = 20_000
+FINE = 0.1, 0.05
+"""Spacings of the lattice, in standard deviations of the smallest member: to search, and where that certifies nothing."""
 
 Order = tuple[Atoms, ...]
 """The alternatives of one round: the atoms of both orders, or of one where they are the same."""
@@ -55,7 +57,7 @@ def rounds(mechanism: Composable, adjacency: Adjacency) -> tuple[tuple[Order, in
         raise UnsupportedError(
             f"{mechanism!r} on a menu",
             "it is known only by its Renyi curve, and has no pair",
-            "Use a UnionFilter",
+            "Use a Budget",
         )
     if sum(times for _, times in losses.pairs) > MOST_ROUNDS:
         raise UnsupportedError(
@@ -189,7 +191,7 @@ class Step:
         else:
             size, transformed, norm = self._transformed
             product = fft.irfft(fft.rfft(wide, size) * transformed, size)
-            error = 32 * U * math.log2(size) * norm * float(np.linalg.norm(wide))
+            error = 32 * U * math.log2(size) * norm * math.sqrt(float(np.sum(wide * wide)))
             total = product[left + right : left + right + count] + (self.kernel.infinite + error)
         return np.minimum(total, 1.0)
 
@@ -253,7 +255,7 @@ class WorstCase:
 
     @property
     def work(self) -> int:
-        """About how many multiplications one state takes."""
+        """About how many multiplications one state takes; a step takes at least as long as many."""
         steps = [
             (step, times)
             for member in self.members
@@ -262,18 +264,22 @@ class WorstCase:
         ]
         nodes = self.lattice.below + self.lattice.above
         return sum(
-            nodes * times * min(len(step.kernel.shifts), 2 * FEW_SHIFTS) for step, times in steps
+            times * max(nodes * min(len(step.kernel.shifts), 2 * FEW_SHIFTS), LEAST_WORK)
+            for step, times in steps
         )
 
     def linear(self, weights: Sequence[int]) -> Iterator[float]:
-        """The worst case of the filters that grant while the sum of weights is at most 0, 1, 2, ... ."""
-        found: list[Reals] = []
+        """The worst case of the filters that grant while the sum of weights is at most 0, 1, 2, ... .
+
+        Of the totals below, only the last ones, as many as the largest weight, are kept.
+        """
+        window: deque[Reals] = deque(maxlen=max(weights))
         while True:
-            total, values = len(found), self.lattice.stopped
+            values = self.lattice.stopped
             for weight, member in zip(weights, self.members, strict=True):
-                if weight <= total:
-                    values = np.maximum(values, member(found[total - weight]))
-            found.append(values)
+                if weight <= len(window):
+                    values = np.maximum(values, member(window[-weight]))
+            window.append(values)
             yield self.lattice.value(values)
 
     def of(self, permitted: Sequence[tuple[int, ...]]) -> float:
@@ -295,9 +301,20 @@ class WorstCase:
 
 @lru_cache(maxsize=16)
 def worst_case(
-    menu: tuple[Composable, ...], adjacency: Adjacency, epsilon: float, delta: float
+    menu: tuple[Composable, ...],
+    adjacency: Adjacency,
+    epsilon: float,
+    delta: float,
+    fine: float = FINE[0],
 ) -> WorstCase:
     """A menu on the lattice that suits it, and a target of about delta at epsilon.
+
+    Args:
+        menu: The members.
+        adjacency: What one person's data may change.
+        epsilon: Of the target.
+        delta: Of the target.
+        fine: The spacing of the lattice in standard deviations, where losses lie on none of their own.
 
     Raises:
         UnsupportedError: If a member has no pair of distributions.
@@ -306,15 +323,15 @@ def worst_case(
     every = [atoms for member in listed for order, _ in member for atoms in order]
     rare = delta * 1e-7
     kept = [_largest(atoms, rare) for atoms in every]
-    reach = 6 * epsilon + 6 * max(kept)
+    reach = 3 * epsilon + 6 * max(kept)
     spacing = _common(menu, adjacency, every) or max(
-        FINE * min(map(_deviation, every)), 2 * reach / MOST_NODES
+        fine * min(map(_deviation, every)), 2 * reach / MOST_NODES
     )
     if not 2 * reach / spacing <= 4 * MOST_NODES:
         raise UnsupportedError(
             f"a menu of {len(menu)} at epsilon = {epsilon!r}",
             "its smallest member is too small beside the target for the grid of its worst case",
-            "Take a UnionFilter, or larger members",
+            "Take a Budget, or larger members",
         )
     count = math.ceil(reach / spacing)
     lattice = Lattice(epsilon, spacing, count, count)

@@ -1,11 +1,9 @@
-from .again import again as again
+from .again import Repeated as Repeated, again as again
 from .audit import audit as audit
 from .check import CertificateError as CertificateError, check as check
+from .claim import Pair as Pair
 from .feature import Feature as Feature, Learner as Learner
 from .outcome import Outcome as Outcome
-from .pair import Pair as Pair
-from .primitives import Primitives as Primitives
-from .replay import Replayed as Replayed, modelled as modelled, replay as replay
 from .subject import Source as Source, Subject as Subject
 from .transcript import Interaction as Interaction, Transcripts as Transcripts
 from .verdict import Found as Found, Moment as Moment, Tried as Tried, Verdict as Verdict

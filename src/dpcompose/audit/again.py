@@ -12,6 +12,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,17 +21,15 @@ from numpy.typing import NDArray
 from dpcompose import check
 from dpcompose.audit.arm import Arm
 from dpcompose.audit.audit import play
-from dpcompose.audit.cells import Cells
-from dpcompose.audit.claim import Point
-from dpcompose.audit.coin import Chain
-from dpcompose.audit.feature import Feature, named
+from dpcompose.audit.certificate import Chain, pairs_of
+from dpcompose.audit.claim import Pair, Point
+from dpcompose.audit.feature import Feature, named, seen_before
 from dpcompose.audit.game import Game
 from dpcompose.audit.journal import Journal
 from dpcompose.audit.learned import remade
 from dpcompose.audit.lower import Ladder
 from dpcompose.audit.outcome import Outcomes
-from dpcompose.audit.pair import Pair
-from dpcompose.audit.stakes import Stakes
+from dpcompose.audit.stakes import Cells, Stakes
 from dpcompose.audit.subject import Source
 from dpcompose.audit.tried import Converse
 from dpcompose.audit.wealth import Member, step
@@ -40,16 +39,31 @@ TIMES, LEAST = 10, 4096
 """New rows for each row of a certificate, and the fewest, after which the bets end."""
 
 
+@dataclass(frozen=True)
+class Repeated:
+    """How far new draws came.
+
+    Args:
+        log_wealth: ln of the wealth.
+        samples: The rows that were drawn.
+        refuted: Whether the wealth reached 1/alpha.
+    """
+
+    log_wealth: float
+    samples: int
+    refuted: bool
+
+
 def again(
-    certificate: dict[str, Any], subject: Source, pairs: Sequence[Pair], *, features: Sequence[Feature] = (),
-    samples: int | None = None, seconds: float = math.inf,
-) -> float:  # fmt: skip
-    """ln of the wealth that the stakes of a certificate, which `check` has read, make on new draws, with later bets.
+    certificate: dict[str, Any], subject: Source, pairs: Sequence[Pair] | None = None, *,
+    features: Sequence[Feature] = (), samples: int | None = None, seconds: float = math.inf,
+) -> Repeated:  # fmt: skip
+    """Bet the stakes of a certificate, which `check` has read, on new draws, and go on with later bets.
 
     Args:
         certificate: The certificate.
         subject: What answers.
-        pairs: The pairs of the audit, in their order.
+        pairs: The pairs of the audit, in their order; None: those that the certificate tells.
         features: Features of the user's own, by which the audit bet. The certificate itself says what was learned.
         samples: The most rows; None: ten times those of the certificate, and at least 4,096.
         seconds: The longest time; a batch that began is ended.
@@ -58,6 +72,13 @@ def again(
         DomainError: If a pair or a feature of the certificate is missing, or `samples` is no number of rows.
     """
     header, ends = certificate["header"], time.monotonic() + seconds
+    if pairs is None:
+        try:
+            pairs = pairs_of(header)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise DomainError("pairs", repr(error), "pairs as a certificate tells them") from None
+        if not pairs:
+            raise DomainError("pairs", None, "the pairs of the audit: this certificate tells none")
     most = (
         max(LEAST, TIMES * certificate["samples"])
         if samples is None
@@ -69,6 +90,7 @@ def again(
     chain, goal, wealth, used = Chain.opened(seed, header), -math.log(alpha), 0.0, 0
     drawn: dict[int, list[tuple[Outcomes, NDArray[np.uint8]]]] = {}
     bet_on: dict[int, dict[str, Feature]] = {}
+    seen: dict[int, Feature] = {}
     for batch in certificate["batches"]:
         bound = batch["stakes"]
         if not bound["members"] or wealth >= goal or used >= most or time.monotonic() >= ends:
@@ -78,25 +100,28 @@ def again(
             raise DomainError("pairs", place, "the pairs of the audit, in their order")
         coins = chain.coins(bound, min(bound["rows"], most - used))
         rows = subject.draw(pairs[place], coins)
-        known = {each.name: each for each in (*subject.features(rows), *features)}
+        memory = seen.setdefault(place, seen_before())
+        known = {each.name: each for each in (*subject.features(rows), *features, memory)}
         members = [_member(each, known) for each in bound["members"]]
         places = [member.cells.place(member.feature.score(rows)) for member in members]
         paid = step(wealth, members, claims[bound["distance"]], coins, places, goal)
         wealth, used, chain = paid.log_wealth, used + paid.rows, chain.after(bound, paid.rows)
         drawn.setdefault(place, []).append((rows[: paid.rows], coins[: paid.rows]))
+        if memory.memory is not None:
+            memory.memory.learn(rows[: paid.rows], coins[: paid.rows])
         bet_on.setdefault(place, {}).update(
             {member.feature.name: member.feature for member in members}
         )
     if not drawn or wealth >= goal:
-        return wealth
+        return Repeated(wealth, used, wealth >= goal)
     arms = tuple(
         _taught(pairs[place], claims, tuple(bet_on[place].values()), drawn[place])
         for place in drawn
     )
-    ladder, converse = Ladder.of(claims[1], alpha, climbed=False), tuple(map(Converse, arms))
+    ladder, converse = Ladder.of(arms, claims[1], alpha, climbed=False), tuple(map(Converse, arms))
     game = Game(arms, chain, goal, ladder, converse, log_wealth=wealth, samples=used)
     play(game, Journal(header, seed), subject, most=most, ends=ends)
-    return game.log_wealth
+    return Repeated(game.log_wealth, game.samples, game.log_wealth >= goal)
 
 
 def _taught(
@@ -104,7 +129,8 @@ def _taught(
     drawn: Sequence[tuple[Outcomes, NDArray[np.uint8]]],
 ) -> Arm:  # fmt: skip
     """A pair whose rows so far teach the stakes on the features of the certificate."""
-    arm = Arm(pair, claims[pair.distance], features)
+    own = tuple(each for each in features if each.memory is None)
+    arm = Arm(pair, claims[pair.distance], own, seen=seen_before() if own != features else None)
     for rows, coins in drawn:
         arm.learn(rows, coins)
     return arm

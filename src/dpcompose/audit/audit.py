@@ -17,22 +17,20 @@ import numpy as np
 from dpcompose import check
 from dpcompose.audit import certificate as written
 from dpcompose.audit.arm import FIRST, Arm
+from dpcompose.audit.certificate import Chain
 from dpcompose.audit.check import check as checked
-from dpcompose.audit.claim import Point, certified, points
-from dpcompose.audit.coin import Chain
-from dpcompose.audit.feature import Feature, Learner
+from dpcompose.audit.claim import Pair, Point, certified, points
+from dpcompose.audit.feature import Feature, Learner, seen_before
 from dpcompose.audit.game import Game
 from dpcompose.audit.journal import Journal
 from dpcompose.audit.lower import Ladder
-from dpcompose.audit.pair import Pair
-from dpcompose.audit.replay import Replayed
 from dpcompose.audit.subject import ExhaustedError, Fresh, Source, Subject
 from dpcompose.audit.tried import Converse
 from dpcompose.audit.usual import usual_pairs
 from dpcompose.audit.verdict import Found, Moment, Verdict
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.mechanism import BlackBox
+from dpcompose.mechanisms import BlackBox
 from dpcompose.values import Adjacency, Bound
 
 MARGIN = 1e-6
@@ -51,7 +49,6 @@ def audit(
     features: Sequence[Feature] | None = None,
     learners: Sequence[Learner] = (),
     law: Composable | None = None,
-    replayed: Replayed | None = None,
     seed: bytes | None = None,
     ladder: bool = True,
     resume: str | Path | None = None,
@@ -73,7 +70,6 @@ def audit(
         features: What is read from an outcome; None: what the first outcomes suggest.
         learners: Makers of further features.
         law: The declared law of the subject, where it is known.
-        replayed: What replay found of the subject's own description; its law is taken where it was certified.
         seed: 32 bytes for the coins, to be announced by their digest; None: from the system.
         ladder: Whether to look for the lower bound on epsilon too.
         resume: A journal: the audit is kept in this file, and goes on from it if it is there. `samples` is the most of
@@ -89,25 +85,26 @@ def audit(
     pairs = usual_pairs(subject, claim, adjacency=adjacency) if pairs is None else pairs
     curves = _claims(claim, pairs, adjacency)
     coins = _seed(seed)
-    head = _header(subject, claim, curves, alpha, coins)
+    head = _header(subject, claim, curves, alpha, coins, pairs)
     journal = Journal(head, coins)
     if resume is not None:
         journal = Journal.opened(resume, head, coins, pairs, named=seed is not None)
+        pairs = pairs[: journal.pairs]
     arms = tuple(
         Arm(
             pair,
             curves[pair.distance],
             tuple(features or ()),
             tuple(learners),
-            subject.features if features is None else None,
+            look=subject.features if features is None else None,
+            seen=seen_before() if features is None else None,
+            worth=math.log(len(pairs)),
         )
         for pair in pairs
         if pair.distance in curves
     )
-    rungs, converse = (
-        Ladder.of(curves[1], alpha, climbed=ladder),
-        tuple(Converse(arm) for arm in arms),
-    )
+    rungs = Ladder.of(arms, curves[1], alpha, climbed=ladder)
+    converse = tuple(Converse(arm) for arm in arms)
     game = Game(
         arms, Chain.opened(journal.seed, journal.header), -math.log(alpha) + MARGIN, rungs, converse
     )
@@ -116,14 +113,14 @@ def audit(
         play(game, journal, subject, most=most, ends=time.monotonic() + seconds, progress=progress)
     finally:
         journal.close()
+    game.ladder.climb()
     proof = written.sealed(
         journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth
     )
     refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
-    law = _law(law, replayed)
     verdict = _verdict(refuted, law, claim, adjacency)
     found = _found(
-        game, subject, alpha, proof, verdict, _description(refuted, law, replayed, claim, adjacency)
+        game, subject, alpha, proof, verdict, _description(refuted, law, claim, adjacency)
     )
     if found.samples > FIRST:
         require_answers(found, subject)
@@ -155,6 +152,10 @@ def _found(
             f"{name} ({number:,} in one call)" for name, number in sorted(game.unread.items())
         ),
         freshness=subject.fresh.value if isinstance(subject, Subject) else Fresh.CALL.value,
+        repeated=verdict is Verdict.REFUTED
+        and game.recurs
+        and isinstance(subject, Subject)
+        and not subject.isolated,
         silent="" if verdict is Verdict.REFUTED else game.silent,
     )
 
@@ -229,6 +230,7 @@ def _header(
     curves: dict[int, tuple[Point, ...]],
     alpha: float,
     seed: bytes,
+    pairs: Sequence[Pair],
 ) -> dict[str, Any]:
     environment = {"python": platform.python_version(), "numpy": np.__version__}
     asked: dict[str, Any] = {
@@ -237,7 +239,9 @@ def _header(
         "claims": curves,
         "environment": environment,
     }
-    return written.header(**asked, one_point=isinstance(claim, BlackBox), alpha=alpha, seed=seed)
+    return written.header(
+        **asked, one_point=isinstance(claim, BlackBox), alpha=alpha, seed=seed, pairs=pairs
+    )
 
 
 def _claims(
@@ -253,30 +257,17 @@ def _claims(
     return {distance: each for distance, each in found.items() if each}
 
 
-def _law(law: Composable | None, replayed: Replayed | None) -> Composable | None:
-    """The declared law: none where replay holds the description to be wrong."""
-    if replayed is None or replayed.verdict is Verdict.CERTIFIED:
-        return law if law is not None or replayed is None else replayed.law
-    return None
-
-
 def _description(
-    refuted: bool,
-    law: Composable | None,
-    replayed: Replayed | None,
-    claim: Composable,
-    adjacency: Adjacency,
+    refuted: bool, law: Composable | None, claim: Composable, adjacency: Adjacency
 ) -> str:
-    """The declared law and the code's own calls, in words."""
+    """Whether the declared law keeps the claim, in words."""
     if law is None:
-        return "" if replayed is None else f"{replayed.verdict.value} by replay: {replayed.reason}"
+        return ""
     if not certified(law, claim, adjacency=adjacency):
         return "the declared law is not certified to keep the claim"
     if refuted:
         return "the declared law keeps the claim, and the code does not: one of them, or dpcompose, is wrong"
-    if replayed is None:
-        return "the declared law keeps the claim; of the law, not of the code that draws from it"
-    return f"the code made these calls, on {replayed.pairs} pairs: {'; '.join(replayed.calls)}"
+    return "the declared law keeps the claim; of the law, not of the code that draws from it"
 
 
 def _verdict(

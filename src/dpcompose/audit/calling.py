@@ -6,19 +6,18 @@ import asyncio
 import contextlib
 import copy
 import io
-import json
 import logging
 import math
 import os
 import pickle
 import random
-import select
 import signal
 import sys
 import threading
 import time
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
@@ -29,16 +28,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from dpcompose.audit.outcome import Outcome, read
-from dpcompose.audit.outcome_text import MALFORMED, outcome_of, text_of_outcome
-from dpcompose.audit.parts import ADDRESS, LOOKED, TEXT
+from dpcompose.audit.outcome import ADDRESS, LOOKED, TEXT, Outcome, read
 
 MOST_PARTS = 32
 """Arguments and attributes of an exception that are looked at."""
 WATCHED = 32
-"""Calls of every batch around which the global random states are renewed and compared."""
+"""Calls around which the global random states are renewed and compared."""
 IMPORTING = 60.0
 """Seconds that an import within a call may take: one that is interrupted leaves a library half imported."""
+MOST_FILES, MOST_CHANGED = 256, 16
+"""Files below the working folder that are looked at; those of them that a call changed."""
+CHANNELS = ("printed", "errors", "warned", "logged", "files")
+"""What comes beside an answer: each is read after every call once it was used in any."""
 
 
 class TooLong(BaseException):
@@ -47,7 +48,10 @@ class TooLong(BaseException):
 
 @dataclass
 class Calls:
-    """Calls of a function, one after another, with everything around them put back at the end.
+    """Calls of a function, one after another, with everything around them put back at the end of a batch.
+
+    Channels are opened once a batch. In the first batch, and once a channel was used, it is read after every call; else
+    only at the end of the batch, whose rows then have no part of it. Which channels are read depends on the past alone.
 
     Args:
         limit: The seconds that a call may take.
@@ -63,8 +67,12 @@ class Calls:
     output: int = -1
     errors: int = -1
     _printed: io.StringIO = field(default_factory=io.StringIO)
-    _warned: io.StringIO = field(default_factory=io.StringIO)
+    _complained: io.StringIO = field(default_factory=io.StringIO)
+    _caught: list[warnings.WarningMessage] = field(default_factory=list[warnings.WarningMessage])
     _logged: list[str] = field(default_factory=list[str])
+    _files: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    _read: frozenset[str] = frozenset(CHANNELS)
+    _used: set[str] = field(default_factory=set[str])
     _begins: float = 0.0
     _states: set[int] = field(default_factory=set[int])
     _number: int = 0
@@ -72,14 +80,22 @@ class Calls:
     @contextlib.contextmanager
     def open(self) -> Generator[None]:
         """Around a batch: prints are caught, and the global random states and the alarm are put back after it."""
-        # Else a batch would go on from the states at the end of the last one, which are those at its beginning.
-        self._number = 0
         states = random.getstate(), np.random.get_state()  # noqa: NPY002
+        # Else a batch would go on from the states at the end of the last one, which are those at its beginning.
+        random.seed()
+        np.random.seed()  # noqa: NPY002
         main = threading.current_thread() is threading.main_thread()
         before = signal.signal(signal.SIGALRM, self._interrupt) if main else None
         make = logging.getLogRecordFactory()
         logging.setLogRecordFactory(lambda *given, **named: self._log(make(*given, **named)))
-        with contextlib.redirect_stdout(self._printed), contextlib.redirect_stderr(self._warned):
+        self._files = _files_below()
+        with (
+            contextlib.redirect_stdout(self._printed),
+            contextlib.redirect_stderr(self._complained),
+            warnings.catch_warnings(record=True) as caught,
+        ):
+            warnings.simplefilter("always")
+            self._caught = caught
             try:
                 yield
             finally:
@@ -89,46 +105,64 @@ class Calls:
                 logging.setLogRecordFactory(make)
                 random.setstate(states[0])
                 np.random.set_state(states[1])  # noqa: NPY002
+                self._heard(CHANNELS)
+                self._read = frozenset(self._used)
 
-    def outcome(self, call: Callable[[Any], Any], dataset: Dataset) -> Outcome:
-        """The outcome of one call on a copy of the dataset."""
+    def answer(self, call: Callable[[Any], Any], dataset: Dataset) -> float | Outcome:
+        """The outcome of one call on a copy of the dataset; a float where that is all of it."""
         given, watched, process = dataset.copied(), self._number < WATCHED, os.getpid()
-        self._number += 1
         if watched:
+            self._number += 1
             random.seed()
             np.random.seed()  # noqa: NPY002
         self._begins = begins = time.perf_counter()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                value, raised, message = self._timed(call, given), "", ""
-            except TooLong:
-                return Outcome(timeout=True)
-            except BaseException as error:
-                # In a process of its own nobody interrupts but the subject.
-                if isinstance(error, KeyboardInterrupt) and self.output < 0:
-                    raise
-                value, raised, message = read(_seen(error)), type(error).__name__, _text(error)
-            finally:
-                if os.getpid() != process:
-                    # The subject forked, and this is the copy: it ends here, or two audits would go on.
-                    os._exit(0)
+        try:
+            value, raised, message = self._timed(call, given), "", ""
+        except TooLong:
+            self._heard(self._read)
+            return Outcome(timeout=True)
+        except BaseException as error:
+            # In a process of its own nobody interrupts but the subject.
+            if isinstance(error, KeyboardInterrupt) and self.output < 0:
+                raise
+            value, raised, message = read(_seen(error)), type(error).__name__, _text(error)
+        finally:
+            if os.getpid() != process:
+                # The subject forked, and this is the copy: it ends here, or two audits would go on.
+                os._exit(0)
         took = time.perf_counter() - begins if self.timed else math.nan
         if watched:
             self._watch(given, dataset)
-        warned = tuple(f"{each.category.__name__}: {str(each.message)[:TEXT]}" for each in caught)
-        printed, errors = _said(self._printed, self.output), _said(self._warned, self.errors)
-        logged, self._logged = tuple(self._logged), []
-        return Outcome(
-            value,
-            raised,
-            message,
-            warned,
-            printed=printed,
-            seconds=took,
-            errors=errors,
-            logged=logged,
-        )
+        beside = self._heard(self._read) if self._read else {}
+        if type(value) is float and not (raised or beside or self.timed):
+            return value
+        return Outcome(value, raised, message, seconds=took, **beside)
+
+    def _heard(self, channels: Collection[str]) -> dict[str, Any]:
+        """All that came through these channels since they were read; empty ones are left out."""
+        heard = dict[str, Any]()
+        if "printed" in channels:
+            heard["printed"] = _said(self._printed, self.output)
+        if "errors" in channels:
+            heard["errors"] = _said(self._complained, self.errors)
+        if "warned" in channels and self._caught:
+            heard["warned"] = tuple(
+                f"{each.category.__name__}: {str(each.message)[:TEXT]}" for each in self._caught
+            )
+            self._caught.clear()
+        if "logged" in channels and self._logged:
+            heard["logged"], self._logged = tuple(self._logged), []
+        if "files" in channels:
+            before, self._files = self._files, _files_below()
+            changed = sorted(name for name, stat in self._files.items() if before.get(name) != stat)
+            gone = sorted(before.keys() - self._files.keys())
+            heard["files"] = (
+                *map(_file_in_words, changed[:MOST_CHANGED]),
+                *(f"{name} is gone" for name in gone[:MOST_CHANGED]),
+            )
+        heard = {name: seen for name, seen in heard.items() if seen}
+        self._used |= heard.keys()
+        return heard
 
     def _timed(self, call: Callable[[Any], Any], given: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
@@ -185,6 +219,34 @@ def _written(file: int) -> str:
     os.lseek(file, 0, os.SEEK_SET)
     os.ftruncate(file, 0)
     return text
+
+
+def _files_below() -> dict[str, tuple[int, int]]:
+    """The first files below the working folder, each with its time of change and its size; no hidden or cached ones."""
+    found, folders = dict[str, tuple[int, int]](), deque(["."])
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.popleft()) as entries:
+            for entry in entries:
+                if entry.name.startswith((".", "__")):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                    continue
+                if len(found) >= MOST_FILES:
+                    return found
+                stat = entry.stat(follow_symlinks=False)
+                found[entry.path] = stat.st_mtime_ns, stat.st_size
+    return found
+
+
+def _file_in_words(name: str) -> str:
+    """A file and its end."""
+    try:
+        with open(name, "rb") as file:
+            file.seek(-min(TEXT, os.fstat(file.fileno()).st_size), os.SEEK_END)
+            return f"{name}: {file.read(TEXT).decode('utf-8', 'replace')}"
+    except OSError as error:
+        return f"{name}: {error.strerror}"
 
 
 def _awaited(value: Any) -> Any:
@@ -339,46 +401,3 @@ def _specs_of_user() -> list[ModuleSpec]:
         ):
             found.append(spec)
     return found
-
-
-def in_process(answer: Callable[[], Outcome], limit: float) -> Outcome:
-    """The outcome of a call in a process of its own, which is ended when it takes too long.
-
-    Args:
-        answer: Makes the outcome, in the other process.
-        limit: The seconds it may take.
-    """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with contextlib.suppress(BaseException):
-            os.setsid()
-            os.close(reading)
-            random.seed()
-            np.random.seed()  # noqa: NPY002
-            with os.fdopen(writing, "wb") as pipe:
-                pipe.write(json.dumps(text_of_outcome(answer())).encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        text = _received(pipe.fileno(), time.monotonic() + limit)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    if text is None:
-        return Outcome(timeout=True)
-    try:
-        return outcome_of(json.loads(text))
-    except MALFORMED:
-        return Outcome(raised="process ended")
-
-
-def _received(pipe: int, ends: float) -> bytes | None:
-    """All that comes through a pipe until it is closed; None if that takes too long."""
-    parts: list[bytes] = []
-    while (left := ends - time.monotonic()) > 0 and select.select([pipe], [], [], left)[0]:
-        part = os.read(pipe, 1 << 16)
-        if not part:
-            return b"".join(parts)
-        parts.append(part)
-    return None

@@ -1,32 +1,44 @@
 """One run as an audit: canaries put in by fair coins, and guesses of these coins from scores of the result.
 
-For r guesses of coins of a run with (epsilon, delta) and m canaries, v of them right has probability at most
-P(B >= v) + 2 m delta max over i of P(v > B >= v - i) / i, B ~ Bin(r, 1 / (1 + e^-epsilon)). The numbers of guesses are
-fixed beforehand and share alpha. Reference: [SteinkeNasrJagielski2023, Theorem 5.2]
+Theorem (the least mass below a tail). Let c of m canaries be guessed, N of the guesses right, S_t = P(N >= t), and let
+the run be f-DP with T = 1 - f. For each canary compare the run with the one in which its coin alone is turned: a right
+guess of N >= t becomes a wrong one of N >= t - 1. The mean over canaries and coins, since T is concave, gives
+  A_t <= m T(B_{t-1} / m),  A_t = sum over i >= t of i P(N = i),  B_t = sum over i >= t of (c - i) P(N = i).
+With g the inverse of T, A_t = t S_t + sum over i > t of S_i and B_t = c S_t - A_t, that is
+  S_{t-1} >= (m g(A_t / m) + S_t + sum over i > t of S_i) / (c - t + 1).
+The right side grows with every S_i of i >= t, so that the least S_v, then the least S_{v-1}, and so on, are the least
+of all: if they make S_0 exceed 1, P(N >= v) is less than that S_v. For (epsilon, delta)-DP the probability is also at
+most P(B >= v) + 2 m delta max over i of P(v > B >= v - i) / i, B ~ Bin(c, 1 / (1 + e^-epsilon)). The smaller one
+counts. The numbers of guesses and their parts of alpha are fixed before the scores are looked at.
+References: [MahloujifarMelisChaudhuri2025], [SteinkeNasrJagielski2023, Theorem 5.2]
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, ndtr, ndtri
 
 from dpcompose import check
 from dpcompose.audit.verdict import Verdict
-from dpcompose.composition import Composable
+from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError
-from dpcompose.mechanism import BlackBox
+from dpcompose.mechanisms import BlackBox, GaussianDP
 from dpcompose.numerics import at_least
 from dpcompose.values import Bound
 
-FEWEST, LARGEST, STEP = 8, 30.0, 1 / 64
-"""The fewest guesses, the largest epsilon that is asked for, and the grid of its lower ends."""
-MARGIN = 1 + 1e-6
-"""Above the relative errors of the masses in the term of delta."""
+FEWEST, LARGEST, LARGEST_MU = 8, 30.0, 16.0
+"""The fewest guesses, and the largest epsilon and mu that are asked for."""
+MARGIN, SLACK = 1 + 1e-6, 1 + 1e-9
+"""Above the relative errors of the masses in the term of delta, and of the recursion, whose terms are all positive."""
+MAIN = 0.95
+"""The part of alpha of the number of guesses that promises most; the others share what is left of it."""
+STEPS = 24
+"""Halvings of the interval in which a bound lies; its lower end is taken."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +51,9 @@ class Canaries:
         delta: The delta.
         guesses: The number of guesses that shows most.
         right: How many of them were right.
-        pvalue: The probability of as many right, at most, if the claim were true; times the numbers of guesses tried.
+        pvalue: The probability of as many right, at most, if the claim were true, over the part of alpha it has.
+        mu: For a claim that is Gaussian: the run is mu'-GDP for no mu' below it, but for alpha; else None.
+        gaussian: The epsilon of that mu at `delta`: a lower bound only if the run is Gaussian; else None.
     """
 
     verdict: Verdict
@@ -48,6 +62,12 @@ class Canaries:
     guesses: int
     right: int
     pvalue: float
+    mu: float | None = None
+    gaussian: float | None = None
+
+
+Inverse = Callable[[float], float]
+"""From the probability of an event in one world to the least one in the other: the inverse of 1 - f."""
 
 
 def canaries(
@@ -74,32 +94,130 @@ def canaries(
             "delta", alpha / (1000 * len(known)) if delta is None else delta
         )
         epsilon = claim.epsilon(delta=delta).upper
-    order = np.argsort(known, kind="stable")
-    tried = _guesses(len(known))
-    right = [
-        int((~inside[order[: r // 2]]).sum() + inside[order[len(order) - r // 2 :]].sum())
-        for r in tried
-    ]
+    order, total = np.argsort(known, kind="stable"), len(known)
 
-    def pvalue(epsilon: float) -> tuple[float, int]:
-        each = [
-            chance(2 * (r // 2), v, len(known), epsilon, delta)
-            for r, v in zip(tried, right, strict=True)
-        ]
-        best = int(np.argmin(each))
-        return min(1.0, each[best] * len(tried)), best
+    def right(guesses: int) -> int:
+        low, high = order[: guesses // 2], order[total - guesses // 2 :]
+        return int((~inside[low]).sum() + inside[high].sum())
 
-    claimed, best = pvalue(epsilon) if epsilon <= LARGEST else (1.0, 0)
-    # The run keeps its least epsilon at every larger one, so the first point of the grid at or above it stops the walk.
-    steps = takewhile(lambda step: pvalue(step * STEP)[0] <= alpha, range(int(LARGEST / STEP)))
-    low = max(steps, default=0) * STEP
-    verdict = Verdict.REFUTED if claimed <= alpha else Verdict.NOT_REFUTED
-    return Canaries(verdict, Bound(low, math.inf), delta, tried[best], right[best], claimed)
+    tried = _tried(total, epsilon, delta, alpha)
+    counts = {guesses: right(guesses) for guesses in tried}
+
+    def pvalues(epsilon: float) -> dict[int, float]:
+        return {
+            guesses: chance(guesses, counts[guesses], total, epsilon, delta) / part
+            for guesses, part in tried.items()
+        }
+
+    claimed = pvalues(epsilon) if epsilon <= LARGEST else dict.fromkeys(tried, 1.0)
+    best = min(claimed, key=lambda guesses: claimed[guesses])
+    # The probability grows with epsilon: what refutes one epsilon refutes every smaller one.
+    low = _largest(
+        lambda each: any(
+            _refuted(alpha * part, counts[guesses], guesses, total, each, delta)
+            for guesses, part in tried.items()
+        ),
+        LARGEST,
+    )
+    mu = _gaussian_line(right, total, claim, delta, alpha)
+    return Canaries(
+        Verdict.REFUTED if claimed[best] <= alpha else Verdict.NOT_REFUTED,
+        Bound(low, math.inf),
+        delta,
+        guesses=best,
+        right=counts[best],
+        pvalue=min(1.0, claimed[best]),
+        mu=mu,
+        gaussian=None if mu is None else GaussianDP(mu).epsilon(delta=delta).lower if mu else 0.0,
+    )
 
 
-def _guesses(canaries: int) -> list[int]:
-    """All, half of them, a quarter, and so on: those with the largest and the smallest scores."""
-    return [canaries >> halved for halved in range(8) if not halved or canaries >> halved >= FEWEST]
+def _gaussian_line(
+    right: Callable[[int], int], total: int, claim: Composable, delta: float, alpha: float
+) -> float | None:
+    """The mu below which a run with a Gaussian claim is no mu-GDP; None for another claim."""
+    stated = compose(claim).gdp()
+    if stated is None or isinstance(claim, BlackBox):
+        return None
+
+    def low(guesses: int, number: int) -> float:
+        return _largest(lambda mu: _excluded(alpha, number, guesses, total, _of_mu(mu)), LARGEST_MU)
+
+    guesses = _promising(total, stated, low)
+    return low(guesses, right(guesses))
+
+
+def _tried(total: int, epsilon: float, delta: float, alpha: float) -> dict[int, float]:
+    """The numbers of guesses, and their parts of alpha: nothing but the claim and the number of canaries is looked at.
+
+    A pure claim is that of randomized response, whose guesses are all alike, or of noise with exponential tails.
+    """
+    others = {2 * (part // 2) for part in (total, total // 4) if part >= FEWEST} or {
+        2 * (total // 2)
+    }
+    if not (delta > 0 and epsilon <= LARGEST):
+        return dict.fromkeys(others, 1 / len(others))
+
+    def low(guesses: int, number: int) -> float:
+        return _largest(
+            lambda each: _excluded(alpha, number, guesses, total, _of_epsilon(each, delta)), LARGEST
+        )
+
+    mu = _largest(lambda mu: GaussianDP(mu).delta(epsilon=epsilon).upper <= delta, LARGEST_MU, 12)
+    main = _promising(total, max(mu, 0.01), low)
+    others -= {main}
+    return {main: MAIN if others else 1.0} | dict.fromkeys(others, (1 - MAIN) / max(1, len(others)))
+
+
+def _promising(total: int, mu: float, low: Callable[[int, int], float]) -> int:
+    """The number of guesses with the largest bound, on average, for Gaussian scores that a canary moves by mu."""
+    found, best = 2 * (total // 2), -1.0
+    for third in range(3 * total.bit_length()):
+        guesses = 2 * round(total * 2 ** (-third / 3) / 2)
+        if guesses < FEWEST and third:
+            break
+        part = guesses / total
+        cut = _largest(
+            lambda z, part=part: float(ndtr(-z) + ndtr(mu - z)) >= part, mu + 40.0, low=-1.0
+        )
+        rate = min(1.0, float(ndtr(mu - cut) / (ndtr(-cut) + ndtr(mu - cut))))
+        spread = math.sqrt(guesses * rate * (1 - rate))
+        counts = (round(guesses * rate + side * spread) for side in (-1, 0, 1))
+        mean = sum(low(guesses, min(guesses, each)) for each in counts)
+        if mean > best:
+            found, best = guesses, mean
+    return found
+
+
+def _largest(
+    holds: Callable[[float], bool], high: float, steps: int = STEPS, *, low: float = 0.0
+) -> float:
+    """About the largest number at which something holds that stops to hold once: it holds there, or it is `low`."""
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _of_epsilon(epsilon: float, delta: float) -> Inverse:
+    shrunk, growth = math.exp(-epsilon), math.exp(epsilon)
+    return lambda mass: max(0.0, shrunk * (mass - delta), 1 - delta - growth * (1 - mass))
+
+
+def _of_mu(mu: float) -> Inverse:
+    return lambda mass: float(ndtr(ndtri(min(mass, 1.0)) - mu))
+
+
+def _excluded(tail: float, right: int, guesses: int, canaries: int, inverse: Inverse) -> bool:
+    """Whether P(N >= right) is less than `tail`, by the theorem above."""
+    mass, above = tail, 0.0
+    for count in range(right, 0, -1):
+        needed = canaries * inverse((count * mass + above) / canaries) + mass + above
+        above += mass
+        mass = max(mass, needed / (guesses - count + 1))
+        if mass > SLACK:
+            return True
+    return False
 
 
 def _numbers(scores: Any, bits: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -116,15 +234,35 @@ def _numbers(scores: Any, bits: Any) -> tuple[np.ndarray, np.ndarray]:
     return known, inside == 1
 
 
+def _refuted(
+    level: float, right: int, guesses: int, canaries: int, epsilon: float, delta: float
+) -> bool:
+    """Whether as many right guesses have probability at most `level` under (epsilon, delta)."""
+    excluded = _excluded(level, right, guesses, canaries, _of_epsilon(epsilon, delta))
+    return excluded or _binomial(guesses, right, canaries, epsilon, delta) <= level
+
+
 def chance(guesses: int, right: int, canaries: int, epsilon: float, delta: float) -> float:
     """The probability of as many right guesses, at most, rounded up.
 
-    >>> round(chance(10, 10, 10, 0.0, 0.0) * 1024, 9)
+    >>> round(chance(10, 10, 10, 0.0, 0.0) * 1024, 6)
     1.0
     """
-    rate = min(1.0, (1 / (1 + math.exp(-epsilon))) * (1 + 2.0**-50)) if epsilon else 0.5
     if not right:
         return 1.0
+    inverse = _of_epsilon(epsilon, delta)
+    # A tail that is excluded excludes all larger ones.
+    power = _largest(
+        lambda power: _excluded(math.exp(-power), right, guesses, canaries, inverse), 700.0
+    )
+    return min(_binomial(guesses, right, canaries, epsilon, delta), math.exp(-power))
+
+
+def _binomial(guesses: int, right: int, canaries: int, epsilon: float, delta: float) -> float:
+    """The bound by right guesses of coins that are as lopsided as epsilon allows, and its term of delta."""
+    if not right:
+        return 1.0
+    rate = min(1.0, (1 / (1 + math.exp(-epsilon))) * (1 + 2.0**-50)) if epsilon else 0.5
     tail = at_least(right, times=guesses, rate=rate)[0].upper
     if not delta:
         return min(1.0, tail)

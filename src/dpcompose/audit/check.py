@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -116,7 +117,21 @@ def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
     )
     goal = -math.log(alpha.numerator / alpha.denominator) * (1 + ROUNDING)
     return {"refuted": wealth >= goal, "log_wealth": wealth, "samples": rows, "alpha": header["alpha"],
-            "claim": header["claim"], "claims": header["claims"], "subject": header["subject"]}  # fmt: skip
+            "claim": header["claim"], "claims": header["claims"], "subject": header["subject"],
+            "comparable": header["one_point"] and _told_point(header["claim"], claims)}  # fmt: skip
+
+
+def _told_point(claim: str, claims: dict[int, Any]) -> bool:
+    """Whether the claim in words has the numbers of its point: BlackBox(epsilon) or BlackBox(epsilon, delta=...)."""
+    told = re.fullmatch(r"BlackBox\(([^,()]+)(?:, delta=([^,()]+))?\)", claim)
+    if told is None or 1 not in claims:
+        return False
+    (epsilon, _, delta) = claims[1][0]
+    _require(
+        float(told[1]) <= epsilon and Fraction(float(told[2] or 0)) <= delta,
+        "its points promise more than the claim in words",
+    )
+    return True
 
 
 def _batch(

@@ -7,13 +7,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 from dpcompose import check
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError, DPComposeError
-from dpcompose.mechanism import BlackBox, Concentrated, GaussianDP
+from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, up
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two datasets that a claim speaks of.
+
+    Args:
+        zero: The dataset of world 0.
+        one: The dataset of world 1.
+        distance: The number of steps from one to the other under the claim's adjacency, at least 1.
+    """
+
+    zero: Any
+    one: Any
+    _: KW_ONLY
+    distance: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "distance", check.count("distance", self.distance, least=1))
+
+    def __getitem__(self, coin: int) -> Any:
+        """The dataset of a world."""
+        return self.one if coin else self.zero
+
 
 DELTAS = (0.1, 0.01, 1e-4, 1e-6)
 """Where a curve is read, besides its pure epsilon."""

@@ -5,18 +5,62 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 
 from dpcompose import check
-from dpcompose.audit import bits
-from dpcompose.audit.outcome import BESIDE, Outcomes, Reals
-from dpcompose.audit.parts import LEAVES
+from dpcompose.audit.outcome import BESIDE, LEAVES, Outcomes, Reals
+from dpcompose.audit.stakes import Cells
 from dpcompose.audit.table import NO_NUMBERS, Table, table_of
 from dpcompose.errors import DomainError
+
+_MANTISSA, _HIDDEN = np.uint64((1 << 52) - 1), np.uint64(1 << 52)
+
+
+def trailing_zeros(numbers: Reals) -> Reals:
+    """The zeros at the end of the mantissa; 53 for zero."""
+    mantissa = np.ascontiguousarray(numbers).view(np.uint64) & _MANTISSA | _HIDDEN
+    lowest = (mantissa & (~mantissa + np.uint64(1))).astype(np.float64)
+    return np.where(numbers == 0, 53.0, np.log2(lowest))
+
+
+def exponent(numbers: Reals) -> Reals:
+    """The power of 2 at which a number begins."""
+    return np.frexp(numbers)[1].astype(np.float64)
+
+
+def lowest_bit(numbers: Reals) -> Reals:
+    """The power of 2 at which a number ends: a multiple of 2^-53 has at least -53."""
+    return np.where(numbers == 0, 1074.0, exponent(numbers) - 53 + trailing_zeros(numbers))
+
+
+def bit(numbers: Reals, place: int) -> Reals:
+    """A bit of whole numbers; NaN for any other."""
+    whole = np.isfinite(numbers) & (np.abs(numbers) < 2.0**53) & (numbers == np.floor(numbers))
+    return np.where(whole, np.floor(np.where(whole, numbers, 0.0) / 2.0**place) % 2, np.nan)
+
+
+def decimals(numbers: Reals) -> Reals:
+    """The decimals that write a number exactly, up to 12; 13 for one that needs more."""
+    found = np.full(len(numbers), 13.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for places in range(12, -1, -1):
+            found[np.rint(numbers * 10.0**places) / 10.0**places == numbers] = places
+    return found
+
+
+READ = {
+    "trailing zeros": trailing_zeros,
+    "lowest bit": lowest_bit,
+    "exponent": exponent,
+    "decimals": decimals,
+}
+ESSENTIAL = ("lowest bit", "decimals")
+"""Those that are read where an answer has many places."""
+
 
 WITH_BITS, STEPS = 2, 7
 """Places of an answer whose bits are looked at; neighboring places that are compared."""
@@ -34,15 +78,59 @@ class Feature:
         score: From n outcomes to n numbers, each from its own outcome alone; NaN is a value like any other.
         made: What a learned one was made from, as JSON, so that it can be made again; None where its name says all.
         weight: The prior weight of bets on it, beside those of the other features.
+        memory: What it is read from besides the outcome: rows of earlier batches.
     """
 
     name: str
     score: Callable[[Outcomes], Reals]
     made: Mapping[str, Any] | None = None
     weight: float = 1.0
+    memory: Memory | None = None
 
     def __post_init__(self) -> None:
         check.positive("weight", self.weight)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The worlds in which whole answers were met: a value that comes again comes, where a generator has few states, from
+    its old world.
+
+    Fairness. When a batch is bet on, the score of an outcome is a function of that outcome alone, fixed by the rows before
+    the batch. So each cell is an event of Theorem 1, its stake at most e^-epsilon, its charge delta / 2 times the largest
+    stake: E[payoff | past] <= 1 under a claim about a call given the past. A mechanism that rightly answers from memory
+    breaks that claim and not its own: where calls are not isolated, the verdict is about repeated calls, and says so.
+
+    Args:
+        worlds: By the code of an answer, 1 for world 0, 2 for world 1, 3 for both.
+    """
+
+    worlds: dict[float, int] = field(default_factory=dict[float, int])
+
+    def score(self, outcomes: Outcomes) -> Reals:
+        """The worlds in which each answer was met; 0: in none."""
+        codes = table_of(outcomes).whole.tolist()
+        return np.array([self.worlds.get(code, 0) for code in codes], dtype=np.float64)
+
+    def learn(self, outcomes: Outcomes, coins: np.ndarray) -> Reals:
+        """Remember rows; the worlds in which each was met before it."""
+        codes, scores = table_of(outcomes).whole.tolist(), np.zeros(len(coins))
+        for row, (code, coin) in enumerate(zip(codes, coins.tolist(), strict=True)):
+            met = self.worlds.get(code, 0)
+            scores[row], self.worlds[code] = met, met | 1 << coin
+        return scores
+
+
+SEEN, WHOLE = "worlds of the same answer before", "the whole answer"
+"""The names of the feature that remembers, and of that of a code of all that came back."""
+RECURRING = (SEEN, WHOLE)
+"""Features whose bets are on answers that came again."""
+
+
+def seen_before() -> Feature:
+    """Whether a whole answer was met before, and in which worlds: 0 in none, 1 in world 0, 2 in world 1, 3 in both."""
+    memory = Memory()
+    return Feature(SEEN, memory.score, memory=memory, weight=2.0)
 
 
 class Learner(Protocol):
@@ -77,9 +165,9 @@ def named(name: str) -> Feature:
     bit_of = _BIT.fullmatch(name)
     if bit_of is not None:
         return _place_of_two(int(bit_of[1]), bit_of[2])
-    for bit in bits.READ:
-        if name.startswith(f"{bit} of value"):
-            return _bit(bit, name.removeprefix(f"{bit} of value"))
+    for reading in READ:
+        if name.startswith(f"{reading} of value"):
+            return _bit(reading, name.removeprefix(f"{reading} of value"))
     if name.startswith("value"):
         second, apart, first = name.removeprefix("value").partition(" - value")
         return _step(first, second) if apart else _at(second)
@@ -100,7 +188,7 @@ def _features(table: Table) -> Iterator[Feature]:
     yield from _sharing(PLACES, [_at(place) for place in places])
     yield from _sharing(CHANNELS, [_at(place) for place in beside[:LEAVES]])
     continuous = [place for place in places if _fractional(table.columns[place])]
-    read = bits.READ if len(places) == 1 else bits.ESSENTIAL
+    read = READ if len(places) == 1 else ESSENTIAL
     yield from _sharing(
         BITS, [_bit(name, place) for place in continuous[:WITH_BITS] for name in read]
     )
@@ -130,14 +218,14 @@ def _bit(name: str, place: str) -> Feature:
     # Where noise in floats shows itself, its last bit does.
     return Feature(
         f"{name} of value{place}",
-        lambda outcomes: bits.READ[name](table_of(outcomes).column(place)),
+        lambda outcomes: READ[name](table_of(outcomes).column(place)),
         weight=2.0 if name == "lowest bit" else 1.0,
     )
 
 
 def _place_of_two(place: int, of: str) -> Feature:
     return Feature(
-        f"bit {place} of value{of}", lambda outcomes: bits.bit(table_of(outcomes).column(of), place)
+        f"bit {place} of value{of}", lambda outcomes: bit(table_of(outcomes).column(of), place)
     )
 
 
@@ -160,7 +248,7 @@ def _finite(numbers: Reals, otherwise: float) -> Reals:
 
 _BIT = re.compile(r"bit ([0-9]|[1-4][0-9]) of value(.*)", re.DOTALL)
 _KIND = Feature("type or exception", lambda outcomes: table_of(outcomes).kind)
-_WHOLE = Feature("the whole answer", lambda outcomes: table_of(outcomes).whole)
+_WHOLE = Feature(WHOLE, lambda outcomes: table_of(outcomes).whole)
 _REDUCED: dict[str, Callable[[Reals], Reals]] = {
     "sum": lambda numbers: _finite(numbers, 0.0).sum(axis=1),
     "largest": lambda numbers: _finite(numbers, -math.inf).max(axis=1),
@@ -171,3 +259,44 @@ _REDUCED: dict[str, Callable[[Reals], Reals]] = {
     "numbers": lambda numbers: np.isfinite(numbers).sum(axis=1).astype(np.float64),
 }
 """Of the numbers in an answer; one that is not finite counts as none."""
+
+
+def event_in_words(name: str, cells: Cells, place: int, known: str) -> str:
+    """An answer in a cell of a feature, in words: no code and no hash.
+
+    Args:
+        name: The name of the feature.
+        cells: Its cells.
+        place: The cell.
+        known: An outcome that has had this value, in words; empty if none is remembered.
+    """
+    low = cells.cuts[place - 1] if 0 < place <= len(cells.cuts) else -math.inf
+    values = cells.words(place)
+    answer = name.replace("value", "the answer")
+    if name == SEEN:
+        worlds = {1: "world 0 alone", 2: "world 1 alone", 3: "both worlds"}.get(
+            int(max(low, 0)), "no world"
+        )
+        return (
+            f"the same answer was met before, in {worlds}"
+            if worlds != "no world"
+            else "the answer is new"
+        )
+    if name in (_KIND.name, WHOLE):
+        what = "the outcome" if name == WHOLE else "the type of the outcome"
+        if not known:
+            return f"{what} is one of those that were rare before"
+        return f"{what} is that of: {known}"
+    if name.startswith("lowest bit of value") and values.startswith("is "):
+        return f"the last bit that is set in the answer{name[19:]} is that of 2^{low:.0f}"
+    if name.startswith("lowest bit of value"):
+        return f"the power of 2 at which the answer{name[19:]} ends {values}"
+    for ending, what in (".code", "the text or object at"), (".words", "the words of the text at"):
+        if name.endswith(ending):
+            at = name.removeprefix("value").removesuffix(ending).strip() or "the answer"
+            return (
+                f"{what} {at} is one that was met before"
+                if values.startswith("is ")
+                else f"{what} {at} is another one"
+            )
+    return f"{answer} {values}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,19 +13,22 @@ from numpy.typing import NDArray
 
 from dpcompose.audit import certificate as written
 from dpcompose.audit.arm import Arm, tallies
-from dpcompose.audit.cells import Cells
-from dpcompose.audit.coin import Chain
-from dpcompose.audit.lower import Ladder
-from dpcompose.audit.outcome import Outcomes
+from dpcompose.audit.certificate import Chain
+from dpcompose.audit.feature import RECURRING, event_in_words
+from dpcompose.audit.lower import GROWTH, Ladder
+from dpcompose.audit.outcome import Outcomes, Reals
 from dpcompose.audit.outcome_text import outcomes_of, text_of_outcomes
+from dpcompose.audit.stakes import Cells
 from dpcompose.audit.subject import Samples, Source
 from dpcompose.audit.table import table_of, words_of
 from dpcompose.audit.tried import Converse, unseen
 from dpcompose.audit.verdict import Moment, Tried
 from dpcompose.audit.wealth import Member, step
 
-EXPLORED = 16
-"""One batch in so many is of a pair in its turn, whatever is known of it."""
+SPREAD = 1.5
+"""The pair of rank r by hope has about 1 / r^SPREAD of the rows of the first one: half of them go to it."""
+LADDER_ROWS = 4096
+"""Rows after which the lower bound is computed while the audit goes on."""
 ALIKE = 0.95
 """The part of the calls of a batch, about one pair, that fail alike where nothing is audited."""
 Entry = dict[str, Any]
@@ -78,17 +82,16 @@ class Game:
     unread: dict[str, int] = field(default_factory=dict[str, int])
     failed: Counter[str] = field(default_factory=Counter[str])
     answered: bool = False
+    _climbed: int = 0
 
     def bind(self, most: int) -> Batch:
         """Choose a pair and stakes from the past, bind them, and toss the coins."""
-        turn = len(self.batches)
-        if turn % EXPLORED == EXPLORED - 1:
-            place = turn // EXPLORED % len(self.arms)
-        else:
-            place = max(range(len(self.arms)), key=lambda each: self.arms[each].promise)
+        order = sorted(range(len(self.arms)), key=lambda each: -self.arms[each].hope)
+        ranks = {place: rank for rank, place in enumerate(order, 1)}
+        place = min(order, key=lambda each: self.arms[each].rows * ranks[each] ** SPREAD)
         arm = self.arms[place]
         rows, members = min(arm.next_rows, most), tuple(arm.members())
-        self.ladder.bind(arm)
+        self.ladder.bind(place)
         self.converse[place].bind()
         stakes = written.stakes(pair=place, distance=arm.pair.distance, rows=rows, members=members)
         stakes |= {"lost": self.lost} if self.lost else {}
@@ -107,7 +110,7 @@ class Game:
         """
         arm, events = self.arms[batch.arm], self.converse[batch.arm]
         learned = self._learned(batch, outcomes) if kept else None
-        self.ladder.pay(outcomes, batch.coins)
+        self.ladder.count(batch.arm, tallies(self.ladder.books(batch.arm), outcomes, batch.coins))
         events.pay(outcomes, batch.coins)
         places = [member.cells.place(member.feature.score(outcomes)) for member in batch.members]
         paid = step(self.log_wealth, batch.members, arm.points, batch.coins, places, self.goal)
@@ -121,7 +124,6 @@ class Game:
             "factors": [each.hex() for each in paid.factors],
             "evidence": arm.evidence.hex(),
             "hope": arm.hope.hex(),
-            "ladder": self.ladder.written(),
             "learned": learned,
         }
         self._advance(entry)
@@ -141,12 +143,14 @@ class Game:
         arm, events = self.arms[batch.arm], self.converse[batch.arm]
         if arm.keeps:
             return {"outcomes": text_of_outcomes(outcomes)}
-        books, converse = (
-            tallies(each, outcomes, batch.coins) for each in (arm.books, events.books)
-        )
+        counted = {
+            "books": arm.books,
+            "events": events.books,
+            "frozen": self.ladder.books(batch.arm),
+        }
         return {
-            "books": [each.tolist() for each in books],
-            "events": [each.tolist() for each in converse],
+            name: [each.tolist() for each in tallies(books, outcomes, batch.coins)]
+            for name, books in counted.items()
         }
 
     def replay(self, entry: Mapping[str, Any], source: Source) -> None:
@@ -161,19 +165,29 @@ class Game:
         coins = self.chain.coins(stakes, stakes["rows"])
         if isinstance(source, Samples):
             source.skip(coins)
+        self.ladder.bind(place)
         events.bind()
         known = entry["learned"]
-        self.ladder.restore(entry["ladder"])
         arm.evidence, arm.hope = float.fromhex(entry["evidence"]), float.fromhex(entry["hope"])
         self._advance(entry)
         if "outcomes" in known:
             outcomes = outcomes_of(known["outcomes"], stakes["rows"])
+            self.ladder.count(place, tallies(self.ladder.books(place), outcomes, coins))
             events.pay(outcomes, coins)
             self._look(outcomes)
             arm.learn(outcomes[:rows], coins[:rows])
         else:
-            events.count([np.array(each, dtype=np.intp) for each in known["events"]])
-            arm.count(rows, [np.array(each, dtype=np.intp) for each in known["books"]])
+            books, tried, frozen = (
+                [np.array(each, dtype=np.intp) for each in known.get(name, ())]
+                for name in ("books", "events", "frozen")
+            )
+            if "frozen" not in known:
+                # A journal of an earlier version kept the wealth of other bets: these have no bound of their own.
+                self.ladder.rungs = ()
+            else:
+                self.ladder.count(place, frozen)
+            events.count(tried)
+            arm.count(rows, books)
 
     def _advance(self, entry: Mapping[str, Any]) -> None:
         stakes, counts = entry["stakes"], entry["counts"]
@@ -184,6 +198,9 @@ class Game:
             float.fromhex(entry["peak"]),
         )
         self.samples += counts["rows"]
+        if self.samples >= LADDER_ROWS and self.samples >= GROWTH * self._climbed:
+            self._climbed = self.samples
+            self.ladder.climb()
         self.lost = 0
         names = [member["feature"] for member in stakes["members"]]
         factors = tuple(zip(names, map(float.fromhex, entry["factors"]), strict=True))
@@ -207,19 +224,60 @@ class Game:
         return next((each for each, _ in self.failed.most_common(1)), "no call") if alike else ""
 
     @property
+    def recurs(self) -> bool:
+        """Whether most of the last bets were on answers that came again."""
+        last = next(
+            (
+                each["stakes"]["members"]
+                for each in reversed(self.batches)
+                if each["stakes"]["members"]
+            ),
+            [],
+        )
+        weights = [member["weight"] * (member["feature"] in RECURRING) for member in last]
+        return 2 * sum(weights) > sum(member["weight"] for member in last)
+
+    @property
     def event(self) -> str:
-        """The cell with the largest stake of the heaviest member in the last batch with any."""
-        for batch in reversed(self.batches):
-            members = batch["stakes"]["members"]
-            if members:
-                heaviest = max(members, key=lambda member: member["weight"])
-                world = max((0, 1), key=lambda coin: np.max(heaviest["g" if coin == 0 else "f"]))
-                stakes = np.max(np.array(heaviest["f" if world else "g"]), axis=0)
-                cells = Cells(tuple(float.fromhex(cut) for cut in heaviest["cuts"]))
-                place = int(np.argmax(stakes))
-                words = words_of(cells.cuts[place - 1]) if 0 < place <= len(cells.cuts) else ""
-                known = (
-                    f", {words}" if words and not heaviest["feature"].startswith("value") else ""
+        """The values of a feature that the last bets were most on, and how often either world had them."""
+        last = next((each for each in reversed(self.batches) if each["stakes"]["members"]), None)
+        if last is None:
+            return "no event"
+        pair, best, words = last["stakes"]["pair"], -math.inf, ""
+        for member in last["stakes"]["members"]:
+            f, g = (np.max(np.array(member[side], dtype=np.float64), axis=0) for side in ("f", "g"))
+            zero, one = self._met(pair, member)
+            worth = member["weight"] * (f * (one - zero) + g * (zero - one))
+            place = int(np.argmax(worth))
+            if worth[place] > best:
+                best, world = float(worth[place]), int(f[place] >= g[place])
+                side = (g, f)[world] * (zero + one > 0)
+                # The neighbors of a cell that are bet on as well: the event is the whole of them.
+                low = high = place
+                while low and place < len(f) - 1 and 2 * side[low - 1] >= side[place]:
+                    low -= 1
+                while high < len(f) - 2 and 2 * side[high + 1] >= side[place]:
+                    high += 1
+                edges = [float.fromhex(cut) for cut in member["cuts"]]
+                cells = Cells(tuple(edges[max(low - 1, 0) : low] + edges[high : high + 1]))
+                inside = int(low > 0) if place < len(f) - 1 else cells.count - 1
+                known = words_of(
+                    [-math.inf, *edges][min(low, len(edges))],
+                    [*edges, math.inf][min(high, len(edges))],
                 )
-                return f"{heaviest['feature']} {cells.words(place)}{known}: too likely in world {world}"
-        return "no event"
+                met = [
+                    f"{each[low : high + 1].sum():.0f} of {each.sum():.0f}" for each in (one, zero)
+                ]
+                event = event_in_words(member["feature"], cells, inside, known)
+                words = f"{event}: in {met[0]} answers of world 1, {met[1]} of world 0; too likely in world {world}"
+        return words
+
+    def _met(self, pair: int, member: Entry) -> tuple[Reals, Reals]:
+        """The rows of either world in the cells of a member, in all batches that had these cells."""
+        found = np.zeros((2, len(member["cuts"]) + 2))
+        for batch in self.batches:
+            counted = zip(batch["stakes"]["members"], batch["counts"]["members"], strict=True)
+            for other, counts in counted if batch["stakes"]["pair"] == pair else ():
+                if other["feature"] == member["feature"] and other["cuts"] == member["cuts"]:
+                    found += counts["zero"], counts["one"]
+        return found[0], found[1]

@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from dpcompose.audit import certificate as written
+from dpcompose.audit.certificate import canonical
 from dpcompose.audit.check import CertificateError, check
-from dpcompose.audit.coin import canonical
-from dpcompose.audit.outcome import Reading, read
-from dpcompose.audit.pair import Pair
-from dpcompose.audit.parts import code_of
+from dpcompose.audit.claim import Pair
+from dpcompose.audit.outcome import Reading, code_of, read
 from dpcompose.errors import DomainError
 
 FORMAT, EARLIER = "dpcompose-audit-journal-3", "dpcompose-audit-journal-2"
@@ -41,12 +40,14 @@ class Journal:
         seed: The seed of the coins, secret until the end.
         entries: The batches of earlier runs.
         lost: How often the next batch was in flight when a run ended.
+        pairs: How many pairs it began with, the first ones of those that are asked for; None: all.
     """
 
     header: dict[str, Any]
     seed: bytes
     entries: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     lost: int = 0
+    pairs: int | None = None
     _file: int = -1
     _link: bytes = b""
 
@@ -134,8 +135,11 @@ class Journal:
                 f"the journal of an audit, undamaged ({type(error).__name__}: {error})",
                 _REMEDY,
             ) from None
+        number = len(first["pairs"]) or None
         wanted = json.loads(
-            canonical({name: asked["header"][name] for name in _SAME} | {"pairs": asked["pairs"]})
+            canonical(
+                {name: asked["header"][name] for name in _SAME} | {"pairs": asked["pairs"][:number]}
+            )
         )
         for name, there in same.items():
             if there != wanted[name]:
@@ -145,7 +149,7 @@ class Journal:
                     f"a journal of the same {name}, here {str(there)[:200]}",
                     _REMEDY,
                 )
-        return cls(header, seed, entries, lost, file, link)
+        return cls(header, seed, entries, lost, number, file, link)
 
     @property
     def kept(self) -> bool:

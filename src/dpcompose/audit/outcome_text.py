@@ -25,7 +25,7 @@ MALFORMED = (
     struct.error,
 )
 """What is raised for a text that is no outcome."""
-_SEEN = ("raised", "message", "warned", "timeout", "printed", "errors", "logged")
+_SEEN = ("raised", "message", "warned", "timeout", "printed", "errors", "logged", "files")
 
 
 def text_of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
@@ -119,6 +119,7 @@ def outcome_of(row: Any) -> Outcome:
         _value(told["value"]), str(told["raised"]), str(told["message"]), tuple(map(str, told["warned"])),
         timeout=bool(told["timeout"]), printed=str(told["printed"]), seconds=_number(told["seconds"]),
         errors=str(told.get("errors", "")), logged=tuple(map(str, told.get("logged", ()))),
+        files=tuple(map(str, told.get("files", ()))),
     )  # fmt: skip
 
 

@@ -18,12 +18,90 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.audit.claim import Point
 from dpcompose.audit.outcome import Reals
+
+MOST_ATOMS = 40
+_HALF = np.concatenate([np.arange(1, 32) / 32, 0.5 ** np.arange(6, 11)])
+LEVELS = np.unique(np.concatenate([_HALF, 1 - _HALF]))
+LEAST_ROWS = 4
+"""About so many past rows lie between two quantiles."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells between cuts, each with its lower cut; NaN has a cell of its own, the last.
+
+    Args:
+        cuts: Increasing numbers.
+    """
+
+    cuts: tuple[float, ...]
+
+    @classmethod
+    def of(cls, scores: Reals) -> Cells:
+        """Cells for rows to come, from the scores of past ones, whose coins play no part.
+
+        A value that came twice has a cell, at most `MOST_ATOMS` of them; so has what lies between two of these.
+        """
+        known = np.sort(scores[~np.isnan(scores)])
+        if not len(known):
+            return cls(())
+        levels = LEVELS[np.minimum(LEVELS, 1 - LEVELS) * len(known) >= LEAST_ROWS]
+        levels = (
+            levels[:: max(1, int(len(levels) * LEAST_ROWS / len(known)))]
+            if len(levels)
+            else np.array([0.5])
+        )
+        values, times = np.unique(known, return_counts=True)
+        again = values[times > 1]
+        atoms = again[np.argsort(-times[times > 1], kind="stable")[:MOST_ATOMS]]
+        cuts = np.concatenate(
+            [np.quantile(known, levels, method="lower"), atoms, np.nextafter(atoms, np.inf)]
+        )
+        return cls(tuple(np.unique(cuts[np.isfinite(cuts)] + 0.0).tolist()))
+
+    @property
+    def count(self) -> int:
+        """The number of cells."""
+        return len(self.cuts) + 2
+
+    @cached_property
+    def prior(self) -> Reals:
+        """Weights for bets on a single cell, sum at most 1: most on cells of one value, if there are any."""
+        known = self._edges
+        atoms = np.zeros(self.count, dtype=bool)
+        atoms[1 : len(known)] = known[1:] == np.nextafter(known[:-1], np.inf)
+        even = np.full(self.count, 1 / self.count)
+        return 0.2 * even + (0.8 * atoms / np.sum(atoms) if np.any(atoms) else 0.0)
+
+    @cached_property
+    def _edges(self) -> Reals:
+        return np.array(self.cuts)
+
+    def place(self, scores: Reals) -> NDArray[np.intp]:
+        """The cell of every score."""
+        found = np.searchsorted(self._edges, scores, side="right")
+        found[np.isnan(scores)] = self.count - 1
+        return found
+
+    def words(self, place: int) -> str:
+        """A cell in words."""
+        if place == self.count - 1:
+            return "is NaN"
+        low = self.cuts[place - 1] if place else None
+        high = self.cuts[place] if place < len(self.cuts) else None
+        if low is not None and high == np.nextafter(low, np.inf):
+            return f"is {low!r}"
+        above = "" if low is None else f"at least {low:.6g}"
+        below = "" if high is None else f"below {high:.6g}"
+        return " and ".join(text for text in (above, below) if text) or "is any number"
+
 
 UNIT = 1 << 50
 """Stakes are integers over it."""
@@ -80,6 +158,33 @@ def _factors(f: Reals, g: Reals, points: Sequence[Point]) -> Reals:
     return np.array([(g - growth * f).sum(axis=0), (f - growth * g).sum(axis=0)]) + (1 - charge)
 
 
+def evidence(
+    counts: NDArray[np.intp], points: Sequence[Point], single: Reals, rows: Reals
+) -> float:
+    """ln of the wealth of the whole portfolio, each bet with its prior weight, on rows of these counts.
+
+    It is a mean of products of Theorem 1's factors with weights that are fixed: where cells, `single` and `rows` are from
+    before the rows, its expectation under the claim is at most 1. (For f on coin 1 and g on coin 0 in the same cells too:
+    E[(1 + f (b - e^eps (1 - b))) (1 + g ((1 - b) - e^eps b))] <= 1 + delta (F + G) / 2 <= (1 + delta F / 2) (1 + delta G / 2).)
+
+    Args:
+        counts: The rows of either coin in each cell, shape (2, cells).
+        points: Points of the claim's curve.
+        single: The prior weights of bets on one cell, sum at most 1.
+        rows: Earlier rows in each cell, from which the prior weights of tails are.
+    """
+    zeros, ones = counts.astype(np.float64)
+    found = [
+        _both(
+            _side(ones, zeros, point, single, rows, leading=False),
+            _side(zeros, ones, point, single, rows, leading=False),
+            leading=False,
+        )[0]
+        for point in points
+    ]
+    return _log_sum(np.array(found)) - float(np.log(len(points)))
+
+
 def stakes(
     ones: Reals, zeros: Reals, points: Sequence[Point], single: Reals
 ) -> tuple[float, Stakes]:
@@ -92,7 +197,10 @@ def stakes(
         single: The prior weights of bets on one cell, sum at most 1.
     """
     found = [
-        _both(_side(ones, zeros, point, single), _side(zeros, ones, point, single))
+        _both(
+            _side(ones, zeros, point, single, ones + zeros),
+            _side(zeros, ones, point, single, ones + zeros),
+        )
         for point in points
     ]
     evidence = np.array([each[0] for each in found])
@@ -110,6 +218,29 @@ def stakes(
     scale = 1.0 if least >= LEAST_FACTOR else (1 - 2 * LEAST_FACTOR) / (1 - least)
     whole = [np.floor(each * scale * UNIT).astype(np.int64) for each in (f, g)]
     return total - float(np.log(len(points))), Stakes(whole[0], whole[1])
+
+
+def twin_stakes(
+    ones: Reals, zeros: Reals, points: Sequence[Point], one: int, zero: int
+) -> tuple[float, Stakes]:
+    """The evidence and the stakes of bets on coin 1 in one cell and, as much, on coin 0 in another one.
+
+    Stakes of the grid alone are mixed, so that little has to be learned: what is known beforehand is which cell is whose.
+    """
+    wins, losses = ones[one] + zeros[zero], zeros[one] + ones[zero]
+    rows, logs = float(np.sum(ones) + np.sum(zeros)), list[Reals]()
+    f, g = np.zeros((2, len(points), len(ones)))
+    for point in points:
+        share = FRACTIONS / point.growth
+        paid = wins * np.log1p(share) + losses * np.log1p(-FRACTIONS)
+        logs.append(paid - rows * np.log1p(point.delta * share) + GRID - np.log(len(points)))
+    total = float(np.logaddexp(np.log(IDLE), _log_sum(np.concatenate(logs)) + np.log1p(-IDLE)))
+    for place, (point, each) in enumerate(zip(points, logs, strict=True)):
+        share = FRACTIONS / point.growth
+        weights = np.exp(each + np.log1p(-IDLE) - total)
+        f[place, one] = g[place, zero] = float(weights @ (share / (1 + point.delta * share)))
+    whole = [np.floor(each * (1 - LEAST_FACTOR) * UNIT).astype(np.int64) for each in (f, g)]
+    return total, Stakes(whole[0], whole[1])
 
 
 def hopes(ones: Reals, zeros: Reals, points: Sequence[Point]) -> float:
@@ -153,7 +284,9 @@ class Side:
     own: Reals
 
 
-def _side(wins: Reals, losses: Reals, point: Point, prior: Reals) -> Side:
+def _side(
+    wins: Reals, losses: Reals, point: Point, prior: Reals, rows: Reals, *, leading: bool = True
+) -> Side:
     """The bets that win where `wins` outnumber `losses` by more than the claim allows."""
     share = FRACTIONS / point.growth
     size = share / (1 + point.delta * share / 2)
@@ -161,11 +294,11 @@ def _side(wins: Reals, losses: Reals, point: Point, prior: Reals) -> Side:
     log = wins[:, None] * np.log1p(share) + losses[:, None] * np.log1p(-FRACTIONS)
     cells = len(log)
     tails = np.array([np.cumsum(log, axis=0), np.cumsum(log[::-1], axis=0)[::-1]]) - cost
-    cuts = np.array([_cuts(wins + losses), _cuts((wins + losses)[::-1])[::-1]])
+    cuts = np.array([_cuts(rows), _cuts(rows[::-1])[::-1]])
     alone = log - cost
     prior_logs = np.concatenate([*(cuts + np.log(TAILS / 2)), np.log(SINGLE * prior)])
     events = np.concatenate([*tails, alone])
-    events = events + _lead(events) + prior_logs[:, None]
+    events = events + leading * _lead(events) + prior_logs[:, None]
     unions: list[Reals] = []
     within: list[Reals] = []
     for width in MERGED:
@@ -175,7 +308,7 @@ def _side(wins: Reals, losses: Reals, point: Point, prior: Reals) -> Side:
             unions.append(np.sum(each, axis=0) - cost)
             within.append(np.repeat(_logistic(merged + np.log(odds)), width, axis=0)[:cells])
     united = np.array(unions)
-    united = united + _lead(united) + np.log(UNIONS / len(unions))
+    united = united + leading * _lead(united) + np.log(UNIONS / len(unions))
     evidence = np.logaddexp.reduce(
         np.concatenate([events, united, np.full((1, len(size)), np.log(IDLE))]), axis=0
     )
@@ -191,7 +324,7 @@ def _side(wins: Reals, losses: Reals, point: Point, prior: Reals) -> Side:
     )
 
 
-def _both(one: Side, zero: Side) -> tuple[float, Reals, Reals]:
+def _both(one: Side, zero: Side, *, leading: bool = True) -> tuple[float, Reals, Reals]:
     """The evidence and both stakes of one point.
 
     Some of the weight has a stake of its own on each coin; the rest has one for both, and within it some is on pairs of
@@ -206,7 +339,9 @@ def _both(one: Side, zero: Side) -> tuple[float, Reals, Reals]:
     common = one.evidence + zero.evidence + GRID + np.log1p(-MIRRORED) + np.log1p(-APART)
     mirrored = np.array([one.tails[side][:-1] + zero.tails[1 - side][:-1][::-1] for side in (0, 1)])
     cuts = one.cuts[:, :-1, None]
-    mirrored = mirrored + _lead(mirrored) + GRID + cuts + np.log((1 - APART) * MIRRORED / 2)
+    mirrored = (
+        mirrored + leading * _lead(mirrored) + GRID + cuts + np.log((1 - APART) * MIRRORED / 2)
+    )
     apart = alone[0][0] + alone[1][0] + np.log(APART)
     total = _log_sum(np.concatenate([[apart], common, mirrored.ravel()]))
     shared, twins = np.exp(common - total), np.exp(mirrored - total)

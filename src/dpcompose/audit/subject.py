@@ -12,14 +12,14 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from dpcompose import check
-from dpcompose.audit.calling import NOT_ANEW, Calls, Dataset, Home, in_process
+from dpcompose.audit.calling import NOT_ANEW, Calls, Dataset, Home
+from dpcompose.audit.claim import Pair
 from dpcompose.audit.feature import Feature, features_of
 from dpcompose.audit.outcome import Outcome, Outcomes
-from dpcompose.audit.pair import Pair
 from dpcompose.audit.worker import Worker
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.mechanism import BlackBox, Concentrated
+from dpcompose.mechanisms import BlackBox, Concentrated
 
 
 class Source(Protocol):
@@ -96,6 +96,7 @@ class Subject:
         default_factory=list[Callable[[Any], Any]], compare=False, repr=False
     )
     _workers: list[Worker] = field(default_factory=list[Worker], compare=False, repr=False)
+    _calls: list[Calls] = field(default_factory=list[Calls], compare=False, repr=False)
 
     def __post_init__(self) -> None:
         given = [each for each in (self.call, self.make, self.batch) if each is not None]
@@ -130,6 +131,11 @@ class Subject:
             else type(function).__name__
         )
 
+    @property
+    def isolated(self) -> bool:
+        """Whether no call can see what another one left, as promised for batches and as it is for instances."""
+        return self.batch is not None or self.fresh in (Fresh.INSTANCE, Fresh.PROCESS)
+
     def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
         """Everything that can be read from outcomes that look like these."""
         return features_of(outcomes)
@@ -143,45 +149,59 @@ class Subject:
         return self._called(pair, coins) if self.batch is None else self._batched(pair, coins)
 
     def _called(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        rows = (
-            self._worked(pair, coins)
-            if self.fresh is Fresh.WORKER
-            else self._called_here(pair, coins)
-        )
-        if all(row.raised for row in rows):
-            first = rows[0]
+        match self.fresh:
+            case Fresh.WORKER:
+                rows = self._worker.outcomes((pair.zero, pair.one), coins)
+            case Fresh.PROCESS:
+                rows = self._in_processes(pair, coins)
+            case _:
+                rows = self._called_here(pair, coins)
+        if rows.dtype != object or all(type(row) is float for row in rows):
+            return rows.astype(np.float64)
+        rows[:] = [row if isinstance(row, Outcome) else Outcome(row) for row in rows]
+        failed = [row for row in rows if not row.answered]
+        if len(failed) == len(rows) and failed[0].raised:
+            first = failed[0]
             self.notes.add(f"all calls of a batch raised {first.raised}: {first.message[:200]}")
-        if any(row.timeout for row in rows):
+        if any(row.timeout for row in failed):
             self.notes.add(
                 f"calls took longer than their limit of {self.limit:g} seconds; that is an outcome"
             )
-        if all(type(row.value) is float and row.alone for row in rows):
-            return np.array([row.value for row in rows])
         return rows
 
-    def _worked(self, pair: Pair, coins: np.ndarray) -> Outcomes:
+    @property
+    def _worker(self) -> Worker:
         if not self._workers:
             home = Home.of(self.call or self.make)
             again = None if home is None else partial(self._anew, home)
+            again = self._function if home is None and self.call is None else again
             self._workers.append(Worker(self._function, self.limit, self.timed, self.notes, again))
-        return self._workers[0].outcomes((pair.zero, pair.one), coins)
+        return self._workers[0]
+
+    def _in_processes(self, pair: Pair, coins: np.ndarray) -> Outcomes:
+        """Each call in a process that begins, in which the file of the subject is executed again."""
+        home = Home.of(self.call or self.make)
+        if home is None:
+            self.notes.add(NOT_ANEW)
+        rows: Outcomes = np.empty(len(coins), dtype=object)
+        for place in range(len(coins)):
+            function = partial(self._anew, home)
+            worker = Worker(function, self.limit, self.timed, self.notes, patience=0.0)
+            rows[place : place + 1] = worker.outcomes(
+                (pair.zero, pair.one), coins[place : place + 1]
+            )
+            worker.close()
+        return rows
 
     def _called_here(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         data = Dataset(pair.zero), Dataset(pair.one)
-        calls = Calls(self.limit, self.timed, self.notes)
+        if not self._calls:
+            self._calls.append(Calls(self.limit, self.timed, self.notes))
         rows: Outcomes = np.empty(len(coins), dtype=object)
-        home = Home.of(self.call or self.make) if self.fresh is Fresh.PROCESS else None
-        if self.fresh is Fresh.PROCESS and home is None:
-            self.notes.add(NOT_ANEW)
-        with calls.open():
+        with self._calls[0].open():
             for place, coin in enumerate(coins):
-                rows[place] = self._outcome(calls, data[int(coin)], home)
+                rows[place] = self._calls[0].answer(self._function(), data[int(coin)])
         return rows
-
-    def _outcome(self, calls: Calls, data: Dataset, home: Home | None) -> Outcome:
-        if self.fresh is Fresh.PROCESS:
-            return in_process(lambda: calls.outcome(self._anew(home), data), self.limit + 1.0)
-        return calls.outcome(self._function(), data)
 
     def _anew(self, home: Home | None) -> Callable[[Any], Any]:
         """The function in a process that begins: its file is executed again where it has one."""

@@ -12,9 +12,19 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpcompose.audit.outcome import BESIDE, Outcome, Outcomes, Reading, Reals, read
-from dpcompose.audit.parts import FURTHER, LEAVES, code_of
+from dpcompose.audit.outcome import (
+    BESIDE,
+    FURTHER,
+    LEAVES,
+    Outcome,
+    Outcomes,
+    Reading,
+    Reals,
+    code_of,
+    read,
+)
 
 LETTER = " letter "
 """Between the place of a text and the number of a letter in it."""
@@ -119,27 +129,47 @@ class Table:
         """A code of the type, of the exception's class, and of whether there were warnings, prints or none of it."""
         if self.plain:
             return np.zeros(len(self.outcomes))
-        return self._coded(
+        codes = self._coded(
             lambda row: f"{row.value.kind}|{row.raised}|{row.timeout}|{len(row.warned)}"
         )
+        codes[self._bare] = 0.0
+        return codes
 
     @cached_property
     def whole(self) -> Reals:
         """A code of everything: equal outcomes have equal codes, and others, but for chance, do not."""
         if self.plain:
             return _mixed(self.outcomes)
-        return self._coded(
+        codes = self._coded(
             lambda row: f"{row.value.code!r}|{row.raised}|{row.message}|{row.beside}"
         )
+        if self._bare.any():
+            codes[self._bare] = _mixed(self.columns[""][self._bare])
+        return codes
+
+    @cached_property
+    def _bare(self) -> NDArray[np.bool_]:
+        """Which outcomes are a float and nothing else: their codes are those that they have among floats alone."""
+        rows = [row if isinstance(row, Outcome) else Outcome(row) for row in self.outcomes.tolist()]
+        return np.array([type(row.value) is float and row.alone for row in rows], dtype=bool)
 
     @cached_property
     def numbers(self) -> Reals:
-        """The numbers at all places of the answers but lengths and hashes, shape (n, places)."""
-        found = {
-            place: each for place, each in self.columns.items() if not place.startswith(BESIDE)
-        }
-        kept = [column for place, column in found.items() if not place.endswith(NO_NUMBERS)]
-        return np.column_stack(kept) if kept else np.full((len(self.outcomes), 1), math.nan)
+        """The numbers of each answer but lengths and hashes, in its own order, and NaN after them."""
+        if self.plain:
+            return np.column_stack([*self.columns.values()])
+        rows = [
+            [
+                number
+                for place, number in row.value.leaves
+                if not (place.startswith(BESIDE) or place.endswith(NO_NUMBERS))
+            ]
+            for row in self._rows
+        ]
+        found = np.full((len(rows), max(1, *map(len, rows)) if rows else 1), math.nan)
+        for row, numbers in zip(found, rows, strict=True):
+            row[: len(numbers)] = numbers
+        return found
 
     @cached_property
     def _rows(self) -> list[Outcome]:
@@ -188,9 +218,9 @@ def _worded(row: Outcome) -> str:
     return answer + "".join(f", {name} {str(seen)[:60]!r}" for name, seen in row.beside.items())
 
 
-def words_of(code: float) -> str:
-    """An outcome that has had this code, in words; empty if none is remembered."""
-    return _words.get(code, "")
+def words_of(low: float, high: float) -> str:
+    """An outcome with a code from `low` to below `high`, in words; empty if none is remembered."""
+    return next((words for code, words in _words.items() if low <= code < high), "")
 
 
 def _seen(value: Any) -> Outcome:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from dpcompose.audit.claim import Pair
 from dpcompose.audit.feature import Feature, features_of
 from dpcompose.audit.outcome import Outcomes
-from dpcompose.audit.pair import Pair
 from dpcompose.experiment import Experiment, World
 
 

@@ -76,8 +76,10 @@ class Found:
         freshness: How the subject was called.
         peak: The largest ln of the wealth at any look.
         unread: What was not looked at in the answers, and how many of it in one.
+        repeated: Whether a refutation rests on answers that came again, of calls that are not isolated: it is one of
+            repeated calls, since a mechanism may rightly answer from memory.
         silent: What all calls did, in words, where none answered and nothing was audited.
-        description: What is known of the declared law, and of the calls by which the code describes itself.
+        description: What is known of the declared law.
     """
 
     verdict: Verdict
@@ -95,3 +97,4 @@ class Found:
     description: str = ""
     unread: tuple[str, ...] = ()
     silent: str = ""
+    repeated: bool = False

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.audit.cells import Cells
 from dpcompose.audit.claim import Point
 from dpcompose.audit.feature import Feature
 from dpcompose.audit.outcome import Reals
-from dpcompose.audit.stakes import Stakes
+from dpcompose.audit.stakes import Cells, Stakes
 
 WEIGHTS = 1 << 20
 """Weights are integers over it."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import mmap
 import os
 import pickle
-import random
 import select
 import signal
 import struct
@@ -25,8 +25,12 @@ from dpcompose.errors import DomainError
 
 GRACE = 1.0
 """Seconds beyond its limit after which a call is ended with its process."""
+CHUNK = 1 << 14
+"""Calls that are asked for at once."""
 _LENGTH = struct.Struct("<q")
+_COUNT, _NUMBER = struct.Struct("=q"), struct.Struct("=d")
 _DIE_WITH_PARENT = 1
+_IMPORTED = "a mechanism that can be made in a process of its own"
 ENDED = "its process ended, or was ended after its limit: the next call began from the first state again"
 
 
@@ -34,12 +38,16 @@ ENDED = "its process ended, or was ended after its limit: the next call began fr
 class Worker:
     """A process that answers calls one after another and keeps its memory between them, until it has to be ended.
 
+    Floats come through shared memory, after the number of calls that are done; every other outcome comes as JSON through
+    a pipe. Nothing that the process writes is more than data.
+
     Args:
         function: Makes the function that is called, in the process.
         limit: The seconds that a call may take.
         timed: Whether the time of a call is part of its outcome.
         notes: Sentences about the subject; added to.
         again: Makes it in a process that begins after another one, with generators of its own; None: nothing can.
+        patience: Seconds that the first call of a process may take beyond its limit.
     """
 
     function: Callable[[], Callable[[Any], Any]]
@@ -47,35 +55,52 @@ class Worker:
     timed: bool
     notes: set[str]
     again: Callable[[], Callable[[Any], Any]] | None = None
+    patience: float = IMPORTING
     _child: int = 0
     _begun: int = 0
     _asking: int = -1
     _telling: int = -1
     _waiting: bytearray = field(default_factory=bytearray)
+    _numbers: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 8 * (CHUNK + 1)))
     _first: bool = True
-    _patience: float = IMPORTING
 
     def outcomes(self, data: tuple[Any, Any], coins: np.ndarray) -> Outcomes:
-        """An outcome for every coin, about the dataset that it picks."""
-        rows: Outcomes = np.empty(len(coins), dtype=object)
-        done = 0
+        """An outcome for every coin, about the dataset that it picks; numbers where all are."""
         try:
-            while done < len(coins):
-                self._ask((*data, coins[done:].tobytes()))
-                while done < len(coins):
-                    told = self._told()
-                    if isinstance(told, Outcome):
-                        rows[done] = told
-                        done += 1
-                        if not self._child:
-                            break
-                else:
-                    notes = self._told()
-                    self.notes |= notes if isinstance(notes, set) else set[str]()
+            parts = [
+                self._chunk(data, coins[begin : begin + CHUNK])
+                for begin in range(0, len(coins), CHUNK)
+            ]
         except BaseException:
             self.close()
             raise
+        if all(part.dtype == np.float64 for part in parts):
+            return np.concatenate(parts) if parts else np.zeros(0)
+        return np.concatenate([part.astype(object) for part in parts])
+
+    def _chunk(self, data: tuple[Any, Any], coins: np.ndarray) -> Outcomes:
+        rows: Outcomes = np.empty(len(coins), dtype=object)
+        done, objects = 0, dict[int, Outcome]()
+        while done < len(coins):
+            self._ask((*data, coins[done:].tobytes()))
+            ended = self._answers(objects, done, len(coins))
+            count = len(coins) if ended is None else min(self._done(), len(coins) - done - 1)
+            numbers = np.frombuffer(self._numbers, dtype=np.float64, offset=8, count=count)[
+                : len(coins) - done
+            ]
+            rows[done : done + len(numbers)] = numbers
+            done += len(numbers)
+            if ended is not None:
+                objects = {place: each for place, each in objects.items() if place < done}
+                objects[done] = ended
+                done += 1
+        if not objects:
+            return rows.astype(np.float64)
+        rows[[*objects]] = np.array([*objects.values()], dtype=object)
         return rows
+
+    def _done(self) -> int:
+        return max(0, _COUNT.unpack_from(self._numbers, 0)[0])
 
     def _ask(self, message: Any) -> None:
         try:
@@ -84,39 +109,47 @@ class Worker:
             raise DomainError(
                 "pairs", repr(error), "datasets that can be sent to a process"
             ) from None
+        _COUNT.pack_into(self._numbers, 0, 0)
         if not self._child:
             self._begin()
         with contextlib.suppress(BrokenPipeError):
             _write(self._asking, text)
 
-    def _told(self) -> Any:
-        """The next thing that the process tells, as data; an outcome of its own where it ended or took too long."""
-        limit = self.limit + GRACE + (self._patience if self._first else 0.0)
-        ends = time.monotonic() + limit
-        while (size := self._size()) is None:
-            left = ends - time.monotonic()
-            ready = left > 0 and select.select([self._telling], [], [], left)[0]
+    def _answers(self, objects: dict[int, Outcome], begin: int, end: int) -> Outcome | None:
+        """Wait until all is answered; the outcome of the call in which the process ended, or had to be ended."""
+        done, changed = 0, time.monotonic()
+        while True:
+            if (size := self._size()) is not None:
+                try:
+                    told: Any = json.loads(self._waiting[8:size])
+                    if isinstance(told, dict):
+                        told = cast("dict[str, Any]", told)
+                        if "failed" in told:
+                            raise DomainError("subject", str(told["failed"]), _IMPORTED)
+                        self.notes |= set(map(str, told["notes"]))
+                        self._first = False
+                        del self._waiting[:size]
+                        return None
+                    place, outcome = told
+                    objects[begin + int(place)] = outcome_of(outcome)
+                    if not 0 <= begin + int(place) < end:
+                        raise ValueError("an answer to no call")
+                except MALFORMED:
+                    return self._ended(Outcome(raised="process ended"))
+                del self._waiting[:size]
+                continue
+            if self._done() != done:
+                done, changed, self._first = self._done(), time.monotonic(), False
+            allowed = self.limit + GRACE
+            left = changed + allowed + self.patience * self._first - time.monotonic()
+            ready = select.select([self._telling], [], [], max(min(left, allowed), 0.0))[0]
             part = os.read(self._telling, 1 << 16) if ready else b""
-            if not part:
-                # An import takes its time in the first call of a process, but not again where it never ends.
-                self._patience = self._patience if ready or not self._first else 0.0
-                return self._ended(
-                    Outcome(raised="process ended") if ready else Outcome(timeout=True)
-                )
             self._waiting += part
-        self._first = False
-        try:
-            told: Any = json.loads(self._waiting[8:size])
-            notes = isinstance(told, dict) and "notes" in told
-            told = (
-                set(map(str, cast("dict[str, list[Any]]", told)["notes"]))
-                if notes
-                else outcome_of(told)
-            )
-        except MALFORMED:
-            return self._ended(Outcome(raised="process ended"))
-        del self._waiting[:size]
-        return told
+            if part or (not ready and (left > allowed or self._done() != done)):
+                continue
+            # An import takes its time in the first call of a process, but not again where it never ends.
+            self.patience = self.patience if ready or not self._first else 0.0
+            return self._ended(Outcome(raised="process ended") if ready else Outcome(timeout=True))
 
     def _size(self) -> int | None:
         """The bytes of the message that waits, with its length; None where it is not whole yet."""
@@ -151,26 +184,32 @@ class Worker:
         os.setsid()
         with contextlib.suppress(Exception):
             ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-        random.seed()
-        np.random.seed()  # noqa: NPY002
         output = os.memfd_create("printed")
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         errors = os.memfd_create("errors")
         os.dup2(output, 1)
         os.dup2(errors, 2)
-        # A second process would draw from the first one's generators again.
-        function = (self.again if self.again is not None and self._begun > 1 else self.function)()
+        try:
+            # A second process would draw from the first one's generators again.
+            again = self.again is not None and self._begun > 1
+            function = (self.again if again and self.again is not None else self.function)()
+        except BaseException as error:
+            _write(told, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+            return
         calls = Calls(self.limit, self.timed, self.notes, output, errors)
-        while (text := _read(asking)) is not None:
-            asked: tuple[Any, Any, bytes] = pickle.loads(text)
-            zero, one, coins = asked
-            data: tuple[Dataset, Dataset] = Dataset(zero), Dataset(one)
+        text, data = b"", (Dataset(None), Dataset(None))
+        while (asked := _read(asking)) is not None:
+            zero, one, coins = cast("tuple[Any, Any, bytes]", pickle.loads(asked))
+            if asked[: -len(coins)] != text:
+                text, data = asked[: -len(coins)], (Dataset(zero), Dataset(one))
             with calls.open():
-                for coin in coins:
-                    _write(
-                        told,
-                        json.dumps(text_of_outcome(calls.outcome(function, data[coin]))).encode(),
-                    )
+                for place, coin in enumerate(coins):
+                    answer = calls.answer(function, data[coin])
+                    if type(answer) is float:
+                        _NUMBER.pack_into(self._numbers, 8 + 8 * place, answer)
+                    else:
+                        _write(told, json.dumps([place, text_of_outcome(answer)]).encode())
+                    _COUNT.pack_into(self._numbers, 0, place + 1)
             _write(told, json.dumps({"notes": sorted(self.notes)}).encode())
 
     def close(self) -> None:
@@ -186,7 +225,8 @@ class Worker:
             self._child = 0
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):
+        # The alarm of a call may ring here; it rings again.
+        with contextlib.suppress(BaseException):
             self.close()
 
 

@@ -2,17 +2,229 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
 
-from dpcompose.audit import zoo_mechanisms as made
-from dpcompose.audit.pair import Pair
+import numpy as np
+
+from dpcompose.audit.claim import Pair
+from dpcompose.audit.outcome import Outcomes, Reals
 from dpcompose.audit.subject import Source, Subject
 from dpcompose.audit.transcript import Transcripts
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.experiment import Experiment, NaturalFilterBreaker, World
-from dpcompose.mechanism import BlackBox, Gaussian
+from dpcompose.mechanisms import BlackBox, Gaussian
+
+Data = Sequence[float]
+Batch = Callable[[Data, int], Outcomes]
+_rng = np.random.default_rng()
+ABOVE, BELOW = 1.0, 0.0
+
+
+def laplace(scale: float, *, clamped: bool = True) -> Batch:
+    """The sum of the records, each clamped to [0, 1] or not, with Laplace noise on a lattice far finer than it."""
+
+    def batch(data: Data, n: int) -> Outcomes:
+        total = sum(min(1.0, max(0.0, each)) for each in data) if clamped else sum(data)
+        return round(total * 2**20) / 2**20 + _fine(scale, n)
+
+    return batch
+
+
+def _fine(scale: float, n: int) -> Reals:
+    """Discrete Laplace noise on multiples of 2^-20: sums with records of that lattice are exact."""
+    return _geometric(scale * 2**20, n) / 2**20
+
+
+def _on_lattice(numbers: Reals) -> Reals:
+    """Each number at the nearest multiple of 2^-20, where sums are exact."""
+    return np.rint(numbers * 2**20) / 2**20
+
+
+def _geometric(scale: float, shape: int | tuple[int, ...]) -> Reals:
+    """Discrete Laplace noise: P(z) proportional to e^(-|z|/scale)."""
+    success = -math.expm1(-1 / scale)
+    return (_rng.geometric(success, shape) - _rng.geometric(success, shape)).astype(np.float64)
+
+
+def float_laplace(scale: float) -> Batch:
+    """The sum plus numpy's Laplace noise in floats."""
+    return lambda data, n: sum(data) + _rng.laplace(scale=scale, size=n)
+
+
+def noisy_max(scale: float, *, exponential: bool = False, value: bool = False) -> Batch:
+    """The place of the largest noisy answer, or, which is not private, that answer itself."""
+
+    def batch(data: Data, n: int) -> Outcomes:
+        shape = (n, len(data))
+        noise = (
+            _rng.exponential(scale, shape) if exponential else _rng.laplace(scale=scale, size=shape)
+        )
+        noisy = np.array(data) + noise
+        return noisy.max(axis=1) if value else noisy.argmax(axis=1).astype(np.float64)
+
+    return batch
+
+
+def sparse_vector(
+    threshold_scale: float,
+    query_scale: float,
+    *,
+    most: int,
+    tells: bool = False,
+    renewed: float = 0.0,
+) -> Batch:
+    """For each answer whether it is above a noisy threshold, until `most` of them were; NaN afterwards.
+
+    Args:
+        threshold_scale: The scale of the threshold's noise.
+        query_scale: The scale of each answer's noise.
+        most: The answers above after which it stops.
+        tells: Whether it tells the noisy answer that is above.
+        renewed: The scale of a new threshold's noise after each answer above; 0 keeps the old one.
+    """
+
+    def batch(data: Data, n: int) -> Outcomes:
+        threshold, seen = _rng.laplace(scale=threshold_scale, size=n), np.zeros(n)
+        told = np.full((n, len(data)), math.nan)
+        for place, answer in enumerate(data):
+            noisy = answer + (_rng.laplace(scale=query_scale, size=n) if query_scale else 0.0)
+            above, going = noisy >= threshold, seen < most
+            told[going, place] = np.where(
+                above, noisy if tells else ABOVE, -math.inf if tells else BELOW
+            )[going]
+            seen += above & going
+            if renewed:
+                threshold = np.where(above, _rng.laplace(scale=renewed, size=n), threshold)
+        return told
+
+    return batch
+
+
+def leak(chance: float) -> Batch:
+    """Laplace noise, but with a small probability the truth alone."""
+
+    def batch(data: Data, n: int) -> Outcomes:
+        return np.where(_rng.random(n) < chance, sum(data), sum(data) + _fine(1.0, n))
+
+    return batch
+
+
+def mean(*, private: bool) -> Callable[[Data], float]:
+    """A noisy sum by the true count, which fails without records; or by a noisy count of at least 1."""
+
+    def call(data: Data) -> float:
+        total = sum(data) + float(_fine(2.0, 1)[0])
+        return (
+            total / max(1.0, len(data) + float(_fine(2.0, 1)[0])) if private else total / len(data)
+        )
+
+    return call
+
+
+def typed(*, private: bool) -> Callable[[Data], float]:
+    """A count with discrete Laplace noise, which is an int when the noise is 0, or always a float."""
+
+    def call(data: Data) -> float:
+        noise = float(_geometric(1.0, 1)[0])
+        return float(len(data)) + noise if noise or private else len(data)
+
+    return call
+
+
+def seeded(*, private: bool) -> Batch:
+    """A sum whose noise is seeded by a hash of the data, or by the system."""
+
+    def batch(data: Data, n: int) -> Outcomes:
+        if private:
+            return sum(data) + _fine(2.0, n)
+        own = np.random.default_rng(abs(hash(tuple(data))))
+        return np.full(n, sum(data) + float(own.laplace(scale=2.0)))
+
+    return batch
+
+
+def truncated(*, private: bool, most: int = 10) -> Batch:
+    """A count with geometric noise: cut to [0, most] at its ends, or drawn again until it lies there."""
+
+    def batch(data: Data, n: int) -> Outcomes:
+        drawn = len(data) + _geometric(1.0, n)
+        while not private and (outside := (drawn < 0) | (drawn > most)).any():
+            drawn[outside] = len(data) + _geometric(1.0, int(outside.sum()))
+        return np.clip(drawn, 0, most)
+
+    return batch
+
+
+def randomized_response(epsilon: float) -> Batch:
+    """Whether there is a record, told truly with probability 1 / (1 + e^-epsilon)."""
+    truth = 1 / (1 + math.exp(-epsilon))
+    return lambda data, n: np.where(_rng.random(n) < truth, len(data) > 0, len(data) == 0).astype(
+        np.float64
+    )
+
+
+def cached(*, private: bool) -> Callable[[Data], float]:
+    """A noisy sum that remembers its answer to each dataset, or draws anew."""
+
+    def call(data: Data) -> float:
+        return sum(data) + float(_fine(1.0, 1)[0])
+
+    return call if private else cache(call)
+
+
+class Patient:
+    """Honest for its first calls, then with half the noise.
+
+    Args:
+        honest: The number of honest calls; infinite for the twin.
+    """
+
+    def __init__(self, honest: float) -> None:
+        self.left = honest
+
+    def __call__(self, data: Data, n: int) -> Outcomes:
+        halved = np.arange(n) >= self.left
+        self.left -= n
+        return sum(data) + np.where(halved, _fine(0.5, n), _fine(1.0, n))
+
+
+def training(
+    *, steps: int = 8, noise: float = 4.0, fresh: bool = True, clipped: bool = True
+) -> Batch:
+    """The noisy sums of gradients of all steps of a descent on (x - theta)^2 / 2, each clipped to [-1, 1]."""
+
+    def batch(data: Data, n: int) -> Outcomes:
+        theta, told, records = np.zeros(n), np.zeros((n, steps)), np.array(data).reshape(-1, 1)
+        same = _on_lattice(_rng.normal(scale=noise, size=n))
+        for step in range(steps):
+            gradients = records - theta
+            total = _on_lattice(np.clip(gradients, -1, 1) if clipped else gradients).sum(axis=0)
+            told[:, step] = total + (
+                _on_lattice(_rng.normal(scale=noise, size=n)) if fresh else same
+            )
+            theta = theta + 0.1 * told[:, step]
+        return told
+
+    return batch
+
+
+def rejecting(*, private: bool) -> Callable[[Data], float]:
+    """A count with geometric noise, drawn by tries whose number is the noise; or by so many tries always."""
+
+    def call(data: Data) -> float:
+        noise = float(np.clip(_geometric(1.0, 1)[0], -8, 8))
+        ends = time.perf_counter() + 1e-4 * (8 if private else 8 + noise)
+        while time.perf_counter() < ends:
+            pass
+        return len(data) + noise
+
+    return call
+
 
 ALPHA = 1e-6
 
@@ -43,17 +255,17 @@ class Entry:
     twin_claim: Composable | None = None
 
 
-def _batch(batch: made.Batch) -> Callable[[], Subject]:
+def _batch(batch: Batch) -> Callable[[], Subject]:
     return lambda: Subject(batch=batch, label="zoo")
 
 
 def _call(
-    call: Callable[..., Callable[[made.Data], float]], *, private: bool, timed: bool = False
+    call: Callable[..., Callable[[Data], float]], *, private: bool, timed: bool = False
 ) -> Callable[[], Subject]:
     return lambda: Subject(call(private=private), timed=timed, label="zoo")
 
 
-def _entry(name: str, broken: made.Batch, twin: made.Batch, **given: object) -> Entry:
+def _entry(name: str, broken: Batch, twin: Batch, **given: object) -> Entry:
     return Entry(name, _batch(broken), _batch(twin), **given)  # pyright: ignore[reportArgumentType]
 
 
@@ -76,78 +288,78 @@ RISING = tuple(Pair((0.0,) * 10, (float(size),) * 10, distance=size) for size in
 STEPS = Gaussian(4.0) * 8
 
 ENTRIES = (
-    _entry("half the scale", made.laplace(0.5), made.laplace(1.0), claim=ONE, pairs=RECORD, truth="2"),
-    _entry("a tenth too small", made.laplace(1 / 1.1), made.laplace(1.0), claim=ONE, pairs=RECORD, truth="1.1"),
+    _entry("half the scale", laplace(0.5), laplace(1.0), claim=ONE, pairs=RECORD, truth="2"),
+    _entry("a tenth too small", laplace(1 / 1.1), laplace(1.0), claim=ONE, pairs=RECORD, truth="1.1"),
     _entry(
-        "float Laplace", made.float_laplace(10.0), made.laplace(10.0),
+        "float Laplace", float_laplace(10.0), laplace(10.0),
         claim=TENTH, pairs=RECORD, reference="Mironov2012",
     ),
     _entry(
-        "noisy max, Laplace", made.noisy_max(20.0, value=True), made.noisy_max(20.0),
+        "noisy max, Laplace", noisy_max(20.0, value=True), noisy_max(20.0),
         claim=TENTH, pairs=FAR, truth="0.05 for each answer", reference="DingWangKifer2018",
     ),
     _entry(
-        "noisy max, exponential", made.noisy_max(20.0, exponential=True, value=True),
-        made.noisy_max(20.0, exponential=True), claim=TENTH, pairs=FAR, reference="DingWangKifer2018",
+        "noisy max, exponential", noisy_max(20.0, exponential=True, value=True),
+        noisy_max(20.0, exponential=True), claim=TENTH, pairs=FAR, reference="DingWangKifer2018",
     ),
     _entry(
-        "sparse vector 3", made.sparse_vector(20.0, 20.0, most=1, tells=True), made.sparse_vector(20.0, 40.0, most=1),
+        "sparse vector 3", sparse_vector(20.0, 20.0, most=1, tells=True), sparse_vector(20.0, 40.0, most=1),
         claim=TENTH, pairs=SPLIT, reference="LyuSuLi2017",
     ),
     _entry(
-        "sparse vector 4", made.sparse_vector(40.0, 40 / 3, most=3),
-        made.sparse_vector(60.0, 120.0, most=3, renewed=60.0),
+        "sparse vector 4", sparse_vector(40.0, 40 / 3, most=3),
+        sparse_vector(60.0, 120.0, most=3, renewed=60.0),
         claim=TENTH, pairs=SPLIT, truth="0.475", reference="LyuSuLi2017",
     ),
     _entry(
-        "sparse vector 5", made.sparse_vector(20.0, 0.0, most=10), made.sparse_vector(20.0, 120.0, most=3),
+        "sparse vector 5", sparse_vector(20.0, 0.0, most=10), sparse_vector(20.0, 120.0, most=3),
         claim=TENTH, pairs=RISING + SPLIT, reference="LyuSuLi2017",
     ),
     _entry(
-        "sparse vector 6", made.sparse_vector(20.0, 20.0, most=10), made.sparse_vector(20.0, 120.0, most=3),
+        "sparse vector 6", sparse_vector(20.0, 20.0, most=10), sparse_vector(20.0, 120.0, most=3),
         claim=TENTH, pairs=RISING + SPLIT, reference="LyuSuLi2017",
     ),
     _entry(
-        "rare leak", made.leak(1e-4), made.leak(1e-4), claim=BlackBox(1.0, delta=1e-5), pairs=RECORD,
+        "rare leak", leak(1e-4), leak(1e-4), claim=BlackBox(1.0, delta=1e-5), pairs=RECORD,
         truth="infinite at a delta below 1e-4", twin_claim=BlackBox(1.0, delta=1e-4),
     ),
     Entry(
-        "mean by the true count", _call(made.mean, private=False), _call(made.mean, private=True),
+        "mean by the true count", _call(mean, private=False), _call(mean, private=True),
         claim=ONE, pairs=RECORD,
     ),
-    _entry("never clamped", made.laplace(1.0, clamped=False), made.laplace(1.0), claim=ONE, pairs=(Pair((), (30.0,)),)),
+    _entry("never clamped", laplace(1.0, clamped=False), laplace(1.0), claim=ONE, pairs=(Pair((), (30.0,)),)),
     Entry(
-        "int when the noise is zero", _call(made.typed, private=False), _call(made.typed, private=True),
+        "int when the noise is zero", _call(typed, private=False), _call(typed, private=True),
         claim=ONE, pairs=RECORD,
     ),
-    _entry("seeded by the data", made.seeded(private=False), made.seeded(private=True), claim=ONE, pairs=RECORD),
+    _entry("seeded by the data", seeded(private=False), seeded(private=True), claim=ONE, pairs=RECORD),
     _entry(
-        "drawn again at the ends", made.truncated(private=False), made.truncated(private=True),
+        "drawn again at the ends", truncated(private=False), truncated(private=True),
         claim=ONE, pairs=RECORD, truth="1.208",
     ),
     _entry(
-        "randomized response", made.randomized_response(1.5), made.randomized_response(1.0),
+        "randomized response", randomized_response(1.5), randomized_response(1.0),
         claim=ONE, pairs=RECORD, truth="1.5",
     ),
     Entry(
-        "answers from a cache", _call(made.cached, private=False), _call(made.cached, private=True),
+        "answers from a cache", _call(cached, private=False), _call(cached, private=True),
         claim=ONE, pairs=RECORD,
     ),
     Entry(
-        "honest at first", lambda: Subject(batch=made.Patient(5000), label="zoo"),
-        lambda: Subject(batch=made.Patient(float("inf")), label="zoo"), claim=ONE, pairs=RECORD, truth="2 in the end",
+        "honest at first", lambda: Subject(batch=Patient(5000), label="zoo"),
+        lambda: Subject(batch=Patient(float("inf")), label="zoo"), claim=ONE, pairs=RECORD, truth="2 in the end",
     ),
     _entry(
-        "one noise for all steps", made.training(fresh=False), made.training(),
+        "one noise for all steps", training(fresh=False), training(),
         claim=STEPS, pairs=(Pair((0.5, -0.5), (0.5, -0.5, 2.0)),),
     ),
     _entry(
-        "without clipping", made.training(clipped=False), made.training(),
+        "without clipping", training(clipped=False), training(),
         claim=STEPS, pairs=(Pair((0.5, -0.5), (0.5, -0.5, 10.0)),),
     ),
     Entry(
-        "time tells the noise", _call(made.rejecting, private=False, timed=True),
-        _call(made.rejecting, private=True, timed=True), claim=ONE, pairs=RECORD,
+        "time tells the noise", _call(rejecting, private=False, timed=True),
+        _call(rejecting, private=True, timed=True), claim=ONE, pairs=RECORD,
     ),
     Entry(
         "natural filter", _breaker, _breaker, claim=BlackBox(1.5, delta=0.05), pairs=(Pair(World.ZERO, World.ONE),),

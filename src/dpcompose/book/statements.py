@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from dpcompose.book.pair_statements import PRIVACY, TECHNICALITIES
 from dpcompose.book.statement import Parameter, Statement
 from dpcompose.book.theorems import (
+    PRIVACY,
+    TECHNICALITIES,
     advanced,
     advanced_heterogeneous,
     advanced_per_mechanism,

@@ -1,4 +1,4 @@
-"""`dpcompose ledger admin`: a ledger as a whole, copied, restored and migrated; and the schemas of all documents."""
+"""`dpcompose ledger admin`: a ledger as a whole, copied and restored; and the schemas of all documents."""
 
 from __future__ import annotations
 
@@ -94,25 +94,6 @@ def restore(
         },
         text=_agreeing(url, check.entries, check.scopes),
         remarks=remarks,
-    )
-
-
-@command("json")
-def migrate(
-    steps: Progress,
-    url: LedgerUrl,
-    out: Annotated[Path | None, option("Where the backup goes.", "FILE", name="--backup")] = None,
-) -> Result:
-    """Bring the schema of a ledger up to date, after a backup; no other client has it open."""
-    from dpcompose.ledger import bring_up_to_date
-
-    before, after, copy = bring_up_to_date(url, out=out, progress=steps)
-    backup = None if copy is None else str(copy)
-    text = f"{printable(url)}: schema {after}, up to date\n"
-    if backup is not None:
-        text = f"{printable(url)}: schema {after}; as it was before, with schema {before}: {printable(backup)}\n"
-    return Result(
-        lambda: {"ledger": url, "before": before, "after": after, "backup": backup}, text=text
     )
 
 

@@ -7,16 +7,17 @@ import json as json_reader
 import math
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from dpcompose.cli.command import Result, argument, command, option
-from dpcompose.cli.inputs import loaded, read_plan
+from dpcompose.cli.inputs import described, loaded, read_plan
 from dpcompose.cli.output import DONE, REFUSED, stderr, stdout, write
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
-    from dpcompose.audit import Entry, Found, Moment, Pair, Source, Subject
+    from dpcompose.audit import Entry, Found, Moment, Pair, Repeated, Source, Subject
     from dpcompose.composition import Composable
 
 Epsilon = Annotated[float | None, option("The claim.", "E")]
@@ -48,6 +49,16 @@ def mechanism(
     distance: Annotated[
         int, option("The largest distance of usual pairs.", "K", min=1, shown=True)
     ] = 16,
+    adjacency: Annotated[
+        str, option("Of the claim: add-remove, replace or zero-out.", shown=True)
+    ] = "add-remove",
+    records: Annotated[
+        Path | None, option("JSON: a list of records, of which datasets are made.", "FILE")
+    ] = None,
+    domain: Annotated[
+        str | None,
+        option("The least and the largest number of a record; no other is tried.", "LOW,HIGH"),
+    ] = None,
     queries: Annotated[
         int,
         option("A dataset is the answers of so many queries of sensitivity 1.", min=0, shown=True),
@@ -69,18 +80,23 @@ def mechanism(
 ) -> Result:
     """Audit one mechanism against a claim."""
     from dpcompose.audit import Verdict, require_answers, text_of, usual_pairs
+    from dpcompose.plan import adjacency as adjacency_of
     from dpcompose.report import audit_svgs, document, page, save
 
-    subject = subject_of(loaded(name), name, fresh=fresh, timing=timing, limit=limit)
-    claim = claim_of_options(subject, epsilon, delta, rho, mu, plan)
+    related = adjacency_of("--adjacency", adjacency)
+    subject, own_claim = subject_of(name, fresh=fresh, timing=timing, limit=limit)
+    claim = claim_of_options(own_claim, epsilon, delta, rho, mu, plan)
     chosen = (
         read_pairs(pairs)
         if pairs is not None
-        else usual_pairs(subject, claim, most=distance, queries=queries)
-    )
+        else usual_pairs(
+            subject, claim, adjacency=related, most=distance, queries=queries, records=read_records(records),
+            domain=domain_of(domain),
+        )
+    )  # fmt: skip
     outcome = _audited(
         subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=seconds_of(seconds), seed=seed_of(seed),
-        resume=resume,
+        resume=resume, adjacency=related,
     )  # fmt: skip
     require_answers(outcome, subject)
     stated: dict[str, Any] = {"subject": subject.name, "claim": repr(claim), "alpha": alpha}
@@ -124,7 +140,12 @@ def check(
     again: Annotated[
         str | None, option("Bet on new draws too, first by its stakes.", "MODULE:NAME")
     ] = None,
-    pairs: Annotated[Path | None, option("The pairs of the audit, for --again.", "FILE")] = None,
+    pairs: Annotated[
+        Path | None,
+        option(
+            "The pairs of the audit, for --again; else those that the certificate tells.", "FILE"
+        ),
+    ] = None,
     samples: Annotated[
         int | None,
         option("The most new calls, for --again; else ten times the first, at least 4,096.", "N"),
@@ -145,17 +166,16 @@ def check(
         ) from None
     except (CertificateError, UnicodeDecodeError) as error:
         raise DomainError("CERTIFICATE", str(file), f"an unchanged certificate ({error})") from None
-    repeated = (
-        None if again is None else _again(file, again, pairs, float(content["alpha"]), samples)
-    )
+    repeated = None if again is None else _again(file, again, pairs, samples)
+    refuted = None if repeated is None else repeated.refuted
     return Result(
-        lambda: content | {"again": repeated},
+        lambda: content | {"again": refuted},
         text="".join(f"{line}\n" for line in _lines(content, repeated)),
-        status=REFUSED if repeated is False else DONE,
+        status=REFUSED if refuted is False else DONE,
     )
 
 
-def _lines(content: dict[str, Any], repeated: bool | None) -> list[str]:
+def _lines(content: dict[str, Any], repeated: Repeated | None) -> list[str]:
     """The lines that say what a certificate shows."""
     verdict = "refutes its claim" if content["refuted"] else "does not refute its claim"
     lines = [
@@ -172,9 +192,15 @@ def _lines(content: dict[str, Any], repeated: bool | None) -> list[str]:
     lines.append(
         "Its arithmetic holds. That its counts came from the mechanism is not shown: draw again."
     )
-    if repeated is not None:
+    if not content["comparable"]:
         lines.append(
-            f"New draws {'refute the claim too' if repeated else 'do not refute the claim'}."
+            "Whether its points are those of the claim in words cannot be computed from it."
+        )
+    if repeated is not None:
+        verb = "refute the claim too" if repeated.refuted else "do not refute the claim"
+        wealth, goal = repeated.log_wealth / math.log(10), -math.log10(float(content["alpha"]))
+        lines.append(
+            f"New draws {verb}: {repeated.samples:,} samples, wealth 10^{wealth:.1f} of 10^{goal:.1f}."
         )
     return lines
 
@@ -184,62 +210,13 @@ def _one_line(text: object) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(text))
 
 
-def _again(file: Path, name: str, pairs: Path | None, alpha: float, samples: int | None) -> bool:
-    """Whether the stakes of a certificate, and bets after them, win on new draws too."""
+def _again(file: Path, name: str, pairs: Path | None, samples: int | None) -> Repeated:
+    """How far the stakes of a certificate, and bets after them, come on new draws."""
     from dpcompose.audit import again
 
-    if pairs is None:
-        raise DomainError("--pairs", None, "the file of the audit's pairs, to draw from again")
-    subject, chosen = (
-        subject_of(loaded(name), name, fresh="worker", timing=False, limit=1.0),
-        read_pairs(pairs),
-    )
-    wealth = again(json_reader.loads(file.read_text()), subject, chosen, samples=samples)
-    return wealth >= -math.log(alpha)
-
-
-@command("json", doing=None)
-def replay(
-    name: Annotated[
-        str,
-        argument("MODULE:NAME", "A function of a dataset and of `Primitives`.", shown=True),
-    ],
-    pairs: Annotated[Path, option('JSON: [{"zero": ..., "one": ..., "distance": 1}].', "FILE")],
-    epsilon: Epsilon = None,
-    delta: Delta = 0.0,
-    rho: Rho = None,
-    mu: Mu = None,
-    plan: ClaimedPlan = None,
-    model: Annotated[
-        int, option("Runs whose noise is held to its stated law.", "N", shown=True)
-    ] = 1000,
-) -> Result:
-    """Hold a mechanism to the calls by which it describes itself: run on one dataset, replayed on the other."""
-    from dpcompose.audit import Subject, Verdict, modelled, replay as replayed
-
-    recorded, chosen = loaded(name), read_pairs(pairs)
-    claim = claim_of_options(Subject(recorded, label=name), epsilon, delta, rho, mu, plan)
-    outcome = replayed(recorded, chosen, claim=claim)
-    models = modelled(recorded, chosen[0].zero, runs=model) if model else ()
-    document = {
-        "verdict": outcome.verdict.value, "reason": outcome.reason, "calls": list(outcome.calls),
-        "pairs": outcome.pairs, "models": [
-            {"law": each.law, "verdict": each.verdict.value, "samples": each.samples, "event": each.event}
-            for each in models
-        ],
-    }  # fmt: skip
-    lines = [f"{outcome.verdict.value.upper()}, of the description: {outcome.reason}"]
-    lines += [f"  {each}" for each in outcome.calls]
-    lines += [
-        f"{each.law}: {each.verdict.value}, of the model, {each.samples:,} residuals; {each.event}"
-        for each in models
-    ]
-    refuted = Verdict.REFUTED in [outcome.verdict, *(each.verdict for each in models)]
-    return Result(
-        lambda: document,
-        text="".join(f"{line}\n" for line in lines),
-        status=REFUSED if refuted else DONE,
-    )
+    subject, _ = subject_of(name, fresh="worker", timing=False, limit=1.0)
+    chosen = None if pairs is None else read_pairs(pairs)
+    return again(json_reader.loads(file.read_text()), subject, chosen, samples=samples)
 
 
 @command("json", doing=None)
@@ -302,8 +279,11 @@ def _both(entry: Entry, samples: int, seconds: float, json: bool) -> list[dict[s
 @command("json", doing=None)
 def scores(
     file: Annotated[Path, argument("FILE.csv", "Columns score and inside.")],
-    epsilon: Annotated[float, option("The claim of the run.", "E")],
-    delta: Delta = 0.0,
+    epsilon: Annotated[float | None, option("The claim of the run.", "E")] = None,
+    mu: Mu = None,
+    delta: Annotated[
+        float, option("Of the claim; of mu, where epsilon is read.", "D", shown=True)
+    ] = 0.0,
     alpha: Alpha = 0.05,
 ) -> Result:
     """Audit one training run from the scores of canaries that fair coins put in."""
@@ -317,37 +297,84 @@ def scores(
             "FILE.csv", str(file), f"a CSV file, columns score and inside ({error!r})"
         ) from None
     canary, inside = [row[0] for row in rows], [row[1] for row in rows]
-    outcome = canaries(canary, inside, claim=usual_claim(epsilon=epsilon, delta=delta), alpha=alpha)
+    outcome = canaries(
+        canary,
+        inside,
+        claim=usual_claim(epsilon=epsilon, delta=delta, mu=mu),
+        alpha=alpha,
+        delta=delta if mu and delta else None,
+    )
     verdict, lower = outcome.verdict.value, outcome.epsilon.lower
+    text = f"{verdict.upper()} at alpha = {alpha:g}: {outcome.right} of {outcome.guesses} guesses right\n"
+    text += f"epsilon >= {lower:.4f} at delta = {outcome.delta:g}, but for alpha\n"
+    if outcome.mu:
+        text += f"It is not mu-GDP for any mu below {outcome.mu:.4f}, but for alpha; if it is Gaussian, "
+        text += f"epsilon >= {outcome.gaussian:.4f} at delta = {outcome.delta:g}\n"
     return Result(
         lambda: {
             "verdict": verdict, "epsilon": {"lower": lower, "delta": outcome.delta}, "guesses": outcome.guesses,
-            "right": outcome.right, "pvalue": outcome.pvalue, "alpha": alpha,
+            "right": outcome.right, "pvalue": outcome.pvalue, "alpha": alpha, "mu": outcome.mu,
+            "if_gaussian": outcome.gaussian,
         },
-        text=f"{verdict.upper()} at alpha = {alpha:g}: {outcome.right} of {outcome.guesses} guesses right\n"
-        f"epsilon >= {lower:.4f} at delta = {outcome.delta:g}, but for alpha\n",
+        text=text,
         status=REFUSED if outcome.verdict is Verdict.REFUTED else DONE,
     )  # fmt: skip
 
 
-def subject_of(found: Any, name: str, *, fresh: str, timing: bool, limit: float) -> Subject:
-    """The subject of a loaded object."""
+def subject_of(
+    name: str, *, fresh: str, timing: bool, limit: float
+) -> tuple[Subject, Composable | None]:
+    """The subject of that name, and the claim that it makes of itself, if it does.
+
+    Its module is imported in processes of its own; in this one only if it makes a `Subject`, or if calls are made here.
+    """
     from dpcompose.audit import Fresh, Subject
 
     if fresh not in [each.value for each in Fresh]:
         raise DomainError("--fresh", fresh, "worker, call, instance or process")
-    if isinstance(found, Subject):
-        return found
-    if not callable(found):
+    seen = described(name, _description)
+    stated = None if seen["claim"] is None else usual_claim_of(seen["claim"])
+    if seen["kind"] == "other":
         raise DomainError("NAME", name, "a function from a dataset to an answer")
+    if seen["kind"] == "subject":
+        return loaded(name), stated
+    options: Any = {"timed": timing, "limit": limit, "label": name, "fresh": Fresh(fresh)}
+    if Fresh(fresh) is Fresh.WORKER:
+        return Subject(make=partial(loaded, name), **options), stated
     if Fresh(fresh) is Fresh.INSTANCE:
-        made: Any = found
-        return Subject(make=made, fresh=Fresh.INSTANCE, timed=timing, limit=limit, label=name)
-    return Subject(found, fresh=Fresh(fresh), timed=timing, limit=limit, label=name)
+        return Subject(make=loaded(name), **options), stated
+    return Subject(loaded(name), **options), stated
+
+
+def usual_claim_of(stated: dict[str, float]) -> Composable:
+    """The claim of a description."""
+    from dpcompose.audit import usual_claim
+
+    return usual_claim(**stated)
+
+
+def _description(found: Any) -> dict[str, Any]:
+    """In the process that imports: what an object is, and the claim that it makes of itself, as data."""
+    from dpcompose.audit import Measurement, Subject, claim_of
+
+    call = found.call if isinstance(found, Subject) else found
+    kind = "subject" if isinstance(found, Subject) else "function" if callable(found) else "other"
+    claim = None
+    if isinstance(call, Measurement) and not isinstance(call, type):
+        try:
+            claim = claim_of(call)
+        except Exception:
+            claim = None
+    stated: Any = getattr(claim, "stated", None)
+    names = ("rho",) if hasattr(stated, "rho") else ("epsilon", "delta")
+    return {
+        "kind": kind,
+        "claim": None if stated is None else {name: getattr(stated, name) for name in names},
+    }
 
 
 def claim_of_options(
-    subject: Subject,
+    stated: Composable | None,
     epsilon: float | None,
     delta: float,
     rho: float | None,
@@ -355,17 +382,39 @@ def claim_of_options(
     plan: Path | None,
 ) -> Composable:
     """The claim that the options make, or that a measurement makes of itself."""
-    from dpcompose.audit import Measurement, claim_of, usual_claim
+    from dpcompose.audit import usual_claim
 
-    if not any(each is not None for each in (epsilon, rho, mu, plan)) and isinstance(
-        subject.call, Measurement
-    ):
-        return claim_of(subject.call)
+    if not any(each is not None for each in (epsilon, rho, mu, plan)) and stated is not None:
+        return stated
     if plan is None:
         return usual_claim(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
     if any(each is not None for each in (epsilon, rho, mu)):
         raise DomainError("--plan", str(plan), "one claim: a plan, or --epsilon, --rho or --mu")
     return read_plan(plan).composition()
+
+
+def domain_of(text: str | None) -> tuple[float, float] | None:
+    """The least and the largest number of a record."""
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise DomainError("--domain", text, "two numbers, such as 0,1") from None
+    return low, high
+
+
+def read_records(file: Path | None) -> list[Any] | None:
+    """The records of a file."""
+    if file is None:
+        return None
+    try:
+        found = json_reader.loads(file.read_text())
+        if not isinstance(found, list) or not found:
+            raise ValueError("no list")
+    except (OSError, ValueError, RecursionError) as error:
+        raise DomainError("--records", str(file), f"a JSON list of records ({error!r})") from None
+    return cast("list[Any]", found)
 
 
 def read_pairs(file: Path) -> tuple[Pair, ...]:

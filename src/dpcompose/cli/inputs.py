@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,13 +141,12 @@ def loaded(name: str) -> Any:
         raise DomainError(
             "MODULE:NAME", name, "a module and a name in it, such as noisy:mean or noisy.py:mean"
         )
-    sys.path.insert(0, os.getcwd())
-    if not _returns(partial(_imported, module)):
-        raise DomainError(
-            "MODULE", module, "a module that can be imported: this one ends its process"
-        )
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
     try:
-        found = _imported(module)
+        found = (
+            _of_file(Path(module)) if module.endswith(".py") else importlib.import_module(module)
+        )
     except (Exception, SystemExit) as error:
         raise DomainError(
             "MODULE", module, f"a module that can be imported ({type(error).__name__}: {error})"
@@ -160,12 +159,12 @@ def loaded(name: str) -> Any:
     return found
 
 
-def _imported(module: str) -> Any:
-    return _of_file(Path(module)) if module.endswith(".py") else importlib.import_module(module)
+def described(name: str, describe: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    """The description of the object of that name, as data: it is imported in another process, whose output is lost.
 
-
-def _returns(load: Callable[[], Any]) -> bool:
-    """Whether a process gets beyond an import, with an error or without: tried in another one, whose output is lost."""
+    Raises:
+        DomainError: If it cannot be imported, or its module ends the process.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -174,15 +173,25 @@ def _returns(load: Callable[[], Any]) -> bool:
             silent = os.open(os.devnull, os.O_RDWR)
             for stream in range(3):
                 os.dup2(silent, stream)
-            with suppress(BaseException):
-                load()
-            os.write(writing, b"1")
+            try:
+                text = describe(loaded(name))
+            except DomainError as error:
+                text = {"refused": [error.name, str(error.value), error.domain]}
+            os.write(writing, json.dumps(text).encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        returned = pipe.read(1) == b"1"
+        answer = pipe.read()
     os.waitpid(child, 0)
-    return returned
+    try:
+        found = json.loads(answer)
+    except ValueError:
+        module = name.partition(":")[0]
+        domain = "a module that can be imported: this one ends its process"
+        raise DomainError("MODULE", module, domain) from None
+    if "refused" in found:
+        raise DomainError(*found["refused"])
+    return found
 
 
 def _of_file(path: Path) -> Any:

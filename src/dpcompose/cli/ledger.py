@@ -17,7 +17,7 @@ from dpcompose.cli.command import (
     option,
 )
 from dpcompose.cli.inputs import opened, pairs, plan_for, read_text
-from dpcompose.cli.output import REFUSED
+from dpcompose.cli.output import REFUSED, stderr
 from dpcompose.errors import DomainError, OverdrawnError, printable
 
 if TYPE_CHECKING:
@@ -42,10 +42,13 @@ def scope(
     path: ScopePath,
     kind: Annotated[str, option("filter, slots or partition.", shown=True)] = "filter",
     filter: Annotated[
-        str | None, option("pure, basic, advanced, concentrated, renyi, gaussian, union or menu.")
+        str | None, option("menu, or another filter than the budget of the target, by name.")
     ] = None,
-    epsilon: Annotated[str | None, option("The target of the filter.")] = None,
-    delta: Annotated[str | None, option("The target of the filter.")] = None,
+    epsilon: Annotated[str | None, option("The budget's epsilon.")] = None,
+    delta: Annotated[str | None, option("The budget's delta; 0 unless named.")] = None,
+    only: Annotated[
+        str | None, option("One theorem alone: pure, basic, zcdp, renyi or gaussian.")
+    ] = None,
     mechanism_delta: Annotated[
         str | None, option("Part of delta reserved for (epsilon, delta) charges.")
     ] = None,
@@ -79,7 +82,7 @@ def scope(
 ) -> Result:
     """Open a scope. Repeating the command is safe; a budget cannot be changed later.
 
-    A filter is opened for a target, --filter concentrated --epsilon 1 --delta 1e-6, or with its own parameters,
+    --epsilon 1 --delta 1e-6 opens a budget for charges of any kind. Another filter is opened with its own parameters,
     --filter concentrated --parameter rho=0.01 --parameter delta=0. A scope in slots takes a slot, and needs neither.
     """
     from dpcompose.account import BudgetArguments
@@ -99,6 +102,7 @@ def scope(
             odometer=odometer,
             renew=renew,
             note=note,
+            only=only,
         )
         if split is not None:
             _split(budget, ledger, path, split, actor=actor, key=key)
@@ -189,13 +193,20 @@ def _charged(
             raise DomainError(
                 "--delta", delta, "nothing beside --cost, which is charged as it is written"
             )
-        from dpcompose.ledger import Amount
+        from dpcompose.ledger import Amount, paths_down_to
 
         amounts = pairs("--cost", cost)
-        if (delta_charged := amounts.get("delta")) and Amount.of(delta_charged, name="delta").units:
-            from dpcompose.account import refuse_unknown
+        chain = [ledger.balance(each).scope for each in paths_down_to(path)]
+        delta_charged = Amount.of(amounts.get("delta", 0), name="delta")
+        # Amounts are charged without the theory, where no filter prices them and no delta needs it.
+        if delta_charged.units or any("budget" in each.description for each in chain):
+            from dpcompose.account import Account, as_promise, refuse_unknown
 
-            refuse_unknown(ledger, path, delta=delta_charged)
+            refuse_unknown(ledger, path, delta=amounts.get("delta", 0))
+            promise = as_promise(ledger, path, amounts)
+            if promise is not None:
+                stderr("dpcompose: priced as a promise; a plan that names the mechanism costs less")
+                return Account(ledger, scope=path).charge(promise, actor=actor, key=key)
         return ledger.charge(path, cost=amounts, actor=actor, key=key)
     from dpcompose.account import Account
 
@@ -279,8 +290,18 @@ def _split(
 
 def _require_bare(budget: BudgetArguments) -> None:
     """Raise DomainError if something was said that a bare cap leaves unheeded."""
-    for name in ("filter", "parameters", "target", "slots", "price_delta", "adjacency", "odometer"):
-        if getattr(budget, name) != getattr(type(budget)(), name):
+    bare = type(budget)()
+    for name in (
+        "filter",
+        "parameters",
+        "target",
+        "slots",
+        "price_delta",
+        "adjacency",
+        "odometer",
+        "only",
+    ):
+        if getattr(budget, name) != getattr(bare, name):
             raise DomainError(
                 name,
                 getattr(budget, name),

@@ -123,7 +123,7 @@ def price(
         cost = account.price(plan_for(account, plan).composition(), delta=delta)
         left = ledger.available(path)
         epsilon = charge_in_epsilon(account.chain, cost, left)
-    fits = all(amount.units <= left[name].units for name, amount in cost.items() if name in left)
+        fits = account.room(cost) > 0
     return Result(
         lambda: {
             "ledger": url,
@@ -133,7 +133,7 @@ def price(
             "left": left.texts(),
             "epsilon": None if epsilon is None else {"asked": epsilon[0], "left": epsilon[1]},
         },
-        lambda: price_page(path, cost, left=left, epsilon=epsilon),
+        lambda: price_page(path, cost, left=left, epsilon=epsilon, fits=fits),
         status=DONE if fits else REFUSED,
     )
 

@@ -137,7 +137,7 @@ def advise(
     epsilon: Annotated[float | None, option("The target, instead of the plan's.", "E")] = None,
     delta: Annotated[float | None, option("At this delta, instead of the plan's.", "D")] = None,
 ) -> Result:
-    """Say which filter to open for work such as PLAN: how much of it each would grant within epsilon E at delta D.
+    """Say which budget to open for work such as PLAN: how much of it each would grant within epsilon E at delta D.
 
     The plan's mechanisms are what may be asked, and its `times` how often, about.
     """
@@ -151,7 +151,7 @@ def advise(
             target[name] = value
         if name not in target:
             raise PlanError(read.source, "", name, None, f"a value, in the plan or as --{name}")
-    steps("trying filters", 0, 1)
+    steps("trying budgets", 0, 1)
     names: dict[object, str] = {}
     for entry in read.entries:
         if entry.times:

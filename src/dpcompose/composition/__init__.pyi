@@ -1,7 +1,14 @@
-from .batch import deltas as deltas, epsilons as epsilons, running_epsilon as running_epsilon
-from .batch_calibration import Calibrations as Calibrations, calibrations as calibrations
-from .calibrate import Calibration as Calibration, calibrate as calibrate
-from .choice import Choice as Choice, one_of as one_of
+from .batch import (
+    GrowingEpsilon as GrowingEpsilon,
+    delta as delta,
+    epsilon as epsilon,
+    running_epsilon as running_epsilon,
+)
+from .calibrate import (
+    Calibration as Calibration,
+    Calibrations as Calibrations,
+    calibrate as calibrate,
+)
 from .comparison import Comparison as Comparison
 from .composition import (
     Composable as Composable,
@@ -11,21 +18,19 @@ from .composition import (
     compose as compose,
 )
 from .group import Group as Group
-from .growing import GrowingEpsilon as GrowingEpsilon
-from .parallel import Parallel as Parallel, parallel as parallel
-from .part import Part as Part
-from .profile import Curve as Curve, Profile as Profile
-from .risk import Risk as Risk
+from .parallel import Choice as Choice, Parallel as Parallel, one_of as one_of, parallel as parallel
+from .profile import Curve as Curve, Profile as Profile, Risk as Risk
+from .question import Options as Options
 
 if True:
+    from .calibrate import ATTACKS as ATTACKS
     from .composition import Sampled as Sampled
-    from .losses import gathered as gathered
-    from .part import (
+    from .losses import (
         MOST_TIMES as MOST_TIMES,
         GroupLosses as GroupLosses,
         Pairs as Pairs,
-        Unsampled as Unsampled,
+        Part as Part,
+        gathered as gathered,
         pair_on_sample as pair_on_sample,
     )
-    from .risk import risk as risk
-    from .target import ATTACKS as ATTACKS
+    from .profile import risk as risk

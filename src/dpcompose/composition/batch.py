@@ -9,24 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcompose import check
-from dpcompose.composition.answers import Askable
-from dpcompose.composition.composition import Composable, ComposablePart, compose
-from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask, checked
+from dpcompose.composition.composition import Askable, Composable, ComposablePart, compose
+from dpcompose.composition.question import TOLERANCE, Asking, Options, PrivacyQuestion, ask, asks
 from dpcompose.errors import DomainError, DPComposeError, UnreachableError, UnsupportedError
 from dpcompose.loss import (
     MOST_PHASES,
+    Growing,
     SampledGaussianLoss,
     SampledGaussianQuestion,
     running_sampled_gaussian,
     sampled_gaussian_ends,
 )
-from dpcompose.values import Adjacency, AdjacencyName, Bound, Bounds, Certificate, Orientation
+from dpcompose.values import Bound, Bounds, Certificate
 
 Progress = Callable[[int, int], None]
 """Called with how many questions are done, and how many there are."""
@@ -39,96 +39,113 @@ _TOGETHER, _REFUSED = Certificate("contour, many questions at once"), Certificat
 _MET = Certificate("contours of this question alone and of many at once")
 
 
-def epsilons(
+@overload
+def epsilon(compositions: Askable, *, delta: float, **options: Unpack[Options]) -> Bound: ...
+@overload
+def epsilon(
     compositions: Iterable[Askable],
     *,
     delta: ArrayLike,
-    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-    orientation: Orientation = Orientation.SAME,
-    tolerance: float = TOLERANCE,
     masked: bool = False,
     progress: Progress | None = None,
-) -> Bounds:
-    """The epsilon of each composition, as `composition.epsilon(delta=...)` would bound it, much faster for many.
+    **options: Unpack[Options],
+) -> Bounds: ...
+@asks()
+def epsilon(
+    compositions: Askable | Iterable[Askable],
+    *,
+    delta: Any,
+    masked: bool = False,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> Bound | Bounds:
+    """The epsilon of one composition, or of each of many, much faster than one by one.
 
     >>> from dpcompose import Gaussian
-    >>> found = epsilons([Gaussian(sigma) * 100 for sigma in (10.0, 20.0)], delta=1e-5)
+    >>> found = epsilon([Gaussian(sigma) * 100 for sigma in (10.0, 20.0)], delta=1e-5)
     >>> found[0].contains(4.377178095681225), found.upper.round(3).tolist()
     (True, [4.377, 1.993])
-
-    Args:
-        compositions: Mechanisms, compositions or groups.
-        delta: In [0, 1]: one number for all, or one for each, shape (n,).
-        adjacency: What one person's data may change.
-        orientation: Whether the same world holds the record in every round.
-        tolerance: Wanted relative width of each, in (0, 1).
-        masked: Whether a question that has no answer is marked in `refused`, with its error in `refusals`; if not, the
-            first such error is raised, with its index.
-        progress: Called with how many questions are done, and how many there are.
-
-    Raises:
-        DomainError: If a number is outside its domain, or there are not as many of them as compositions.
-        UnsupportedError: If a part has no sound statement under the adjacency or orientation.
-    """
-    batch = _Batch(
-        "delta",
-        check.named("adjacency", adjacency, Adjacency),
-        orientation,
-        checked(orientation, tolerance, False),
-        masked,
-        progress,
-    )
-    return batch.answered(compositions, delta)
-
-
-def deltas(
-    compositions: Iterable[Askable],
-    *,
-    epsilon: ArrayLike,
-    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-    orientation: Orientation = Orientation.SAME,
-    tolerance: float = TOLERANCE,
-    masked: bool = False,
-    progress: Progress | None = None,
-) -> Bounds:
-    """The delta of each composition, as `composition.delta(epsilon=...)` would bound it, much faster for many.
-
-    >>> from dpcompose import BlackBox
-    >>> deltas([BlackBox(0.1) * 10] * 2, epsilon=[0.5, 2.0])[0].contains(0.009929626917388853)
+    >>> epsilon(Gaussian(1.0), delta=1e-5) == Gaussian(1.0).epsilon(delta=1e-5)
     True
 
     Args:
-        compositions: Mechanisms, compositions or groups.
-        epsilon: In nats: one real number for all, or one for each, shape (n,).
-        adjacency: What one person's data may change.
-        orientation: Whether the same world holds the record in every round.
-        tolerance: Wanted relative width of epsilon(delta), in (0, 1).
-        masked: As in `epsilons`.
-        progress: As in `epsilons`.
+        compositions: A mechanism, composition or group, or a sequence of them.
+        delta: In [0, 1]: one number for all, or one for each, shape (n,).
+        masked: Whether a question of many that has no answer is marked in `refused`, with its error in `refusals`; if
+            not, the first such error is raised, with its index.
+        progress: Called with how many questions of many are done, and how many there are.
+        options: Adjacency, orientation and tolerance, as in `Options`; proof of one composition alone.
 
     Raises:
         DomainError: If a number is outside its domain, or there are not as many of them as compositions.
         UnsupportedError: If a part has no sound statement under the adjacency or orientation.
     """
-    batch = _Batch(
-        "epsilon",
-        check.named("adjacency", adjacency, Adjacency),
-        orientation,
-        checked(orientation, tolerance, False),
-        masked,
-        progress,
-    )
-    return batch.answered(compositions, epsilon)
+    if isinstance(compositions, Askable):
+        refuse_batch_options(masked, progress)
+        return compositions.epsilon(delta=delta, **options)
+    asking = Asking.read(options, unproved="an answer to many questions at once")
+    return _Batch("delta", asking, masked, progress).answered(compositions, delta)
 
 
+@overload
+def delta(compositions: Askable, *, epsilon: float, **options: Unpack[Options]) -> Bound: ...
+@overload
+def delta(
+    compositions: Iterable[Askable],
+    *,
+    epsilon: ArrayLike,
+    masked: bool = False,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> Bounds: ...
+@asks()
+def delta(
+    compositions: Askable | Iterable[Askable],
+    *,
+    epsilon: Any,
+    masked: bool = False,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> Bound | Bounds:
+    """The delta of one composition, or of each of many, much faster than one by one.
+
+    >>> from dpcompose import BlackBox
+    >>> delta([BlackBox(0.1) * 10] * 2, epsilon=[0.5, 2.0])[0].contains(0.009929626917388853)
+    True
+
+    Args:
+        compositions: A mechanism, composition or group, or a sequence of them.
+        epsilon: In nats: one real number for all, or one for each, shape (n,).
+        masked: As in `epsilon`.
+        progress: As in `epsilon`.
+        options: As in `epsilon`.
+
+    Raises:
+        DomainError: If a number is outside its domain, or there are not as many of them as compositions.
+        UnsupportedError: If a part has no sound statement under the adjacency or orientation.
+    """
+    if isinstance(compositions, Askable):
+        refuse_batch_options(masked, progress)
+        return compositions.delta(epsilon=epsilon, **options)
+    asking = Asking.read(options, unproved="an answer to many questions at once")
+    return _Batch("epsilon", asking, masked, progress).answered(compositions, epsilon)
+
+
+def refuse_batch_options(masked: object, progress: object) -> None:
+    """Refuse `masked` and `progress`, which belong to many questions, where one composition is asked."""
+    for name, value, absent in (("masked", masked, False), ("progress", progress, None)):
+        if value is not absent:
+            remedy = "Put the composition or family into a list for an answer of many"
+            raise DomainError(name, value, f"{absent} beside a single composition", remedy)
+
+
+@asks()
 def running_epsilon(
     schedule: Composable | Iterable[Composable],
     *,
     delta: float,
-    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-    orientation: Orientation = Orientation.SAME,
-    tolerance: float = TOLERANCE,
     progress: Progress | None = None,
+    **options: Unpack[Options],
 ) -> Bounds:
     """Epsilon after every step of a schedule: entry k is that of its first k + 1 mechanisms.
 
@@ -140,27 +157,25 @@ def running_epsilon(
     Args:
         schedule: Mechanisms and compositions, one after the other; or one composition, its parts in their order.
         delta: In [0, 1].
-        adjacency: What one person's data may change.
-        orientation: Whether the same world holds the record in every round.
-        tolerance: Wanted relative width of each, in (0, 1).
         progress: Called with how many steps are done, and how many there are.
+        options: Adjacency, orientation and tolerance, as in `Options`.
 
     Raises:
         DomainError: If a number is outside its domain, or an entry is no mechanism or composition.
         UnsupportedError: If a part has no sound statement under the adjacency or orientation.
     """
     delta = check.probability("delta", delta)
-    check.told(progress)
+    check.progress(progress)
     items = [schedule] if isinstance(schedule, Composable) else list(schedule)
     for index, item in enumerate(items):
         if not isinstance(item, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError(f"schedule[{index}]", item, "a mechanism or a composition")
     parts = [entry for item in items for entry in item._counted()]  # pyright: ignore[reportPrivateUsage]
-    adjacency = check.named("adjacency", adjacency, Adjacency)
-    whole = ask(tuple(parts), adjacency, orientation, checked(orientation, tolerance, False), False)
+    asking = Asking.read(options, unproved="an answer to many questions at once")
+    tolerance, whole = asking.tolerance, ask(tuple(parts), asking)
     total = sum(times for _, times in parts)
     ends, certificates = np.full((2, total), np.nan), [_TOGETHER] * total
-    phases = _phases(parts, whole, adjacency)
+    phases = _phases(parts, whole)
     if phases is not None and 0 < delta < 1:
         for first, lower, upper in running_sampled_gaussian(phases, delta, tolerance):
             good = upper - lower <= 10 * tolerance * np.maximum(upper, 1e-3)
@@ -171,9 +186,7 @@ def running_epsilon(
     for index in np.flatnonzero(np.isnan(ends[1])).tolist():
         last = int(np.searchsorted(steps, index, side="right"))
         prefix = (*parts[:last], (parts[last][0], index + 1 - int(steps[last] - parts[last][1])))
-        bound = compose(*(part * times for part, times in prefix)).epsilon(
-            delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance
-        )
+        bound = compose(*(part * times for part, times in prefix)).epsilon(delta=delta, **options)
         ends[:, index], certificates[index] = (bound.lower, bound.upper), bound.certificate
         if progress is not None:
             progress(index + 1, total)
@@ -183,24 +196,22 @@ def running_epsilon(
 
 
 def _phases(
-    parts: Sequence[tuple[ComposablePart, int]], whole: PrivacyQuestion, adjacency: Adjacency
+    parts: Sequence[tuple[ComposablePart, int]], whole: PrivacyQuestion
 ) -> list[tuple[SampledGaussianLoss, int]] | None:
     """One loss for every part, if all are sampled Gaussians; else None."""
     if not parts or len(parts) > MOST_PHASES or whole.rounds:
         return None
     found: list[tuple[SampledGaussianLoss, int]] = []
     for part, times in parts:
-        if (loss := sampled_gaussian(part, adjacency, whole.orientation)) is None:
+        if (loss := sampled_gaussian(part, whole.asking)) is None:
             return None
         found.append((loss, times))
     return found
 
 
-def sampled_gaussian(
-    part: ComposablePart, adjacency: Adjacency, orientation: Orientation
-) -> SampledGaussianLoss | None:
+def sampled_gaussian(part: ComposablePart, asking: Asking) -> SampledGaussianLoss | None:
     """The one loss of a part when the record is removed, if it is a sampled Gaussian; else None."""
-    losses = _sampled_gaussians(ask(((part, 2),), adjacency, orientation, TOLERANCE, False))
+    losses = _sampled_gaussians(ask(((part, 2),), asking._replace(tolerance=TOLERANCE)))
     return losses[0][0] if losses and len(losses) == 1 and losses[0][1] == 2 else None
 
 
@@ -210,9 +221,7 @@ class _Batch:
 
     Args:
         given: The name of the number that comes with each composition, "delta" or "epsilon".
-        adjacency: What one person's data may change.
-        orientation: Who orients the losses.
-        tolerance: Wanted relative width.
+        asking: The options.
         masked: Whether questions without an answer are marked.
         progress: Told how much is done.
         refusals: The errors of questions without an answer.
@@ -221,9 +230,7 @@ class _Batch:
     """
 
     given: str
-    adjacency: Adjacency
-    orientation: Orientation
-    tolerance: float
+    asking: Asking
     masked: bool
     progress: Progress | None
     refusals: dict[int, DPComposeError] = field(default_factory=dict[int, DPComposeError])
@@ -233,7 +240,7 @@ class _Batch:
     def answered(self, compositions: Iterable[Askable], given: ArrayLike) -> Bounds:
         """The bounds of all questions."""
         check.flag("masked", self.masked)
-        check.told(self.progress)
+        check.progress(self.progress)
         subjects = self._subjects(compositions)
         each = self._numbers(given, len(subjects))
         asked = [index for index in range(len(subjects)) if index not in self.refusals]
@@ -243,8 +250,8 @@ class _Batch:
             for index, subject in some.items():
                 if index in self.found or index in self.refusals:
                     continue
-                if (question := self._asked(index, subject)) is not None:
-                    one = question.epsilon if self.given == "delta" else question.delta
+                if (asked_one := self._asked(index, subject)) is not None:
+                    one = asked_one.epsilon if self.given == "delta" else asked_one.delta
                     self.found[index] = _both(one(each[index]), self.rough.get(index))
                     self._tell(len(subjects))
             self._tell(len(subjects))
@@ -255,7 +262,7 @@ class _Batch:
             compositions, Iterable
         ):  # pyright: ignore
             raise DomainError(
-                "compositions", compositions, "a sequence of mechanisms and compositions"
+                "compositions", compositions, "a mechanism or a composition, or a sequence of them"
             )
         subjects = list(compositions)
         for index, subject in enumerate(subjects):
@@ -274,7 +281,7 @@ class _Batch:
     def _asked(self, index: int, subject: Askable) -> PrivacyQuestion | None:
         """The question about one composition; None if it is refused."""
         try:
-            return subject._question(self.adjacency, self.orientation, self.tolerance, False)  # pyright: ignore[reportPrivateUsage]
+            return subject._question(self.asking)  # pyright: ignore[reportPrivateUsage]
         except DPComposeError as error:
             self._refused(index, located(error, f"compositions[{index}]"))
         return None
@@ -289,11 +296,11 @@ class _Batch:
             if losses is not None and (0 <= number <= _FARTHEST if for_delta else 0 < number < 1):
                 rows[index] = SampledGaussianQuestion(tuple(losses), number)
         ends = sampled_gaussian_ends(
-            list(rows.values()), for_delta=for_delta, tolerance=self.tolerance
+            list(rows.values()), for_delta=for_delta, tolerance=self.asking.tolerance
         )
         for index, lower, upper in zip(rows, *(end.tolist() for end in ends), strict=True):
             if lower <= upper:
-                narrow = upper - lower <= self.tolerance * (
+                narrow = upper - lower <= self.asking.tolerance * (
                     10 * upper if for_delta else max(upper, 1e-3)
                 )
                 (self.found if narrow else self.rough)[index] = Bound(lower, upper, _TOGETHER)
@@ -395,3 +402,86 @@ def _sampled_gaussians(question: PrivacyQuestion) -> list[tuple[SampledGaussianL
             return None
         found.append((one, times))
     return found if len(found) <= _MOST_PARTS and sum(times for _, times in found) > 1 else None
+
+
+# Epsilon of a history that grows: each question pays for what is new, and has the answer that a fresh one has.
+
+
+_KEPT = Certificate("contour, kept while steps are added")
+History = Sequence[tuple[Composable, int]]
+"""Mechanisms, with how often each ran, one after the other."""
+
+
+class GrowingEpsilon:
+    """Epsilon at one delta of a history that is asked again and again, under add-remove.
+
+    An answer follows from the history alone, to the last bit. Sampled Gaussians that are added cost what they bring;
+    any other history is asked as a composition. Give the same objects again: they are compared.
+
+    >>> from dpcompose import Gaussian
+    >>> from dpcompose.composition import GrowingEpsilon
+    >>> history = [(Gaussian(1.0).sampled(0.01), 500)]
+    >>> growing = GrowingEpsilon(1e-6)
+    >>> first = growing.bound(history)
+    >>> history.append((Gaussian(1.1).sampled(0.01), 200))
+    >>> growing.bound(history) == GrowingEpsilon(1e-6).bound(history) != first
+    True
+
+    Args:
+        delta: In [0, 1].
+
+    Raises:
+        DomainError: If delta is outside its domain.
+    """
+
+    def __init__(self, delta: float) -> None:
+        self.delta = check.probability("delta", delta)
+        self._growing = Growing(self.delta, TOLERANCE)
+        self._known: list[tuple[Composable, int]] = []
+        self._phases: list[tuple[SampledGaussianLoss, int] | None] = []
+        self._answer: Bound | None = None
+
+    def bound(self, history: History) -> Bound:
+        """The certified epsilon of the whole history; of none, 0."""
+        if self._answer is None or list(history) != self._known:
+            self._answer = None
+            self._extend(history)
+            self._answer = self._asked()
+        return self._answer
+
+    def _extend(self, history: History) -> None:
+        """Read what is new; start afresh if what is known is no beginning of it."""
+        last = max(len(self._known) - 1, 0)
+        begun = len(history) >= len(self._known) and list(history[:last]) == self._known[:last]
+        for (mechanism, times), (earlier, before) in zip(
+            history[last:], self._known[last:], strict=False
+        ):
+            begun = begun and mechanism is earlier and times >= before
+        if not begun:
+            last, self._growing = 0, Growing(self.delta, TOLERANCE)
+        phases = [_phase(mechanism, times) for mechanism, times in history[last:]]
+        self._known[last:], self._phases[last:] = history[last:], phases
+
+    def _asked(self) -> Bound:
+        phases = [phase for phase in self._phases if phase is not None]
+        if (
+            len(phases) == len(self._known)
+            and 0 < self.delta < 1
+            and sum(times for _, times in phases) > 1
+        ):
+            lower, upper = self._growing.epsilon(phases)
+            if upper - lower <= 10 * TOLERANCE * max(upper, 1e-3):
+                return Bound(lower, upper, _KEPT)
+        return compose(*(mechanism * times for mechanism, times in self._known)).epsilon(
+            delta=self.delta
+        )
+
+
+def _phase(mechanism: Composable, times: int) -> tuple[SampledGaussianLoss, int] | None:
+    """Its loss when the record is removed, if it is one sampled Gaussian; else None."""
+    times = check.times(times, least=1)
+    parts = mechanism._counted()  # pyright: ignore[reportPrivateUsage]
+    if len(parts) != 1 or parts[0][1] != 1:
+        return None
+    loss = sampled_gaussian(parts[0][0], Asking())
+    return None if loss is None else (loss, times)

@@ -1,22 +1,138 @@
 """The parameter of a family that meets a target: the extreme one where the family is monotone in it.
 
-A target is an epsilon at a delta, or a limit on what an attacker gains (`target.py`). A search knows it as a number
-that must not be exceeded.
+Many families are searched in one call, together. A target is an epsilon at a delta, or a limit on what an attacker
+gains (`Target`). A search knows it as a number that must not be exceeded.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, Unpack, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from dpcompose import check
-from dpcompose.composition.composition import Composable, compose
-from dpcompose.composition.question import TOLERANCE
-from dpcompose.composition.target import Target
-from dpcompose.errors import DomainError, UnreachableError
-from dpcompose.values import Adjacency, AdjacencyName, Bound, Orientation
+from dpcompose.composition.batch import (
+    Progress,
+    epsilon as many_epsilons,
+    located,
+    numbers,
+    refuse_batch_options,
+)
+from dpcompose.composition.composition import Composable, Composition, compose
+from dpcompose.composition.profile import risk
+from dpcompose.composition.question import Asking, Options, asks
+from dpcompose.errors import DomainError, DPComposeError, UnreachableError
+from dpcompose.values import Bound, Bounds, down, up
+
+# The target of a calibration: an epsilon at a delta, or the most that an attacker may gain.
+
+
+_TARGETS = {
+    "epsilon": check.nonnegative,
+    "delta": check.probability,
+    "advantage": check.open_probability,
+    "true_positive_rate": check.open_probability,
+    "false_positive_rate": check.probability,
+    "bayes_error": check.open_probability,
+    "prior": check.open_probability,
+}
+ATTACKS = tuple(_TARGETS)[2:]
+"""The arguments of `calibrate` that are about attackers."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A limit, and the certified number that must not be above it.
+
+    Args:
+        limit: The limit.
+        measured: The number, from a composition and the options of its questions.
+        larger: What to ask for where the limit is out of reach.
+    """
+
+    limit: float
+    measured: Callable[[Composition, Options], Bound]
+    larger: str
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, float | None]) -> Target:
+        """The one target among these arguments of `calibrate`.
+
+        Raises:
+            DomainError: If there is none or more than one, or a number is outside its domain.
+        """
+        given = {
+            name: _TARGETS[name](name, value)
+            for name, value in arguments.items()
+            if value is not None
+        }
+        match given:
+            case {"epsilon": limit, "delta": mass, **rest} if not rest:
+                return _epsilon(limit, mass)
+            case {"advantage": limit, **rest} if not rest:
+                return _advantage(limit)
+            case {"true_positive_rate": limit, "false_positive_rate": rate, **rest} if not rest:
+                return _power(limit, rate)
+            case {"bayes_error": limit, **rest} if not rest.keys() - {"prior"}:
+                return _bayes(limit, rest.get("prior", 0.5))
+            case _:
+                one = "epsilon and delta, or advantage, or true_positive_rate and false_positive_rate, or bayes_error"
+                name = "delta" if "epsilon" in given else "epsilon"
+                raise DomainError(
+                    name,
+                    arguments[name],
+                    f"one target: {one} (and prior)",
+                    f"Given: {', '.join(given) or 'none'}",
+                )
+
+
+def _epsilon(limit: float, delta: float) -> Target:
+    return Target(
+        limit,
+        lambda member, options: member.epsilon(delta=delta, **options),
+        "epsilon or delta",
+    )
+
+
+def _advantage(limit: float) -> Target:
+    return Target(
+        limit,
+        lambda member, options: member.delta(epsilon=0.0, **options),
+        "advantage",
+    )
+
+
+def _power(limit: float, rate: float) -> Target:
+    if not limit > rate:
+        reached = "who looks at nothing has as many true positives as false ones"
+        raise DomainError(
+            "true_positive_rate", limit, f"more than the false positive rate, {rate!r}: {reached}"
+        )
+
+    def measured(member: Composition, options: Options) -> Bound:
+        curve = member.profile(**options).power(rate)
+        return Bound(float(curve.lower), float(curve.upper))
+
+    return Target(limit, measured, "true positive rate")
+
+
+def _bayes(least: float, prior: float) -> Target:
+    """The error is to be at least so large: its complement, the chance of a right guess, at most so large."""
+    if not least < min(prior, 1 - prior):
+        most = "less than the smaller of prior and 1 - prior, the error of who looks at nothing"
+        raise DomainError("bayes_error", least, most)
+
+    def measured(member: Composition, options: Options) -> Bound:
+        error = risk(member.profile(**options), prior=prior, false_positive_rate=1.0).bayes_error
+        return Bound(max(down(1 - error.upper), 0.0), min(up(1 - error.lower), 1.0))
+
+    return Target(down(1 - least), measured, "chance of a right guess (a smaller Bayes error)")
+
 
 CLOSE = 2e-10
 STUCK = 12
@@ -45,12 +161,40 @@ class Calibration:
     extreme: bool
 
 
+@dataclass(frozen=True, eq=False)
+class Calibrations:
+    """Parameters whose certified epsilons meet their targets; an index gives a `Calibration`.
+
+    Args:
+        value: The parameters, shape (n,); NaN where there is none.
+        calibrations: Each calibration, by its index.
+        refusals: The error of each question that has no answer, by its index.
+    """
+
+    value: NDArray[np.float64]
+    calibrations: Mapping[int, Calibration] = field(repr=False)
+    refusals: Mapping[int, DPComposeError]
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, index: int) -> Calibration:
+        """One calibration. Raises the error of a question that has none."""
+        at = range(len(self))[index]
+        if at in self.refusals:
+            raise self.refusals[at]
+        return self.calibrations[at]
+
+
 Searching = Generator[float, Bound, Calibration]
 """A search that yields values to be measured and is sent their bounds."""
+Family = Callable[[float], Composable]
+"""From a parameter to a mechanism or composition."""
 
 
+@overload
 def calibrate(
-    family: Callable[[float], Composable],
+    family: Family,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -62,10 +206,39 @@ def calibrate(
     parameter: str = "decreasing",
     integer: bool = False,
     bracket: tuple[float, float] | None = None,
-    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-    orientation: Orientation = Orientation.SAME,
-    tolerance: float = TOLERANCE,
-) -> Calibration:
+    **options: Unpack[Options],
+) -> Calibration: ...
+@overload
+def calibrate(
+    family: Iterable[Family],
+    *,
+    epsilon: ArrayLike,
+    delta: ArrayLike,
+    parameter: str = "decreasing",
+    integer: bool = False,
+    bracket: tuple[float, float] | None = None,
+    masked: bool = False,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> Calibrations: ...
+@asks()
+def calibrate(
+    family: Family | Iterable[Family],
+    *,
+    epsilon: Any = None,
+    delta: Any = None,
+    advantage: float | None = None,
+    true_positive_rate: float | None = None,
+    false_positive_rate: float | None = None,
+    bayes_error: float | None = None,
+    prior: float | None = None,
+    parameter: str = "decreasing",
+    integer: bool = False,
+    bracket: tuple[float, float] | None = None,
+    masked: bool = False,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> Calibration | Calibrations:
     """A parameter p such that the certified upper end of `family(p).epsilon(delta=delta)` is at most `epsilon`.
 
     Where epsilon is decreasing in p (a noise scale) the smallest such p, where it is increasing (a rate, a count) the
@@ -81,10 +254,16 @@ def calibrate(
     >>> round(calibrate(Gaussian, advantage=0.1).value, 6)
     3.978948
 
+    Many epsilons are met in one call:
+
+    >>> calibrate([Gaussian] * 2, epsilon=[1.0, 2.0], delta=1e-5).value.round(9).tolist()
+    [3.730631635, 1.993812446]
+
     Args:
-        family: From the parameter to a mechanism or composition.
-        epsilon: The target, in nats; finite, >= 0.
-        delta: In [0, 1].
+        family: From the parameter to a mechanism or composition; or a sequence of such functions, one for each of many
+            questions, which are answered together and much faster.
+        epsilon: The target, in nats; finite, >= 0. Of many: one for all, or one for each, shape (n,).
+        delta: In [0, 1]. Of many: likewise.
         advantage: The target instead: the largest advantage of an attacker, in (0, 1).
         true_positive_rate: The target instead: the largest one at `false_positive_rate`, in (0, 1).
         false_positive_rate: In [0, 1); below the true positive rate.
@@ -95,39 +274,161 @@ def calibrate(
         integer: Whether the parameter is an integer >= 0.
         bracket: Where to search, ends included; by default from 1e-12 to 1e12, or 0 to 10^15. The family need not be
             defined on all of it, but at 1, or at the end of the bracket next to 1.
-        adjacency: What one person's data may change.
-        orientation: Whether the same world holds the record in every round.
-        tolerance: Passed on to `epsilon`.
+        masked: Whether a question of many that has no answer is kept in `refusals`; if not, the first such error is
+            raised, with its index.
+        progress: Called with how many of many are calibrated, and how many there are.
+        options: Adjacency, orientation and tolerance of the epsilon, as in `Options`.
 
     Raises:
-        DomainError: If an argument is outside its domain.
+        DomainError: If an argument is outside its domain, or arrays have another length than the families.
         UnreachableError: If no parameter of the bracket meets the target, or only one at its end does that releases
             nothing, or all of them do, so that none is the extreme one; carries the epsilon that is reached.
     """
-    target = Target.of(
-        epsilon=epsilon, delta=delta, advantage=advantage, true_positive_rate=true_positive_rate,
-        false_positive_rate=false_positive_rate, bayes_error=bayes_error, prior=prior,
-    )  # fmt: skip
+    Asking.read(options, unproved="a calibration")
+    attack = dict(
+        zip(
+            ATTACKS,
+            (advantage, true_positive_rate, false_positive_rate, bayes_error, prior),
+            strict=True,
+        )
+    )
+    searching = partial(search, parameter=parameter, integer=integer, bracket=bracket)
+    several = not callable(family) and not isinstance(family, str | bytes)
+    if several and isinstance(family, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        limits = [name for name, value in attack.items() if value is not None]
+        if limits:
+            remedy = "Calibrate the families one by one"
+            raise DomainError(
+                limits[0], attack[limits[0]], "an epsilon and a delta of many", remedy
+            )
+        families = _Families([*family], integer, masked, progress, options)
+        return families.calibrated(searching, epsilon, delta)
+    refuse_batch_options(masked, progress)
+    target = Target.of({"epsilon": epsilon, "delta": delta, **attack})
     if not callable(family):
         raise DomainError("family", family, "a function of the parameter")
 
     def measured(value: float) -> Bound:
-        member = family(int(value) if integer else value)
-        if not isinstance(member, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError(
-                "family", member, "a function whose values are mechanisms or compositions"
-            )
-        return target.measured(compose(member), adjacency, orientation, tolerance)
+        member = _member(family, int(value) if integer else value)
+        if isinstance(member, DomainError):
+            raise member
+        return target.measured(compose(member), options)
 
-    found = search(
-        target.limit, parameter=parameter, integer=integer, bracket=bracket, larger=target.larger
-    )
+    found = searching(target.limit, larger=target.larger)
     asked = next(found)
     while True:
         try:
             asked = answer(found, partial(measured, asked))
         except StopIteration as end:
             return end.value
+
+
+@dataclass
+class _Families:
+    """Many calibrations in one call: all searches take their steps together, and what they ask for is one batch.
+
+    Args:
+        families: From the parameter to a mechanism or composition, one for each question.
+        integer: Whether the parameters are integers.
+        masked: Whether questions without an answer are kept in `refusals`.
+        progress: Called with how many are calibrated.
+        options: Passed on to `epsilon`.
+        calibrations: The answers, by index.
+        refusals: The errors of questions without an answer, by index.
+    """
+
+    families: list[Family]
+    integer: bool
+    masked: bool
+    progress: Progress | None
+    options: Options
+    calibrations: dict[int, Calibration] = field(default_factory=dict[int, Calibration])
+    refusals: dict[int, DPComposeError] = field(default_factory=dict[int, DPComposeError])
+
+    def calibrated(
+        self, searching: Callable[[float], Searching], epsilon: ArrayLike, delta: ArrayLike
+    ) -> Calibrations:
+        """The parameters of all families that meet their targets."""
+        check.flag("masked", self.masked)
+        check.progress(self.progress)
+        count = len(self.families)
+        targets = numbers("epsilon", epsilon, count, refused=self._refused, guard=check.nonnegative)
+        deltas = numbers("delta", delta, count, refused=self._refused, guard=check.probability)
+        active: dict[int, tuple[Searching, float]] = {}
+        for index, family in enumerate(self.families):
+            if not callable(family):
+                error = DomainError(f"family[{index}]", family, "a function of the parameter")
+                self._refused(index, error)
+            elif index not in self.refusals:
+                begun = searching(targets[index])
+                active[index] = begun, next(begun)
+        while active:
+            self._stepped(active, deltas)
+            if self.progress is not None:
+                self.progress(len(self.calibrations) + len(self.refusals), count)
+        values = [
+            self.calibrations[index].value if index in self.calibrations else math.nan
+            for index in range(count)
+        ]
+        return Calibrations(np.array(values, dtype=np.float64), self.calibrations, self.refusals)
+
+    def _stepped(self, active: dict[int, tuple[Searching, float]], deltas: list[float]) -> None:
+        """One step of every search that is not at its end."""
+        members = {
+            index: _member(self.families[index], int(value) if self.integer else value)
+            for index, (_, value) in active.items()
+        }
+        asked = {
+            index: member
+            for index, member in members.items()
+            if not isinstance(member, DomainError)
+        }
+        bounds = many_epsilons(
+            asked.values(),
+            delta=[deltas[index] for index in asked],
+            masked=True,
+            **self.options,
+        )
+        for index, bound in _answers(members, asked, bounds):
+            begun = active.pop(index)[0]
+            try:
+                active[index] = (
+                    begun,
+                    begun.send(bound) if isinstance(bound, Bound) else begun.throw(bound),
+                )
+            except StopIteration as end:
+                self.calibrations[index] = end.value
+            except DPComposeError as error:
+                self._refused(index, located(error, f"families[{index}]"))
+
+    def _refused(self, index: int, error: DPComposeError) -> None:
+        if not self.masked:
+            raise error
+        self.refusals[index] = error
+
+
+def _member(family: Family, value: float) -> Composable | DomainError:
+    """The family's member, or the error where it has none."""
+    try:
+        member = family(value)
+    except DomainError as error:
+        return error
+    if not isinstance(member, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return DomainError(
+            "family", member, "a function whose values are mechanisms or compositions"
+        )
+    return member
+
+
+def _answers(
+    members: Mapping[int, Composable | DomainError], asked: Iterable[int], bounds: Bounds
+) -> Iterator[tuple[int, Bound | DPComposeError]]:
+    """The answer to every search: a bound, or the error in its place."""
+    for index, member in members.items():
+        if isinstance(member, DomainError):
+            yield index, member
+    for at, index in enumerate(asked):
+        yield index, bounds.refusals[at] if at in bounds.refusals else bounds[at]
 
 
 def answer(found: Searching, measured: Callable[[], Bound]) -> float:

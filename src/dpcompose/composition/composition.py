@@ -2,47 +2,170 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Unpack, cast
 
-from dpcompose import check, notebook
-from dpcompose.composition.answers import Askable
-from dpcompose.composition.comparison import Comparison
-from dpcompose.composition.group import Group, group
-from dpcompose.composition.group_loss import joint_rate, sampled_group_losses
-from dpcompose.composition.losses import gathered
-from dpcompose.composition.part import (
+from dpcompose import check, mechanisms, notebook
+from dpcompose.attached import supply
+from dpcompose.composition.comparison import Comparison, theorems
+from dpcompose.composition.group import Group, group, joint_rate, sampled_group_losses
+from dpcompose.composition.losses import (
     MOST_TIMES,
     GroupLosses,
     Pairs,
     Part,
-    Unsampled,
     checked_times,
     composed_on_sample,
+    gathered,
     merged,
 )
-from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask, checked, unproved
+from dpcompose.composition.profile import LossAbove, Profile, Risk, loss_above, risk
+from dpcompose.composition.question import Asking, Options, PrivacyQuestion, ask, asks
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, TypedAmounts
+from dpcompose.mechanisms import Unsampled
+from dpcompose.pictured import Plot
 from dpcompose.values import (
     Adjacency,
     AdjacencyName,
     Bound,
-    Orientation,
-    OrientationName,
     larger_reading,
 )
+
+# The questions that every composition answers, about one person or a group.
+
+
+@supply(mechanisms.Askable)
+class Askable(ABC):
+    """Whatever can be asked for its privacy. A member turns the arguments of a question into the question.
+
+    Numbers are read as doubles: a fraction is the double next to it. `total.plot()` draws the privacy profile,
+    `total.plot.steps(delta=1e-6)` epsilon over the steps of a composition; see the gallery.
+    """
+
+    plot = Plot("privacy_profile", "trade_off", "steps")
+
+    @abstractmethod
+    def _question(self, asking: Asking) -> PrivacyQuestion:
+        """The question, ready to be asked."""
+
+    @asks("delta")
+    def epsilon(self, *, delta: float, **options: Unpack[Options]) -> Bound:
+        """The smallest epsilon >= 0 such that the composition is (epsilon, delta)-differentially private.
+
+        lower <= epsilon <= upper holds with every rounding accounted for; infinite where nothing finite does.
+
+        >>> from dpcompose import Gaussian
+        >>> (Gaussian(10.0) * 100).epsilon(delta=1e-5).contains(4.377178095681225)
+        True
+
+        Args:
+            delta: In [0, 1], read as a double.
+            options: Adjacency, orientation, tolerance and proof, as in `Options`.
+
+        Raises:
+            DomainError: If a number is outside its domain.
+            UnsupportedError: If a part has no sound statement under the adjacency or orientation.
+
+        Reference: [ZhuDongWang2022, Theorem 10]
+        """
+        return self._question(Asking.read(options)).epsilon(check.probability("delta", delta))
+
+    @asks("epsilon")
+    def delta(self, *, epsilon: float, **options: Unpack[Options]) -> Bound:
+        """The smallest delta such that the composition is (epsilon, delta)-differentially private, at any real epsilon.
+
+        >>> from dpcompose import BlackBox
+        >>> (BlackBox(0.1) * 10).delta(epsilon=0.5).contains(0.009929626917388853)
+        True
+
+        Args:
+            epsilon: In nats; any real number, infinite ones included, read as a double.
+            options: Adjacency, orientation, tolerance and proof, as in `Options`.
+
+        Raises:
+            DomainError: If a number is outside its domain.
+            UnsupportedError: If a part has no sound statement under the adjacency or orientation.
+
+        Reference: [ZhuDongWang2022, Theorem 10]
+        """
+        return self._question(Asking.read(options)).delta(check.real("epsilon", epsilon))
+
+    @asks()
+    def profile(self, **options: Unpack[Options]) -> Profile:
+        """The curve delta(epsilon): call it at an array of epsilons; `.tradeoff(alpha)` is its dual."""
+        return Profile(self._question(Asking.read(options)))
+
+    @asks("epsilon")
+    def loss_above(self, *, epsilon: float, **options: Unpack[Options]) -> LossAbove:
+        """P[loss > epsilon], certified, in both directions: of somebody who is in, and of somebody who is not.
+
+        delta(epsilon) is never more than that: an (epsilon, delta) with delta = P[loss > epsilon] is safe, and loose.
+
+        >>> from dpcompose import Gaussian
+        >>> Gaussian(1.0).loss_above(epsilon=1.0).removed.contains(0.3085375387259869)
+        True
+
+        Args:
+            epsilon: In nats; any real number.
+            options: Adjacency, orientation, tolerance and proof, as in `Options`.
+
+        Raises:
+            DomainError: If a number is outside its domain.
+            UnsupportedError: If the losses are not those of one pair of neighbors.
+
+        Reference: [DworkRoth2014, Section 3.5.1]
+        """
+        asked = self._question(Asking.read(options))
+        return loss_above(asked, check.real("epsilon", epsilon))
+
+    @asks()
+    def risk(
+        self,
+        *,
+        prior: float = 0.5,
+        false_positive_rate: float = 1e-3,
+        **options: Unpack[Options],
+    ) -> Risk:
+        """The gain of an attacker who sees all answers: true positive rate, advantage, Bayes error, reconstruction."""
+        curve = self.profile(**options)
+        return risk(curve, prior=prior, false_positive_rate=false_positive_rate)
+
+    @asks("delta")
+    def compare(self, *, delta: float, **options: Unpack[Options]) -> tuple[Comparison, ...]:
+        """Every theorem that gives a finite epsilon, tightest first; the certified one is always there.
+
+        >>> from dpcompose import BlackBox
+        >>> [row.name for row in (BlackBox(0.1) * 100).compare(delta=1e-6)][:2]
+        ['certified composition', 'optimal composition of the promises']
+
+        Args:
+            delta: In [0, 1].
+            options: Adjacency, orientation, tolerance and proof, as in `Options`.
+
+        Raises:
+            DomainError: If an argument is outside its domain.
+            UnsupportedError: If a part has no sound statement under the adjacency or orientation.
+        """
+        delta = check.probability("delta", delta)
+        return self._theorems(self._question(Asking.read(options, unproved="a comparison")), delta)
+
+    def _theorems(self, question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:
+        """The rows of `compare`."""
+        return theorems(question, delta)
+
 
 MOST_TYPED = 64
 """Of more parts no exact sums are taken: their denominators would grow without end."""
 _REMEDY = "Build it with compose, + and *"
 
 
+@supply(mechanisms.Composable)
 class Composable(Askable):
     """The common face of a mechanism and a composition: both can be composed, sampled and asked."""
 
@@ -89,64 +212,40 @@ class Composable(Askable):
         """The same questions for a group of that size: all of it in one world and none in the other, or mixed."""
         return group(compose(self), size)  # pyright: ignore[reportArgumentType]
 
-    def _question(
-        self, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool
-    ) -> PrivacyQuestion:
-        return ask(self._counted(), adjacency, orientation, tolerance, proof)
+    def _question(self, asking: Asking) -> PrivacyQuestion:
+        return ask(self._counted(), asking)
 
-    def renyi(
-        self,
-        order: float,
-        *,
-        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-        orientation: OrientationName = Orientation.SAME,
-        tolerance: float = TOLERANCE,
-        proof: bool = False,
-    ) -> Bound:
+    @asks()
+    def renyi(self, order: float, **options: Unpack[Options]) -> Bound:
         """The Renyi divergence of the given order > 1, the larger of both directions; its upper end is certified.
 
         >>> from dpcompose import Gaussian
         >>> (Gaussian(2.0) * 4).renyi(8.0).contains(4.0)
         True
         """
-        unproved("a Renyi divergence", proof=proof)
-        return self._asked(adjacency, orientation, tolerance, False).renyi(order)
+        return self._question(Asking.read(options, unproved="a Renyi divergence")).renyi(order)
 
-    def zcdp(
-        self,
-        *,
-        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-        orientation: OrientationName = Orientation.SAME,
-        tolerance: float = TOLERANCE,
-        proof: bool = False,
-    ) -> ConcentratedDP | None:
+    @asks()
+    def zcdp(self, **options: Unpack[Options]) -> ConcentratedDP | None:
         """The zero-concentrated guarantee, or None if no finite one is known.
 
         >>> from dpcompose import Gaussian
         >>> round((Gaussian(2.0) * 4).zcdp().rho, 12)
         0.5
         """
-        unproved("a zero-concentrated guarantee", proof=proof)
-        checked(check.named("orientation", orientation, Orientation), tolerance, False)
-        return gathered(self._counted(), check.named("adjacency", adjacency, Adjacency)).zcdp()
+        asking = Asking.read(options, unproved="a zero-concentrated guarantee")
+        return gathered(self._counted(), asking.adjacency).zcdp()
 
-    def gdp(
-        self,
-        *,
-        adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
-        orientation: OrientationName = Orientation.SAME,
-        tolerance: float = TOLERANCE,
-        proof: bool = False,
-    ) -> float | None:
+    @asks()
+    def gdp(self, **options: Unpack[Options]) -> float | None:
         """The mu of Gaussian differential privacy, rounded up, or None if the composition is not Gaussian.
 
         >>> from dpcompose import Gaussian
         >>> round((Gaussian(2.0) * 16).gdp(), 12)
         2.0
         """
-        unproved("the mu of Gaussian privacy", proof=proof)
-        checked(check.named("orientation", orientation, Orientation), tolerance, False)
-        return gathered(self._counted(), check.named("adjacency", adjacency, Adjacency)).gdp()
+        asking = Asking.read(options, unproved="the mu of Gaussian privacy")
+        return gathered(self._counted(), asking.adjacency).gdp()
 
     def pure(self, *, adjacency: AdjacencyName = Adjacency.ADD_REMOVE) -> float | None:
         """The epsilon of pure differential privacy, rounded up, or None if there is none."""
@@ -161,6 +260,7 @@ class Composable(Askable):
         ).approximate()
 
 
+@supply(mechanisms.ComposablePart)
 class ComposablePart(Composable, Part):
     """A part that is composed, sampled and asked by itself."""
 
@@ -320,19 +420,12 @@ def compose(*items: Composable | Sequence[Composable]) -> Composition:
     return _composition(parts=merged(chain.from_iterable([item._counted() for item in given])))  # pyright: ignore[reportPrivateUsage]
 
 
+@asks()
 def compare(
-    composition: Composable,
-    *,
-    delta: float,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
-    orientation: Orientation = Orientation.SAME,
-    tolerance: float = TOLERANCE,
+    composition: Composable, *, delta: float, **options: Unpack[Options]
 ) -> tuple[Comparison, ...]:
     """`composition.compare(...)`, of anything that `compose` takes."""
-    whole = compose([composition])
-    return whole.compare(
-        delta=delta, adjacency=adjacency, orientation=orientation, tolerance=tolerance
-    )
+    return compose([composition]).compare(delta=delta, **options)
 
 
 def _composition(**known: Any) -> Composition:

@@ -1,10 +1,122 @@
-"""The losses of a composition, a product for each direction: the dominating ones, and those that are attained."""
+"""The directions of a question: products of dominating and of attained losses, whoever orients them, and their bounds."""
 
 from __future__ import annotations
 
-from dpcompose.composition import adversarial
-from dpcompose.composition.part import Pairs
-from dpcompose.loss import Product
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from dpcompose.composition.losses import Pairs
+from dpcompose.errors import UnsupportedError
+from dpcompose.loss import Loss, Product, envelope
+from dpcompose.values import Bound, Certificate
+
+# Adversarial orientation: Definition 3.7 to the letter, where the adversary places each pair anew.
+#
+# A round is a set of alternatives: its loss when the record is removed, when it is added (and, for a group, when some are
+# removed and some added). Which one it is may depend on all earlier answers. From above every round is held by the one
+# loss over all its alternatives (`loss.envelope`), and at every Renyi order by the largest of their moments; from below
+# by orientations fixed beforehand.
+
+
+Rounds = tuple[tuple[tuple[Loss, ...], int], ...]
+"""The alternatives of each round, and how many such rounds there are."""
+
+
+def oriented(alternatives: Rounds, *, complete: bool) -> Rounds:
+    """The rounds with their distinct alternatives; empty if there is no choice, or but one round to make it in.
+
+    Args:
+        alternatives: The losses that a round may have, with the number of such rounds.
+        complete: Whether nothing else is composed: then a single round is oriented once, whoever orients it.
+    """
+    rounds = tuple((tuple(dict.fromkeys(losses)), times) for losses, times in alternatives)
+    choice = any(len(losses) > 1 for losses, _ in rounds)
+    single = complete and sum(times for _, times in rounds) == 1
+    return rounds if choice and not single else ()
+
+
+def above_every_choice(rounds: Rounds) -> Product:
+    """A product that dominates every adaptive choice among the alternatives.
+
+    Reference: [ZhuDongWang2022, Theorem 10]
+    """
+    return Product(
+        tuple(
+            (losses[0] if len(losses) == 1 else envelope(losses), times) for losses, times in rounds
+        )
+    )
+
+
+def fixed_beforehand(pairs: Pairs) -> tuple[Product, ...]:
+    """Sequences fixed beforehand, besides all removed and all added: half or a quarter of the rounds reversed."""
+    total = sum(times for pair, times in pairs if not pair.symmetric)
+    found: list[Product] = []
+    for first in sorted({total // 2, total // 4, total - total // 4}):
+        for forward in (True, False) if 0 < first < total else ():
+            product = _sequence(pairs, first, forward=forward)
+            if product not in found:
+                found.append(product)
+    return tuple(found)
+
+
+def _sequence(pairs: Pairs, first: int, *, forward: bool) -> Product:
+    """The first rounds in one order, the others in the other."""
+    counts: Counter[Loss] = Counter()
+    for pair, times in pairs:
+        early = 0 if pair.symmetric else min(first, times)
+        first -= early
+        one, other = (pair.remove, pair.add) if forward else (pair.add, pair.remove)
+        counts[one] += early
+        counts[other] += times - early
+    return Product(tuple((loss, times) for loss, times in counts.items() if times))
+
+
+def refuse_oriented_proof() -> None:
+    """Refuse to evaluate rounds that an adversary orients in ball arithmetic."""
+    reason = "the loss above both orders is enclosed from values of their profiles in floats"
+    raise UnsupportedError(
+        "proof=True with Orientation.FREE", reason, "Ask without proof, or with Orientation.SAME"
+    )
+
+
+_NOTE = "the upper end is a dominating pair's or an elementary theorem's; the lower end is that of attained losses"
+WIDE = 1e-6
+"""The relative width from which on an answer is compared with the theorems."""
+
+
+def wide(bound: Bound, tolerance: float) -> bool:
+    """Whether another theorem may be better; not where no more was asked for."""
+    return bound.lower < bound.upper * (1 - (WIDE + 4 * tolerance)) and bound.upper > 1e-320
+
+
+def least(found: Bound, others: Iterable[Bound]) -> Bound:
+    """The answer found, or the least of other upper ends with it; what contradicts its lower end is left out."""
+    best = min(
+        (found, *(other for other in others if other.upper >= found.lower)),
+        key=lambda bound: bound.upper,
+    )
+    return found if best is found else apart([found], best)
+
+
+def greatest(bounds: Sequence[Bound]) -> Bound:
+    """The maximum of numbers known by their bounds."""
+    if len(bounds) == 1:
+        return bounds[0]
+    leader = max(bounds, key=lambda bound: (bound.upper, bound.lower))
+    return Bound(max([bound.lower for bound in bounds]), leader.upper, leader.certificate)
+
+
+def apart(lower: Sequence[Bound], upper: Bound) -> Bound:
+    """Lower and upper end from different losses, and a certificate that says so."""
+    certificate = Certificate(
+        upper.certificate.method,
+        upper.certificate.budget,
+        upper.certificate.unit,
+        (*upper.certificate.notes, _NOTE),
+    )
+    low = max((bound.lower for bound in lower), default=0.0)
+    return Bound(min(low, upper.upper), upper.upper, certificate)
 
 
 def directions(pairs: Pairs) -> tuple[Product, ...]:
@@ -15,12 +127,12 @@ def directions(pairs: Pairs) -> tuple[Product, ...]:
     return (remove,)
 
 
-def attained_directions(pairs: Pairs, *, oriented: bool = False) -> tuple[Product, ...]:
+def attained_directions(pairs: Pairs, *, adversary: bool = False) -> tuple[Product, ...]:
     """Attained cases: every choice that all dominating pairs make alike; a pair that knows none is left out.
 
     Args:
         pairs: All losses.
-        oriented: With sequences of orientations too.
+        adversary: With sequences of orientations too.
     """
     known = [(pair, times) for pair, times in pairs if pair.attained or pair.attained_parts]
     found: list[Product] = []
@@ -35,5 +147,53 @@ def attained_directions(pairs: Pairs, *, oriented: bool = False) -> tuple[Produc
             for pair, times in known
         )
         found.extend(directions(chosen))
-        found.extend(adversarial.fixed_beforehand(chosen) if oriented else ())
+        found.extend(fixed_beforehand(chosen) if adversary else ())
     return tuple(found)
+
+
+# One order of a pair, read from the other one: a test and its complement.
+
+
+_FAR, _HALVINGS, _LARGEST = 1e-2, 16, 30.0
+"""Above this relative width an order is also read from the other one, by as many halvings; not beyond this epsilon."""
+
+
+def with_the_other_order(
+    products: Sequence[Product], delta: float, found: Sequence[Bound]
+) -> list[Bound]:
+    """The epsilons of both orders of one pair, where the one is wide and the other is not with that order's help."""
+    first, second = found
+    return [_helped(first, second, products[1], delta), _helped(second, first, products[0], delta)]
+
+
+def _helped(known: Bound, others: Bound, other: Product, delta: float) -> Bound:
+    helps = known.width > _FAR * known.upper and known.lower < _LARGEST and not wide(others, 1e-6)
+    return epsilon_by_the_other_order(other, delta, known) if helps else known
+
+
+def epsilon_by_the_other_order(other: Product, delta: float, known: Bound) -> Bound:
+    """Where the one order's delta is that value, from the other order's profile H, at most as wide as what is known.
+
+    A test of P against Q and its complement have P(S) - e^x Q(S) = 1 - e^x + e^x (Q(S^c) - e^-x P(S^c)), so that the
+    one order's delta at x is 1 - e^x + e^x H(-x), here to a rounding of 8 U (1 + e^x).
+    """
+    lower, upper = known.lower, min(known.upper, _LARGEST)
+    low, high = lower, upper
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        found, growth = other.delta(-middle, tolerance=1e-13), math.exp(middle)
+        rounding = 2.0**-50 * (1 + growth)
+        least_here, most_here = (
+            growth * end - math.expm1(middle) for end in (found.lower, found.upper)
+        )
+        if most_here + rounding <= delta:
+            high = upper = middle
+        elif least_here - rounding > delta:
+            low = lower = middle
+        else:  # near the solution, where only a point farther out is proved
+            break
+    if upper >= known.upper and lower <= known.lower:
+        return known
+    return Bound(
+        lower, upper if upper < _LARGEST else known.upper, Certificate("profile of the other order")
+    )

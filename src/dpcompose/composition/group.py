@@ -2,19 +2,284 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Context, Decimal, localcontext
 
 from dpcompose import check
-from dpcompose.composition.answers import Askable
 from dpcompose.composition.comparison import Comparison, group_theorems
-from dpcompose.composition.group_loss import group_losses
-from dpcompose.composition.losses import gathered
-from dpcompose.composition.part import Composed, GroupLosses, Pairs, Part, Parts
-from dpcompose.composition.question import PrivacyQuestion, ask, checked, directed, proved
+from dpcompose.composition.losses import (
+    Composed,
+    GroupLoss,
+    GroupLosses,
+    Pairs,
+    Part,
+    Parts,
+    gathered,
+)
+from dpcompose.composition.question import Asking, PrivacyQuestion, ask, directed, proved
+from dpcompose.contour import Lattice
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import ConcentratedDP, RenyiPromise
-from dpcompose.loss import Product
-from dpcompose.values import UNIT_ROUNDOFF, Adjacency, Orientation, up
+from dpcompose.guarantee import IDENTITY, ConcentratedDP, PowerCurve, RenyiPromise, power_mixture
+from dpcompose.loss import (
+    NODES,
+    AtomicLoss,
+    EnclosedPower,
+    GaussianLoss,
+    Loss,
+    MixtureLoss,
+    OpposedMixtures,
+    Pair,
+    Product,
+    atoms_of,
+    binomial_mixture,
+    curves_of,
+    grouped,
+)
+from dpcompose.mechanisms import Askable
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, up
+
+# The losses of a group: of `size` people together, from those of one person.
+#
+# From one world to the other leads a path of neighbors, one member of the group at a time. Along it the power function
+# of a part is applied again and again (`guarantee.power_function`): the loss of the group is that of the iterate. For a
+# composition it is the composition of its parts' group losses, which is never more than the iterate of the composition's
+# own power function, and often much less.
+#
+# Losses that differ between removing and adding: some members may be in the first world alone (removed), and the others
+# in the second alone (added). Both orders of the path, all removals first or all additions first, bound the power, so at
+# every level the smaller one does. The truth is the largest over the number of the removed.
+#
+# On a Poisson sample the number of members in it is binomial. With r of them against none, P is the mixture of the part's
+# outputs with j = 0, ..., r members: its power is at most sum_j C(r, j) q^j (1 - q)^(r - j) phi_j, phi_j that of a group
+# of j without sampling, whatever else is in the sample (power functions are concave). That is less than iterating the
+# sampled part's own power function, and attained where one family of tests is the best for every j.
+
+
+FEW_NODES = 512
+MOST_ATOMS = 4096
+LARGEST_SAMPLED, LARGEST_GAUSSIAN = 64, 512
+
+
+def group_losses(pairs: Pairs, size: int) -> GroupLosses:
+    """The losses of a group of `size`, from those of one person.
+
+    In closed form where there is one; else from the iterates of power functions.
+    """
+    return tuple((_closed(pair, size) or _iterated(pair, size), times) for pair, times in pairs)
+
+
+def sampled_group_losses(
+    parts: Parts,
+    rate: float,
+    size: int,
+    adjacency: Adjacency,
+    *,
+    own: Callable[[], Pairs],
+    joint: Callable[[], Pairs],
+) -> GroupLosses:
+    """The losses of a group under a composition on a Poisson sample.
+
+    Args:
+        parts: What runs on the sample.
+        rate: The probability that a record is in the sample.
+        size: How many people.
+        adjacency: What one person's data may change.
+        own: The losses on the sample for one person.
+        joint: Those at the rate at which any member of the group is in the sample. They are attained: the answer may
+            depend on no more than whether any of them is.
+
+    Raises:
+        UnsupportedError: If the group is larger than 64.
+    """
+    noise = _gaussian(parts)
+    if noise is not None and size <= LARGEST_GAUSSIAN:
+        return ((_gaussian_group(noise, rate, size, adjacency), 1),)
+    if not size <= LARGEST_SAMPLED:
+        reason = (
+            f"a group on a Poisson sample is followed member by member, up to {LARGEST_SAMPLED}"
+        )
+        raise UnsupportedError(
+            f"a group of {size}", reason, "Ask for fewer, or without .sampled: an upper bound"
+        )
+    pairs = None if adjacency is Adjacency.REPLACE else _pairs(parts, adjacency)
+    if pairs is None:
+        attained_parts = _attained(joint())
+        return tuple(
+            (_above(_iterated(pair, size), attained_parts), times) for pair, times in own()
+        )
+    curves = [_together(pairs, number) for number in range(1, size + 1)]
+    relative_error = max(curve.relative_error for curve in curves)
+    whole = [_mixed([curve.above for curve in curves], number, rate) for number in range(size + 1)]
+    removals = [curve.thinned(MOST_ATOMS, above=True) for curve in whole]
+    losses = [
+        _loss(_between(removals[n], removals[size - n].mirrored), 2 * relative_error)
+        for n in range(size + 1)
+    ]
+    under = [curve.below for curve in curves if curve.below is not None]
+    if len(pairs) == 1 and pairs[0][1] == 1 and pairs[0][0].attained and len(under) == size:
+        attained = _mixed(under, size, rate)
+        attained_parts = (
+            Pair(
+                _loss(attained, relative_error, above=False),
+                _loss(attained.mirrored, relative_error, above=False),
+            ),
+        )
+    else:
+        attained_parts = _attained(joint())
+    exact = all(curve.exact for curve in curves)
+    return (
+        (
+            GroupLoss(
+                Pair(losses[size], losses[0], False, attained_parts), tuple(losses[1:size]), exact
+            ),
+            1,
+        ),
+    )
+
+
+def _gaussian(parts: Parts) -> GaussianLoss | None:
+    """The one Gaussian loss that the parts amount to when a record is added or removed, if they do."""
+    pairs = _pairs(parts, Adjacency.ADD_REMOVE)
+    if pairs is None or not all(pair.attained and pair.symmetric for pair, _ in pairs):
+        return None
+    loss = Product(tuple((pair.remove, times) for pair, times in pairs)).single
+    return loss if isinstance(loss, GaussianLoss) else None
+
+
+def _gaussian_group(noise: GaussianLoss, rate: float, size: int, adjacency: Adjacency) -> GroupLoss:
+    """Those removed against those added, binomial mixtures on a line (`loss.mixture_quadrature`); if all are replaced,
+    both are of all."""
+    known = [
+        binomial_mixture(number, rate, mean=noise.mu, ulps=noise.ulps) for number in range(size + 1)
+    ]
+
+    # Of what is left out only small means matter at positive losses.
+    attained = all(mixture.means[0] == 0 for mixture, _ in known)
+
+    def loss(removed: int, added: int) -> MixtureLoss:
+        (first, lost), (second, other) = known[removed], known[added]
+        return MixtureLoss(((1.0, OpposedMixtures(first, second)),), infinite_error=lost + other)
+
+    if adjacency is Adjacency.REPLACE:
+        whole = loss(size, size)
+        return GroupLoss(Pair(whole, whole, attained), (whole,) * (size - 1), True)
+    mixed = tuple(loss(removed, size - removed) for removed in range(1, size))
+    return GroupLoss(Pair(loss(size, 0), loss(0, size), attained), mixed, True)
+
+
+def joint_rate(rate: float, size: int) -> float:
+    """The probability that any of `size` records is in the sample, 1 - (1 - rate)^size, rounded down."""
+    return -math.expm1(size * math.log1p(-rate)) * (1 - 16 * UNIT_ROUNDOFF)
+
+
+def _closed(pair: Pair, size: int) -> GroupLoss | None:
+    if size == 1:
+        return GroupLoss(pair, (), True)
+    found = grouped(pair.remove, size) if pair.symmetric else None
+    if found is not None and found.attained and not pair.attained:
+        found = Pair(found.remove, found.add, False, pair.attained_parts)
+    return None if found is None else GroupLoss(found, (found.remove,) * (size - 1), True)
+
+
+def _iterated(pair: Pair, size: int) -> GroupLoss:
+    """From the pair alone: the truth is the supremum over all mechanisms that it dominates."""
+    remove, add = _curves(pair)
+    exact = remove.exact and add.exact
+    all_removed, all_added = remove.repeated(size), add.repeated(size)
+    relative_error, lattice = (
+        all_removed.relative_error + all_added.relative_error,
+        _lattice(pair.remove, size),
+    )
+    first = _loss(all_removed.above, relative_error, lattice)
+    second = first if pair.symmetric else _loss(all_added.above, relative_error)
+    mixed = (first,) * (size - 1)
+    if not pair.symmetric:
+        chains = (
+            _between(remove.above.repeated(n), add.above.repeated(size - n)) for n in range(1, size)
+        )
+        mixed = tuple(_loss(chain, relative_error) for chain in chains)
+    if not pair.attained or all_removed.below is None or all_added.below is None:
+        # What one member alone can change is attained.
+        return GroupLoss(
+            Pair(first, second, False, (pair,) if pair.attained else pair.attained_parts),
+            mixed,
+            exact,
+        )
+    low = _loss(all_removed.below, relative_error, lattice, above=False)
+    attained = Pair(
+        low, low if pair.symmetric else _loss(all_added.below, relative_error, above=False)
+    )
+    same = attained.remove == first and attained.add == second
+    return GroupLoss(attained if same else Pair(first, second, False, (attained,)), mixed, exact)
+
+
+def _curves(pair: Pair) -> tuple[EnclosedPower, EnclosedPower]:
+    remove, add = Product(((pair.remove, 1),)), Product(((pair.add, 1),))
+    one = curves_of(remove, add)
+    return one, one if pair.symmetric else curves_of(add, remove)
+
+
+def _together(pairs: Pairs, size: int) -> EnclosedPower:
+    """The power function of a group of `size`, all of it removed, under a composition of these losses."""
+    if len(pairs) == 1 and pairs[0][1] == 1 and _closed(pairs[0][0], size) is None:
+        return _curves(pairs[0][0])[0].repeated(size)
+    found = group_losses(pairs, size)
+    remove = Product(tuple((each.pair.remove, times) for each, times in found))
+    add = Product(tuple((each.pair.add, times) for each, times in found))
+    return curves_of(remove, add, nodes=NODES if remove.single is not None else FEW_NODES)
+
+
+def _pairs(parts: Parts, adjacency: Adjacency) -> Pairs | None:
+    """All losses of a composition, if every part has some."""
+    found = [(part.pairs(adjacency), times) for part, times in parts]
+    pairs = tuple((pair, count * times) for some, times in found for pair, count in some or ())
+    return pairs if all(some is not None for some, _ in found) else None
+
+
+def _mixed(curves: Sequence[PowerCurve], number: int, rate: float) -> PowerCurve:
+    """With `number` members against none, each in the sample with probability `rate`."""
+    with localcontext(Context(prec=60)):
+        q = Decimal(rate)
+        weights = [math.comb(number, j) * q**j * (1 - q) ** (number - j) for j in range(number + 1)]
+    return power_mixture(weights, [IDENTITY, *curves[:number]])
+
+
+def _between(remove: PowerCurve, add: PowerCurve) -> PowerCurve:
+    """Removals and additions, in the better order of the two."""
+    if IDENTITY in (remove, add):
+        return remove.after(add)
+    return remove.after(add).least(add.after(remove))
+
+
+def _loss(
+    curve: PowerCurve,
+    relative_error: float = 0.0,
+    lattice: Lattice | None = None,
+    *,
+    above: bool = True,
+) -> AtomicLoss:
+    return atoms_of(
+        curve.thinned(MOST_ATOMS, above=above), relative_error=relative_error, lattice=lattice
+    )
+
+
+def _attained(pairs: Pairs) -> tuple[Pair, ...]:
+    return tuple(
+        each for pair, _ in pairs for each in ((pair,) if pair.attained else pair.attained_parts)
+    )
+
+
+def _above(found: GroupLoss, attained_parts: tuple[Pair, ...]) -> GroupLoss:
+    """The same dominating losses, above these attained ones."""
+    return replace(found, pair=Pair(found.pair.remove, found.pair.add, False, attained_parts))
+
+
+def _lattice(loss: Loss, size: int) -> Lattice | None:
+    lattice = loss.lattice if isinstance(loss, AtomicLoss) else None
+    return None if lattice is None else Lattice(lattice.spacing, lattice.offset * size)
+
 
 LARGEST = 10**5
 
@@ -23,7 +288,7 @@ LARGEST = 10**5
 class Group(Askable):
     """A composition asked about `size` people at once: all of them in one world, none in the other, or some in each.
 
-    What holds of one neighbor holds of every step of a path from one world to the other (`composition.group_loss`).
+    What holds of one neighbor holds of every step of a path from one world to the other.
     The answers are those of the composition of the parts' group losses: never more, and for several parts much less,
     than iterating the trade-off function of the whole. Where no closed form is known, both ends come from piecewise
     linear power functions, about four digits apart. `compare` shows the certified epsilon, the geometric sum and the
@@ -44,25 +309,17 @@ class Group(Askable):
             parts = tuple((Grouped(part, self.size), times) for part, times in parts)
         object.__setattr__(self, "_parts", parts)
 
-    def _question(
-        self, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool
-    ) -> PrivacyQuestion:
-        tolerance = checked(orientation, tolerance, proof)
-        losses, known = gathered(self._parts, adjacency, summed=not proof), self._losses(adjacency)
-        ways = tuple(
+    def _question(self, asking: Asking) -> PrivacyQuestion:
+        losses = gathered(self._parts, asking.adjacency, summed=not asking.proof)
+        known = self._losses(asking.adjacency)
+        alternatives = tuple(
             ((each.pair.remove, each.pair.add, *each.mixed), times) for each, times in known
         )
-        question = directed(
-            losses,
-            orientation=orientation,
-            tolerance=tolerance,
-            proof=proof,
-            alternatives=ways if self.size > 1 else None,
-        )
+        question = directed(losses, asking, alternatives if self.size > 1 else None)
         if question.rounds:
             return replace(question, compared=False)
         mixed = self._mixtures(known)
-        if proof:
+        if asking.proof:
             if not all(each.exact for each, _ in known):
                 reason = (
                     "a group without a closed form is enclosed from values of a profile in floats"
@@ -72,8 +329,7 @@ class Group(Askable):
         return replace(question, dominating=(*question.dominating, *mixed), compared=False)
 
     def _theorems(self, question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:
-        parts, adjacency = self.composition.parts, question.losses.adjacency
-        one = ask(parts, adjacency, question.orientation, question.tolerance, False)
+        one = ask(self.composition.parts, question.asking)
         return group_theorems(question, one, size=self.size, delta=delta)
 
     def _losses(self, adjacency: Adjacency) -> GroupLosses:
@@ -121,6 +377,7 @@ class Grouped(Part):
         """The losses of the group, however it changes; None if the part is known only by its Renyi curve."""
         if adjacency not in self._known:
             self.part.require_any_size(self.label)
+            self.part.require_group(self.size, adjacency)
             found = self.part.group_losses(self.size, adjacency)
             if found is None:
                 pairs = self.part.pairs(adjacency)

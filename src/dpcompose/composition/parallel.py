@@ -4,20 +4,112 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn
+from typing import ClassVar, NoReturn, Unpack
 
 from dpcompose import check
-from dpcompose.composition import adversarial
-from dpcompose.composition.composition import Composable, Composition, Uncomposable, compose
-from dpcompose.composition.elementary import greatest
-from dpcompose.composition.losses import Losses, gathered
-from dpcompose.composition.part import Pairs, Part, Parts
-from dpcompose.composition.question import TOLERANCE, PrivacyQuestion, ask
+from dpcompose.composition.composition import (
+    Composable,
+    ComposablePart,
+    Composition,
+    Uncomposable,
+    compose,
+)
+from dpcompose.composition.directions import greatest, oriented
+from dpcompose.composition.losses import Losses, Pairs, Part, Parts, gathered
+from dpcompose.composition.question import Asking, Options, PrivacyQuestion, ask, asks
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ConcentratedDP, RenyiPromise
-from dpcompose.loss import Pair
+from dpcompose.loss import Loss, Pair, envelope
 from dpcompose.values import Adjacency, AdjacencyName, Bound, Orientation
+
+# One of several mechanisms, chosen anew in each round from the earlier answers.
+
+
+@dataclass(frozen=True)
+class Choice(ComposablePart):
+    """A round in which any of the options may run, chosen anew from all earlier answers. Build it with `one_of`.
+
+    Args:
+        options: Distinct parts, at least two.
+    """
+
+    options: tuple[Part, ...]
+
+    def __repr__(self) -> str:
+        return f"one_of({', '.join(repr(option) for option in self.options)})"
+
+    @property
+    def label(self) -> str:
+        """The name in a report."""
+        return f"one of {', '.join(option.label for option in self.options)}"
+
+    def pairs(self, adjacency: Adjacency) -> Pairs:
+        """The loss above the options', in each order; what one of them attains is attained."""
+        found = tuple(_one_pair(option, adjacency) for option in self.options)
+        removed = _above(pair.remove for pair in found)
+        added = (
+            removed if all(pair.symmetric for pair in found) else _above(pair.add for pair in found)
+        )
+        attained_parts = tuple(
+            each for pair in found for each in ((pair,) if pair.attained else pair.attained_parts)
+        )
+        return ((Pair(removed, added, False, attained_parts), 1),)
+
+    def require_any_size(self, asked: str) -> None:
+        for option in self.options:
+            option.require_any_size(asked)
+
+    def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
+        """Refused: what is chosen is sampled, not the choice."""
+        raise UnsupportedError(
+            f"{self!r}.sampled({rate!r})", "the sample is each option's own", "Sample the options"
+        )
+
+
+def one_of(*options: Composable) -> Composable:
+    """A round in which one of these mechanisms runs, which one depending on all earlier answers.
+
+    The parameters of each option are fixed, the choice is not: composed, it bounds every adversary of Definition 3.7
+    with this family.
+
+    >>> from dpcompose import Laplace, RandomizedResponse
+    >>> (one_of(Laplace(1.0), RandomizedResponse(1.0)) * 10).delta(epsilon=3.0).upper < 0.62
+    True
+
+    Args:
+        options: Single mechanisms, at least one.
+
+    Raises:
+        DomainError: If there is none, or one is a composition of several.
+
+    Reference: [ZhuDongWang2022, Theorem 10]
+    """
+    if not options:
+        raise DomainError("options", options, "at least one mechanism")
+    parts: dict[Part, None] = {}
+    for option in options:
+        found = compose(option)
+        if found.count != 1:
+            raise DomainError(
+                "option", option, "a single mechanism", "A composition is several rounds"
+            )
+        parts[found.parts[0][0]] = None
+    return compose(options[0]) if len(parts) == 1 else Choice(tuple(sorted(parts, key=repr)))
+
+
+def _one_pair(option: Part, adjacency: Adjacency) -> Pair:
+    pairs = option.pairs(adjacency)
+    if pairs is None or sum(times for _, times in pairs) != 1:
+        reason = "only an option with one privacy loss can be compared with others"
+        raise UnsupportedError(f"a choice with {option.label}", reason, "Compose it by itself")
+    return pairs[0][0]
+
+
+def _above(losses: Iterable[Loss]) -> Loss:
+    distinct = tuple(dict.fromkeys(losses))
+    return distinct[0] if len(distinct) == 1 else envelope(distinct)
 
 
 @dataclass(frozen=True)
@@ -42,28 +134,21 @@ class Parallel(Uncomposable):
 
     __radd__ = __mul__ = __rmul__ = __add__
 
-    def epsilon(
-        self, *, delta: float, orientation: Orientation = Orientation.SAME,
-        tolerance: float = TOLERANCE, proof: bool = False,
-    ) -> Bound:  # fmt: skip
+    @asks("delta", without=("adjacency",))
+    def epsilon(self, *, delta: float, **options: Unpack[Options]) -> Bound:
         """The smallest epsilon >= 0 such that all of it together is (epsilon, delta)-differentially private."""
-        questions = self._questions(orientation, tolerance, proof)
-        return greatest(
-            [question.epsilon(check.probability("delta", delta)) for question in questions]
-        )
+        questions = self._questions(Asking.read(options))
+        return greatest([each.epsilon(check.probability("delta", delta)) for each in questions])
 
-    def delta(
-        self, *, epsilon: float, orientation: Orientation = Orientation.SAME,
-        tolerance: float = TOLERANCE, proof: bool = False,
-    ) -> Bound:  # fmt: skip
+    @asks("epsilon", without=("adjacency",))
+    def delta(self, *, epsilon: float, **options: Unpack[Options]) -> Bound:
         """The smallest delta such that all of it together is (epsilon, delta)-differentially private."""
-        questions = self._questions(orientation, tolerance, proof)
-        return greatest([question.delta(check.real("epsilon", epsilon)) for question in questions])
+        questions = self._questions(Asking.read(options))
+        return greatest([each.delta(check.real("epsilon", epsilon)) for each in questions])
 
     def renyi(self, order: float) -> Bound:
         """The Renyi divergence of the given order > 1."""
-        questions = self._questions(Orientation.SAME, TOLERANCE, proof=False)
-        return greatest([question.renyi(order) for question in questions])
+        return greatest([each.renyi(order) for each in self._questions(Asking())])
 
     def pure(self) -> float | None:
         """The epsilon of pure differential privacy, rounded up, or None if there is none."""
@@ -84,23 +169,22 @@ class Parallel(Uncomposable):
     def _losses(self) -> list[Losses]:
         return [gathered(case, self.adjacency) for case in self.cases]
 
-    def _questions(
-        self, orientation: Orientation, tolerance: float, proof: bool
-    ) -> list[PrivacyQuestion]:
+    def _questions(self, asking: Asking) -> list[PrivacyQuestion]:
         """A question for each case. An adversary who may orient the pair in every round may change the cell too."""
-        if orientation is Orientation.FREE:
+        if asking.orientation is Orientation.FREE:
             either = [
                 [((pair.remove, pair.add), times) for pair, times in losses.pairs]
                 for losses in self._losses()
             ]
-            if any(adversarial.oriented(tuple(rounds), complete=False) for rounds in either):
+            if any(oriented(tuple(rounds), complete=False) for rounds in either):
                 reason = "an adversary who chooses the pair anew in every round may change the cell with it"
                 raise UnsupportedError(
                     "parallel with Orientation.FREE",
                     reason,
                     "Use Orientation.SAME, or compose the cells",
                 )
-        return [ask(case, self.adjacency, orientation, tolerance, proof) for case in self.cases]
+        asking = asking._replace(adjacency=self.adjacency)
+        return [ask(case, asking) for case in self.cases]
 
 
 def parallel(

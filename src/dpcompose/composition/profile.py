@@ -35,9 +35,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcompose import check, notebook
 from dpcompose.composition.question import PrivacyQuestion
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.loss import Product
 from dpcompose.pictured import Plot
-from dpcompose.values import UNIT_ROUNDOFF as U, Bound
+from dpcompose.values import UNIT_ROUNDOFF, UNIT_ROUNDOFF as U, Bound, Certificate, down, up
 
 
 @dataclass(frozen=True)
@@ -417,3 +418,176 @@ class _TestSearch:
         if abs(far - second) > 0.9 * (third - first) and end - value[here] > 0.1:
             points.append((far + second) / 2.0)
         return points, noise
+
+
+# The gain of an attacker: the best test, the best guess and the best reconstruction that the answers allow.
+
+
+_TESTED = Certificate("best test against the certified profile", unit="relative power")
+
+
+@dataclass(frozen=True)
+class Risk:
+    """The best that someone can do who sees every answer and knows all but one person's data.
+
+    The attacker tells two worlds apart, that with the person's data and that without it (or with other data, under
+    replacement), in whichever order is better for the attacker. Each bound contains the supremum over all mechanisms
+    with the stated guarantees and all attackers.
+
+    Args:
+        prior: The probability of the one world before the answers; for a reconstruction, of guessing the secret right.
+        false_positive_rate: How often the attacker may say "in" of somebody who is not.
+        true_positive_rate: How often the attacker then says "in" of somebody who is: 1 - f(false_positive_rate).
+        advantage: The largest difference of the two rates, delta(0).
+        bayes_error: The smallest probability of naming the wrong world, p (1 - delta(ln((1 - p) / p))) with p the
+            smaller of prior and 1 - prior. What is promised is its lower end.
+        reconstruction: The largest probability of reconstructing the secret: 1 - f(prior).
+    """
+
+    prior: float
+    false_positive_rate: float
+    true_positive_rate: Bound
+    advantage: Bound
+    bayes_error: Bound
+    reconstruction: Bound
+
+
+def risk(profile: Profile, *, prior: float, false_positive_rate: float) -> Risk:
+    """The gain of an attacker who sees answers with this profile.
+
+    >>> from dpcompose import Gaussian
+    >>> found = risk(Gaussian(1.0).profile(), prior=0.3, false_positive_rate=0.001)
+    >>> found.true_positive_rate.contains(0.018298468405656598), found.bayes_error.contains(0.2530043786236346)
+    (True, True)
+
+    Args:
+        profile: The curve delta(epsilon).
+        prior: In [0, 1].
+        false_positive_rate: In [0, 1].
+
+    Raises:
+        DomainError: If a number is outside [0, 1].
+
+    Reference: [DongRothSu2022, Definition 2.1]; reconstruction: [BalleCherubinHayes2022, Theorem 2]
+    """
+    prior = check.probability("prior", prior)
+    false_positive_rate = check.probability("false_positive_rate", false_positive_rate)
+    if not isinstance(profile, Profile):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("profile", profile, "a composition's profile")
+    powers = profile.power([false_positive_rate, prior])
+    return Risk(
+        prior=prior,
+        false_positive_rate=false_positive_rate,
+        true_positive_rate=_at(powers, 0),
+        advantage=_named(profile(0.0), "delta at epsilon 0"),
+        bayes_error=_bayes_error(profile, prior),
+        reconstruction=_at(powers, 1),
+    )
+
+
+def _at(curve: Curve, place: int) -> Bound:
+    return Bound(float(curve.lower[place]), float(curve.upper[place]), _TESTED)
+
+
+def _named(point: Curve, method: str) -> Bound:
+    return Bound(float(point.lower), float(point.upper), Certificate(method))
+
+
+def _bayes_error(profile: Profile, prior: float) -> Bound:
+    """The least of prior * (type II error) + (1 - prior) * (type I error); 1 - prior for prior is the other order."""
+    rarer = min(prior, 1.0 - prior)
+    if rarer == 0.0:
+        return Bound(0.0, 0.0, Certificate("nothing to guess"))
+    # Of a rate below 1e-300 the inverse may overflow, and 1 - rate is 1.
+    point = math.log1p((1.0 - 2.0 * rarer) / rarer) if rarer > 1e-300 else -math.log(rarer)
+    slack = 0.0 if rarer == 0.5 else 16 * UNIT_ROUNDOFF * (1.0 + point)
+    delta = profile(np.array([point + slack, point - slack]))
+    lower, upper = rarer * (1.0 - float(delta.upper[1])), rarer * (1.0 - float(delta.lower[0]))
+    return Bound(
+        max(0.0, down(down(lower))),
+        min(rarer, up(up(upper))),
+        Certificate("profile at the prior's odds"),
+    )
+
+
+# The probability that the privacy loss is above epsilon, P[L > epsilon], in both directions.
+#
+# With a = e^epsilon and H(a) = delta(ln a) = E_P[(1 - a e^-L)_+], convex and falling, the right derivative is
+# H'(a+) = -E_P[e^-L; L > ln a], so that P[L > epsilon] = delta(epsilon) - a H'(a+). For e0 < epsilon < e1 the slope lies
+# between two secants, and a / (e^e1 - a) = 1 / expm1(e1 - epsilon):
+#
+# (H(a) - H(e^e1)) / expm1(e1 - epsilon)  <=  -a H'(a+)  <=  (H(e^e0) - H(a)) / -expm1(e0 - epsilon).
+#
+# Each secant takes the certified end of either delta that keeps the inequality; the best of several distances is kept.
+
+
+FINEST = 1e-13
+"""The relative width of the deltas that are asked for."""
+_DISTANCES = tuple(10.0**-place for place in range(1, 9))
+_SECANT_ROUNDING = 16 * UNIT_ROUNDOFF
+_METHOD = Certificate("secants of the certified profile", unit="relative probability")
+
+
+@dataclass(frozen=True)
+class LossAbove:
+    """P[L > epsilon] for the pair of neighbors that attains delta(epsilon) at every epsilon.
+
+    Args:
+        epsilon: The epsilon.
+        removed: With L = ln P / Q, P the answers' distribution with the record, Q without it, and the answers drawn
+            from P: how often an answer speaks so loudly of somebody who is in.
+        added: With L = ln Q / P, and the answers drawn from Q: the same of somebody who is not in.
+    """
+
+    epsilon: float
+    removed: Bound
+    added: Bound
+
+    @property
+    def largest(self) -> Bound:
+        """The larger of the two."""
+        return Bound(
+            max(self.removed.lower, self.added.lower),
+            max(self.removed.upper, self.added.upper),
+            _METHOD,
+        )
+
+
+def loss_above(question: PrivacyQuestion, epsilon: float) -> LossAbove:
+    """Both probabilities.
+
+    Raises:
+        UnsupportedError: If the losses are not those of one pair of neighbors, or a proof is asked for.
+    """
+    if not question.tight or question.tight_alone or question.asking.proof:
+        raise UnsupportedError(
+            "the probability of a loss above epsilon",
+            "a pair that only dominates bounds every delta, and no probability of a loss",
+            "Ask delta(epsilon=...), which holds for every pair; or ask without proof and with Orientation.SAME",
+        )
+    both = [_above(product, epsilon) for product in question.dominating[:2]]
+    return LossAbove(epsilon, both[0], both[-1])
+
+
+def _above(product: Product, epsilon: float) -> Bound:
+    def at(point: float) -> Bound:
+        return product.delta(point, tolerance=FINEST)
+
+    if math.isinf(epsilon):
+        here = at(epsilon)
+        return Bound(here.lower, here.upper, _METHOD) if epsilon > 0 else Bound(1.0, 1.0, _METHOD)
+    here, least, most = at(epsilon), 0.0, math.inf
+    for distance in _DISTANCES:
+        size = distance * max(1.0, abs(epsilon))
+        left, right = epsilon - size, epsilon + size
+        if not left < epsilon < right:
+            break
+        fall = (here.lower - at(right).upper) / math.expm1(right - epsilon)
+        rise = (at(left).upper - here.lower) / -math.expm1(left - epsilon)
+        least, most = (
+            max(least, fall * (1 - _SECANT_ROUNDING)),
+            min(most, rise * (1 + _SECANT_ROUNDING)),
+        )
+    return Bound(
+        min(max(down(here.lower + least), 0.0), 1.0), min(up(here.upper + most), 1.0), _METHOD
+    )

@@ -2,34 +2,155 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, wraps
 from operator import attrgetter
+from typing import Any, NamedTuple, ParamSpec, TypedDict, TypeVar
 
 from dpcompose import check
-from dpcompose.composition import adversarial, complement
-from dpcompose.composition.adversarial import Rounds
-from dpcompose.composition.converted import attained as attained_promises, converted, curved
-from dpcompose.composition.directions import attained_directions, directions
-from dpcompose.composition.elementary import (
-    Elementary,
+from dpcompose.composition.directions import (
+    Rounds,
+    above_every_choice,
     apart,
+    attained_directions,
+    directions,
     greatest,
-    largest_losses,
     least,
+    oriented,
+    refuse_oriented_proof,
     wide,
+    with_the_other_order,
 )
-from dpcompose.composition.losses import Losses, gathered
-from dpcompose.composition.part import Parts
-from dpcompose.composition.part_by_part import PartByPart
-from dpcompose.composition.renyi import RenyiCurve, Samples
+from dpcompose.composition.elementary import Elementary, PartByPart, largest_losses
+from dpcompose.composition.losses import Losses, Parts, gathered
+from dpcompose.composition.renyi import (
+    RenyiCurve,
+    Samples,
+    attained as attained_promises,
+    converted,
+    curved,
+)
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss import Loss, Pair, Product, ProvedProduct, Readings
-from dpcompose.values import Adjacency, Bound, Certificate, Orientation
+from dpcompose.values import (
+    Adjacency,
+    AdjacencyName,
+    Bound,
+    Certificate,
+    Orientation,
+    OrientationName,
+)
 
+# The options of every question, declared once: their names, their defaults, and the function that reads them.
+
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
 TOLERANCE = 1e-9
+
+
+class Options(TypedDict, total=False):
+    """The options that every question takes, by keyword.
+
+    Attributes:
+        adjacency: What one person's data may change; "add-remove", "replace", "zero-out", or the member.
+        orientation: Whether the same world holds the record in every round.
+        tolerance: Wanted relative width of epsilon, in (0, 1); the width that was reached is in the bound.
+        proof: Evaluate in ball arithmetic, every error a theorem (extra `proof`), where the question offers it.
+    """
+
+    adjacency: AdjacencyName
+    orientation: OrientationName
+    tolerance: float
+    proof: bool
+
+
+class Asking(NamedTuple):
+    """The options of one question, checked; fields as in `Options`."""
+
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    orientation: Orientation = Orientation.SAME
+    tolerance: float = TOLERANCE
+    proof: bool = False
+
+    @classmethod
+    def read(cls, options: Options, *, unproved: str = "") -> Asking:
+        """The options with their defaults.
+
+        Args:
+            options: The options that a caller wrote.
+            unproved: The quantity that is offered in floats alone; empty if proofs are offered.
+
+        Raises:
+            DomainError: If one is outside its domain.
+            UnsupportedError: If a proof of `unproved` is asked for.
+        """
+        if not options:
+            return _DEFAULTS
+        checked: dict[str, Any] = {name: _GUARDS[name](value) for name, value in options.items()}
+        asking = cls(**checked)
+        if unproved and asking.proof:
+            reason = f"{unproved} is not offered in ball arithmetic"
+            raise UnsupportedError("proof=True", reason, "Ask without proof")
+        return asking
+
+
+_DEFAULTS = Asking()
+_GUARDS: dict[str, Callable[[Any], Any]] = {
+    "adjacency": lambda value: check.named("adjacency", value, Adjacency),
+    "orientation": lambda value: check.named("orientation", value, Orientation),
+    "tolerance": lambda value: check.open_probability("tolerance", value),
+    "proof": lambda value: check.flag("proof", value),
+}
+OPTIONS = [
+    inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=Asking._field_defaults[name],
+        annotation=annotation.__forward_arg__,
+    )
+    for name, annotation in Options.__annotations__.items()
+]
+"""The options as they stand in the signature of a question."""
+
+
+def asks(
+    number: str = "", *, without: tuple[str, ...] = ()
+) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
+    """Show the options in the signature of a function that takes `**options`, and refuse every other keyword.
+
+    Args:
+        number: The keyword of the number that a method takes: whoever leaves it out is told so.
+        without: Options that the question does not have.
+    """
+
+    def decorated(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+        signature = inspect.signature(function)
+        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        shown = [*own, *(each for each in OPTIONS if each.name not in without)]
+        accepted = {each.name for each in shown}
+
+        @wraps(function)
+        def asked(*arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+            if number and len(arguments) > 1:
+                call = f".{function.__name__}({number}={arguments[1]!r})"
+                raise TypeError(f"the number has a name: {call}")
+            if not accepted.issuperset(named):
+                name = next(name for name in named if name not in accepted)
+                reason = f"got an unexpected keyword argument {name!r}"
+                raise TypeError(f"{function.__name__}() {reason}")
+            return function(*arguments, **named)
+
+        described: Any = asked
+        described.__signature__ = signature.replace(parameters=shown)
+        return asked
+
+    return decorated
+
+
 _SEVERAL_LOSSES, _MANY_LOSSES = 8, 256
 _Read = Callable[[tuple[Product, ...], float, Readings], list[Bound]]
 _CONVERTED = "parts with a Renyi curve as one pair, by the profile of that curve"
@@ -41,9 +162,7 @@ class PrivacyQuestion:
 
     Args:
         losses: All its losses.
-        orientation: Who orients them.
-        tolerance: Wanted relative width of epsilon.
-        proof: Whether to evaluate in ball arithmetic.
+        asking: Who orients them, the wanted relative width of epsilon, and whether to evaluate in ball arithmetic.
         dominating: One product a direction: their maximum bounds the truth from above, and is the truth if nothing in
             `attained` differs.
         attained: Products whose maximum bounds the truth from below.
@@ -52,13 +171,16 @@ class PrivacyQuestion:
     """
 
     losses: Losses
-    orientation: Orientation
-    tolerance: float
-    proof: bool
+    asking: Asking
     dominating: tuple[Product, ...]
     attained: tuple[Product, ...]
     rounds: Rounds = ()
     compared: bool = True
+
+    @property
+    def tolerance(self) -> float:
+        """Wanted relative width of epsilon."""
+        return self.asking.tolerance
 
     @property
     def tight(self) -> bool:
@@ -89,7 +211,7 @@ class PrivacyQuestion:
         return upper if self.tight else self._below(upper, epsilon, readings, self._deltas)
 
     def _least_delta(self, found: Bound, epsilon: float, readings: Readings) -> Bound:
-        if self.proof:
+        if self.asking.proof:
             return found
         found = self._by_parts(found, epsilon, readings, for_delta=True)
         if epsilon < 0 or not wide(found, self.tolerance):
@@ -117,7 +239,8 @@ class PrivacyQuestion:
     def deltas(self, epsilons: Sequence[float]) -> list[Bound]:
         """`delta` at many epsilons, in any order; neighbors share the lines that they are read from."""
         order = sorted({epsilon for epsilon in epsilons if math.isfinite(epsilon)})
-        if not (self.tight or self.rounds) or self.losses.promises or len(order) < 8 or self.proof:
+        singly = self.losses.promises or len(order) < 8 or self.asking.proof
+        if singly or not (self.tight or self.rounds):
             return [self.delta(epsilon) for epsilon in epsilons]
         known = dict(zip(order, self._shared(self.dominating, order), strict=True))
         readings = {at: Readings() for at in order}
@@ -141,8 +264,8 @@ class PrivacyQuestion:
         readings = Readings()
         found = self._epsilon(delta, readings)
         if wide(found, self.tolerance):
-            return found if self.proof else self._least_epsilon(found, delta, readings)
-        exact = self.proof or (delta == 0 and not self.rounds)
+            return found if self.asking.proof else self._least_epsilon(found, delta, readings)
+        exact = self.asking.proof or (delta == 0 and not self.rounds)
         if (
             not exact
             and self.compared
@@ -269,7 +392,7 @@ class PrivacyQuestion:
         one = converted(group, promises)
         if self.rounds:
             rest = tuple(entry for entry, keep in zip(rounds, kept, strict=True) if keep)
-            return (adversarial.dominating((*rest, *(((loss,), times) for loss, times in one))),)
+            return (above_every_choice((*rest, *(((loss,), times) for loss, times in one))),)
         pairs = tuple(entry for entry, keep in zip(self.losses.pairs, kept, strict=True) if keep)
         return directions((*pairs, *((Pair(loss, loss), times) for loss, times in one)))
 
@@ -291,8 +414,8 @@ class PrivacyQuestion:
         for product in products if delta < 1 else ():
             if not found or not product.at_most(found[0].lower, delta, readings=readings):
                 found.append(product.epsilon(delta, tolerance=self.tolerance, readings=readings))
-        if self.tight and not self.proof and len(found) == len(products) == 2:
-            return complement.narrower(products, delta, found)
+        if self.tight and not self.asking.proof and len(found) == len(products) == 2:
+            return with_the_other_order(products, delta, found)
         return found
 
     def _at_infinity(self, epsilon: float) -> Bound:
@@ -308,10 +431,8 @@ class PrivacyQuestion:
         """The theorems that a wide answer is compared with, besides Renyi's."""
         if not self.compared:
             return None
-        again = partial(
-            directed, orientation=self.orientation, tolerance=self.tolerance, proof=False
-        )
-        return Elementary(self.losses, again)
+        again = self.asking._replace(proof=False)
+        return Elementary(self.losses, lambda losses: directed(losses, again))
 
     @property
     def curve(self) -> RenyiCurve:
@@ -344,34 +465,13 @@ class PrivacyQuestion:
         )
 
 
-def ask(
-    parts: Parts, adjacency: Adjacency, orientation: Orientation, tolerance: float, proof: bool
-) -> PrivacyQuestion:
+def ask(parts: Parts, asking: Asking) -> PrivacyQuestion:
     """The parts' losses in both directions.
 
     Raises:
-        DomainError: If an argument is outside its domain.
         UnsupportedError: If parts lack a statement under the adjacency (all are named), or a proof is not offered.
     """
-    tolerance = checked(orientation, tolerance, proof)
-    losses = gathered(parts, adjacency, summed=not proof)
-    return directed(losses, orientation=orientation, tolerance=tolerance, proof=proof)
-
-
-def checked(orientation: Orientation, tolerance: float, proof: bool) -> float:
-    """The tolerance as a float. Raises DomainError if one of the three is outside its domain."""
-    check.member("orientation", orientation, Orientation)
-    tolerance = check.open_probability("tolerance", tolerance)
-    check.flag("proof", proof)
-    return tolerance
-
-
-def unproved(quantity: str, *, proof: bool) -> None:
-    """Refuse `proof` for a quantity that is offered in floats alone."""
-    if check.flag("proof", proof):
-        raise UnsupportedError(
-            "proof=True", f"{quantity} is not offered in ball arithmetic", "Ask without proof"
-        )
+    return directed(gathered(parts, asking.adjacency, summed=not asking.proof), asking)
 
 
 def proved(products: tuple[Product, ...], losses: Losses) -> tuple[Product, ...]:
@@ -385,21 +485,12 @@ def proved(products: tuple[Product, ...], losses: Losses) -> tuple[Product, ...]
     return tuple(ProvedProduct(product.group) for product in products)
 
 
-def directed(
-    losses: Losses,
-    *,
-    orientation: Orientation,
-    tolerance: float,
-    proof: bool,
-    alternatives: Rounds | None = None,
-) -> PrivacyQuestion:
+def directed(losses: Losses, asking: Asking, alternatives: Rounds | None = None) -> PrivacyQuestion:
     """The question about these losses, in both directions.
 
     Args:
         losses: All losses.
-        orientation: Who orients them.
-        tolerance: Wanted relative width of epsilon.
-        proof: Whether to evaluate in ball arithmetic.
+        asking: The options; the adjacency is that of the losses.
         alternatives: The losses that each round may have; None if they are those of the two directions.
     """
     pairs, single = losses.pairs, losses.single
@@ -413,22 +504,20 @@ def directed(
         pairs = (*pairs, *attained_promises(losses.sworn))
         attained = attained_directions(pairs)
     rounds: Rounds = ()
-    if orientation is Orientation.FREE:
+    if asking.orientation is Orientation.FREE:
         if alternatives is None:
             alternatives = tuple(((pair.remove, pair.add), times) for pair, times in losses.pairs)
-        rounds = adversarial.oriented(alternatives, complete=not losses.promises)
+        rounds = oriented(alternatives, complete=not losses.promises)
     if rounds:
         dominating, attained = (
-            (adversarial.dominating(rounds),),
-            attained_directions(pairs, oriented=True),
+            (above_every_choice(rounds),),
+            attained_directions(pairs, adversary=True),
         )
-    if proof:
+    if asking.proof:
         if rounds:
-            adversarial.refuse_proof()
+            refuse_oriented_proof()
         dominating, attained = proved(dominating, losses), proved(attained, losses)
-    return PrivacyQuestion(
-        losses, orientation, tolerance, proof, dominating, attained, rounds=rounds
-    )
+    return PrivacyQuestion(losses, asking, dominating, attained, rounds=rounds)
 
 
 def _says_all(loss: Loss) -> bool:

@@ -5,9 +5,9 @@ Read it in this order:
   transform         a random variable L as a family describes it: M on vertical lines, with its error;
   exponential_sums  a tool for families whose M is a sum over weighted points;
   saddle            real orders near the saddle point, from tables of log M;
-  placement         where the line stands, how far apart its nodes are, and which of them are significant;
-  quadrature        three rules that turn a placement into a contour: periodic, direct, mollified; and the nodes of a
-                    contour used again for the pairs in the other order;
+  quadrature        where the line stands, how far apart its nodes are, and which of them are significant; three rules
+                    that turn a placement into a contour: periodic, direct, mollified; and the nodes of a contour used
+                    again for the pairs in the other order;
   contour           the nodes, summed at any x: two ends, and the width that each source of error adds;
   invert            g at a given x, and the x at which g takes a given value.
 

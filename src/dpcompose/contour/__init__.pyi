@@ -28,7 +28,7 @@ if True:
         values_at as values_at,
         walk_to_proof as walk_to_proof,
     )
-    from .placement import (
+    from .quadrature import (
         NEGLIGIBLE as NEGLIGIBLE,
         Placement as Placement,
         placement_of as placement_of,

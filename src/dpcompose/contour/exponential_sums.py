@@ -1,5 +1,7 @@
 """Exponential sums E[r^p - 1 - p (r - 1)] over weighted points, at complex powers p, without cancellation.
 
+Sums over weighted points of waves at many multiples of one frequency, in rows, as matrix products.
+
 A ratio r = 1 + y of two measures with E y = 0 under the weights has E[r^p] - 1 = E[r^p - 1 - p y]: for real p omitted
 [0, 1] every term has one sign and is O(y^2), so a sum close to 1 keeps its distance from 1. That is what lets a power
 of 10^9 keep its digits.
@@ -14,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpcompose.contour.grid_sums import on_grid, turned_on_grid
 from dpcompose.contour.transform import Cumulants, Line, joined
 from dpcompose.numerics import (
     ULPS,
@@ -25,11 +26,64 @@ from dpcompose.numerics import (
     exp_minus_linear,
     exponential_sums,
     log_one_plus,
+    product,
     row_dots,
     row_sums,
     row_tops,
     sine_minus_linear,
 )
+
+_LARGE = 1 << 17
+"""From so many entries on matrix products are cheaper than a sine for each."""
+Weights = tuple[Reals, Reals, Reals]
+
+
+def on_grid(ratio: Reals, frequencies: Reals) -> bool:
+    """Whether these are so many multiples of a step, for so many rows, that `turned_on_grid` is worth its while."""
+    if ratio.ndim < 2 or ratio.size * len(frequencies) < _LARGE or len(frequencies) < 9:
+        return False
+    return bool(np.all(frequencies == frequencies[1] * np.arange(len(frequencies))))
+
+
+def turned_on_grid(ratio: Reals, weights: Weights, frequencies: Reals) -> tuple[Reals, Reals]:
+    """The sums of tilted v(a), and of rise sin(a) + weight d(a), v = 1 - cos and d(a) = sin a - a, for a = u log r.
+
+    With u = u_block + u_within the angles are a = A + B: so few sines are taken, and
+      v(a) = v(A) + cos(A) v(B) + sin(A) sin(B),   d(a) = d(A) + d(B) - sin(A) v(B) - v(A) sin(B),
+      sin(a) = sin(A) - sin(A) v(B) + cos(A) sin(B).
+    Term by term those of v and d are at most 3 min(a^2, 3 + |a|) in size, those of the sine at most 2 |a|.
+
+    Args:
+        ratio: log r, shape (m, k).
+        weights: tilted, rise and weight = tilted - rise, shape (m, k) each.
+        frequencies: Multiples of the second, shape (n,).
+
+    Returns:
+        Two arrays of shape (m, n).
+    """
+    tilted, rise, weight = weights
+    count = len(frequencies)
+    size = math.isqrt(count)
+    sine, versed, lag = _wave(frequencies[::size, None] * ratio[:, None, :])
+    sine_within, versed_within, lag_within = _wave(frequencies[:size, None] * ratio[:, None, :])
+    cosine, slanted = 1 - versed, tilted[:, None, :] * sine
+    right = np.swapaxes(versed_within, 1, 2), np.swapaxes(sine_within, 1, 2)
+    real = applied(versed, tilted)[..., None] + product(tilted[:, None, :] * cosine, right[0])
+    real += product(slanted, right[1])
+    whole = (applied(sine, rise) + applied(lag, weight))[..., None] + applied(lag_within, weight)[
+        :, None, :
+    ]
+    leaning = rise[:, None, :] * cosine - weight[:, None, :] * versed
+    imaginary = whole - product(slanted, right[0]) + product(leaning, right[1])
+    return real.reshape(len(ratio), -1)[:, :count], imaginary.reshape(len(ratio), -1)[:, :count]
+
+
+def _wave(angle: Reals) -> tuple[Reals, Reals, Reals]:
+    """sin a, 1 - cos a and sin a - a, of small angles too."""
+    half = np.sin(0.5 * angle)
+    sine = 2 * half * np.cos(0.5 * angle)
+    return sine, 2 * half * half, sine_minus_linear(angle, sine)
+
 
 # Entries of an array at once.
 _CHUNK = 1 << 14

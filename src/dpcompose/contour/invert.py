@@ -10,8 +10,7 @@ import numpy as np
 
 from dpcompose.contour import saddle
 from dpcompose.contour.contour import Bracket, Contour, chernoff_bound, relative_value
-from dpcompose.contour.placement import placement_of
-from dpcompose.contour.quadrature import draw, draw_on
+from dpcompose.contour.quadrature import draw, draw_on, placement_of
 from dpcompose.contour.saddle import Chart
 from dpcompose.contour.transform import Transform
 from dpcompose.values import up

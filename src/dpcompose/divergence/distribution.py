@@ -5,10 +5,11 @@ This is Dwork and Roth's probability simplex (Definition 2.1) over a finite set.
 
 from __future__ import annotations
 
+import math
 import numbers
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
@@ -17,7 +18,179 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.errors import DomainError
-from dpcompose.values import UNIT_ROUNDOFF
+from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate
+
+# Intervals of decimals around logarithms and exponentials of rational numbers, and the ratio e^epsilon among them.
+#
+# The intervals provably contain the truth and are rounded outward at the end. Python's decimal arithmetic rounds
+# quotients, sums and products in the direction of the context. Its `exp` and `ln` are correctly rounded, so that the two
+# neighbors of their result enclose the truth.
+
+
+ENCLOSED = Certificate(
+    "exact rational arithmetic; exp and log enclosed in decimal intervals", unit="absolute"
+)
+RATIONAL = Certificate("exact rational arithmetic")
+_DIGITS = (40, 80, 160, 320, 640)
+# An upper bound on e^-3000, below which the digits of an enclosure would be zeros.
+_VANISHING = Fraction(1, 10**1000)
+
+
+@dataclass(frozen=True, eq=False)
+class Exact(Bound):
+    """A bound whose truth is the rational number `value`; its ends are the floats around it.
+
+    Args:
+        value: The truth.
+    """
+
+    value: Fraction = Fraction(0)
+
+    @classmethod
+    def of(cls, value: Fraction) -> Exact:
+        """The bound of a known rational number."""
+        return cls(_floor(value), _ceiling(value), RATIONAL, value)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The real numbers between two decimals, ends included."""
+
+    lower: Decimal
+    upper: Decimal
+
+    @property
+    def ends(self) -> tuple[Decimal, Decimal]:
+        """The lower end and the upper end."""
+        return self.lower, self.upper
+
+
+class Arithmetic:
+    """Interval arithmetic with a number of decimal digits.
+
+    Args:
+        digits: The working precision; the exponents are practically unlimited.
+    """
+
+    def __init__(self, digits: int) -> None:
+        self._down = Context(
+            prec=digits, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[]
+        )
+        self._up = Context(
+            prec=digits, rounding=ROUND_CEILING, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[]
+        )
+
+    def of(self, value: Fraction) -> Interval:
+        """An interval around a rational number."""
+        numerator, denominator = Decimal(value.numerator), Decimal(value.denominator)
+        return Interval(
+            self._down.divide(numerator, denominator), self._up.divide(numerator, denominator)
+        )
+
+    def log(self, value: Interval) -> Interval:
+        """The natural logarithm of a nonnegative interval; of 1 it is exactly 0."""
+        lower = self._down.ln(value.lower)
+        upper = lower if value.upper == value.lower else self._up.ln(value.upper)
+        return Interval(
+            lower if value.lower == 1 or not lower.is_finite() else self._down.next_minus(lower),
+            upper if value.upper == 1 or not upper.is_finite() else self._up.next_plus(upper),
+        )
+
+    def exp(self, value: Interval) -> Interval:
+        """The exponential."""
+        lower = self._down.next_minus(self._down.exp(value.lower))
+        return Interval(max(lower, Decimal(0)), self._up.next_plus(self._up.exp(value.upper)))
+
+    def add(self, left: Interval, right: Interval) -> Interval:
+        """The sum."""
+        return Interval(
+            self._down.add(left.lower, right.lower), self._up.add(left.upper, right.upper)
+        )
+
+    def subtract(self, left: Interval, right: Interval) -> Interval:
+        """The difference."""
+        return Interval(
+            self._down.subtract(left.lower, right.upper), self._up.subtract(left.upper, right.lower)
+        )
+
+    def multiply(self, left: Interval, right: Interval) -> Interval:
+        """The product: the extremes are at the ends."""
+        ends = [(a, b) for a in (left.lower, left.upper) for b in (right.lower, right.upper)]
+        lower = min(self._down.multiply(a, b) for a, b in ends)
+        return Interval(lower, max(self._up.multiply(a, b) for a, b in ends))
+
+
+def narrowed(
+    enclosure: Callable[[Arithmetic], tuple[Fraction, Fraction] | tuple[Decimal, Decimal]],
+) -> Bound:
+    """The bound from the first precision at which the two ends of `enclosure` lie between neighboring floats."""
+    bound = Bound(-math.inf, math.inf)
+    for digits in _DIGITS:
+        lower, upper = enclosure(Arithmetic(digits))
+        bound = Bound(_floor(lower), _ceiling(upper), ENCLOSED)
+        if math.nextafter(bound.lower, math.inf) >= bound.upper:
+            break
+    return bound
+
+
+def log_bound(value: Fraction) -> Bound:
+    """The natural logarithm of a rational number >= 0; -inf at 0, and exactly 0 at 1."""
+    if value == 0:
+        return Bound(-math.inf, -math.inf)
+    return narrowed(lambda arithmetic: arithmetic.log(arithmetic.of(value)).ends)
+
+
+def exact_ratio(value: Any, *, least: int = 0) -> Fraction:
+    """`value` as a rational ratio e^epsilon of at least `least`."""
+    domain = f"a finite ratio e^epsilon >= {least}"
+    ratio = exact("ratio", value, domain)
+    if not ratio >= least:
+        raise DomainError("ratio", value, domain)
+    return ratio
+
+
+def one_of(epsilon: Any, ratio: Any) -> None:
+    """Refuse unless exactly one of the two is given."""
+    if (epsilon is None) == (ratio is None):
+        raise DomainError("epsilon, ratio", (epsilon, ratio), "exactly one of the two")
+
+
+def exponential(epsilon: Fraction, *, arithmetic: Arithmetic) -> tuple[Fraction, Fraction]:
+    """Rational numbers (lower, upper) around e^epsilon; equal where it is rational."""
+    if epsilon == 0:
+        return Fraction(1), Fraction(1)
+    if epsilon < -3000:
+        return Fraction(0), _VANISHING
+    interval = arithmetic.exp(arithmetic.of(epsilon))
+    return Fraction(interval.lower), Fraction(interval.upper)
+
+
+def floor_ratio(epsilon: Rational | None, ratio: Rational | None) -> Fraction:
+    """The ratio a >= 1 itself, or a rational number in [1, e^epsilon] within a relative 1e-58 of e^epsilon.
+
+    Raises:
+        DomainError: Unless exactly one is given, and epsilon in [0, 1e6] or ratio >= 1.
+    """
+    one_of(epsilon, ratio)
+    if epsilon is None:
+        return exact_ratio(ratio, least=1)
+    domain = "a number in [0, 1e6]"
+    power = exact("epsilon", epsilon, domain)
+    if not 0 <= power <= 10**6:
+        raise DomainError("epsilon", epsilon, domain)
+    # The enclosure of e^epsilon for a tiny epsilon begins below 1.
+    return max(exponential(power, arithmetic=Arithmetic(60))[0], Fraction(1))
+
+
+def _floor(value: Fraction | Decimal) -> float:
+    number = float(value)
+    return number if number <= value else math.nextafter(number, -math.inf)
+
+
+def _ceiling(value: Fraction | Decimal) -> float:
+    number = float(value)
+    return number if number >= value else math.nextafter(number, math.inf)
+
 
 Finite: TypeAlias = Mapping[Any, Any] | Sequence[Any] | NDArray[Any]
 """A mapping from outcomes to masses, or masses in order, whose outcomes are then 0, 1, 2, ..."""
@@ -37,7 +210,7 @@ class Distribution(Mapping[Any, Fraction]):
     Fraction(3, 4)
 
     Args:
-        given: A mapping outcome -> mass, or masses in order (outcomes 0, 1, 2, ...). Masses are int, Fraction, Decimal
+        finite: A mapping outcome -> mass, or masses in order (outcomes 0, 1, 2, ...). Masses are int, Fraction, Decimal
             or float, each taken exactly as it is. Exact masses sum to 1; if one of the n masses is a float, the sum may
             differ from 1 by 4 n 2^-53, and stays as it is.
         name: Its name in an error.
@@ -46,13 +219,13 @@ class Distribution(Mapping[Any, Fraction]):
         DomainError: Naming the entry, if a mass is negative, NaN, infinite or no number; or if the sum is not 1.
     """
 
-    given: InitVar[Finite]
+    finite: InitVar[Finite]
     name: InitVar[str] = "distribution"
     masses: Mapping[Any, Fraction] = field(init=False)
     length: int | None = field(init=False, repr=False)
 
-    def __post_init__(self, given: Finite, name: str) -> None:
-        labelled = _labelled(name, given)
+    def __post_init__(self, finite: Finite, name: str) -> None:
+        labelled = _labelled(name, finite)
         masses = {
             outcome: _mass(f"{name}[{outcome!r}]", mass) for outcome, mass in labelled.items()
         }
@@ -70,12 +243,12 @@ class Distribution(Mapping[Any, Fraction]):
                 f"sum of {name}", _readable(total), domain, "Nothing is normalized silently"
             )
         object.__setattr__(self, "masses", MappingProxyType(masses))
-        object.__setattr__(self, "length", None if isinstance(given, Mapping) else len(masses))
+        object.__setattr__(self, "length", None if isinstance(finite, Mapping) else len(masses))
 
     @classmethod
-    def read(cls, name: str, given: Any) -> Distribution:
-        """The distribution that `given` is, or describes; an error calls it `name`."""
-        return given if isinstance(given, Distribution) else cls(given, name)
+    def read(cls, name: str, finite: Any) -> Distribution:
+        """The distribution that `finite` is, or describes; an error calls it `name`."""
+        return finite if isinstance(finite, Distribution) else cls(finite, name)
 
     def rearranged(self, masses: Mapping[Any, Fraction]) -> Distribution:
         """A distribution of the same total mass on other outcomes."""
@@ -188,18 +361,18 @@ def _mass(name: str, value: Any) -> Fraction:
     return number
 
 
-def _labelled(name: str, given: Any) -> dict[Any, Any]:
-    if isinstance(given, Mapping):
-        return dict(cast(Mapping[Any, Any], given))
-    if isinstance(given, np.ndarray):
-        shape = cast(NDArray[Any], given).shape
+def _labelled(name: str, finite: Any) -> dict[Any, Any]:
+    if isinstance(finite, Mapping):
+        return dict(cast(Mapping[Any, Any], finite))
+    if isinstance(finite, np.ndarray):
+        shape = cast(NDArray[Any], finite).shape
         if len(shape) != 1:
             raise DomainError(f"shape of {name}", shape, "one dimension")
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+    if isinstance(finite, str | bytes) or not isinstance(finite, Sequence | np.ndarray):
         raise DomainError(
-            name, given, "a mapping outcome -> mass, a sequence or array of masses, or two Density"
+            name, finite, "a mapping outcome -> mass, a sequence or array of masses, or two Density"
         )
-    return dict(enumerate(cast(Iterable[Any], given)))
+    return dict(enumerate(cast(Iterable[Any], finite)))
 
 
 def _readable(total: Fraction) -> float | Fraction:

@@ -7,13 +7,19 @@ from fractions import Fraction
 from typing import overload
 
 from dpcompose import check
-from dpcompose.divergence.density import Density, Estimate, integral
-from dpcompose.divergence.distribution import Coupled, Finite, Rational, coupled, exact
-from dpcompose.divergence.enclosure import (
+from dpcompose.divergence.density import Density, Estimate, integral, search
+from dpcompose.divergence.distribution import (
     Arithmetic,
+    Coupled,
     Exact,
+    Finite,
+    Rational,
+    coupled,
+    exact,
+    exact_probability,
     exact_ratio,
     exponential,
+    log_bound,
     narrowed,
     one_of,
 )
@@ -150,3 +156,134 @@ def _of_densities(
         return -math.exp(log_first) * math.expm1(excess_log) if excess_log < 0 else 0.0
 
     return integral(first, second, positive_part)
+
+
+# Definition 3.6: the max divergence and its delta-approximate form, the smallest epsilon for one ordered pair.
+
+
+@overload
+def max_divergence(first: Density, second: Density) -> Estimate: ...
+@overload
+def max_divergence(first: Finite, second: Finite) -> Bound: ...
+
+
+def max_divergence(first: Finite | Density, second: Finite | Density) -> Bound | Estimate:
+    """The max divergence of Y = `first` and Z = `second`: the largest privacy loss, in nats.
+
+    D_inf(Y||Z) = max_S ln(Y(S)/Z(S)) = ln max_x Y(x)/Z(x); infinite if Y has mass where Z has none. The ratio itself is
+    `max_ratio`. For densities it is the largest log-ratio that a search over the support finds, and infinite where that
+    still grows at the end of the line: an estimate, which a spike between the points of the search escapes.
+
+    >>> max_divergence([0.75, 0.25], [0.25, 0.75]), max_divergence([1, 0], [0, 1]).upper
+    (Bound(lower=1.0986122886681096, upper=1.0986122886681098), inf)
+
+    Args:
+        first: The distribution Y.
+        second: The distribution Z.
+
+    Raises:
+        DomainError: If a distribution is none.
+
+    Reference: [DworkRoth2014, Definition 3.6].
+    """
+    if isinstance(first, Density) and isinstance(second, Density):
+        one, other = first, second
+        _, value, growing = search(lambda x: one(x) - other(x), one, other, depth=1e5)
+        return Estimate(
+            math.inf if growing else value,
+            0.0 if growing or math.isinf(value) else 1e-8 * max(1.0, abs(value)),
+        )
+    return log_ratio(largest_ratio(coupled(first, second), Fraction(0)))
+
+
+@overload
+def approximate_max(first: Density, second: Density, *, delta: float) -> Estimate: ...
+@overload
+def approximate_max(first: Finite, second: Finite, *, delta: Rational) -> Bound: ...
+
+
+def approximate_max(
+    first: Finite | Density, second: Finite | Density, *, delta: Rational
+) -> Bound | Estimate:
+    """The delta-approximate max divergence of Y = `first` and Z = `second`, in nats.
+
+    D_inf^delta(Y||Z) = max over events S with Y(S) >= delta of ln((Y(S) - delta)/Z(S)): the smallest epsilon, possibly
+    negative, with H_{e^epsilon}(Y||Z) <= delta. It is infinite if Y has more than delta of its mass where Z has none,
+    and -inf at delta = 1. The maximum is attained on the outcomes of largest Y(x)/Z(x), so that sorting finds it
+    exactly; the ratio itself is `max_ratio`. For densities it is an estimate, by quadrature and root finding.
+
+    >>> approximate_max([0.75, 0.25], [0.25, 0.75], delta=0.25)
+    Bound(lower=0.6931471805599453, upper=0.6931471805599454)
+
+    Args:
+        first: The distribution Y.
+        second: The distribution Z.
+        delta: A probability, taken exactly.
+
+    Raises:
+        DomainError: If a distribution is none, or delta outside [0, 1].
+
+    Reference: [DworkRoth2014, Definition 3.6].
+    """
+    if isinstance(first, Density) and isinstance(second, Density):
+        return _maximum_of_densities(first, second, check.probability("delta", delta))
+    return log_ratio(largest_ratio(coupled(first, second), exact_probability("delta", delta)))
+
+
+def max_ratio(first: Finite, second: Finite, *, delta: Rational = 0) -> Fraction | float:
+    """The exact e^epsilon of `approximate_max`: max_S (Y(S) - delta)/Z(S), or 0; the float inf if infinite.
+
+    >>> max_ratio([Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)])
+    Fraction(3, 1)
+
+    Args:
+        first: The distribution Y.
+        second: The distribution Z.
+        delta: A probability, taken exactly.
+
+    Raises:
+        DomainError: If a distribution is none, or delta outside [0, 1].
+    """
+    return largest_ratio(coupled(first, second), exact_probability("delta", delta))
+
+
+def largest_ratio(pair: Coupled, delta: Fraction) -> Fraction | float:
+    """max_S (Y(S) - delta)/Z(S) over events with Y(S) > delta, or 0 if there is none."""
+    mass = singular(pair)
+    if mass > delta:
+        return math.inf
+    ratios = sorted(((y / z, y, z) for y, z in pair.masses if y > 0 < z), reverse=True)
+    if delta == 0:
+        return ratios[0][0]
+    # H_a is attained on {Y > a Z}, so the best event holds the outcomes of largest ratio: one of the initial segments.
+    best, second = Fraction(0), Fraction(0)
+    for _, y, z in ratios:
+        mass, second = mass + y, second + z
+        best = max(best, (mass - delta) / second)
+    return best
+
+
+def log_ratio(ratio: Fraction | float) -> Bound:
+    """The logarithm of a ratio, infinite or exact."""
+    return log_bound(ratio) if isinstance(ratio, Fraction) else Bound(math.inf, math.inf)
+
+
+def _maximum_of_densities(first: Density, second: Density, delta: float) -> Estimate:
+    from scipy import optimize
+
+    if delta == 1:
+        return Estimate(-math.inf, 0.0)
+    ceiling = max_divergence(first, second).value
+    if delta == 0 or hockey_stick(first, second, epsilon=math.inf).value > delta:
+        return Estimate(ceiling if delta == 0 else math.inf, 0.0)
+
+    def gap(epsilon: float) -> float:
+        return hockey_stick(first, second, epsilon=epsilon).value - delta
+
+    # D_inf^delta >= ln(1 - delta), from the event of all outcomes.
+    lower, upper = math.log1p(-delta) - 1e-9, min(ceiling, 1.0)
+    while gap(upper) > 0:
+        lower, upper = upper, 2 * abs(upper) + 1
+    root, slope = float(optimize.brentq(gap, lower, upper, xtol=1e-12, rtol=1e-12)), 1e-4
+    decline = max((gap(root - slope) - gap(root + slope)) / (2 * slope), 1e-300)
+    return Estimate(root, hockey_stick(first, second, epsilon=root).error / decline + 1e-12)

@@ -15,7 +15,7 @@ from dpcompose.divergence.distribution import (
     coupled,
     exact_probability,
 )
-from dpcompose.divergence.maximum import largest_ratio, log_ratio
+from dpcompose.divergence.hockey_stick import largest_ratio, log_ratio
 from dpcompose.errors import DomainError
 from dpcompose.values import Bound
 

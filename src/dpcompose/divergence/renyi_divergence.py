@@ -9,9 +9,18 @@ from typing import overload
 
 from dpcompose import check
 from dpcompose.divergence.density import Density, Estimate, integral, tilted
-from dpcompose.divergence.distribution import Coupled, Finite, Rational, coupled, exact
-from dpcompose.divergence.enclosure import Arithmetic, Exact, Interval, narrowed
-from dpcompose.divergence.maximum import largest_ratio, log_ratio, max_divergence
+from dpcompose.divergence.distribution import (
+    Arithmetic,
+    Coupled,
+    Exact,
+    Finite,
+    Interval,
+    Rational,
+    coupled,
+    exact,
+    narrowed,
+)
+from dpcompose.divergence.hockey_stick import largest_ratio, log_ratio, max_divergence
 from dpcompose.errors import DomainError
 from dpcompose.values import Bound
 

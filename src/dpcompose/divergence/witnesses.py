@@ -10,8 +10,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dpcompose.divergence.distribution import Coupled, Distribution, Finite, Rational, coupled
-from dpcompose.divergence.enclosure import floor_ratio
+from dpcompose.divergence.distribution import (
+    Coupled,
+    Distribution,
+    Finite,
+    Rational,
+    coupled,
+    floor_ratio,
+)
 from dpcompose.divergence.hockey_stick import distance, excess
 from dpcompose.errors import UnsupportedError
 

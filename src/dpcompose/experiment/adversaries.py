@@ -16,7 +16,7 @@ from dpcompose.experiment.channel import Channel, Reals, World
 from dpcompose.experiment.query import Holds, Query, queries_of
 from dpcompose.experiment.round import STOPPED, Round, Rules
 from dpcompose.guarantee import ApproximateDP
-from dpcompose.mechanism import BlackBox, RandomizedResponse
+from dpcompose.mechanisms import BlackBox, RandomizedResponse
 from dpcompose.values import Adjacency, Orientation
 
 STATES, ROUNDS = 8, 256

@@ -8,7 +8,7 @@ from dpcompose import check
 from dpcompose.composition import Composable, Sampled
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.experiment.query import Database, Holds, Query
-from dpcompose.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
+from dpcompose.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from dpcompose.values import Adjacency
 
 _OTHER: dict[Adjacency, Database] = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.experiment.channel import Between, Channel, Outcome, Reals, World, channel_of
-from dpcompose.mechanism import BlackBox, DominatingPair, RandomizedResponse, Stated
+from dpcompose.mechanisms import BlackBox, DominatingPair, RandomizedResponse, Stated
 from dpcompose.values import Adjacency
 
 DIGITS = 60

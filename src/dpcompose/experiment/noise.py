@@ -11,7 +11,7 @@ import numpy as np
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.experiment.channel import Between, Channel, Reals, World, channel_of
-from dpcompose.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
+from dpcompose.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency
 
 DISTANCE_ERROR = 1e-12

@@ -16,7 +16,7 @@ from dpcompose.errors import DomainError, DPComposeError
 from dpcompose.experiment import finite, noise, sampled
 from dpcompose.experiment.channel import Between, Channel, World, channel_of
 from dpcompose.experiment.query import Query, direction
-from dpcompose.mechanism import BlackBox
+from dpcompose.mechanisms import BlackBox
 from dpcompose.values import Adjacency, Orientation
 
 STOPPED = -1

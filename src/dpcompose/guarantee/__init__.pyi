@@ -12,12 +12,16 @@ if True:
         printed_advanced as printed_advanced,
         tight_advanced as tight_advanced,
     )
-    from .approximate import checked_epsilon as checked_epsilon
-    from .concentrated import concentrated_epsilon as concentrated_epsilon
-    from .failure import (
+    from .approximate import (
+        checked_epsilon as checked_epsilon,
         mirrored_epsilon as mirrored_epsilon,
         remaining_delta as remaining_delta,
         with_failures as with_failures,
+    )
+    from .concentrated import (
+        concentrated_epsilon as concentrated_epsilon,
+        pure_concentrated as pure_concentrated,
+        pure_renyi as pure_renyi,
     )
     from .gaussian import (
         gaussian_epsilon as gaussian_epsilon,
@@ -42,7 +46,6 @@ if True:
         RenyiLine as RenyiLine,
         RenyiPromise as RenyiPromise,
     )
-    from .pure import pure_concentrated as pure_concentrated, pure_renyi as pure_renyi
     from .renyi import (
         lossless_epsilon as lossless_epsilon,
         renyi_delta as renyi_delta,

@@ -265,9 +265,9 @@ class Ratios(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """D, B and w at one place in units of 2^`unit`, relative error `error`; `omitted` mass may add to D and B."""
+    """D, B and w at one position in units of 2^`unit`, relative error `error`; `omitted` mass may add to D and B."""
 
-    place: int
+    position: int
     value: float
     weight: float
     mass: float
@@ -277,14 +277,14 @@ class Sums(NamedTuple):
     factors: Ratios
 
     def continued(self, index: int, times: int) -> Sums:
-        """The sums at a higher place."""
+        """The sums at a higher position."""
         first, value, weight, mass, error, _, _, (odds, shrink, growth, drift) = self
         for at in range(first + 1, index + 1):
             value += weight * growth
             mass *= (times - at + 1) * odds / at
             weight = weight * shrink + mass
         error = error + drift * (index - first) + 10.0 * U
-        return self._replace(place=index, value=value, weight=weight, mass=mass, error=error)
+        return self._replace(position=index, value=value, weight=weight, mass=mass, error=error)
 
 
 def first_sums(epsilon: float, times: int) -> Sums:
@@ -317,11 +317,11 @@ class BinomialLaw:
         self.mode = times * share
         self.deviation = math.sqrt(self.mode * (1.0 - share))
         self.far = min(self.mode + 10.0 * self.deviation + 10.0, times / 2.0)
-        """Beyond this place the sums gain nothing more, or losses are negative."""
+        """Beyond this position the sums gain nothing more, or losses are negative."""
 
-    def first(self, place: int) -> int:
-        """Up to where masses matter below a place: they fall by e^(-descent d - d^2 / (2 v)) at least."""
-        peak = min(place, int(self.mode))
+    def first(self, position: int) -> int:
+        """Up to where masses matter below a position: they fall by e^(-descent d - d^2 / (2 v)) at least."""
+        peak = min(position, int(self.mode))
         if peak <= 32:
             return 0
         rest = self.times - peak
@@ -338,19 +338,19 @@ class BinomialLaw:
             first, 0.0, mass, mass, 12.0 * U, omitted=omitted, unit=unit, factors=self.factors
         )
 
-    def window(self, place: int, first: int, *, careful: bool = False) -> Sums:
-        """The sums at `place` over the masses from `first` on, as an array; `careful` through logarithms.
+    def window(self, position: int, first: int, *, careful: bool = False) -> Sums:
+        """The sums at `position` over the masses from `first` on, as an array; `careful` through logarithms.
 
         Each ratio of masses errs by 4 u, exp and expm1 by 8 u and the rounding of the distance, a pairwise sum by 40 u.
         """
-        if place - first < 2:
+        if position - first < 2:
             return self.start(first)
-        mass, unit = self._mass(place)
-        steps = np.arange(1.0, place - first + 1.0)
+        mass, unit = self._mass(position)
+        steps = np.arange(1.0, position - first + 1.0)
         if careful:
-            masses, errors = self._masses(place, first)
+            masses, errors = self._masses(position, first)
         else:
-            count = (place + 1.0) - steps
+            count = (position + 1.0) - steps
             masses = np.cumprod(count / ((self.times + 1.0 - count) * self.factors.odds))
             errors = (4.1 * U) * steps
         distance = (-2.0 * self.epsilon) * steps
@@ -362,7 +362,7 @@ class BinomialLaw:
         omitted = self._omitted(first, mass * float(masses[-1]))
         error = 1.01 * drift + _SUMMED
         return Sums(
-            place,
+            position,
             mass * value,
             mass * weight,
             mass,
@@ -372,14 +372,14 @@ class BinomialLaw:
             factors=self.factors,
         )
 
-    def _masses(self, place: int, first: int) -> tuple[Reals, Reals]:
-        """The masses below a place over that at it, downward, with their errors."""
-        drift = fixed_logarithm(self.times - place << FIXED_BITS) - fixed_logarithm(
-            place << FIXED_BITS
+    def _masses(self, position: int, first: int) -> tuple[Reals, Reals]:
+        """The masses below a position over that at it, downward, with their errors."""
+        drift = fixed_logarithm(self.times - position << FIXED_BITS) - fixed_logarithm(
+            position << FIXED_BITS
         )
         drift = (drift - self.exponent) / FIXED_ONE
         masses, errors = deviance(
-            self.times, anchor=place, first=first, last=place - 1, drift=drift
+            self.times, anchor=position, first=first, last=position - 1, drift=drift
         )
         return masses[::-1], errors[::-1]
 

@@ -15,8 +15,13 @@ from scipy.special import ndtri
 
 from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import binomial, failure
-from dpcompose.guarantee.approximate import ApproximateDP
+from dpcompose.guarantee import binomial
+from dpcompose.guarantee.approximate import (
+    ApproximateDP,
+    mirrored_epsilon,
+    remaining_delta,
+    with_failures,
+)
 from dpcompose.numerics import dots, increasing_root, walk
 from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
@@ -59,14 +64,14 @@ def heterogeneous_delta(target_epsilon: float, *, promises: Promises) -> Bound:
     if any(promise.epsilon == math.inf for promise in counted):
         if target != math.inf:
             return Bound(1.0, 1.0, _CERTIFICATE)
-        return failure.with_failures(Bound(0.0, 0.0), _failures(counted), _CERTIFICATE)
+        return with_failures(Bound(0.0, 0.0), _failures(counted), _CERTIFICATE)
     atoms = _atoms(counted)
     failures = _failures(counted)
     if target >= 0.0:
-        return failure.with_failures(atoms.delta(target), failures, _CERTIFICATE)
-    return failure.mirrored_epsilon(
+        return with_failures(atoms.delta(target), failures, _CERTIFICATE)
+    return mirrored_epsilon(
         target,
-        lambda positive: failure.with_failures(atoms.delta(positive), failures, _CERTIFICATE),
+        lambda positive: with_failures(atoms.delta(positive), failures, _CERTIFICATE),
         _CERTIFICATE,
     )
 
@@ -96,7 +101,7 @@ def heterogeneous_epsilon(target_delta: float, *, promises: Promises) -> Bound:
         return Bound(0.0, 0.0, _CERTIFICATE)
     if any(promise.vacuous for promise in counted):
         return Bound(math.inf, math.inf, _CERTIFICATE)
-    remaining = failure.remaining_delta(target, _failures(counted))
+    remaining = remaining_delta(target, _failures(counted))
     if remaining is None:
         return Bound(math.inf, math.inf, _CERTIFICATE)
     atoms = _atoms(counted)

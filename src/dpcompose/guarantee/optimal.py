@@ -17,8 +17,14 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpcompose import check
-from dpcompose.guarantee import binomial, failure
-from dpcompose.guarantee.approximate import ApproximateDP, checked_epsilon
+from dpcompose.guarantee import binomial
+from dpcompose.guarantee.approximate import (
+    ApproximateDP,
+    checked_epsilon,
+    mirrored_epsilon,
+    remaining_delta,
+    with_failures,
+)
 from dpcompose.guarantee.binomial import BinomialLaw, Sums, first_sums
 from dpcompose.numerics import U, dots, walk
 from dpcompose.values import Bound, Certificate, down, nearest, rounded_down, rounded_up, up
@@ -67,11 +73,7 @@ def homogeneous_delta(
     )
     times = check.times(times)
     delta_at = partial(_delta, promise=promise, times=times)
-    return (
-        failure.mirrored_epsilon(target, delta_at, _CERTIFICATE)
-        if target < 0.0
-        else delta_at(target)
-    )
+    return mirrored_epsilon(target, delta_at, _CERTIFICATE) if target < 0.0 else delta_at(target)
 
 
 def homogeneous_epsilon(
@@ -107,7 +109,7 @@ def homogeneous_epsilon(
         return Bound(0.0, 0.0, _CERTIFICATE)
     if promise.vacuous:
         return Bound(math.inf, math.inf, _CERTIFICATE)
-    remaining = failure.remaining_delta(target, ((promise.delta, times),))
+    remaining = remaining_delta(target, ((promise.delta, times),))
     if remaining is None:
         return Bound(math.inf, math.inf, _CERTIFICATE)
     if promise.epsilon == 0.0:
@@ -164,7 +166,7 @@ def _delta(target: float, promise: ApproximateDP, times: int) -> Bound:
             if promise.epsilon == math.inf
             else _finite(target, promise.epsilon, times)
         )
-    return failure.with_failures(pure, ((promise.delta, times),), _CERTIFICATE)
+    return with_failures(pure, ((promise.delta, times),), _CERTIFICATE)
 
 
 def _finite(target: float, epsilon: float, times: int) -> Bound:

@@ -46,12 +46,12 @@ class PowerCurve:
     Args:
         start: The power at level 0, the mass of P that Q never shows.
         pieces: By falling slope; none of slope 0.
-        rest: The mass of Q that P never shows.
+        remainder: The mass of Q that P never shows.
     """
 
     start: Decimal
     pieces: tuple[Piece, ...]
-    rest: Decimal
+    remainder: Decimal
 
     @classmethod
     def of_atoms(
@@ -63,22 +63,24 @@ class PowerCurve:
             finite = [each for each in masses if min(each) > 0]
             finite.sort(key=lambda each: each[1] / each[0], reverse=True)
             start = min(Decimal(lost) + sum((p for q, p in masses if q == 0), _ZERO), _ONE)
-            rest = min(Decimal(lost) + sum((q for q, p in masses if p == 0), _ZERO), _ONE)
-            return cls(start, tuple(_capped(start, _merged(finite))), rest)
+            remainder = min(Decimal(lost) + sum((q for q, p in masses if p == 0), _ZERO), _ONE)
+            return cls(start, tuple(_capped(start, _merged(finite))), remainder)
 
     @classmethod
-    def of_segments(cls, start: Decimal, pieces: Iterable[Piece], rest: Decimal) -> PowerCurve:
+    def of_segments(cls, start: Decimal, pieces: Iterable[Piece], remainder: Decimal) -> PowerCurve:
         """From its parts, those of equal slope joined."""
         with localcontext(_digits()):
-            return cls(start, tuple(_merged(pieces)), rest)
+            return cls(start, tuple(_merged(pieces)), remainder)
 
     def after(self, inner: PowerCurve) -> PowerCurve:
         """This function of the other one: the pairs in a row."""
         with localcontext(_digits()):
             pieces = list(self._cut(inner))
             shown = [(length, gain) for length, gain in pieces if gain > 0]
-            rest = inner.rest + sum((length for length, gain in pieces if gain == 0), _ZERO)
-            return PowerCurve(self._at(inner.start), tuple(_merged(shown)), rest)
+            remainder = inner.remainder + sum(
+                (length for length, gain in pieces if gain == 0), _ZERO
+            )
+            return PowerCurve(self._at(inner.start), tuple(_merged(shown)), remainder)
 
     def repeated(self, times: int) -> PowerCurve:
         """This function of itself, `times` in all; 0 times is the identity."""
@@ -93,14 +95,18 @@ class PowerCurve:
     def mirrored(self) -> PowerCurve:
         """Of the pair in the other order."""
         return PowerCurve(
-            self.rest, tuple((gain, length) for length, gain in reversed(self.pieces)), self.start
+            self.remainder,
+            tuple((gain, length) for length, gain in reversed(self.pieces)),
+            self.start,
         )
 
     def least(self, other: PowerCurve) -> PowerCurve:
         """The smaller of both at every level."""
         with localcontext(_digits()):
             pieces = tuple(_merged(_lower_of(self, other)))
-            return PowerCurve(min(self.start, other.start), pieces, min(self.rest, other.rest))
+            return PowerCurve(
+                min(self.start, other.start), pieces, min(self.remainder, other.remainder)
+            )
 
     def thinned(self, most: int, *, above: bool) -> PowerCurve:
         """Of at most about `most` pieces: not below this one if `above`, else not above it.
@@ -112,7 +118,7 @@ class PowerCurve:
             return self
         with localcontext(_digits()):
             pieces = _split(self.pieces, stride) if above else _joined(self.pieces, stride)
-            return PowerCurve(self.start, tuple(pieces), self.rest)
+            return PowerCurve(self.start, tuple(pieces), self.remainder)
 
     def _at(self, level: Decimal) -> Decimal:
         power = self.start
@@ -154,7 +160,9 @@ def power_mixture(weights: Sequence[Decimal], curves: Sequence[PowerCurve]) -> P
             (weight * curve.start for weight, curve in zip(weights, curves, strict=True)), _ZERO
         )
         return PowerCurve(
-            start, tuple(_merged(_summed(weights, curves))), min(curve.rest for curve in curves)
+            start,
+            tuple(_merged(_summed(weights, curves))),
+            min(curve.remainder for curve in curves),
         )
 
 
@@ -212,12 +220,12 @@ def _of_profile(points: list[Piece]) -> PowerCurve:
 
 
 def _underside(
-    x: list[Decimal], lower: list[Decimal], upper: list[Decimal], limit: Decimal, rest: Decimal
+    x: list[Decimal], lower: list[Decimal], upper: list[Decimal], limit: Decimal, remainder: Decimal
 ) -> Iterator[Piece]:
-    """Points below the profile; its slope at 0 is -1 + rest."""
+    """Points below the profile; its slope at 0 is -1 + remainder."""
     yield x[0], lower[0]
     for i in range(len(x) - 1):
-        left = (lower[i] - upper[i - 1]) / (x[i] - x[i - 1]) if i > 0 else rest - 1
+        left = (lower[i] - upper[i - 1]) / (x[i] - x[i - 1]) if i > 0 else remainder - 1
         right = (upper[i + 2] - lower[i + 1]) / (x[i + 2] - x[i + 1]) if i + 2 < len(x) else _ZERO
         left, right = min(left, _ZERO), min(right, _ZERO)
         if right > left:
@@ -270,7 +278,7 @@ def _capped(start: Decimal, pieces: Iterable[Piece]) -> Iterator[Piece]:
 def _summed(weights: Sequence[Decimal], curves: Sequence[PowerCurve]) -> Iterator[Piece]:
     """Cut at every corner of every curve."""
     todo = [[*reversed(curve.pieces)] for curve in curves]
-    left = max((_ONE - curve.rest for curve in curves), default=_ZERO)
+    left = max((_ONE - curve.remainder for curve in curves), default=_ZERO)
     # Curves that end together do so up to the rounding of their lengths' sum.
     while any(todo) and left > _RESIDUE:
         step = min(pieces[-1][0] for pieces in todo if pieces)
@@ -289,7 +297,7 @@ def _summed(weights: Sequence[Decimal], curves: Sequence[PowerCurve]) -> Iterato
 def _lower_of(one: PowerCurve, other: PowerCurve) -> Iterator[Piece]:
     """Cut at every corner of either and where they cross."""
     todo, power = [[*reversed(one.pieces)], [*reversed(other.pieces)]], [one.start, other.start]
-    left = _ONE - min(one.rest, other.rest)
+    left = _ONE - min(one.remainder, other.remainder)
     while any(todo) and left > _RESIDUE:
         step = min(pieces[-1][0] for pieces in todo if pieces)
         slope = [pieces[-1][1] / pieces[-1][0] if pieces else _ZERO for pieces in todo]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.values import Adjacency, Bound, Orientation
+
+if TYPE_CHECKING:
+    from dpcompose.guarantee.approximate import ApproximateDP
+    from dpcompose.guarantee.concentrated import ConcentratedDP
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,11 @@ Events are read without the library, from objects or from named tuples of its wi
 
 from __future__ import annotations
 
+import gc
 import math
 import types
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, ClassVar, Self
@@ -20,15 +23,27 @@ from typing import Any, ClassVar, Self
 from dpcompose import check
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
-from dpcompose.interop.event_mechanisms import RELATIONS, reveals
-from dpcompose.interop.event_reading import read_event
-from dpcompose.interop.event_tree import RefusedEventError
-from dpcompose.interop.event_writing import to_named_tuple
+from dpcompose.interop.event_tree import RefusedEventError, counted, is_composition, named, require
+from dpcompose.interop.events import EVENTS, RELATIONS, reveals, to_named_tuple
 from dpcompose.values import Adjacency, Bound
 
 ADJACENCIES = {name: adjacency for adjacency, name in RELATIONS.items()}
 MOST_KNOWN = 1024
 """Of so many different events an accountant keeps the composition."""
+
+MOST_AROUND = 16
+_CALLED = {
+    "sigma": ("noise_multiplier", "standard_deviation"),
+    "scale": ("noise_multiplier", "noise_parameter"),
+    "shift": ("sensitivity",),
+    "shifts": ("sensitivities",),
+    "weights": ("sampling_probs",),
+    "steps": ("step_counts",),
+    "records": ("dataset_size", "source_dataset_size"),
+    "categories": ("num_buckets",),
+    "tries": ("mean",),
+}
+"""Our parameters, and the fields that they come from."""
 
 
 def from_dp_event(event: Any, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composition:
@@ -65,11 +80,91 @@ def to_dp_event(composition: Composable, *, adjacency: Adjacency = Adjacency.ADD
         ) from None
 
 
+def read_event(event: Any, adjacency: Adjacency, above: tuple[int, ...] = ()) -> Composition:
+    """The composition that an event describes, to be asked under that adjacency.
+
+    Args:
+        event: An event of dp_accounting, or a named tuple of its wire format.
+        adjacency: Who are neighbors.
+        above: The samples and selections, by identity, that the event is inside of.
+
+    Raises:
+        RefusedEventError: If an event in it cannot be read, or has no sound statement under the adjacency.
+    """
+    if not is_composition(event):
+        return compose(_read_one(event, adjacency, above))
+    with _uncollected():
+        return compose(*_read_all(event, adjacency, above))
+
+
+def _read_all(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> list[Composable]:
+    """The members of a composition; events that are equal are read once."""
+    items: list[Composable] = []
+    known: dict[Any, Composable] = {}
+    for each, times in counted(event):
+        try:
+            found = known.get(each)
+        except (TypeError, RecursionError):  # it holds a list, or is too deep to be compared
+            found = _read_one(each, adjacency, above)
+        else:
+            if found is None:
+                found = known[each] = _read_one(each, adjacency, above)
+        items.append(found if times == 1 else found * times)
+    return items
+
+
+@contextmanager
+def _uncollected() -> Generator[None]:
+    """Without the collector of cycles: a long composition has none, and it would look at all of it again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Composable:
+    name, fields = named(event)
+    row = EVENTS.get(name)
+    if row is None:
+        remedy = "Say what is known of it by an EpsilonDeltaDpEvent or a ZCDpEvent"
+        raise RefusedEventError(
+            event, UnsupportedError(name, "this event has no sound statement here", remedy)
+        )
+    require(event, name, fields, row.fields)
+    try:
+        if "event" not in row.fields:
+            return row.read(event, adjacency)
+        if id(event) in above:
+            raise DomainError("event", "a cycle", "a tree: this event contains itself")
+        if len(above) == MOST_AROUND:
+            raise DomainError(
+                "event", "one more inside", f"samples and selections at most {MOST_AROUND} deep"
+            )
+        inner = read_event(event.event, adjacency, (*above, id(event)))
+        return row.read(event, adjacency, inner)
+    except DomainError as error:
+        own, bracket, index = error.name.partition("[")
+        field = (
+            own
+            if own in fields
+            else next((each for each in _CALLED.get(own, ()) if each in fields), own)
+        )
+        placed = DomainError(
+            f"{name}.{field}{bracket}{index}", error.value, error.domain, error.remedy
+        )
+        raise RefusedEventError(event, placed) from None
+    except UnsupportedError as error:
+        raise RefusedEventError(event, UnsupportedError(name, error.reason, error.remedy)) from None
+
+
 FEW_PARTS = 8
 """Of compositions with so few parts the last answers are kept."""
 
 
-class _Accounting:
+class _ExactAccountant:
     """An accountant of dp_accounting that adds up exactly, in place of `PLDAccountant` and `RdpAccountant`.
 
     Args:
@@ -212,9 +307,12 @@ def _library(what: str) -> Any:
 @cache
 def _accountant() -> type[Any]:
     library = _library("Accountant")
-    stated = {"library": library, "__module__": __name__, "__doc__": _Accounting.__doc__}
+    stated = {"library": library, "__module__": __name__, "__doc__": _ExactAccountant.__doc__}
     return types.new_class(
-        "Accountant", (_Accounting, library.PrivacyAccountant), {}, lambda body: body.update(stated)
+        "Accountant",
+        (_ExactAccountant, library.PrivacyAccountant),
+        {},
+        lambda body: body.update(stated),
     )
 
 

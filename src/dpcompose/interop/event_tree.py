@@ -2,12 +2,16 @@
 
 An event is an object of dp_accounting or a named tuple of its wire format: both have the same fields, and are told
 apart by where they keep their name. Trees may be deep, and share their branches: the work grows with the number of
-events, not with how often they run.
+events, not with how often they run. As JSON an event is written field by field:
+
+{"module_name": "dp_accounting.dp_event", "class_name": "GaussianDpEvent", "noise_multiplier": 1.0}
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -15,6 +19,7 @@ from dpcompose import check
 from dpcompose.composition import MOST_TIMES
 from dpcompose.errors import DomainError, UnsupportedError
 
+MODULE = "dp_accounting.dp_event"
 SELF_COMPOSED = "SelfComposedDpEvent"
 COMPOSITIONS = {
     "ComposedDpEvent": frozenset({"events"}),
@@ -155,3 +160,67 @@ def _is_event(value: Any) -> bool:
         return bool(value.class_name)
     except AttributeError:
         return False
+
+
+def event_tuple(class_name: str, /, *, module_name: str = MODULE, **fields: Any) -> Any:
+    """A named tuple of the wire format."""
+    return _kind(class_name, tuple(fields))(module_name, class_name, *fields.values())
+
+
+@lru_cache(maxsize=256)
+def _kind(class_name: str, fields: tuple[str, ...]) -> Any:
+    named: Any = namedtuple  # a class for each list of fields: no class statement says that
+    return named(f"_{class_name}NamedTupleWrapper", ("module_name", "class_name", *fields))
+
+
+def event_to_json(event: Any) -> str:
+    """An event, an object of dp_accounting or a named tuple, as one line of JSON.
+
+    >>> event_to_json(event_tuple("GaussianDpEvent", noise_multiplier=2.0))
+    '{"module_name": "dp_accounting.dp_event", "class_name": "GaussianDpEvent", "noise_multiplier": 2.0}'
+
+    Raises:
+        DomainError: If it is no event, or nested too deeply for JSON.
+    """
+    try:
+        named(event)
+        return json.dumps(_document(event))
+    except RefusedEventError as refused:
+        raise refused.error from None
+    except RecursionError:
+        raise DomainError(
+            "event", "too deep", "an event that is not nested so deeply, and not in itself"
+        ) from None
+
+
+def event_from_document(document: Any) -> Any:
+    """The named tuple of an event, from the mapping that its JSON gives.
+
+    Raises:
+        DomainError: If a mapping in it is no event.
+    """
+    if isinstance(document, list):
+        return [event_from_document(each) for each in cast("list[Any]", document)]
+    if not isinstance(document, Mapping):
+        return document
+    given = cast("Mapping[str, Any]", document)
+    fields = {key: event_from_document(value) for key, value in given.items()}
+    try:
+        return event_tuple(fields.pop("class_name"), **{"module_name": MODULE, **fields})
+    except (KeyError, TypeError, ValueError):
+        expected = 'a table with "class_name", "module_name" and the fields of that class'
+        raise DomainError(
+            "event", f"a table of {', '.join(map(repr, given))[:200]}", expected
+        ) from None
+
+
+def _document(value: Any) -> Any:
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case Sequence() if not _is_event(value):
+            return [_document(each) for each in cast("Sequence[Any]", value)]
+        case _:
+            name, fields = named(value)
+            rest = {each: _document(getattr(value, each)) for each in sorted(fields)}
+            return {"module_name": MODULE, "class_name": name, **rest}

@@ -35,7 +35,7 @@ from dpcompose.errors import (
 from dpcompose.interop.training_history import TrainingHistory, first, history_of
 from dpcompose.interop.training_target import TrainingTarget
 from dpcompose.ledger import Ledger, Receipt, line_of_text
-from dpcompose.mechanism import Gaussian
+from dpcompose.mechanisms import Gaussian
 from dpcompose.values import Adjacency, Bound
 
 Batch = TypeVar("Batch")
@@ -94,8 +94,8 @@ class TrainingGuard:
         scope: The path of a scope of the ledger; with a ledger, it is needed.
         kinds: Pairs (sigma, rate), or mechanisms: everything that may be asked, if that is declared beforehand. Then
             more steps of these kinds are granted, and no others (`MenuFilter`).
-        filter: A filter, or a class of filters; by default that of the scope, and for a new one a UnionFilter of Renyi
-            filters, which prices any step.
+        filter: A filter, or a class of filters; by default that of the scope, and for a new one a `Budget` of
+            Renyi divergences, which prices any step.
         adjacency: What one person's data may change; by default that of the scope, and add-remove for a new one.
         actor: Who charges and redeems; the same in every attempt of a run.
         run: The name of a run that may be resumed: what an earlier attempt of it charged and did not redeem is used

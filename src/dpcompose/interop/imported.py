@@ -12,7 +12,7 @@ from dpcompose.composition import Composition
 from dpcompose.errors import DomainError, PlanError, UnsupportedError
 from dpcompose.files import path_of, read
 from dpcompose.interop.dp_accounting import from_dp_event
-from dpcompose.interop.event_document import event_from_document
+from dpcompose.interop.event_tree import event_from_document
 from dpcompose.interop.opacus_history import from_state_dict
 from dpcompose.interop.plan_writing import plan_of
 from dpcompose.plan import Plan, PlanQuestion

@@ -59,9 +59,7 @@ _ADAPTIVE = {
 }
 _CLIPPING = {"normalize_clipping", "optim_args", "rand_on_empty"}
 _SAMPLING = {"poisson", "poisson_sampling"}
-_POISSON = (
-    "Ask dpcompose.ShuffledEpochs(sigma, steps=len(loader)) * epochs under Adjacency.ZERO_OUT"
-)
+_POISSON = "Ask dpcompose.mechanisms.ShuffledEpochs(sigma, steps=len(loader)) * epochs under Adjacency.ZERO_OUT"
 
 
 class _Accounting:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from dpcompose import check
 from dpcompose.composition import MOST_TIMES, Composable, Composition, GrowingEpsilon, compose
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
-from dpcompose.mechanism import BlackBox, Gaussian, ShuffledEpochs
+from dpcompose.mechanisms import BlackBox, Gaussian, ShuffledEpochs
 from dpcompose.values import Adjacency, Bound
 
 ACCOUNTANTS = ("dpcompose", "prv", "rdp", "gdp")

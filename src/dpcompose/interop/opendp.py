@@ -31,7 +31,7 @@ from dpcompose.errors import (
     ReleaseError,
     UnsupportedError,
 )
-from dpcompose.mechanism import BlackBox, Concentrated, DominatingPair, RenyiCurve
+from dpcompose.mechanisms import BlackBox, Concentrated, DominatingPair, RenyiCurve
 from dpcompose.plan import Entry, Plan
 from dpcompose.values import Adjacency, rounded_up, up
 

@@ -8,8 +8,8 @@ from typing import Any
 from dpcompose.composition import Composable, ComposablePart, Composition, Sampled, compose
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import RenyiLine
-from dpcompose.loss import AtomicLoss, Atoms, Pair
-from dpcompose.mechanism import DominatingPair, PrivateSelection, RenyiCurve, arguments
+from dpcompose.law import Atoms, Pair
+from dpcompose.mechanisms import DominatingPair, PrivateSelection, RenyiCurve, arguments
 from dpcompose.plan import COMPOSITION, MECHANISMS, SELECTION, Entry, Plan, PlanQuestion, dashed
 from dpcompose.values import Adjacency
 
@@ -96,7 +96,7 @@ def _stated(part: ComposablePart) -> Keys:
                 ("xi", line.xi),
                 ("holds_under", holds_under),
             )
-        case DominatingPair(pair=Pair(remove=AtomicLoss(table=table))) if _is_of(part, table):
+        case DominatingPair(pair=Pair(remove=Atoms() as table)) if _is_of(part, table):
             masses = (("upper", table.upper), ("lower", table.lower))
             return (("kind", "dominating-pair"), *masses, ("holds_under", part.holds_under))
         case _:

@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from dpcompose.errors import MissingExtraError, UnsupportedError
 from dpcompose.interop.draws import DrawLog, attributes, counts_of, replace_method
-from dpcompose.mechanism import ShuffledEpochs
+from dpcompose.mechanisms import ShuffledEpochs
 from dpcompose.values import Adjacency, down
 
 _DELTA = 1e-5

@@ -23,7 +23,7 @@ from dpcompose.errors import DomainError, DPComposeError, StatementError
 from dpcompose.interop.markup import one_line, text_of
 from dpcompose.interop.statement import AttackRisk, LedgerEntry, Run, Statement, priced
 from dpcompose.ledger import GRANTED, Anchor, Ledger, is_at_or_below, root_of
-from dpcompose.mechanism import parse
+from dpcompose.mechanisms import parse
 from dpcompose.report import above
 from dpcompose.values import Adjacency, Bound
 

@@ -16,7 +16,7 @@ from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.interop.markup import markdown, one_line, text_of
 from dpcompose.ledger import Anchor, Receipt
-from dpcompose.mechanism import parse, serialize
+from dpcompose.mechanisms import parse, serialize
 from dpcompose.plan import Plan
 from dpcompose.report import above, exactly
 from dpcompose.values import Adjacency, Bound, down, up

@@ -12,11 +12,10 @@ from typing import Any, TypeVar, cast
 from dpcompose.account import Account, NumericLiteral, Schedule, exact
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import StoreError, UnsupportedError
-from dpcompose.ledger import GRANTED, REDEEMED, Kind, Receipt, paths_down_to
-from dpcompose.mechanism import parse, serialize
+from dpcompose.ledger import GRANTED, REDEEMED, Kind, Receipt
+from dpcompose.mechanisms import parse, serialize
 
 Answer = TypeVar("Answer")
-MOST_STEPS = 10**15
 TRIES = 3
 Delta = NumericLiteral | None
 Charges = Sequence[tuple[Composable, int]]
@@ -26,22 +25,6 @@ Charges = Sequence[tuple[Composable, int]]
 def label_of(mechanism: Composable, delta: Delta) -> str:
     """A mechanism and the delta at which it is charged, as text."""
     return f"{serialize(mechanism)} at {None if delta is None else exact('delta', delta)}"
-
-
-def _most(
-    spent: Mapping[str, Any], cost: Mapping[str, Any], sets: Sequence[Mapping[str, Any]]
-) -> int:
-    """How often a cost fits within one of several sets of caps."""
-    most = 0
-    for caps in sets:
-        if all(spent[name] <= cap for name, cap in caps.items()):
-            fits = [
-                int((cap - spent[name]) // cost[name])
-                for name, cap in caps.items()
-                if cost[name] > 0
-            ]
-            most = max(most, min(fits, default=MOST_STEPS))
-    return min(most, MOST_STEPS)
 
 
 @dataclass
@@ -75,29 +58,12 @@ class StepBudget:
 
     def room(self, mechanism: Composable, delta: Delta) -> int:
         """How many more charges of this mechanism fit, the whole chain heeded; at most 10^15."""
-        cost = {
-            name: amount.units
-            for name, amount in self.account.price(mechanism, delta=delta).items()
-        }
-        with self.account.ledger.moment() as moment:
-            if any(moment.balance(path).closed for path in paths_down_to(self.name)):
-                return 0
-            chain = [moment.upcoming(each.path) for each in self.account.chain]
-        most, child, passed = MOST_STEPS, chain[-1], dict.fromkeys(cost, 0)
-        if self.account.chain[-1].schedule:
-            most = _scheduled(self.account.chain[-1].schedule, child.taken, serialize(mechanism))
-        for balance in chain[::-1]:
-            spent = balance.spent.units
-            if balance.scope.kind is Kind.PARTITION:
-                # Only what exceeds its largest child goes up.
-                passed |= {
-                    name: passed[name] + units - child.spent.units[name]
-                    for name, units in spent.items()
-                }
-            if balance.scope.caps:
-                counted = {name: units - passed[name] for name, units in spent.items()}
-                most = min(most, _most(counted, cost, balance.scope.within(spent)))
-            child = balance
+        most = self.account.room(self.account.price(mechanism, delta=delta))
+        own = self.account.chain[-1]
+        if most and own.schedule:
+            with self.account.ledger.moment() as moment:
+                taken = moment.upcoming(own.path).taken
+            most = min(most, _scheduled(own.schedule, taken, serialize(mechanism)))
         return most
 
     def resumable(self, mechanism: Composable, delta: Delta) -> int:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from dpcompose.account import Account, open_scope
-from dpcompose.adaptive import Filter, MenuFilter, RenyiFilter, UnionFilter
+from dpcompose.adaptive import Budget, Filter, MenuFilter
 from dpcompose.composition import Composable
 from dpcompose.errors import (
     DomainError,
@@ -108,9 +108,7 @@ class TrainingTarget:
 
 
 @lru_cache(maxsize=16)
-def any_order(epsilon: float, delta: float) -> Filter:
-    """Renyi filters of several orders: the best one for much noise, and lower ones for less."""
-    best = RenyiFilter.for_target(epsilon, delta=delta).order
-    return UnionFilter.for_target(
-        epsilon, delta=delta, orders=[1 + (best - 1) * share for share in ORDERS]
-    )
+def any_order(epsilon: float, delta: float) -> Budget:
+    """Renyi divergences of several orders: the best one for much noise, and lower ones for less."""
+    best = Budget(epsilon, delta, only="renyi").parts[0].order
+    return Budget(epsilon, delta, only="renyi", orders=[1 + (best - 1) * share for share in ORDERS])

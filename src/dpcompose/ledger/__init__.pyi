@@ -5,10 +5,13 @@ from .scope import Balance as Balance, Kind as Kind, Scope as Scope
 from .verification import Anchor as Anchor, Verification as Verification
 
 if True:
-    from .address import file_of as file_of
-    from .checkpoint import Checkpoint as Checkpoint, read_checkpoints as read_checkpoints
-    from .copying import backup as backup, bring_up_to_date as bring_up_to_date, restore as restore
-    from .decision import RequestDecision as RequestDecision, View as View
+    from .checkpoint import (
+        Checkpoint as Checkpoint,
+        SigningKey as SigningKey,
+        VerifierKey as VerifierKey,
+        read_checkpoints as read_checkpoints,
+    )
+    from .copying import backup as backup, restore as restore
     from .entry import (
         GRANTED as GRANTED,
         OPENED as OPENED,
@@ -18,34 +21,32 @@ if True:
     )
     from .evidence import (
         Evidence as Evidence,
+        announce_key as announce_key,
         check_proof as check_proof,
         consistency_proof as consistency_proof,
         inclusion_proof as inclusion_proof,
+        revoke_key as revoke_key,
     )
     from .head_record import (
         HeadRecord as HeadRecord,
         read_claims as read_claims,
         write_record as write_record,
     )
-    from .keys import announce_key as announce_key, revoke_key as revoke_key
-    from .ledger import is_at_or_below as is_at_or_below
+    from .ledger import file_of as file_of, is_at_or_below as is_at_or_below
     from .postgres_connection import (
-        commit as commit,
-        engine_of as engine_of,
-        failure as failure,
-        failures as failures,
+        pool_of as pool_of,
+        transaction as transaction,
     )
-    from .renewal import Renewal as Renewal
-    from .requests import Charge as Charge
+    from .requests import Charge as Charge, RequestDecision as RequestDecision, View as View
     from .scope import (
         AccountNode as AccountNode,
+        Renewal as Renewal,
         available as available,
         paths_down_to as paths_down_to,
         require_currencies as require_currencies,
         root_of as root_of,
         spend as spend,
     )
-    from .signed_note import SigningKey as SigningKey, VerifierKey as VerifierKey
     from .sqlite_connection import (
         FileLock as FileLock,
         beside as beside,

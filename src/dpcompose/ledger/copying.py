@@ -8,28 +8,34 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from tempfile import mkstemp
-from typing import Any
-
-from sqlalchemy import Connection, create_engine
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import NullPool
 
 from dpcompose.errors import DomainError, StoreError, TamperedError
-from dpcompose.ledger.address import address_of, file_of, open_older
 from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.driver import NEW_BALANCE, NEW_ENTRY, NEW_SCOPE, WriteModel
-from dpcompose.ledger.ledger import Ledger
-from dpcompose.ledger.reading import ReadModel
+from dpcompose.ledger.ledger import Ledger, address_of, file_of
 from dpcompose.ledger.requests import Closing
-from dpcompose.ledger.schema import STEPS, migrate
-from dpcompose.ledger.sqlite_connection import BESIDE, beside, cause_of, settle, sqlite_failure
-from dpcompose.ledger.sqlite_reading import SQLiteReader
-from dpcompose.ledger.store import Row, Snapshot, balance_row, entry_row, scope_row
+from dpcompose.ledger.sqlite import SQLiteReader
+from dpcompose.ledger.sqlite_connection import (
+    BESIDE,
+    SQLiteRows,
+    beside,
+    cause_of,
+    settle,
+    sqlite_failure,
+)
+from dpcompose.ledger.store import (
+    Row,
+    Rows,
+    Snapshot,
+    balance_row,
+    entry_row,
+    scope_row,
+)
+from dpcompose.ledger.tables import NEW_BALANCE, NEW_ENTRY, NEW_SCOPE, LedgerTables, migrate
 from dpcompose.ledger.verification import Anchor, Progress, Verification, followed, verify
 
 AT_A_TIME = 1000
@@ -63,7 +69,7 @@ def backup(ledger: Ledger, out: Path, *, progress: Progress | None = None) -> Ve
     """
     with ledger.store.snapshot() as snapshot, _new_file(out, progress, Anchor.of(snapshot)) as made:
         _require_sound(followed(snapshot, Anchor(), progress).problems)
-        _copy(snapshot, made.connection, STEPS)
+        _copy(snapshot, made.rows)
     assert made.found is not None, "it was verified before it got its name"
     return made.found
 
@@ -82,7 +88,7 @@ def restore(
     given back. What it lacks without an anchor nobody can know.
 
     Args:
-        source: The backup; one of an earlier schema is brought up to date.
+        source: The backup.
         url: Where; there is no ledger yet.
         anchor: Heads or checkpoints that were kept elsewhere.
         actor: Who restores, for the entries that close scopes.
@@ -93,52 +99,16 @@ def restore(
         StoreError: There is a ledger already, or it cannot be written.
     """
     wanted, path = anchor or Anchor(), file_of(url)
-    with open_older(str(source)) as (kept, version), kept.snapshot() as snapshot:
+    with Ledger(SQLiteReader(source)) as kept, kept.store.snapshot() as snapshot:
         own = Anchor.of(snapshot)
         last = {root: head.sequence for root, head in own.heads}
         within, lost = _parted(wanted, last)
         _require_sound(followed(snapshot, within, progress).problems)
         with _place(url, path, progress, own if not lost else Anchor()) as made:
-            _copy(snapshot, made.connection, STEPS[:version])
-            migrate(made.connection, url=url)
-            _close(made.connection, {root: last[root] for root in lost if root in last}, actor)
+            _copy(snapshot, made.rows)
+            _close(made.rows, {root: last[root] for root in lost if root in last}, actor)
     assert made.found is not None, "it was verified before it got its name"
     return Restored(made.found, lost)
-
-
-def bring_up_to_date(
-    url: str, *, out: Path | None = None, progress: Progress | None = None
-) -> tuple[int, int, Path | None]:
-    """Apply the steps of the schema that are missing, after a backup; the versions before and after, and the backup.
-
-    Args:
-        url: The ledger; no other client has it open.
-        out: Where the backup goes; without one, beside a file. A database needs one.
-        progress: Told how far it is.
-
-    Raises:
-        TamperedError: The ledger does not agree with itself, before or after.
-        StoreError: There is no ledger, or a later one, or the backup cannot be written.
-    """
-    path = file_of(url)
-    with open_older(url) as (store, version):
-        if version == len(STEPS):
-            return version, version, None
-        if out is None and path is None:
-            raise DomainError("--backup", out, "a new file: what a database held before is kept")
-        out = (
-            path.with_name(f"{path.name}-schema{version}")
-            if out is None and path is not None
-            else out
-        )
-        assert out is not None, "a file has a default"
-        with store.snapshot() as snapshot, _new_file(out, None, None) as made:
-            _require_sound(followed(snapshot, Anchor(), progress).problems)
-            anchor = Anchor.of(snapshot)
-            _copy(snapshot, made.connection, STEPS[:version])
-    with Ledger.open(url, create=False) as ledger:
-        ledger.verify(anchor, progress)
-    return version, len(STEPS), out
 
 
 def _require_sound(problems: Sequence[str]) -> None:
@@ -166,11 +136,11 @@ class _Made:
     """A copy that is being made.
 
     Args:
-        connection: Inside the transaction that makes it.
+        rows: Inside the transaction that makes it.
         found: What was found in it in the end.
     """
 
-    connection: Connection
+    rows: Rows
     found: Verification | None = None
 
 
@@ -187,19 +157,20 @@ def _place(
         raise DomainError(
             "url", url, "a file or a database: what is in memory ends with the command"
         )
-    from dpcompose.ledger.postgres import damage_of_tables, new_tables
+    from dpcompose.ledger.postgres import new_tables
+    from dpcompose.ledger.postgres_connection import differences
 
-    with new_tables(address_of(url)) as connection:
-        made = _Made(connection)
+    with new_tables(address_of(url)) as rows:
+        made = _Made(rows)
         yield made
         made.found = verify(
-            ReadModel(connection, damage_of_tables), anchor=anchor, progress=progress
+            LedgerTables(rows, inspect=differences), anchor=anchor, progress=progress
         )
 
 
 @contextmanager
-def _new_file(path: Path, progress: Progress | None, anchor: Anchor | None) -> Generator[_Made]:
-    """A file without its name, which it gets once it is on disk and, if there is an `anchor`, was verified."""
+def _new_file(path: Path, progress: Progress | None, anchor: Anchor) -> Generator[_Made]:
+    """A file without its name, which it gets once it is on disk and was verified."""
     for each in (path, *(beside(path, end) for end in BESIDE)):
         if os.path.lexists(each):
             raise StoreError(
@@ -214,17 +185,16 @@ def _new_file(path: Path, progress: Progress | None, anchor: Anchor | None) -> G
         os.close(handle)
         part = Path(name)
         try:
-            engine = create_engine("sqlite://", creator=lambda: _connect(part), poolclass=NullPool)
-            with engine.begin() as connection:
-                made = _Made(connection)
+            with closing(_connect(part)) as connection:
+                made = _Made(SQLiteRows(connection))
                 yield made
-            if anchor is not None:
-                made.found = _reread(part, progress, anchor)
+                connection.execute("COMMIT")
+            made.found = _reread(part, progress, anchor)
             _name(part, path)
             settle(path)
         finally:
             part.unlink(missing_ok=True)
-    except (sqlite3.Error, SQLAlchemyError, OSError) as error:
+    except (sqlite3.Error, OSError) as error:
         raise sqlite_failure(str(path), cause_of(error), uncertain=False) from error
 
 
@@ -256,53 +226,33 @@ def _name(part: Path, path: Path) -> None:
         part.rename(path)
 
 
-@dataclass(frozen=True)
-class _Statements:
-    """The statements of the ledger, sent through a connection of any database."""
-
-    connection: Connection
-
-    def row(self, statement: str, values: Sequence[Any]) -> Row | None:
-        found = self.connection.exec_driver_sql(self._own(statement), tuple(values)).first()
-        return None if found is None else tuple(found)
-
-    def many(self, statement: str, rows: Sequence[Row]) -> int:
-        return self.connection.exec_driver_sql(self._own(statement), list(rows)).rowcount
-
-    def _own(self, statement: str) -> str:
-        return (
-            statement if self.connection.dialect.name == "sqlite" else statement.replace("?", "%s")
-        )
-
-
-def _copy(snapshot: Snapshot, connection: Connection, steps: Sequence[Any]) -> None:
-    """Make the tables as they were after these steps, and fill them with everything of one moment."""
-    migrate(connection, url="a copy", steps=steps)
-    driver = _Statements(connection)
+def _copy(snapshot: Snapshot, rows: Rows) -> None:
+    """Make the tables, and fill them with everything of one moment."""
+    migrate(rows, url="a copy")
     nodes = list(snapshot.nodes())
-    _write(driver, NEW_SCOPE, (scope_row(node.scope) for node in nodes))
-    _write(driver, NEW_BALANCE, (balance_row(node) for node in nodes))
+    _write(rows, NEW_SCOPE, (scope_row(node.scope) for node in nodes))
+    _write(rows, NEW_BALANCE, (balance_row(node) for node in nodes))
     for root in snapshot.roots():
         _write(
-            driver,
+            rows,
             NEW_ENTRY,
             (entry_row(record) for record in snapshot.records(root, after=0, limit=None)),
         )
 
 
-def _write(driver: _Statements, statement: str, rows: Iterable[Row]) -> None:
-    rest = iter(rows)
+def _write(rows: Rows, statement: str, values: Iterable[Row]) -> None:
+    rest = iter(values)
     while page := list(islice(rest, AT_A_TIME)):
-        driver.many(statement, page)
+        rows.many(statement, page)
 
 
-def _close(connection: Connection, lost: Mapping[str, int], actor: str) -> None:
+def _close(rows: Rows, lost: Mapping[str, int], actor: str) -> None:
     """Close the top-level scopes that lack entries; those that were closed before are."""
-    model = WriteModel(_Statements(connection))
-    batch = Batch(model)
+    tables = LedgerTables(rows)
+    batch = Batch(tables)
     for root, last in lost.items():
         node = batch.node(root)
         if node is not None and not node.closed:
             batch.decide(Closing(root, actor, f"restored without what came after entry {last}"))
     if batch.records:
-        model.write(batch)
+        tables.write(batch)

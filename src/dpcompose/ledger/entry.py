@@ -170,6 +170,28 @@ class Entry:
         } == content
 
 
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An entry as it is stored: its text and hash, and the columns by which it is found."""
+
+    sequence: int
+    scope: str
+    key: str | None
+    redeems: int | None
+    body: str
+    hash: str
+
+    @classmethod
+    def of(cls, entry: Entry) -> Record:
+        """The record of a sound entry."""
+        return cls(entry.sequence, entry.scope, entry.key, entry.redeems, entry.body, entry.hash)
+
+    @property
+    def entry(self) -> Entry:
+        """The entry, as it is stored."""
+        return Entry(self.body, self.hash)
+
+
 def is_time(value: object) -> bool:
     """Whether this is a time as `now` writes it; such texts are in the order of the times."""
     return isinstance(value, str) and _TIME.fullmatch(value) is not None

@@ -1,7 +1,4 @@
-"""Proofs that need no ledger: that an entry is under a checkpoint, that one checkpoint goes on from another.
-
-An inclusion proof is written as transparency logs do (https://c2sp.org/tlog-proof), with the text of the entry in it.
-"""
+"""Evidence for others: keys announced in the log, proofs of one entry, and proofs that a later log holds an earlier one."""
 
 from __future__ import annotations
 
@@ -12,20 +9,56 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from dpcompose.errors import DomainError, EvidenceError, TamperedError
-from dpcompose.ledger.checkpoint import Checkpoint, read_checkpoints
-from dpcompose.ledger.entry import Entry
-from dpcompose.ledger.merkle import (
+from dpcompose.ledger.checkpoint import (
     HASH_SIZE,
+    Checkpoint,
     ProofError,
+    VerifierKey,
+    base64_bytes,
     consistency_path,
     inclusion_path,
+    key_path,
     leaf_hash,
+    read_checkpoints,
     root_from_inclusion,
     root_hash,
     roots_from_consistency,
 )
-from dpcompose.ledger.signed_note import VerifierKey, base64_bytes
+from dpcompose.ledger.entry import Entry
+from dpcompose.ledger.ledger import Ledger
+from dpcompose.ledger.scope import Kind
 from dpcompose.ledger.store import Snapshot
+from dpcompose.ledger.text import line_of_text
+
+
+def announce_key(ledger: Ledger, root: str, key: VerifierKey, *, actor: str) -> str:
+    """Record in the log that this key signs its checkpoints; the path of the scope that says so.
+
+    Whoever has a checkpoint by an earlier key, later than this entry, has the new key from the log. The record can be
+    made by anybody who can write to the ledger, so it makes a key known and never trusted.
+
+    Raises:
+        LedgerError: See `Ledger.scope`.
+    """
+    path = key_path(root, key)
+    ledger.scope(
+        path,
+        kind=Kind.FILTER,
+        description={"note": {"checkpoint_key": key.text}},
+        actor=line_of_text("actor", actor),
+    )
+    return path
+
+
+def revoke_key(ledger: Ledger, root: str, key: VerifierKey, *, actor: str) -> None:
+    """Record in the log that this key signs no more: `verify` takes no checkpoint of later entries by it.
+
+    Raises:
+        UnknownScopeError: The key was never announced there.
+    """
+    path = key_path(root, key)
+    ledger.close_scope(path, actor=line_of_text("actor", actor), key=f"close {path}")
+
 
 INCLUSION, CONSISTENCY = "c2sp.org/tlog-proof@v1", "dpcompose.ledger/consistency@v1"
 _INDEX = re.compile(r"index (0|[1-9][0-9]{0,18})", re.ASCII)

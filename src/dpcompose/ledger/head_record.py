@@ -8,30 +8,37 @@ writes a sector or leaves it; the first sector names the log that was written be
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from time import sleep
 from weakref import finalize
 from zlib import crc32
 
-from sqlalchemy import Connection
-
-from dpcompose.errors import TamperedError
-from dpcompose.ledger.driver import HASH, WriteModel
+from dpcompose.errors import StoreError, TamperedError
 from dpcompose.ledger.entry import GENESIS, Head
-from dpcompose.ledger.reading import ReadModel
-from dpcompose.ledger.schema import STEPS, require_known
+from dpcompose.ledger.sqlite_connection import (
+    beside,
+    damage_of,
+    is_in_file,
+    log_at,
+    mark_of,
+    transaction,
+)
+from dpcompose.ledger.store import Pool, Rows
+from dpcompose.ledger.tables import LATEST, VERSION, LedgerTables, require_known, version_of
+from dpcompose.ledger.verification import verify
 
 SECTOR = 512
 LONGEST = 300
 """Bytes of a name that is written out; a longer one is known by its hash."""
 
 NO_LOG = "-"
-VERSION = "SELECT coalesce(max(number), 0) FROM migration"
 _HEAD_AND_VERSION = (
-    f"SELECT sequence, hash, ({VERSION}) FROM entry WHERE root = ? ORDER BY sequence DESC LIMIT 1"
+    f"SELECT sequence, hash, ({LATEST}) FROM entry WHERE root = ? ORDER BY sequence DESC LIMIT 1"
 )
 Entries = Callable[[str, int], str | None]
 """The hash of an entry by top-level scope and number; None if there is no such entry."""
@@ -203,7 +210,7 @@ def _write(written: int | None) -> None:
 
 
 @dataclass
-class CheckedWriteModel(WriteModel):
+class CheckedTables(LedgerTables):
     """The stored ledger, compared with the head record: nothing is added to a chain that has lost its end."""
 
     record: HeadRecord = field(kw_only=True)
@@ -215,38 +222,112 @@ class CheckedWriteModel(WriteModel):
             kept.head = found
         if claimed is found or claimed == found:
             return found
-        if what := Claim(label_of(root), claimed).missing(self._hash, lambda: [root]):
+        if what := Claim(label_of(root), claimed).missing(self.hash, lambda: [root]):
             raise LossError(what)
         return found
 
     def _last(self, root: str) -> Head:
         """The last entry; and the schema is still one that we know, which another program may have renewed."""
-        row = self.driver.row(_HEAD_AND_VERSION, (root,))
-        sequence, hash, version = row or (0, GENESIS, (self.driver.row(VERSION, ()) or (0,))[0])
-        if version != len(STEPS):
+        row = self.rows.row(_HEAD_AND_VERSION, (root,))
+        sequence, hash, version = row or (0, GENESIS, (self.rows.row(LATEST) or (0,))[0])
+        if version != VERSION:
             require_known(version, url=self.url)
         head = self.known[root].head  # mostly that which was written here before
         return head if (head.sequence, head.hash) == (sequence, hash) else Head(sequence, hash)
 
-    def _hash(self, root: str, sequence: int) -> str | None:
-        row = self.driver.row(HASH, (root, sequence))
-        return None if row is None else row[0]
 
-
-def missing_claims(
-    connection: Connection, claims: Sequence[Claim], roots: Callable[[], list[str]]
-) -> Iterator[str]:
+def missing_claims(tables: LedgerTables, claims: Sequence[Claim]) -> Iterator[str]:
     """The claims of a head record that the ledger does not hold, in words."""
-
-    def entries(root: str, sequence: int) -> str | None:
-        return connection.exec_driver_sql(HASH, (root, sequence)).scalar()
-
-    yield from (what for claim in claims[1:] if (what := claim.missing(entries, roots)))
+    yield from (what for claim in claims[1:] if (what := claim.missing(tables.hash, tables.roots)))
 
 
-def heads_of(reading: ReadModel) -> dict[str, Head]:
+def heads_of(tables: LedgerTables) -> dict[str, Head]:
     """The last entries of all chains, by top-level scope."""
     try:
-        return {root: reading.head(root) for root in reading.roots()}
+        return {root: tables.head(root) for root in tables.roots()}
     except TypeError as error:  # other things than text where names are
         raise TamperedError([f"the names of top-level scopes cannot be read ({error})"]) from error
+
+
+@dataclass(frozen=True)
+class CheckedFile:
+    """A ledger's file, with the record and the log beside it.
+
+    Args:
+        path: The file, links followed.
+        url: Its name for messages.
+        pool: Connections to it.
+    """
+
+    path: Path
+    url: str
+    pool: Pool[sqlite3.Connection]
+
+    @property
+    def record(self) -> Path:
+        """The head record."""
+        return beside(self.path, "-head")
+
+    def state(self) -> tuple[list[Claim] | None, int, bool]:
+        """The claims of the record, the version of the schema, and whether the file is marked as one with a record.
+
+        Raises:
+            StoreError: An entry is missing, or the log is none that this file can have.
+        """
+        claims = self._claims()
+        with transaction(self.pool) as rows:
+            version = version_of(rows, url=self.url)
+            require_known(version, url=self.url)
+            is_marked = rows.row("PRAGMA user_version") == (mark_of(self.path),)
+            if claims is None and is_marked and not self.record.exists():
+                raise self.lost(
+                    f"its head record {self.record.name} is gone, and entries may be gone with it"
+                )
+            self._require_whole(rows, version, claims or [])
+        return claims, version, is_marked
+
+    def _claims(self) -> list[Claim] | None:
+        """The claims of the head record, read before the ledger is; None if there is no record."""
+        for pause in (0.001, 0.01, 0.1):
+            with suppress(ValueError):
+                return read_claims(self.record) if self.record.exists() else None
+            sleep(pause)  # another process may be writing that sector
+        raise self.lost(f"its head record {self.record.name} is damaged, and entries may be gone")
+
+    def _require_whole(self, rows: Rows, version: int, claims: Sequence[Claim]) -> None:
+        tables = LedgerTables(rows, inspect=self.damage)
+        missing = list(missing_claims(tables, claims if version else []))
+        missing += [
+            f"all of {claim.label[1:]}"
+            for claim in claims[1:]
+            if claim.head.sequence and not version
+        ]
+        if missing:
+            raise self.lost(f"what was acknowledged is missing: {missing[0]}")
+        if version == VERSION and not self._belongs(log_at(self.path), claims):
+            try:
+                verify(tables, anchor=None, progress=None)
+            except TamperedError as error:
+                what = f"the file and its log {self.path.name}-wal do not belong together: {error.problems[0]}"
+                raise self.lost(what) from error
+
+    def _belongs(self, log: str, claims: Sequence[Claim]) -> bool:
+        """Whether a log is known to go on where this file ends; if not, it may, and everything is looked at."""
+        if not log:
+            return True
+        if not claims or claims[0].log != log:
+            return False
+        root, head = claims[0].label[1:], claims[0].head
+        return not head.sequence or is_in_file(self.path, root, head)
+
+    def lost(self, what: str) -> StoreError:
+        """The error of a ledger that is not whole."""
+        remedy = "Put back what is missing; docs/ledger.md, Backup, says how to go on without it"
+        return StoreError(self.url, what, remedy)
+
+    def damage(self, rows: Rows) -> Iterator[str]:
+        """Faults of the file itself, and claims of the head record that the ledger does not hold."""
+        claims = self._claims() or []
+        with transaction(self.pool) as later:  # begun after the record was read
+            yield from missing_claims(LedgerTables(later), claims)
+        yield from damage_of(rows)

@@ -4,40 +4,46 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, cast
 
 import psycopg
-from sqlalchemy import Connection, text
 
 from dpcompose.errors import StoreError
-from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.decision import Outcome, Request, RequestDecision
-from dpcompose.ledger.driver import Cache, Cached, WriteModel
-from dpcompose.ledger.group_commit import GroupCommit
+from dpcompose.ledger.batch import Batch, GroupCommit
 from dpcompose.ledger.postgres_connection import (
     RETRIED,
     SETTINGS,
+    PostgresRows,
     commit,
     differences,
-    engine_of,
     failure,
     failures,
+    pool_of,
     require_durable,
     require_tables,
+    transaction,
 )
-from dpcompose.ledger.reading import ReadModel
-from dpcompose.ledger.schema import migrate, no_ledger, require_current, require_known, version_of
+from dpcompose.ledger.requests import Outcome, Request, RequestDecision
 from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.store import Row, closed, read_only
+from dpcompose.ledger.store import Rows, closed, read_only
+from dpcompose.ledger.tables import (
+    Cache,
+    Cached,
+    LedgerTables,
+    migrate,
+    no_ledger,
+    require_current,
+    require_known,
+    version_of,
+)
 
 ATTEMPTS = 20
 """How often a transaction is tried that the server gives up in favor of another."""
 
-_MIGRATING = text("SELECT pg_advisory_xact_lock(7234017283807667300)")
+_MIGRATING = "SELECT pg_advisory_xact_lock(7234017283807667300)"
 _LOCK = (
     f"SELECT {SETTINGS}, (SELECT max(number) FROM migration), "
     "(SELECT 1 FROM balance WHERE root = ? AND path = ? FOR UPDATE)"
@@ -48,52 +54,46 @@ class PostgresReader:
     """A ledger in a PostgreSQL database that is opened for reading: a standby will do, or a user who may only select.
 
     Args:
-        url: In SQLAlchemy's form, such as `postgresql+psycopg://user@host/database`.
+        url: Such as `postgresql://user@host/database`.
         reading: Whether the server is asked to refuse every write; a standby refuses them by itself.
-        older: Whether the schema may be an earlier one.
 
     Raises:
         StoreError: The server cannot be reached, or shows no such ledger.
     """
 
-    def __init__(self, url: str, *, reading: bool = True, older: bool = False) -> None:
-        self.version, self._older = 0, older
-        self._engine, self.url = engine_of(url, reading=reading)
+    def __init__(self, url: str, *, reading: bool = True) -> None:
+        self._pool = pool_of(url, reading=reading)
+        self.url = self._pool.url
         self._process = os.getpid()
         self._closed = False
         try:
-            with failures(self.url), self._engine.connect() as connection, connection.begin():
-                self._begin(connection)
-                require_tables(_driver_of(connection), self.url)
+            with transaction(
+                self._pool, confirmed=False
+            ) as rows:  # every charge waits for its own confirmation
+                self._begin(rows)
+                require_tables(rows, self.url)
         except BaseException:
-            self._engine.dispose()
+            self._pool.close()
             raise
 
-    def _begin(self, connection: Connection) -> None:
+    def _begin(self, rows: Rows) -> None:
         """Look for the ledger."""
-        self.version = version_of(connection, url=self.url)
-        require_current(self.version, url=self.url, older=self._older)
+        require_current(version_of(rows, url=self.url), url=self.url)
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         raise read_only(self.url)
 
     @contextmanager
-    def snapshot(self) -> Generator[ReadModel]:
+    def snapshot(self) -> Generator[LedgerTables]:
         self._require_usable()
-        options: dict[str, Any] = {
-            "isolation_level": "REPEATABLE READ",
-            "postgresql_readonly": True,
-        }
-        with (
-            failures(self.url),
-            self._engine.connect().execution_options(**options) as connection,
-            connection.begin(),
-        ):
-            yield ReadModel(connection, damage_of_tables)
+        with transaction(self._pool) as rows:
+            rows.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield LedgerTables(rows, inspect=differences)
 
     def close(self) -> None:
         self._closed = True
-        self._engine.dispose(close=os.getpid() == self._process)
+        if os.getpid() == self._process:
+            self._pool.close()
 
     def _require_usable(self) -> None:
         if self._closed:
@@ -111,7 +111,7 @@ class PostgresStore(PostgresReader):
     top-level scope wait for each other anyway; charges below different ones do not meet.
 
     Args:
-        url: In SQLAlchemy's form, such as `postgresql+psycopg://user@host/database`.
+        url: Such as `postgresql://user@host/database`.
         create: Whether to make the tables where there are none.
 
     Raises:
@@ -125,12 +125,12 @@ class PostgresStore(PostgresReader):
         self._lock = Lock()
         super().__init__(url, reading=False)
 
-    def _begin(self, connection: Connection) -> None:
-        """Bring the tables up to date, or make them."""
-        connection.execute(_MIGRATING)
-        if not self._create and version_of(connection, url=self.url) == 0:
+    def _begin(self, rows: Rows) -> None:
+        """Make the tables where there are none."""
+        rows.run(_MIGRATING)
+        if not self._create and version_of(rows, url=self.url) == 0:
             raise no_ledger(self.url)
-        migrate(connection, url=self.url)
+        migrate(rows, url=self.url)
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         self._require_usable()
@@ -143,31 +143,24 @@ class PostgresStore(PostgresReader):
         """Decide requests below one top-level scope and commit their changes together."""
         root = root_of(requests[0].path)
         for attempt in range(1, ATTEMPTS + 1):
-            with failures(self.url):
-                pooled = self._engine.raw_connection()
-            transaction = _Transaction(
-                cast("psycopg.Connection[Any]", pooled.driver_connection), self.url
-            )
-            try:
-                return transaction.commit(root, requests, self._known)
-            except psycopg.Error as error:
-                lost = transaction.connection.closed
-                if lost:
-                    pooled.invalidate()
-                again = error.sqlstate in RETRIED or (lost and not transaction.committing)
-                if not again or attempt == ATTEMPTS:
-                    uncertain = transaction.committing and error.sqlstate not in RETRIED
-                    raise failure(self.url, error, uncertain=uncertain) from error
-            finally:
-                pooled.close()
+            with failures(self.url), self._pool.connection() as connection:
+                attempted = _Transaction(connection, self.url)
+                try:
+                    return attempted.commit(root, requests, self._known)
+                except psycopg.Error as error:
+                    again = error.sqlstate in RETRIED or (
+                        connection.closed and not attempted.committing
+                    )
+                    if not again or attempt == ATTEMPTS:
+                        uncertain = attempted.committing and error.sqlstate not in RETRIED
+                        raise failure(self.url, error, uncertain=uncertain) from error
         raise AssertionError("the last attempt returns or raises")
 
 
 @dataclass
-class _Transaction:
+class _Transaction(PostgresRows):
     """One attempt; `committing` once the server was told to commit, when a lost connection leaves it open whether."""
 
-    connection: psycopg.Connection[Any]
     url: str
     committing: bool = False
 
@@ -178,7 +171,7 @@ class _Transaction:
         *settings, version, _ = found
         require_durable(settings, self.url)
         require_known(version, url=self.url)
-        stored = WriteModel(self, known)
+        stored = LedgerTables(self, known)
         batch = Batch(stored)
         outcomes = batch.decide_all(requests)
         if batch.records:
@@ -195,37 +188,20 @@ class _Transaction:
         self.committing = True
         commit(self.connection, self.url)
 
-    def row(self, statement: str, values: Sequence[Any]) -> Row | None:
-        return self.connection.execute(statement.replace("?", "%s").encode(), values).fetchone()
-
-    def many(self, statement: str, rows: Sequence[Row]) -> int:
-        with self.connection.cursor() as cursor:
-            cursor.executemany(statement.replace("?", "%s").encode(), rows)
-            return cursor.rowcount
-
 
 @contextmanager
-def new_tables(url: str) -> Generator[Connection]:
+def new_tables(url: str) -> Generator[PostgresRows]:
     """A transaction in a database that is empty; what is made in it is committed in the end, as a whole."""
-    engine, shown = engine_of(url)
+    pool = pool_of(url)
     try:
-        with failures(shown), engine.connect() as connection, connection.begin():
-            connection.execute(_MIGRATING)
-            if version_of(connection, url=shown) != 0:
+        with transaction(pool) as rows:
+            rows.run(_MIGRATING)
+            if version_of(rows, url=pool.url) != 0:
                 raise StoreError(
-                    shown,
+                    pool.url,
                     "there is a ledger already",
                     "Name an empty database; nothing is written over",
                 )
-            yield connection
+            yield rows
     finally:
-        engine.dispose()
-
-
-def damage_of_tables(connection: Connection) -> Iterator[str]:
-    """Tables that are not as we made them, and what was added to them."""
-    return differences(_driver_of(connection))
-
-
-def _driver_of(connection: Connection) -> psycopg.Connection[Any]:
-    return cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+        pool.close()

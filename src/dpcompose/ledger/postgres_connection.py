@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import psycopg
-from sqlalchemy import URL, Engine, Table, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from psycopg.conninfo import conninfo_to_dict
 
 from dpcompose.errors import DomainError, StoreError
-from dpcompose.ledger.schema import TABLES
+from dpcompose.ledger.store import Pool, Row, Rows
+from dpcompose.ledger.tables import TABLES, UNIQUE
 
-PIN = "SELECT set_config('search_path', quote_ident(%s) || ', pg_temp', false)"
+PIN = "SELECT set_config('search_path', quote_ident(?) || ', pg_temp', false)"
 """One schema, and temporary tables last: nothing of the same name comes before ours."""
 
 _HOME = (
@@ -25,68 +26,85 @@ _TABLE = (
     "EXISTS (SELECT 1 FROM pg_rewrite WHERE ev_class = c.oid), "
     "EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal), "
     "EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid OR inhparent = c.oid) "
-    "FROM pg_class c WHERE c.oid = to_regclass(%s)"
+    "FROM pg_class c WHERE c.oid = to_regclass(?)"
 )
 _COLUMNS = (
     "SELECT attname, format_type(atttypid, atttypmod), attnotnull, attgenerated = '' AND attcollation = typcollation "
-    "FROM pg_attribute JOIN pg_type t ON t.oid = atttypid WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped"
+    "FROM pg_attribute JOIN pg_type t ON t.oid = atttypid WHERE attrelid = ? AND attnum > 0 AND NOT attisdropped"
 )
 _UNIQUE = (
     "SELECT (SELECT string_agg(attname, ', ' ORDER BY place) FROM generate_series(0, indnkeyatts - 1) AS place "
     "JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[place]), pg_get_expr(indpred, indrelid) "
-    "FROM pg_index WHERE indrelid = %s AND indisunique AND indisvalid AND indisready AND indimmediate "
+    "FROM pg_index WHERE indrelid = ? AND indisunique AND indisvalid AND indisready AND indimmediate "
     "AND indexprs IS NULL"
 )
-_TYPES = {"INTEGER": "integer", "BIGINT": "bigint", "TEXT": "text"}
+_TABLES = (
+    "SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'p') "
+    "AND relpersistence <> 't' AND nspname <> 'pg_catalog' AND pg_table_is_visible(c.oid)"
+)
 
 
-def home(connection: psycopg.Connection[Any]) -> str | None:
-    """The schema whose tables an unqualified name means; where there is no ledger, the one where it would be made."""
-    (schema,) = connection.execute(_HOME).fetchone() or (None,)
-    return schema
+@dataclass
+class PostgresRows:
+    """Rows of a database."""
+
+    connection: psycopg.Connection[Any]
+    by_letter: ClassVar[str] = ' COLLATE "C"'
+
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+        return self.connection.execute(statement.replace("?", "%s").encode(), values).fetchone()
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        cursor = self.connection.execute(statement.replace("?", "%s").encode(), values)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def many(self, statement: str, rows: Sequence[Row]) -> int:
+        with self.connection.cursor() as cursor:
+            cursor.executemany(statement.replace("?", "%s").encode(), rows)
+            return cursor.rowcount
+
+    def tables(self) -> set[str]:
+        return {name for (name,) in self.run(_TABLES)}
 
 
-def differences(connection: psycopg.Connection[Any]) -> Iterator[str]:
+def differences(rows: Rows) -> Iterator[str]:
     """Find differences that would lose rows, hide them, change them or let one in twice."""
-    for table in TABLES.sorted_tables:
-        found = connection.execute(_TABLE, (table.name,)).fetchone()
+    for table, declared in TABLES.items():
+        found = rows.row(_TABLE, (table,))
         if found is None:
-            yield f"the table {table.name} is missing"
+            yield f"the table {table} is missing"
             continue
         number, kind, persistence, *added = found
         if kind != "r":
-            yield f"{table.name} is no plain table"
+            yield f"{table} is no plain table"
         if persistence != "p":
-            yield f"the table {table.name} is not logged: a crash empties it"
+            yield f"the table {table} is not logged: a crash empties it"
         for there, what in zip(
             added, ("row security", "a rule", "a trigger", "a parent or children"), strict=True
         ):
             if there:
-                yield f"the table {table.name} has {what}, which dpcompose does not make"
-        if set(connection.execute(_COLUMNS, (number,))) != _columns(table):
-            yield f"the columns of {table.name} are not as dpcompose makes them"
-        unique = set(connection.execute(_UNIQUE, (number,)))
-        for columns, condition in sorted(_unique(table) - unique, key=str):
+                yield f"the table {table} has {what}, which dpcompose does not make"
+        if set(rows.run(_COLUMNS, (number,))) != _columns(declared):
+            yield f"the columns of {table} are not as dpcompose makes them"
+        unique = set(rows.run(_UNIQUE, (number,)))
+        for columns, condition in sorted(_unique(table, declared[-1]) - unique, key=str):
             suffix = f" where {condition}" if condition else ""
-            yield f"no index keeps ({columns}) of {table.name} unique{suffix}"
+            yield f"no index keeps ({columns}) of {table} unique{suffix}"
 
 
-def _columns(table: Table) -> set[tuple[Any, ...]]:
-    return {
-        (column.name, _TYPES[str(column.type)], not column.nullable, True)
-        for column in table.columns
-    }
+def _columns(declared: Sequence[str]) -> set[Row]:
+    parts = [column.replace('"', "").partition(" NOT NULL") for column in declared[:-1]]
+    return {(*text.lower().split(), bool(required), True) for text, required, _ in parts}
 
 
-def _unique(table: Table) -> set[tuple[str, str | None]]:
+def _unique(table: str, primary: str) -> set[tuple[str, str | None]]:
     """The columns of the primary key, and of our indexes with their condition."""
-    found: set[tuple[str, str | None]] = {
-        (", ".join(column.name for column in table.primary_key), None)
+    own = {
+        (f"root, {column}", f"({column} IS NOT NULL)")
+        for column in UNIQUE.values()
+        if table == "entry"
     }
-    for index in table.indexes:
-        condition = f"({index.dialect_options['postgresql']['where']})"
-        found.add((", ".join(column.name for column in index.columns), condition))
-    return found
+    return {(primary.removeprefix("PRIMARY KEY (").removesuffix(")"), None), *own}
 
 
 DURABLE: Mapping[str, tuple[str, ...]] = {
@@ -122,40 +140,64 @@ _CAUSES: Mapping[str, tuple[str, str]] = {
 }
 
 
-def engine_of(given: str, *, reading: bool = False) -> tuple[Engine, str]:
-    """An engine whose connections are all checked, and its name for messages, without a password.
+def pool_of(given: str, *, reading: bool = False) -> Pool[psycopg.Connection[Any]]:
+    """Connections that are all checked; their name for messages has no password.
 
     If they are for reading alone, nothing is asked of the server's settings, and every write is refused by it.
 
     Raises:
         DomainError: The address is none.
     """
+    given = given.replace(" ", "%20")  # libpq takes no blank
     try:
-        address = make_url(given)
-        # A transaction locks before it reads, and reads what is committed by then: stricter levels only fail more.
-        engine = create_engine(
-            address, pool_size=8, max_overflow=56, pool_timeout=60, isolation_level="READ COMMITTED"
-        )
-    except (ArgumentError, ValueError, SQLAlchemyError):
+        address = conninfo_to_dict(given)
+        ports = str(address.get("port") or "0").split(",")
+        if not all(port.isascii() and port.isdigit() for port in ports if port):
+            raise ValueError(ports)
+    except (psycopg.Error, ValueError):
         raise DomainError("url", "(not shown)", "postgresql://user@host/database") from None
-    url = _shown(address)
+    host, port = address.get("host") or "", address.get("port")
+    url = f"postgresql://{'' if str(host).startswith('/') else host}{f':{port}' if port else ''}"
+    url = f"{url}/{address.get('dbname') or ''}"
     pinned: list[str] = []
 
-    def connected(connection: psycopg.Connection[Any], _record: object) -> None:
-        if reading:
-            connection.execute("SET default_transaction_read_only = on")
-        else:
-            _require_safe(connection, url)
-        _prepare(connection, url, pinned)
+    def connect() -> psycopg.Connection[Any]:
+        connection = psycopg.connect(given)
+        try:
+            # A transaction locks before it reads, and reads what is committed by then: stricter levels only fail more.
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+            if reading:
+                connection.execute("SET default_transaction_read_only = on")
+            else:
+                _require_safe(connection, url)
+            _prepare(connection, url, pinned)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
-    event.listen(engine, "connect", connected)
-    return engine, url
+    return Pool(url, connect, idle=8, most=64)
 
 
-def _shown(address: URL) -> str:
-    return URL.create(
-        "postgresql", host=address.host, port=address.port, database=address.database
-    ).render_as_string()
+@contextmanager
+def transaction(
+    pool: Pool[psycopg.Connection[Any]], *, confirmed: bool = True
+) -> Generator[PostgresRows]:
+    """A transaction of its own connection, committed when the block ends; lost while it commits, it is uncertain.
+
+    If it is `confirmed`, a commit that the standby did not confirm is uncertain too.
+    """
+    committing = False
+    try:
+        with pool.connection() as connection:
+            yield PostgresRows(connection)
+            committing = True
+            if confirmed:
+                commit(connection, pool.url)
+            else:
+                connection.commit()
+    except psycopg.Error as error:
+        raise failure(pool.url, error, uncertain=committing) from error
 
 
 def _require_safe(connection: psycopg.Connection[Any], url: str) -> None:
@@ -174,17 +216,18 @@ def _require_safe(connection: psycopg.Connection[Any], url: str) -> None:
 def _prepare(connection: psycopg.Connection[Any], url: str, pinned: list[str]) -> None:
     """Wait for no lock forever, and let nobody wait for us.
 
-    The first connection finds the schema, and it holds for all: no search path leads to other tables.
+    The first connection finds the schema whose tables an unqualified name means, or where they would be made; it holds
+    for all: no search path leads to other tables.
     """
-    connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
-    connection.execute(f"SET idle_in_transaction_session_timeout = '{LOCK_TIMEOUT}'")
-    known = bool(pinned)
-    if not known and (schema := home(connection)) is not None:
-        pinned.append(schema)
+    rows, known = PostgresRows(connection), bool(pinned)
+    rows.run(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
+    rows.run(f"SET idle_in_transaction_session_timeout = '{LOCK_TIMEOUT}'")
+    if not known and (found := rows.row(_HOME)) is not None and found[0] is not None:
+        pinned.append(found[0])
     if pinned:
-        connection.execute(PIN, pinned)
+        rows.run(PIN, pinned[:1])
     if known:
-        require_tables(connection, url)
+        require_tables(rows, url)
     connection.commit()
 
 
@@ -221,9 +264,9 @@ def commit(connection: psycopg.Connection[Any], url: str) -> None:
         raise StoreError(url, what, "Ask again with the same key", uncertain=True)
 
 
-def require_tables(connection: psycopg.Connection[Any], url: str) -> None:
+def require_tables(rows: Rows, url: str) -> None:
     """Raise StoreError unless the tables are such that they keep and show what is written."""
-    for problem in differences(connection):
+    for problem in differences(rows):
         raise StoreError(
             url, problem, "Nothing is written to such tables; undo the change, then verify"
         )
@@ -262,9 +305,3 @@ def failures(url: str) -> Generator[None]:
         yield
     except psycopg.Error as error:
         raise failure(url, error, uncertain=False) from error
-    except DBAPIError as error:
-        if isinstance(error.orig, psycopg.Error):
-            raise failure(url, error.orig, uncertain=False) from error
-        raise StoreError(url, str(error.orig)) from error
-    except SQLAlchemyError as error:
-        raise StoreError(url, str(error)) from error

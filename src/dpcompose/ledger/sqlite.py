@@ -1,57 +1,63 @@
-"""The store in a SQLite file: one machine, any number of processes and threads."""
+"""The stores in SQLite: a file of any number of processes and threads, a file that is only read, and memory."""
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Lock, RLock
 from time import monotonic, time_ns
-from typing import Any
 from weakref import finalize
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from dpcompose.errors import StoreError
-from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.decision import Outcome, Request
+from dpcompose.ledger.batch import Batch, GroupCommit
 from dpcompose.ledger.entry import Head
-from dpcompose.ledger.group_commit import GroupCommit
 from dpcompose.ledger.head_record import (
-    VERSION,
-    CheckedWriteModel,
+    CheckedFile,
+    CheckedTables,
     HeadRecord,
     LossError,
     heads_of,
     share,
     write_record,
 )
-from dpcompose.ledger.reading import ReadModel
-from dpcompose.ledger.schema import STEPS, migrate, no_ledger, require_known, version_of
-from dpcompose.ledger.sqlite_checks import CheckedFile
+from dpcompose.ledger.requests import Outcome, Request
 from dpcompose.ledger.sqlite_connection import (
     BESIDE,
     FileLock,
-    Writer,
+    FrozenConnection,
+    SQLiteRows,
     are_in_place,
     beside,
     cause_of,
     connect,
-    engine_of,
     identity,
     is_lasting,
     log_at,
     log_of,
     mark_of,
     may_write,
+    pool_of,
     require_place,
     settle,
     sqlite_failure,
+    transaction,
 )
-from dpcompose.ledger.store import closed
+from dpcompose.ledger.store import closed, read_only
+from dpcompose.ledger.tables import (
+    LATEST,
+    VERSION,
+    LedgerTables,
+    migrate,
+    no_ledger,
+    require_current,
+    require_known,
+    version_of,
+)
 
 LOOK_AGAIN = 1.0
 """Seconds after which a commit looks at the names of all files again."""
@@ -82,9 +88,9 @@ class SQLiteStore:
             require_place(path, create=create)
             self._file_lock = FileLock(beside(path, "-turn"))
             opened.callback(self._file_lock.close)
-            self._engine = engine_of(path)
-            opened.callback(self._engine.dispose)
-            self._file = self._checks(path, self.url, self._engine)
+            self._pool = pool_of(path)
+            opened.callback(self._pool.close)
+            self._file = self._checks(path, self.url, self._pool)
             is_new = not path.exists() or not path.stat().st_size
             with self._file_lock if is_new else nullcontext():
                 self._writer = connect(path)
@@ -105,7 +111,7 @@ class SQLiteStore:
             self._looked_at = 0.0
             self._opened = opened.pop_all()
         self._writing = Lock()
-        self._stored = CheckedWriteModel(Writer(self._writer), record=self._record, url=self.url)
+        self._stored = CheckedTables(SQLiteRows(self._writer), record=self._record, url=self.url)
         self._group_commit = GroupCommit(self._commit)
 
     def _open(self, path: Path, opened: ExitStack) -> int:
@@ -117,32 +123,26 @@ class SQLiteStore:
         """Whether the ledger is whole and nothing is to be written before it is used."""
         claims, version, is_marked = self._file.state()
         return (
-            claims is not None
-            and version == len(STEPS)
-            and is_marked
-            and may_write(self._file.record)
+            claims is not None and version == VERSION and is_marked and may_write(self._file.record)
         )
 
     def _prepare(self, *, create: bool, restored: bool) -> None:
         """Bring the schema up to date, and give this file a head record of its own."""
         path, record = self._file.path, self._file.record
-        with (
-            self._file_lock,
-            self._engine.connect().execution_options(begin="IMMEDIATE") as connection,
-        ):
+        with self._file_lock:
             before = log_at(path)
-            with connection.begin():
-                if not create and version_of(connection, url=self.url) == 0:
+            with transaction(self._pool, "IMMEDIATE") as rows:
+                if not create and version_of(rows, url=self.url) == 0:
                     raise no_ledger(self.url)
-                migrate(connection, url=self.url)
+                migrate(rows, url=self.url)
                 settle(
                     path
                 )  # what the record claims is on disk, also where a killed process left it
-                heads = heads_of(ReadModel(connection, self._file.damage))
+                heads = heads_of(LedgerTables(rows))
                 if restored or not may_write(record):
                     write_record(record, heads, like=path)
                     settle(path)
-                connection.exec_driver_sql(f"PRAGMA user_version = {mark_of(path)}")
+                rows.run(f"PRAGMA user_version = {mark_of(path)}")
             if (log := log_at(path)) != before:
                 with closing(HeadRecord(record)) as written:
                     written.begin_log(log, *next(iter(heads.items()), ("", Head())))
@@ -214,17 +214,14 @@ class SQLiteStore:
         return True
 
     @contextmanager
-    def snapshot(self) -> Generator[ReadModel]:
+    def snapshot(self) -> Generator[LedgerTables]:
         with self._failures(_Progress()):
             self._require_own_process()
             self._require_in_place()
-            with self._engine.connect() as connection:
-                with connection.begin():
-                    driver: Any = connection.connection.driver_connection
-                    require_known(driver.execute(VERSION).fetchone()[0], url=self.url)
-                    yield ReadModel(connection, self._file.damage)
-                if self._broken is not None:  # closed meanwhile: no pool waits for it any more
-                    connection.detach()
+            with transaction(self._pool) as rows:
+                (version,) = rows.row(LATEST) or (0,)
+                require_known(version, url=self.url)
+                yield LedgerTables(rows, inspect=self._file.damage)
 
     def close(self) -> None:
         if os.getpid() == self._process:
@@ -269,7 +266,7 @@ class SQLiteStore:
         except LossError as error:
             self._broken = self._file.lost(f"what was acknowledged is missing: {error}")
             raise self._broken from None
-        except (sqlite3.Error, SQLAlchemyError, OSError, UnicodeDecodeError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             cause = cause_of(error)
             found = sqlite_failure(self.url, cause, uncertain=progress.committing)
             if is_lasting(cause):
@@ -282,3 +279,134 @@ class _Progress:
     """How far a transaction came: an error while it commits leaves open whether it did."""
 
     committing: bool = False
+
+
+_NO_SYNC = (errno.EROFS, errno.EINVAL, errno.EACCES, errno.EPERM)
+"""What a file system says that has nothing to sync, or of a folder that may not be read."""
+
+
+class SQLiteReader:
+    """A ledger in one file that is opened for reading: nothing is written, and no file is made.
+
+    Args:
+        path: The file.
+
+    Raises:
+        StoreError: The file cannot be read, or lacks what was acknowledged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.url = str(path)
+        self._closed = False
+        with self._failures():
+            named, path = Path(os.path.abspath(path)), path.resolve()
+            require_place(path, create=False, writing=False)
+            self._names = [(str(each), identity(each)) for each in dict.fromkeys((path, named))]
+            try:
+                settle(path)  # nobody is told of an entry that a power loss would take away
+            except OSError as error:
+                if error.errno not in _NO_SYNC:
+                    raise
+            self._file = CheckedFile(path, self.url, pool_of(path, reading=True))
+            require_current(self._file.state()[1], url=self.url)
+
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
+        raise read_only(self.url)
+
+    @contextmanager
+    def snapshot(self) -> Generator[LedgerTables]:
+        if self._closed:
+            raise closed(self.url)
+        with self._failures():
+            if not are_in_place(self._names):
+                raise StoreError(
+                    self.url, "the file was moved, replaced or deleted", "Open the ledger again"
+                )
+            before = _stamp(self._file.path)
+            with transaction(self._file.pool) as rows:
+                yield LedgerTables(rows, inspect=self._file.damage)
+                if isinstance(rows.connection, FrozenConnection) and before != _stamp(
+                    self._file.path
+                ):
+                    raise StoreError(
+                        self.url, "the file was written while it was read", "Ask again"
+                    )
+
+    def close(self) -> None:
+        self._closed = True
+        self._file.pool.close()
+
+    @contextmanager
+    def _failures(self) -> Generator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+            raise sqlite_failure(self.url, cause_of(error), uncertain=False) from error
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """The size of a file and the times of its last changes."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+COLLECTED = 1000
+"""Entries that are written together at the latest."""
+
+
+class MemoryStore:
+    """A SQLite database in memory, with one connection and one lock around it.
+
+    Decisions are collected in a batch, and written when somebody reads, or once it holds `COLLECTED` entries.
+    """
+
+    url = "memory:"
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False
+        )
+        self._tables = LedgerTables(SQLiteRows(self._connection))
+        migrate(self._tables.rows, url=self.url)
+        self._batch = Batch(self._tables)
+        self._lock = RLock()
+        self._stopped: StoreError | None = None
+
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
+        with self._lock:
+            self._require_usable()
+            try:
+                outcomes = self._batch.decide_all(requests)
+            except BaseException as error:
+                what = f"a decision was interrupted ({type(error).__name__})"
+                self._stopped = StoreError(self.url, what, "Begin with a new ledger")
+                raise
+            if len(self._batch.records) >= COLLECTED:
+                self._write()
+            return outcomes
+
+    @contextmanager
+    def snapshot(self) -> Generator[LedgerTables]:
+        with self._lock:
+            self._require_usable()
+            if self._batch.records:
+                self._write()
+            yield self._tables
+
+    def _write(self) -> None:
+        self._connection.execute("BEGIN")
+        try:
+            self._tables.write(self._batch)
+            self._connection.execute("COMMIT")
+            self._batch = Batch(self._tables)
+        finally:
+            self._connection.rollback()
+
+    def _require_usable(self) -> None:
+        if self._stopped is not None:
+            raise self._stopped
+
+    def close(self) -> None:
+        with self._lock:
+            self._stopped = closed(self.url)
+            self._connection.close()

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool, QueuePool
-
 from dpcompose.errors import StoreError
-from dpcompose.ledger.driver import HASH
 from dpcompose.ledger.entry import Head
-from dpcompose.ledger.schema import migrate, require_own
-from dpcompose.ledger.store import Row
+from dpcompose.ledger.store import Pool, Row, Rows
+from dpcompose.ledger.tables import LedgerTables, migrate, require_own
 
 try:
     import fcntl
@@ -34,6 +29,9 @@ LOCK_PATIENCE = 10.0
 
 PATIENCE = 60.0
 """Seconds to wait for the lock of a program that takes no turns."""
+
+IDLE, MOST = 5, 1000
+"""Connections for reading that stay open, and that are in use at once."""
 
 SETTINGS: Mapping[str, str | int] = {
     "journal_mode": "wal",  # with DELETE, FULL loses the last commits at a power loss: the directory is not synced
@@ -75,6 +73,7 @@ BESIDE = ("-wal", "-shm", "-head", "-turn", "-journal")
 
 _DATABASE = b"SQLite format 3\0"
 _OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT IN ('sqlite_stat1', 'sqlite_stat4')"
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
 _LOGS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 
 _LASTING = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -91,7 +90,7 @@ def cause_of(error: Exception) -> BaseException:
         damaged = sqlite3.DatabaseError(str(error))
         damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         return damaged
-    return (error.orig or error) if isinstance(error, DBAPIError) else error
+    return error
 
 
 def sqlite_failure(url: str, error: BaseException, *, uncertain: bool) -> StoreError:
@@ -193,8 +192,7 @@ def is_in_file(path: Path, root: str, head: Head) -> bool:
     with suppress(sqlite3.Error):
         connection = sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)
         try:
-            found = connection.execute(HASH, (root, head.sequence)).fetchone()
-            return found is not None and found[0] == head.hash
+            return LedgerTables(SQLiteRows(connection)).hash(root, head.sequence) == head.hash
         finally:
             connection.close()
     return False
@@ -230,8 +228,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def _require_own(connection: sqlite3.Connection, url: str) -> None:
     """A foreign database is left alone, journal mode included."""
-    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    require_own({name for (name,) in tables}, url=url)
+    require_own(SQLiteRows(connection).tables(), url=url)
 
 
 class FrozenConnection(sqlite3.Connection):
@@ -287,39 +284,41 @@ def settle(path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Writer:
-    """The connection that writes; the driver keeps its statements prepared."""
+class SQLiteRows:
+    """Rows of a file or of memory; the driver keeps its statements prepared."""
 
     connection: sqlite3.Connection
+    by_letter: ClassVar[str] = ""
 
-    def row(self, statement: str, values: Sequence[Any]) -> Row | None:
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
         return self.connection.execute(statement, values).fetchone()
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        return self.connection.execute(statement, values).fetchall()
 
     def many(self, statement: str, rows: Sequence[Row]) -> int:
         return self.connection.executemany(statement, rows).rowcount
 
+    def tables(self) -> set[str]:
+        return {name for (name,) in self.run(_TABLES)}
 
-def engine_of(path: Path, *, reading: bool = False) -> Engine:
-    """Connections for reads and migrations, with the same settings; a transaction says itself how it begins.
+
+def pool_of(path: Path, *, reading: bool = False) -> Pool[sqlite3.Connection]:
+    """Connections for reads and migrations, with the same settings.
 
     If they are for reading alone, each transaction has a connection of its own, which finds the log as it is by then.
     """
-    if reading:
-        engine = create_engine(
-            "sqlite://", creator=lambda: connect_reading(path), poolclass=NullPool
-        )
-    else:
-        engine = create_engine(
-            "sqlite://", creator=lambda: connect(path), poolclass=QueuePool, max_overflow=-1
-        )
+    opened = connect_reading if reading else connect
+    return Pool(str(path), lambda: opened(path), idle=0 if reading else IDLE, most=MOST)
 
-    def begin(connection: Connection) -> None:
-        connection.exec_driver_sql(
-            f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}"
-        )
 
-    event.listen(engine, "begin", begin)
-    return engine
+@contextmanager
+def transaction(pool: Pool[sqlite3.Connection], begin: str = "DEFERRED") -> Generator[SQLiteRows]:
+    """A transaction of its own connection; committed when the block ends, rolled back when it raises."""
+    with pool.connection() as connection:
+        connection.execute(f"BEGIN {begin}")
+        yield SQLiteRows(connection)
+        connection.execute("COMMIT")
 
 
 def are_in_place(files: Sequence[tuple[str, tuple[int, int]]]) -> bool:
@@ -333,17 +332,15 @@ def are_in_place(files: Sequence[tuple[str, tuple[int, int]]]) -> bool:
     return True
 
 
-def damage_of(connection: Connection) -> Iterator[str]:
+def damage_of(rows: Rows) -> Iterator[str]:
     """Broken pages and indexes; tables, triggers and views that are not ours, or not as we made them."""
-    for (complaint,) in connection.execute(text("PRAGMA integrity_check")):
+    for (complaint,) in rows.run("PRAGMA integrity_check"):
         if complaint != "ok":
             yield f"SQLite: {complaint}"
-    found = {tuple(row) for row in connection.execute(text(_OBJECTS))}
-    model = create_engine("sqlite://")
-    with model.begin() as fresh:
-        migrate(fresh, url="model")
-        expected = {tuple(row) for row in fresh.execute(text(_OBJECTS))}
-    model.dispose()
+    with closing(sqlite3.connect(":memory:")) as connection:
+        model = SQLiteRows(connection)
+        migrate(model, url="model")
+        found, expected = set(rows.run(_OBJECTS)), set(model.run(_OBJECTS))
     for kind, name, *_ in sorted(found ^ expected, key=str):
         yield f"the {kind} {name} is not as dpcompose makes it"
 

@@ -1,40 +1,44 @@
-"""The interface of stores: they show one moment, and make decisions durable, all or none; and the rows they keep."""
+"""Stores: their interface, the rows that they keep, and connections that are used again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from threading import Semaphore
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from dpcompose.errors import StoreError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of, units_text
-from dpcompose.ledger.decision import Outcome, Request
-from dpcompose.ledger.entry import Entry, Head
+from dpcompose.ledger.entry import Entry, Head, Record
+from dpcompose.ledger.requests import Outcome, Request
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
 
+Row = tuple[Any, ...]
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """An entry as it is stored: its text and hash, and the columns by which it is found."""
 
-    sequence: int
-    scope: str
-    key: str | None
-    redeems: int | None
-    body: str
-    hash: str
+class Rows(Protocol):
+    """A connection to a database of any kind, inside a transaction. Statements have ? for their values."""
 
-    @classmethod
-    def of(cls, entry: Entry) -> Record:
-        """The record of a sound entry."""
-        return cls(entry.sequence, entry.scope, entry.key, entry.redeems, entry.body, entry.hash)
+    by_letter: ClassVar[str]
+    """The words after a column that have texts compared letter by letter, as indexes of scopes do."""
 
-    @property
-    def entry(self) -> Entry:
-        """The entry, as it is stored."""
-        return Entry(self.body, self.hash)
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+        """The first row."""
+        ...
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """All rows; none of a statement that has no rows."""
+        ...
+
+    def many(self, statement: str, rows: Sequence[Row]) -> int:
+        """Execute the statement once for each row of values; how many rows of the database it wrote."""
+        ...
+
+    def tables(self) -> set[str]:
+        """The names of all tables."""
+        ...
 
 
 class Snapshot(Protocol):
@@ -126,9 +130,6 @@ def read_only(url: str) -> StoreError:
     )
 
 
-Row = tuple[Any, ...]
-
-
 def scope_row(scope: Scope) -> Row:
     """root, path, kind, caps, slots, description, opened."""
     return (
@@ -211,3 +212,81 @@ def entry_row(record: Record) -> Row:
 def entry_of(row: Row | None) -> Entry | None:
     """The entry of a row of body and hash."""
     return None if row is None else Entry(*row)
+
+
+PATIENCE = 60.0
+"""Seconds to wait for a connection where all are in use."""
+
+
+class Connection(Protocol):
+    """A connection of a driver."""
+
+    def rollback(self) -> None:
+        """End the transaction, if one is open, without its changes; raise where the connection is lost."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+C = TypeVar("C", bound=Connection)
+
+
+class Pool(Generic[C]):
+    """Connections to one database; errors of `connect` reach whoever needs one.
+
+    Args:
+        url: Its name for messages.
+        connect: Opens a connection.
+        idle: How many are kept open that nobody uses.
+        most: How many are in use at once.
+    """
+
+    def __init__(self, url: str, connect: Callable[[], C], *, idle: int, most: int) -> None:
+        self.url, self._connect, self._most_idle = url, connect, idle
+        self._idle: deque[C] = deque()
+        self._free = Semaphore(most)
+        self._closed = False
+
+    @contextmanager
+    def connection(self) -> Generator[C]:
+        """A connection for this block alone; what the block does not commit is rolled back."""
+        if not self._free.acquire(timeout=PATIENCE):
+            raise StoreError(self.url, "all its connections are in use", "Ask again")
+        try:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = self._connect()
+            try:
+                yield connection
+            finally:
+                self._put_back(connection)
+        finally:
+            self._free.release()
+
+    def _put_back(self, connection: C) -> None:
+        try:
+            connection.rollback()
+        except Exception:  # lost, and the others with it: the server ended, or the disk fails
+            self.clear()
+        else:
+            if not self._closed and len(self._idle) < self._most_idle:
+                self._idle.append(connection)
+                if self._closed:  # meanwhile
+                    self.clear()
+                return
+        with suppress(Exception):
+            connection.close()
+
+    def clear(self) -> None:
+        """Close the connections that nobody uses; the next ones are new."""
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
+
+    def close(self) -> None:
+        """Close them all, those in use once they are not."""
+        self._closed = True
+        self.clear()

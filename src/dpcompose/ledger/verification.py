@@ -12,13 +12,11 @@ from typing import Any
 
 from dpcompose.errors import DomainError, DPComposeError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of
-from dpcompose.ledger.checkpoint import Checkpoint, key_path
-from dpcompose.ledger.decision import Request, chain_of
-from dpcompose.ledger.entry import CLOSED, GRANTED, REDEEMED, VERSION, Entry, Head, is_time
-from dpcompose.ledger.merkle import Frontier, leaf_hash
-from dpcompose.ledger.requests import Charge, Closing, Opening
+from dpcompose.ledger.checkpoint import Checkpoint, Frontier, key_path, leaf_hash
+from dpcompose.ledger.entry import CLOSED, GRANTED, REDEEMED, VERSION, Entry, Head, Record, is_time
+from dpcompose.ledger.requests import Charge, Closing, Opening, Request, chain_of
 from dpcompose.ledger.scope import AccountNode, Kind, charged, require_currencies, root_of
-from dpcompose.ledger.store import Record, Snapshot
+from dpcompose.ledger.store import Snapshot
 from dpcompose.ledger.text import each_once, encode
 
 REMEMBERED = 10_000

@@ -1,4 +1,17 @@
-"""The loss of one random allocation: a record in one of t Gaussian steps, at random."""
+"""The loss of one random allocation, a record in one of t Gaussian steps at random, and its moments.
+
+E S^(c - iu), the moments of one random allocation's likelihood ratio at complex orders, by Mellin's transform.
+
+For a whole m > c and q = m - c + iu, with D_m(x) = E S^m e^(-xS) analytic for |arg x| < pi / 2,
+  Gamma(q) E S^(m - q) = the integral of e^(q (y + i angle)) D_m(e^(y + i angle)) over all real y.
+The trapezoidal rule of step h is by Poisson's formula the sum over whole n of the same with q + i w_n in place of q,
+times e^(w_n angle), w_n = 2 pi n / h. Since log S is a normal variable of variance v = 1 / (t s^2) plus an independent
+rest, |E S^(c - iu)| <= E S^c e^(-v u^2 / 2): every alias is bounded by a value of Gamma. The ray is turned by
+about arg q, since Gamma falls like e^(-pi u / 2) there and so does the integral.
+
+Ends: below, E S^m e^(-xS) <= E S^n sup_S S^(m - n) e^(-xS) for whole n; above, |D_m(x)| <= (4 m / (e X))^m Psi(3 X / 4)
+with X = Re x and Psi(X) = E e^(-XS), and e^(ay) Psi(e^y) is log-concave in y, a convolution of log-concave functions.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +19,309 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from functools import lru_cache
+from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.special import polygamma
+from scipy.special import loggamma, polygamma
 
-from dpcompose.contour import Line, Transform
-from dpcompose.loss.allocation_mellin import moments, window
+from dpcompose.contour import Line, Transform, shortened
 from dpcompose.loss.allocation_table import Allocation
 from dpcompose.loss.base import Loss
-from dpcompose.numerics import Reals, U
+from dpcompose.numerics import Complexes, Reals, U
+
+_SHARE = 10.0
+"""Re q, where the degree allows it: a larger one makes the integrand narrower in y, and a smaller one costs less."""
+_LOST = 3.0
+"""A ray serves the frequencies at which it loses at most a factor e^3 to cancellation."""
+_DEPTH = 40.0
+_KEPT = 0.75
+_MOST_NODES = 40_000
+_BLOCK = 64
+_MOST_SHARE = 65536.0
+
+
+class Window(NamedTuple):
+    """Where the integrand on the real axis matters, and its logarithm at the nodes of a coarse grid.
+
+    Args:
+        degree: m.
+        share: Re q.
+        low: Below it the integrand is negligible.
+        high: Above it likewise.
+        center: Near its largest value.
+        log_size: The logarithm of the whole integral, roughly.
+        mean: The mean of y under the integrand, roughly.
+        variance: Its variance.
+    """
+
+    degree: int
+    share: float
+    low: float
+    high: float
+    center: float
+    log_size: float
+    mean: float
+    variance: float
+
+
+def degree_for(law: Allocation, order: float) -> int | None:
+    """m for E S^order: at least 1.5 above it; None if the moments that are known do not reach so far."""
+    least, wanted = max(math.ceil(order + 1.5), 0), max(math.ceil(order + _SHARE), 0)
+    return None if least > law.most else min(wanted, law.most)
+
+
+@lru_cache(maxsize=64)
+def _plan(law: Allocation, degree: int, least: int) -> tuple[Reals, Reals]:
+    """Nodes y, and log D_k(e^y) for k = 0..degree in rows, fine enough for Re q up to 16; 4 `least` if degree is 0."""
+    spread = 1 / (law.steps * law.sigma**2)
+    far, wide = (4 * least if not degree else 16) * spread, math.sqrt(200 * spread)
+    if degree:
+        step, high = 0.2, 9 + far + wide
+        low = -10 - max(degree / law.sigma**2 - math.log(law.steps), 0.0) - 12 / law.sigma
+    else:
+        step, low, high = (
+            0.4 / math.sqrt(least),
+            math.log(least) - 3 - 60 / least,
+            math.log(4 * least) + 3 + far + wide,
+        )
+    count = min(math.ceil((high - low) / step) + 1, _MOST_NODES)
+    table = law.tables(degree, low, step, count, 0.0)
+    return low + step * np.arange(count), np.where(table.error < 1, table.log.real, -np.inf)
+
+
+@lru_cache(maxsize=1 << 12)
+def window(law: Allocation, order: float) -> Window | None:
+    """The window of the real integrand; None if it is beyond the moments that are known."""
+    degree = degree_for(law, order)
+    if degree is None or degree - order > _MOST_SHARE:
+        return None
+    share = degree - order
+    bucket = min(2 ** math.ceil(math.log2(degree)), law.most) if degree else 0
+    places, logs = _plan(law, bucket, 1 if bucket else 4 ** math.floor(math.log(share, 4)))
+    log = logs[degree] + share * places
+    top = int(log.argmax())
+    inside = np.flatnonzero(log > log[top] - _DEPTH - np.where(np.arange(len(log)) < top, 10, 35))
+    if not (log[top] > -np.inf and inside[0] > 0 and inside[-1] < len(log) - 1):
+        return None
+    mass = np.exp(log - log[top])
+    mean = float((mass * places).sum() / mass.sum())
+    size = float(log[top] + math.log(mass.sum() * (places[1] - places[0])))
+    low, high, center = (float(places[at]) for at in (inside[0], inside[-1], top))
+    if degree:
+        low = min(
+            low,
+            max(
+                (size - _DEPTH - 5 - height) / rate
+                for rate, height in _powers_below(law, order, degree)
+            ),
+        )
+    spread = float((mass * (places - mean) ** 2).sum() / mass.sum())
+    return Window(
+        degree, share, low=low, high=high, center=center, log_size=size, mean=mean, variance=spread
+    )
+
+
+def moments(law: Allocation, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
+    """log E S^(order - i u) at frequencies u >= 0, any branch, and bounds on the errors, as in a `Line`."""
+    seen = window(law, order)
+    log: Complexes = np.full(len(frequencies), 700.0 + 0j)
+    error: Reals = np.full(len(frequencies), np.inf)
+    if seen is None:
+        return log, error
+    height, height_error = _on_ray(law, order, seen, np.zeros(1), 0.0, None)
+    top = float(height[0].real + height_error[0])
+    if not height_error[0] < 1:
+        return log, error
+    done = 0
+    while done < len(frequencies):
+        angle = _angle(seen.share, float(frequencies[done]))
+        fit = _lost(seen.share, frequencies[done:], angle) <= _LOST * (1 + 1e-9)
+        count = len(fit) if fit.all() else max(int(fit.argmin()), 1)
+        part = slice(done, done + count)
+        log[part], error[part] = _on_ray(law, order, seen, frequencies[part], angle, top)
+        done += count
+        if (
+            not error[done - 1] < 1
+        ):  # rounding hides what is farther out still more, at a higher cost
+            break
+    # What is not known better is below the Gaussian bound, and below what rounding may hide.
+    bound = np.minimum(
+        top - frequencies**2 / (2 * law.steps * law.sigma**2) * (1 - 1e-12), log.real + error
+    )
+    far = error >= 1
+    return np.where(far, bound, log), np.where(far, 1.0, error)
+
+
+def _lost(share: float, frequencies: Reals, angle: float) -> Reals:
+    """log of what a ray loses to cancellation."""
+    gamma = loggamma(share + 1j * frequencies).real
+    return -share * math.log(math.cos(angle)) - frequencies * angle + math.lgamma(share) - gamma
+
+
+def _angle(share: float, frequency: float) -> float:
+    """The farthest ray that serves a frequency, at whole sixteenths of the way to a right angle from there."""
+    low, high = math.atan2(frequency, share), math.pi / 2
+    for _ in range(30):
+        middle = (low + high) / 2
+        fits = _lost(share, np.array([frequency]), middle)[0] <= _LOST
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+def _on_ray(
+    law: Allocation, order: float, seen: Window, frequencies: Reals, angle: float, top: float | None
+) -> tuple[Complexes, Reals]:
+    """`moments` by one ray; `top` bounds log E S^order from above, None if that is what is asked, at angle 0."""
+    degree, share, cosine = seen.degree, seen.share, math.cos(angle)
+    gamma = loggamma(share + 1j * frequencies)
+    variance = 1 / (law.steps * law.sigma**2)
+    step = _step(share, frequencies, angle, variance, gamma.real)
+    moved = -math.log(cosine)
+    start = shortened(seen.low + moved, bits=20)
+    count = math.ceil((seen.high + moved - start) / step) + 1
+    if count > _MOST_NODES:
+        return np.full(len(frequencies), 700.0 + 0j), np.full(len(frequencies), np.inf)
+    table = law.table(degree, start, step, count, angle)
+    unknown = np.flatnonzero(~(table.error < 1e300))
+    count = int(unknown[0]) if len(unknown) else count
+    if count < 2:
+        return np.full(len(frequencies), 700.0 + 0j), np.full(len(frequencies), np.inf)
+    log_d, log_error = table.log[:count], table.error[:count]
+    places = start + step * np.arange(count)
+    middle = shortened(seen.center + moved, bits=20)
+    exponent = log_d + share * places + 1j * share * angle
+    scale = float(exponent.real.max())
+    weights = np.exp(exponent - scale)
+    sums = _waves(weights, frequencies, start - middle, step)
+    sizes = np.abs(weights)
+    relative = log_error + U * (count + 24 + 6 * np.abs(exponent) + 4 * np.abs(share * places))
+    relative = np.expm1(np.minimum(relative, 600.0))
+    reach = abs(start - middle) + step * (count + _BLOCK)
+    rounding = float((sizes * relative).sum()) + frequencies * 8 * U * reach * float(sizes.sum())
+    tails = (
+        _left(law, order, degree, start, step, cosine),
+        _right(law, order, degree, places, cosine),
+    )
+    ends = sum(math.exp(min(tail - scale, 700.0)) for tail in tails)
+    absolute = (rounding + ends) * step
+    out = scale - frequencies * angle - gamma.real  # log of the factor that makes a sum a moment
+    log = (
+        np.log(np.abs(sums) * step)
+        + out
+        + 1j * (np.angle(sums) + frequencies * middle - gamma.imag)
+    )
+    gamma_error = (
+        64
+        * U
+        * (4 + np.abs(gamma) + frequencies * (1 + abs(middle)) + np.abs(out) / 8 + abs(scale))
+    )
+    aliases = _aliases(share, frequencies, angle, variance, step, gamma.real)
+    if top is None:
+        error = absolute / (np.abs(sums) * step) + aliases * 1.1
+    else:
+        error = absolute / (np.abs(sums) * step) + np.exp(
+            np.minimum(np.log(aliases + 1e-300) + top - log.real, 700.0)
+        )
+    return _settled(log, error, gamma_error)
+
+
+def _waves(weights: Complexes, frequencies: Reals, start: float, step: float) -> Complexes:
+    """The sums of w_k e^(iu (start + k step)), by blocks: their phases are good to 4 U u times the farthest place."""
+    blocks = -(-len(weights) // _BLOCK)
+    padded = np.zeros(blocks * _BLOCK, dtype=complex)
+    padded[: len(weights)] = weights
+    inside = np.exp(1j * np.multiply.outer(frequencies, step * np.arange(_BLOCK)))
+    across = np.exp(1j * np.multiply.outer(frequencies, start + step * _BLOCK * np.arange(blocks)))
+    return ((inside @ padded.reshape(blocks, _BLOCK).T) * across).sum(axis=1)
+
+
+def _settled(log: Complexes, error: Reals, more: Reals) -> tuple[Complexes, Reals]:
+    """From relative errors of moments to errors of their logarithms; from 1 on an upper bound on their size."""
+    sure = error < 0.4
+    settled = np.where(sure, -np.log1p(-np.minimum(error, 0.4)), 1.0) + more
+    raised = log + np.where(sure, 0.0, np.log1p(np.minimum(error, 1e300)))
+    return np.where(np.isfinite(log) & np.isfinite(error), raised, 700.0), np.where(
+        np.isfinite(error), settled, np.inf
+    )
+
+
+def _aliases(
+    share: float, frequencies: Reals, angle: float, variance: float, step: float, log_gamma: Reals
+) -> Reals:
+    """The sum of all aliases, relative to E S^order: four terms, and as much again for all others."""
+    total = np.zeros(len(frequencies))
+    for n in (-2, -1, 1, 2):
+        wave = 2 * math.pi * n / step
+        size = loggamma(share + 1j * (frequencies + wave)).real - log_gamma + wave * angle
+        total = total + np.exp(np.minimum(size - variance * (frequencies + wave) ** 2 / 2, 700.0))
+    return 2 * total
+
+
+def _step(
+    share: float, frequencies: Reals, angle: float, variance: float, log_gamma: Reals
+) -> float:
+    """The longest step whose aliases are negligible at the first and the last frequency."""
+    ends = np.array([0, len(frequencies) // 2, len(frequencies) - 1])
+    step = min(0.5, math.pi / (2 * float(frequencies[-1]) + 1))
+    while step > 1e-5:
+        aliases = _aliases(share, frequencies[ends], angle, variance, step, log_gamma[ends])
+        if float(aliases.max()) < math.exp(-_DEPTH):
+            break
+        step *= 0.85
+    return shortened(step, bits=20)
+
+
+def _left(
+    law: Allocation, order: float, degree: int, start: float, step: float, cosine: float
+) -> float:
+    """log of a bound on the sum of the sizes of all nodes below the first."""
+    turned = math.log(cosine)
+    if not degree:
+        return _beyond(law, -order, start + turned, start + step + turned) + order * turned
+    bounds = _powers_below(law, order, degree)
+    logs = (
+        height + rate * (start + turned - step) - math.log(-math.expm1(-rate * step))
+        for rate, height in bounds
+    )
+    return min(logs) - (degree - order) * turned + 1e-9
+
+
+def _powers_below(law: Allocation, order: float, degree: int) -> list[tuple[float, float]]:
+    """Pairs (rate, height): the real integrand is at most e^(height + rate y), by each whole order above this one."""
+    found: list[tuple[float, float]] = []
+    for whole in range(max(math.ceil(order + 0.5), 0), degree + 1):
+        rest = degree - whole
+        peak = rest * (math.log(rest) - 1) if rest else 0.0
+        found.append((whole - order, float(law.whole[whole]) + law.whole_error(whole) + peak))
+    return found
+
+
+def _right(law: Allocation, order: float, degree: int, places: Reals, cosine: float) -> float:
+    """log of a bound on the sum of the sizes of all nodes above the last."""
+    kept = _KEPT if degree else 1.0
+    turned = math.log(cosine * kept)
+    before, last = float(places[-2]) + turned, float(places[-1]) + turned
+    peak = degree * (math.log(degree * kept / (1 - kept)) - 1) if degree else 0.0
+    return _beyond(law, -order, last, before) - (degree - order) * turned + peak
+
+
+def _beyond(law: Allocation, rate: float, last: float, before: float) -> float:
+    """log of a bound on the sum of e^(rate y) Psi(e^y), log-concave, over equidistant y beyond these two."""
+    low, step = min(last, before), abs(last - before)
+    table = law.table(0, low, step, 2, 0.0)
+    log = table.log.real + rate * np.array([low, low + step])
+    fall = (
+        -abs(float(log[1] - log[0]))
+        + 2 * float(table.error.sum())
+        + 1e-12 * float(np.abs(log).max())
+    )
+    outward = bool(log[1] < log[0]) if last > before else bool(log[0] < log[1])
+    if not (outward and fall < 0):
+        return math.inf
+    size = float(log[1] if last > before else log[0])
+    return size + float(table.error.max()) + fall - math.log(-math.expm1(fall)) + 1e-9
+
 
 _WITHIN, _STEEP = 0.95, 1e4
 

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from dpcompose.contour import Lattice
-from dpcompose.loss.atomic_moments import (
+from dpcompose.loss.atom_moments import (
     AtomLaw,
     GivenLaw,
     ReversedLaw,

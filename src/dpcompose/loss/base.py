@@ -1,18 +1,24 @@
-"""The privacy loss random variable ln(p / q) under p of one ordered pair (p, q) of distributions."""
+"""The privacy loss random variable ln(p / q) under p of one ordered pair (p, q) of distributions.
+
+The common part of sums whose rows are losses of at most epsilon in size, any of them many times.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from dpcompose.contour import Transform
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atoms import Atoms
-from dpcompose.numerics import Reals
+from dpcompose.numerics import Reals, U
 from dpcompose.proof import Ends, Field
 from dpcompose.values import Bound
 
@@ -199,3 +205,33 @@ class Pair(NamedTuple):
     def symmetric(self) -> bool:
         """Whether both orders have the same loss."""
         return self.remove is self.add or self.remove == self.add
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedRows(Transform):
+    """A sum of rows, of shape (m, 1): a loss between -epsilon and epsilon, so many times. A member adds the moments.
+
+    Args:
+        epsilon: The largest loss of each row.
+        times: How many copies of each.
+    """
+
+    epsilon: Reals
+    times: Reals
+    tabulates = True
+
+    @property
+    def maximum(self) -> float:
+        return math.fsum((self.epsilon * self.times).ravel()) * (1 + 4 * U)
+
+    @property
+    def minimum(self) -> float:
+        return -self.maximum
+
+    @property
+    def scale(self) -> float:
+        return float((self.times * np.minimum(self.epsilon, self.epsilon**2)).sum())
+
+    def cumulants(self, order: float) -> tuple[float, float, float]:
+        at = self.curve(np.array([order]))
+        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])

@@ -19,11 +19,10 @@ from dpcompose.contour import (
     logarithm_of_excess,
     summed_line,
 )
+from dpcompose.loss.atom_moments import BoundedRangeMoments
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import Loss
-from dpcompose.loss.bounded_rows import BoundedRows
-from dpcompose.loss.noise_moments import BoundedRangeMoments
+from dpcompose.loss.base import BoundedRows, Loss
 from dpcompose.numerics import Complexes, Reals, U
 from dpcompose.proof import Ends, Field, ends
 from dpcompose.values import Bound, around, up

@@ -17,7 +17,7 @@ from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import TINY, Atoms
 from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.bounded_range import BoundedRangeLoss, attained_losses
-from dpcompose.loss.discrete_gaussian import DiscreteGaussianLoss
+from dpcompose.loss.discrete_noise import DiscreteGaussianLoss
 from dpcompose.loss.gaussian import GaussianLoss
 from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.product import Product
@@ -213,8 +213,8 @@ def atoms_of(
     )
     if curve.start > 0:
         upper, lower, ratios = [*upper, float(curve.start)], [*lower, 0.0], [*ratios, math.inf]
-    if curve.rest > _RESIDUE:
-        upper, lower, ratios = [*upper, 0.0], [*lower, float(curve.rest)], [*ratios, -math.inf]
+    if curve.remainder > _RESIDUE:
+        upper, lower, ratios = [*upper, 0.0], [*lower, float(curve.remainder)], [*ratios, -math.inf]
     faint = any(max(length, gain) < TINY for _, length, gain in places)
     logs = [float(gain.ln(Context(prec=30))) for _, _, gain in places] if faint else []
     logs += [0.0] * (len(ratios) - len(logs)) if faint else []

@@ -14,13 +14,12 @@ import numpy as np
 from dpcompose.contour import Lattice, Transform, point_of, value_at
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee import mirrored_epsilon
+from dpcompose.loss.atom_moments import DiscreteLaplaceLaw, LaplaceMoments
 from dpcompose.loss.atomic import AtomicLoss
-from dpcompose.loss.atomic_moments import DiscreteLaplaceLaw
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
 from dpcompose.loss.laplace_spline import LaplaceSpline, root
 from dpcompose.loss.laplace_sum import LaplaceSum
-from dpcompose.loss.noise_moments import LaplaceMoments
 from dpcompose.loss.sampled_laplace import LARGEST_EPSILON, LARGEST_RATE, SampledLaplaceLoss
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.numerics import U

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from dpcompose.contour import NEGLIGIBLE, Cumulants, Line, logarithm_of_excess
-from dpcompose.loss.bounded_rows import BoundedRows
+from dpcompose.loss.base import BoundedRows
 from dpcompose.numerics import Complexes, Reals, U, exp_minus_linear, sine_minus_linear
 
 _LARGEST_BLOCK, _LARGEST_SINGLE, _LARGEST_LINE = 1 << 13, 1 << 15, 1 << 15

@@ -14,10 +14,8 @@ import numpy as np
 from dpcompose.contour import Transform
 from dpcompose.guarantee import gaussian_profile, mills_drop
 from dpcompose.loss.base import Loss
-from dpcompose.loss.gaussian_mixture import LEAST_MASS, GaussianMixture, Tilt
-from dpcompose.loss.mixture_grid import OpposedMixtures
-from dpcompose.loss.mixture_quadrature import MixtureQuadrature
-from dpcompose.loss.mixture_sum import MixtureSum
+from dpcompose.loss.gaussian_mixture import LEAST_MASS, GaussianMixture, OpposedMixtures, Tilt
+from dpcompose.loss.mixture_quadrature import MixtureQuadrature, MixtureSum
 from dpcompose.numerics import U, exp_or_inf
 from dpcompose.values import Bound, Certificate, down, up
 

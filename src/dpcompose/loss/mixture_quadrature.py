@@ -13,20 +13,29 @@ Q(A) >= sum of q_j Phi(z - j); the half-lines attain all of these at once. So P(
 mixtures on a line, if P is the world of the members removed, Q that of those added, and N that without either. Given
 everything else that is random the same holds of the sum that this moves; and a mixture over that costs no more.
 
+The sum of many equal losses of opposed mixtures, chosen by a public coin, as a transform.
+
 Reference: [TrefethenWeideman2014, Theorem 5.1]
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from dpcompose.contour import Cumulants, Line, careful_nodes, joined, logarithm_of_excess
-from dpcompose.loss.gaussian_mixture import GaussianMixture, Tilt
-from dpcompose.loss.mixture_grid import Grid, OpposedMixtures, points_at, shortened
+from dpcompose.contour import Cumulants, Line, Transform, careful_nodes, joined, logarithm_of_excess
+from dpcompose.loss.gaussian_mixture import (
+    GaussianMixture,
+    MixtureGrid,
+    OpposedMixtures,
+    Tilt,
+    points_at,
+    shortened,
+)
 from dpcompose.numerics import Reals, U, exp_or_inf, exponential_sums, log_sum_exp
 
 _MOST_POINTS, _MOST_ENTRIES = 60_000, 1 << 21
@@ -48,8 +57,8 @@ class MixtureQuadrature:
 
     pair: OpposedMixtures
     times: float
-    _grids: dict[tuple[float, float], Grid | None] = field(
-        default_factory=dict[tuple[float, float], "Grid | None"]
+    _grids: dict[tuple[float, float], MixtureGrid | None] = field(
+        default_factory=dict[tuple[float, float], "MixtureGrid | None"]
     )
     _ends: dict[float, float] = field(default_factory=dict[float, float])
 
@@ -66,14 +75,14 @@ class MixtureQuadrature:
         """A power of 1.25 at or above order + 1, so that neighboring orders share a grid."""
         return 1.25 ** math.ceil(math.log(order + 1) / math.log(1.25) - 1e-9)
 
-    def _grid(self, reach: float, step: float) -> Grid | None:
+    def _grid(self, reach: float, step: float) -> MixtureGrid | None:
         """The grid for all orders below `reach`; None if it is too long."""
         key = reach, step
         if key not in self._grids:
             self._grids[key] = self._built(reach, step)
         return self._grids[key]
 
-    def _built(self, reach: float, step: float) -> Grid | None:
+    def _built(self, reach: float, step: float) -> MixtureGrid | None:
         first, second = self.pair.first, self.pair.second
         low = -second.largest - self._side
         high = reach * first.largest + self._rightmost(reach) + self._side
@@ -85,7 +94,7 @@ class MixtureQuadrature:
         start, count = math.floor(low / step) - 1, math.ceil((high - low) / step) + 3
         x = step * (start + share + np.arange(count))
         one, two = first.at(x), second.at(-x)
-        return Grid(x, step, one, two, points_at(x, step, one, two))
+        return MixtureGrid(x, step, one, two, points_at(x, step, one, two))
 
     def _rightmost(self, reach: float) -> float:
         """Where x outgrows order d log s: beyond it and the means of P the integrand falls."""
@@ -98,7 +107,7 @@ class MixtureQuadrature:
         falls = reach * self.pair.second.at(-x).slope <= x
         return float(x[falls.argmax()]) if falls.any() else float(x[-1])
 
-    def _coarse(self, order: float) -> Grid | None:
+    def _coarse(self, order: float) -> MixtureGrid | None:
         return self._grid(self._reach(order), self._coarse_step)
 
     def curve(self, orders: Reals) -> Cumulants:
@@ -203,7 +212,7 @@ class MixtureQuadrature:
             best = max(best, (step, theta, growth))
         return best[1], shortened(2.0 ** (math.floor(8 * math.log2(best[0])) / 8)), best[2]
 
-    def _cells(self, grid: Grid, order: float) -> Reals:
+    def _cells(self, grid: MixtureGrid, order: float) -> Reals:
         """log of a bound on the integral of the integrand from each point to the next; before the first, after the
         last. Left of every point its slope rises by less than the point's own."""
         exponent = grid.exponent(order)
@@ -214,11 +223,11 @@ class MixtureQuadrature:
         return np.concatenate([[exponent[0] - math.log(left)], inner, [beyond]]) + 1e-9
 
     def _sides(
-        self, grid: Grid
+        self, grid: MixtureGrid
     ) -> tuple[tuple[GaussianMixture, Tilt], tuple[GaussianMixture, Tilt]]:
         return (self.pair.first, grid.first), (self.pair.second, grid.second)
 
-    def _falling(self, grid: Grid, order: float) -> tuple[float, float]:
+    def _falling(self, grid: MixtureGrid, order: float) -> tuple[float, float]:
         """How much at least the integrand falls in a step to the left of all points, where x < 0, and to the right;
         there it may rise if it is not positive."""
         right = float(
@@ -226,7 +235,7 @@ class MixtureQuadrature:
         )
         return -float(grid.x[0]) * grid.step, right * grid.step
 
-    def _outside(self, grid: Grid, order: float, top: float) -> tuple[float, float]:
+    def _outside(self, grid: MixtureGrid, order: float, top: float) -> tuple[float, float]:
         """Bounds on the terms of M beyond the points, in units of e^top, and on those of P and Q."""
         exponent, x = grid.exponent(order) - top, grid.x
         left, right = self._falling(grid, order)
@@ -264,7 +273,7 @@ class MixtureQuadrature:
                 error = norm - 2 * math.pi * float(y) / step
         return step, error
 
-    def _norm(self, grid: Grid, cells: Reals, order: float, reach: float, y: float) -> float:
+    def _norm(self, grid: MixtureGrid, cells: Reals, order: float, reach: float, y: float) -> float:
         """log of a bound on the integral over the edge of the strip. The argument of r(x) rises with x, that of s(-x)
         falls: in a cell they are at most those of its ends."""
         turn = np.zeros(len(cells))
@@ -304,7 +313,7 @@ class MixtureQuadrature:
             )
         return np.minimum.accumulate(best)
 
-    def _thetas(self, grid: Grid, order: float, edges: Reals) -> Reals:
+    def _thetas(self, grid: MixtureGrid, order: float, edges: Reals) -> Reals:
         """For each edge about the best shift: that of a quadratic model."""
         exponent = grid.exponent(order)
         share = np.exp(exponent - exponent.max())
@@ -324,7 +333,7 @@ class MixtureQuadrature:
 
     def _shifted(
         self,
-        grid: Grid,
+        grid: MixtureGrid,
         order: float,
         theta: float,
         strip: tuple[float, float],
@@ -350,7 +359,7 @@ class MixtureQuadrature:
         )
         return eta * eta / 2 - order / 2 * sides
 
-    def _rounding(self, grid: Grid, order: float) -> float:
+    def _rounding(self, grid: MixtureGrid, order: float) -> float:
         """A bound on the relative error of the terms that matter."""
         exponent = grid.exponent(order)
         near = exponent > exponent.max() - 60
@@ -367,3 +376,139 @@ def _unknown(count: int) -> Line:
 def _beyond(log: float, fall: float) -> float:
     """A bound on the sum of the terms after one of that logarithm, which fall by at least `fall` each."""
     return exp_or_inf(log - fall) / -math.expm1(-fall) * (1 + 16 * U) if fall > 0 else math.inf
+
+
+_FAR = 30.0
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureSum(Transform):
+    """M(t) = (sum of c_k M_k(t))^times, for the losses that a coin with public outcome k chooses between.
+
+    Args:
+        parts: c_k with its relative error, and M_k.
+        times: How many copies.
+        maximum_loss: The largest loss of one, rounded up.
+        minimum_loss: The smallest, rounded down.
+    """
+
+    parts: tuple[tuple[float, float, MixtureQuadrature], ...]
+    times: int
+    maximum_loss: float
+    minimum_loss: float
+    tabulates = True
+
+    @property
+    def maximum(self) -> float:
+        return self.times * self.maximum_loss * (1 + 2 * U)
+
+    @property
+    def minimum(self) -> float:
+        return self.times * self.minimum_loss * (1 + 2 * U)
+
+    @property
+    def copies(self) -> float:
+        return float(self.times)
+
+    @property
+    def blow_up(self) -> float:
+        """Where w^(t + 1) e^(t (t + 1) m^2 / 2), what a term of P adds to M, grows past 1."""
+        ends = [
+            1 - 2 * math.log(weight * share) / (mean * mean)
+            for share, _, part in self.parts
+            for mean, weight in zip(part.pair.first.means, part.pair.first.weights, strict=True)
+            if mean > 0
+        ]
+        return min(ends, default=math.inf)
+
+    def cumulants(self, order: float) -> tuple[float, float, float]:
+        found = self.curve(np.array([order]))
+        return float(found.log_m[0]), float(found.first[0]), float(found.second[0])
+
+    @np.errstate(
+        over="ignore", invalid="ignore"
+    )  # where a moment overflows the answer is infinite, or NaN
+    def curve(self, orders: Reals) -> Cumulants:
+        curves = [part.curve(orders) for _, _, part in self.parts]
+        if len(curves) == 1:
+            log, first, second = curves[0].log_m, curves[0].first, curves[0].second
+        else:
+            shares = np.array([[share] for share, _, _ in self.parts])
+            logs, firsts, seconds = (
+                np.array(rows)
+                for rows in zip(*((at.log_m, at.first, at.second) for at in curves), strict=True)
+            )
+            log = np.log1p((shares * np.expm1(logs)).sum(axis=0))
+            tilted = shares * np.exp(logs - log)
+            first = (tilted * firsts).sum(axis=0)
+            second = np.maximum(
+                (tilted * (seconds + firsts * firsts)).sum(axis=0) - first * first, 1e-300
+            )
+        return Cumulants(self.times * log, self.times * first, self.times * second)
+
+    @cached_property
+    def _lines(self) -> dict[tuple[float, bytes], Line]:
+        return {}
+
+    def line(self, order: float, frequencies: Reals) -> Line:
+        one = self._one(order, frequencies)
+        return Line(self.times * one.log, self.times * (one.error + 2 * U * np.abs(one.log)))
+
+    def _one(self, order: float, frequencies: Reals) -> Line:
+        key = order, frequencies.tobytes()
+        if key not in self._lines:
+            lines = [part.line(order, frequencies) for _, _, part in self.parts]
+            self._lines[key] = lines[0] if len(lines) == 1 else self._mixed(lines)
+        return self._lines[key]
+
+    def _mixed(self, lines: Sequence[Line]) -> Line:
+        """log of the mean of the parts: through its distance from 1 unless one of them is large."""
+        tops = [
+            math.log(share) + float(line.log[0].real)
+            for (share, _, _), line in zip(self.parts, lines, strict=True)
+        ]
+        top = max(tops)
+        scale = top if top > _FAR else 0.0
+        real, imaginary, error = np.zeros((3, len(lines[0].log)))
+        for (share, relative, _), line in zip(self.parts, lines, strict=True):
+            size = np.minimum(line.log.real - scale, 705.0)
+            sine, half = np.sin(line.log.imag), np.sin(line.log.imag / 2)
+            modulus = np.exp(size)
+            less = np.expm1(size) - 2 * modulus * half * half
+            real += share * less
+            imaginary += share * modulus * sine
+            # From an error of 1 on only the size of M is bounded.
+            with np.errstate(over="ignore"):
+                far = modulus * (1 + np.exp(line.error))
+            moved = np.where(line.error < 1, modulus * np.expm1(np.minimum(line.error, 1.0)), far)
+            distance = np.hypot(less, modulus * sine)
+            rounded = U * (
+                24 * distance + 8 * modulus * np.abs(line.log) + (8 * abs(scale) * modulus)
+            )
+            error += share * (moved + rounded + relative * (distance + (1.0 if scale else 0.0)))
+        found = logarithm_of_excess(real, imaginary, error)
+        return Line(found.log + scale, found.error + 8 * U * scale)
+
+    def log_envelope(self, order: float, edges: Reals) -> Reals:
+        return self._envelope(order, edges, finest=False)
+
+    def finest_envelope(self, order: float, edges: Reals) -> Reals:
+        return self._envelope(order, edges, finest=True)
+
+    def _envelope(self, order: float, edges: Reals, *, finest: bool) -> Reals:
+        zero = np.zeros(1)
+        whole = self._one(order, zero)
+        bounds, shares = np.zeros((2, len(self.parts), len(edges)))
+        for at, (share, relative, part) in enumerate(self.parts):
+            line = whole if len(self.parts) == 1 else part.line(order, zero)
+            if not line.error[0] + whole.error[0] < 1e-3:
+                return np.zeros(len(edges))
+            log = float(line.log[0].real)
+            bounds[at] = part.log_envelope(order, edges, log - float(line.error[0]), finest=finest)
+            shares[at] = math.log(share * (1 + relative)) + log - float(whole.log[0].real)
+        if len(self.parts) == 1:
+            return self.times * bounds[0]
+        error = self.times * (
+            4 * float(whole.error[0]) + 16 * U * (1 + abs(float(whole.log[0].real)))
+        )
+        return self.times * np.log(np.exp(bounds + shares).sum(axis=0)) + error

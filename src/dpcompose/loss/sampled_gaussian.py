@@ -1,6 +1,17 @@
-"""The losses of Gaussian noise on a Poisson sample: (1 - q) N(0, s^2) + q N(1, s^2) against N(0, s^2), in both orders.
+"""Gaussian noise on a Poisson sample: its losses, and their moments in balls.
 
-Reference: [ZhuDongWang2022, Theorem 11]
+The moments of Gaussian noise on a Poisson sample, in balls.
+
+With X standard normal, mu = 1 / noise and r(x) = 1 - q + q e^(mu x - mu^2 / 2), M(t) is E r(X)^(t + 1) when a record
+is removed, E r(X)^-t when one is added, and E r(-X)^(t + 1) r(X)^-t when one is replaced: at orders in (-1, 0) no power
+is negative. For |y| < pi / mu and theta = mu |y|,
+  r(x) cos(theta / 2) <= |r(x + iy)| <= r(x)   and   0 <= arg r(x + i |y|) <= theta,
+because |a + b e^(i theta)|^2 = (a + b)^2 - 4 a b sin^2(theta / 2). The derivative of log r is mu w, where
+w = q e^(mu x - mu^2 / 2) / r is increasing, in (0, 1).
+
+The losses of Gaussian noise on a Poisson sample: (1 - q) N(0, s^2) + q N(1, s^2) against N(0, s^2), in both orders.
+
+Reference: [Lebeda2024, Proposition 13], [ZhuDongWang2022, Theorem 11]
 """
 
 from __future__ import annotations
@@ -16,11 +27,250 @@ from dpcompose.contour import Transform
 from dpcompose.guarantee import gaussian_profile
 from dpcompose.loss.base import Loss
 from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
-from dpcompose.loss.sampled_gaussian_moments import AddedMoments, RemovedMoments
 from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
 from dpcompose.numerics import U, log_unmixed
-from dpcompose.proof import Ends, Field, ends
+from dpcompose.proof import (
+    Ball,
+    Disc,
+    Ends,
+    Field,
+    NormalMoments,
+    TrapezoidMoments,
+    ends,
+    upper_tail,
+)
 from dpcompose.values import Bound, around, down, up
+
+
+@dataclass(frozen=True)
+class SampledGaussianMoments(TrapezoidMoments):
+    """The common part of the three.
+
+    Args:
+        noise: sigma / sensitivity, > 0.
+        rate: q, in (0, 1).
+    """
+
+    noise: Ball
+    rate: Ball
+
+    @property
+    def _limit(self) -> Ball:
+        return self.field.pi * self.noise
+
+    @property
+    def _plain(self) -> NormalMoments:
+        """The loss without sampling."""
+        return NormalMoments(self.field, 1 / self.noise**2)
+
+    def _growing(self, x: Disc) -> Disc:
+        """q e^(mu x - mu^2 / 2)."""
+        return self.rate * (x / self.noise - 1 / (2 * self.noise**2)).exp()
+
+    def _log_ratio(self, x: Disc) -> Disc:
+        return (1 - self.rate + self._growing(x)).log()
+
+    def _share(self, x: Ball) -> Ball:
+        growing = self._growing(self.field.disc(x)).real
+        return growing / (1 - self.rate + growing)
+
+    def _turned(self, x: Ball, y: Ball) -> Ball:
+        """|r(x + iy)|^2 / r(x)^2 = 1 - 4 w (1 - w) sin^2(theta / 2), from cos^2(theta / 2) to 1."""
+        share, sine = self._share(x), (y / (2 * self.noise)).sin()
+        exact = 1 - 4 * share * (1 - share) * sine**2
+        return exact.max(1 - sine**2).min(self.field.exact(1))
+
+    def _falling_growth(self, order: float, y: Ball) -> Ball:
+        """e^(y^2 / 2) cos(mu y / 2)^-order, no cosine at negative orders: what |r^-order| may gain off the line."""
+        grown = (y * y / 2).exp()
+        return (
+            grown if order < 0 else grown * (y / (2 * self.noise)).cos() ** -self.field.exact(order)
+        )
+
+    def _left_of(self, fixed: Ball, steep: Ball) -> Ball:
+        """A point a < 0 with -a >= fixed + steep w(a).
+
+        From there on to the left -x - fixed - steep w(x) >= a - x, because w falls.
+        """
+        low, high = -(fixed + steep), self.field.exact(0)
+        for _ in range(60):
+            if not high - low > 0.25:
+                break
+            middle = ((low + high) / 2).mid()
+            low, high = (
+                (middle, high) if -middle >= fixed + steep * self._share(middle) else (low, middle)
+            )
+        return low
+
+    def _between_modes(self, order: float, far: float) -> tuple[float, float, Ball] | None:
+        """Where x^2 / 2 outweighs (order + 1) log r, between the modes of f(x) = e^(-x^2 / 2) r(x)^(order + 1).
+
+        The derivative of log f, G(x) = -x + (order + 1) mu w(x), first falls, then rises, then falls, because w is a
+        logistic function. So where G(a) < 0 < G(b), a < b, it changes its sign once in between: there f is at most the
+        larger of f(a) and f(b).
+        """
+        steep = (self.field.exact(order) + 1) / self.noise
+        low, high = far, float(steep.mid()) - far
+        if not low + far < high:
+            return None
+        a, b = self.field.exact(low), self.field.exact(high)
+        if not (steep * self._share(a) < a and steep * self._share(b) > b):
+            return None
+        ends = [
+            (-x * x / 2).exp() * self._log_ratio(self.field.disc(x)).real.exp() ** (order + 1)
+            for x in (a, b)
+        ]
+        return low, high, ends[0].max(ends[1]).upper()
+
+
+@dataclass(frozen=True)
+class RemovedMoments(SampledGaussianMoments):
+    """The loss of (with the record, without it)."""
+
+    @property
+    def smallest(self) -> Ball:
+        return (-self.rate).log1p()
+
+    @property
+    def reverse(self) -> AddedMoments:
+        return AddedMoments(self.field, self.noise, self.rate)
+
+    @property
+    def _side(self) -> int:
+        return 1
+
+    def _terms(self, x: Disc) -> tuple[Disc, Disc]:
+        log_ratio = self._log_ratio(x)
+        return log_ratio, log_ratio
+
+    def _growth(self, order: float, y: Ball) -> Ball:
+        return (y * y / 2).exp()
+
+    def _slope(self, order: float, x: Ball) -> Ball:
+        return (self.field.exact(order) + 1) / self.noise * self._share(x) - x
+
+    def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
+        return (y * y / 2).exp() * self._turned(x, y) ** ((self.field.exact(order) + 1) / 2)
+
+    def _centers(self, order: float) -> tuple[Ball, Ball]:
+        return self.field.exact(0), (self.field.exact(order) + 1) / self.noise
+
+    def _valley(self, order: float, far: float) -> tuple[float, float, Ball] | None:
+        return self._between_modes(order, far)
+
+    def profile(self, x: Ball) -> Ball:
+        """q times the profile without sampling at ln(1 + (e^x - 1) / q)."""
+        odds = 1 + x.expm1() / self.rate
+        if odds <= 0:
+            return -x.expm1()
+        if odds > 0:
+            return self.rate * self._plain.profile(odds.log())
+        # 1 - a <= profile at ln a <= 1.
+        return -x.expm1() + self.rate * odds.upper() * self.field.ball(0.5, 0.5)
+
+
+@dataclass(frozen=True)
+class AddedMoments(SampledGaussianMoments):
+    """The loss of (without the record, with it)."""
+
+    @property
+    def largest(self) -> Ball:
+        return -(-self.rate).log1p()
+
+    @property
+    def reverse(self) -> RemovedMoments:
+        return RemovedMoments(self.field, self.noise, self.rate)
+
+    @property
+    def _side(self) -> int:
+        return -1
+
+    def _terms(self, x: Disc) -> tuple[Disc, Disc]:
+        return self.field.disc(0), -self._log_ratio(x)
+
+    def _growth(self, order: float, y: Ball) -> Ball:
+        return self._falling_growth(order, y)
+
+    def _slope(self, order: float, x: Ball) -> Ball:
+        return -order / self.noise * self._share(x) - x
+
+    def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
+        return (y * y / 2).exp() * self._turned(x, y) ** (-self.field.exact(order) / 2)
+
+    def _centers(self, order: float) -> tuple[Ball, Ball]:
+        zero = self.field.exact(0)
+        return (
+            (zero, -order / self.noise)
+            if order < 0
+            else (self._left_of(zero, order / self.noise), zero)
+        )
+
+    def profile(self, x: Ball) -> Ball:
+        """With c = 1 - (1 - q) e^x: c times the profile without sampling at x + ln(q / c); 0 for c <= 0."""
+        rest = self.rate - (1 - self.rate) * x.expm1()
+        if rest <= 0:
+            return self.field.exact(0)
+        if rest > 0:
+            return rest * self._plain.profile(x + (self.rate / rest).log())
+        return self.field.exact(0).union(rest.upper())
+
+
+@dataclass(frozen=True)
+class ReplacedMoments(SampledGaussianMoments):
+    """The loss of (1 - q) N(0) + q N(-1) against (1 - q) N(0) + q N(1)."""
+
+    @property
+    def reverse(self) -> ReplacedMoments:
+        return self
+
+    @property
+    def _side(self) -> int:
+        return -1
+
+    def _terms(self, x: Disc) -> tuple[Disc, Disc]:
+        mirrored, plain = self._log_ratio(-x), self._log_ratio(x)
+        return mirrored, mirrored - plain
+
+    def _growth(self, order: float, y: Ball) -> Ball:
+        return self._falling_growth(order, y)
+
+    def _slope(self, order: float, x: Ball) -> Ball:
+        steep = self.field.exact(order) / self.noise
+        return -(steep + 1 / self.noise) * self._share(-x) - steep * self._share(x) - x
+
+    def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
+        half = self.field.exact(order) / 2
+        return (y * y / 2).exp() * self._turned(-x, y) ** (half + 0.5) * self._turned(x, y) ** -half
+
+    def _centers(self, order: float) -> tuple[Ball, Ball]:
+        steep = self.field.exact(order) / self.noise
+        if order < 0:
+            return -(steep + 1 / self.noise), -steep
+        return self._left_of(steep + 1 / self.noise, steep), self.field.exact(0)
+
+    def _valley(self, order: float, far: float) -> tuple[float, float, Ball] | None:
+        """That of e^(-x^2 / 2) r(-x)^(order + 1), mirrored; r(x)^-order adds at most (1 - q)^-order."""
+        found = self._between_modes(order, far)
+        if found is None:
+            return None
+        low, high, bound = found
+        return -high, -low, (bound * (1 - self.rate) ** -self.field.exact(order)).upper()
+
+    def profile(self, x: Ball) -> Ball:
+        """P(X < c) - e^x Q(X < c) at the point c where the loss is x.
+
+        mu c = asinh(-(1 - q) / q e^(mu^2 / 2) sinh(x / 2)) - x / 2.
+        """
+        mu, q = 1 / self.noise, self.rate
+        odds = (1 - q) / q * (mu * mu / 2).exp()
+        point = ((-odds * (x / 2).sinh()).asinh() - x / 2) / mu
+        below = (1 - q) * upper_tail(self.field, -point)
+        return (
+            below
+            + q * upper_tail(self.field, -point - mu)
+            - x.exp() * (below + q * upper_tail(self.field, mu - point))
+        )
+
 
 _TOGETHER = 16
 """Rows that share arrays: enough to make the cost of a call small, few enough for the caches of the processor."""

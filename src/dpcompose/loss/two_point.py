@@ -13,12 +13,10 @@ import numpy as np
 
 from dpcompose.contour import Cumulants, Lattice, Line, Transform, blockwise
 from dpcompose.guarantee import homogeneous_delta, homogeneous_epsilon
+from dpcompose.loss.atom_moments import PromiseLaw, TwoPointMoments
 from dpcompose.loss.atomic import AtomicLoss
-from dpcompose.loss.atomic_moments import PromiseLaw
 from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import Loss, both_readings
-from dpcompose.loss.bounded_rows import BoundedRows
-from dpcompose.loss.noise_moments import TwoPointMoments
+from dpcompose.loss.base import BoundedRows, Loss, both_readings
 from dpcompose.numerics import Reals, U
 from dpcompose.proof import Ball, Ends, Field, Moments, ends
 from dpcompose.values import Bound

@@ -35,12 +35,12 @@ def plain(value: float) -> str:
 
 def place_of(error: float, *, whole: bool) -> int:
     """The decimal place of the last digit of an error that is rounded up to two, or to an integer."""
-    place = Decimal(error).adjusted() - 1
-    place += Decimal(error) > Decimal(99).scaleb(place)
-    return max(place, 0) if whole else place
+    digit = Decimal(error).adjusted() - 1
+    digit += Decimal(error) > Decimal(99).scaleb(digit)
+    return max(digit, 0) if whole else digit
 
 
-def at_place(value: float, place: int, rounding: str = ROUND_HALF_EVEN) -> str:
+def at_place(value: float, digit: int, rounding: str = ROUND_HALF_EVEN) -> str:
     """A number rounded to a decimal place, without an exponent."""
-    found = Decimal(value).quantize(Decimal(1).scaleb(place), rounding, _EXACT)
+    found = Decimal(value).quantize(Decimal(1).scaleb(digit), rounding, _EXACT)
     return f"{_EXACT.add(found, 0):,f}"

@@ -9,10 +9,7 @@ from dpcompose.composition import ATTACKS, Calibration, Composition, calibrate a
 from dpcompose.errors import DomainError, UnreachableError
 from dpcompose.plan.account import require_common_adjacency
 from dpcompose.plan.plan import Plan
-from dpcompose.plan.schema import PARAMETERS
-
-UNORDERED = {("discrete-gaussian", "sigma"), ("truncated-poisson", "rate")}
-"""Parameters in which epsilon is not monotone, though it falls in the large."""
+from dpcompose.plan.schema import MECHANISMS
 
 
 @dataclass(frozen=True)
@@ -42,8 +39,9 @@ class PlanCalibration:
         """The place of the value among those that keep to the target: smallest, largest or feasible."""
         if not self.found.extreme:
             return "feasible"
-        _, parameter = self.plan.locate(self.key)
-        return "smallest" if PARAMETERS[parameter].response == "decreasing" else "largest"
+        entry, parameter = self.plan.locate(self.key)
+        response = MECHANISMS[entry.kind].key(parameter).response
+        return "smallest" if response == "decreasing" else "largest"
 
 
 def calibrate(
@@ -70,17 +68,17 @@ def calibrate(
         )
     require_common_adjacency(plan)
     entry, parameter = plan.locate(key)
-    known = PARAMETERS[parameter]
-    direction = "unordered" if (entry.kind, parameter) in UNORDERED else str(known.response)
+    varied = MECHANISMS[entry.kind].key(parameter)
+    integer = varied.role == "count"
     # Twice as far as the domain: the search itself reports where the domain ends.
     bracket = {"rate": (1e-12, 2.0), "delta": (1e-300, 2.0)}.get(parameter)
 
     def family(value: float) -> Composition:
-        return plan.with_value(key, int(value) if known.integer else value).composition()
+        return plan.with_value(key, int(value) if integer else value).composition()
 
     try:
         found = calibrated(
-            family, epsilon=epsilon, delta=delta, parameter=direction, integer=known.integer, bracket=bracket,
+            family, epsilon=epsilon, delta=delta, parameter=str(varied.response), integer=integer, bracket=bracket,
             adjacency=plan.adjacency, **attack,
         )  # fmt: skip
     except UnreachableError as error:

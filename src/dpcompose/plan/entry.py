@@ -7,7 +7,7 @@ from typing import Any
 
 from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.plan.schema import MECHANISMS, PARAMETERS, Value, choices
+from dpcompose.plan.schema import FORMS, MECHANISMS, Value, choices
 from dpcompose.plan.values import label
 
 
@@ -49,7 +49,7 @@ class PlanEntry:
         try:
             given = dict(self.parameters)
             fits = given.keys() <= known.keys() and all(
-                name in given for name, required in known.items() if required
+                name in given for name, key in known.items() if key.required
             )
         except (TypeError, ValueError):
             fits, given = False, {}
@@ -68,7 +68,7 @@ class PlanEntry:
         return "\n".join(
             [
                 "[[mechanism]]",
-                *(f"{key} = {PARAMETERS[key].write(value)}" for key, value in given.items()),
+                *(f"{key} = {FORMS[key].write(value)}" for key, value in given.items()),
             ]
         )
 

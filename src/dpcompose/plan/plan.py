@@ -13,7 +13,7 @@ from dpcompose.errors import DomainError, PlanError, UnsupportedError
 from dpcompose.files import load_toml, read_toml
 from dpcompose.plan.entry import PlanEntry
 from dpcompose.plan.question import PlanQuestion
-from dpcompose.plan.schema import MECHANISMS, PARAMETERS, MechanismKind, choices
+from dpcompose.plan.schema import COMMON, FORMS, MECHANISMS, MechanismKind, choices
 from dpcompose.plan.values import adjacency, label, quoted
 from dpcompose.values import Adjacency
 
@@ -23,7 +23,6 @@ LARGEST_INTEGER = 10**300
 """An integer beyond this has no use as a float, and Python refuses to print the largest."""
 
 _TOP = ("delta", "epsilon", "adjacency", "mechanism")
-_COMMON = ("kind", "name", "rate", "times")
 
 
 @dataclass(frozen=True)
@@ -117,8 +116,9 @@ class Plan:
         if name not in entries:
             raise DomainError("key", key, f"a mechanism of the plan: {choices(name, entries)}")
         entry = entries[name]
-        given = dict.fromkeys((*MECHANISMS[entry.kind].parameters, "rate", "times"))
-        numbers = [each for each in given if PARAMETERS[each].response]
+        kind = MECHANISMS[entry.kind]
+        candidates = dict.fromkeys((*kind.parameters, "rate", "times"))
+        numbers = [each for each in candidates if kind.key(each).response]
         if parameter not in numbers:
             raise DomainError(
                 "key", key, f"a number of a {entry.kind}: {choices(parameter, numbers)}"
@@ -128,7 +128,7 @@ class Plan:
     def with_value(self, key: str, value: float) -> Plan:
         """The plan with one number replaced; `key` as in `locate`, `value` in the domain of that parameter."""
         entry, parameter = self.locate(key)
-        argument: Any = PARAMETERS[parameter].read(parameter, value)
+        argument: Any = FORMS[parameter].read(parameter, value)
         if (
             parameter not in MECHANISMS[entry.kind].parameters
         ):  # the rate of a sample, or how many times
@@ -164,9 +164,7 @@ class _Place:
 def _parsed(text: str, source: str) -> Plan:
     place = _Place(source)
     top = read_toml(text, source=source)
-    _refuse_unknown(
-        top, _TOP, place, elsewhere=PARAMETERS, hint="it belongs below a [[mechanism]] line"
-    )
+    _refuse_unknown(top, _TOP, place, elsewhere=FORMS, hint="it belongs below a [[mechanism]] line")
     tables = top.get("mechanism", [])
     if not isinstance(tables, list):
         raise place.error(
@@ -209,19 +207,21 @@ def _entry(table: Any, name: str, position: int, source: str) -> PlanEntry:
             raise place.from_domain(error, keys) from None
         place = _Place(source, f'mechanism[{position}] "{name}"')
     kind = _kind(keys, place)
-    known = (*_COMMON, *kind.parameters)
+    known = (*COMMON, *kind.parameters)
     _refuse_unknown(
         keys, known, place, elsewhere=_TOP, hint="it belongs above the first [[mechanism]] line"
     )
     for key in keys:
-        _refuse_container(key, keys, place, nested=PARAMETERS[key].nested)
-    for key, required in kind.parameters.items():
-        if required and key not in keys:
+        _refuse_container(key, keys, place, nested=FORMS[key].nested)
+    for required, key in kind.parameters.items():
+        if key.required and required not in keys:
             raise place.error(
-                key, None, f"a value, {kind.name} needs it; a {kind.name} knows {', '.join(known)}"
+                required,
+                None,
+                f"a value, {kind.name} needs it; a {kind.name} knows {', '.join(known)}",
             )
     try:
-        read = {key: PARAMETERS[key].read(key, value) for key, value in keys.items()}
+        read = {key: FORMS[key].read(key, value) for key, value in keys.items()}
         parameters = tuple((key, read[key]) for key in kind.parameters if key in read)
         optional = {
             key: read[key]

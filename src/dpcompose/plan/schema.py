@@ -8,14 +8,13 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, NamedTuple, cast
 
-from dpcompose import check, mechanism
+from dpcompose import check, mechanisms
 from dpcompose.composition import compose
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import RenyiLine
-from dpcompose.mechanism import Participation, kinds
+from dpcompose.mechanisms import Participation, arguments_of, kinds
 from dpcompose.plan.values import (
     adjacency,
     array_text,
@@ -46,25 +45,34 @@ Value = (
     | tuple[Base, ...]
     | Adjacency
 )
-Response = Literal["increasing", "decreasing"]
+
+
+class Key(NamedTuple):
+    """A key of a `[[mechanism]]` table.
+
+    Args:
+        role: What it is, as the mechanism declares it; it decides how the value is read and written.
+        response: How epsilon responds when it grows; None where that is not known, so it cannot be varied.
+        required: Whether a table must have it.
+    """
+
+    role: str
+    response: str | None = None
+    required: bool = True
 
 
 @dataclass(frozen=True)
-class ParameterSchema:
-    """The schema of one key of a `[[mechanism]]` table.
+class Form:
+    """The TOML form of the values of one role.
 
     Args:
         read: Turns the TOML value into the argument of the constructor; raises DomainError on a wrong type.
         write: The TOML text of such an argument; reading it back gives the same argument.
-        response: How epsilon responds when the value grows; None where that is not known, so it cannot be varied.
-        integer: Whether only integers make sense.
         nested: How many levels of arrays and tables there may be inside the value.
     """
 
     read: Callable[[str, Any], Value]
     write: Callable[[Any], str] = repr
-    response: Response | None = None
-    integer: bool = False
     nested: int = 0
 
 
@@ -75,19 +83,16 @@ class MechanismKind:
     Args:
         name: The value of `kind`: the name of its class, with dashes.
         build: The constructor; called with keyword arguments.
+        parameters: Its parameters, in the constructor's order.
     """
 
     name: str
     build: Callable[..., Any]
+    parameters: dict[str, Key]
 
-    @cached_property
-    def parameters(self) -> dict[str, bool]:
-        """The parameters of the constructor, in order, and whether each is required."""
-        signature = inspect.signature(self.build)
-        return {
-            name: each.default is inspect.Parameter.empty
-            for name, each in signature.parameters.items()
-        }
+    def key(self, name: str) -> Key:
+        """The key of that name: one of its parameters, or one that every kind has."""
+        return self.parameters.get(name) or COMMON[name]
 
 
 def base(name: str, value: Any) -> Base:
@@ -102,16 +107,16 @@ def base(name: str, value: Any) -> Base:
     known = MECHANISMS[kind].parameters
     allowed = ("kind", *known, "rate", "times")
     unknown = [key for key in given if key not in allowed]
-    missing = [key for key, required in known.items() if required and key not in given]
+    missing = [name for name, key in known.items() if key.required and name not in given]
     if unknown or missing:
         wrong = f"unknown: {unknown[0]!r:.40}" if unknown else f"missing: {missing[0]!r}"
         raise DomainError(name, wrong, f"keys of {', '.join(allowed)}")
-    return tuple((key, PARAMETERS[key].read(f"{name}.{key}", each)) for key, each in given.items())
+    return tuple((key, FORMS[key].read(f"{name}.{key}", each)) for key, each in given.items())
 
 
 def selection(base: Base, *, tries: float, shape: float = math.inf) -> Any:
     """The private selection among runs of the mechanism that `base` describes."""
-    return mechanism.PrivateSelection(_built(base), tries=tries, shape=shape)
+    return mechanisms.PrivateSelection(_built(base), tries=tries, shape=shape)
 
 
 def bases(name: str, value: Any) -> tuple[Base, ...]:
@@ -133,13 +138,13 @@ def composition(*, parts: tuple[Base, ...]) -> Any:
 
 def dominating_pair(*, upper: Numbers, lower: Numbers, holds_under: Adjacency) -> Any:
     """The pair of exactly these masses, with the record and without it."""
-    return mechanism.DominatingPair.atoms(upper=upper, lower=lower, adjacency=holds_under)
+    return mechanisms.DominatingPair.atoms(upper=upper, lower=lower, adjacency=holds_under)
 
 
 def renyi_line(*, rho: float, xi: float, holds_under: Adjacency) -> Any:
     """Any mechanism whose Renyi divergence of each order is at most xi + rho times the order."""
     line = RenyiLine(check.nonnegative("rho", rho), check.nonnegative("xi", xi))
-    return mechanism.RenyiCurve(line, holds_under=holds_under)
+    return mechanisms.RenyiCurve(line, holds_under=holds_under)
 
 
 def _built(base: Base) -> Any:
@@ -150,7 +155,7 @@ def _built(base: Base) -> Any:
 
 
 def _inner(value: Base) -> str:
-    return f"{{ {', '.join(f'{key} = {PARAMETERS[key].write(each)}' for key, each in value)} }}"
+    return f"{{ {', '.join(f'{key} = {FORMS[key].write(each)}' for key, each in value)} }}"
 
 
 def choices(given: object, known: Iterable[str]) -> str:
@@ -169,62 +174,64 @@ def dashed(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
+def _declared(build: type[Any]) -> dict[str, Key]:
+    """The parameters that a mechanism declares."""
+    return {
+        name: Key(
+            argument.parameter.role,
+            argument.parameter.response,
+            argument.default is inspect.Parameter.empty,
+        )
+        for name, argument in arguments_of(build).items()
+    }
+
+
 SELECTION, COMPOSITION = "private-selection", "composition"
+_NUMBERS, _AMOUNT, _HOLDS_UNDER = Key("numbers"), Key("amount", "increasing"), Key("adjacency")
+_SELECTION = _declared(mechanisms.PrivateSelection)
 MECHANISMS: dict[str, MechanismKind] = {
-    dashed(name): MechanismKind(dashed(name), kind)
-    for name, kind in kinds().items()
-    if name != "PrivateSelection"
-} | {
-    name: MechanismKind(name, build)
-    for name, build in (
-        (SELECTION, selection),
-        (COMPOSITION, composition),
-        ("dominating-pair", dominating_pair),
-        ("renyi-line", renyi_line),
+    kind.name: kind
+    for kind in (
+        *(
+            MechanismKind(dashed(name), build, _declared(build))
+            for name, build in kinds().items()
+            if name != "PrivateSelection"
+        ),
+        MechanismKind(SELECTION, selection, _SELECTION),
+        MechanismKind(COMPOSITION, composition, {"parts": Key("mechanisms")}),
+        MechanismKind(
+            "dominating-pair",
+            dominating_pair,
+            {"upper": _NUMBERS, "lower": _NUMBERS, "holds_under": _HOLDS_UNDER},
+        ),
+        MechanismKind(
+            "renyi-line", renyi_line, {"rho": _AMOUNT, "xi": _AMOUNT, "holds_under": _HOLDS_UNDER}
+        ),
     )
 }
-# A test holds this list against the parameters of every constructor.
-PARAMETERS: dict[str, ParameterSchema] = {
-    "scale": ParameterSchema(number, response="decreasing"),
-    "sigma": ParameterSchema(number, response="decreasing"),
-    "sensitivity": ParameterSchema(number, response="increasing"),
-    "replace_sensitivity": ParameterSchema(number, response="increasing"),
-    "epsilon": ParameterSchema(number, response="increasing"),
-    "delta": ParameterSchema(number, response="increasing"),
-    "rho": ParameterSchema(number, response="increasing"),
-    "mu": ParameterSchema(number, response="increasing"),
-    "shift": ParameterSchema(integers, array_text),
-    "replace": ParameterSchema(integers, array_text),
-    "categories": ParameterSchema(integer),
-    "noise": ParameterSchema(label, quoted),
-    "monotone": ParameterSchema(truth, lambda value: "true" if value else "false"),
-    "positives": ParameterSchema(integer),
-    "curve": ParameterSchema(numbers, array_text),
-    "orders": ParameterSchema(numbers, array_text),
-    "variance": ParameterSchema(number, response="decreasing"),
-    "gamma": ParameterSchema(number),
-    "keep": ParameterSchema(number),
-    "flip": ParameterSchema(number),
-    "reports": ParameterSchema(integer, response="decreasing", integer=True),
-    "records": ParameterSchema(integer),
-    "batch": ParameterSchema(integer),
-    "steps": ParameterSchema(integer),
-    "shifts": ParameterSchema(numbers, array_text),
-    "weights": ParameterSchema(numbers, array_text),
-    "selected": ParameterSchema(integer),
-    "restart": ParameterSchema(integer),
-    "strategy": ParameterSchema(rows, lambda matrix: repr([list(row) for row in matrix]), nested=1),
-    "participation": ParameterSchema(participation, table_text, nested=1),
-    "parts": ParameterSchema(bases, lambda parts: f"[{', '.join(map(_inner, parts))}]", nested=4),
-    "upper": ParameterSchema(numbers, array_text),
-    "lower": ParameterSchema(numbers, array_text),
-    "xi": ParameterSchema(number, response="increasing"),
-    "base": ParameterSchema(base, _inner, nested=4),
-    "tries": ParameterSchema(number, response="increasing"),
-    "shape": ParameterSchema(number),
-    "holds_under": ParameterSchema(adjacency, lambda member: quoted(member.value)),
-    "rate": ParameterSchema(number, response="increasing"),
-    "times": ParameterSchema(integer, response="increasing", integer=True),
-    "name": ParameterSchema(label, quoted),
-    "kind": ParameterSchema(label, quoted),
+COMMON = {
+    "kind": Key("text"),
+    "name": Key("text"),
+    "rate": Key("rate", "increasing", False),
+    "times": Key("count", "increasing", False),
 }
+"""The keys of every kind; `rate` is that of a Poisson sample, unless the kind has a rate of its own."""
+_FORMS = {
+    "change": Form(integers, array_text),
+    "count": Form(integer),
+    "text": Form(label, quoted),
+    "flag": Form(truth, lambda value: "true" if value else "false"),
+    "numbers": Form(numbers, array_text),
+    "rows": Form(rows, lambda matrix: repr([list(row) for row in matrix]), nested=1),
+    "participation": Form(participation, table_text, nested=1),
+    "mechanism": Form(base, _inner, nested=4),
+    "mechanisms": Form(bases, lambda parts: f"[{', '.join(map(_inner, parts))}]", nested=4),
+    "adjacency": Form(adjacency, lambda member: quoted(member.value)),
+    **dict.fromkeys(("noise", "sensitivity", "rate", "amount", "number"), Form(number)),
+}
+FORMS: dict[str, Form] = {
+    name: _FORMS[key.role]
+    for keys in (COMMON, *(kind.parameters for kind in MECHANISMS.values()))
+    for name, key in keys.items()
+}
+"""How each key is read and written, by its name: all kinds that have it read it alike."""

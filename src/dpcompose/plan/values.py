@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.mechanism import Participation
+from dpcompose.mechanisms import Participation
 from dpcompose.values import Adjacency
 
 

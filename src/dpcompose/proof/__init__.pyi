@@ -5,13 +5,16 @@ from .moments import (
     Ends as Ends,
     Factors as Factors,
     Moments as Moments,
+    NormalMoments as NormalMoments,
     Term as Term,
 )
-from .normal import NormalMoments as NormalMoments
 from .sum import Proved as Proved, ProvedSum as ProvedSum
 
 if True:
     from .ball import ball_field as ball_field
-    from .moments import ends as ends, exponential_sums as exponential_sums
-    from .normal import upper_tail as upper_tail
+    from .moments import (
+        ends as ends,
+        exponential_sums as exponential_sums,
+        upper_tail as upper_tail,
+    )
     from .trapezoid import TrapezoidMoments as TrapezoidMoments

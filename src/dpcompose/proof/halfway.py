@@ -21,9 +21,8 @@ from functools import cached_property
 from dpcompose.contour import shortened
 from dpcompose.errors import UnsupportedError
 from dpcompose.proof.ball import Ball, Disc, Field
-from dpcompose.proof.line import Enclosure
+from dpcompose.proof.line import Enclosure, TailBound
 from dpcompose.proof.moments import Factors
-from dpcompose.proof.tail import TailBound
 
 ORDER = -0.5
 _NEAR = 0.125

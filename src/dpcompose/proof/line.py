@@ -1,12 +1,25 @@
 """g(x) = E[(1 - e^(x - L))_+] for a sum of independent variables, in ball arithmetic: every error is a theorem.
 
+Where a line for a proof should run: its order, period, last frequency and smoothing, from the float engine.
+
+Nothing here is proved and nothing need be: every line gives a valid enclosure, and these choices only decide how
+narrow it is.
+
+A bound on the tail of a vertical line, the sum over all nodes beyond a frequency, in ball arithmetic.
+
+For one variable phi(u) = M(order + iu) / M(order) and f = |phi|^2. Two bounds hold from an edge to the next: the
+variable's own, which holds for ever after, and that from the values at the two edges: f is the characteristic function
+of a symmetrized variable of variance 2 v, so |f''| <= 2 v, and on a block of width D it is at most
+max(f at its ends) + v D^2 / 4. The tilted variance is bounded by l^2 <= 2 (cosh(h l) - 1) / h^2:
+v <= (2 / h^2) (sqrt(M(order + h) M(order - h)) / M(order) - 1).
+
 The formulas are those of `contour`. For t = order + iu the trapezoid sum of M(t) e^(-t x) / (t (t + 1)) with period W
 is exactly the sum over integers n of e^(order n W) g(x + n W), all terms nonnegative. Here M comes in balls that
 contain it, the sum is evaluated in balls, and
 
   the terms n < 0 are at most M(0) e^(-order W |n|);
   those n > 0 are at most M(l) e^(-l x) l^l / (1 + l)^(1 + l) e^(-(l - order) n W) at any l > order;
-  the nodes left out are bounded in `tail`;
+  the nodes left out are bounded by `TailBound`;
   a Gaussian of variance s^2, if one is added, raises g by at most the expectation of s^2 e^(-y / 2) n_s(y) at
   y = L - x, whose transform is s^2 e^(s^2 / 8) e^(s^2 t (t + 1) / 2) M(t).
 
@@ -16,14 +29,267 @@ Reference: [ZhuDongWang2022, Theorem 10]
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from dpcompose.contour import shortened
+import numpy as np
+
+from dpcompose.contour import (
+    Placement,
+    Transform,
+    placement_of,
+    relative_value,
+    saddle_for_value,
+    shortened,
+)
 from dpcompose.proof.ball import Ball, Disc, Field
-from dpcompose.proof.moments import BallLattice, Factors
-from dpcompose.proof.plan import LinePlan
-from dpcompose.proof.tail import TailBound
+from dpcompose.proof.moments import BallLattice, Factors, Moments
+
+FINE = 43.0
+# Balls have digits to spare: a line may lose e^12 of them for a shorter period.
+_LOSS = 12.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinePlan:
+    """A line.
+
+    Args:
+        order: Its real part, a float of few digits.
+        period: W = 2 pi / step.
+        beyond: An order from which the aliases above x are bounded; None if there are none.
+        last: The frequency at which the nodes end.
+        smoothing: The standard deviation of the Gaussian that is added; 0 if none is.
+        variance: The tilted variance.
+        error: The part of M(order) that may be left out.
+        magnitude: log2 of the largest exponent that occurs.
+    """
+
+    order: float
+    period: float
+    beyond: float | None
+    last: float
+    smoothing: float
+    variance: float
+    error: float
+    magnitude: float
+
+
+def plan(
+    transform: Transform,
+    x: float,
+    *,
+    tolerance: float,
+    digits: float = FINE,
+    most_nodes: int,
+    falling: bool = True,
+    last: float | None = None,
+) -> LinePlan | None:
+    """The line for g near x, to e^-`digits` where |M| falls by itself, else smoothed, to `tolerance` if nodes suffice.
+
+    Args:
+        transform: The variable.
+        x: Where g is wanted.
+        tolerance: The relative width at which smoothing may stop.
+        digits: Minus the logarithm of the relative width that all other errors may have.
+        most_nodes: How many nodes a line may have, if it is not one over a lattice.
+        falling: Whether |M| may be taken to fall by itself.
+        last: The frequency by which it does so, if that is known.
+
+    Returns:
+        None where no saddle point can be found.
+    """
+    saddle_point = saddle_for_value(transform, x)
+    log_m, first, variance = transform.cumulants(saddle_point)
+    if not (math.isfinite(log_m) and 0 < variance < math.inf):
+        return None
+    log_mass = min(log_m - saddle_point * x + math.log(relative_value(variance, saddle_point)), 0.0)
+
+    def placed(digits: float, *, bounded: bool = True) -> Placement:
+        return placement_of(
+            transform,
+            order=saddle_point,
+            x=x,
+            log_mass=log_mass,
+            tolerance=20 * math.exp(-digits),
+            most_nodes=most_nodes,
+            bounded=bounded,
+            loss=_LOSS,
+        )
+
+    def ended(placement: Placement, last: float, error: float, smoothing: float = 0.0) -> LinePlan:
+        order = placement.order
+        return LinePlan(
+            order=order,
+            period=placement.period,
+            beyond=placement.outer[0][0] if placement.outer else None,
+            last=last,
+            smoothing=smoothing,
+            variance=placement.variance,
+            error=error,
+            magnitude=math.log2(2 + abs(placement.log_m) + order * (abs(x) + abs(first)) + order),
+        )
+
+    placement = placed(digits)
+    error = 2 * placement.error
+    if transform.lattice is not None:
+        last = math.sqrt(2 * (3 - math.log(error)) / placement.variance)
+    elif last is None and falling:
+        last = _end(transform, placement, error)
+    if last is not None:
+        return ended(placement, last, error)
+    digits = min(math.log(1e3 / tolerance), digits)
+    placement = placed(digits, bounded=False)
+    order, error = placement.order, 2 * placement.error
+    reach = math.sqrt(2 * (digits - math.log(placement.height) + 3))
+    smoothing = max(math.sqrt(tolerance / 10 / (order * (order + 1))), reach / placement.limit)
+    gap = placement.height * smoothing**2 * order * (order + 1) / 10
+    last = _end(transform, placement, gap) if falling else None
+    return (
+        ended(placement, reach / smoothing, error, smoothing)
+        if last is None
+        else ended(placement, last, gap)
+    )
+
+
+def _end(transform: Transform, placement: Placement, error: float) -> float | None:
+    """The first frequency beyond which |M| / u^2 integrates to less than pi `error`, as far as floats can tell."""
+    error *= math.pi
+    start = math.sqrt(2 * max(-math.log(error) - 3.0, 1.0) / placement.variance) * 0.8
+    edges = max(start, 2 * placement.step) * 1.2 ** np.arange(60)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        log_bound = transform.log_envelope(placement.order, edges)
+        blocks = np.exp(np.minimum(log_bound, 0.0)) * (1 / edges - np.append(1 / edges[1:], 0.0))
+    enough = np.flatnonzero(np.cumsum(blocks[::-1])[::-1] <= error)
+    return float(edges[enough[0]]) if len(enough) and edges[enough[0]] <= placement.limit else None
+
+
+_RATIO = 1.25
+_STRIDES = (0, 2, 5, 9, 14, 20, 27, 35, 44)
+
+
+@dataclass(frozen=True)
+class TailBound:
+    """The far part of the line through `order` for a sum of independent variables, relative to M(order).
+
+    Args:
+        field: Where balls come from.
+        factors: The variables with their counts.
+        order: The real part of the line.
+        variance: Roughly the tilted variance of the sum: decides widths, bounds nothing.
+        magnitude: log2 of the largest exponent that occurs.
+        circle: Whether the line is a circle, so that only frequencies up to half of it matter.
+    """
+
+    field: Field
+    factors: Factors
+    order: float
+    variance: float
+    magnitude: float
+    circle: bool = False
+
+    def beyond(self, edge: Ball, step: Ball, enough: Ball) -> Ball:
+        """A bound on step times the sum of |M(order + iu)| / (M(order) u^2) over nodes u = edge, edge + step, ...
+
+        Args:
+            edge: The first node.
+            step: The distance of the nodes.
+            enough: A value that need not be improved on.
+        """
+        with self.field.precision(self._bits):
+            last, stride = self.field.exact(math.inf), 0
+            for stride in _STRIDES:
+                end = edge * self.field.exact(_RATIO) ** stride
+                last = self._envelope(end).exp() * (1 / end + step / end**2)
+                if last <= enough / 2:
+                    break
+            return last + self._blocks(
+                [edge * self.field.exact(_RATIO) ** n for n in range(stride + 1)], step
+            )
+
+    def reach(self, enough: Ball, *, limit: float) -> float | None:
+        """The first frequency up to `limit`, by quarters, from which the variables' own bounds leave `enough`."""
+        with self.field.precision(self._bits):
+            frequency = 1.0 / math.sqrt(self.variance)
+            while frequency <= limit:
+                end = self.field.exact(frequency)
+                if self._envelope(end).exp() / end <= enough:
+                    return frequency
+                frequency *= _RATIO
+        return None
+
+    def within(self, edges: Sequence[Ball]) -> list[Ball]:
+        """For each edge but the last, a bound on |M(order + iu)| / M(order) from there to the next."""
+        with self.field.precision(self._bits):
+            total = [self.field.exact(0)] * (len(edges) - 1)
+            for index, (_, times) in enumerate(self.factors):
+                shares = [square.log() / 2 for square in self._squares(index, edges)]
+                total = [log + times * share for log, share in zip(total, shares, strict=True)]
+            return [log.exp() for log in total]
+
+    def _blocks(self, edges: Sequence[Ball], step: Ball) -> Ball:
+        total = self.field.exact(0)
+        for bound, low, high in zip(self.within(edges), edges, edges[1:], strict=False):
+            total += bound * (1 / low - 1 / high + step / low**2)
+        return total
+
+    def _envelope(self, edge: Ball) -> Ball:
+        """log of a bound that holds from `edge` on."""
+        return sum(
+            (
+                times * decay(edge).log()
+                for decay, (_, times) in zip(self._decays, self.factors, strict=True)
+            ),
+            self.field.exact(0),
+        )
+
+    @property
+    def _bits(self) -> int:
+        """Digits enough to tell each |phi| from 1 as far as its power matters."""
+        return min(
+            self.field.bits,
+            64 + sum(times for _, times in self.factors).bit_length() + math.ceil(self.magnitude),
+        )
+
+    @cached_property
+    def _decays(self) -> list[Callable[[Ball], Ball]]:
+        if self.circle:
+            return [moments.half_circle(self.order) for moments, _ in self.factors]
+        return [moments.decay(self.order) for moments, _ in self.factors]
+
+    def _squares(self, index: int, edges: Sequence[Ball]) -> list[Ball]:
+        """Bounds on f of one variable between the edges."""
+        moments, times = self.factors[index]
+        whole = moments.at(self.order, [self.field.exact(0)])[0].real
+        values = [(abs(value) / whole) ** 2 for value in moments.at(self.order, edges)]
+        spread, decay = self._variance(moments, times, whole), self._decays[index]
+        bounds: list[Ball] = []
+        for n in range(len(edges) - 1):
+            bent = values[n].max(values[n + 1]) + spread * (edges[n + 1] - edges[n]) ** 2 / 4
+            bounds.append(bent.min(decay(edges[n]) ** 2).min(self.field.exact(1)).upper())
+        return bounds
+
+    def _variance(self, moments: Moments, times: int, whole: Ball) -> Ball:
+        """An upper bound on the tilted variance, by the first h that cannot be halved with profit.
+
+        It is infinite where order - h and order + h are no floats.
+        """
+        best = self.field.exact(math.inf)
+        move = shortened(min(abs(self.order) / 2, 0.3 / math.sqrt(self.variance / times)), bits=12)
+        for _ in range(12):
+            if not (self.order + move) - self.order == move == self.order - (self.order - move):
+                break
+            up, down = (
+                moments.at(self.order + side * move, [self.field.exact(0)])[0].real
+                for side in (1, -1)
+            )
+            bound = (2 / self.field.exact(move) ** 2 * ((up * down).sqrt() / whole - 1)).upper()
+            settled = not bound < 0.9 * best
+            best, move = best.min(bound), move / 2
+            if settled or bound <= 1.1 * self.variance / times:
+                break
+        return best
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,8 @@ from dpcompose.contour import Transform
 from dpcompose.proof.ball import Ball, Crossing, Field, crossing
 from dpcompose.proof.finite_sums import Enumeration, Residues, expanded, states
 from dpcompose.proof.halfway import halfway
-from dpcompose.proof.line import Enclosure, ProvedLine, draw
+from dpcompose.proof.line import FINE, Enclosure, LinePlan, ProvedLine, TailBound, draw, plan
 from dpcompose.proof.moments import Factors
-from dpcompose.proof.plan import FINE, LinePlan, plan
-from dpcompose.proof.tail import TailBound
 
 MOST_STATES, MOST_COEFFICIENTS, MOST_BITS = 20_000, 60_000, 4096
 _MOST_NODES, _MOST_WORK, _MOST_HALFWAY = 30_000, 6e6, 20_000

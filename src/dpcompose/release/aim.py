@@ -33,7 +33,7 @@ from typing import Any
 
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.mechanism import Concentrated
+from dpcompose.mechanisms import Concentrated
 from dpcompose.release.bounds import Change
 from dpcompose.release.estimation import Columns, Marginal, Model
 from dpcompose.release.noise import DiscreteGaussianNoise

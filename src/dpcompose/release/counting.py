@@ -12,7 +12,7 @@ from dpcompose import check
 from dpcompose.composition import Composable, calibrate
 from dpcompose.errors import DomainError, UnreachableError
 from dpcompose.guarantee import ApproximateDP, printed_advanced
-from dpcompose.mechanism import Concentrated, Gaussian, Laplace
+from dpcompose.mechanisms import Concentrated, Gaussian, Laplace
 from dpcompose.numerics import largest
 
 MOST_UNITS, MOST_QUERIES, MOST_POINTS = 10**9, 10**15, 10**4

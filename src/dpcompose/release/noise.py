@@ -10,7 +10,7 @@ from statistics import NormalDist
 from typing import Protocol
 
 from dpcompose.composition import Composable, calibrate, compose
-from dpcompose.mechanism import BlackBox, Concentrated, DiscreteGaussian, DiscreteLaplace, Gaussian
+from dpcompose.mechanisms import BlackBox, Concentrated, DiscreteGaussian, DiscreteLaplace, Gaussian
 from dpcompose.release import sampler
 from dpcompose.release.bounds import Change
 from dpcompose.release.spend import Spend, below

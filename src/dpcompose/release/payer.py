@@ -45,6 +45,10 @@ class Payer(Redeemer, Protocol):
         """The most that a charge could still ask, each currency by itself."""
         ...
 
+    def room(self, cost: Mapping[str, Amount]) -> int:
+        """How many more charges of this cost fit."""
+        ...
+
     def charge(
         self,
         mechanism: Composable,

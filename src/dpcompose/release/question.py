@@ -12,7 +12,7 @@ from dpcompose import check
 from dpcompose.composition import calibrate
 from dpcompose.errors import DomainError
 from dpcompose.ledger import line_of_text
-from dpcompose.mechanism import Concentrated
+from dpcompose.mechanisms import Concentrated
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.bounds import Change
 from dpcompose.release.design import Design, NoiseStep, Released, ReleaseStep, digest

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError
-from dpcompose.mechanism import Exponential, PermuteAndFlip
+from dpcompose.mechanisms import Exponential, PermuteAndFlip
 from dpcompose.release import sampler
 from dpcompose.release.spend import Spend, below
 from dpcompose.values import rounded_up

@@ -248,7 +248,7 @@ class Session(Asking):
         mechanism = design.mechanism
         price = self.account.price(mechanism, delta=_delta([design]))
         left = self.account.left()
-        fits = all(price[name] <= left[name] for name in price)
+        fits = self.account.room(price) > 0
         bias = BIAS + (REPLACED if self.account.adjacency is Adjacency.REPLACE else "")
         return Quote(question, price, mechanism, fits, bias, left, design=design)
 

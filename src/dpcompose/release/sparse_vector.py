@@ -9,7 +9,7 @@ from dpcompose import check
 from dpcompose.account import Account
 from dpcompose.errors import DomainError, SpentError, UnsupportedError
 from dpcompose.ledger import Receipt
-from dpcompose.mechanism import AboveThreshold
+from dpcompose.mechanisms import AboveThreshold
 from dpcompose.release import sampler
 from dpcompose.values import UNIT_ROUNDOFF
 

@@ -14,7 +14,7 @@ from dpcompose import check
 from dpcompose.composition import calibrate
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Receipt
-from dpcompose.mechanism import Concentrated
+from dpcompose.mechanisms import Concentrated
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.aim import SIGMA, AdaptiveMarginals, workload
 from dpcompose.release.answer import Answer

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.mechanism import BlackBox, Concentrated
+from dpcompose.mechanisms import BlackBox, Concentrated
 from dpcompose.release.bounds import Change
 from dpcompose.release.noise import Noise, noise_for
 from dpcompose.release.spend import Spend, below

@@ -12,13 +12,12 @@ from dpcompose.report.number import below, exactly
 from dpcompose.values import rounded_down
 
 TAKE_WHEN = {
-    "pure": "delta must be 0, or few answers",
-    "basic": "few answers of any kind",
-    "advanced": "the theorem as printed must be cited",
-    "concentrated": "many answers of mixed kinds, some with a delta",
-    "renyi": "many answers, sampled ones too",
+    "budget": "always, unless another row is worth the trouble",
+    "pure": "delta must be 0",
+    "basic": "few answers, with deltas",
+    "zcdp": "zero-concentrated privacy must be cited",
+    "renyi": "all noise is sampled",
     "gaussian": "all noise is Gaussian",
-    "union": "nobody knows whether answers will be few or many",
     "menu": "all that may be asked is known",
 }
 
@@ -47,7 +46,7 @@ def advice_page(
     """The advice as a table, the best filter first."""
     best = next((each for each in found if each.filter is not None and each.work != 0), None)
     columns = [
-        Heading("filter"),
+        Heading("budget"),
         Heading("of the plan", "right"),
         *(Heading(name, "right") for name in names),
     ]
@@ -61,7 +60,7 @@ def advice_page(
         for each in found
         if each.filter is not None
     ]
-    notes = [f"No {each.kind} filter: {each.refusal}." for each in found if each.refusal]
+    notes = [f"No {each.kind} budget: {each.refusal}." for each in found if each.refusal]
     notes += [
         f"Charge {each.kind} at delta {_charge(each.delta)} where it asks."
         for each in found
@@ -69,10 +68,10 @@ def advice_page(
     ]
     aim = f"epsilon {exactly(target['epsilon'])} at delta {exactly(target['delta'])}"
     return Page(
-        "Which filter to open",
-        "No filter grants any of it"
+        "Which budget to open",
+        "No budget grants any of it"
         if best is None
-        else f"Open the {best.kind} filter: {TAKE_WHEN[best.kind]}",
+        else f"Open the {best.kind}: {TAKE_WHEN[best.kind]}",
         "bad" if best is None else "plain",
         (),
         (
@@ -82,7 +81,7 @@ def advice_page(
         ),
         (
             "Of the plan: how much of it fits, 1 for all of it. By mechanism: how often, if only that is asked.",
-            "The advice holds before the first answer: a filter that is chosen after one promises nothing.",
+            "The advice holds before the first answer: a budget that is opened after one promises nothing.",
             *notes,
         ),
     )

@@ -12,6 +12,10 @@ from dpcompose.report.number import exactly, near
 
 SHOWN = 12
 BLIND = "A mechanism that knows it is audited, or errs on datasets or events that were not tried, is not found."
+MEMORY = (
+    "Answers came again, of calls that are not isolated: a mechanism that rightly answers from memory is audited with"
+    " a fresh instance or process for each call."
+)
 _WORDS = {
     Verdict.REFUTED: "REFUTED: if the claim were true, this would have happened with probability at most",
     Verdict.NOT_REFUTED: "NOT REFUTED: no violation was found; nothing is proved of events that were not tried; alpha",
@@ -51,6 +55,7 @@ def audit_page(
             Fact("unseen", f"an isolating event of probability below {near(found.unseen)}")
         )
     tone = "bad" if found.verdict is Verdict.REFUTED else "plain"
+    told = _WORDS[found.verdict].replace(":", " FOR REPEATED CALLS:", 1 if found.repeated else 0)
     few = (
         ()
         if found.tried
@@ -61,10 +66,11 @@ def audit_page(
         if found.verdict is Verdict.REFUTED
         else (BLIND, *(f"Not looked at: {each}." for each in found.unread))
     )
-    remarks = (*few, *missed, *notes)
+    memory = (MEMORY,) if found.repeated else ()
+    remarks = (*few, *missed, *memory, *notes)
     return Page(
         "The audit",
-        f"{_WORDS[found.verdict]} {exactly(alpha)}",
+        f"{told} {exactly(alpha)}",
         tone,
         tuple(facts),
         (_tried(found),) if found.tried else (),
@@ -108,6 +114,7 @@ def audit_document(
         "event": found.event,
         "description": found.description,
         "unseen": found.unseen,
+        "repeated": found.repeated,
         "freshness": found.freshness,
         "tried": [
             {

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpcompose import check
-from dpcompose.composition import Composable, Composition, Profile, epsilons, running_epsilon
+from dpcompose.composition import Composable, Composition, Profile, epsilon, running_epsilon
 from dpcompose.errors import DomainError
 from dpcompose.plan import PlanAccount
 from dpcompose.report.number import above, exactly
@@ -235,7 +235,7 @@ def accuracy(
         axes: Where to draw; new ones if None.
     """
     given = _positive("scales", scales)
-    found = epsilons([mechanism(scale) for scale in given], delta=delta, adjacency=adjacency)
+    found = epsilon([mechanism(scale) for scale in given], delta=delta, adjacency=adjacency)
     axes = _axes(axes)
     points = sorted(
         (float(end), error(scale))
@@ -285,7 +285,7 @@ def plane(
         raise DomainError(
             "sigmas", sigmas, "at least two sigmas and two rates", "Use accuracy for a single line"
         )
-    found = epsilons(
+    found = epsilon(
         [mechanism(sigma, rate) for rate in rows for sigma in columns],
         delta=delta,
         adjacency=adjacency,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, cast
 
 from dpcompose.errors import few_digits
@@ -137,14 +138,14 @@ def _slots(balance: Balance) -> Iterator[tuple[str, ...]]:
 
 
 def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
-    target, both_ends = _in_epsilon(balance, left)
-    if target is not None and "epsilon" not in balance.scope.caps:
+    target, both_ends, part = _in_epsilon(balance, left)
+    if target is not None and (part is not None or "epsilon" not in balance.scope.caps):
         both = ("", "") if both_ends is None else (above(both_ends[0], 4), below(both_ends[1], 4))
         yield (
             "epsilon",
             *map(trimmed, both),
             " at ".join(few_digits(each, up=False) for each in target),
-            "",
+            "" if part is None else bar(Amount.up(part), Amount.of(1)),
         )
     if balance.period is not None:
         yield (
@@ -153,22 +154,32 @@ def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
             balance.scope.renewal.words if balance.scope.renewal else "",
             "",
         )
+    # Several theorems are read together; of counts and plain amounts each is one.
+    together = part is not None and target is not None
     for name, amount in balance.spent.items():
         if name in balance.scope.caps:
+            if together:
+                continue
             cap = balance.scope.caps[name]
             yield name, at_least(amount), at_most(left[name]), at_most(cap), bar(amount, cap)
-        else:
+        elif not together:
             yield name, at_least(amount), at_most(left[name]) if name in left else "", "", ""
 
 
-def _in_epsilon(balance: Balance, left: Amounts) -> tuple[tuple[str, str] | None, Epsilons]:
-    """The target of a scope, if it has one, and the epsilons that are spent and left, if its filter has them."""
-    if "target" not in balance.scope.description.get("budget", {}):
-        return None, None
-    # Amounts are shown without the theory, which takes fifty times as long to load as Python.
-    from dpcompose.account import balance_in_epsilon, target_of
+def _in_epsilon(
+    balance: Balance, left: Amounts
+) -> tuple[tuple[str, str] | None, Epsilons, Fraction | None]:
+    """The target of a scope, the epsilons that are spent and left, and the part of several theorems that is spent.
 
-    return target_of(balance.scope), balance_in_epsilon(balance, left)
+    Each is None if its scope has none.
+    """
+    scope = balance.scope
+    if "target" not in scope.description.get("budget", {}) and not scope.alternatives:
+        return None, None, None
+    # Amounts are shown without the theory, which takes fifty times as long to load as Python.
+    from dpcompose.account import balance_in_epsilon, target_of, used
+
+    return target_of(scope), balance_in_epsilon(balance, left), used(balance)
 
 
 def bar(spent: Amount, cap: Amount) -> str:
@@ -192,7 +203,7 @@ def at_most(amount: Amount) -> str:
 
 def balance_document(balance: Balance, left: Amounts) -> dict[str, Any]:
     """A scope and its balance, exactly; `left` is what it and all above it leave."""
-    scope, (target, both_ends) = balance.scope, _in_epsilon(balance, left)
+    scope, (target, both_ends, _) = balance.scope, _in_epsilon(balance, left)
     return {
         "path": scope.path,
         "kind": str(scope.kind),
@@ -269,10 +280,14 @@ def entry_document(entry: Entry) -> dict[str, Any]:
 
 
 def price_page(
-    path: str, cost: Mapping[str, Amount], *, left: Mapping[str, Amount], epsilon: Epsilons
+    path: str,
+    cost: Mapping[str, Amount],
+    *,
+    left: Mapping[str, Amount],
+    epsilon: Epsilons,
+    fits: bool,
 ) -> Page:
     """The price of a charge in a scope, and what is left there."""
-    fits = all(amount.units <= left[name].units for name, amount in cost.items() if name in left)
     facts = [
         Fact("would ask", listed(cost, at_least)),
         Fact("left here", listed(left, at_most) or "nothing is capped"),

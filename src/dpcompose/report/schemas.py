@@ -146,23 +146,20 @@ DOCUMENTS: dict[str, Schema] = {
     ),
     "audit": record(
         verdict=TEXT, subject=TEXT, claim=TEXT, alpha=NUMBER, samples=INTEGER, log_wealth=NUMBER, epsilon=_LOWER,
-        event=TEXT, unseen=NUMBER, freshness=TEXT, not_looked_at=listed(TEXT),
+        event=TEXT, unseen=NUMBER, repeated=FLAG, freshness=TEXT, not_looked_at=listed(TEXT),
         tried=listed(record(event=TEXT, excess=NUMBER, error=NUMBER, excluded=NUMBER)), notes=listed(TEXT),
     ),
     "audit check": record(
         refuted=FLAG, log_wealth=NUMBER, samples=INTEGER, alpha=TEXT, claim=TEXT, claims=listed(ANYTHING), subject=TEXT,
-        again=maybe(FLAG),
-    ),
-    "audit replay": record(
-        verdict=TEXT, reason=TEXT, calls=listed(TEXT), pairs=INTEGER,
-        models=listed(record(law=TEXT, verdict=TEXT, samples=INTEGER, event=TEXT)),
+        again=maybe(FLAG), comparable=FLAG,
     ),
     "audit zoo": either(
         record(entries=listed(record(name=TEXT, claim=TEXT, truth=TEXT, reference=TEXT))),
         record(audits=listed(_AUDITED)),
     ),
     "audit scores": record(
-        verdict=TEXT, epsilon=_LOWER, guesses=INTEGER, right=INTEGER, pvalue=NUMBER, alpha=NUMBER
+        verdict=TEXT, epsilon=_LOWER, guesses=INTEGER, right=INTEGER, pvalue=NUMBER, alpha=NUMBER,
+        mu=maybe(NUMBER), if_gaussian=maybe(NUMBER),
     ),
     "ledger init": record(ledger=TEXT, scopes=INTEGER),
     "ledger scope": _BALANCE,
@@ -189,7 +186,6 @@ DOCUMENTS: dict[str, Schema] = {
         ledger=TEXT, backup=TEXT, entries=INTEGER, scopes=INTEGER, anchored=FLAG, anchor=TEXT,
         lost=listed(record(scope=TEXT, has=INTEGER, anchor=INTEGER)),
     ),
-    "ledger admin migrate": record(ledger=TEXT, before=INTEGER, after=INTEGER, backup=maybe(TEXT)),
     "ledger verify": either(
         record(ledger=TEXT, sound={"const": True}, entries=INTEGER, scopes=INTEGER, anchored=FLAG, anchor=TEXT),
         record(ledger=TEXT, sound={"const": False}, problems=listed(TEXT)),

@@ -23,7 +23,7 @@ _SUBJECTS = {
 """The class of a subject, in brackets for a list of them: its file, and what its functions are called after."""
 
 
-def page(subject: Any, *more: Any, **how: Any) -> Page:
+def page(subject: Any, /, *more: Any, **how: Any) -> Page:
     """A result as a page: an account of a plan, a receipt, an exposure, the answers of a release, and so on.
 
     Args:
@@ -37,12 +37,12 @@ def page(subject: Any, *more: Any, **how: Any) -> Page:
     return _function(subject, "{}_page")(subject, *more, **how)
 
 
-def document(subject: Any, *more: Any, **how: Any) -> dict[str, Any]:
+def document(subject: Any, /, *more: Any, **how: Any) -> dict[str, Any]:
     """A result as a document for programs: every number in full; see `page`."""
     return _function(subject, "{}_document")(subject, *more, **how)
 
 
-def save(path: str | Path, subject: Any, *more: Any, **how: Any) -> None:
+def save(path: str | Path, subject: Any, /, *more: Any, **how: Any) -> None:
     """Write the pictures of a result to `path`, as PNG, SVG or PDF; see `page`.
 
     Raises:

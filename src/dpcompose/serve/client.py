@@ -12,7 +12,7 @@ from dpcompose.account import exact
 from dpcompose.composition import Composable
 from dpcompose.errors import DPComposeError, LedgerError, StoreError, UnsupportedError
 from dpcompose.ledger import Amount, Amounts, Receipt
-from dpcompose.mechanism import serialize
+from dpcompose.mechanisms import serialize
 from dpcompose.values import Adjacency
 
 if TYPE_CHECKING:
@@ -63,6 +63,11 @@ class RemoteAccount:
     def left(self) -> dict[str, Amount]:
         """The most that a charge could still ask, each currency by itself."""
         return dict(Amounts.read(self._asked("GET", "left")["left"]))
+
+    def room(self, cost: Mapping[str, Amount]) -> int:
+        """Whether the cost fits, 1 or 0, by what is left of each currency; of several theorems it may say 0."""
+        left = self.left()
+        return int(all(amount <= left[name] for name, amount in cost.items() if name in left))
 
     def charge(
         self,

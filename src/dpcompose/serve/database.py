@@ -65,7 +65,7 @@ class Database(ABC):
         """
         scheme, _, rest = str(url).partition("://")
         if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
-            found: Database = PostgresDatabase(clock, url=f"postgresql+psycopg://{rest}")
+            found: Database = PostgresDatabase(clock, url=f"postgresql://{rest}")
         else:
             found = SQLiteDatabase(clock, path=str(url).removeprefix("sqlite:///"))
         with found.transaction() as run:
@@ -219,41 +219,22 @@ class PostgresDatabase(Database):
 
     def __post_init__(self) -> None:
         try:
-            from dpcompose.ledger import engine_of
+            from dpcompose.ledger import pool_of
         except ImportError:
             raise MissingExtraError("People on PostgreSQL", "postgres") from None
-        self._engine, self.shown = engine_of(self.url)
+        self._pool = pool_of(self.url)
 
     def close(self) -> None:
-        self._engine.dispose()
+        self._pool.close()
 
     @contextmanager
     def transaction(self, *, write: bool = True) -> Generator[Run]:
-        import psycopg
+        from dpcompose.ledger import transaction
 
-        from dpcompose.ledger import commit, failure, failures
-
-        with failures(self.shown):
-            pooled = self._engine.raw_connection()
-        connection: Any = pooled.driver_connection
-        committing = False
-
-        def run(statement: str, values: Sequence[object] = ()) -> list[Row]:
-            cursor = connection.execute(statement.replace("?", "%s"), values)
-            return cursor.fetchall() if cursor.description is not None else []
-
-        try:
-            yield run
+        with transaction(self._pool) as rows:
+            yield rows.run
             if write:
-                run(_WRITTEN)
-            committing = write
-            commit(connection, self.shown)
-        except psycopg.Error as error:
-            raise failure(self.shown, error, uncertain=committing) from None
-        finally:
-            if connection.closed:  # else the pool tries to roll back, and logs that it cannot
-                pooled.invalidate()
-            pooled.close()
+                rows.run(_WRITTEN)
 
     @contextmanager
     def locked(self, root: str, *, shared: bool = False) -> Generator[Run]:

@@ -8,7 +8,7 @@ from dpcompose.account import open_scope
 from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.errors import MissingExtraError
 from dpcompose.ledger import Checkpoint, Ledger, SigningKey
-from dpcompose.mechanism import Gaussian
+from dpcompose.mechanisms import Gaussian
 from dpcompose.serve.identity import Identities
 from dpcompose.serve.permission import Role
 from dpcompose.serve.published import Published

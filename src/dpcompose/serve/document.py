@@ -52,7 +52,13 @@ _BUDGET: Schema = {
     "filter": {
         "type": "string",
         "nullable": True,
-        "description": "The name of a filter, such as concentrated.",
+        "description": "The name of a filter, if it is no budget of the target.",
+    },
+    "only": {
+        "type": "string",
+        "nullable": True,
+        "enum": ["pure", "basic", "zcdp", "renyi", "gaussian", None],
+        "description": "One theorem alone of the budget.",
     },
     "parameters": _texts("Of the filter, by name."),
     "target": _texts("epsilon, delta, mechanism_delta."),

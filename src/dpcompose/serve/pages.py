@@ -229,7 +229,7 @@ def typed(action: str, fields: dict[str, str]) -> Answer:
     match action:
         case "open":
             target = {"epsilon": fields.get("epsilon", ""), "delta": fields.get("delta", "")}
-            return found | {"filter": "concentrated", "target": target}
+            return found | {"target": target}
         case "invite":
             try:
                 days = float(fields.get("days", ""))

@@ -15,7 +15,7 @@ from typing import Any
 from dpcompose.account import Account
 from dpcompose.errors import UnsupportedError
 from dpcompose.ledger import Amounts
-from dpcompose.mechanism import parse
+from dpcompose.mechanisms import parse
 from dpcompose.serve.queue import heed
 
 Computed = tuple[float, Amounts, Mapping[str, Any]]

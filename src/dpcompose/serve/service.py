@@ -24,7 +24,7 @@ from dpcompose.ledger import (
     Receipt,
     root_of,
 )
-from dpcompose.mechanism import parse
+from dpcompose.mechanisms import kinds, parse
 from dpcompose.serve.agreement import Agreements
 from dpcompose.serve.asked import (
     LONGEST_MECHANISM,
@@ -52,10 +52,7 @@ PRICING, READING = (
 """The routes that may take long: those that price, and those that read many entries."""
 SOON = 0.005
 """Seconds that pricing may take while other charges wait for it."""
-_SIMPLE = re.compile(
-    r"(Gaussian|Laplace|BlackBox|Concentrated|GaussianDP|RandomizedResponse)\([^()]{0,100}\)",
-    re.ASCII,
-)
+_SINGLE = re.compile(r"(\w+)\([^()]{0,100}\)", re.ASCII)
 _KEY = re.compile("[0-9a-f]{64}")
 PLACE = "release:table"
 """The scope below a scope in which its releases keep what it holds for."""
@@ -180,10 +177,10 @@ class Service:
         """Whether a mechanism is priced in no time: a single simple one, or one that was here before."""
         if not isinstance(mechanism, str):
             return False
-        return (
-            _SIMPLE.fullmatch(mechanism) is not None
-            or (scope, mechanism, str(typed_delta)) in self._soon
-        )
+        single = _SINGLE.fullmatch(mechanism)
+        if single is not None and getattr(kinds().get(single[1]), "closed_form", False):
+            return True
+        return (scope, mechanism, str(typed_delta)) in self._soon
 
     def takes_long(self, name: str, scope: str, fields: Fields) -> bool:
         """Whether a route may take long to answer: it reads many entries, or a mechanism is to be priced first."""

@@ -110,21 +110,21 @@ class Bound:
 
     def __lt__(self, other: Bound | float | Fraction | Decimal) -> bool:
         low, high = _ends(other)
-        return self._known("<", other, self.upper < low, self.lower >= high)
+        return self._comparison("<", other, self.upper < low, self.lower >= high)
 
     def __le__(self, other: Bound | float | Fraction | Decimal) -> bool:
         low, high = _ends(other)
-        return self._known("<=", other, self.upper <= low, self.lower > high)
+        return self._comparison("<=", other, self.upper <= low, self.lower > high)
 
     def __gt__(self, other: Bound | float | Fraction | Decimal) -> bool:
         low, high = _ends(other)
-        return self._known(">", other, self.lower > high, self.upper <= low)
+        return self._comparison(">", other, self.lower > high, self.upper <= low)
 
     def __ge__(self, other: Bound | float | Fraction | Decimal) -> bool:
         low, high = _ends(other)
-        return self._known(">=", other, self.lower >= high, self.upper < low)
+        return self._comparison(">=", other, self.lower >= high, self.upper < low)
 
-    def _known(self, sign: str, other: Any, surely: bool, never: bool) -> bool:
+    def _comparison(self, sign: str, other: Any, surely: bool, never: bool) -> bool:
         if surely or never:
             return surely
         reason = "the truth may lie on either side"

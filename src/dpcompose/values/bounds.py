@@ -103,11 +103,11 @@ class Bounds(Sequence[Bound]):
         return Bound(float(self.lower[place]), float(self.upper[place]), certificate)
 
 
-def _ends(name: str, given: Any) -> NDArray[np.float64]:
+def _ends(name: str, values: Any) -> NDArray[np.float64]:
     """The ends as an array of their own that is not written to."""
-    array = np.asarray(given, dtype=None if isinstance(given, np.ndarray) else object)
-    if array.ndim != 1 or isinstance(given, np.ma.MaskedArray):
-        raise DomainError(name, given, "numbers in an array of shape (n,), not masked")
+    array = np.asarray(values, dtype=None if isinstance(values, np.ndarray) else object)
+    if array.ndim != 1 or isinstance(values, np.ma.MaskedArray):
+        raise DomainError(name, values, "numbers in an array of shape (n,), not masked")
     if array.dtype != np.float64:
         listed = enumerate(array.tolist())
         array = np.array(

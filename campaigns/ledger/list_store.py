@@ -1,0 +1,123 @@
+"""A store in lists and dictionaries, without SQL: the model of the others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from threading import RLock
+
+from dpcompose.errors import DPComposeError
+from dpcompose.ledger.entry import Entry, Head, Record, now
+from dpcompose.ledger.requests import Outcome, Request
+from dpcompose.ledger.scope import AccountNode, root_of
+from dpcompose.ledger.store import closed, is_at_or_below
+
+
+@dataclass
+class ListStore:
+    """Entries in lists, balances in a dictionary, one lock around both."""
+
+    url: str = "lists"
+    _nodes: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
+    _entries: defaultdict[str, list[tuple[str, str]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    _heads: dict[str, Head] = field(default_factory=dict[str, Head])
+    _times: dict[str, str] = field(default_factory=dict[str, str])
+    _keys: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    _redemptions: dict[tuple[str, int], Entry] = field(default_factory=dict[tuple[str, int], Entry])
+    _lock: RLock = field(default_factory=RLock)
+    _closed: bool = False
+
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
+        with self.snapshot():
+            return [self._outcome(request) for request in requests]
+
+    def _outcome(self, request: Request) -> Outcome:
+        root = root_of(request.path)
+        time = now(self.time(root))
+        try:
+            decision = request.decide(self, time=time)
+        except DPComposeError as error:
+            return error
+        if decision.entry is not None:
+            self._append(request, decision.entry)
+            self._times[root] = time
+        self._nodes.update({node.scope.path: node for node in decision.nodes})
+        return decision
+
+    def _append(self, request: Request, entry: Entry) -> None:
+        root = root_of(request.path)
+        self._entries[root].append((entry.body, entry.hash))
+        sequence = len(self._entries[root])
+        self._heads[root] = Head(sequence, entry.hash)
+        if request.key is not None:
+            self._keys[root, request.key] = sequence
+        if request.redeems is not None:
+            self._redemptions[root, request.redeems] = entry
+
+    @contextmanager
+    def snapshot(self) -> Generator[ListStore]:
+        with self._lock:
+            if self._closed:
+                raise closed(self.url)
+            yield self
+
+    def close(self) -> None:
+        self._closed = True
+
+    def node(self, path: str) -> AccountNode | None:
+        return self._nodes.get(path)
+
+    def keyed(self, root: str, key: str) -> Entry | None:
+        sequence = self._keys.get((root, key))
+        return None if sequence is None else self.entry(root, sequence)
+
+    def entry(self, root: str, sequence: int) -> Entry | None:
+        entries = self._entries.get(root, [])
+        return Entry(*entries[sequence - 1]) if 1 <= sequence <= len(entries) else None
+
+    def redemption(self, root: str, sequence: int) -> Entry | None:
+        return self._redemptions.get((root, sequence))
+
+    def head(self, root: str) -> Head:
+        return self._heads.get(root, Head())
+
+    def time(self, root: str) -> str:
+        return self._times.get(root, "")
+
+    def roots(self) -> list[str]:
+        return sorted(self._entries)
+
+    def nodes(self) -> Iterator[AccountNode]:
+        return iter([self._nodes[path] for path in sorted(self._nodes)])
+
+    def nodes_between(
+        self, start: str, stop: str, *, limit: int | None = None
+    ) -> Iterator[AccountNode]:
+        return islice((node for node in self.nodes() if start <= node.scope.path < stop), limit)
+
+    def records_of(
+        self, path: str, *, below: bool, after: int = 0, limit: int | None = None
+    ) -> Iterator[Record]:
+        records = self.records(root_of(path), after=after, limit=None)
+        own = (
+            each
+            for each in records
+            if each.scope == path or (below and is_at_or_below(each.scope, path))
+        )
+        return islice(own, limit)
+
+    def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:
+        entries = self._entries.get(root, [])
+        stop = len(entries) if limit is None else min(len(entries), after + limit)
+        return (Record.of(Entry(*each)) for each in islice(entries, after, stop))
+
+    def count(self, root: str) -> int:
+        return len(self._entries.get(root, []))
+
+    def damage(self) -> Iterator[str]:
+        return iter(())

@@ -1,0 +1,14 @@
+"""The names with which a composition is written: what the representation of one evaluates to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dpcompose
+from dpcompose import composition, mechanisms, values
+
+NAMES: dict[str, Any] = {
+    name: getattr(room, name)
+    for room in (values, composition, mechanisms, dpcompose)
+    for name in dir(room)
+}

@@ -1,0 +1,587 @@
+"""The table of events: what each of them says under which adjacency, and which mechanisms are written as it.
+
+An event says how far a record moves what is released, and what noise is added; who counts as a neighbor, the accountant
+says. Events of noise bound what one record contributes: their sensitivity is that of adding or removing it, or of
+zeroing it out, and twice that where it is replaced. Events of a guarantee hold under the relation of the accountant.
+A parameter that a formula gives is rounded to its costlier side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, cast
+
+from dpcompose import check
+from dpcompose.composition import Composable, ComposablePart, Composition, Sampled, compose
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee import RenyiLine
+from dpcompose.interop.event_tree import event_tuple
+from dpcompose.mechanisms import (
+    BlackBox,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    DominatingPair,
+    Exponential,
+    FixedSizeSample,
+    Gaussian,
+    GaussianDP,
+    Laplace,
+    MixtureOfGaussians,
+    Participation,
+    PermuteAndFlip,
+    PrivateSelection,
+    RandomizedResponse,
+    RenyiCurve,
+    Stated,
+    TreeAggregation,
+    TruncatedPoisson,
+    arguments_of,
+    kinds,
+)
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, down, up
+
+RELATIONS = {
+    Adjacency.ADD_REMOVE: "ADD_OR_REMOVE_ONE",
+    Adjacency.REPLACE: "REPLACE_ONE",
+    Adjacency.ZERO_OUT: "REPLACE_SPECIAL",
+}
+"""What dp_accounting calls each adjacency."""
+NOTHING = compose()
+Read = Callable[..., Composable]
+"""From an event and the adjacency, and for an event around another one what that says, to a composition."""
+Fields = dict[str, Any]
+Write = Callable[[Any, Adjacency], Fields | list[Fields] | None]
+"""From a mechanism and the adjacency to the fields of its event, or of several; None: the event does not say it."""
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """What an event says.
+
+    Args:
+        fields: The names of its fields; one with an `event` is around another one.
+        read: Its composition.
+        write: The mechanisms that are written as this event; a number that is rounded is rounded to its costlier side.
+    """
+
+    fields: frozenset[str]
+    read: Read
+    write: Mapping[type[Any], Write]
+
+
+def non_private(adjacency: Adjacency) -> BlackBox:
+    """A release of everything."""
+    return BlackBox(0.0, delta=1.0, holds_under=adjacency)
+
+
+def reveals(composition: Composition) -> bool:
+    """Whether a part of it releases everything."""
+    return any(
+        isinstance(part, BlackBox) and part.stated.delta == 1 for part, _ in composition.parts
+    )
+
+
+def require_adjacency(adjacency: Adjacency, *covered: Adjacency, why: str) -> None:
+    """Raise UnsupportedError under an adjacency that the event does not cover."""
+    if adjacency not in covered:
+        names = " or ".join(f"`{RELATIONS[each]}`" for each in covered)
+        raise UnsupportedError(
+            "", f"neighboring_relation must be {names}, not `{RELATIONS[adjacency]}`: {why}"
+        )
+
+
+def quotient_below(numerator: float, denominator: float) -> float:
+    """The quotient, rounded down."""
+    found = numerator / denominator
+    return found if Fraction(found) * Fraction(denominator) <= Fraction(numerator) else down(found)
+
+
+def _noise(kind: Callable[[float], Composable]) -> Callable[[Any, Adjacency], Composable]:
+    def read(event: Any, adjacency: Adjacency) -> Composable:
+        size = check.nonnegative("noise_multiplier", event.noise_multiplier)
+        return kind(size) if size else non_private(adjacency)
+
+    return read
+
+
+def _discrete_laplace(event: Any, adjacency: Adjacency) -> Composable:
+    rate = check.nonnegative("noise_parameter", event.noise_parameter)
+    reach = check.count("sensitivity", event.sensitivity)
+    if rate == 0:  # no distribution: the costliest reading
+        return non_private(adjacency)
+    return DiscreteLaplace(quotient_below(1.0, rate), shift=reach) if reach else NOTHING
+
+
+def _discrete_gaussian(event: Any, adjacency: Adjacency) -> Composable:
+    """A vector of integers moves by integers, whose squares sum to at most that of the sensitivity.
+
+    With one coordinate the farthest shift costs most, since the noise is log-concave. Up to 3 unit steps no other
+    vector is farther. Beyond that only the bound on the Renyi divergences is known to hold for every vector.
+    """
+    sigma, reach = (
+        check.nonnegative("sigma", event.sigma),
+        check.nonnegative("sensitivity", event.sensitivity),
+    )
+    dimension = (
+        None if event.dimension is None else check.count("dimension", event.dimension, least=1)
+    )
+    square = math.floor(Fraction(reach) ** 2)
+    if reach == 0:
+        return NOTHING
+    if square == 0:
+        raise DomainError("sensitivity", reach, "0, or at least 1: integers do not move by less")
+    if sigma == 0:
+        return non_private(adjacency)
+    if dimension == 1:
+        return DiscreteGaussian(sigma, shift=math.isqrt(square))
+    if square <= 3:
+        return DiscreteGaussian(sigma, shift=(1,) * min(square, dimension or square))
+    reach *= 2 if adjacency is Adjacency.REPLACE else 1
+    return Concentrated(up(up(reach**2) / down(2 * sigma**2)), holds_under=adjacency)
+
+
+def _randomized_response(event: Any, adjacency: Adjacency) -> Composable:
+    """The truth with probability 1 - p + p / k, each other bucket with probability p / k."""
+    noise, buckets = check.probability("noise_parameter", event.noise_parameter), event.num_buckets
+    buckets = check.count("num_buckets", buckets, least=1)
+    why = "a record that is not there gives no answer"
+    require_adjacency(adjacency, Adjacency.REPLACE, Adjacency.ZERO_OUT, why=why)
+    if buckets == 1 or noise == 1:
+        return NOTHING
+    if noise == 0:
+        return non_private(adjacency)
+    if adjacency is Adjacency.REPLACE:
+        epsilon = math.log1p(buckets * (1 - noise) / noise) * (1 + 8 * UNIT_ROUNDOFF)
+        return RandomizedResponse(epsilon, categories=buckets, holds_under=adjacency)
+    # The null record answers uniformly, as in dp_accounting: the truth is one bucket, and all others are alike.
+    lie, of_null = Fraction(noise) * (buckets - 1) / buckets, Fraction(1, buckets)
+    upper = min(up(float(1 - lie)), 1.0), down(float(lie))
+    lower = down(float(of_null)), min(up(float(1 - of_null)), 1.0)
+    return DominatingPair.atoms(upper=upper, lower=lower, adjacency=adjacency)
+
+
+def _epsilon_delta(event: Any, adjacency: Adjacency) -> Composable:
+    return BlackBox(event.epsilon, delta=event.delta, holds_under=adjacency)
+
+
+def _concentrated(event: Any, adjacency: Adjacency) -> Composable:
+    rho, xi = check.nonnegative("rho", event.rho), check.nonnegative("xi", event.xi)
+    return (
+        RenyiCurve(RenyiLine(rho, xi), holds_under=adjacency)
+        if xi
+        else Concentrated(rho, holds_under=adjacency)
+    )
+
+
+def _mixture(event: Any, adjacency: Adjacency) -> Composable:
+    require_adjacency(
+        adjacency,
+        Adjacency.ADD_REMOVE,
+        Adjacency.ZERO_OUT,
+        why="it says how a record that is there moves the sum",
+    )
+    sigma = check.nonnegative("standard_deviation", event.standard_deviation)
+    found = MixtureOfGaussians(
+        sigma or 1.0, shifts=event.sensitivities, weights=event.sampling_probs
+    )
+    if not any(shift and weight for shift, weight in zip(found.shifts, found.weights, strict=True)):
+        return NOTHING
+    return found if sigma else non_private(adjacency)
+
+
+def _tree(event: Any, adjacency: Adjacency) -> Composable:
+    """Trees that share no record: the deepest one is the costliest."""
+    require_adjacency(
+        adjacency,
+        Adjacency.ZERO_OUT,
+        why="where a record leaves or comes, the steps of the others may move",
+    )
+    sigma, given = check.nonnegative("noise_multiplier", event.noise_multiplier), event.step_counts
+    listed = cast("Sequence[Any]", given if isinstance(given, Sequence) else (given,))
+    counts = [check.count("step_counts", each) for each in listed]
+    if not counts:
+        raise DomainError("step_counts", given, "the number of steps of at least one tree")
+    if max(counts) == 0:
+        return NOTHING
+    if sigma == 0:
+        return non_private(adjacency)
+    return TreeAggregation(sigma, steps=max(counts), participation=Participation.single())
+
+
+def _truncated(event: Any, adjacency: Adjacency) -> Composable:
+    require_adjacency(
+        adjacency, Adjacency.ADD_REMOVE, why="how full a batch is depends on the record"
+    )
+    rate = check.probability("sampling_probability", event.sampling_probability)
+    records = check.count("dataset_size", event.dataset_size)
+    batch = check.count("truncated_batch_size", event.truncated_batch_size)
+    sigma = check.nonnegative("noise_multiplier", event.noise_multiplier)
+    if 0 in (rate, records, batch):
+        return NOTHING
+    if sigma == 0:
+        return BlackBox(0.0, delta=rate, holds_under=adjacency)
+    return TruncatedPoisson(sigma, rate=rate, records=records, batch=min(batch, records))
+
+
+def _nothing(event: Any, adjacency: Adjacency) -> Composable:
+    return NOTHING
+
+
+def _everything(event: Any, adjacency: Adjacency) -> Composable:
+    return non_private(adjacency)
+
+
+def _unsupported(event: Any, adjacency: Adjacency) -> Composable:
+    raise UnsupportedError(
+        "", "it says itself that it has no description", "Replace it with what is known"
+    )
+
+
+_ADDITIVE = (Gaussian, Laplace, DiscreteLaplace, DiscreteGaussian, MixtureOfGaussians, Sampled)
+_AMPLIFIED = {
+    Adjacency.ADD_REMOVE: (*_ADDITIVE, BlackBox, Exponential, PermuteAndFlip),
+    Adjacency.ZERO_OUT: _ADDITIVE,
+    Adjacency.REPLACE: (Gaussian, Sampled),
+}
+"""What may run on a Poisson sample. Under zero-out a null record adds nothing, as if it were not in the sample: that
+is so of sums with noise, and not of a mechanism known by its guarantee alone."""
+
+
+def _poisson(event: Any, adjacency: Adjacency, inner: Composition) -> Composable:
+    """One sample, on which all of it runs."""
+    rate = check.probability("sampling_probability", event.sampling_probability)
+    if rate == 0 or not inner.parts:
+        return NOTHING
+    if rate == 1:
+        return inner
+    if reveals(inner):
+        return BlackBox(0.0, delta=rate, holds_under=adjacency)
+    for part, _ in inner.parts:
+        if not isinstance(part, _AMPLIFIED[adjacency]):
+            covered = [each for each, kinds in _AMPLIFIED.items() if isinstance(part, kinds)]
+            if covered:
+                require_adjacency(
+                    adjacency, *covered, why=f"no pair is known for {part!r} on a sample"
+                )
+            raise UnsupportedError(
+                "", f"no pair is known for {part!r} on a Poisson sample", "Leave out the sample"
+            )
+    part, times = inner.parts[0]
+    alone = times == 1 and len(inner.parts) == 1
+    if adjacency is Adjacency.REPLACE and not alone:
+        raise UnsupportedError(
+            "", "no pair is known for several mechanisms on one sample where a record is replaced"
+        )
+    return Sampled(inner, rate) if alone and not isinstance(part, Sampled) else inner.sampled(rate)
+
+
+def _without_replacement(event: Any, adjacency: Adjacency, inner: Composition) -> Composable:
+    require_adjacency(
+        adjacency, Adjacency.REPLACE, why="how a batch is drawn depends on the number of records"
+    )
+    records = check.count("source_dataset_size", event.source_dataset_size, least=1)
+    batch = check.count("sample_size", event.sample_size)
+    if not batch <= records:
+        raise DomainError("sample_size", batch, f"at most the {records} records")
+    if batch == 0 or not inner.parts:
+        return NOTHING
+    if batch == records:
+        return inner
+    if reveals(inner):
+        return BlackBox(0.0, delta=min(up(batch / records), 1.0), holds_under=adjacency)
+    (part, times), *others = inner.parts
+    if others or times > 1 or not isinstance(part, Gaussian):
+        raise UnsupportedError(
+            "", f"no pair is known for {inner!r} on a batch of fixed size", "One Gaussian has one"
+        )
+    return FixedSizeSample(part.sigma, records=records, batch=batch)
+
+
+def _with_replacement(event: Any, adjacency: Adjacency, inner: Composition) -> Composable:
+    check.count("source_dataset_size", event.source_dataset_size, least=1)
+    check.count("sample_size", event.sample_size)
+    reason = "no pair is known for a batch that may hold a record several times"
+    raise UnsupportedError("", reason, "Draw without replacement, or a Poisson sample")
+
+
+def _selection(event: Any, adjacency: Adjacency, inner: Composition) -> Composable:
+    """The law of the number of runs does not depend on the data, nor does the choice among runs that say nothing."""
+    chosen = PrivateSelection(
+        inner if inner.parts else non_private(adjacency), tries=event.mean, shape=event.shape
+    )
+    if not inner.parts:
+        return NOTHING
+    return non_private(adjacency) if reveals(inner) else chosen
+
+
+def _declared_fields(part: Stated) -> Fields:
+    """The fields of the event that a mechanism declares."""
+    arguments, declared = arguments_of(type(part)), part.event
+    return {
+        name: arguments[value].value(part) if isinstance(value, str) else value
+        for name, value in (declared[1] if declared else {}).items()
+    }
+
+
+def _declared_rows() -> dict[str, EventRow]:
+    """The rows of the mechanisms that declare their event by their own parameters."""
+    rows: dict[str, EventRow] = {}
+    for kind in kinds().values():
+        if issubclass(kind, Stated) and kind.event is not None:
+            name, fields = kind.event
+            if all(isinstance(each, str) for each in fields.values()):
+                rows[name] = EventRow(frozenset(fields), _read_declared(kind, fields), {})
+    return rows
+
+
+def _read_declared(kind: type[Any], fields: Mapping[str, Any]) -> Read:
+    def read(event: Any, adjacency: Adjacency) -> Composable:
+        values = {parameter: getattr(event, name) for name, parameter in fields.items()}
+        return kind(**values, holds_under=adjacency)
+
+    return read
+
+
+def _multiplier(part: Gaussian | Laplace, adjacency: Adjacency) -> Fields | None:
+    """An event knows one sensitivity, which doubles where a record is replaced."""
+    if adjacency is Adjacency.REPLACE and part.replace_sensitivity is not None:
+        return None
+    size = part.sigma if isinstance(part, Gaussian) else part.scale
+    return {"noise_multiplier": quotient_below(size, part.sensitivity)}
+
+
+def _multiplier_of_mu(part: GaussianDP, adjacency: Adjacency) -> Fields | None:
+    if adjacency is Adjacency.REPLACE:
+        return None
+    return {"noise_multiplier": quotient_below(1.0, part.mu)}
+
+
+def _shifts(part: DiscreteLaplace | DiscreteGaussian, adjacency: Adjacency) -> list[int]:
+    """The size of the change of each coordinate; none where the event says another change."""
+    if adjacency is Adjacency.REPLACE and (
+        part.replace is not None or isinstance(part.shift, tuple)
+    ):
+        return []
+    shifts = part.shift if isinstance(part.shift, tuple) else (part.shift,)
+    return [abs(shift) for shift in shifts]
+
+
+def _write_discrete_laplace(part: DiscreteLaplace, adjacency: Adjacency) -> list[Fields] | None:
+    rate = 1 / part.scale
+    rate = rate if Fraction(rate) * Fraction(part.scale) >= 1 else up(rate)
+    shifts = _shifts(part, adjacency)
+    return [{"noise_parameter": rate, "sensitivity": shift} for shift in shifts] or None
+
+
+def _write_discrete_gaussian(part: DiscreteGaussian, adjacency: Adjacency) -> list[Fields] | None:
+    shifts = _shifts(part, adjacency)
+    return [
+        {"sigma": part.sigma, "sensitivity": float(shift), "dimension": 1} for shift in shifts
+    ] or None
+
+
+def _write_response(part: RandomizedResponse, adjacency: Adjacency) -> Fields | None:
+    epsilon, count = part.stated, part.categories
+    if adjacency is not Adjacency.REPLACE or epsilon >= 700:
+        return None
+    noise = count / (math.expm1(epsilon) + count) * (1 - 8 * UNIT_ROUNDOFF) if epsilon else 1.0
+    return {"noise_parameter": noise, "num_buckets": count}
+
+
+def _write_curve(part: RenyiCurve, adjacency: Adjacency) -> Fields | None:
+    curve = part.stated.curve
+    if not isinstance(curve, RenyiLine) or part.stated.delta:
+        return None
+    return {"rho": curve.rho, "xi": curve.xi}
+
+
+def _write_concentrated(part: Concentrated, adjacency: Adjacency) -> Fields | None:
+    return None if part.stated.delta else {"rho": part.stated.rho, "xi": 0.0}
+
+
+def _write_black_box(part: BlackBox, adjacency: Adjacency) -> Fields:
+    return {"epsilon": part.stated.epsilon, "delta": part.stated.delta}
+
+
+def _write_mixture(part: MixtureOfGaussians, adjacency: Adjacency) -> Fields | None:
+    if adjacency is Adjacency.REPLACE:
+        return None
+    return {
+        "standard_deviation": part.sigma,
+        "sensitivities": list(part.shifts),
+        "sampling_probs": list(part.weights),
+    }
+
+
+def _write_truncated(part: TruncatedPoisson, adjacency: Adjacency) -> Fields | None:
+    if adjacency is not Adjacency.ADD_REMOVE:
+        return None
+    return {
+        "dataset_size": part.records,
+        "sampling_probability": part.rate,
+        "truncated_batch_size": part.batch,
+        "noise_multiplier": part.sigma,
+    }
+
+
+def _write_tree(part: TreeAggregation, adjacency: Adjacency) -> Fields | None:
+    if adjacency is not Adjacency.ZERO_OUT or part.participation.times(part.steps) != 1:
+        return None
+    whole, remainder = divmod(part.steps, part.restart or part.steps)
+    counts = [part.restart or part.steps] * whole + ([remainder] if remainder else [])
+    return {
+        "noise_multiplier": part.sigma,
+        "step_counts": counts if len(counts) > 1 else counts[0],
+    }
+
+
+def _write_sample(part: Sampled, adjacency: Adjacency) -> Fields:
+    inner = to_named_tuple(part.base, adjacency=adjacency)
+    return {"sampling_probability": part.rate, "event": inner}
+
+
+def _write_batch(part: FixedSizeSample, adjacency: Adjacency) -> Fields | None:
+    if adjacency is not Adjacency.REPLACE:
+        return None
+    inner = event_tuple("GaussianDpEvent", noise_multiplier=part.sigma)
+    return {"source_dataset_size": part.records, "sample_size": part.batch, "event": inner}
+
+
+def _write_selection(part: PrivateSelection, adjacency: Adjacency) -> Fields:
+    inner = to_named_tuple(part.base, adjacency=adjacency)
+    return {"event": inner, "mean": part.tries, "shape": part.shape}
+
+
+def _write_nothing(part: GaussianDP, adjacency: Adjacency) -> Fields | None:
+    return {} if part.mu == 0 and adjacency is not Adjacency.REPLACE else None
+
+
+def _write_everything(part: BlackBox, adjacency: Adjacency) -> Fields | None:
+    return {} if part.stated.delta == 1 else None
+
+
+_SIZES = "source_dataset_size sample_size event"
+EVENTS: dict[str, EventRow] = _declared_rows() | {
+    name: EventRow(frozenset(fields.split()), read, write)
+    for name, fields, read, write in (
+        ("NoOpDpEvent", "", _nothing, {GaussianDP: _write_nothing}),
+        ("NonPrivateDpEvent", "", _everything, {BlackBox: _write_everything}),
+        ("UnsupportedDpEvent", "", _unsupported, dict[type[Any], Write]()),
+        (
+            "GaussianDpEvent",
+            "noise_multiplier",
+            _noise(Gaussian),
+            {Gaussian: _multiplier, GaussianDP: _multiplier_of_mu},
+        ),
+        ("LaplaceDpEvent", "noise_multiplier", _noise(Laplace), {Laplace: _multiplier}),
+        (
+            "DiscreteLaplaceDpEvent",
+            "noise_parameter sensitivity",
+            _discrete_laplace,
+            {DiscreteLaplace: _write_discrete_laplace},
+        ),
+        (
+            "DiscreteGaussianDpEvent",
+            "sigma sensitivity dimension",
+            _discrete_gaussian,
+            {DiscreteGaussian: _write_discrete_gaussian},
+        ),
+        (
+            "RandomizedResponseDpEvent",
+            "noise_parameter num_buckets",
+            _randomized_response,
+            {RandomizedResponse: _write_response},
+        ),
+        ("EpsilonDeltaDpEvent", "epsilon delta", _epsilon_delta, {BlackBox: _write_black_box}),
+        (
+            "ZCDpEvent",
+            "rho xi",
+            _concentrated,
+            {Concentrated: _write_concentrated, RenyiCurve: _write_curve},
+        ),
+        (
+            "MixtureOfGaussiansDpEvent",
+            "standard_deviation sensitivities sampling_probs",
+            _mixture,
+            {MixtureOfGaussians: _write_mixture},
+        ),
+        (
+            "SingleEpochTreeAggregationDpEvent",
+            "noise_multiplier step_counts",
+            _tree,
+            {TreeAggregation: _write_tree},
+        ),
+        (
+            "TruncatedSubsampledGaussianDpEvent",
+            "dataset_size sampling_probability truncated_batch_size noise_multiplier",
+            _truncated,
+            {TruncatedPoisson: _write_truncated},
+        ),
+        ("PoissonSampledDpEvent", "sampling_probability event", _poisson, {Sampled: _write_sample}),
+        ("SampledWithReplacementDpEvent", _SIZES, _with_replacement, dict[type[Any], Write]()),
+        (
+            "SampledWithoutReplacementDpEvent",
+            _SIZES,
+            _without_replacement,
+            {FixedSizeSample: _write_batch},
+        ),
+        (
+            "RepeatAndSelectDpEvent",
+            "event mean shape",
+            _selection,
+            {PrivateSelection: _write_selection},
+        ),
+    )
+}
+
+
+def to_named_tuple(composition: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Any:
+    """The event that describes a composition under that adjacency, as a named tuple of the wire format.
+
+    >>> from dpcompose import Gaussian
+    >>> event = to_named_tuple(Gaussian(2.0).sampled(0.25) * 10)
+    >>> event.class_name, event.count, event.event.event.noise_multiplier
+    ('SelfComposedDpEvent', 10, 2.0)
+
+    Args:
+        composition: A mechanism or a composition.
+        adjacency: The neighboring relation of the accountant that is to read it: no event names one.
+
+    Raises:
+        UnsupportedError: If a part has no event.
+    """
+    check.member("adjacency", adjacency, Adjacency)
+    parts = [(_written(part, adjacency), times) for part, times in compose(composition).parts]
+    events = [
+        event_tuple("SelfComposedDpEvent", event=one, count=times) if times > 1 else one
+        for one, times in parts
+    ]
+    if len(events) == 1:
+        return events[0]
+    return event_tuple("ComposedDpEvent", events=events) if events else event_tuple("NoOpDpEvent")
+
+
+def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
+    """The event of one part; a guarantee holds under the relation of whoever reads it: both must be the same."""
+    if not isinstance(part, Stated) or part.holds_under is adjacency:
+        if isinstance(part, Stated) and part.event is not None:
+            return event_tuple(part.event[0], **_declared_fields(part))
+        for name, row in EVENTS.items():
+            for kind, write in row.write.items():
+                fields = write(part, adjacency) if isinstance(part, kind) else None
+                if fields is not None:
+                    several = fields if isinstance(fields, list) else [fields]
+                    events = [event_tuple(name, **each) for each in several]
+                    return (
+                        events[0]
+                        if len(events) == 1
+                        else event_tuple("ComposedDpEvent", events=events)
+                    )
+    reason = f"no event of dp_accounting says this under {adjacency.value}"
+    raise UnsupportedError(
+        repr(part), reason, "Ask dpcompose itself, or state it as a BlackBox under that adjacency"
+    )

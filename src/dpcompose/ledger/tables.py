@@ -1,0 +1,369 @@
+"""The tables of a ledger: how they are made, read and written, by statements sent straight to a driver."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from dpcompose.errors import NewerSchemaError, StoreError, TamperedError
+from dpcompose.ledger.batch import Batch
+from dpcompose.ledger.entry import GENESIS, Entry, Head, Record
+from dpcompose.ledger.scope import AccountNode, root_of
+from dpcompose.ledger.store import (
+    Row,
+    Rows,
+    balance_row,
+    entry_of,
+    entry_row,
+    node_of,
+    scope_of,
+    scope_row,
+)
+
+TABLES: Mapping[str, tuple[str, ...]] = {
+    "migration": ("number INTEGER NOT NULL", "name TEXT NOT NULL", "PRIMARY KEY (number)"),
+    "scope": (
+        "root TEXT NOT NULL",
+        "path TEXT NOT NULL",
+        "kind TEXT NOT NULL",
+        "caps TEXT NOT NULL",
+        "slots BIGINT",
+        "description TEXT NOT NULL",
+        "opened BIGINT NOT NULL",
+        "PRIMARY KEY (root, path)",
+    ),
+    "balance": (
+        "root TEXT NOT NULL",
+        "path TEXT NOT NULL",
+        "spent TEXT NOT NULL",
+        "taken BIGINT NOT NULL",
+        "closed INTEGER NOT NULL",
+        "PRIMARY KEY (root, path)",
+    ),
+    "entry": (
+        "root TEXT NOT NULL",
+        "sequence BIGINT NOT NULL",
+        "scope TEXT NOT NULL",
+        '"key" TEXT',
+        "redeems BIGINT",
+        "body TEXT NOT NULL",
+        "hash TEXT NOT NULL",
+        "PRIMARY KEY (root, sequence)",
+    ),
+}
+"""Columns and primary keys. The top-level scope leads every key, so that a distributed database can keep one tree on
+one machine."""
+
+UNIQUE: Mapping[str, str] = {"key_is_used_once": "key", "charge_is_redeemed_once": "redeems"}
+"""Indexes of entries: below a top-level scope, no two have the same value in that column."""
+
+VERSION = 5
+"""The number of the step that makes the tables; a later one will have the next number."""
+STEP = (VERSION, "scopes, balances and entries")
+EARLIER_STEPS = (
+    (1, "scopes, balances and entries"),
+    (2, "rounds of schedules, attempts of redemptions"),
+    (3, "entries by scope"),
+    (4, "times that never run back"),
+    (VERSION, "scopes that renew"),
+)
+"""The record in ledgers that commit aa7d735, or an earlier one, made: the same tables, in five steps."""
+
+RECORDED = "SELECT number, name FROM migration ORDER BY number"
+LATEST = "SELECT coalesce(max(number), 0) FROM migration"
+
+
+def _statements(by_letter: str) -> list[str]:
+    """The statements that make the tables and their indexes; SQLite keeps their text, and it is compared."""
+    made: list[str] = []
+    for name, columns in TABLES.items():
+        end = "" if by_letter or name == "migration" else "\n WITHOUT ROWID\n\n"
+        made.append(f"CREATE TABLE {name} (\n\t" + ", \n\t".join(columns) + f"\n){end}")
+    for name, column in UNIQUE.items():
+        quoted = '"key"' if column == "key" else column
+        made.append(
+            f"CREATE UNIQUE INDEX {name} ON entry (root, {quoted}) WHERE {column} IS NOT NULL"
+        )
+    # Scopes at or below a path are a range of texts, letter by letter, whatever the collation.
+    made.append(f"CREATE INDEX entry_of_scope ON entry (root, scope{by_letter}, sequence)")
+    if by_letter:  # elsewhere the primary key does
+        made.append(f"CREATE INDEX scope_by_path ON scope (root, path{by_letter})")
+    return made
+
+
+def version_of(rows: Rows, *, url: str) -> int:
+    """The number of the last step that was applied; 0 for an empty database.
+
+    Raises:
+        StoreError: The database holds something that is no ledger.
+    """
+    names = rows.tables()
+    require_own(names, url=url)
+    (version,) = (rows.row(LATEST) or (0,)) if names else (0,)
+    return version
+
+
+def require_own(names: Set[str], *, url: str) -> None:
+    """Raise StoreError if a database has tables, and they are not those of a ledger."""
+    if names and not names >= {"migration", "entry"}:
+        raise StoreError(url, "a database that is no ledger", "Choose another file or database")
+
+
+def migrate(rows: Rows, *, url: str) -> None:
+    """Make the tables where there are none; the caller's transaction holds it all and locks others out.
+
+    Raises:
+        StoreError: The schema is a later one, or an earlier one.
+    """
+    version = version_of(rows, url=url)
+    if version or rows.tables():
+        require_current(version, url=url)
+        return
+    for statement in _statements(rows.by_letter):
+        rows.run(statement)
+    rows.many("INSERT INTO migration (number, name) VALUES (?, ?)", [STEP])
+
+
+def require_current(version: int, *, url: str) -> None:
+    """Raise StoreError unless the schema is the one that this version of dpcompose writes."""
+    if version == 0:
+        raise no_ledger(url)
+    require_known(version, url=url)
+    if version != VERSION:
+        what = f"has the schema of an earlier version ({version}; this one reads {VERSION})"
+        raise StoreError(
+            url, what, "Open it once with commit aa7d735 of dpcompose, which brings it up to date"
+        )
+
+
+def no_ledger(url: str) -> StoreError:
+    """The error of a file or database that is empty, and is not to become a ledger."""
+    return StoreError(url, "there is no ledger here", "dpcompose ledger init makes one")
+
+
+def require_known(version: int, *, url: str) -> None:
+    """Raise NewerSchemaError unless this version of dpcompose knows that version of the schema."""
+    if not version <= VERSION:
+        raise NewerSchemaError(url, version, VERSION)
+
+
+SCOPE = "SELECT root, path, kind, caps, slots, description, opened FROM scope WHERE root = ? AND path = ?"
+BALANCE = "SELECT spent, taken, closed FROM balance WHERE root = ? AND path = ?"
+NODES = (
+    "SELECT s.root, s.path, kind, caps, slots, description, opened, spent, taken, closed FROM scope s "
+    "LEFT JOIN balance b ON s.root = b.root AND s.path = b.path"
+)
+KEYED = "SELECT body, hash FROM entry WHERE root = ? AND key = ?"
+HASH = "SELECT hash FROM entry WHERE root = ? AND sequence = ?"
+NUMBERED = "SELECT body, hash FROM entry WHERE root = ? AND sequence = ?"
+REDEEMED = "SELECT body, hash FROM entry WHERE root = ? AND redeems = ?"
+HEAD = "SELECT sequence, hash FROM entry WHERE root = ? ORDER BY sequence DESC LIMIT 1"
+RECORDS = "SELECT sequence, scope, key, redeems, body, hash FROM entry WHERE root = ?"
+ROOTS = "SELECT root FROM scope WHERE root = path"
+NEXT_ROOT = "SELECT min(root) FROM entry WHERE root > ?"
+COUNT = "SELECT count(*) FROM entry WHERE root = ?"
+ORPHANS = "SELECT root, path FROM balance EXCEPT SELECT root, path FROM scope"
+NEW_SCOPE = "INSERT INTO scope (root, path, kind, caps, slots, description, opened) VALUES (?, ?, ?, ?, ?, ?, ?)"
+NEW_BALANCE = "INSERT INTO balance (spent, taken, closed, root, path) VALUES (?, ?, ?, ?, ?)"
+NEW_ENTRY = "INSERT INTO entry (root, sequence, scope, key, redeems, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
+CHANGE = "UPDATE balance SET spent = ?, taken = ?, closed = ? WHERE root = ? AND path = ?"
+
+AT_A_TIME = 1000
+
+
+@dataclass
+class Cached:
+    """Rows read below one top-level scope, for later transactions: scopes of one history never change.
+
+    Args:
+        head: The last entry of that history when something was last read or written.
+        nodes: By path, each with the row of its balance: the same row is the same balance.
+        current: The paths of those that were read or written since `head`: the same entries are the same balances.
+        time: The hash of an entry, and its recorded time.
+    """
+
+    head: Head = field(default_factory=Head)
+    nodes: dict[str, tuple[Row | None, AccountNode]] = field(
+        default_factory=dict[str, tuple[Row | None, AccountNode]]
+    )
+    current: set[str] = field(default_factory=set[str])
+    time: tuple[str, str] = (GENESIS, "")
+
+    def is_at(self, head: Head) -> bool:
+        """Whether nothing was written since; if something was, every balance is read again."""
+        if head is self.head or head == self.head:
+            return True
+        self.current.clear()
+        return False
+
+
+Cache = defaultdict[str, Cached]
+"""By top-level scope."""
+
+
+def _none(_: Rows) -> Iterator[str]:
+    return iter(())
+
+
+@dataclass
+class LedgerTables:
+    """The stored ledger: what the rules look at, what readers see at one moment, and where decisions are written.
+
+    Args:
+        rows: The connection, inside a transaction.
+        known: What a store keeps from one transaction to the next.
+        inspect: The faults of the database itself, and what was added to it.
+    """
+
+    rows: Rows
+    known: Cache = field(default_factory=lambda: defaultdict(Cached))
+    inspect: Callable[[Rows], Iterator[str]] = _none
+
+    def node(self, path: str) -> AccountNode | None:
+        """See `View`; asked after `head`, which forgets the scopes of another history."""
+        root = root_of(path)
+        kept = self.known[root]
+        known = kept.nodes.get(path)
+        if known is not None and path in kept.current:
+            return known[1]
+        if known is None:
+            row = self.rows.row(SCOPE, (root, path))
+            if row is None:
+                return None
+            scope = scope_of(row)
+        else:
+            scope = known[1].scope
+        balance = self.rows.row(BALANCE, (root, path))
+        if known is None or known[0] != balance:
+            known = kept.nodes[path] = balance, node_of(scope, balance)
+        kept.current.add(path)
+        return known[1]
+
+    def keyed(self, root: str, key: str) -> Entry | None:
+        return entry_of(self.rows.row(KEYED, (root, key)))
+
+    def entry(self, root: str, sequence: int) -> Entry | None:
+        return entry_of(self.rows.row(NUMBERED, (root, sequence)))
+
+    def redemption(self, root: str, sequence: int) -> Entry | None:
+        return entry_of(self.rows.row(REDEEMED, (root, sequence)))
+
+    def hash(self, root: str, sequence: int) -> str | None:
+        """The hash of an entry; None if there is no such entry."""
+        row = self.rows.row(HASH, (root, sequence))
+        return None if row is None else row[0]
+
+    def head(self, root: str) -> Head:
+        row, kept = self.rows.row(HEAD, (root,)), self.known[root]
+        head = Head() if row is None else Head(*row)
+        if not kept.is_at(head) and kept.nodes and not self._goes_on(root, kept.head):
+            kept.nodes.clear()
+        kept.head = head
+        return head
+
+    def time(self, root: str) -> str:
+        kept = self.known[root]
+        if kept.time[0] != kept.head.hash:
+            last = self.entry(root, kept.head.sequence)
+            kept.time = kept.head.hash, "" if last is None else last.time
+        return kept.time[1]
+
+    def _goes_on(self, root: str, head: Head) -> bool:
+        """Whether what is stored has this entry, hence all before it: another server or a restored copy may not."""
+        return self.hash(root, head.sequence) == head.hash
+
+    def nodes(self) -> Iterator[AccountNode]:
+        return self._nodes("")
+
+    def nodes_between(
+        self, start: str, stop: str, *, limit: int | None = None
+    ) -> Iterator[AccountNode]:
+        path = f"s.path{self.rows.by_letter}"
+        first = "" if limit is None else f" ORDER BY {path} LIMIT {limit:d}"
+        return self._nodes(
+            f" WHERE s.root = ? AND {path} >= ? AND {path} < ?{first}", root_of(start), start, stop
+        )
+
+    def _nodes(self, condition: str, *values: str) -> Iterator[AccountNode]:
+        rows = sorted(self.rows.run(NODES + condition, values), key=lambda row: row[1])
+        return (node_of(scope_of(row[:7]), row[7:]) for row in rows)
+
+    def roots(self) -> list[str]:
+        return sorted({root for (root,) in self.rows.run(ROOTS)} | set(self._roots_of_entries()))
+
+    def _roots_of_entries(self) -> Iterator[str]:
+        """One short look-up for each root, instead of a walk over all entries."""
+        last = ""
+        while (row := self.rows.row(NEXT_ROOT, (last,))) is not None and row[0] is not None:
+            (last,) = row
+            yield last
+
+    def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:
+        while limit is None or limit > 0:
+            size = AT_A_TIME if limit is None else min(AT_A_TIME, limit)
+            page = self.rows.run(
+                f"{RECORDS} AND sequence > ? ORDER BY sequence LIMIT ?", (root, after, size)
+            )
+            if not page:
+                return
+            yield from (Record(*row) for row in page)
+            after = page[-1][0]
+            limit = None if limit is None else limit - len(page)
+
+    def records_of(
+        self, path: str, *, below: bool, after: int = 0, limit: int | None = None
+    ) -> Iterator[Record]:
+        if below and path == root_of(path):
+            return self.records(path, after=after, limit=limit)
+        scope, values = f"scope{self.rows.by_letter}", [root_of(path), after, path]
+        if below:  # one range, of which an index is used; siblings such as `path-2` lie in it and are left out
+            own = f"{scope} >= ? AND {scope} < ? AND (scope = ? OR {scope} > ?)"
+            values += [f"{path}0", path, f"{path}/"]
+        else:  # a range of one: asked for equality, SQLite walks the whole chain by the primary key instead
+            own = f"{scope} >= ? AND {scope} <= ?"
+            values += [path]
+        # Sorted by a sum, so that no database walks the whole chain in order instead of sorting what it looks for.
+        first = "" if limit is None else f" LIMIT {limit:d}"
+        statement = f"{RECORDS} AND sequence + 0 > ? AND {own} ORDER BY sequence + 0{first}"
+        return (Record(*row) for row in self.rows.run(statement, values))
+
+    def count(self, root: str) -> int:
+        (count,) = self.rows.row(COUNT, (root,)) or (0,)
+        return count
+
+    def damage(self) -> Iterator[str]:
+        if tuple(self.rows.run(RECORDED)) not in ((STEP,), EARLIER_STEPS):
+            yield "the record of migrations is not that of this version"
+        yield from (f"{path}: a balance without a scope" for _, path in self.rows.run(ORPHANS))
+        yield from self.inspect(self.rows)
+
+    def write(self, batch: Batch) -> None:
+        """Write what a batch changes."""
+        new = {scope.path for scope in batch.scopes}
+        changed = {
+            path: balance_row(node) for path, node in batch.balances.items() if path not in new
+        }
+        if batch.scopes:
+            self._write(NEW_SCOPE, [scope_row(scope) for scope in batch.scopes])
+            self._write(
+                NEW_BALANCE, [balance_row(batch.balances[scope.path]) for scope in batch.scopes]
+            )
+        if changed:
+            self._write(CHANGE, list(changed.values()))
+        self._write(NEW_ENTRY, [entry_row(record) for record in batch.records])
+        # Whether this is committed or not: such a row will mean such a balance, and only after such an entry. Heads
+        # first: if we are interrupted in between, they are not those that are stored, and balances are read again.
+        for root, head in batch.ends.items():
+            self.known[root].head, self.known[root].time = head, (head.hash, batch.times[root])
+        for path, row in changed.items():
+            self.known[root_of(path)].nodes[path] = row[:3], batch.balances[path]
+
+    def _write(self, statement: str, rows: Sequence[Row]) -> None:
+        if (written := self.rows.many(statement, rows)) != len(rows):
+            what = statement.partition(" (")[0].partition(" SET")[0]
+            raise TamperedError(
+                [
+                    f"{what!r} wrote {written} rows instead of {len(rows)}: a trigger or rule that is not ours"
+                ]
+            )

@@ -1,0 +1,231 @@
+"""The base of every mechanism: a part, its own composition of one, which says why where it has no sound losses.
+
+A member states its losses; `Stated` adds a statement under one adjacency, `ContinuousNoise` a size of noise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from fractions import Fraction
+from functools import cache, lru_cache
+from typing import Any, ClassVar, Self
+
+from dpcompose import check
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.law import Laws
+from dpcompose.mechanisms.composable import Composable, ComposablePart
+from dpcompose.mechanisms.parameter import SENSITIVITY, arguments_of, declare, text_of
+from dpcompose.values import Adjacency, exact, larger_reading, smaller_reading
+
+
+class Mechanism(ComposablePart):
+    """A building block. A member names its losses under each adjacency; sampling and composition follow."""
+
+    closed_form: ClassVar[bool] = False
+    """Whether its prices follow from its parameters by formulas, so that no search is needed to charge it."""
+
+    def __post_init__(self) -> None:
+        """Check each field by its declaration."""
+        for name, argument in arguments_of(type(self)).items():
+            value = argument.parameter.domain(name, argument.value(self))
+            object.__setattr__(self, name, value)
+
+    def _checked(self, **arguments: object) -> dict[str, Any]:
+        """The arguments of a constructor, each checked by its declaration."""
+        declared = arguments_of(type(self))
+        return {
+            name: declared[name].parameter.domain(name, value) for name, value in arguments.items()
+        }
+
+    def _state(self, **arguments: object) -> None:
+        """Set the fields of the arguments of a constructor, each checked by its declaration."""
+        declared = arguments_of(type(self))
+        for name, value in self._checked(**arguments).items():
+            object.__setattr__(self, declared[name].field, value)
+
+    def __repr__(self) -> str:
+        """The call that constructs it; arguments by name are left out at their default."""
+        stated: list[str] = []
+        for name, argument in arguments_of(type(self)).items():
+            value = argument.value(self)
+            if not argument.keyword:
+                stated.append(text_of(value))
+            elif value != argument.default and value != ():  # without a value: an empty tuple
+                stated.append(f"{name}={text_of(value)}")
+        return f"{type(self).__name__}({', '.join(stated)})"
+
+    @property
+    def label(self) -> str:
+        """The name in a report: its own repr."""
+        return repr(self)
+
+    def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
+        check.member("adjacency", adjacency, Adjacency)
+        return self._amounts(adjacency) if _states_its_own(type(self)) else None
+
+    def costlier(self) -> Composable:
+        found = self._costlier() if _states_its_own(type(self)) else self
+        return self if found == self else found
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
+        """See `typed`."""
+        return None
+
+    def _costlier(self) -> Mechanism:
+        """See `costlier`: every argument at its conservative reading; an equal mechanism will do."""
+        values = {
+            name: (argument.parameter, argument.value(self))
+            for name, argument in arguments_of(type(self)).items()
+        }
+        read = {name: parameter.costlier(value) for name, (parameter, value) in values.items()}
+        changed = any(read[name] != value for name, (_, value) in values.items())
+        return type(self)(**read) if changed else self
+
+    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws | None:
+        """None: the mixture of its own pairs; with replacement only where a member says so."""
+        if adjacency is Adjacency.REPLACE:
+            raise UnsupportedError(
+                f"{self!r}.sampled({rate!r})",
+                "no sound pair is known for a sampled mechanism when a record is replaced",
+                "State it under add-remove, or take the looser group of two of its add-remove guarantee",
+            )
+        return None
+
+
+class Stated(Mechanism):
+    """A mechanism whose losses or guarantee are stated for one adjacency, `holds_under`."""
+
+    holds_under: Adjacency
+    event: ClassVar[tuple[str, Mapping[str, str | float]] | None] = None
+    """The event of dp_accounting that says the same under `holds_under`: its name, and for each of its fields the
+    parameter that it equals, or a number. With parameters alone it is also read back."""
+
+    def _require(self, adjacency: Adjacency) -> None:
+        """Refuse an adjacency other than the one of the statement."""
+        if adjacency is not self.holds_under:
+            raise self._unstated(adjacency)
+
+    def _unstated(self, adjacency: Adjacency) -> UnsupportedError:
+        return UnsupportedError(
+            f"{self!r}",
+            f"its guarantee is stated under {self.holds_under.value} and says nothing under {adjacency.value}",
+            f"State it with holds_under=Adjacency.{adjacency.name} if that is what is known",
+        )
+
+    def _doubled(self, adjacency: Adjacency) -> bool:
+        """Whether the question is about a group of two; refuses an adjacency that the statement does not cover."""
+        if adjacency is self.holds_under:
+            return False
+        if self.holds_under is Adjacency.ADD_REMOVE and adjacency is Adjacency.REPLACE:
+            return True
+        raise self._unstated(adjacency)
+
+
+@dataclass(frozen=True, repr=False)
+class ContinuousNoise(Mechanism):
+    """Continuous noise of one size on each coordinate. A member adds the size as its one positional field.
+
+    Args:
+        sensitivity: The distance that adding or removing one record can make; finite, > 0.
+        replace_sensitivity: The distance that replacing one can make, if better than twice that.
+    """
+
+    _: KW_ONLY
+    sensitivity: float = field(default=1.0, metadata=declare(SENSITIVITY))
+    replace_sensitivity: float | None = field(
+        default=None, metadata=declare(SENSITIVITY.optional())
+    )
+    noise_name: ClassVar[str]
+    """The field of the size."""
+
+    @property
+    def _noise(self) -> float:
+        """The size of the noise."""
+        return getattr(self, self.noise_name)
+
+    def __post_init__(self) -> None:
+        noise: Any = self._noise
+        # Most mechanisms need no check and no conversion, and some come in thousands.
+        plain = (
+            self.replace_sensitivity is None
+            and type(noise) is float
+            and type(self.sensitivity) is float
+        )
+        if plain and self.sensitivity == 1.0 and 1e-5 < noise < 1e11:
+            return
+        noise = check.positive(self.noise_name, noise)
+        one = check.positive("sensitivity", self.sensitivity)
+        if not 1e-12 < one / noise < 1e6:
+            domain = f"sensitivity / {self.noise_name} between 1e-12 and 1e6, not {one / noise!r}"
+            raise DomainError(self.noise_name, noise, domain)
+        set_fields(self, **{self.noise_name: noise, "sensitivity": one})
+        if self.replace_sensitivity is None:
+            return
+        two = check.positive("replace_sensitivity", self.replace_sensitivity)
+        if not two <= 2 * one:
+            raise DomainError("replace_sensitivity", two, f"at most twice the sensitivity {one!r}")
+        if not two / noise > 1e-12:
+            raise DomainError(
+                "replace_sensitivity", two, f"more than 1e-12 times the {self.noise_name} {noise!r}"
+            )
+        set_fields(self, replace_sensitivity=two)
+
+    def sensitivity_under(self, adjacency: Adjacency) -> float:
+        """The sensitivity under an adjacency: a null record contributes nothing, and a replaced one at most twice."""
+        if adjacency is Adjacency.REPLACE:
+            return (
+                2 * self.sensitivity
+                if self.replace_sensitivity is None
+                else self.replace_sensitivity
+            )
+        return self.sensitivity
+
+    def _quotient(self, adjacency: Adjacency) -> Fraction:
+        return quotient(self._noise, self.sensitivity, self.replace_sensitivity, adjacency)
+
+    def _costlier(self) -> Self:
+        """A replaced record moves at most twice as far as one that is added."""
+        noise, one = smaller_reading(self._noise), larger_reading(self.sensitivity)
+        two = self.replace_sensitivity
+        two = None if two is None else min(larger_reading(two), 2 * one)
+        return dataclasses.replace(
+            self, sensitivity=one, replace_sensitivity=two, **{self.noise_name: noise}
+        )
+
+
+@cache
+def _states_its_own(kind: type[Mechanism]) -> bool:
+    """Whether the typed amounts of a class are about its own losses: not if a subclass overrides the losses."""
+    stating, losing = (
+        next(each for each in kind.__mro__ if names & vars(each).keys())
+        for names in ({"_amounts"}, {"laws", "pairs"})
+    )
+    return issubclass(stating, losing)
+
+
+def set_fields(target: object, **values: object) -> None:
+    """Set fields of a frozen value, in its own constructor; `epsilon` and `delta` are questions, not fields."""
+    for name, value in values.items():
+        object.__setattr__(target, name, value)
+
+
+@lru_cache(maxsize=1 << 12)
+def quotient(
+    noise: float, sensitivity: float, replace_sensitivity: float | None, adjacency: Adjacency
+) -> Fraction:
+    """Sensitivity over noise, exactly, each at the reading that makes it larger."""
+    reach = max(exact(sensitivity), Fraction(sensitivity))
+    if adjacency is Adjacency.REPLACE:
+        reach *= 2
+        if replace_sensitivity is not None:
+            reach = min(reach, max(exact(replace_sensitivity), Fraction(replace_sensitivity)))
+    return reach / min(exact(noise), Fraction(noise))
+
+
+def rounded(divisor: float) -> int:
+    """The error of a quotient by `divisor`, in units of roundoff: 0 for a power of two."""
+    return 0 if math.frexp(divisor)[0] == 0.5 else 1

@@ -1,0 +1,5 @@
+from dpcompose.composition.composition import (
+    Askable as Askable,
+    Composable as Composable,
+    ComposablePart as ComposablePart,
+)

@@ -1,0 +1,222 @@
+"""Mechanisms known only by their guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpcompose import check
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee import ApproximateDP, ConcentratedDP, KnownCurve, TypedAmounts
+from dpcompose.law import Chained, GaussianShift, Laws, TwoPoint, alike
+from dpcompose.mechanisms.base import Stated, set_fields
+from dpcompose.mechanisms.parameter import DELTA, EPSILON, HOLDS_UNDER, Parameter, amount, declare
+from dpcompose.values import Adjacency, exact, larger_reading, smaller_reading
+
+
+def _mu(name: str, value: Any) -> float:
+    mu = check.nonnegative(name, value)
+    if not (mu == 0 or 1e-12 < mu < 1e6):
+        raise DomainError(name, mu, "0, or a number between 1e-12 and 1e6")
+    return mu
+
+
+_VALUES = Parameter("numbers", lambda name, value: value)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class BlackBox(Stated):
+    """Any (epsilon, delta)-differentially private mechanism.
+
+    Its losses are those of the worst such mechanism: +epsilon, -epsilon, or infinite with probability delta.
+
+    >>> from dpcompose import BlackBox
+    >>> (BlackBox(0.1) * 100).epsilon(delta=1e-6).contains(4.774567588107986)
+    True
+
+    Args:
+        epsilon: In nats; >= 0.
+        delta: In [0, 1].
+        holds_under: The adjacency of the statement; asked about replacing, an add-remove statement is a group of two.
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [KairouzOhViswanath2015, Theorem 3.3]
+    """
+
+    stated: ApproximateDP = field(metadata=declare(epsilon=EPSILON, delta=DELTA))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    closed_form = True
+
+    def __init__(
+        self, epsilon: float, *, delta: float = 0.0, holds_under: Adjacency = Adjacency.ADD_REMOVE
+    ) -> None:
+        values = self._checked(epsilon=epsilon, delta=delta, holds_under=holds_under)
+        stated = ApproximateDP(values["epsilon"], delta=values["delta"])
+        set_fields(self, stated=stated, holds_under=values["holds_under"])
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
+        """epsilon and delta as typed; for a group of two 2 epsilon, if delta is 0."""
+        epsilon, delta = exact(self.stated.epsilon), exact(self.stated.delta)
+        if not self._doubled(adjacency):
+            return TypedAmounts(epsilon, delta)
+        return TypedAmounts(2 * epsilon) if delta == 0 else None
+
+    def laws(self, adjacency: Adjacency) -> Laws:
+        """The two-point loss, or the pair of its trade-off function iterated twice."""
+        if self._doubled(adjacency):
+            return alike(Chained(self.stated.epsilon, self.stated.delta, categories=2, steps=2))
+        return alike(TwoPoint(self.stated.epsilon, self.stated.delta))
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Concentrated(Stated):
+    """Any mechanism that is rho-zero-concentrated differentially private, except with probability delta.
+
+    It has no privacy loss of its own, so a composition with one is bounded from above by Renyi divergences.
+
+    Args:
+        rho: >= 0.
+        delta: In [0, 1].
+        holds_under: The adjacency of the statement; asked about replacing, an add-remove statement is 4 rho if delta is
+            0.
+
+    Raises:
+        DomainError: If a number is outside its domain.
+
+    Reference: [BunSteinke2016, Definition 1.1]
+    """
+
+    stated: ConcentratedDP = field(metadata=declare(rho=amount(), delta=DELTA))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    closed_form = True
+
+    def __init__(
+        self, rho: float, *, delta: float = 0.0, holds_under: Adjacency = Adjacency.ADD_REMOVE
+    ) -> None:
+        values = self._checked(rho=rho, delta=delta, holds_under=holds_under)
+        stated = ConcentratedDP(values["rho"], delta=values["delta"])
+        set_fields(self, stated=stated, holds_under=values["holds_under"])
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
+        """rho and delta as typed; for a group of two 4 rho, if delta is 0."""
+        rho, delta = exact(self.stated.rho), exact(self.stated.delta)
+        if not self._doubled(adjacency):
+            return TypedAmounts(delta=delta, rho=rho)
+        return TypedAmounts(rho=4 * rho) if delta == 0 else None
+
+    def laws(self, adjacency: Adjacency) -> Laws | None:
+        """None: only the curve rho * order is known. With rho and delta 0 both distributions are equal: no losses."""
+        promise = self.promise(adjacency)
+        return () if promise.rho == 0 and promise.delta == 0 else None
+
+    def promise(self, adjacency: Adjacency) -> ConcentratedDP:
+        """The guarantee; 4 rho for a group of two."""
+        if not self._doubled(adjacency):
+            return self.stated
+        if self.stated.delta > 0:
+            raise UnsupportedError(
+                repr(self),
+                "no group guarantee is offered for zero-concentrated privacy with delta > 0",
+            )
+        return ConcentratedDP(4 * self.stated.rho)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class RenyiCurve(Stated):
+    """Any mechanism with these bounds on its Renyi divergences in both directions, except with probability delta.
+
+    The bounds are a function of the order, or values at some orders: between two of them (order - 1) times the
+    divergence lies below its chord, and beyond the last one nothing is known. All such parts of a composition are added
+    up order by order and converted once, to a pair that is composed with the losses of all others.
+
+    >>> from dpcompose import Adjacency
+    >>> from dpcompose.mechanisms import RenyiCurve
+    >>> known = RenyiCurve([0.04, 0.1, 0.3], orders=[2, 5, 12], holds_under=Adjacency.ADD_REMOVE)
+    >>> known.renyi(5.0).upper < 0.1 + 1e-15
+    True
+
+    Args:
+        curve: A function from an order in (1, inf) to a number >= 0, infinite where nothing is known; or values.
+        orders: The orders of the values, finite and increasing, > 1.
+        holds_under: The adjacency of the statement; no other one is answered.
+        delta: In [0, 1].
+
+    Raises:
+        DomainError: If the curve decreases, is nowhere finite or is no curve, or delta is outside [0, 1].
+
+    Reference: [Mironov2017, Definition 4]
+    """
+
+    stated: KnownCurve = field(metadata=declare(curve=_VALUES, orders=_VALUES, delta=DELTA))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+
+    def __init__(
+        self,
+        curve: Callable[[float], float] | Sequence[float],
+        *,
+        orders: Sequence[float] | None = None,
+        holds_under: Adjacency,
+        delta: float = 0.0,
+    ) -> None:
+        stated = KnownCurve.of(curve, orders, DELTA.domain("delta", delta))
+        set_fields(self, stated=stated, **self._checked(holds_under=holds_under))
+
+    def _costlier(self) -> RenyiCurve:
+        delta = min(larger_reading(self.stated.delta), 1.0)
+        curve, orders = self.stated.curve, self.stated.orders
+        if not callable(curve):
+            curve = tuple(map(larger_reading, curve))
+            orders = tuple(smaller_reading(order) if order > 1.001 else order for order in orders)
+        return RenyiCurve(curve, orders=orders or None, holds_under=self.holds_under, delta=delta)
+
+    def laws(self, adjacency: Adjacency) -> Laws | None:
+        """None: only the curve is known."""
+        self._covered(adjacency)
+        return None
+
+    def promise(self, adjacency: Adjacency) -> KnownCurve:
+        """The curve, under its own adjacency."""
+        self._covered(adjacency)
+        return self.stated
+
+    def _covered(self, adjacency: Adjacency) -> None:
+        if self._doubled(adjacency):
+            remedy = "State the curve with holds_under=Adjacency.REPLACE, if it is known"
+            raise UnsupportedError(
+                repr(self), "no group guarantee is offered for a Renyi curve", remedy
+            )
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class GaussianDP(Stated):
+    """Any mechanism that is mu-Gaussian differentially private.
+
+    Args:
+        mu: In (0, 1e6), or 0.
+        holds_under: The adjacency of the statement; asked about replacing, an add-remove statement is 2 mu.
+
+    Raises:
+        DomainError: If mu is outside its domain.
+
+    Reference: [DongRothSu2022, Definition 2.6]
+    """
+
+    mu: float = field(metadata=declare(amount(_mu)))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    closed_form = True
+
+    def __init__(self, mu: float, *, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
+        self._state(mu=mu, holds_under=holds_under)
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """mu as typed, squared; 2 mu for a group of two."""
+        square = (exact(self.mu) * (2 if self._doubled(adjacency) else 1)) ** 2
+        return TypedAmounts(rho=square / 2, mu_squared=square)
+
+    def laws(self, adjacency: Adjacency) -> Laws:
+        """The Gaussian loss of mu, or of 2 mu."""
+        mu = 2 * self.mu if self._doubled(adjacency) else self.mu
+        return alike(GaussianShift(mu, 0)) if mu > 0 else ()

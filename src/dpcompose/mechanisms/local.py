@@ -1,0 +1,158 @@
+"""Local randomizers: every person answers with noise; the answers alone, or shuffled."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from dpcompose import check
+from dpcompose.errors import UnsupportedError
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.law import (
+    Atoms,
+    Encoding,
+    Law,
+    Laws,
+    Pair,
+    Reversed,
+    Shuffled,
+    ShuffledResponses,
+    TwoPoint,
+    alike,
+)
+from dpcompose.mechanisms.base import Stated
+from dpcompose.mechanisms.parameter import HOLDS_UNDER, Parameter, amount, at_most, count, declare
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact
+
+SMALLEST, LARGEST = 1e-6, 30.0
+_PROBABILITY = Parameter("number", check.open_probability)
+_EPSILON = amount(at_most(LARGEST, "BlackBox(epsilon) dominates it"))
+_REPORTS = count(
+    10**9, "an integer from 1 to 10^9", "Fewer reports cost more", response="decreasing"
+)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class _Local(Stated):
+    """A randomizer of one person's value: its statement is about that value replaced by any other.
+
+    Stated under add-remove or zero-out, absence is one of the values: then replacement is the same.
+    """
+
+    def _covered(self, adjacency: Adjacency) -> None:
+        """Refuse an adjacency that changes more than one value into another."""
+        if adjacency not in (self.holds_under, Adjacency.REPLACE):
+            raise UnsupportedError(
+                repr(self),
+                f"it is stated under {self.holds_under.value}, where a value is replaced, and says nothing under "
+                f"{adjacency.value}",
+                f"Ask with adjacency=Adjacency.REPLACE, or state it with holds_under=Adjacency.{adjacency.name} if "
+                "absence is one of the values",
+            )
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class UnaryEncoding(_Local):
+    """One bit for each category, each reported with noise: of the true category as 1 with probability `keep`, of every
+    other with probability `flip`. Symmetric unary encoding has flip = 1 - keep, optimized unary encoding keep = 1/2.
+
+    Another category changes two bits: the losses are +-ln(keep (1 - flip) / (flip (1 - keep))) and 0, attained.
+
+    >>> from dpcompose import Adjacency
+    >>> from dpcompose.mechanisms import UnaryEncoding
+    >>> round(UnaryEncoding(0.5, flip=0.25).epsilon(delta=0.0, adjacency=Adjacency.REPLACE).upper, 12)
+    1.098612288668
+
+    Args:
+        keep: In (0, 1).
+        flip: In (0, 1).
+        holds_under: REPLACE; or another adjacency if absence is one of the categories.
+
+    Raises:
+        DomainError: If a parameter is outside its domain.
+
+    Reference: [WangBlockiLiJha2017, Section 4.2]
+    """
+
+    keep: float = field(metadata=declare(_PROBABILITY))
+    flip: float = field(metadata=declare(_PROBABILITY))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+
+    def __init__(
+        self, keep: float, *, flip: float, holds_under: Adjacency = Adjacency.REPLACE
+    ) -> None:
+        self._state(keep=keep, flip=flip, holds_under=holds_under)
+
+    def laws(self, adjacency: Adjacency) -> Laws:
+        """Three atoms: the outcomes in which both bits are alike say nothing."""
+        self._covered(adjacency)
+        keep, flip = max(self.keep, self.flip), min(self.keep, self.flip)
+        more, less = keep * (1 - flip), flip * (1 - keep)
+        if keep == flip:
+            return alike(TwoPoint(0.0))
+        loss = (
+            math.log1p((keep - flip) / less) if less > 1e-300 else math.log(more) - math.log(less)
+        )
+        masses = more, keep * flip + (1 - keep) * (1 - flip), less
+        law = Encoding(keep, flip)
+        atoms = Atoms(
+            masses,
+            masses[::-1],
+            (loss, 0.0, -loss),
+            (loss, 0.0),
+            16 * UNIT_ROUNDOFF,
+            formula=law,
+        )
+        return alike(atoms)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class ShuffledReports(_Local):
+    """The reports of epsilon-private local randomizers, one a person, in an order that nobody knows.
+
+    Upper ends are those of the stronger clones: they hold for any randomizer that is the same for all, whatever the
+    others' values; the proof is in docs/theorems.md. Lower ends are those of binary randomized response. The number of
+    reports is public. Randomizers that are chosen from earlier reports of the same shuffle are not covered; one shuffle
+    after another is.
+
+    >>> from dpcompose import Adjacency
+    >>> from dpcompose.mechanisms import ShuffledReports
+    >>> ShuffledReports(2.0, reports=50).delta(epsilon=1.0, adjacency=Adjacency.REPLACE).contains(0.0054852222013)
+    True
+
+    Args:
+        epsilon: Of each report, in nats; in [0, 30].
+        reports: How many are shuffled; from 1 to 10^9.
+        holds_under: REPLACE; or another adjacency if absence is one of the values, and is reported too.
+
+    Raises:
+        DomainError: If a parameter is outside its domain.
+
+    Reference: [FeldmanMcMillanTalwar2023, Theorem 3.2]
+    """
+
+    stated: float = field(metadata=declare(epsilon=_EPSILON))
+    reports: int = field(metadata=declare(_REPORTS))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+
+    def __init__(
+        self, epsilon: float, *, reports: int, holds_under: Adjacency = Adjacency.REPLACE
+    ) -> None:
+        self._state(epsilon=epsilon, reports=reports, holds_under=holds_under)
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """epsilon as typed: without a delta shuffling gains nothing."""
+        self._covered(adjacency)
+        return TypedAmounts(exact(self.stated))
+
+    def laws(self, adjacency: Adjacency) -> Laws:
+        """The loss of the clones, above that of binary answers."""
+        self._covered(adjacency)
+        if self.reports == 1 or self.stated < SMALLEST:
+            loss: Law = TwoPoint(self.stated)
+        else:
+            loss = Shuffled(self.stated, self.reports)
+        below = ShuffledResponses(self.stated, self.reports)
+        nothing = Pair(TwoPoint(0.0), TwoPoint(0.0))
+        inside = nothing if self.stated < SMALLEST else Pair(below, Reversed(below))
+        return ((Pair(loss, loss, False, (inside,)), 1),)

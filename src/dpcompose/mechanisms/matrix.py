@@ -1,0 +1,363 @@
+"""Correlated Gaussian noise: an encoded stream of steps, and how far one record moves it."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from dpcompose import check
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.law import GaussianShift, Laws, Pair
+from dpcompose.mechanisms.base import Mechanism
+from dpcompose.mechanisms.composable import Composable
+from dpcompose.mechanisms.gaussian import Gaussian
+from dpcompose.mechanisms.parameter import Parameter, declare, noise
+from dpcompose.mechanisms.participation import Participation, chained, enumerated, through
+from dpcompose.numerics import Reals, U
+from dpcompose.values import Adjacency, Bound, Certificate, down, exact, up
+
+MOST_STEPS = 4096
+SHOWN_STEPS = 16
+ALIKE = 1e-10
+FINEST = 20
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A square lower triangular matrix of floats without a zero on its diagonal: one row for each step.
+
+    Args:
+        steps: The number of rows.
+        content: The entries, row by row.
+    """
+
+    steps: int
+    content: bytes
+
+    def __repr__(self) -> str:
+        return (
+            repr(self.matrix.tolist())
+            if self.steps <= SHOWN_STEPS
+            else f"<strategy of {self.steps} steps>"
+        )
+
+    @property
+    def matrix(self) -> Reals:
+        """The entries, read-only; shape (steps, steps)."""
+        return np.frombuffer(self.content).reshape(self.steps, self.steps)
+
+    @property
+    def bands(self) -> int:
+        """How many diagonals, from the main one on, hold all that is not zero."""
+        rows, columns = np.nonzero(self.matrix)
+        return int((rows - columns).max()) + 1
+
+    @classmethod
+    def of(cls, given: Any) -> Strategy:
+        """The strategy of rows of numbers.
+
+        Raises:
+            DomainError: If they are none.
+        """
+        if isinstance(given, Strategy):
+            return given
+        shape = "rows of finite numbers, lower triangular, square, without a zero on the diagonal"
+        try:
+            found = np.asarray(given)
+            matrix = (
+                np.ascontiguousarray(found, dtype=float) + 0.0
+                if found.dtype.kind in "iufO"
+                else np.zeros(0)
+            )
+        except (TypeError, ValueError, OverflowError):
+            raise DomainError("strategy", given, shape) from None
+        if matrix.ndim != 2 or not 0 < len(matrix) == len(matrix.T):
+            raise DomainError("strategy", given, shape)
+        if not len(matrix) <= MOST_STEPS:
+            raise DomainError("strategy", f"{len(matrix)} rows", f"at most {MOST_STEPS} rows")
+        sizes = np.abs(matrix)
+        if not np.all((sizes == 0) | ((sizes > 1e-100) & (sizes < 1e100))):
+            raise DomainError(
+                "strategy", given, f"{shape}, each 0 or between 1e-100 and 1e100 in size"
+            )
+        if np.any(np.triu(sizes, 1) > 0) or not np.all(np.diag(sizes) > 0):
+            remedy = "Give the encoder, which multiplies the steps, not its inverse or the decoder"
+            raise DomainError("strategy", given, shape, remedy)
+        return cls(len(matrix), matrix.tobytes())
+
+
+def _participation(name: str, value: Any) -> Participation:
+    remedy = "Participation.single(), .epochs(3, steps_per_epoch=100) or .separated(100, most=3)"
+    return check.kind(name, value, Participation, "a Participation", remedy)
+
+
+_STRATEGY = Parameter("rows", lambda _, value: Strategy.of(value))
+_PARTICIPATION = Parameter("participation", _participation)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class CorrelatedNoise(Mechanism):
+    """A run of steps under correlated Gaussian noise; a member knows how far one record moves what is released.
+
+    Every member releases y_t = a_t + z_t, step after step, where z_t is fresh noise N(0, sigma^2 I) and what one record
+    adds to a_t is a function of the answers before: it chooses its contributions, each of norm at most 1, along the
+    way. Whatever it chooses, the squares of what it adds sum to at most the squared sensitivity. So the whole is an
+    adaptive sequence of Gaussian mechanisms whose mu^2 sum to at most that over sigma^2, and is mu-Gaussian
+    differentially private [SmithThakurta2022]. A record that always adds the same vector in the costliest pattern
+    attains it. If it is replaced, it adds the opposite, and all doubles.
+    """
+
+    sigma: float = field(metadata=declare(noise()))
+    participation: Participation = field(metadata=declare(_PARTICIPATION))
+
+    @property
+    @abstractmethod
+    def sensitivity_squared(self) -> Bound:
+        """The square of the largest L2 distance that one record can make, over all patterns of its steps."""
+
+    @property
+    def sensitivity(self) -> Bound:
+        """The largest L2 distance that one record can make."""
+        square = self.sensitivity_squared
+        return Bound(_root(square.lower, down), _root(square.upper, up), square.certificate)
+
+    def _require_sensitivity(self, sigma: object) -> None:
+        """Refuse noise that is far too little or far too much for the sensitivity."""
+        mu = self.sensitivity.upper / self.sigma
+        if not 1e-12 < mu < 1e6:
+            raise DomainError(
+                "sigma", sigma, f"sensitivity / sigma between 1e-12 and 1e6, not {mu!r}"
+            )
+
+    def laws(self, adjacency: Adjacency) -> Laws:
+        """One symmetric Gaussian loss; attained unless the ends of the sensitivity differ by more than roundings."""
+        ends = self.sensitivity
+        factor = (2 if adjacency is Adjacency.REPLACE else 1) / self.sigma
+        middle = ends.lower + (ends.upper - ends.lower) / 2
+        if ends.width <= ALIKE * middle:
+            loss = GaussianShift(middle * factor, math.ceil(ends.width / (2 * middle * U)) + 4)
+            return ((Pair(loss, loss), 1),)
+        above, below = GaussianShift(ends.upper * factor, 4), GaussianShift(ends.lower * factor, 4)
+        return ((Pair(above, above, False, (Pair(below, below),)), 1),)
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """From the upper end of the sensitivity, at the costlier reading of sigma."""
+        noise = min(exact(self.sigma), Fraction(self.sigma))
+        square = (
+            Fraction(self.sensitivity_squared.upper)
+            / noise**2
+            * (4 if adjacency is Adjacency.REPLACE else 1)
+        )
+        return TypedAmounts(rho=square / 2, mu_squared=square)
+
+    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
+        raise UnsupportedError(
+            f"{self!r}.sampled({rate!r})",
+            "one sample for the whole run says nothing of a record that is drawn anew in each of its steps",
+            "Use MatrixMechanism(...).sampled_cyclically(rate) where the strategy has few bands",
+        )
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class MatrixMechanism(CorrelatedNoise):
+    """The steps x, encoded by a lower triangular matrix C, plus noise: C x + z, z ~ N(0, sigma^2 I).
+
+    A record contributes a vector of norm at most 1 to each step that it takes part in; the decoder that follows costs
+    nothing. Under add-remove the steps of the others must not move when a record leaves: slots by a hash or by a
+    fixed schedule. If they move, state it under zero-out. A strategy may be the inverse of what generates the noise:
+    it is the matrix that multiplies the steps.
+
+    The sensitivity is exact, up to roundings that its ends enclose, for a single participation, for at most as many
+    bands as the separation, for Toeplitz matrices that do not grow, for fixed slots and for few steps, wherever no
+    two compatible columns have a negative product. Else it has an upper and a lower end; its certificate says how.
+
+    >>> from dpcompose.mechanisms import MatrixMechanism, Participation
+    >>> bands = [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
+    >>> twice = MatrixMechanism(bands, sigma=2.0, participation=Participation.separated(2, most=2))
+    >>> twice.sensitivity_squared  # the columns of steps 0 and 2
+    Bound(lower=3.0, upper=3.0)
+    >>> twice.delta(epsilon=1.0).contains(0.08254210148559592)
+    True
+
+    Args:
+        strategy: The encoder: rows of numbers, lower triangular, without a zero on the diagonal; at most 4096.
+        sigma: The standard deviation of the noise; finite, > 0.
+        participation: Which steps one record may take part in.
+
+    Raises:
+        DomainError: If the matrix is none such, or a number is outside its domain.
+
+    Reference: [Choquette2023]
+    """
+
+    strategy: Strategy = field(metadata=declare(_STRATEGY))
+
+    def __init__(self, strategy: Any, *, sigma: float, participation: Participation) -> None:
+        self._state(strategy=strategy, participation=participation, sigma=sigma)
+        self._require_sensitivity(sigma)
+
+    @property
+    def sensitivity_squared(self) -> Bound:
+        return _sensitivity_squared(self.strategy, self.participation)
+
+    def sampled_cyclically(self, rate: float) -> Composable:
+        """The run where each record belongs to one of b = separation groups, and step i draws from group i mod b.
+
+        The group of a record must not depend on the data; each record of the group is drawn with probability `rate`.
+        With at most b bands the columns of a record share no row: given the past, each of its turns is a fresh sampled
+        Gaussian. A turn is priced at its largest column, its norm rounded up.
+
+        Args:
+            rate: The probability with which a record is drawn, in (0, 1].
+
+        Raises:
+            UnsupportedError: If there are more bands than groups, or the participation promises fewer turns.
+
+        Reference: [Choquette2023]
+        """
+        steps, groups = self.strategy.steps, self.participation.separation
+        if not self.strategy.bands <= groups:
+            reason = f"its {self.strategy.bands} bands overlap in the turns of {groups} groups"
+            raise UnsupportedError(
+                "sampled_cyclically",
+                reason,
+                "Take as many groups as there are bands: separation=...",
+            )
+        turns = -(-steps // groups)
+        if self.participation.times(steps) < turns:
+            reason = f"a sample may draw a record in each of its {turns} turns, more than the participation allows"
+            raise UnsupportedError(
+                "sampled_cyclically", reason, "Leave `most` out of the participation"
+            )
+        squares = np.square(self.strategy.matrix).sum(axis=0)
+        error = 0.0 if _exact(self.strategy.matrix, 1) else (steps + 4) * U
+        largest = [
+            float(squares[first : first + groups].max()) for first in range(0, steps, groups)
+        ]
+        norms = [_root(each * (1 + error), up) for each in largest]
+        return reduce(
+            add, [Gaussian(self.sigma, sensitivity=norm).sampled(rate) * 1 for norm in norms]
+        )
+
+
+@lru_cache(maxsize=8)
+def _sensitivity_squared(strategy: Strategy, participation: Participation) -> Bound:
+    """The largest sum of <c_i, c_j> <u_i, u_j> over the pairs of a pattern and contributions u of norm at most 1.
+
+    With no negative product of compatible columns all u are equal, and the truth is the squared norm of the sum of the
+    columns of the costliest pattern. Else the sizes of the products are an upper end, and u_i = +-u a lower one.
+
+    - Toeplitz, coefficients that do not grow and are >= 0: the product of columns i < j falls with j - i at a fixed j,
+      and with j at a fixed j - i. So the leftmost pattern is the costliest [KalininLampert2024].
+    - At most as many bands as the separation: compatible columns are orthogonal, and the sum of squares is a chain.
+
+    A product of n terms errs by n units of roundoff, a sum over a pattern of k by 2 k more.
+    """
+    matrix, gap, most = (
+        strategy.matrix,
+        participation.separation,
+        participation.times(strategy.steps),
+    )
+    steps = len(matrix)
+    units = 0 if _exact(matrix, most) else steps + 2 * most + 16
+    positive, first = bool(matrix.min() >= 0), matrix[:, 0]
+    if most == 1:
+        return _ends(float(np.square(matrix).sum(axis=0).max()), units, "the largest column")
+    if participation.fixed and positive:
+        padded = np.pad(matrix, ((0, 0), (0, most * gap - steps)))
+        slots = padded.reshape(steps, most, gap).sum(axis=1)
+        return _ends(
+            float(np.square(slots).sum(axis=0).max()), units, "the costliest slot of an epoch"
+        )
+    if not participation.fixed and strategy.bands <= gap:
+        value, _ = chained(np.square(matrix).sum(axis=0), gap, most)
+        return _ends(value, units, "orthogonal columns, the costliest chain of them")
+    if (
+        not participation.fixed
+        and np.array_equal(matrix[1:, 1:], matrix[:-1, :-1])
+        and _falling(first)
+    ):
+        value = float(np.square(matrix[:, : most * gap : gap].sum(axis=1)).sum())
+        return _ends(value, units, "a Toeplitz matrix that does not grow, the leftmost pattern")
+    gram = matrix.T @ matrix
+    signed = gram
+    if not positive:
+        norms = np.sqrt(np.diag(gram))
+        gram = np.abs(gram) + (np.outer(norms, norms) * ((steps + 2) * U) if units else 0.0)
+    if participation.fixed:
+        slots = [range(slot, steps, gap) for slot in range(min(gap, steps))]
+        sums = [float(gram[np.ix_(slot, slot)].sum()) for slot in slots]
+        value, pattern, method = (
+            max(sums),
+            slots[int(np.argmax(sums))],
+            "the costliest slot of an epoch",
+        )
+    elif found := enumerated(gram, gap, most):
+        (value, pattern), method = found, "the costliest of all patterns"
+    else:
+        rows = through(gram, gap, most)
+        value, pattern = chained(rows, gap, most)
+        units, method = steps + 2 * most + 16, "the costliest chain of upper bounds of the rows"
+        leftmost = range(0, most * gap, gap)
+        pattern = max((pattern, leftmost), key=lambda each: float(signed[np.ix_(each, each)].sum()))
+        positive = False
+    above = _ends(value, units, method)
+    return (
+        above
+        if positive
+        else Bound(
+            min(_attained(matrix[:, list(pattern)]), above.upper), above.upper, above.certificate
+        )
+    )
+
+
+def _attained(columns: Reals) -> float:
+    """No more than the squared norm of the columns added up with the best signs that a few steps find."""
+    gram = columns.T @ columns
+    units = 0 if _exact(columns, columns.shape[1]) else sum(columns.shape) + 8
+    lost = units * U * math.sqrt(float(np.square(np.abs(columns).sum(axis=1)).sum()))
+    best, signs = 0.0, np.ones(len(gram))
+    for turn in range(8):
+        found = float(np.square(columns @ signs).sum())
+        if units:
+            found = max(math.sqrt(found) * (1 - units * U) - lost, 0.0) ** 2 * (1 - 4 * U)
+        best = max(best, found)
+        signs = np.where((gram[0] if turn == 3 else gram @ signs) < 0, -1.0, 1.0)
+    return best
+
+
+def _falling(coefficients: Reals) -> bool:
+    return bool(np.all(np.diff(coefficients) <= 0) and coefficients[-1] >= 0)
+
+
+def _exact(matrix: Reals, most: int) -> bool:
+    """Whether no product and no sum over a pattern of so many columns is rounded: all are small multiples of a 2^-m."""
+    for places in range(FINEST):
+        scaled = matrix * 2.0**places
+        if np.array_equal(scaled, np.rint(scaled)):
+            return bool((most * np.abs(scaled).max()) ** 2 * len(matrix) < 2.0**52)
+    return False
+
+
+def _ends(value: float, units: int, method: str) -> Bound:
+    error = 2 * units * U * value
+    return Bound(
+        value - error,
+        value + error,
+        Certificate(method, (("rounding", error),), "squared sensitivity"),
+    )
+
+
+def _root(square: float, rounded: Callable[[float], float]) -> float:
+    """The square root, in one direction; itself where it is exact."""
+    root = math.sqrt(square)
+    return root if Fraction(root) ** 2 == Fraction(square) else rounded(root)

@@ -1,0 +1,248 @@
+"""Private selection: the best of a random number of runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpcompose import check
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.law import AtomsAbove, Laws, Pair, TwoPoint
+from dpcompose.mechanisms.base import Mechanism
+from dpcompose.mechanisms.composable import Composable, ComposablePart
+from dpcompose.mechanisms.parameter import Parameter, declare
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency
+
+MOST_TRIES, FARTHEST, NODES, LAST_DELTA = 1e6, 300.0, 600, 1e-100
+_EXPONENTS = (1.0, 4.0, 16.0, 64.0, 256.0)
+_ROUNDING = 1 + 64 * UNIT_ROUNDOFF
+
+
+def _base(name: str, value: Any) -> Composable:
+    base = value * 1 if isinstance(value, Composable) else None
+    if base is None or not base.parts:
+        raise DomainError(name, value, "a mechanism or a composition, such as Gaussian(1.0) * 3")
+    return base
+
+
+def _shape(name: str, value: Any) -> float:
+    shape = check.real(name, value)
+    if not (0 <= shape <= 100 or shape == math.inf):
+        domain = "a number in [0, 100], or inf for a Poisson number of tries"
+        raise DomainError(name, shape, domain)
+    return shape
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateSelection(Mechanism):
+    """The run with the best score, of K runs of one mechanism; K is random, drawn without the data and not released.
+
+    The score is part of a run's answer; ties are broken without the data. Such as tuning of hyperparameters: every run
+    draws its parameters at random, by a law that does not depend on the data.
+
+    Let g be the generating function of K, P and Q the laws of a run, F their distribution functions in the order of the
+    scores (ties broken by a coin). The best has densities p g'(F_P) and q g'(F_Q), and g' <= g'(1) = E K. If
+    g'(F_P) <= R g'(F_Q), then delta(epsilon) <= E K delta_base(epsilon - ln R). Sets of lowest scores are tests of P
+    and Q, so R is known from delta_base alone: for Poisson K it is e^(m delta_base(0)), m the mean; for g' proportional
+    to (1 - c x)^-(shape + 1), c = 1 - gamma, it is e^((shape + 1) r) at the r with delta_base(r) = (e^r - 1) gamma / c,
+    because 1 - c x <= e^r (1 - c y) for all x = F_Q and y = F_P says that delta_base(-r) <= (1 - e^-r) / c.
+
+    The upper end is good at small delta; at epsilon of 0.5 to 2 it may be many times the truth. The lower end is that
+    of one run, for finite shapes.
+
+    >>> from dpcompose import BlackBox
+    >>> from dpcompose.mechanisms import PrivateSelection
+    >>> PrivateSelection(BlackBox(0.1), tries=20.0, shape=1.0).epsilon(delta=0.0).upper < 0.3 + 1e-9
+    True
+
+    Args:
+        base: What is run: a mechanism or a composition.
+        tries: The mean of K; from 1e-9 to 10^6, for a finite shape from 1 on.
+        shape: The law of K: Poisson (inf), where K = 0 releases nothing; geometric (1); logarithmic (0); truncated
+            negative binomial else, in [0, 100]. At finite shapes K >= 1.
+
+    Raises:
+        DomainError: If a parameter is outside its domain.
+
+    Reference: [PapernotSteinke2022, Definition 1]
+    """
+
+    base: Composable = field(metadata=declare(Parameter("mechanism", _base)))
+    _: KW_ONLY
+    tries: float = field(metadata=declare(Parameter("amount", check.positive, "increasing")))
+    shape: float = field(default=math.inf, metadata=declare(Parameter("number", _shape)))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        least = 1e-9 if self.shape == math.inf else 1.0
+        if not least <= self.tries <= MOST_TRIES:
+            raise DomainError(
+                "tries", self.tries, "a mean from 1e-9 to 10^6, for a finite shape from 1 on"
+            )
+
+    def laws(self, adjacency: Adjacency) -> Laws:
+        """Atoms above the profile, the same in both orders."""
+        return _selected(self, check.member("adjacency", adjacency, Adjacency))
+
+    def require_any_size(self, asked: str) -> None:
+        for part, _ in (self.base * 1).parts:
+            part.require_any_size(asked)
+
+    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
+        """Refused: the base may be sampled."""
+        raise UnsupportedError(
+            f"{self!r}.sampled({rate!r})",
+            "a selection on one sample has no pair of its own",
+            "Sample the base: PrivateSelection(base.sampled(rate), ...)",
+        )
+
+
+@lru_cache(maxsize=64)
+def _selected(selection: PrivateSelection, adjacency: Adjacency) -> Laws:
+    base, tries, shape = selection.base * 1, selection.tries, selection.shape
+    if tries == 1 and shape < math.inf:
+        found = [part.pairs(adjacency) for part, _ in base.parts]
+        if None not in found:
+            rows = zip(found, base.parts, strict=True)
+            return tuple(
+                (Pair(*pair), count * times)
+                for pairs, (_, times) in rows
+                for pair, count in pairs or ()
+            )
+    curve = base.profile(adjacency=adjacency)
+
+    def delta(epsilons: np.ndarray) -> np.ndarray:
+        return np.asarray(curve(epsilons).upper)
+
+    gamma, most = (1.0, tries) if shape == math.inf else _gamma(tries, shape)
+    ratio = (
+        tries * float(delta(np.zeros(1))[0])
+        if shape == math.inf
+        else _log_ratio(delta, gamma, shape)
+    ) * _ROUNDING
+    if not ratio < FARTHEST:
+        raise UnsupportedError(
+            repr(selection), "no useful bound is known", "Use fewer tries, or a more private base"
+        )
+    largest, far = (
+        base.pure(adjacency=adjacency),
+        base.epsilon(delta=LAST_DELTA, adjacency=adjacency).upper,
+    )
+    last = min(far if largest is None else largest, FARTHEST - ratio) + ratio
+    last += 256 * UNIT_ROUNDOFF * (1 + last)
+    fine = np.concatenate(
+        [ratio * np.linspace(0, 1, 40), ratio + (last - ratio) * np.linspace(0, 1, NODES) ** 2]
+    )
+    nodes = np.unique(np.minimum(fine, last))
+    values = np.minimum(
+        most * _ROUNDING * delta(nodes - ratio - 64 * UNIT_ROUNDOFF * (1 + nodes)), 1.0
+    )
+    if largest is not None and largest < FARTHEST - ratio:
+        values[-1] = 0.0
+    poisson = tries if shape == math.inf else 0.0
+    moment = SelectionMoment(base, adjacency, ratio, math.log(most * _ROUNDING), poisson)
+    law = AtomsAbove(tuple(nodes.tolist()), tuple(values.tolist()), moment)
+    return ((Pair(law, law, False, _one_run(base.parts, adjacency, shape)), 1),)
+
+
+@dataclass(frozen=True)
+class SelectionMoment:
+    """K of a selection: with g'(F_P) <= R g'(F_Q) and g' <= E K the sum of (p g'(F_P))^a (q g'(F_Q))^(1 - a) is at most
+    R^(a - 1) E K times that of p^a q^(1 - a); releasing nothing adds its probability. For Poisson K of mean m the
+    exponent is m (a F_P - (a - 1) F_Q - 1) = m (a - 1) (Q(better) - a / (a - 1) P(better)), at most m (a - 1) delta at
+    epsilon = ln(a / (a - 1)), so that m times this delta is a ln R too.
+
+    Args:
+        base: What is run.
+        adjacency: Under which adjacency.
+        ratio: ln R, rounded up.
+        log_most: ln E K, rounded up.
+        poisson: m, or 0 for another law.
+    """
+
+    base: Composable
+    adjacency: Adjacency
+    ratio: float
+    log_most: float
+    poisson: float
+
+    def __call__(self, exponent: float) -> float:
+        # A divergence grows with its order, and the constant counts less at large ones.
+        others = [each for each in _EXPONENTS if each > exponent]
+        return min(self._at(each) * (exponent / each) for each in (exponent, *others)) * _ROUNDING
+
+    def _at(self, exponent: float) -> float:
+        divergence, ratio = (
+            self.base.renyi(1 + exponent, adjacency=self.adjacency).upper,
+            self.ratio,
+        )
+        nothing = math.exp(-self.poisson) * _ROUNDING if self.poisson else 0.0
+        if self.poisson:
+            level = math.log1p(1 / exponent) * (1 - 16 * UNIT_ROUNDOFF)
+            ratio = min(
+                ratio, self.poisson * self.base.delta(epsilon=level, adjacency=self.adjacency).upper
+            )
+        found = (exponent * (divergence + ratio * _ROUNDING) + self.log_most) * _ROUNDING
+        return max(found, 0.0) + math.log1p(nothing * math.exp(-max(found, 0.0))) * _ROUNDING
+
+
+def _one_run(
+    parts: tuple[tuple[ComposablePart, int], ...], adjacency: Adjacency, shape: float
+) -> tuple[Pair, ...]:
+    """Where all scores are equal, the answer is that of one run, if there is one for sure."""
+    (part, times), *others = parts
+    pairs = part.pairs(adjacency)
+    if (
+        shape < math.inf
+        and not others
+        and times == 1
+        and pairs is not None
+        and len(pairs) == 1
+        and pairs[0][1] == 1
+    ):
+        pair = Pair(*pairs[0][0])
+        return (pair,) if pair.attained else pair.attained_parts or _NOTHING
+    return _NOTHING
+
+
+_NOTHING = (Pair(TwoPoint(0.0), TwoPoint(0.0)),)
+
+
+def _gamma(tries: float, shape: float) -> tuple[float, float]:
+    """A gamma that is at most that of the mean, and the mean, at most 1e-9 larger, that belongs to it."""
+    if tries == 1:
+        return 1.0, 1.0
+    if shape == 1:
+        return 1 / tries * (1 - 4 * UNIT_ROUNDOFF), tries * _ROUNDING
+    low, high = -40.0, -1e-9  # of ln gamma
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _mean(middle, shape) > tries else (low, middle)
+    return math.exp(low) * (1 - 1e-10), _mean(low, shape) * (1 + 1e-9)
+
+
+def _mean(log_gamma: float, shape: float) -> float:
+    """The mean of K: shape (1 - gamma) / (gamma (1 - gamma^shape)), or its limit at shape 0."""
+    odds = math.expm1(-log_gamma)
+    return odds / -log_gamma if shape == 0 else odds * shape / -math.expm1(shape * log_gamma)
+
+
+def _log_ratio(delta: Callable[[np.ndarray], np.ndarray], gamma: float, shape: float) -> float:
+    """(shape + 1) r, rounded up: delta(r) falls and (e^r - 1) gamma / (1 - gamma) rises, so any larger r will do."""
+    if gamma >= 1:
+        return 0.0
+    odds = gamma / (1 - gamma) * (1 - 64 * UNIT_ROUNDOFF)
+    low, high = 0.0, 1.0
+    while high < FARTHEST and float(delta(np.array([high]))[0]) > odds * math.expm1(high):
+        low, high = high, 2 * high
+    for _ in range(6):
+        inner = np.linspace(low, high, 33)
+        enough = np.flatnonzero(delta(inner) <= odds * np.expm1(inner) * (1 - 16 * UNIT_ROUNDOFF))
+        at = int(enough[0]) if len(enough) else 32
+        low, high = float(inner[max(at - 1, 0)]), float(inner[at])
+    return (shape + 1) * high

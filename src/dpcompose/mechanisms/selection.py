@@ -1,0 +1,365 @@
+"""Selection among candidates: permute-and-flip, noisy maxima, the sparse vector technique, votes of teachers.
+
+Theorem. Let noises Z_i be independent, with densities f_i of bounded hazard: f_i <= beta (1 - F_i). Let one record move
+the scores s_i by amounts in [-a, b]; w = a + b. The winner, the index of the largest s_i + Z_i, is dominated by the
+Laplace loss of epsilon = beta w, for any number of candidates. Two candidates with exponential noise attain it at every
+epsilon. The proof is in docs/theorems.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from dpcompose.errors import DomainError
+from dpcompose.guarantee import TypedAmounts
+from dpcompose.law import (
+    Atoms,
+    BoundedRange,
+    Chained,
+    GaussianShift,
+    LaplaceShift,
+    Law,
+    Laws,
+    Pair,
+    TwoPoint,
+)
+from dpcompose.mechanisms.base import ContinuousNoise, Mechanism, Stated
+from dpcompose.mechanisms.exponential import LARGEST as LARGEST_RANGE, attained_pairs
+from dpcompose.mechanisms.parameter import (
+    EPSILON,
+    FLAG,
+    HOLDS_UNDER,
+    Parameter,
+    count,
+    declare,
+    noise,
+)
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, up
+
+SMALLEST, LEAST_TAIL = 1e-9, 1e-250
+NOISES = ("laplace", "exponential", "gumbel")
+Tail = Callable[[float], float]
+
+
+def _noise_name(name: str, value: Any) -> str:
+    if not (isinstance(value, str) and value in NOISES):
+        remedy = "For Gaussian noise: GaussianDP(L2 distance of the score vectors / sigma)"
+        raise DomainError(name, value, "one of " + ", ".join(map(repr, NOISES)), remedy)
+    return value
+
+
+_NOISE = Parameter("text", _noise_name)
+_SCALE = declare(noise())
+_POSITIVES = count(10**9, "an integer from 1 to 10^9")
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class PermuteAndFlip(Stated):
+    """Permute-and-flip over any number of candidates: candidates in random order, each taken with probability
+    e^(rate (score - best)), rate = epsilon / (2 D), or epsilon / D if the scores are monotone; D their sensitivity.
+
+    It is the noisy maximum with exponential noise, so that its loss is at most that of Laplace noise; two candidates
+    attain it at every epsilon, and below several answers stand those of two candidates at a fixed gap. The coins must
+    be exact, or the noise continuous.
+
+    >>> from dpcompose.mechanisms import PermuteAndFlip
+    >>> PermuteAndFlip(1.0).delta(epsilon=0.3).contains(0.29531191028128656)
+    True
+
+    Args:
+        epsilon: In nats; >= 0.
+        monotone: Whether adding a record moves no score down, or none up: the rate was epsilon / D.
+        holds_under: The adjacency under which D is the sensitivity; asked about replacing, an add-remove statement is 2
+            epsilon. Under replacement no scores are monotone.
+
+    Raises:
+        DomainError: If a parameter is outside its domain.
+
+    Reference: [McKennaSheldon2020, Algorithm 1], [DingKiferSEtAl2021]
+    """
+
+    stated: float = field(metadata=declare(epsilon=EPSILON))
+    monotone: bool = field(metadata=declare(FLAG))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    event = "PermuteAndFlipDpEvent", {"epsilon": "epsilon"}
+
+    def __init__(
+        self,
+        epsilon: float,
+        *,
+        monotone: bool = False,
+        holds_under: Adjacency = Adjacency.ADD_REMOVE,
+    ) -> None:
+        self._state(epsilon=epsilon, holds_under=holds_under, monotone=monotone)
+        _require_not_monotone(self.monotone, self.holds_under)
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """epsilon as typed; 2 epsilon where a record is replaced, which moves the scores at most twice as far."""
+        return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
+
+    def laws(self, adjacency: Adjacency) -> Laws:
+        """The Laplace loss of epsilon, or of 2 epsilon, above the losses of two candidates."""
+        epsilon = 2 * self.stated if self._doubled(adjacency) else self.stated
+        return _noisy_maximum(epsilon, LaplaceShift(epsilon), _laplace_tail, tight=True)
+
+
+@dataclass(frozen=True, repr=False)
+class NoisyMax(ContinuousNoise):
+    """The index of the largest of any number of scores, each with noise of its own; no score is released.
+
+    Its loss is at most that of Laplace noise of epsilon = w / scale, where w is how far two scores can move apart:
+    twice the sensitivity, or once if adding a record moves all scores in one direction. With Gumbel noise it is the
+    exponential mechanism, and has the smaller loss of `Exponential`. The noise must be continuous: with integers ties
+    break the theorem. Gaussian noise is GaussianDP(L2 distance of the score vectors / sigma).
+
+    >>> from dpcompose.mechanisms import NoisyMax
+    >>> NoisyMax(2.0, noise="exponential").epsilon(delta=0.0).contains(1.0)
+    True
+
+    Args:
+        scale: The scale of the noise; finite, > 0.
+        noise: "laplace", "exponential" or "gumbel".
+        sensitivity: How far adding or removing one record can move any one score; finite, > 0.
+        replace_sensitivity: How far replacing one can, if better than twice that.
+        monotone: Whether adding a record moves no score down, or none up; of use under add-remove alone.
+
+    Raises:
+        DomainError: If a parameter is outside its domain.
+
+    Reference: [DworkRoth2014, Claim 3.9]
+    """
+
+    scale: float = field(metadata=_SCALE)
+    _: KW_ONLY
+    noise: str = field(metadata=declare(_NOISE))
+    monotone: bool = field(default=False, metadata=declare(FLAG))
+    noise_name: ClassVar[str] = "scale"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._checked(noise=self.noise, monotone=self.monotone)
+
+    def _apart(self, adjacency: Adjacency) -> float:
+        """How far two scores can move apart: a replaced record moves monotone scores by one sensitivity either way."""
+        reach = self.sensitivity_under(adjacency)
+        if not self.monotone:
+            return 2 * reach
+        return 2 * min(reach, self.sensitivity) if adjacency is Adjacency.REPLACE else reach
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """Exact, at the costlier reading of each parameter."""
+        if not self.monotone:
+            return TypedAmounts(2 * self._quotient(adjacency))
+        once = self._quotient(Adjacency.ADD_REMOVE)
+        return TypedAmounts(
+            2 * min(self._quotient(adjacency), once) if adjacency is Adjacency.REPLACE else once
+        )
+
+    def laws(self, adjacency: Adjacency) -> Laws:
+        """The Laplace loss, or for Gumbel noise that of bounded range, above the losses of two candidates."""
+        apart = self._apart(adjacency)
+        epsilon = apart / self.scale
+        if self.noise == "gumbel" and SMALLEST <= epsilon <= LARGEST_RANGE:
+            inside = attained_pairs(epsilon * (1 - 4 * UNIT_ROUNDOFF))
+            loss = BoundedRange(up(epsilon))
+            return ((Pair(loss, loss, False, inside, tight_alone=True), 1),)
+        tail = {
+            "laplace": _two_laplace_tail,
+            "exponential": _laplace_tail,
+            "gumbel": _logistic_tail,
+        }[self.noise]
+        loss = LaplaceShift(epsilon, 1, (apart, self.scale))
+        return _noisy_maximum(epsilon, loss, tail, tight=self.noise == "exponential")
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class AboveThreshold(Stated):
+    """The sparse vector technique: any number of queries, each told to be above or below a threshold, up to `positives`
+    answers "above"; then it ends.
+
+    The threshold has noise Lap(D / e1), drawn once and never again; every answer Lap(2 c D / e2), c = positives, or
+    Lap(c D / e2) if the queries are monotone; e1 + e2 = epsilon and e2 / e1 = (2 c)^(2/3), or c^(2/3). The whole
+    interaction is epsilon-private, whatever is asked, and is charged in full when it is opened: one charge for any
+    number of answers "below". A resumed one is a new charge, and a value that is released needs noise and a charge of
+    its own. It composes with other interactions that run at the same time. Gaussian noise is not offered.
+
+    >>> from dpcompose.mechanisms import AboveThreshold
+    >>> AboveThreshold(1.0, positives=5).epsilon(delta=0.0).upper
+    1.0
+
+    Args:
+        epsilon: In nats; >= 0.
+        positives: c, how often "above" may be said; from 1 to 10^9.
+        monotone: Whether adding a record moves no query down, or none up.
+        holds_under: The adjacency under which D is the sensitivity of every query; asked about replacing, an add-remove
+            statement is a group of two. Under replacement no queries are monotone.
+
+    Raises:
+        DomainError: If a parameter is outside its domain.
+
+    Reference: [LyuSuLi2017, Theorems 4 and 5], [VadhanWang2021]
+    """
+
+    stated: float = field(metadata=declare(epsilon=EPSILON))
+    positives: int = field(metadata=declare(_POSITIVES))
+    monotone: bool = field(metadata=declare(FLAG))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+
+    def __init__(
+        self,
+        epsilon: float,
+        *,
+        positives: int = 1,
+        monotone: bool = False,
+        holds_under: Adjacency = Adjacency.ADD_REMOVE,
+    ) -> None:
+        self._state(
+            epsilon=epsilon, holds_under=holds_under, positives=positives, monotone=monotone
+        )
+        _require_not_monotone(self.monotone, self.holds_under)
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """epsilon as typed; 2 epsilon for a group of two."""
+        return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
+
+    @property
+    def scales(self) -> tuple[float, float]:
+        """The scales of the noise of the threshold and of each answer, in units of the sensitivity."""
+        count = self.positives if self.monotone else 2 * self.positives
+        share = 1 / (1 + count ** (2 / 3))
+        return 1 / (share * self.stated), count / ((1 - share) * self.stated)
+
+    def laws(self, adjacency: Adjacency) -> Laws:
+        """The two-point loss, above those of a single query; for a group of two its trade-off function iterated."""
+        doubled = self._doubled(adjacency)
+        loss = (
+            Chained(self.stated, 0.0, categories=2, steps=2) if doubled else TwoPoint(self.stated)
+        )
+        if not SMALLEST <= self.stated <= LARGEST_RANGE:
+            return ((Pair(loss, loss, False, _NOTHING), 1),)
+        threshold, answer = self.scales
+        ratio = answer / threshold
+        tail = _two_laplace_tail if ratio < 1.1 else _unequal_tail(ratio)
+        # One query moves by one sensitivity, by two for a group of two.
+        inside = threshold_pairs(tail, (2 if doubled else 1) / threshold)
+        return ((Pair(loss, loss, False, inside), 1),)
+
+
+@dataclass(frozen=True, repr=False)
+class NoisyArgmax(Mechanism):
+    """The class with the most votes of teachers, each count with noise N(0, sigma^2): PATE's answer for one example.
+
+    One record belongs to one teacher, whose vote moves from a class to another: an L2 distance of sqrt 2, for any
+    number of classes. The bound does not depend on the votes. A replaced record may change the votes of two teachers.
+
+    >>> from dpcompose.mechanisms import NoisyArgmax
+    >>> round((NoisyArgmax(40.0) * 1000).gdp(), 9)
+    1.118033989
+
+    Args:
+        sigma: The standard deviation of the noise of each count; between 1e-5 and 1e11.
+
+    Raises:
+        DomainError: If sigma is outside its domain.
+
+    Reference: [PapernotSongEtAl2018, Section 4.1]
+    """
+
+    sigma: float = field(metadata=declare(noise("1e-5", "1e11")))
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """mu squared is 2 / sigma^2, exact; four times that where a record is replaced."""
+        square = (8 if adjacency is Adjacency.REPLACE else 2) / min(
+            exact(self.sigma), Fraction(self.sigma)
+        ) ** 2
+        return TypedAmounts(rho=square / 2, mu_squared=square)
+
+    def laws(self, adjacency: Adjacency) -> Laws:
+        """The Gaussian loss, above those of two classes whose counts differ by given integers."""
+        votes, spread = (2 if adjacency is Adjacency.REPLACE else 1), math.sqrt(2) * self.sigma
+        loss = GaussianShift(votes * math.sqrt(2) / self.sigma, 3)
+        # The difference of two counts has noise of deviation `spread`; each teacher moves it by 2.
+        gaps = sorted(
+            {-votes, *(round(deviations * spread) for deviations in (0.5, 1.5, 2.5, 3.5, 5.0))}
+        )
+        inside = threshold_pairs(
+            _normal_tail, 2 * votes / spread, starts=[gap / spread for gap in gaps]
+        )
+        return ((Pair(loss, loss, False, inside), 1),)
+
+
+def threshold_pairs(tail: Tail, width: float, *, starts: Sequence[float] = ()) -> tuple[Pair, ...]:
+    """Two candidates: the difference of their noises, of symmetric law, is beyond a start or beyond start + width.
+
+    Args:
+        tail: P[difference > y] for y >= 0, good to 128 + 4 (1 + y)^2 units of roundoff where y is good to two.
+        width: How far the scores move apart, in units of the noise.
+        starts: In the same units; by default even odds in the middle, at the start, and one width before it.
+    """
+    found: list[Pair] = []
+    for start in starts or (-width / 2, 0.0, width):
+        places = start, start + width
+        (upper, lower), (other, least) = (
+            [tail(y) if y > 0 else 1 - tail(-y) for y in (at, -at)] for at in places
+        )
+        small = min(upper, lower, other, least)
+        if not (small > LEAST_TAIL and SMALLEST < width < LARGEST_RANGE):
+            continue
+        error = UNIT_ROUNDOFF * (256 + 8 * (1 + max(map(abs, places))) ** 2)
+        nearest = min(abs(math.log(upper / other)), abs(math.log(lower / least)))
+        if nearest > 1e-7:
+            ratio_error = 4 * error * (1 + 1 / nearest)
+            atoms = Atoms(
+                (upper, lower),
+                (other, least),
+                relative_error=error,
+                log_ratio_relative_error=ratio_error,
+            )
+            found.append(Pair(atoms, atoms.reverse))
+    return tuple(found) or _NOTHING
+
+
+_NOTHING = (Pair(TwoPoint(0.0), TwoPoint(0.0)),)
+
+
+def _noisy_maximum(epsilon: float, loss: Law, tail: Tail, *, tight: bool) -> Laws:
+    """A dominating loss above two candidates at gaps that are symmetric, at even odds, and one move farther."""
+    if epsilon < SMALLEST:
+        loss, tight = TwoPoint(epsilon), False
+    inside = threshold_pairs(tail, epsilon)
+    return ((Pair(loss, loss, False, inside, tight_alone=tight), 1),)
+
+
+def _laplace_tail(y: float) -> float:
+    """Of the difference of two exponential noises."""
+    return math.exp(-y) / 2
+
+
+def _two_laplace_tail(y: float) -> float:
+    """Of the difference of two Laplace noises."""
+    return math.exp(-y) * (2 + y) / 4
+
+
+def _logistic_tail(y: float) -> float:
+    """Of the difference of two Gumbel noises."""
+    return 1 / (1 + math.exp(min(y, 700.0)))
+
+
+def _normal_tail(y: float) -> float:
+    return math.erfc(y / math.sqrt(2)) / 2
+
+
+def _unequal_tail(ratio: float) -> Tail:
+    """Of the difference of Laplace noises of scales 1 and `ratio` > 1."""
+    square = ratio * ratio
+    return lambda y: (square * math.exp(-y / ratio) - math.exp(-y)) / (2 * (square - 1))
+
+
+def _require_not_monotone(monotone: bool, holds_under: Adjacency) -> None:
+    if monotone and holds_under is Adjacency.REPLACE:
+        remedy = "A replaced record moves scores both ways; use monotone=False"
+        raise DomainError("monotone", monotone, "False under Adjacency.REPLACE", remedy)

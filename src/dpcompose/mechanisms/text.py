@@ -1,0 +1,135 @@
+"""A mechanism as plain text, and back: the call that makes it, read without running anything else.
+
+`Gaussian(10.0) * 3 + Laplace(2.0).sampled(0.1)` is what a report shows, and what is read again when history is looked
+at under another theorem. What cannot be read back to an equal mechanism is recorded as opaque: its prices stand, its
+history does not.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from functools import cache
+from inspect import isabstract
+from threading import Lock
+from typing import Any
+
+from dpcompose import mechanisms as blocks
+from dpcompose.errors import DomainError, DPComposeError
+from dpcompose.mechanisms.composable import Composable, ComposablePart
+from dpcompose.mechanisms.participation import Participation
+from dpcompose.values import Adjacency
+
+LONGEST = 4096
+
+
+@cache
+def kinds() -> dict[str, type[ComposablePart]]:
+    """Every mechanism that a call makes, by the name of its class; a dominating pair is more than such a call."""
+    offered = {name: getattr(blocks, name) for name in dir(blocks) if name != "DominatingPair"}
+    return {
+        name: kind
+        for name, kind in offered.items()
+        if isinstance(kind, type) and issubclass(kind, ComposablePart) and not isabstract(kind)
+    }
+
+
+def serialize(mechanism: Any) -> str | None:
+    """The text of a mechanism; None if no text gives an equal one back."""
+    try:
+        text = repr(mechanism)
+        same = len(text) <= LONGEST and parse(text) * 1 == mechanism * 1
+    except (DPComposeError, RecursionError):
+        return None
+    return text if same else None
+
+
+def parse(text: object) -> Composable:
+    """The mechanism that `serialize` wrote.
+
+    Raises:
+        DomainError: The text is not of this form, or a number in it is outside its domain.
+    """
+    if not (isinstance(text, str) and len(text) <= LONGEST):
+        raise DomainError("mechanism", text, f"a text of at most {LONGEST} characters")
+    try:
+        return _composable(_tree(text))
+    except DPComposeError:
+        raise
+    except (SyntaxError, ValueError, TypeError, KeyError, MemoryError, RecursionError):
+        raise DomainError("mechanism", text, "a mechanism, such as Gaussian(10.0) * 3") from None
+
+
+_PARSING = Lock()
+_TRIES = 5
+
+
+def _tree(text: str) -> ast.expr:
+    """The tree of an expression.
+
+    CPython counts the depth of trees for all threads together, and takes those that parse at once for a defect of its
+    own (SystemError). Tracebacks parse too, so that it may happen under the lock.
+    """
+    with _PARSING:
+        for left in range(_TRIES)[::-1]:
+            try:
+                return ast.parse(text, mode="eval").body
+            except SystemError:
+                if not left:
+                    raise MemoryError from None
+    raise AssertionError("the last try returned or raised")
+
+
+def arguments(mechanism: Any) -> tuple[str, dict[str, Any]]:
+    """The class of one mechanism, and the arguments of the call that makes it, by name.
+
+    Raises:
+        DomainError: If its text is no such call.
+    """
+    text = repr(mechanism)
+    try:
+        match _tree(text):
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in kinds():
+                named = {str(each.arg): _value(each.value) for each in keywords}
+                bound = inspect.signature(kinds()[name]).bind(
+                    *[_value(each) for each in args], **named
+                )
+                return name, dict(bound.arguments)
+            case _:
+                pass
+    except (SyntaxError, ValueError, TypeError, KeyError, MemoryError, RecursionError):
+        pass
+    raise DomainError(
+        "mechanism", text, "one mechanism that a call with numbers makes, such as Gaussian(10.0)"
+    )
+
+
+def _composable(node: ast.expr) -> Composable:
+    match node:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _composable(left) + _composable(right)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return _composable(left) * _value(right)
+        case ast.Call(func=ast.Attribute(value=inner, attr="sampled"), args=[rate], keywords=[]):
+            return _composable(inner).sampled(_value(rate))
+        case ast.Call(func=ast.Name(id="Composition"), args=[], keywords=[]):
+            return blocks.Laplace(1.0) * 0
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in kinds():
+            named = {str(keyword.arg): _value(keyword.value) for keyword in keywords}
+            return kinds()[name](*[_value(each) for each in args], **named)
+        case _:
+            raise ValueError(ast.dump(node))
+
+
+def _value(node: ast.expr) -> Any:
+    match node:
+        case ast.Attribute(value=ast.Name(id="Adjacency"), attr=name):
+            return Adjacency[name]
+        case ast.Call(func=ast.Name(id="Participation"), args=[], keywords=keywords):
+            return Participation(
+                **{str(keyword.arg): _value(keyword.value) for keyword in keywords}
+            )
+        case ast.Call() | ast.BinOp(op=ast.Add() | ast.Mult()):
+            return _composable(node)  # what a private selection runs
+        case _:
+            return ast.literal_eval(node)
