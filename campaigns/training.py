@@ -488,8 +488,7 @@ def campaign(*, loops: int, seed: int) -> str:
 
 def believing() -> Any:
     """The control: each step is taken for one on a fresh draw."""
-    from dpcompose.interop.draws import Draw
-    from dpcompose.interop.preflight import StepHook
+    from dpcompose.interop.preflight import Draw, StepHook
 
     def reason(hook: Any, counts: list[int], adds_noise: bool) -> str:
         hook.taken, hook.waiting, hook.spanned = [Draw(0, RATE, None)], [], {None}

@@ -79,7 +79,7 @@ MAY_IMPORT = {
     "adaptive": {"guarantee", "loss", "composition", "mechanisms"},
     "experiment": {"mechanisms", "adaptive", "composition", "guarantee"},
     "audit": {"experiment", "mechanisms", "adaptive", "composition", "guarantee"},
-    "ledger": set(),
+    "ledger": {"check"},
     "account": {"ledger", "adaptive", "mechanisms", "composition", "guarantee"},
     "release": {"account", "ledger", "mechanisms", "composition", "adaptive", "guarantee", "audit"},
     "report": {*THEORY, "plan", "ledger", "account", "release", "interop"},

@@ -189,7 +189,7 @@ def _require_sound(folder: Path, fault: Fault, at: int, charges: int) -> None:
             ledger.verify()
             if ledger.balance("world").spent["epsilon"].fraction != charges:
                 raise HistoryError("a charge was applied twice, or half")
-    except HistoryError as broken:
+    except (HistoryError, StoreError) as broken:
         raise HistoryError(f"{fault.name} at call {at}: {broken}") from None
 
 

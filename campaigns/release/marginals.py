@@ -13,9 +13,8 @@ from typing import Any
 
 from dpcompose.audit import Pair, Subject
 from dpcompose.mechanisms import Concentrated
-from dpcompose.release.aim import AdaptiveMarginals, workload
+from dpcompose.release.aim import AdaptiveMarginals, Columns, Marginal, workload
 from dpcompose.release.audited import AuditedRelease
-from dpcompose.release.estimation import Columns, Marginal
 from dpcompose.release.noise import DiscreteGaussianNoise
 from dpcompose.release.spend import Spend
 

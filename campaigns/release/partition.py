@@ -18,7 +18,7 @@ from typing import Any
 import dpcompose.release as release
 from campaigns.release import tables
 from campaigns.release.truncation import ENGINES, Source
-from dpcompose.release.partition import rows_of_parts
+from dpcompose.release.bounding import rows_of_parts
 from dpcompose.release.truncation import Sampling
 
 

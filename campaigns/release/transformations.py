@@ -35,9 +35,8 @@ from dpcompose.release import transformation
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.expression import RowExpression
-from dpcompose.release.keyed_join import KeptRows, few_of_each_key
 from dpcompose.release.table import Table
-from dpcompose.release.truncation import Sampling
+from dpcompose.release.truncation import KeptRows, Sampling, few_of_each_key
 
 EPSILON = {"epsilon": 1.0}
 PUBLIC = {

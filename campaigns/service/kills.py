@@ -32,7 +32,7 @@ from dpcompose.adaptive import PureFilter
 from dpcompose.errors import OverdrawnError, StoreError
 from dpcompose.ledger import Ledger, Receipt
 from dpcompose.serve import Identities, RemoteAccount, Role, Service
-from dpcompose.serve.charges import Call, Charges, Outcome
+from dpcompose.serve.web import Call, Charges, Outcome
 
 CONTROLS = ("acknowledged without a charge", "charged again with another key")
 COST, MOST = Laplace(10.0), 30

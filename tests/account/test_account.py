@@ -11,8 +11,8 @@ import pytest
 
 from dpcompose import Adjacency, BlackBox, Concentrated, Gaussian, GaussianDP, Laplace, compose
 from dpcompose.account import Account, open_partition, open_scope, open_slots, take_slot
-from dpcompose.account.account import refuse_unknown
 from dpcompose.account.opening import BudgetArguments
+from dpcompose.account.target import refuse_unknown
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,

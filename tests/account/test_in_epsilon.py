@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from fractions import Fraction
 
 import pytest
@@ -77,3 +79,13 @@ def test_equal_slots_use_what_is_left_and_need_a_filter_that_divides(ledger: Led
     open_scope(ledger, "r", filter=RenyiFilter, epsilon=1, delta=1e-6, actor="a")
     with pytest.raises(UnsupportedError, match="are not divided"):
         open_equal_slots(ledger, "r/s", parts=2, actor="a")
+
+
+def test_targets_are_read_without_a_library_of_numbers():
+    code = (
+        "import sys; from dpcompose.account import balance_in_epsilon, refuse_unknown, target_of; "
+        "from dpcompose.ledger import Ledger; Ledger.open('memory:'); "
+        "print({'numpy', 'scipy', 'pydantic', 'msgspec'} & sys.modules.keys())"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"

@@ -177,7 +177,10 @@ def test_bad_input(bad: dict[str, object]) -> None:
 def test_a_budget_opens_itself() -> None:
     ledger = Ledger.open("memory:")
     account = Budget(1, 1e-6).open(ledger, "city", actor="Ada")
+    assert account.room(account.price(Gaussian(50.0))) == 129
     account.charge(Gaussian(50.0), actor="Ada", key="first")
+    # The first charge ended the pure theorem; room counts what the others still grant.
+    assert account.room(account.price(Gaussian(50.0))) == 128
     inner = Budget(Fraction(1, 3), 1e-7, only="zcdp").open(ledger, "city/a", actor="Ada")
     inner.charge(Gaussian(60.0), actor="Ada", key="second")
     assert account == open_scope(ledger, "city", epsilon=1, delta=1e-6, actor="Ada")

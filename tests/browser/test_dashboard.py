@@ -162,7 +162,7 @@ def test_markup_that_is_not_escaped_is_stopped(
     browser: Any, running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: even a page that escapes nothing runs no script but its own."""
-    from dpcompose.serve import page
+    from dpcompose.serve import pages as page
 
     environment = page._environment()  # pyright: ignore[reportPrivateUsage]
     bad = "<script>document.title='bad'</script><img src=x onerror=\"document.title='bad'\"><p>shown</p>"

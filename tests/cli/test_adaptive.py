@@ -79,7 +79,7 @@ def test_a_table_and_one_document(plan: str) -> None:
     document = json.loads(invoke(["adaptive", "advise", plan, "--epsilon", "1", "--json"]).stdout)
     assert document["target"] == {"delta": 1e-6, "epsilon": 1.0}
     assert [set(each["alone"]) for each in document["filters"]][:2] == [{"laplace", "rest"}] * 2
-    assert len(document["filters"]) == 8
+    assert len(document["filters"]) == 7
 
 
 def test_work_that_is_known_by_its_rho_alone(tmp_path: Path) -> None:

@@ -30,8 +30,7 @@ from dpcompose.guarantee.promise import RenyiLine
 from dpcompose.interop import dp_accounting as adapter
 from dpcompose.interop.dp_accounting import from_dp_event, to_named_tuple
 from dpcompose.interop.event_tree import event_from_document, event_to_json
-from dpcompose.interop.imported import import_plan
-from dpcompose.interop.plan_writing import plan_of
+from dpcompose.interop.imported import import_plan, plan_of
 from dpcompose.mechanisms import (
     AboveThreshold,
     FixedSizeSample,

@@ -32,8 +32,7 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.interop.guard import StepKind, TrainingGuard
-from dpcompose.interop.step_budget import StepBudget
-from dpcompose.interop.training_target import any_order
+from dpcompose.interop.step_budget import StepBudget, any_order
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.entry import GRANTED, REDEEMED
 from dpcompose.mechanisms import FixedSizeSample

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpcompose.release.estimation import GraphicalModel, Marginal
+from dpcompose.release.aim import GraphicalModel, Marginal
 from tests.interop.conftest import library
 from tests.test_docs import ROOT, blocks, run_block
 

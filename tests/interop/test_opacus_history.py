@@ -12,7 +12,7 @@ from dpcompose import Adjacency, Gaussian, compose
 from dpcompose.errors import DomainError, PlanError, UnreachableError, UnsupportedError
 from dpcompose.interop import opacus
 from dpcompose.interop.imported import import_plan
-from dpcompose.interop.opacus_history import KnownHistory, from_state_dict
+from dpcompose.interop.opacus import KnownHistory, from_state_dict
 from dpcompose.mechanisms import ShuffledEpochs
 from dpcompose.plan import PlanQuestion
 

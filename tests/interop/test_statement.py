@@ -19,10 +19,9 @@ from dpcompose import Adjacency, BlackBox, Gaussian, Laplace
 from dpcompose.account import open_scope
 from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.errors import DomainError, StatementError, TamperedError, UnsupportedError
-from dpcompose.interop.markup import markdown, one_line, visible, yaml
 from dpcompose.interop.privacy_document import privacy_json, verify
 from dpcompose.interop.registry import CHOICES, Deployment, registry_yaml
-from dpcompose.interop.statement import Statement, statement
+from dpcompose.interop.statement import Statement, markdown, one_line, statement, visible, yaml
 from dpcompose.ledger import Ledger
 from dpcompose.mechanisms import DominatingPair
 from dpcompose.plan import Plan

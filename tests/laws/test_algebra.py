@@ -9,9 +9,10 @@ import pytest
 from hypothesis import strategies as st
 
 import dpcompose
-from campaigns.names import NAMES
+from campaigns import names
 from dpcompose import Bound, Gaussian, Laplace, compose
 from dpcompose.composition import Composable, Composition
+from dpcompose.mechanisms import kinds
 from tests.laws.members import DELTAS, EPSILONS, MEMBERS, TIMES, Member, every, members
 
 OTHERS = st.sampled_from([Laplace(3.0), Gaussian(2.0) * 2])
@@ -76,6 +77,9 @@ def test_asking_twice_gives_the_same_answer(member: Member) -> None:
         again.epsilon(delta=delta / 3)
         again.delta(epsilon=epsilon + 0.1)
         assert same(asked, again, delta, epsilon)
+
+
+NAMES = names.NAMES | kinds()
 
 
 @members(lambda member: member.name not in ("atoms", "profile"))

@@ -224,7 +224,7 @@ def test_lists_memory_and_sqlite_agree_with_the_model() -> None:
         openers = (lambda _: "lists", lambda _: "memory:", lambda folder: str(folder / "ledger.db"))
 
     run_state_machine_as_test(
-        Local, settings=settings(max_examples=60, stateful_step_count=40, deadline=None)
+        Local, settings=settings(max_examples=30, stateful_step_count=40, deadline=None)
     )
 
 
@@ -249,5 +249,5 @@ def test_postgres_agrees_too(postgres: Server) -> None:
         prepare = staticmethod(empty)
 
     run_state_machine_as_test(
-        Everywhere, settings=settings(max_examples=25, stateful_step_count=30, deadline=None)
+        Everywhere, settings=settings(max_examples=13, stateful_step_count=30, deadline=None)
     )

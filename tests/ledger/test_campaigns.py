@@ -90,7 +90,7 @@ def test_power_loss_finds_weak_settings(weakness: str) -> None:
 def test_injected_errors(weakness: str) -> None:
     try:
         if weakness == "shipped":
-            assert "nothing half done" in faults.campaign(charges=3, every=11)
+            assert "nothing half done" in faults.campaign(charges=3, every=19)
         else:
             with pytest.raises(HistoryError, match="lost"):
                 faults.campaign(charges=3, every=3, weakness=weakness)
@@ -99,7 +99,7 @@ def test_injected_errors(weakness: str) -> None:
 
 
 def test_tampering_is_found() -> None:
-    assert tampering.campaign(tries=150).startswith("150 of 150 found")
+    assert tampering.campaign(tries=80).startswith("80 of 80 found")
 
 
 def test_looking_at_hashes_only_is_caught() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import os
 import shutil
 import signal
@@ -9,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -425,3 +427,25 @@ def test_one_who_is_moved_away_from_his_log_stops_and_is_told(path: Path) -> Non
     assert path.with_name("stopped").exists()
     with pytest.raises(StoreError, match="was acknowledged and is gone"):
         Ledger.open(path)
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_new_sector_is_written_to_its_end_or_cut_off(
+    is_full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write, calls = os.pwrite, itertools.count()
+
+    def short(handle: int, data: bytes, start: int) -> int:
+        if (number := next(calls)) and is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(handle, data if number else data[:20], start)
+
+    with Ledger.open(tmp_path / "l.db") as ledger:
+        ledger.scope("first", caps={"epsilon": 1}, actor="Ada")
+        with monkeypatch.context() as patched, suppress(StoreError):
+            patched.setattr(os, "pwrite", short)
+            ledger.scope("second", caps={"epsilon": 1}, actor="Ada")
+    with Ledger.open(tmp_path / "l.db") as ledger:
+        ledger.scope("second", caps={"epsilon": 1}, actor="Ada")
+        ledger.charge("second", cost={"epsilon": 1}, actor="Ada", key="1")
+        ledger.verify()

@@ -16,7 +16,7 @@ from dpcompose.composition import ComposablePart
 from dpcompose.errors import DPComposeError
 from dpcompose.interop.dp_accounting import from_dp_event, to_named_tuple
 from dpcompose.interop.event_tree import event_to_json
-from dpcompose.interop.plan_writing import plan_of
+from dpcompose.interop.imported import plan_of
 from dpcompose.mechanisms import (
     FixedSizeSample,
     NoisyMax,

@@ -14,7 +14,7 @@ from dpcompose.composition import ComposablePart
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.interop.dp_accounting import from_dp_event, to_named_tuple
 from dpcompose.interop.event_tree import event_from_document, event_to_json
-from dpcompose.interop.plan_writing import plan_of
+from dpcompose.interop.imported import plan_of
 from dpcompose.mechanisms import arguments, arguments_of, kinds, parse, serialize
 from dpcompose.plan import Plan
 from dpcompose.values import exact

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpcompose.release import Table, col
 from dpcompose.release.aggregate import in_words
-from dpcompose.release.engine import run, without_warnings
+from dpcompose.release.engines import run, without_warnings
 from dpcompose.release.expression import call
 
 Truth = bool | None

@@ -16,8 +16,7 @@ from dpcompose.errors import DomainError
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.design import scores
-from dpcompose.release.engine import Engine
-from dpcompose.release.engines import OnDuckDB
+from dpcompose.release.engines import Engine, OnDuckDB
 from tests.release.world import refill, table
 
 SPEND = {"epsilon": 1}

@@ -24,10 +24,14 @@ from dpcompose.errors import DomainError
 from dpcompose.mechanisms import PermuteAndFlip
 from dpcompose.release import sampler
 from dpcompose.release.bounds import Bounds, Change
-from dpcompose.release.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, noise_for
-from dpcompose.release.selection import Selection
+from dpcompose.release.design import KeyThreshold
+from dpcompose.release.noise import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    Selection,
+    noise_for,
+)
 from dpcompose.release.spend import Spend
-from dpcompose.release.threshold import KeyThreshold
 from tests.release import world
 
 ONE = Bounds(1, 1, 1).presence

@@ -21,9 +21,12 @@ from dpcompose.ledger import Ledger
 from dpcompose.release import sampler
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.design import NoiseStep, PeelingStep, RankStep
-from dpcompose.release.interval import quotient_interval
-from dpcompose.release.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
-from dpcompose.release.selection import Selection
+from dpcompose.release.noise import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    Selection,
+    quotient_interval,
+)
 from dpcompose.release.spend import Spend
 from dpcompose.report.release import release_page
 from tests.release import world

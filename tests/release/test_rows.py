@@ -14,9 +14,8 @@ import pytest
 import dpcompose.release as release
 from dpcompose.errors import DomainError, KeyReusedError, ReleaseError, SpentError, UnsupportedError
 from dpcompose.release.aggregate import exact
-from dpcompose.release.aggregation import Aggregation
-from dpcompose.release.grid import Edges
-from dpcompose.release.selection import LARGEST_SCORE, Selection
+from dpcompose.release.aggregation import Aggregation, Edges
+from dpcompose.release.noise import LARGEST_SCORE, Selection
 from tests.release import world
 
 SPEND = {"epsilon": 1}

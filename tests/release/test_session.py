@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import logging
 import sys
@@ -26,8 +27,9 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.ledger import Ledger
-from dpcompose.release import progress, sampler
+from dpcompose.release import KINDS, LeftOut, sampler, session as sessions
 from dpcompose.release.engines import OnDuckDB
+from dpcompose.release.session import told
 from tests.release import world
 from tests.release.world import session
 
@@ -379,10 +381,35 @@ def test_a_long_question_says_on_a_terminal_what_is_computed(
         monkeypatch.setattr(stream, "isatty", lambda terminal=terminal: terminal)
         monkeypatch.setattr(sys, "stderr", stream)
         with monkeypatch.context() as patched:
-            patched.setattr(progress, "SECONDS", 0.0)
+            patched.setattr(sessions, "SECONDS", 0.0)
             asked = world.session()
-            with progress.told(asked.table.engine.name, ["count", "sum", "count"]):
+            with told(asked.table.engine.name, ["count", "sum", "count"]):
                 time.sleep(0.05)
         said[terminal] = stream.getvalue()
         assert asked.count(spend=TENTH).value is not None
     assert said == {True: "DuckDB is computing count, sum ...\n", False: ""}
+
+
+def test_a_method_has_the_arguments_and_the_help_of_its_question() -> None:
+    for kind in (*KINDS.values(), LeftOut):
+        method = getattr(release.Session, kind.kind.replace(" ", "_"), None) or {
+            "contingency table": release.Session.contingency,
+            "synthetic data": release.Session.synthetic,
+        }.get(kind.kind)
+        assert method is not None and method.__doc__ == kind.__doc__, kind
+        own = list(inspect.signature(method).parameters.values())
+        assert own[1:] == list(inspect.signature(kind).parameters.values())
+
+
+def test_a_key_belongs_to_a_question_that_is_asked_alone() -> None:
+    asked = session()
+    first = asked.ask(release.Count(spend=TENTH, key="q"))
+    left = asked.account.left()
+    assert asked.count(spend=TENTH, key="q").value == first.value
+    for questions, key in (
+        ([release.Count(key="q"), release.Units()], None),
+        ([release.Count(key="q")], "r"),
+    ):
+        with pytest.raises(DomainError, match="left out of the questions"):
+            asked.batch(questions, spend=TENTH, key=key)
+    assert asked.account.left() == left

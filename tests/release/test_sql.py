@@ -20,8 +20,7 @@ from dpcompose.adaptive import BasicFilter
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.ledger import Ledger
 from dpcompose.release import case, col, lit
-from dpcompose.release.sql_nodes import ALLOWED, require_allowed
-from dpcompose.release.sql_syntax import parsed
+from dpcompose.release.sql_syntax import ALLOWED, parsed, require_allowed
 from tests.release import world
 
 CLASSES = [

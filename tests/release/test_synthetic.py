@@ -18,7 +18,7 @@ from campaigns.release import audit
 from campaigns.release.marginals import Latest, Weakened
 from dpcompose.audit import Verdict
 from dpcompose.errors import DomainError, MissingExtraError, OverdrawnError, UnsupportedError
-from dpcompose.release import estimation, sampler
+from dpcompose.release import aim, sampler
 from dpcompose.release.aim import (
     LARGEST_COUNT,
     UNIT,
@@ -309,4 +309,4 @@ def test_without_the_extra_nothing_is_charged(monkeypatch: pytest.MonkeyPatch) -
         session.synthetic(**ASKED, spend=SPEND)
     assert session.account.left() == before
     with pytest.raises(MissingExtraError):
-        estimation.require()
+        aim.require()

@@ -23,10 +23,10 @@ from dpcompose.errors import (
     PlanError,
     UnsupportedError,
 )
-from dpcompose.release import parquet
+from dpcompose.release import source as sources
 from dpcompose.release.aggregate import exact
-from dpcompose.release.embedded import of_parquet
 from dpcompose.release.file import questions
+from dpcompose.release.source import of_parquet
 from tests.release import world
 
 SPEND = {"epsilon": 1}
@@ -113,7 +113,7 @@ def test_object_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected
     def stored(pattern: str) -> Any:
         return of_parquet(pattern.replace("s3://bucket", str(tmp_path)))
 
-    monkeypatch.setattr(parquet, "of_parquet", none)
+    monkeypatch.setattr(sources, "of_parquet", none)
     for url in (
         "s3://",
         "gs://me:secret@bucket/a.parquet",
@@ -124,7 +124,7 @@ def test_object_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected
             release.table(url, unit="person", max_rows_per_unit=1)
         assert "secret" not in str(raised.value) and "person 7" not in str(raised.value)
     _folder(tmp_path)
-    monkeypatch.setattr(parquet, "of_parquet", stored)
+    monkeypatch.setattr(sources, "of_parquet", stored)
     for url in ("s3://bucket/", "s3://bucket/*/t.parquet"):
         assert integers(release.table(url, unit="person", max_rows_per_unit=2), COUNT) == expected
 

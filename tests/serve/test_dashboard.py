@@ -18,8 +18,7 @@ from dpcompose.ledger import Ledger
 from dpcompose.ledger.evidence import check_proof
 from dpcompose.serve import Identity, Role, Service
 from dpcompose.serve.demo import demo_service
-from dpcompose.serve.drawing import ends_at
-from dpcompose.serve.view import MOST_SCOPES, children, scopes_at, window
+from dpcompose.serve.look import MOST_SCOPES, children, ends_at, scopes_at, window
 from dpcompose.serve.web import application
 from tests.serve.conftest import TestClient, Town, budget
 
@@ -219,7 +218,7 @@ def test_a_page_looks_at_so_many_scopes_and_entries_and_no_more(monkeypatch: pyt
         ]
     for number in range(MOST_SCOPES + 2):
         open_scope(ledger, f"b/{number:02}", filter=budget(), actor="keeper")
-    monkeypatch.setattr("dpcompose.serve.view.MOST_ENTRIES", 4)
+    monkeypatch.setattr("dpcompose.serve.look.MOST_ENTRIES", 4)
     with ledger.moment() as moment:
         shown, more = scopes_at(moment, ["b"])
         assert len(shown) == MOST_SCOPES and more

@@ -25,7 +25,7 @@ from dpcompose.cli.app import app
 from dpcompose.errors import DomainError, OverdrawnError, TamperedError
 from dpcompose.serve import Role
 from dpcompose.serve.alert import Alerts
-from dpcompose.serve.refusal import refusal
+from dpcompose.serve.gate import refusal
 from tests.cli.runner import invoke
 from tests.serve.conftest import Town
 

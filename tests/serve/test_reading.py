@@ -7,14 +7,14 @@ import pytest
 from dpcompose import Gaussian
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Entry
-from dpcompose.serve import Role, reading
+from dpcompose.serve import Role, queue
 from tests.serve.conftest import Town
 
 
 @pytest.fixture
 def long(town: Town, monkeypatch: pytest.MonkeyPatch) -> Town:
     for name, value in (("WINDOW", 7), ("MOST_ENTRIES", 3), ("FOLLOWED", 4)):
-        monkeypatch.setattr(reading, name, value)
+        monkeypatch.setattr(queue, name, value)
     for number in range(20):
         account = town.account(scope="city" if number % 3 else "city/health")
         account.charge(Gaussian(500.0), key=str(number))

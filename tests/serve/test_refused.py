@@ -46,7 +46,7 @@ def test_refused_charges_are_entries_so_often_and_while_they_are_short(town: Tow
 
 def test_refusals_are_counted_by_actor_and_minute(town: Town, monkeypatch: pytest.MonkeyPatch):
     minute = [0.0]
-    monkeypatch.setattr("dpcompose.serve.refused.monotonic", lambda: minute[0])
+    monkeypatch.setattr("dpcompose.serve.service.monotonic", lambda: minute[0])
     for _ in range(2):
         before = len(entries(town))
         for number in range(MOST + 5):

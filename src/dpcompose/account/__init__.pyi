@@ -13,20 +13,17 @@ if True:
     from .account import (
         Quote as Quote,
         as_promise as as_promise,
-        charge_together as charge_together,
-        refuse_unknown as refuse_unknown,
-    )
-    from .in_epsilon import (
-        balance_in_epsilon as balance_in_epsilon,
         charge_in_epsilon as charge_in_epsilon,
+        charge_together as charge_together,
         refusal_in_words as refusal_in_words,
-        used as used,
     )
+    from .in_epsilon import used as used
     from .opening import BudgetArguments as BudgetArguments, open_equal_slots as open_equal_slots
-    from .scope import (
-        CHOSEN as CHOSEN,
+    from .scope import CHOSEN as CHOSEN, Schedule as Schedule
+    from .target import (
         NumericLiteral as NumericLiteral,
-        Schedule as Schedule,
+        balance_in_epsilon as balance_in_epsilon,
         exact as exact,
+        refuse_unknown as refuse_unknown,
         target_of as target_of,
     )

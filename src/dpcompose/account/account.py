@@ -10,14 +10,14 @@ from functools import cached_property
 from typing import Any
 
 from dpcompose import notebook
+from dpcompose.account.in_epsilon import both_in_epsilon
 from dpcompose.account.scope import (
-    NumericLiteral,
     ScopeBudget,
     adjacency_of,
     as_mapping,
     chain,
-    exact,
 )
+from dpcompose.account.target import NumericLiteral, exact
 from dpcompose.adaptive import Budget, Odometer, known_pure, label
 from dpcompose.composition import Composable
 from dpcompose.errors import (
@@ -102,20 +102,6 @@ def _pure_alone(mechanism: Priced, adjacency: Adjacency) -> None:
             "what answers several times may show beforehand where it will fail, and who is put into that child is told"
             " more than its delta or rho, which are averages, says",
             "Charge mechanisms one by one, open slots of pure budgets, or use a scope outside of the partition",
-        )
-
-
-def refuse_unknown(ledger: Ledger, path: str, *, delta: NumericLiteral) -> None:
-    """Refuse a bare cost with a delta inside a partition: that it was a one-shot mechanism is not known.
-
-    Raises:
-        UnsupportedError: If it has a delta, and a scope on the way to it is a partition.
-    """
-    above = [ledger.balance(each).scope for each in paths_down_to(path)]
-    if exact("delta", delta) > 0 and any(scope.kind is Kind.PARTITION for scope in above):
-        reason = "it does not say what runs, and in a partition a delta holds for one-shot mechanisms alone"
-        raise UnsupportedError(
-            f"a bare cost with a delta at {path!r}", reason, "Charge a mechanism, or a plan file"
         )
 
 
@@ -470,11 +456,62 @@ def _in_words(
 ) -> Receipt | DPComposeError:
     if not isinstance(found, OverdrawnError):
         return found
-    from dpcompose.account.in_epsilon import refusal_in_words
-
     with suppress(LedgerError):  # others were charged with it
         return refusal_in_words(found, account.ledger, account.scope, asked=dict(charge.cost))
     return found
+
+
+def nearest_target(found: Sequence[ScopeBudget]) -> ScopeBudget | None:
+    """The budget of a chain, the highest first, that was opened for a target and is nearest to the last scope."""
+    return next((each for each in reversed(found) if each.target is not None), None)
+
+
+def charge_in_epsilon(
+    found: Sequence[ScopeBudget], asked: Mapping[str, Amount], left: Mapping[str, Amount]
+) -> tuple[float, float] | None:
+    """Both what a charge asks and what is left, in epsilon at the delta of the nearest target, if there is one."""
+    budget = nearest_target(found)
+    return None if budget is None else _both(budget, asked, left)
+
+
+def _both(
+    budget: ScopeBudget, asked: Mapping[str, Amount], left: Mapping[str, Amount]
+) -> tuple[float, float] | None:
+    if budget.filter is None or budget.target is None:
+        return None
+    return both_in_epsilon(budget.filter, budget.target, asked, left)
+
+
+def refusal_in_words(
+    refusal: OverdrawnError, ledger: Ledger, path: str, *, asked: Mapping[str, Amount]
+) -> OverdrawnError:
+    """The refusal of a charge, about the scope that was named: in epsilon, where a budget on its chain has a target.
+
+    Args:
+        refusal: What the ledger said, about the first scope from the root down that is short.
+        ledger: Where.
+        path: The scope that was named.
+        asked: What was asked there.
+    """
+    left, currency = ledger.available(path), refusal.currency
+    if currency not in asked or currency not in left:
+        return refusal
+    budget = None
+    with suppress(UnsupportedError):  # caps without a filter have no epsilon
+        budget = nearest_target(chain(ledger, path))
+    amounts = (
+        f"{few_digits(asked[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
+    )
+    words = f"{path}: {currency} {amounts}"
+    both = None if budget is None else _both(budget, asked, left)
+    if both is not None and budget is not None and budget.target is not None:
+        asked_epsilon, left_epsilon = few_digits(both[0], up=True), few_digits(both[1], up=False)
+        at = few_digits(budget.target[1], up=True)
+        exactly = "" if currency == "epsilon" else f" at delta {at} ({currency} {amounts})"
+        words = f"{path}: epsilon {asked_epsilon} asked, {left_epsilon} left{exactly}"
+    short = "" if refusal.scope == path else f"; {refusal.scope} is short"
+    budgeted = "" if budget is None else f". The budget of {budget.path} is {budget.in_words}"
+    return refusal.reworded(f"{words}{short}{budgeted}. Nothing was spent; ask for less")
 
 
 def _or_none(question: Any) -> Any:

@@ -17,7 +17,8 @@ from hashlib import sha256
 from typing import Any
 
 from dpcompose import check
-from dpcompose.account.scope import NumericLiteral, described
+from dpcompose.account.scope import described
+from dpcompose.account.target import NumericLiteral
 from dpcompose.account.tree import (
     FIXED,
     RECORD,

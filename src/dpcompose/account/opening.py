@@ -12,15 +12,14 @@ from typing import Any
 from dpcompose import check
 from dpcompose.account.account import Account, chain_cost
 from dpcompose.account.scope import (
-    NumericLiteral,
     ScopeBudget,
     budgets_above,
     described,
-    exact,
     path_in,
     require_same_adjacency,
     stated_alternatives,
 )
+from dpcompose.account.target import NumericLiteral, exact
 from dpcompose.adaptive import (
     FILTERS,
     BasicFilter,

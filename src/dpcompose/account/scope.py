@@ -4,29 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any, Self, cast
 
 from dpcompose import check
+from dpcompose.account.target import NumericLiteral, exact_text, target_in_words, target_of
 from dpcompose.adaptive import Curators, Filter, Odometer, from_description
 from dpcompose.composition import Comparison, Composable, compose
-from dpcompose.errors import DomainError, UnsupportedError, few_digits
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import GRANTED, Amount, Kind, Ledger, Scope, paths_down_to, scope_path
 from dpcompose.mechanisms import parse
 from dpcompose.values import Adjacency, Orientation
-
-NumericLiteral = int | float | str | Decimal | Fraction
-
-
-def exact(name: str, value: NumericLiteral) -> Fraction:
-    """Exactly what was typed.
-
-    Raises:
-        DomainError: Negative, infinite, no number, or not a multiple of 1e-40.
-    """
-    return Amount.of(value, name=name).fraction
-
 
 VERSION = 1
 Schedule = Sequence[tuple[str, int]]
@@ -144,29 +131,9 @@ class ScopeBudget:
         return sum(times for _, times in self.schedule)
 
 
-def target_of(scope: Scope) -> tuple[str, str] | None:
-    """The epsilon and delta that a scope was opened for, as decimals; None if it states none."""
-    target = scope.description.get("budget", {}).get("target")
-    if target is None:
-        return None
-    return str(exact_text("epsilon", target["epsilon"])), str(exact_text("delta", target["delta"]))
-
-
-def target_in_words(target: tuple[str, str]) -> str:
-    """Such as "epsilon 1 at delta 1e-6"."""
-    epsilon, delta = (few_digits(text, up=False) for text in target)
-    return f"epsilon {epsilon} at delta {delta}"
-
-
-def exact_text(name: str, value: NumericLiteral) -> Decimal:
-    """A number of a target as the shortest decimal that is it."""
-    return Decimal(str(Amount.of(value, name=name))).normalize()
-
-
 def path_in(ledger: Any, path: Any) -> str:
     """`path` as a path, once it is known that the ledger is one."""
-    if not isinstance(ledger, Ledger):
-        raise DomainError("ledger", ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
+    check.kind("ledger", ledger, Ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
     return scope_path(path)
 
 

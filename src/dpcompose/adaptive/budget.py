@@ -270,7 +270,7 @@ class Budget(Filter):
         """The theorem's own filter, with the reserve, where it is the only one."""
         if len(self.parts) > 1:
             return None
-        part = self.parts[0]
+        part = next(iter(self.parts))
         if part.currency == "zcdp":
             return ConcentratedFilter(part.limit, delta=self.reserve)
         if self.reserve == 0:

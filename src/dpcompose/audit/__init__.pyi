@@ -14,5 +14,9 @@ if True:
     from .certificate import text_of as text_of
     from .learned import LEARNERS as LEARNERS
     from .subject import Fresh as Fresh, Measurement as Measurement, claim_of as claim_of
-    from .usual import usual_claim as usual_claim, usual_pairs as usual_pairs
+    from .usual import (
+        arguments_of as arguments_of,
+        usual_claim as usual_claim,
+        usual_pairs as usual_pairs,
+    )
     from .zoo import ALPHA as ALPHA, ENTRIES as ENTRIES, Entry as Entry, entry_of as entry_of

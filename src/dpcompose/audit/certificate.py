@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,9 +121,14 @@ def datum(value: Any) -> Any:
         case _ if type(value) in (list, tuple):
             return {type(value).__name__: [datum(each) for each in value]}
         case _ if type(value) is dict:
-            return {"dict": [[datum(name), datum(each)] for name, each in value.items()]}
-        case np.ndarray() if value.dtype.kind in "fiu" and value.ndim == 1:
-            return {"array": [value.dtype.str, datum(value.tolist())]}
+            items = cast("dict[Any, Any]", value).items()
+            return {"dict": [[datum(name), datum(each)] for name, each in items]}
+        case np.ndarray():
+            array = cast("NDArray[Any]", value)
+            plain = array.dtype.kind in "fiu" and array.ndim == 1
+            return (
+                {"array": [array.dtype.str, datum(array.tolist())]} if plain else _no_datum(value)
+            )
         case _:
             return _no_datum(value)
 

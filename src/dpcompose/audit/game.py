@@ -226,16 +226,10 @@ class Game:
     @property
     def recurs(self) -> bool:
         """Whether most of the last bets were on answers that came again."""
-        last = next(
-            (
-                each["stakes"]["members"]
-                for each in reversed(self.batches)
-                if each["stakes"]["members"]
-            ),
-            [],
-        )
-        weights = [member["weight"] * (member["feature"] in RECURRING) for member in last]
-        return 2 * sum(weights) > sum(member["weight"] for member in last)
+        bets = [each["stakes"]["members"] for each in self.batches if each["stakes"]["members"]]
+        last: list[Entry] = bets[-1] if bets else []
+        recurring = sum(each["weight"] for each in last if each["feature"] in RECURRING)
+        return 2 * recurring > sum(each["weight"] for each in last)
 
     @property
     def event(self) -> str:

@@ -212,6 +212,17 @@ def usual_claim(
     return BlackBox(epsilon, delta=delta)
 
 
+def arguments_of(claim: Composable) -> dict[str, float] | None:
+    """The arguments of `usual_claim` that make a claim; None for one that it does not make."""
+    match claim:
+        case BlackBox():
+            return {"epsilon": claim.stated.epsilon, "delta": claim.stated.delta}
+        case Concentrated() if not claim.stated.delta:
+            return {"rho": claim.stated.rho}
+        case _:
+            return None
+
+
 def usual_pairs(
     subject: Source, claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, most: int = FAR,
     records: Any = None, queries: int = 0, domain: tuple[float, float] | None = None,

@@ -355,7 +355,7 @@ def usual_claim_of(stated: dict[str, float]) -> Composable:
 
 def _description(found: Any) -> dict[str, Any]:
     """In the process that imports: what an object is, and the claim that it makes of itself, as data."""
-    from dpcompose.audit import Measurement, Subject, claim_of
+    from dpcompose.audit import Measurement, Subject, arguments_of, claim_of
 
     call = found.call if isinstance(found, Subject) else found
     kind = "subject" if isinstance(found, Subject) else "function" if callable(found) else "other"
@@ -365,12 +365,7 @@ def _description(found: Any) -> dict[str, Any]:
             claim = claim_of(call)
         except Exception:
             claim = None
-    stated: Any = getattr(claim, "stated", None)
-    names = ("rho",) if hasattr(stated, "rho") else ("epsilon", "delta")
-    return {
-        "kind": kind,
-        "claim": None if stated is None else {name: getattr(stated, name) for name in names},
-    }
+    return {"kind": kind, "claim": None if claim is None else arguments_of(claim)}
 
 
 def claim_of_options(

@@ -20,7 +20,6 @@ from .composition import (
 from .group import Group as Group
 from .parallel import Choice as Choice, Parallel as Parallel, one_of as one_of, parallel as parallel
 from .profile import Curve as Curve, Profile as Profile, Risk as Risk
-from .question import Options as Options
 
 if True:
     from .calibrate import ATTACKS as ATTACKS
@@ -34,3 +33,4 @@ if True:
         pair_on_sample as pair_on_sample,
     )
     from .profile import risk as risk
+    from .question import Options as Options

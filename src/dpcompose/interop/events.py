@@ -60,7 +60,7 @@ Write = Callable[[Any, Adjacency], Fields | list[Fields] | None]
 
 @dataclass(frozen=True)
 class EventRow:
-    """What an event says.
+    """The meaning of an event.
 
     Args:
         fields: The names of its fields; one with an `event` is around another one.
@@ -318,12 +318,12 @@ def _selection(event: Any, adjacency: Adjacency, inner: Composition) -> Composab
     return non_private(adjacency) if reveals(inner) else chosen
 
 
-def _declared_fields(part: Stated) -> Fields:
-    """The fields of the event that a mechanism declares."""
-    arguments, declared = arguments_of(type(part)), part.event
+def _declared_fields(part: Stated, fields: Mapping[str, str | float]) -> Fields:
+    """The values of the fields of the event that a mechanism declares."""
+    arguments = arguments_of(type(part))
     return {
         name: arguments[value].value(part) if isinstance(value, str) else value
-        for name, value in (declared[1] if declared else {}).items()
+        for name, value in fields.items()
     }
 
 
@@ -569,7 +569,7 @@ def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
     """The event of one part; a guarantee holds under the relation of whoever reads it: both must be the same."""
     if not isinstance(part, Stated) or part.holds_under is adjacency:
         if isinstance(part, Stated) and part.event is not None:
-            return event_tuple(part.event[0], **_declared_fields(part))
+            return event_tuple(part.event[0], **_declared_fields(part, part.event[1]))
         for name, row in EVENTS.items():
             for kind, write in row.write.items():
                 fields = write(part, adjacency) if isinstance(part, kind) else None

@@ -20,8 +20,15 @@ from typing import Any, cast
 from dpcompose import check
 from dpcompose.composition import compose
 from dpcompose.errors import DomainError, DPComposeError, StatementError
-from dpcompose.interop.markup import one_line, text_of
-from dpcompose.interop.statement import AttackRisk, LedgerEntry, Run, Statement, priced
+from dpcompose.interop.statement import (
+    AttackRisk,
+    LedgerEntry,
+    Run,
+    Statement,
+    one_line,
+    priced,
+    text_of,
+)
 from dpcompose.ledger import GRANTED, Anchor, Ledger, is_at_or_below, root_of
 from dpcompose.mechanisms import parse
 from dpcompose.report import above

@@ -14,8 +14,7 @@ from datetime import date
 from typing import Any, cast
 
 from dpcompose.errors import DomainError
-from dpcompose.interop.markup import markdown, text_of, visible, yaml
-from dpcompose.interop.statement import Statement
+from dpcompose.interop.statement import Statement, markdown, text_of, visible, yaml
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "product_type": (

@@ -27,16 +27,12 @@ if True:
         inclusion_proof as inclusion_proof,
         revoke_key as revoke_key,
     )
-    from .head_record import (
-        HeadRecord as HeadRecord,
-        read_claims as read_claims,
-        write_record as write_record,
-    )
     from .ledger import file_of as file_of, is_at_or_below as is_at_or_below
     from .postgres_connection import (
         pool_of as pool_of,
         transaction as transaction,
     )
+    from .recorded_file import RecordedFile as RecordedFile
     from .requests import Charge as Charge, RequestDecision as RequestDecision, View as View
     from .scope import (
         AccountNode as AccountNode,
@@ -48,15 +44,9 @@ if True:
         spend as spend,
     )
     from .sqlite_connection import (
-        FileLock as FileLock,
-        beside as beside,
         is_database as is_database,
         is_of_database as is_of_database,
-        log_at as log_at,
-        mark_of as mark_of,
         may_write as may_write,
-        require_place as require_place,
-        settle as settle,
         sqlite_failure as sqlite_failure,
     )
     from .store import Snapshot as Snapshot

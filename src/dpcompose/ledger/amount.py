@@ -12,6 +12,7 @@ from functools import lru_cache
 from numbers import Rational
 from types import MappingProxyType
 
+from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.ledger.text import currency_name
 
@@ -148,8 +149,7 @@ def require_units(name: str, units: object) -> None:
 
 def require_text(name: str, value: object) -> None:
     """Raise DomainError unless `value` is text."""
-    if not isinstance(value, str):
-        raise DomainError(name, value, "text")
+    check.kind(name, value, str, "text")
 
 
 def _within(name: str, value: object, units: int) -> int:
@@ -239,8 +239,7 @@ class Amounts(Mapping[str, Amount]):
         require_text("name", name)
         if values is None:
             return cls({})
-        if not isinstance(values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError(name, values, "a mapping from currencies to amounts")
+        check.kind(name, values, Mapping, "a mapping from currencies to amounts")
         if isinstance(values, Amounts):
             return values
         if not len(values) <= MOST_CURRENCIES:

@@ -51,21 +51,19 @@ class Batch:
     def decide(self, request: Request) -> RequestDecision:
         """The decision, whose changes are then part of the batch; what the rules raise changes nothing."""
         root = root_of(request.path)
-        self.head(root)  # first: what is stored may be another history than before
+        head = self.head(root)  # first: what is stored may be another history than before
         time = now(self.time(root))
         decision = request.decide(self, time=time)
         if decision.entry is not None:
             self.times[root] = time
-            self._append(request, decision.entry)
+            self._append(root, head.sequence + 1, request, decision.entry)
             if decision.scope is not None:
                 self.scopes.append(decision.scope)
             for node in decision.nodes:
                 self.balances[node.scope.path] = self._seen[node.scope.path] = node
         return decision
 
-    def _append(self, request: Request, entry: Entry) -> None:
-        root = root_of(request.path)
-        sequence = self.head(root).sequence + 1
+    def _append(self, root: str, sequence: int, request: Request, entry: Entry) -> None:
         self._heads[root] = self.ends[root] = Head(sequence, entry.hash)
         self._entries[root, sequence] = entry
         if request.key is not None:

@@ -115,7 +115,7 @@ def write_record(path: Path, heads: Mapping[str, Head], *, like: Path) -> None:
         new.unlink()
     with open(new, "xb", buffering=0) as handle:
         for claim in claims:
-            _write(handle.write(claim.sector))
+            _require_written(handle.write(claim.sector), of=SECTOR)
         share(new, like=like)
         os.fsync(handle.fileno())
     new.replace(path)
@@ -153,8 +153,9 @@ class HeadRecord:
     def reserve(self, root: str) -> None:
         """Make room for a top-level scope before its first entry is committed."""
         if self._place(root) is None:
-            self._places[root] = place = -(-os.lseek(self._handle, 0, os.SEEK_END) // SECTOR)
+            place = -(-os.lseek(self._handle, 0, os.SEEK_END) // SECTOR)
             self._put(place, Claim(label_of(root), Head()))
+            self._places[root] = place
 
     def advance(self, root: str, head: Head) -> None:
         """Claim `head`, which is on disk; room was made before."""
@@ -199,13 +200,22 @@ class HeadRecord:
         return known[1]
 
     def _put(self, place: int, claim: Claim) -> None:
-        sector = claim.sector
-        _write(os.pwrite(self._handle, sector, place * SECTOR))
+        """Write a sector to its end; a new one that cannot be finished is cut off, for it would read as damage."""
+        sector, start, done = claim.sector, place * SECTOR, 0
+        try:
+            while done < SECTOR:
+                written = os.pwrite(self._handle, sector[done:], start + done)
+                _require_written(written, of=1)
+                done += written
+        except OSError:
+            if place not in self._known:
+                os.ftruncate(self._handle, start)
+            raise
         self._known[place] = sector, claim
 
 
-def _write(written: int | None) -> None:
-    if written != SECTOR:
+def _require_written(written: int | None, *, of: int) -> None:
+    if written is None or written < of:
         raise OSError(f"only {written} of {SECTOR} bytes of the head record were written")
 
 

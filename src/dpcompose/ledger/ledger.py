@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
-from dpcompose import notebook
+from dpcompose import check, notebook
 from dpcompose.errors import DomainError, DPComposeError, MissingExtraError, UnknownScopeError
 from dpcompose.ledger.amount import Amounts, Costs, sayable
 from dpcompose.ledger.entry import Entry, Receipt, now
@@ -231,8 +231,7 @@ class Ledger:
         if not isinstance(url, (str, Path)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("url", url, "text or a path")
         for name, value in (("create", create), ("restored", restored), ("read_only", read_only)):
-            if not isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise DomainError(name, value, "True or False")
+            check.flag(name, value)
         return cls(open_store(str(url), create=create, restored=restored, read_only=read_only))
 
     def scope(
@@ -318,11 +317,11 @@ class Ledger:
             DomainError: A value outside its domain.
             StoreError: It could not be made durable.
         """
-        asked = Charge.of(path, cost, description, actor=actor, key=key, priced=priced)
-        (found,) = self.charge_together([asked])
-        if isinstance(found, DPComposeError):
-            raise found
-        return found
+        receipt = self._decided(
+            Charge.of(path, cost, description, actor=actor, key=key, priced=priced)
+        ).receipt
+        assert receipt is not None, "a charge gives a receipt"
+        return receipt
 
     def charge_together(self, charges: Sequence[Charge]) -> list[Receipt | DPComposeError]:
         """Charge the scopes of one tree in that order, with one commit: the receipt of each, or its refusal.
@@ -357,8 +356,7 @@ class Ledger:
             AlreadyRedeemedError: It was redeemed before, by another attempt.
             ReceiptError: This ledger did not give it, or gave it to somebody else.
         """
-        if not isinstance(receipt, Receipt):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("receipt", receipt, "a receipt, as `charge` returns it")
+        check.kind("receipt", receipt, Receipt, "a receipt, as `charge` returns it")
         self._decided(Redemption(receipt, line_of_text("actor", actor), attempt_of(nonce)))
 
     def close_scope(self, path: str, *, actor: str, key: str) -> None:

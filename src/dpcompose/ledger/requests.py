@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Protocol, Self
 
+from dpcompose import check
 from dpcompose.errors import (
     AlreadyRedeemedError,
     ClosedScopeError,
@@ -365,8 +366,7 @@ class Charge:
         """
         scopes = tuple(priced) if isinstance(priced, Sequence) else (priced,)  # pyright: ignore[reportUnnecessaryIsInstance]
         for each in scopes:
-            if not isinstance(each, Scope):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise DomainError("priced", each, "the scopes for which the cost was computed")
+            check.kind("priced", each, Scope, "the scopes for which the cost was computed")
         named = line_of_text("actor", actor), line_of_text("key", key)
         return cls(
             scope_path(path), Amounts.of(cost), description_text(description), *named, scopes

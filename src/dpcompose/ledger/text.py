@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from dpcompose import check
 from dpcompose.errors import DomainError
 
 LONGEST_PATH = 512
@@ -123,8 +124,7 @@ def description_text(value: Mapping[str, Any] | None) -> str:
     """
     if value is None:
         return "{}"
-    if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("description", value, "a mapping of plain values")
+    check.kind("description", value, Mapping, "a mapping of plain values")
     text = encode(_plain(value, DEEPEST))
     if not len(text) <= LONGEST_DESCRIPTION:
         raise DomainError(

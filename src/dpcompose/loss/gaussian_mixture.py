@@ -15,10 +15,11 @@ So a_y(x) rises with x, and up to a right angle of (largest - smallest) y with y
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +35,7 @@ _LARGEST_RISE = 700.0
 
 
 class Tilt(NamedTuple):
-    """r at some points x, shape (n,), or (n, terms) for the shares."""
+    """r at some points x, shape (m, n), or (m, terms, n) for the shares."""
 
     log: Reals
     excess: Reals
@@ -55,6 +56,127 @@ class Turn(NamedTuple):
     """Its argument, at least 0."""
     size: Reals
     """A bound on how far it is from e^(i (smallest mean) y)."""
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureRows:
+    """Mixtures with equally many terms, in rows.
+
+    Args:
+        means: In units of the noise; increasing, >= 0; shape (m, terms).
+        weights: Positive, with sum 1; shape (m, terms).
+        ulps: How many units of roundoff all means of a row may be off, shape (m, 1).
+        weight_error: A bound on the relative error of each weight, shape (m, 1).
+    """
+
+    means: Reals
+    weights: Reals
+    ulps: Reals
+    weight_error: Reals
+
+    @staticmethod
+    def of(mixtures: Sequence[GaussianMixture]) -> MixtureRows:
+        """Those of several mixtures."""
+        means, weights = ([each.means for each in mixtures], [each.weights for each in mixtures])
+        ulps, errors = (
+            [[each.ulps] for each in mixtures],
+            [[each.weight_error] for each in mixtures],
+        )
+        return MixtureRows(
+            *(np.array(each, dtype=float) for each in (means, weights, ulps, errors))
+        )
+
+    def __getitem__(self, rows: Any) -> MixtureRows:
+        """Some of the rows."""
+        return MixtureRows(
+            self.means[rows], self.weights[rows], self.ulps[rows], self.weight_error[rows]
+        )
+
+    @cached_property
+    def nothing(self) -> bool:
+        """Whether all are N(0, 1) itself."""
+        return self.means.shape[1] == 1 and not self.means.any()
+
+    @property
+    def largest(self) -> Reals:
+        """The largest mean, shape (m, 1)."""
+        return self.means[:, -1:]
+
+    @property
+    def width(self) -> Reals:
+        """The distance of the largest mean from the smallest, shape (m, 1)."""
+        return self.means[:, -1:] - self.means[:, :1]
+
+    @cached_property
+    def _columns(self) -> tuple[Reals, Reals, Reals]:
+        """Means, weights and their logarithms, shape (m, terms, 1)."""
+        return self.means[:, :, None], self.weights[:, :, None], np.log(self.weights)[:, :, None]
+
+    def exponents(self, x: Reals) -> Reals:
+        """m_i x - m_i^2 / 2, shape (m, terms, n)."""
+        means = self._columns[0]
+        return means * (x[:, None, :] - means / 2)
+
+    def at(self, x: Reals) -> Tilt:
+        """log r, its error and its shares."""
+        means, weights, logs = self._columns
+        if self.nothing:
+            zero = np.zeros(x.shape)
+            return Tilt(zero, zero, zero, np.ones((len(x), 1, x.shape[1])), zero)
+        z = self.exponents(x)
+        exponent = z + logs
+        top = exponent.max(axis=1, keepdims=True)
+        shares = np.exp(exponent - top)
+        total = shares.sum(axis=1, keepdims=True)
+        shares /= total
+        log = (top + np.log(total))[:, 0]
+        slope = (shares * means).sum(axis=1)
+        # Every exponent errs by a few U of |x| m + m^2, and the logarithm by the mean of that under the shares.
+        moved = (
+            U * (4 + 3 * self.ulps) * (np.abs(x) * slope + (shares * (means * means)).sum(axis=1))
+        )
+        rise = np.expm1(np.minimum(z, _LARGEST_RISE)) * weights
+        excess = rise.sum(axis=1)
+        near, terms = np.abs(excess) < 0.5, self.means.shape[1]
+        logged = 4 * (shares * np.abs(logs)).sum(axis=1)
+        plain = moved + U * (terms + 12 + 4 * np.abs(log) + logged) + self.weight_error
+        close = np.abs(rise).sum(axis=1) * (U * (11 + terms) + self.weight_error) + 1e-300
+        inner = np.where(near, excess, 0.0)
+        log = np.where(near, np.log1p(inner), log)
+        close = moved + close / (1 + np.minimum(inner, 0.0)) + 4 * U * np.abs(log)
+        return Tilt(log, excess, np.where(near, close, plain), shares, slope)
+
+    def opposed_excess(self, x: Reals) -> tuple[Reals, Reals]:
+        """r(x) - r(-x) and a bound on its relative error: the sum of 2 w_i e^(-m_i^2 / 2) sinh(m_i x), of one sign."""
+        means, weights, _ = self._columns
+        size = np.abs(x)[:, None, :]
+        terms = weights * np.exp(np.minimum(means * (size - means / 2), _LARGEST_RISE))
+        terms *= -np.expm1(-2 * means * size)
+        total = terms.sum(axis=1)
+        moved = ((4 + 3 * self.ulps[:, :, None]) * means * (size + means) * terms).sum(axis=1)
+        relative = U * (16 + self.means.shape[1] + moved / np.maximum(total, 1e-300))
+        return np.sign(x) * total, relative + self.weight_error
+
+    def turned(self, tilt: Tilt, y: Reals) -> Turn:
+        """r(x + iy) / r(x) from the shares at x, y of shape (m, 1): nothing is subtracted from 1 unless it is far from
+        it."""
+        first = self.means[:, :1]
+        angle = ((self.means - first) * y)[:, :, None]
+        sine = (tilt.shares * np.sin(angle)).sum(axis=1)
+        less = (tilt.shares * (2 * np.square(np.sin(angle / 2)))).sum(axis=1)
+        modulus = np.minimum(
+            0.5 * np.log1p(np.maximum(less * less - 2 * less + sine * sine, -1 + 1e-16)), 0.0
+        )
+        return Turn(modulus, np.arctan2(sine, 1 - less) + first * y, sine + less)
+
+    def turned_error(self, x: Reals, tilt: Tilt, turn: Turn, y: Reals) -> Reals:
+        """A bound on the error of log r(x + iy), for (largest - smallest) y up to a right angle: that of log r(x), and
+        those of the shares, each relative to itself."""
+        moved = U * (4 + 3 * self.ulps) * (np.abs(x) + self.largest + y) * self.largest
+        relative = 4 * moved + 2 * self.weight_error + U * (32 + 2 * self.means.shape[1])
+        return (
+            tilt.error + 2 * relative * turn.size + U * (8 + 4 * self.ulps) * self.means[:, :1] * y
+        )
 
 
 @dataclass(frozen=True)
@@ -94,9 +216,9 @@ class GaussianMixture:
         return math.log(self.weights[0]) if self.means[0] == 0 else -math.inf
 
     @cached_property
-    def _columns(self) -> tuple[Reals, Reals, Reals]:
-        means, weights = np.array(self.means), np.array(self.weights)
-        return means, weights, np.log(weights)
+    def rows(self) -> MixtureRows:
+        """The mixture as one row."""
+        return MixtureRows.of([self])
 
     def scaled(self, factor: float) -> GaussianMixture:
         """All means times a factor, taken to be exact."""
@@ -111,58 +233,6 @@ class GaussianMixture:
         means, masses = zip(*(term for term in terms if term[1] >= LEAST_WEIGHT), strict=True)
         lost = sum(2 * weight + LEAST_MASS for _, weight in terms if 0 < weight < LEAST_WEIGHT)
         return GaussianMixture(means, masses, self.ulps, self.weight_error + 4 * U), lost
-
-    def exponents(self, x: Reals) -> Reals:
-        """m_i x - m_i^2 / 2, shape (n, terms)."""
-        means = self._columns[0]
-        return means * (x[:, None] - means / 2)
-
-    def at(self, x: Reals) -> Tilt:
-        """log r, its error and its shares."""
-        means, weights, logs = self._columns
-        if self.nothing:
-            zero = np.zeros(len(x))
-            return Tilt(zero, zero, zero, np.ones((len(x), 1)), zero)
-        z = self.exponents(x)
-        exponent = z + logs
-        top = exponent.max(axis=1, keepdims=True)
-        terms = np.exp(exponent - top)
-        total = terms.sum(axis=1, keepdims=True)
-        shares = terms / total
-        log = (top + np.log(total))[:, 0]
-        slope = shares @ means
-        # Every exponent errs by a few U of |x| m + m^2, and the logarithm by the mean of that under the shares.
-        moved = U * (4 + 3 * self.ulps) * (np.abs(x) * slope + shares @ (means * means))
-        rise = np.expm1(np.minimum(z, _LARGEST_RISE))
-        excess = rise @ weights
-        near = np.abs(excess) < 0.5
-        plain = (
-            moved
-            + U * (len(means) + 12 + 4 * np.abs(log) + 4 * (shares @ np.abs(logs)))
-            + self.weight_error
-        )
-        close = (np.abs(rise) @ weights) * (U * (10 + len(means)) + self.weight_error) + 1e-300
-        inner = np.where(near, excess, 0.0)
-        log = np.where(near, np.log1p(inner), log)
-        close = moved + close / (1 + np.minimum(inner, 0.0)) + 4 * U * np.abs(log)
-        return Tilt(log, excess, np.where(near, close, plain), shares, slope)
-
-    def turned(self, tilt: Tilt, y: float) -> Turn:
-        """r(x + iy) / r(x) from the shares at x: nothing is subtracted from 1 unless it is far from it."""
-        first = self.means[0]
-        angle = (self._columns[0] - first) * y
-        sine, less = tilt.shares @ np.sin(angle), tilt.shares @ (2 * np.square(np.sin(angle / 2)))
-        modulus = np.minimum(
-            0.5 * np.log1p(np.maximum(less * less - 2 * less + sine * sine, -1 + 1e-16)), 0.0
-        )
-        return Turn(modulus, np.arctan2(sine, 1 - less) + first * y, sine + less)
-
-    def turned_error(self, x: Reals, tilt: Tilt, turn: Turn, y: float) -> Reals:
-        """A bound on the error of log r(x + iy), for (largest - smallest) y up to a right angle: that of log r(x), and
-        those of the shares, each relative to itself."""
-        moved = U * (4 + 3 * self.ulps) * (np.abs(x) + self.largest + y) * self.largest
-        relative = 4 * moved + 2 * self.weight_error + U * (32 + 2 * len(self.means))
-        return tilt.error + 2 * relative * turn.size + U * (8 + 4 * self.ulps) * self.means[0] * y
 
 
 def binomial_mixture(
@@ -192,37 +262,16 @@ class OpposedMixtures:
     first: GaussianMixture
     second: GaussianMixture
 
-    @property
-    def width(self) -> float:
-        """The larger distance of two means of one mixture."""
-        return max(self.first.width, self.second.width)
-
     def scaled(self, factor: float) -> OpposedMixtures:
         """All means times a factor, taken to be exact, with exact weights."""
         return OpposedMixtures(self.first.scaled(factor), self.second.scaled(factor))
-
-    def losses(self, x: Reals) -> Reals:
-        """The loss at x."""
-        return self.first.at(x).log - self.second.at(-x).log
-
-    @cached_property
-    def zero(self) -> float:
-        """About where the loss is 0; infinite if that is far out."""
-        low, high = -40.0 - self.second.largest, 40.0 + self.first.largest
-        for _ in range(3):
-            x = np.linspace(low, high, 128)
-            at = int(np.searchsorted(self.losses(x), 0.0))
-            if not 0 < at < len(x):
-                return math.inf
-            low, high = float(x[at - 1]), float(x[at])
-        return (low + high) / 2
 
 
 class MixtureGrid(NamedTuple):
     """Points x, exact and `step` apart, none close to where the loss is 0, and what holds there."""
 
     x: Reals
-    step: float
+    step: Reals
     first: Tilt
     second: Tilt
     """At -x."""
@@ -234,12 +283,18 @@ class MixtureGrid(NamedTuple):
         return self.points.log_weight + (order + 1) * self.points.ratio
 
 
-def points_at(x: Reals, step: float, one: Tilt, two: Tilt) -> WeightedPoints:
-    """Weights of Q, ratios of P to Q: through their distance from 1 where both are close to N."""
-    log_weight = math.log(step) - 0.5 * math.log(2 * math.pi) - x * x / 2 + two.log
+def points_at(
+    x: Reals, step: Reals, one: Tilt, two: Tilt, opposed: tuple[Reals, Reals] | None
+) -> WeightedPoints:
+    """Weights of Q, ratios of P to Q: through their distance from 1 where both are close to N.
+
+    `opposed`: P less Q in units of N, with its relative error, if they are mirror images.
+    """
+    log_weight = np.log(step) - 0.5 * math.log(2 * math.pi) - x * x / 2 + two.log
     near = (np.abs(one.excess) < 0.5) & (np.abs(two.excess) < 0.5)
     apart = one.log - two.log
-    excess = np.where(near, one.excess - two.excess, 0.0) / np.where(near, 1 + two.excess, 1.0)
+    difference = one.excess - two.excess if opposed is None else opposed[0]
+    excess = np.where(near, difference, 0.0) / np.where(near, 1 + two.excess, 1.0)
     ratio = np.where(near, np.log1p(excess), apart)
     excess = np.where(near, excess, np.expm1(np.minimum(apart, 1.0)))
     rounded = np.where(
@@ -247,6 +302,9 @@ def points_at(x: Reals, step: float, one: Tilt, two: Tilt) -> WeightedPoints:
     )
     error = one.error + two.error + 8 * U * (np.abs(ratio) + rounded)
     relative = error / np.maximum(np.abs(ratio), 1e-300)
+    if opposed is not None:
+        # The quotient of two numbers between 1/2 and 3/2: its logarithm at most doubles the error of its excess.
+        relative = np.where(near, 2 * opposed[1] + 4 * two.error + 8 * U, relative)
     weight = np.exp(log_weight)
     close = np.abs(excess) < 0.6
     deficit = weight * minus_log1p(np.where(close, excess, 0.0))
@@ -256,9 +314,3 @@ def points_at(x: Reals, step: float, one: Tilt, two: Tilt) -> WeightedPoints:
     units = 12 + x * x + np.abs(log_weight) + np.where(np.abs(excess) < 0.1, 24, 192)
     weight_error = two.error + U * units + np.where(close, 2.5 * relative, 12 * error)
     return WeightedPoints(log_weight, ratio, np.maximum(deficit, 0.0), weight_error, relative)
-
-
-def shortened(step: float) -> float:
-    """Rounded to 20 binary digits, so that small multiples are exact."""
-    mantissa, exponent = math.frexp(step)
-    return math.ldexp(round(math.ldexp(mantissa, 20)), exponent - 20)

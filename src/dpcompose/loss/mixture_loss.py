@@ -15,12 +15,14 @@ from dpcompose.contour import Transform
 from dpcompose.guarantee import gaussian_profile, mills_drop
 from dpcompose.loss.base import Loss
 from dpcompose.loss.gaussian_mixture import LEAST_MASS, GaussianMixture, OpposedMixtures, Tilt
-from dpcompose.loss.mixture_quadrature import MixtureQuadrature, MixtureSum
+from dpcompose.loss.mixture_quadrature import Row, mixture_sum
 from dpcompose.numerics import U, exp_or_inf
 from dpcompose.values import Bound, Certificate, down, up
 
 _CERTIFICATE = Certificate("closed form, a mean of Gaussian profiles")
 _FARTHEST, _FAR = 1e60, 30.0
+_TOGETHER = 64
+"""Rows that share arrays."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,28 @@ class MixtureLoss(Loss):
         return -max(_largest(pair.second, pair.first) for _, pair in self.parts)
 
     def transform(self, times: int) -> Transform:
-        rows = tuple(
-            (share, self.share_error, MixtureQuadrature(pair, float(times)))
-            for share, pair in self.parts
-        )
-        return MixtureSum(rows, times, self.maximum, self.minimum)
+        return mixture_sum([self._row(times)])
+
+    def _row(self, times: int) -> Row:
+        outcomes = [(share, self.share_error, pair) for share, pair in self.parts]
+        return outcomes, times, self.maximum, self.minimum
+
+    @classmethod
+    def pool(cls, group: Sequence[tuple[MixtureLoss, int]]) -> Sequence[Transform]:
+        """Losses of mixtures with equally many terms and similar means in rows of one transform."""
+        alike: dict[tuple[tuple[int, int], ...], list[tuple[MixtureLoss, int]]] = defaultdict(list)
+        for loss, times in group:
+            key = tuple((len(pair.first.means), len(pair.second.means)) for _, pair in loss.parts)
+            alike[key].append((loss, times))
+        found: list[Transform] = []
+        for key, members in alike.items():
+            members.sort(key=lambda entry: entry[0].parts[0][1].first.largest)
+            size = _TOGETHER if len(key) == 1 else 1
+            found += [
+                mixture_sum([loss._row(times) for loss, times in members[at : at + size]])
+                for at in range(0, len(members), size)
+            ]
+        return found
 
     @classmethod
     def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
@@ -178,13 +197,13 @@ class _Level:
 
     def _loss(self, x: float) -> tuple[float, float, float]:
         """The loss, a bound on its error, and its slope."""
-        place = np.array([x])
-        one, two = self.pair.first.at(place), self.pair.second.at(-place)
-        loss = float(one.log[0] - two.log[0])
+        place = np.array([[x]])
+        one, two = self.pair.first.rows.at(place), self.pair.second.rows.at(-place)
+        loss = float(one.log[0, 0] - two.log[0, 0])
         return (
             loss,
-            float(one.error[0] + two.error[0]) + U * abs(loss),
-            float(one.slope[0] + two.slope[0]),
+            float(one.error[0, 0] + two.error[0, 0]) + U * abs(loss),
+            float(one.slope[0, 0] + two.slope[0, 0]),
         )
 
     @cached_property
@@ -223,23 +242,24 @@ class _Level:
 
     def _at(self, x: float, side: int) -> float:
         """The profile at the level of x, rounded up (side 1) or down."""
-        first, second, place = self.pair.first, self.pair.second, np.array([x])
-        one, two = first.at(place), second.at(-place)
-        total = _mean(first, first.weights, first.exponents(place)[0].tolist(), x, side)
-        shares, log = two.shares[0].tolist(), float(one.log[0])
+        first, second, place = self.pair.first, self.pair.second, np.array([[x]])
+        one, two = first.rows.at(place), second.rows.at(-place)
+        levels = first.rows.exponents(place)[0, :, 0].tolist()
+        total = _mean(first, first.weights, levels, x, side)
+        shares, log = two.shares[0, :, 0].tolist(), float(one.log[0, 0])
         error = U * (16 + len(first.means) + len(second.means))
         if second.nothing:
             other = 0.0
         elif x < _FAR:
             other = exp_or_inf(log) * _mean(
-                second, shares, (-second.exponents(-place)[0]).tolist(), x, side
+                second, shares, (-second.rows.exponents(-place)[0, :, 0]).tolist(), x, side
             )
         else:
             drops, worst = _drops(second, shares, x)
             other = exp_or_inf(log - x * x / 2) / math.sqrt(2 * math.pi) * drops
             error += worst + U * (4 * abs(log) + 4 * x * x)
         if other > 0:
-            error += float(one.error[0]) + 4 * _share_error(second, two, x)
+            error += float(one.error[0, 0]) + 4 * _share_error(second, two, x)
         least = LEAST_MASS * 4 * (len(first.means) + len(second.means))
         return (total + other) * (1 + side * error) + side * least
 
@@ -248,7 +268,7 @@ def _share_error(mixture: GaussianMixture, tilt: Tilt, x: float) -> float:
     """A bound on the relative error of each share."""
     return (
         U * (16 + len(mixture.means))
-        + float(tilt.error[0])
+        + float(tilt.error[0, 0])
         + 8 * U * mixture.largest * (abs(x) + mixture.largest)
     )
 

@@ -13,7 +13,7 @@ Q(A) >= sum of q_j Phi(z - j); the half-lines attain all of these at once. So P(
 mixtures on a line, if P is the world of the members removed, Q that of those added, and N that without either. Given
 everything else that is random the same holds of the sum that this moves; and a mixture over that costs no more.
 
-The sum of many equal losses of opposed mixtures, chosen by a public coin, as a transform.
+Many pairs are held in rows: what differs between them is a column, and no sum runs over two of them.
 
 Reference: [TrefethenWeideman2014, Theorem 5.1]
 """
@@ -24,402 +24,469 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from dpcompose.contour import Cumulants, Line, Transform, careful_nodes, joined, logarithm_of_excess
+from dpcompose.contour import (
+    Cumulants,
+    Line,
+    Transform,
+    careful_nodes,
+    joined,
+    logarithm_of_excess,
+)
 from dpcompose.loss.gaussian_mixture import (
-    GaussianMixture,
     MixtureGrid,
+    MixtureRows,
     OpposedMixtures,
     Tilt,
     points_at,
-    shortened,
 )
-from dpcompose.numerics import Reals, U, exp_or_inf, exponential_sums, log_sum_exp
+from dpcompose.loss.sampled_gaussian_grid import shortened
+from dpcompose.numerics import Reals, U, exponential_sums, row_dots, row_sums, row_tops
 
 _MOST_POINTS, _MOST_ENTRIES = 60_000, 1 << 21
 _FEW_POINTS, _FEW_TERMS = 600, 400_000
 _STRIPS = 0.02 * 2.5 ** np.arange(6.0)
 _WIDEST = 8.4
-_SHARES = (0.3, 0.6, 1.0)
-_MANY, _NEGLIGIBLE = 1e8, 1e-24
+_SHARES, _SHIFTS = np.array([0.3, 0.6, 1.0]), np.array([0.15, 0.4, 1.0, 1.5])
+_SIXTY_FOUR = np.linspace(0.0, 1.0, 64)
+_MANY, _NEGLIGIBLE, _STEEP = 1e8, 1e-24, 20.0
+_FAR = 30.0
 
 
 @dataclass(frozen=True, eq=False)
 class MixtureQuadrature:
-    """M of one copy by trapezoid sums, each error small enough for `times` copies.
+    """M of one copy of each row by trapezoid sums, each error small enough for all copies.
 
     Args:
-        pair: P and Q.
-        times: How many copies there will be.
+        first: P of each row.
+        second: Q of each row, mirrored.
+        times: How many copies there will be, shape (m, 1).
     """
 
-    pair: OpposedMixtures
-    times: float
-    _grids: dict[tuple[float, float], MixtureGrid | None] = field(
-        default_factory=dict[tuple[float, float], "MixtureGrid | None"]
+    first: MixtureRows
+    second: MixtureRows
+    times: Reals
+    _grids: dict[tuple[float, bytes], MixtureGrid | None] = field(
+        default_factory=dict[tuple[float, bytes], "MixtureGrid | None"]
     )
-    _ends: dict[float, float] = field(default_factory=dict[float, float])
+    _ends: dict[float, Reals] = field(default_factory=dict[float, Reals])
+
+    @staticmethod
+    def of(pairs: Sequence[OpposedMixtures], times: Sequence[float]) -> MixtureQuadrature:
+        """Pairs whose mixtures have equally many terms."""
+        first, second = [pair.first for pair in pairs], [pair.second for pair in pairs]
+        column = np.array(times, dtype=float)[:, None]
+        return MixtureQuadrature(MixtureRows.of(first), MixtureRows.of(second), column)
 
     @cached_property
-    def _side(self) -> float:
+    def _each(self) -> list[MixtureQuadrature]:
+        """Every row by itself."""
+        rows = [slice(at, at + 1) for at in range(len(self.times))]
+        return [MixtureQuadrature(self.first[at], self.second[at], self.times[at]) for at in rows]
+
+    @cached_property
+    def _mirrored(self) -> bool:
+        """Whether P and Q are mirror images, made of the same numbers."""
+        one, two = self.first, self.second
+        return np.array_equal(one.means, two.means) and np.array_equal(one.weights, two.weights)
+
+    @cached_property
+    def _side(self) -> Reals:
         """How far a normal distribution reaches."""
-        return math.sqrt(2 * (39 + math.log(self.times)))
+        return np.sqrt(2 * (39 + np.log(self.times)))
 
     @cached_property
-    def _coarse_step(self) -> float:
-        return shortened(min(0.35, 1.5 / max(self.pair.width, 1e-3)))
+    def _width(self) -> Reals:
+        """The larger distance of two means of one mixture, not 0."""
+        return np.maximum(np.maximum(self.first.width, self.second.width), 1e-9)
+
+    @cached_property
+    def _coarse_step(self) -> Reals:
+        return shortened(np.minimum(0.35, 1.5 / np.maximum(self._width, 1e-3)))
 
     def _reach(self, order: float) -> float:
         """A power of 1.25 at or above order + 1, so that neighboring orders share a grid."""
         return 1.25 ** math.ceil(math.log(order + 1) / math.log(1.25) - 1e-9)
 
-    def _grid(self, reach: float, step: float) -> MixtureGrid | None:
+    def _grid(self, reach: float, step: Reals) -> MixtureGrid | None:
         """The grid for all orders below `reach`; None if it is too long."""
-        key = reach, step
+        key = reach, step.tobytes()
         if key not in self._grids:
-            self._grids[key] = self._built(reach, step)
+            self._grids[key] = self._built(reach, step) if bool((step > 0).all()) else None
         return self._grids[key]
 
-    def _built(self, reach: float, step: float) -> MixtureGrid | None:
-        first, second = self.pair.first, self.pair.second
-        low = -second.largest - self._side
-        high = reach * first.largest + self._rightmost(reach) + self._side
-        terms = len(first.means) + len(second.means)
-        if not (high - low) / step <= min(_MOST_POINTS, _MOST_ENTRIES / terms):
+    def _built(self, reach: float, step: Reals) -> MixtureGrid | None:
+        """Rows with fewer points go on to the right."""
+        low = -self.second.largest - self._side
+        high = reach * self.first.largest + self._rightmost(reach) + self._side
+        points = float(((high - low) / step).max())
+        entries = len(step) * (self.first.means.shape[1] + self.second.means.shape[1])
+        if not points <= min(_MOST_POINTS, _MOST_ENTRIES / entries):
             return None
-        zero = self.pair.zero
-        share = round((zero / step - 0.5) % 1.0 * 64) / 64 if math.isfinite(zero) else 0.0
-        start, count = math.floor(low / step) - 1, math.ceil((high - low) / step) + 3
-        x = step * (start + share + np.arange(count))
-        one, two = first.at(x), second.at(-x)
-        return MixtureGrid(x, step, one, two, points_at(x, step, one, two))
+        zero = np.where(np.isfinite(self._zero), self._zero, 0.5 * step)
+        share = np.rint((zero / step - 0.5) % 1.0 * 64) / 64
+        first: Reals = np.floor(low / step) - 1 + share
+        x: Reals = step * (first + np.arange(math.ceil(points) + 3))
+        one, two = self.first.at(x), self.second.at(-x)
+        opposed = self.first.opposed_excess(x) if self._mirrored else None
+        return MixtureGrid(x, step, one, two, points_at(x, step, one, two, opposed))
 
-    def _rightmost(self, reach: float) -> float:
+    @cached_property
+    def _zero(self) -> Reals:
+        """About where the loss is 0; infinite if that is far out."""
+        low, high = -40.0 - self.second.largest, 40.0 + self.first.largest
+        inside = np.ones(low.shape, dtype=bool)
+        for _ in range(4):
+            x = low + (high - low) * _SIXTY_FOUR
+            negative = self.first.at(x).log < self.second.at(-x).log
+            at = negative.sum(axis=1)
+            inside &= ((at > 0) & (at < x.shape[1]))[:, None]
+            at = np.minimum(np.maximum(at, 1), x.shape[1] - 1)
+            low, high = _at(x, at - 1), _at(x, at)
+        return np.where(inside, (low + high) / 2, np.inf)
+
+    def _rightmost(self, reach: float) -> Reals:
         """Where x outgrows order d log s: beyond it and the means of P the integrand falls."""
         if reach not in self._ends:
-            self._ends[reach] = self._bisected(reach)
+            x = reach * self.second.largest * _SIXTY_FOUR
+            falls = reach * self.second.at(-x).slope <= x
+            falls[:, -1] = True
+            self._ends[reach] = _at(x, falls.argmax(axis=1))
         return self._ends[reach]
-
-    def _bisected(self, reach: float) -> float:
-        x = np.linspace(0.0, reach * self.pair.second.largest, 64)
-        falls = reach * self.pair.second.at(-x).slope <= x
-        return float(x[falls.argmax()]) if falls.any() else float(x[-1])
 
     def _coarse(self, order: float) -> MixtureGrid | None:
         return self._grid(self._reach(order), self._coarse_step)
 
     def curve(self, orders: Reals) -> Cumulants:
-        """K and its derivatives, for planning; infinite where too many points would be needed."""
+        """K and its derivatives, for planning, shape (m, n); infinite where too many points would be needed."""
         grid = self._coarse(float(orders.max()))
-        if grid is None:
-            return Cumulants(*np.full((3, len(orders)), np.inf))
-        return grid.points.curve(orders + 1)
-
-    def line(self, order: float, frequencies: Reals) -> Line:
-        """log M(order + iu): on the real line up to where it would take many points, beyond on a shifted one."""
-        cut = len(frequencies)
-        step, error = self._step(order, float(frequencies[-1]))
-        while cut > 1 and not step * max(_FEW_POINTS, _FEW_TERMS / cut) > self._span(order):
-            cut = max(
-                1,
-                min(
-                    cut - 1,
-                    int(np.searchsorted(frequencies, frequencies[cut - 1] / 3, side="right")),
-                ),
-            )
-            step, error = self._step(order, float(frequencies[cut - 1]))
-        near = self._on_real_line(order, frequencies[:cut], step, error)
-        return (
-            near
-            if cut == len(frequencies)
-            else joined(near, self._on_shifted_line(order, frequencies[cut:]))
+        if grid is not None:
+            return grid.points.curve(orders[None, :] + 1)
+        if len(self.times) == 1:
+            return Cumulants(*np.full((3, 1, len(orders)), np.inf))
+        each = [one.curve(orders) for one in self._each]
+        return Cumulants(
+            np.concatenate([at.log_m for at in each]),
+            np.concatenate([at.first for at in each]),
+            np.concatenate([at.second for at in each]),
         )
 
-    def _span(self, order: float) -> float:
-        """About the length of a grid."""
+    def line(self, order: float, frequencies: Reals) -> Line:
+        """log M(order + iu), shape (m, n): on the real line up to where it would take many points, beyond on a shifted
+        one."""
+        cut = len(frequencies)
+        step, error = self._step(order, float(frequencies[-1]))
+        while cut > 1 and self._many_points(order, step, cut):
+            third = int(np.searchsorted(frequencies, frequencies[cut - 1] / 3, side="right"))
+            cut = max(1, min(cut - 1, third))
+            step, error = self._step(order, float(frequencies[cut - 1]))
+        near = self._on_real_line(order, frequencies[:cut], step, error)
+        whole = cut == len(frequencies)
+        far = near if whole else self._on_shifted_line(order, frequencies[cut:])
+        if (near is None or far is None) and len(self.times) > 1:
+            lines = [one.line(order, frequencies) for one in self._each]
+            return Line(
+                np.concatenate([one.log for one in lines]),
+                np.concatenate([one.error for one in lines]),
+            )
+        near = near or _unknown(cut)
+        return near if whole else joined(near, far or _unknown(len(frequencies) - cut))
+
+    def _many_points(self, order: float, step: Reals, count: int) -> bool:
+        """Whether the real line takes many points for so many frequencies."""
         reach = self._reach(order)
-        ends = self.pair.second.largest + reach * self.pair.first.largest + self._rightmost(reach)
-        return ends + 2 * self._side
+        ends = self.second.largest + reach * self.first.largest + self._rightmost(reach)
+        few = max(_FEW_POINTS, min(_FEW_TERMS / count, 0.2 * _MOST_POINTS))
+        return not bool((step * few > ends + 2 * self._side).all())
 
     def _on_real_line(
-        self, order: float, frequencies: Reals, step: float, step_error: float
-    ) -> Line:
+        self, order: float, frequencies: Reals, step: Reals, step_error: Reals
+    ) -> Line | None:
         """The trapezoid sum of that step, of which log of the error is given."""
-        grid = self._grid(self._reach(order), step) if step > 0 else None
+        grid = self._grid(self._reach(order), step)
         if grid is None:
-            return _unknown(len(frequencies))
-        top = max(float(grid.exponent(order).max()), 0.0)
+            return None
+        top = np.maximum(row_tops(grid.exponent(order)), 0.0)
         ends, plain = self._outside(grid, order, top)
-        omitted = exp_or_inf(step_error - top) + ends + (order + 2 + frequencies) * plain
+        omitted = np.exp(step_error - top) + ends + (order + 2 + frequencies) * plain
+        most = float(self.times.max())
         return grid.points.line(
             order + 1,
             frequencies,
             sign=1.0,
             omitted=omitted,
-            careful=careful_nodes(self.times),
-            plain=not self.times > _MANY,
+            careful=careful_nodes(most),
+            plain=not most > _MANY,
         )
 
-    def _on_shifted_line(self, order: float, frequencies: Reals) -> Line:
+    def _on_shifted_line(self, order: float, frequencies: Reals) -> Line | None:
         """The trapezoid sum on Im x = theta. From 0 up to 2 theta no argument is negative, so that the integrand is at
         most as at u = 0, and the step depends on no frequency; the error is absolute in M(order)."""
         theta, step, growth = self._shift(order)
         grid = self._grid(self._reach(order), step)
         if grid is None:
-            return _unknown(len(frequencies))
+            return None
         one, two = (each.turned(tilt, theta) for each, tilt in self._sides(grid))
         loss, angle = grid.points.ratio + one.log - two.log, one.angle + two.angle
         exponent = (
             grid.exponent(order) + theta * theta / 2 + (order + 1) * one.log - order * two.log
         )
-        top = float(exponent.max())
-        size, phase = (
-            np.exp(exponent - top),
-            (order + 1) * one.angle + order * two.angle - grid.x * theta,
-        )
+        top = row_tops(exponent)
+        size = np.exp(exponent - top)
+        phase = (order + 1) * one.angle + order * two.angle - grid.x * theta
         faded = size * np.exp(-frequencies[0] * angle)
-        kept = faded >= min(_NEGLIGIBLE, float(faded.max()))
-        dropped = float(faded[~kept].sum())
+        kept = (faded >= np.minimum(_NEGLIGIBLE, row_tops(faded))).any(axis=0)
+        dropped = row_sums(faded[:, ~kept])
         amplitude = size * (np.cos(phase) + 1j * np.sin(phase))
-        value = exponential_sums(frequencies, amplitude[kept], (1j * loss - angle)[kept])
+        value = exponential_sums(frequencies, amplitude[:, kept], (1j * loss - angle)[:, kept])
         wide = np.abs(loss) + angle
-        term = U * (
-            4 * len(size)
-            + 96
-            + 16 * (4 + np.abs(exponent) + (order + 1) * wide + np.abs(grid.x) * theta)
-        )
+        moved = 4 + np.abs(exponent) + (order + 1) * wide + np.abs(grid.x) * theta
+        term = U * (4 * size.shape[1] + 96 + 16 * moved)
         places = (grid.x, grid.first, one), (-grid.x, grid.second, two)
-        sides = zip((self.pair.first, self.pair.second), places, strict=True)
+        sides = zip((self.first, self.second), places, strict=True)
         ratio = sum((each.turned_error(*place, theta) for each, place in sides), 64 * U * wide)
-        error = float(faded @ (term + (order + 1) * ratio)) + frequencies * float(faded @ ratio)
-        log_m = log_sum_exp(self._cells(grid, order))
-        strip = 2.1 * exp_or_inf(growth - 2 * math.pi * theta / step + log_m - top)
-        ends = self._outside(grid, order, top)[0] * exp_or_inf(growth)
+        error = row_dots(faded, term + (order + 1) * ratio) + frequencies * row_dots(faded, ratio)
+        log_m = _log_total(self._cells(grid, order))
+        strip = 2.1 * np.exp(growth - 2 * math.pi * theta / step + log_m - top)
+        raised = theta * theta / 2 - order * np.log(np.cos(self.second.width * theta / 2))
+        ends = self._outside(grid, order, top)[0] * np.exp(raised)
         found = logarithm_of_excess(value.real - 1, value.imag, error + strip + ends + dropped)
-        return Line(found.log + top, found.error + 8 * U * (abs(top) + 1))
+        return Line(found.log + top, found.error + 8 * U * (np.abs(top) + 1))
 
-    def _shift(self, order: float) -> tuple[float, float, float]:
-        """theta with the largest step, that step, and log of how much larger the integrand may be at 2 theta."""
-        width, depth = self.pair.second.width, 38 + math.log(self.times)
-        best = 0.0, 0.0, 0.0
-        for theta in (
-            min(0.45 * math.pi / max(self.pair.width, 1e-9), 3.0) * 0.7 ** np.arange(12.0)
-        ).tolist():
-            growth = 2 * theta * theta - order * math.log(math.cos(width * theta))
-            step = 2 * math.pi * theta / (depth + growth)
-            best = max(best, (step, theta, growth))
-        return best[1], shortened(2.0 ** (math.floor(8 * math.log2(best[0])) / 8)), best[2]
+    def _shift(self, order: float) -> tuple[Reals, Reals, Reals]:
+        """theta with the largest step among those that cancel little, that step, and log of how much larger the
+        integrand may be at 2 theta."""
+        theta = np.minimum(0.45 * math.pi / self._width, 3.0) * 0.7 ** np.arange(16.0)
+        steep = -order * np.log(np.cos(self.second.width * theta))
+        growth = 2 * theta * theta + steep
+        step = 2 * math.pi * theta / (38 + np.log(self.times) + growth)
+        best = np.where((steep < _STEEP) | (theta == theta[:, -1:]), step, 0.0).argmax(axis=1)
+        return _at(theta, best), _rounded(_at(step, best), 8), _at(growth, best)
 
     def _cells(self, grid: MixtureGrid, order: float) -> Reals:
         """log of a bound on the integral of the integrand from each point to the next; before the first, after the
         last. Left of every point its slope rises by less than the point's own."""
-        exponent = grid.exponent(order)
-        slope = -grid.x[:-1] + (order + 1) * grid.first.slope[1:] + order * grid.second.slope[:-1]
-        inner = exponent[:-1] + grid.step * np.maximum(slope, 0.0)
+        exponent, one, two = grid.exponent(order), grid.first.slope, grid.second.slope
+        slope = -grid.x[:, :-1] + (order + 1) * one[:, 1:] + order * two[:, :-1]
+        inner = exponent[:, :-1] + grid.step * np.maximum(slope, 0.0)
         left, right = self._falling(grid, order)
-        beyond = exponent[-1] - math.log(right) if right > 0 else math.inf
-        return np.concatenate([[exponent[0] - math.log(left)], inner, [beyond]]) + 1e-9
+        beyond = np.where(right > 0, exponent[:, -1:] - np.log(np.maximum(right, 1e-300)), np.inf)
+        return np.concatenate([exponent[:, :1] - np.log(left), inner, beyond], axis=1) + 1e-9
 
-    def _sides(
-        self, grid: MixtureGrid
-    ) -> tuple[tuple[GaussianMixture, Tilt], tuple[GaussianMixture, Tilt]]:
-        return (self.pair.first, grid.first), (self.pair.second, grid.second)
+    def _sides(self, grid: MixtureGrid) -> tuple[tuple[MixtureRows, Tilt], ...]:
+        return (self.first, grid.first), (self.second, grid.second)
 
-    def _falling(self, grid: MixtureGrid, order: float) -> tuple[float, float]:
+    def _falling(self, grid: MixtureGrid, order: float) -> tuple[Reals, Reals]:
         """How much at least the integrand falls in a step to the left of all points, where x < 0, and to the right;
         there it may rise if it is not positive."""
-        right = float(
-            grid.x[-1] - (order + 1) * self.pair.first.largest - order * grid.second.slope[-1]
-        )
-        return -float(grid.x[0]) * grid.step, right * grid.step
+        slope = order * grid.second.slope[:, -1:]
+        right = grid.x[:, -1:] - (order + 1) * self.first.largest - slope
+        return -grid.x[:, :1] * grid.step, right * grid.step
 
-    def _outside(self, grid: MixtureGrid, order: float, top: float) -> tuple[float, float]:
+    def _outside(self, grid: MixtureGrid, order: float, top: Reals) -> tuple[Reals, Reals]:
         """Bounds on the terms of M beyond the points, in units of e^top, and on those of P and Q."""
-        exponent, x = grid.exponent(order) - top, grid.x
+        exponent, first, last = grid.exponent(order) - top, grid.x[:, :1], grid.x[:, -1:]
         left, right = self._falling(grid, order)
-        ends = _beyond(float(exponent[0]), left) + _beyond(float(exponent[-1]), right)
-        q, p = grid.points.log_weight, grid.points.log_weight + grid.points.ratio
-        falls = (
-            (q[0], -x[0] - self.pair.second.largest),
-            (p[0], -x[0]),
-            (q[-1], x[-1]),
-            (p[-1], x[-1] - self.pair.first.largest),
+        q, ratio = grid.points.log_weight[:, [0, -1]], grid.points.ratio[:, [0, -1]]
+        slopes = (-first - self.second.largest, last, -first, last - self.first.largest)
+        logs = np.concatenate([exponent[:, [0, -1]], q, q + ratio], axis=1)
+        found = _beyond(
+            logs, np.concatenate([left, right, *(grid.step * each for each in slopes)], axis=1)
         )
-        return ends, 1.1 * sum(
-            _beyond(float(log), float(grid.step * slope)) for log, slope in falls
-        )
+        return row_sums(found[:, :2]), 1.1 * row_sums(found[:, 2:])
 
-    def _step(self, order: float, reach: float) -> tuple[float, float]:
-        """The largest step whose error is below e^-35 / times relative to M, and log of that error; (0, inf) if there
-        is none.
+    def _step(self, order: float, reach: float) -> tuple[Reals, Reals]:
+        """The largest steps whose errors are below e^-35 / times relative to M, and log of those errors; (0, inf) if
+        there is none.
 
         In a strip of half-width y the integrand and what is subtracted from it are at most e^(norm) in the mean.
         """
+        step, error = np.zeros_like(self.times), np.full_like(self.times, np.inf)
         grid = self._coarse(order)
         if grid is None:
-            return 0.0, math.inf
+            return step, error
         cells = self._cells(grid, order)
-        log_m = log_sum_exp(cells)
-        wanted = 35 + math.log(self.times) - max(log_m - 2.0, 0.0)
-        step, error = 0.0, math.inf
-        widest = min(_WIDEST, 0.95 * math.pi / max(self.pair.width, 1e-9))
-        for y in widest * _STRIPS / _STRIPS[-1]:
-            norm = self._norm(grid, cells, order, reach, float(y)) + 1.1
-            wide = 2 * math.pi * y / max(wanted + norm, 1.0)
-            if wide > step * 1.2:
-                step = shortened(2.0 ** (math.floor(4 * math.log2(wide)) / 4))
-                error = norm - 2 * math.pi * float(y) / step
+        wanted = 35 + np.log(self.times) - np.maximum(_log_total(cells) - 2.0, 0.0)
+        widest = np.minimum(_WIDEST, 0.95 * math.pi / self._width)
+        for share in (_STRIPS / _STRIPS[-1]).tolist():
+            y = widest * share
+            norm = self._norm(grid, cells, order, reach, y) + 1.1
+            wide = 2 * math.pi * y / np.maximum(wanted + norm, 1.0)
+            better = wide > step * 1.2
+            step = np.where(better, _rounded(wide, 4), step)
+            error = np.where(better, norm - 2 * math.pi * y / step, error)
         return step, error
 
-    def _norm(self, grid: MixtureGrid, cells: Reals, order: float, reach: float, y: float) -> float:
+    def _norm(self, grid: MixtureGrid, cells: Reals, order: float, reach: float, y: Reals) -> Reals:
         """log of a bound on the integral over the edge of the strip. The argument of r(x) rises with x, that of s(-x)
         falls: in a cell they are at most those of its ends."""
-        turn = np.zeros(len(cells))
         if reach > 0:
-            last = np.full(1, self.pair.first.largest * y), np.full(1, self.pair.second.largest * y)
             one, two = (each.turned(tilt, y).angle for each, tilt in self._sides(grid))
-            turn = np.concatenate([one, last[0]]) + np.concatenate([last[1], two])
-        grown = log_sum_exp(cells + reach * turn) - order * math.log(
-            math.cos(self.pair.second.width * y / 2)
-        )
-        return y * y / 2 + float(np.logaddexp(grown, math.log(2 * (order + 2 + reach))))
+            turn = np.concatenate([one, self.first.largest * y], axis=1)
+            cells = cells + reach * (turn + np.concatenate([self.second.largest * y, two], axis=1))
+        grown = _log_total(cells) - order * np.log(np.cos(self.second.width * y / 2))
+        return y * y / 2 + np.logaddexp(grown, math.log(2 * (order + 2 + reach)))
 
-    def log_envelope(self, order: float, edges: Reals, floor: float, *, finest: bool) -> Reals:
-        """log of a bound on |M(order + iu)| / M(order) for all u from each edge on, `floor` below log M(order).
+    def log_envelope(self, order: float, edges: Reals, floor: Reals, *, finest: bool) -> Reals:
+        """log of a bound on |M(order + iu)| / M(order) for all u from each edge on, shape (m, n), `floor` below
+        log M(order), shape (m, 1).
 
         On Im x = theta the integral of the moduli is one of an analytic function: in the strip of half-width eta
-        around the real line it is at most as on it, but for the cosines, as long as (theta + eta) width is below a
-        right angle. It falls with u.
+        around the real line it is at most as on it, but for the cosines, where (theta + eta) width is below two right
+        angles and the real part of the turn is not negative. That is the mean of the turns at theta + eta and at
+        theta - eta, odd in the height: so eta <= theta is enough, and so is (theta + eta) width below a right angle,
+        up to which the turn rises with the height. The integral falls with u.
         """
+        best = np.zeros((len(self.times), len(edges)))
         grid = self._coarse(order)
-        if grid is None or not -math.inf < floor < math.inf or not np.all(edges < math.inf):
-            return np.zeros(len(edges))
-        thetas = self._thetas(grid, order, edges).tolist()
-        depth, room = 12 + math.log(self.times), math.pi / 2 / max(self.pair.width, 1e-9)
-        strips = [self._strip(order, theta, min(room - theta, 6.0), depth) for theta in thetas]
-        step = min(2 * math.pi * eta / (depth + growth) for growth, eta in strips)
-        grid = self._grid(
-            self._reach(order), shortened(2.0 ** (math.floor(8 * math.log2(step)) / 8))
-        )
-        if grid is None:
-            return np.zeros(len(edges))
-        best = np.zeros(len(edges))
-        for at, (theta, strip) in enumerate(zip(thetas, strips, strict=True)):
-            asked = slice(None) if finest else slice(at, at + 1)
-            best[asked] = np.minimum(
-                best[asked], self._shifted(grid, order, theta, strip, edges[asked], floor)
+        if grid is not None and bool(np.all(edges < math.inf)):
+            theta = self._thetas(grid, order, edges)
+            if finest:
+                theta = np.concatenate([theta, _SHIFTS / self._width], axis=1)
+            depth = 12 + np.log(self.times)
+            quarter = math.pi / 2 / self._width
+            room = np.maximum(quarter - theta, np.minimum(theta, 1.9 * quarter - theta))
+            room = np.minimum(room, 6.0)
+            eta = room[:, :, None] * _SHARES
+            growth = self._strip_growth(order, theta[:, :, None], eta)
+            chosen = (eta / (depth[:, :, None] + growth)).argmax(axis=2)[:, :, None]
+            growth, eta = (
+                np.take_along_axis(each, chosen, axis=2)[:, :, 0] for each in (growth, eta)
             )
-        return np.minimum.accumulate(best)
+            step = (2 * math.pi * eta / (depth + growth)).min(axis=1, keepdims=True)
+            grid = self._grid(self._reach(order), _rounded(step, 8))
+            if grid is not None:
+                # The moduli are at most those on the real line, but for the cosines of s.
+                omitted = 2.8 * np.exp(growth + 0.01 - 2 * math.pi * eta / grid.step)
+                omitted = omitted + self._outside(grid, order, floor)[0] * np.exp(growth)
+                best = self._shifted(grid, order, theta, omitted, edges, floor, finest=finest)
+        if grid is None and len(self.times) > 1:
+            each = enumerate(self._each)
+            bounds = [
+                one.log_envelope(order, edges, floor[at : at + 1], finest=finest)
+                for at, one in each
+            ]
+            return np.concatenate(bounds)
+        best = np.minimum.accumulate(np.minimum(best, 0.0), axis=1)
+        return np.where(np.isfinite(floor) & (best <= 0), best, 0.0)
 
     def _thetas(self, grid: MixtureGrid, order: float, edges: Reals) -> Reals:
         """For each edge about the best shift: that of a quadratic model."""
         exponent = grid.exponent(order)
-        share = np.exp(exponent - exponent.max())
-        share /= share.sum()
+        share = np.exp(exponent - row_tops(exponent))
+        share /= row_sums(share)
         slope = grid.first.slope + grid.second.slope
-        mean = float(share @ slope)
-        spread = max(float(share @ np.square(slope)) - mean * mean, 0.0)
-        most = min(0.6 * math.pi / 2 / max(self.pair.width, 1e-9), 3.0)
+        mean = row_dots(share, slope)
+        spread = np.maximum(row_dots(share, np.square(slope)) - mean * mean, 0.0)
+        most = np.minimum(0.6 * math.pi / 2 / self._width, 3.0)
         return np.minimum(edges * mean / (1 + edges * edges * spread), most)
-
-    def _strip(self, order: float, theta: float, room: float, depth: float) -> tuple[float, float]:
-        """The half-width around Im x = theta that asks for the fewest points, after how much the moduli grow in it."""
-        strips = [
-            (self._strip_growth(order, theta, share * room), share * room) for share in _SHARES
-        ]
-        return max(strips, key=lambda each: each[1] / (depth + each[0]))
 
     def _shifted(
         self,
         grid: MixtureGrid,
         order: float,
-        theta: float,
-        strip: tuple[float, float],
+        theta: Reals,
+        omitted: Reals,
         edges: Reals,
-        floor: float,
+        floor: Reals,
+        *,
+        finest: bool,
     ) -> Reals:
-        """The bounds by one shift."""
-        growth, eta = strip
-        one, two = (each.turned(tilt, theta) for each, tilt in self._sides(grid))
-        exponent = grid.exponent(order) + (order + 1) * one.log - order * two.log
-        exponent = exponent - floor
-        turned = (one.angle + two.angle) * (1 - 64 * U)
-        decayed = np.exp(np.minimum(exponent - edges[:, None] * turned, 700.0)).sum(axis=1)
-        # The moduli are at most those on the real line, but for the cosines of s.
-        ends = self._outside(grid, order, floor)[0] * exp_or_inf(growth)
-        error = 2.8 * exp_or_inf(growth + 0.01 - 2 * math.pi * eta / grid.step) + ends
-        return theta * theta / 2 + np.log(decayed * (1 + self._rounding(grid, order)) + error)
+        """The bound at each edge by its own shift, or the best of all; shape (m, n)."""
+        exponent, factor = grid.exponent(order) - floor, 1 + self._rounding(grid, order)
+        best = np.full((len(theta), len(edges)), np.inf)
+        for at in range(theta.shape[1]):
+            here = slice(at, at + 1)
+            one, two = (each.turned(tilt, theta[:, here]) for each, tilt in self._sides(grid))
+            moduli = exponent + (order + 1) * one.log - order * two.log
+            angle, chosen = (one.angle + two.angle) * (1 - 64 * U), slice(None) if finest else here
+            decayed = moduli[:, None, :] - edges[chosen, None] * angle[:, None, :]
+            total = np.exp(np.minimum(decayed, 700.0)).sum(axis=2) * factor + omitted[:, here]
+            bound = np.square(theta[:, here]) / 2 + np.log(total)
+            best[:, chosen] = np.fmin(best[:, chosen], bound)
+        return best
 
-    def _strip_growth(self, order: float, theta: float, eta: float) -> float:
-        width = self.pair.second.width
-        sides = math.log(math.cos(width * (theta + eta) / 2)) + math.log(
-            math.cos(width * (theta - eta) / 2)
-        )
-        return eta * eta / 2 - order / 2 * sides
+    def _strip_growth(self, order: float, theta: Reals, eta: Reals) -> Reals:
+        width = self.second.width.reshape(-1, *(1,) * (eta.ndim - 1))
+        above, below = (np.log(np.cos(width * (theta + side * eta) / 2)) for side in (1, -1))
+        return eta * eta / 2 - order / 2 * (above + below)
 
-    def _rounding(self, grid: MixtureGrid, order: float) -> float:
+    def _rounding(self, grid: MixtureGrid, order: float) -> Reals:
         """A bound on the relative error of the terms that matter."""
-        exponent = grid.exponent(order)
-        near = exponent > exponent.max() - 60
-        points = grid.points
+        exponent, points = grid.exponent(order), grid.points
         error = points.weight_error + (order + 2) * points.ratio_error * np.abs(points.ratio)
-        error = error + U * (64 * (order + 2) + 4 * np.abs(exponent) + len(exponent))
-        return float(error[near].max()) * 2
+        error = error + U * (64 * (order + 2) + 4 * np.abs(exponent) + exponent.shape[1])
+        return 2 * row_tops(np.where(exponent > row_tops(exponent) - 60, error, 0.0))
 
 
 def _unknown(count: int) -> Line:
-    return Line(np.zeros(count, dtype=np.complex128), np.full(count, np.inf))
+    return Line(np.zeros((1, count), dtype=np.complex128), np.full((1, count), np.inf))
 
 
-def _beyond(log: float, fall: float) -> float:
+def _at(each: Reals, index: Any) -> Reals:
+    """One entry of each row, as a column."""
+    return each[np.arange(len(each)), index][:, None]
+
+
+def _log_total(exponents: Reals) -> Reals:
+    """log of the sum of e^exponents of each row, shape (m, 1); infinite where one of them is."""
+    top = np.minimum(row_tops(exponents), 1e300)
+    return top + np.log(row_sums(np.exp(exponents - top)))
+
+
+def _rounded(step: Reals, parts: int) -> Reals:
+    """The next lower power of 2^(1 / parts), with few digits."""
+    return shortened(2.0 ** (np.floor(parts * np.log2(step)) / parts))
+
+
+def _beyond(log: Reals, fall: Reals) -> Reals:
     """A bound on the sum of the terms after one of that logarithm, which fall by at least `fall` each."""
-    return exp_or_inf(log - fall) / -math.expm1(-fall) * (1 + 16 * U) if fall > 0 else math.inf
-
-
-_FAR = 30.0
+    least = np.maximum(fall, 1e-300)
+    return np.where(fall > 0, np.exp(log - least) / -np.expm1(-least) * (1 + 16 * U), np.inf)
 
 
 @dataclass(frozen=True, eq=False)
 class MixtureSum(Transform):
-    """M(t) = (sum of c_k M_k(t))^times, for the losses that a coin with public outcome k chooses between.
+    """The sum over rows of times log M, M = sum of c_k M_k for losses that a coin with public outcome k chooses between.
 
     Args:
-        parts: c_k with its relative error, and M_k.
-        times: How many copies.
-        maximum_loss: The largest loss of one, rounded up.
+        parts: For each outcome c_k, shape (m, 1), with its relative error, and M_k.
+        times: How many copies of each row, shape (m, 1).
+        maximum_loss: The largest loss of one copy of each row, rounded up, shape (m, 1).
         minimum_loss: The smallest, rounded down.
     """
 
-    parts: tuple[tuple[float, float, MixtureQuadrature], ...]
-    times: int
-    maximum_loss: float
-    minimum_loss: float
+    parts: tuple[tuple[Reals, Reals, MixtureQuadrature], ...]
+    times: Reals
+    maximum_loss: Reals
+    minimum_loss: Reals
     tabulates = True
 
     @property
     def maximum(self) -> float:
-        return self.times * self.maximum_loss * (1 + 2 * U)
+        return float((self.times * self.maximum_loss).sum()) * (1 + (2 + len(self.times)) * U)
 
     @property
     def minimum(self) -> float:
-        return self.times * self.minimum_loss * (1 + 2 * U)
+        return float((self.times * self.minimum_loss).sum()) * (1 + (2 + len(self.times)) * U)
 
     @property
     def copies(self) -> float:
-        return float(self.times)
+        return float(self.times.sum())
 
     @property
     def blow_up(self) -> float:
         """Where w^(t + 1) e^(t (t + 1) m^2 / 2), what a term of P adds to M, grows past 1."""
-        ends = [
-            1 - 2 * math.log(weight * share) / (mean * mean)
-            for share, _, part in self.parts
-            for mean, weight in zip(part.pair.first.means, part.pair.first.weights, strict=True)
-            if mean > 0
-        ]
-        return min(ends, default=math.inf)
+        least = math.inf
+        for share, _, part in self.parts:
+            means, weights = part.first.means, part.first.weights * share
+            moved = np.maximum(means, 1e-150)
+            ends = np.where(means > 0, 1 - 2 * np.log(weights) / (moved * moved), np.inf)
+            least = min(least, float(ends.min()))
+        return least
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
         found = self.curve(np.array([order]))
@@ -430,10 +497,9 @@ class MixtureSum(Transform):
     )  # where a moment overflows the answer is infinite, or NaN
     def curve(self, orders: Reals) -> Cumulants:
         curves = [part.curve(orders) for _, _, part in self.parts]
-        if len(curves) == 1:
-            log, first, second = curves[0].log_m, curves[0].first, curves[0].second
-        else:
-            shares = np.array([[share] for share, _, _ in self.parts])
+        log, first, second = curves[0].log_m, curves[0].first, curves[0].second
+        if len(curves) > 1:
+            shares = np.array([share for share, _, _ in self.parts])
             logs, firsts, seconds = (
                 np.array(rows)
                 for rows in zip(*((at.log_m, at.first, at.second) for at in curves), strict=True)
@@ -441,20 +507,23 @@ class MixtureSum(Transform):
             log = np.log1p((shares * np.expm1(logs)).sum(axis=0))
             tilted = shares * np.exp(logs - log)
             first = (tilted * firsts).sum(axis=0)
-            second = np.maximum(
-                (tilted * (seconds + firsts * firsts)).sum(axis=0) - first * first, 1e-300
-            )
-        return Cumulants(self.times * log, self.times * first, self.times * second)
+            second = (tilted * (seconds + firsts * firsts)).sum(axis=0) - first * first
+            second = np.maximum(second, 1e-300)
+        return Cumulants(*((self.times * each).sum(axis=0) for each in (log, first, second)))
 
     @cached_property
     def _lines(self) -> dict[tuple[float, bytes], Line]:
         return {}
 
+    @np.errstate(over="ignore")
     def line(self, order: float, frequencies: Reals) -> Line:
         one = self._one(order, frequencies)
-        return Line(self.times * one.log, self.times * (one.error + 2 * U * np.abs(one.log)))
+        size = self.times * np.abs(one.log)
+        error = self.times * one.error + (2 + len(size)) * U * size
+        return Line((self.times * one.log).sum(axis=0), error.sum(axis=0))
 
     def _one(self, order: float, frequencies: Reals) -> Line:
+        """log M of one copy of each row, shape (m, n)."""
         key = order, frequencies.tobytes()
         if key not in self._lines:
             lines = [part.line(order, frequencies) for _, _, part in self.parts]
@@ -464,12 +533,12 @@ class MixtureSum(Transform):
     def _mixed(self, lines: Sequence[Line]) -> Line:
         """log of the mean of the parts: through its distance from 1 unless one of them is large."""
         tops = [
-            math.log(share) + float(line.log[0].real)
+            np.log(share) + line.log[:, :1].real
             for (share, _, _), line in zip(self.parts, lines, strict=True)
         ]
-        top = max(tops)
-        scale = top if top > _FAR else 0.0
-        real, imaginary, error = np.zeros((3, len(lines[0].log)))
+        top = np.maximum.reduce(tops)
+        scale = np.where(top > _FAR, top, 0.0)
+        real, imaginary, error = (np.zeros(lines[0].log.shape) for _ in range(3))
         for (share, relative, _), line in zip(self.parts, lines, strict=True):
             size = np.minimum(line.log.real - scale, 705.0)
             sine, half = np.sin(line.log.imag), np.sin(line.log.imag / 2)
@@ -478,14 +547,13 @@ class MixtureSum(Transform):
             real += share * less
             imaginary += share * modulus * sine
             # From an error of 1 on only the size of M is bounded.
-            with np.errstate(over="ignore"):
-                far = modulus * (1 + np.exp(line.error))
+            far = modulus * (1 + np.exp(line.error))
             moved = np.where(line.error < 1, modulus * np.expm1(np.minimum(line.error, 1.0)), far)
             distance = np.hypot(less, modulus * sine)
             rounded = U * (
-                24 * distance + 8 * modulus * np.abs(line.log) + (8 * abs(scale) * modulus)
+                24 * distance + 8 * modulus * np.abs(line.log) + (8 * np.abs(scale) * modulus)
             )
-            error += share * (moved + rounded + relative * (distance + (1.0 if scale else 0.0)))
+            error += share * (moved + rounded + relative * (distance + np.minimum(scale, 1.0)))
         found = logarithm_of_excess(real, imaginary, error)
         return Line(found.log + scale, found.error + 8 * U * scale)
 
@@ -495,20 +563,40 @@ class MixtureSum(Transform):
     def finest_envelope(self, order: float, edges: Reals) -> Reals:
         return self._envelope(order, edges, finest=True)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _envelope(self, order: float, edges: Reals, *, finest: bool) -> Reals:
         zero = np.zeros(1)
         whole = self._one(order, zero)
-        bounds, shares = np.zeros((2, len(self.parts), len(edges)))
-        for at, (share, relative, part) in enumerate(self.parts):
+        bounds: list[Reals] = []
+        proved = np.ones(whole.error.shape, dtype=bool)
+        for share, relative, part in self.parts:
             line = whole if len(self.parts) == 1 else part.line(order, zero)
-            if not line.error[0] + whole.error[0] < 1e-3:
-                return np.zeros(len(edges))
-            log = float(line.log[0].real)
-            bounds[at] = part.log_envelope(order, edges, log - float(line.error[0]), finest=finest)
-            shares[at] = math.log(share * (1 + relative)) + log - float(whole.log[0].real)
-        if len(self.parts) == 1:
-            return self.times * bounds[0]
-        error = self.times * (
-            4 * float(whole.error[0]) + 16 * U * (1 + abs(float(whole.log[0].real)))
+            proved &= line.error + whole.error < 1e-3
+            log = np.where(proved, line.log.real, -np.inf)
+            bound = part.log_envelope(order, edges, log - line.error, finest=finest)
+            if len(self.parts) > 1:
+                bound = bound + np.log(share * (1 + relative)) + log - whole.log.real
+            bounds.append(bound)
+        if len(bounds) == 1:
+            return (self.times * bounds[0]).sum(axis=0)
+        error = 4 * whole.error + 16 * U * (1 + np.abs(whole.log.real))
+        total = np.log(np.exp(np.array(bounds)).sum(axis=0)) + error
+        return (self.times * np.where(proved, total, 0.0)).sum(axis=0)
+
+
+Row = tuple[Sequence[tuple[float, float, OpposedMixtures]], int, float, float]
+"""Of a loss its outcomes, c_k with its relative error and the pair, how many copies, and its largest and smallest."""
+
+
+def mixture_sum(rows: Sequence[Row]) -> MixtureSum:
+    """The transform of losses whose mixtures have equally many terms."""
+    times, most, least = np.array([row[1:] for row in rows], dtype=float).T[:, :, None]
+    parts = [
+        (
+            np.array([[share] for share, _, _ in outcome]),
+            np.array([[relative] for _, relative, _ in outcome]),
+            MixtureQuadrature.of([pair for _, _, pair in outcome], times[:, 0].tolist()),
         )
-        return self.times * np.log(np.exp(bounds + shares).sum(axis=0)) + error
+        for outcome in zip(*(row[0] for row in rows), strict=True)
+    ]
+    return MixtureSum(tuple(parts), times, most, least)

@@ -27,6 +27,7 @@ Role = Literal[
 """What a parameter is; a plan reads and writes it accordingly. A change is an integer, or one for each coordinate."""
 Response = Literal["increasing", "decreasing", "unordered"]
 """How epsilon responds when a parameter grows; unordered: it falls in the large, but is not monotone."""
+Reading = Literal["smaller", "larger"]
 Domain = Callable[[str, Any], Any]
 """From the name and the value of an argument to the value that is stored; raises DomainError outside the domain."""
 
@@ -46,7 +47,7 @@ class Parameter:
     role: Role
     domain: Domain
     response: Response | None = None
-    reading: Literal["smaller", "larger"] | None = None
+    reading: Reading | None = None
     most: float = math.inf
 
     def optional(self) -> Parameter:
@@ -117,11 +118,15 @@ def arguments_of(kind: type[Any]) -> dict[str, Argument]:
 
 
 def noise(
-    low: str = "", high: str = "", *, response: Response = "decreasing", **options: Any
+    low: str = "",
+    high: str = "",
+    *,
+    response: Response = "decreasing",
+    reading: Reading | None = "smaller",
 ) -> Parameter:
     """A size of noise between two numbers, or of any size above 0: less noise costs more."""
     domain = partial(_between, low=low, high=high) if low else check.positive
-    return Parameter("noise", domain, response, **{"reading": "smaller", **options})
+    return Parameter("noise", domain, response, reading)
 
 
 def count(

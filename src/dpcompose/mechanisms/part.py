@@ -32,7 +32,7 @@ class Part(ABC):
         Raises:
             UnsupportedError: Where nothing sound is known.
         """
-        raise NotImplementedError(f"{type(self).__name__} states no laws of its losses")
+        raise UnsupportedError(repr(self), "it states no laws of its losses", "Ask for its pairs")
 
     def promise(self, adjacency: Adjacency) -> RenyiPromise | None:
         """The Renyi curve of a part without losses; None for all others."""

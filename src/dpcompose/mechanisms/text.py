@@ -16,7 +16,8 @@ from typing import Any
 
 from dpcompose import mechanisms as blocks
 from dpcompose.errors import DomainError, DPComposeError
-from dpcompose.mechanisms.composable import Composable, ComposablePart
+from dpcompose.mechanisms.base import Mechanism
+from dpcompose.mechanisms.composable import Composable
 from dpcompose.mechanisms.participation import Participation
 from dpcompose.values import Adjacency
 
@@ -24,13 +25,13 @@ LONGEST = 4096
 
 
 @cache
-def kinds() -> dict[str, type[ComposablePart]]:
+def kinds() -> dict[str, type[Mechanism]]:
     """Every mechanism that a call makes, by the name of its class; a dominating pair is more than such a call."""
     offered = {name: getattr(blocks, name) for name in dir(blocks) if name != "DominatingPair"}
     return {
         name: kind
         for name, kind in offered.items()
-        if isinstance(kind, type) and issubclass(kind, ComposablePart) and not isabstract(kind)
+        if isinstance(kind, type) and issubclass(kind, Mechanism) and not isabstract(kind)
     }
 
 

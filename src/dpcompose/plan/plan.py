@@ -6,16 +6,135 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
+from dpcompose import check
 from dpcompose.composition import Composition, compose
 from dpcompose.errors import DomainError, PlanError, UnsupportedError
 from dpcompose.files import load_toml, read_toml
-from dpcompose.plan.entry import PlanEntry
-from dpcompose.plan.question import PlanQuestion
-from dpcompose.plan.schema import COMMON, FORMS, MECHANISMS, MechanismKind, choices
-from dpcompose.plan.values import adjacency, label, quoted
+from dpcompose.plan.schema import (
+    COMMON,
+    FORMS,
+    MECHANISMS,
+    MechanismKind,
+    Value,
+    adjacency,
+    choices,
+    label,
+    number,
+    quoted,
+)
 from dpcompose.values import Adjacency
+
+
+@dataclass(frozen=True)
+class PlanEntry:
+    """One `[[mechanism]]` table, checked: it describes `mechanism`, which runs `times` times.
+
+    Args:
+        name: Its name in reports.
+        kind: Its kind, a key of `MECHANISMS`.
+        parameters: The keys given and their values, in the constructor's order.
+        rate: The rate of a Poisson sample, fresh each time; None without sampling.
+        times: The number of its runs; an integer from 0 to 10^15.
+
+    Raises:
+        DomainError: If a value lies outside its domain.
+        UnsupportedError: If the mechanism cannot be sampled.
+    """
+
+    name: str
+    kind: str
+    parameters: tuple[tuple[str, Value], ...]
+    rate: float | None = None
+    times: int = 1
+    mechanism: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        label("name", self.name)
+        if not isinstance(self.kind, str) or self.kind not in MECHANISMS:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("kind", self.kind, choices(self.kind, MECHANISMS))
+        check.times(self.times)
+        mechanism = MECHANISMS[self.kind].build(**self._given())
+        # A sample of everybody is the mechanism itself.
+        sampled = mechanism if self.rate is None or self.rate == 1 else mechanism.sampled(self.rate)
+        object.__setattr__(self, "mechanism", sampled)
+
+    def _given(self) -> dict[str, Value]:
+        known = MECHANISMS[self.kind].parameters
+        try:
+            given = dict(self.parameters)
+            fits = given.keys() <= known.keys() and all(
+                name in given for name, key in known.items() if key.required
+            )
+        except (TypeError, ValueError):
+            fits, given = False, {}
+        if not fits:
+            raise DomainError(
+                "parameters", self.parameters, f"pairs of a name and a value, of {', '.join(known)}"
+            )
+        return given
+
+    def toml(self) -> str:
+        """This entry as a `[[mechanism]]` table."""
+        given: dict[str, Any] = {"name": self.name, "kind": self.kind, **dict(self.parameters)}
+        if self.rate is not None:
+            given["rate"] = self.rate
+        given["times"] = self.times
+        return "\n".join(
+            [
+                "[[mechanism]]",
+                *(f"{key} = {FORMS[key].write(value)}" for key, value in given.items()),
+            ]
+        )
+
+
+Entry = PlanEntry
+
+
+@dataclass(frozen=True)
+class PlanQuestion:
+    """One number is given, the other is asked.
+
+    Args:
+        given: The name of the one that is given.
+        value: Its value.
+
+    Raises:
+        DomainError: If delta is outside [0, 1], or epsilon is negative or infinite.
+    """
+
+    given: Literal["delta", "epsilon"]
+    value: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.given, str) or self.given not in ("delta", "epsilon"):  # pyright: ignore
+            raise DomainError("given", self.given, "delta or epsilon")
+        guard = check.probability if self.given == "delta" else check.nonnegative
+        object.__setattr__(self, "value", guard(self.given, self.value))
+
+    @property
+    def asked(self) -> str:
+        """The number that is asked for."""
+        return "epsilon" if self.given == "delta" else "delta"
+
+    @classmethod
+    def stated(cls, *, delta: Any = None, epsilon: Any = None) -> PlanQuestion | None:
+        """The question stated by one of the two; None if neither is given, DomainError if both are."""
+        if delta is None and epsilon is None:
+            return None
+        if delta is not None and epsilon is not None:
+            remedy = "A budget of both is given on the command line, as --epsilon and --delta"
+            raise DomainError(
+                "epsilon",
+                epsilon,
+                "only one of delta and epsilon: the other is what is asked for",
+                remedy,
+            )
+        if delta is not None:
+            return cls("delta", number("delta", delta))
+        return cls("epsilon", number("epsilon", epsilon))
+
 
 LARGEST_FILE = 1_000_000
 """Bytes of a plan file; ten thousand mechanisms fit."""

@@ -1,6 +1,5 @@
 from .answer import Answer as Answer, Quote as Quote
 from .catalog import Catalog as Catalog, open as open
-from .contributions import LeftOut as LeftOut, RowsPerUnit as RowsPerUnit
 from .counting import (
     AccuracyCurve as AccuracyCurve,
     CountingPlan as CountingPlan,
@@ -12,11 +11,20 @@ from .counts import (
     Count as Count,
     Distinct as Distinct,
     Histogram as Histogram,
+    LeftOut as LeftOut,
+    RowsPerUnit as RowsPerUnit,
+    Top as Top,
     Units as Units,
 )
 from .explain import Explanation as Explanation
 from .expression import RowExpression as RowExpression, case as case, col as col, lit as lit
-from .moments import Ratio as Ratio, StandardDeviation as StandardDeviation, Variance as Variance
+from .moments import (
+    Mean as Mean,
+    Ratio as Ratio,
+    StandardDeviation as StandardDeviation,
+    Sum as Sum,
+    Variance as Variance,
+)
 from .public import PublicTable as PublicTable, public as public
 from .quantile import (
     Maximum as Maximum,
@@ -28,10 +36,8 @@ from .question import Question as Question
 from .session import Session as Session
 from .sparse_vector import SparseVector as SparseVector, open_sparse_vector as open_sparse_vector
 from .sql import questions_of_sql as questions_of_sql
-from .sums import Mean as Mean, Sum as Sum
 from .synthetic import Synthetic as Synthetic, SyntheticData as SyntheticData
 from .table import Table as Table, table as table
-from .top import Top as Top
 from .workload import Coordinated as Coordinated
 
 if True:

@@ -1,13 +1,273 @@
-"""The integers that a question wants of a table: counts, sums, and the groups and bins that they are of."""
+"""What is aggregated for a question: keys, bins, and the fixed-point grid of a column.
+
+The one file that writes values as ibis expressions; everything that a row can hold has a defined result.
+"""
+
+# ibis types its expressions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Protocol
 
 from dpcompose.errors import DomainError
-from dpcompose.release.grid import Bins, FixedPointGrid
+from dpcompose.release.engines import Expression
+from dpcompose.release.spend import exact
 from dpcompose.release.table import Key
+
+MOST_STEPS = 2**40
+STEPS = 2**20
+TINY = 2.0**-10
+LARGEST_END = 10**15
+
+
+@dataclass(frozen=True)
+class FixedPointGrid:
+    """Numbers from `lower` to `upper` in steps of `granularity`.
+
+    A number x is clamped to [lower, upper] and becomes floor(x / granularity + 1/2), in double precision: division and
+    multiplication by a power of ten or two are rounded alike by every engine, and all of it is monotone, so the result
+    lies between the images of both ends whatever the row holds. Infinities are clamped; NULL and NaN are left out.
+
+    Args:
+        lower: The lower end; exact.
+        upper: The upper end; exact.
+        granularity: The step; exact, > 0.
+    """
+
+    lower: Fraction
+    upper: Fraction
+    granularity: Fraction
+
+    @classmethod
+    def stated(
+        cls, lower: object, upper: object, granularity: object, *, whole: bool, steps: int = STEPS
+    ) -> FixedPointGrid:
+        """The grid as typed; without a granularity, steps of 1 for integers, else at least so many in the range.
+
+        Raises:
+            DomainError: If an end is no number, lower >= upper, or there are more than 2^40 steps.
+        """
+        least, most = exact("lower", lower), exact("upper", upper)
+        if not least < most:
+            raise DomainError("upper", upper, f"a number above lower = {lower!r}")
+        if not max(abs(least), abs(most)) <= LARGEST_END:
+            raise DomainError("upper", upper, "ends of a size of at most 10^15")
+        step = (
+            _default(most - least, whole, steps)
+            if granularity is None
+            else exact("granularity", granularity)
+        )
+        if not 0 < step <= most - least:
+            raise DomainError("granularity", granularity, "a number > 0 and at most upper - lower")
+        if not max(abs(least), abs(most)) / step <= MOST_STEPS or float(step) == 0:
+            raise DomainError(
+                "granularity",
+                granularity,
+                "at most 2^40 steps from 0 to either end",
+                "Take a larger one",
+            )
+        return cls(least, most, step)
+
+    @cached_property
+    def first(self) -> int:
+        """The image of `lower`."""
+        return self._image(float(self.lower))
+
+    @cached_property
+    def last(self) -> int:
+        """The image of `upper`."""
+        return self._image(float(self.upper))
+
+    @cached_property
+    def middle(self) -> int:
+        """A grid point next to the middle: centered on it, a number is half as large at most."""
+        return (self.first + self.last) // 2
+
+    def largest(self, center: int = 0) -> int:
+        """The largest size of a step count, less `center`; at least 1."""
+        return max(abs(self.first - center), abs(self.last - center), 1)
+
+    def value(self, steps: int | Fraction) -> float:
+        """The number that so many steps stand for, to nearest."""
+        return float(steps * self.granularity)
+
+    def image(self, column: Expression, *, whole: bool) -> Expression:
+        """The column as step counts. What is made of NULL and NaN is not said; but no row makes an error."""
+        import ibis
+
+        if (
+            whole
+            and self.granularity == 1
+            and self.lower.denominator == self.upper.denominator == 1
+        ):
+            least, most = int(self.lower), int(self.upper)
+            return ibis.cases((column < least, least), (column > most, most), else_=column).cast(
+                "int64"
+            )
+        # Every engine takes NaN for the largest number: clamped, it is the upper end.
+        least, most = (ibis.literal(float(end), "float64") for end in (self.lower, self.upper))
+        clamped: Expression = ibis.greatest(ibis.least(column.cast("float64"), most), least)
+        if self._multiplier is not None:
+            return (clamped * self._multiplier + 0.5).floor().cast("int64")
+        # PostgreSQL refuses quotients that underflow: what is far below a step is 0 before it is scaled.
+        small = clamped.abs() < TINY * float(self.granularity)
+        seen: Expression = ibis.cases((small, ibis.literal(0.0, "float64")), else_=clamped)
+        return (seen / float(self.granularity) + 0.5).floor().cast("int64")
+
+    @cached_property
+    def _multiplier(self) -> float | None:
+        """1 / granularity where that is an integer: 0.01 is no double, 100 is one."""
+        return float(1 / self.granularity) if self.granularity.numerator == 1 else None
+
+    def _image(self, number: float) -> int:
+        """The same arithmetic as the engines'."""
+        if abs(number) < TINY * float(self.granularity):
+            return 0
+        scaled = (
+            number * self._multiplier
+            if self._multiplier is not None
+            else number / float(self.granularity)
+        )
+        return math.floor(scaled + 0.5)
+
+
+def _default(span: Fraction, whole: bool, steps: int) -> Fraction:
+    """1 for integers; else the largest power of two with at least so many steps in the range."""
+    if whole:
+        return Fraction(1)
+    power = math.floor(math.log2(span / steps))
+    return Fraction(2) ** power
+
+
+MOST_BINS = 10_000
+MOST_CANDIDATES = 100_000
+
+
+class Bins(Protocol):
+    """Public bins, numbered from 0."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        ...
+
+    def index(self, column: Expression, *, whole: bool) -> Expression:
+        """The bin of each number, NULL for what lies in none."""
+        ...
+
+    def holds(self, column: Expression) -> Expression:
+        """Whether a number, or NULL, lies in a bin."""
+        ...
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Bins [e0, e1), [e1, e2), ..., the last one closed; what lies outside, NULL and NaN are in none.
+
+    Args:
+        edges: Exact, increasing; at least two.
+    """
+
+    edges: tuple[Fraction, ...]
+
+    @classmethod
+    def stated(cls, edges: Sequence[object]) -> Edges:
+        """The edges as typed.
+
+        Raises:
+            DomainError: If they are not increasing numbers, between 2 and 10,001 of them.
+        """
+        found = tuple(exact(f"edges[{position}]", edge) for position, edge in enumerate(edges))
+        if not 2 <= len(found) <= MOST_BINS + 1:
+            raise DomainError("edges", list(edges), f"between 2 and {MOST_BINS + 1:,} numbers")
+        if not all(one < other for one, other in pairwise(found)):
+            raise DomainError("edges", list(edges), "increasing numbers")
+        return cls(found)
+
+    @property
+    def count(self) -> int:
+        return len(self.edges) - 1
+
+    def index(self, column: Expression, *, whole: bool) -> Expression:
+        import ibis
+
+        numbers = [float(edge) for edge in self.edges]
+        value = column if whole else column.cast("float64")
+        outside = value.isnull() | (value < numbers[0]) | (value > numbers[-1])
+        if not whole:
+            outside = outside | value.isnan()
+        branches = [(value < edge, position) for position, edge in enumerate(numbers[1:-1])]
+        return ibis.cases((outside, ibis.null("int64")), *branches, else_=self.count - 1).cast(
+            "int64"
+        )
+
+    def holds(self, column: Expression) -> Expression:
+        return (
+            column.notnull() & (column >= float(self.edges[0])) & (column <= float(self.edges[-1]))
+        )
+
+
+@dataclass(frozen=True)
+class RowNumbers:
+    """One bin for every number of rows of a unit: 1, 2, ..., the last one for all that is not below it.
+
+    Args:
+        count: How many bins.
+    """
+
+    count: int
+
+    def index(self, column: Expression, *, whole: bool) -> Expression:
+        import ibis
+
+        return ibis.least(column, self.count).cast("int64") - 1
+
+    def holds(self, column: Expression) -> Expression:
+        return column.notnull()
+
+
+@dataclass(frozen=True)
+class GridPoints:
+    """One bin for every point of a grid: numbers go to the nearest, those beyond the ends to the ends.
+
+    Args:
+        grid: At most 100,000 points.
+    """
+
+    grid: FixedPointGrid
+
+    def __post_init__(self) -> None:
+        if not self.count <= MOST_CANDIDATES:
+            domain = (
+                f"at most {MOST_CANDIDATES:,} steps between lower and upper, not {self.count - 1:,}"
+            )
+            raise DomainError(
+                "granularity", float(self.grid.granularity), domain, "Take a larger one"
+            )
+
+    @property
+    def count(self) -> int:
+        return self.grid.last - self.grid.first + 1
+
+    def index(self, column: Expression, *, whole: bool) -> Expression:
+        import ibis
+
+        nowhere = column.isnull() if whole else column.isnull() | column.cast("float64").isnan()
+        place = self.grid.image(column, whole=whole) - self.grid.first
+        return ibis.cases((nowhere, ibis.null("int64")), else_=place)
+
+    def holds(self, column: Expression) -> Expression:
+        return column.notnull()
+
 
 MOST_CELLS = 10**7
 

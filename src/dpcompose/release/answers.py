@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from dpcompose.errors import AlreadyRedeemedError, DomainError, ReleaseError, StoreError
 from dpcompose.files import path_of
 from dpcompose.ledger import Receipt
-from dpcompose.release.payer import Redeemer
+from dpcompose.release.bounding import Redeemer
 
 
 class AnswerStore(Protocol):

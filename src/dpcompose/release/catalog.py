@@ -24,10 +24,10 @@ from dpcompose.adaptive import BasicFilter, Filter
 from dpcompose.errors import DomainError, ReleaseError, ScopeExistsError, UnknownScopeError
 from dpcompose.ledger import Ledger, line_of_text
 from dpcompose.release.bounding import Binding
-from dpcompose.release.decimals import exact
 from dpcompose.release.public import PublicSource, public_source
 from dpcompose.release.question import of_numbers
 from dpcompose.release.session import Session
+from dpcompose.release.spend import exact
 from dpcompose.release.table import CATALOGUED, Table, table
 
 _NEEDED = {"source", "unit", "max_rows_per_unit"}

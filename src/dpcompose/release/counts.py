@@ -1,19 +1,22 @@
-"""How many rows, units or different values there are, in all, in groups, or between declared edges."""
+"""How many rows, units or different values there are, the largest groups, and what the bounds leave out."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from fractions import Fraction
 from itertools import product
 from typing import Any, ClassVar, cast
 
+from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.release.aggregation import Aggregation
-from dpcompose.release.design import Design, Released, digest
-from dpcompose.release.grid import Edges
+from dpcompose.release.aggregation import MOST_BINS, Aggregation, Edges, RowNumbers
+from dpcompose.release.design import Design, KeyThreshold, NoiseStep, PeelingStep, Released, digest
+from dpcompose.release.noise import Selection, noise_for, quotient_interval
 from dpcompose.release.question import (
     MOST_KEYS,
+    Interval,
     OfColumn,
     Question,
     Values,
@@ -23,8 +26,8 @@ from dpcompose.release.question import (
     of_numbers,
     one_of,
 )
+from dpcompose.release.spend import Spend
 from dpcompose.release.table import Key, Table
-from dpcompose.release.threshold import KeyThreshold
 
 
 @dataclass(frozen=True)
@@ -196,3 +199,192 @@ class Distinct(OfColumn):
 
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
         return float(noise_of(design.steps[0]).error(failure))
+
+
+MOST_CHOSEN = 1000
+METHODS = ("counts", "peeling")
+
+
+@dataclass(frozen=True)
+class Top(Question):
+    """The groups with the most rows, and noisy counts of theirs, the largest first.
+
+    By "counts" every group's count is made noisy, and the largest are kept. By "peeling" half of the amount chooses one
+    group after the other as a quantile is chosen, for each of which a unit counts with the rows of one group only,
+    and half is for the counts of those chosen. The default is the one whose choice is off by less at this price.
+    Private keys come out as in a count, and the largest of them are kept.
+
+    Args:
+        number: How many groups; at most 1,000, and no more than there are keys.
+        method: "counts", "peeling" or None.
+    """
+
+    number: int
+    _: KW_ONLY
+    method: str | None = None
+
+    kind: ClassVar[str] = "top"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check.count("number", self.number, least=1)
+        if self.method is not None:
+            one_of("method", self.method, METHODS)
+
+    def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        by, public = self._groups(table)
+        most = MOST_CHOSEN if public is None else min(MOST_CHOSEN, len(public))
+        if not (by and self.number <= most):
+            raise DomainError(
+                "number", self.number, f"an integer from 1 to {most}, of the groups of by="
+            )
+        asked = self._spend(spend)
+        counted = Count(by=self.by, keys=self.keys).design(table, asked.typed_exactly())
+        described = self._described(by, public, number=self.number)
+        noisy = replace(counted, description=described)
+        if (
+            public is None
+            or self.method == "counts"
+            or (asked.delta and asked.currency == "epsilon")
+        ):
+            if self.method == "peeling":
+                raise DomainError(
+                    "method", self.method, "counts, where keys are private or a delta is spent"
+                )
+            return noisy
+        step = self._peeling(table, public, asked)
+        assert isinstance(counted.steps[0], NoiseStep)
+        errors = (
+            counted.steps[0].noise.error(0.05 / len(public)),
+            step.selection.error(len(public), 0.05 / self.number),
+        )
+        if self.method is None and errors[0] <= errors[1]:
+            return noisy
+        return replace(noisy, aggregation=Aggregation(by, public), steps=(step,))
+
+    def _peeling(self, table: Table, public: Sequence[Key], asked: Spend) -> PeelingStep:
+        half, chosen = asked.share(Fraction(1, 2), delta=False), table.bounds.within(self.number)
+        one = table.bounds.within(len(public)).change(1).largest
+        selection = Selection.costing(one, half.share(Fraction(1, self.number)), monotone=True)
+        return PeelingStep(selection, noise_for(chosen.change(1), half), self.number)
+
+    def ordered(self, drawn: Released) -> Released:
+        """The groups that were chosen, by their noisy counts; equal ones as their keys came."""
+        there = [
+            (cell[-1], key, cell)
+            for key, cell in zip(drawn.keys, drawn.released[0], strict=True)
+            if cell[0] or len(cell) == 1
+        ]
+        kept = sorted(there, key=lambda each: -each[0])[: self.number]
+        return Released(tuple(key for _, key, _ in kept), (tuple(cell for _, _, cell in kept),))
+
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
+        return (Values("count", "int64", tuple(cell[-1] for cell in drawn.released[0])),)
+
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
+        """Of the noise on each count, before the largest are kept, which moves those up."""
+        step = design.steps[0] if design.steps else None
+        noise = step.noise if isinstance(step, PeelingStep) else first_noise(design)
+        return float(noise.error(failure))
+
+
+@dataclass(frozen=True)
+class RowsPerUnit(Question):
+    """How many units have 1, 2, ..., `most` or more rows, in all or in each group, before rows are left out.
+
+    A unit counts once in a group, whatever the number of its rows.
+
+    Args:
+        most: The last number, which stands for itself and all above; by default the bound on a unit's rows.
+    """
+
+    _: KW_ONLY
+    most: int | None = None
+
+    kind: ClassVar[str] = "rows per unit"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.most is not None and not check.count("most", self.most, least=1) <= MOST_BINS:
+            raise DomainError("most", self.most, f"an integer from 1 to {MOST_BINS:,}")
+
+    def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        by, public = self._groups(table)
+        if public is None:
+            raise DomainError(
+                "keys", None, "a list of keys, where units are counted by their rows in a group"
+            )
+        most = min(table.bounds.rows, MOST_BINS) if self.most is None else int(self.most)
+        asked = self._spend(spend)
+        aggregation = Aggregation(by, public, bins=(None, RowNumbers(most)))
+        change = table.bounds.within(aggregation.groups).presence
+        return measured(table, aggregation, [change], asked, self._described(by, public, most=most))
+
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
+        counts = tuple(number for cell in drawn.released[0] for number in cell)
+        places = tuple(range(1, len(drawn.released[0][0]) + 1)) * len(drawn.keys)
+        return Values("units", "int64", counts), Values("rows", "int64", places)
+
+    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
+        return float(noise_of(design.steps[0]).error(failure))
+
+
+@dataclass(frozen=True)
+class LeftOut(Question):
+    """The share of units that lose a row of a question to the bounds, and the noisy number of units.
+
+    Half of the amount is for the units that do, half for all that have a row; one unit changes either by 1. In a
+    question about distinct units, what is lost are groups.
+
+    Args:
+        question: The question whose rows are left out; its own spend does not matter.
+    """
+
+    question: Question
+
+    kind: ClassVar[str] = "left out"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.question, Question) or isinstance(self.question, LeftOut):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("question", self.question, "a question about rows, such as Count()")
+        if self.table is None:
+            object.__setattr__(self, "table", self.question.table)
+
+    foreseen: ClassVar[bool] = False
+
+    def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
+        if self.by or self.keys is not None:
+            raise DomainError("by", self.by, "nothing: the groups are those of the question")
+        spent = {"epsilon": 1} | (
+            {"delta": 0.1} if self.question.by and self.question.keys is None else {}
+        )
+        inner = replace(self.question, spend=spent).design(table)
+        aggregation = Aggregation((), ((),), lost=inner.aggregation)
+        one = table.bounds.within(1).presence
+        described = self._described((), ((),), of=dict(inner.description))
+        return measured(table, aggregation, [one, one], self._spend(spend), described)
+
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
+        (((units,),), ((lost,),)) = drawn.released
+        share = min(max(lost / max(units, 1), 0.0), 1.0)
+        return Values("share", "double", (share,)), Values("units", "int64", (units,))
+
+    def errors(
+        self, design: Design, failure: float, columns: Sequence[Values]
+    ) -> tuple[float, ...]:
+        """How far the share is from the true one; from the number of units alone, a bound."""
+        units, lost = (noise_of(step) for step in design.steps)
+        if len(columns) < 2:
+            return tuple(
+                min(lost.error_beside(units, 1, failure) / max(n, 1), 1.0) for n in columns[0].cells
+            )
+        (low,), (high,) = self.interval(design, failure, columns)
+        return (max(high - columns[0].cells[0], columns[0].cells[0] - low),)
+
+    def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
+        """Exact but for steps."""
+        units, lost = (noise_of(step) for step in design.steps)
+        (share,), (number,) = (each.cells for each in columns)
+        low, high = quotient_interval((share * number, number), (lost, units), (0.0, 1.0), failure)
+        return (low,), (high,)

@@ -9,18 +9,23 @@ from typing import Any, cast
 
 from dpcompose.errors import DomainError, PlanError
 from dpcompose.files import load_toml, read_toml
-from dpcompose.release.contributions import RowsPerUnit
-from dpcompose.release.counts import Contingency, Count, Distinct, Histogram, Units
-from dpcompose.release.moments import Ratio, StandardDeviation, Variance
+from dpcompose.release.counts import (
+    Contingency,
+    Count,
+    Distinct,
+    Histogram,
+    RowsPerUnit,
+    Top,
+    Units,
+)
+from dpcompose.release.moments import Mean, Ratio, StandardDeviation, Sum, Variance
 from dpcompose.release.quantile import Maximum, Minimum, Quantile, Quantiles
 from dpcompose.release.question import Question
-from dpcompose.release.sums import Mean, Sum
 from dpcompose.release.synthetic import Synthetic
-from dpcompose.release.top import Top
 
 LARGEST_FILE = 1_000_000
 _COMMON = {"kind", "by", "keys", "spend", "error", "confidence"}
-_TYPED = {"table", "labels"}
+_TYPED = {"table", "labels", "key"}
 _OF_ROWS = (Count, Units, Histogram, Top, Distinct, Contingency, RowsPerUnit, Synthetic)
 _OF_NUMBERS = (Sum, Mean, Variance, StandardDeviation, Ratio, Quantile, Quantiles, Minimum, Maximum)
 KINDS: Mapping[str, type[Question]] = {each.kind: each for each in (*_OF_ROWS, *_OF_NUMBERS)}

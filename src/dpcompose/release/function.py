@@ -19,7 +19,7 @@ from datetime import date
 from typing import Any, Protocol
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.release.engine import Engine, Expression
+from dpcompose.release.engines import Engine, Expression
 from dpcompose.release.expression import (
     LARGEST,
     ColumnName,

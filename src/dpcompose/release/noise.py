@@ -1,20 +1,119 @@
-"""Integer noise: the object that names its mechanism is the one that draws, from the same two numbers."""
+"""Exact noise: its mechanisms, noisy choices among scores, and intervals for quotients of noisy sums."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, partial
+from itertools import accumulate
 from statistics import NormalDist
 from typing import Protocol
 
 from dpcompose.composition import Composable, calibrate, compose
-from dpcompose.mechanisms import BlackBox, Concentrated, DiscreteGaussian, DiscreteLaplace, Gaussian
+from dpcompose.errors import DomainError
+from dpcompose.mechanisms import (
+    BlackBox,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    PermuteAndFlip,
+)
 from dpcompose.release import sampler
 from dpcompose.release.bounds import Change
 from dpcompose.release.spend import Spend, below
 from dpcompose.values import rounded_up
+
+LARGEST_SCORE = 2**62
+"""Scores are clamped to this size, which is 1-Lipschitz: the sampler takes 64 bits."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The candidate with the least score, noise of one scale on each.
+
+    For an amount of epsilon the noise is exponential: permute-and-flip, which is never further from the best than the
+    exponential mechanism. Its losses are at most those of Laplace noise, and so for choices in several groups, which
+    are Laplace noise on several numbers. For an amount of rho it is the exponential mechanism, candidate i with
+    probability proportional to e^(-score_i / scale): one unit moves every score by at most `change`, so all losses lie
+    in an interval of length 2 change / scale, a bounded range, which costs a quarter of the rho of that epsilon.
+    Choices for several groups add up to one of bounded range, `change` being the sum over groups.
+
+    Args:
+        scale: Exactly this double.
+        change: How far one unit moves any score, summed over groups.
+        monotone: Whether one unit moves all scores the same way, as it does counts: then by between 0 and `change`, so
+            that all losses lie in an interval of length change / scale.
+        flips: Whether by permute-and-flip.
+
+    Reference: [McKennaSheldon2020, Algorithm 1], [DongDurfeeRogers2020, Definition 3.1],
+    [McSherryTalwar2007, Definition 2]
+    """
+
+    scale: float
+    change: int
+    monotone: bool = False
+    flips: bool = False
+
+    @classmethod
+    def costing(cls, change: int, spend: Spend, *, monotone: bool = False) -> Selection:
+        """The least scale whose certified price is within the epsilon, or within the rho, epsilon^2 / 8."""
+        if spend.delta and spend.currency == "epsilon":
+            domain = "an epsilon without a delta, where a quantile is chosen among candidates"
+            raise DomainError("spend", spend.typed(), domain)
+        epsilon = below(spend.amount)
+        if spend.currency == "rho":
+            epsilon = math.sqrt(8 * epsilon) * (1 - 1e-13)
+        ways = 1 if monotone else 2
+        flips = spend.currency == "epsilon"
+        chosen = cls(
+            rounded_up(ways * Fraction(change) / Fraction(epsilon)), change, monotone, flips
+        )
+        if spend.currency == "rho":
+            promise = compose(chosen.mechanism).zcdp()
+            price = None if promise is None else promise.rho
+        else:
+            price = compose(chosen.mechanism).pure()
+        assert price is not None and Fraction(price) <= spend.amount, (
+            "the reserve covers the rounding of a price"
+        )
+        return chosen
+
+    @property
+    def mechanism(self) -> Composable:
+        """Of epsilon 2 change / scale, or half of it: the statement of all choices together."""
+        ways = 1 if self.monotone else 2
+        epsilon = rounded_up(ways * Fraction(self.change) / Fraction(self.scale))
+        return (
+            PermuteAndFlip(epsilon, monotone=self.monotone) if self.flips else Exponential(epsilon)
+        )
+
+    def draw(self, scores: Sequence[int]) -> int:
+        """The index of the chosen candidate; the least score is the best."""
+        within = [max(min(score, LARGEST_SCORE), -LARGEST_SCORE) for score in scores]
+        return sampler.least_with_noise(within, scale=self.scale, flips=self.flips)
+
+    def error(self, candidates: int, failure: float) -> float:
+        """How far the chosen score is above the best, but for a probability of `failure`: an upper bound.
+
+        scale (ln candidates + ln(1 / failure)).
+
+        Reference: [DworkRoth2014, Corollary 3.12]
+        """
+        return self.scale * (math.log(candidates) - math.log(failure))
+
+    def plain(self) -> dict[str, object]:
+        """The description that the ledger stores."""
+        found: dict[str, object] = {
+            "selection": "permute-and-flip" if self.flips else "exponential mechanism",
+            "scale": repr(self.scale),
+            "change": self.change,
+        }
+        return found | ({"monotone": True} if self.monotone else {})
+
 
 LARGEST_SHIFT, MOST_COORDINATES = 4096, 1024
 SUMMED = 60.0
@@ -253,3 +352,123 @@ def _calibrated(change: Change, epsilon: float, delta: float) -> float:
             return sigma
         sigma *= 1.02
     return enough
+
+
+SUMMED_STEPS = 16.0
+"""Up to this spread the denominator's noise is summed value by value; beyond it, half a step is a few percent of it."""
+SCANNED, HALVINGS = 16, 26
+
+
+def quotient_interval(
+    released: tuple[float, int],
+    noises: tuple[Noise, Noise],
+    ends: tuple[float, float],
+    failure: float,
+) -> tuple[float, float]:
+    """The quotients t between two ends that what was released does not speak against.
+
+    With noise x on the numerator and y on the denominator, released a and b, the true quotient t has a - t b = x - t y,
+    whose distribution is known. The interval holds every t at which |x - t y| is as large as |a - t b| with more than
+    the failure probability; so it misses the truth with at most that probability. Where all of that is not one piece,
+    what lies between is taken in: found by a scan from both ends.
+
+    Reference: [Fieller1954]
+    """
+    numerator, denominator = released
+    if denominator <= 0:
+        return ends
+    exceeds = partial(_exceeds, failure * (1 - 1e-6), noises[0], noises[1])
+
+    def plausible(quotient: float) -> bool:
+        return exceeds(quotient, abs(numerator - quotient * denominator))
+
+    low, high = ends
+    middle = min(max(numerator / denominator, low), high)
+    return _edge(plausible, low, middle), _edge(plausible, high, middle)
+
+
+def _edge(plausible: Callable[[float], bool], far: float, near: float) -> float:
+    """The plausible number next to `far`, approached from outside; `near` is plausible."""
+    inside, outside = near, far
+    for step in range(SCANNED):
+        # Finer towards `near`, where intervals end.
+        place = near + (far - near) * ((SCANNED - step) / SCANNED) ** 6
+        if plausible(place):
+            inside = place
+            break
+        outside = place
+    for _ in range(0 if inside == outside else HALVINGS):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if plausible(middle) else (inside, middle)
+    return outside
+
+
+def _exceeds(chance: float, noise: Noise, other: Noise, weight: float, reach: float) -> bool:
+    """Whether P(|noise + weight * other noise| >= reach) is above a chance, to steps of the noise; both of one kind."""
+    size, laplace = abs(weight), isinstance(noise, DiscreteLaplaceNoise)
+    if other.spread > SUMMED_STEPS:
+        return (
+            _beyond(
+                noise.spread, size * other.spread, max(reach - (1 + size) / 2, 0.0), laplace=laplace
+            )
+            > chance
+        )
+    tail, spread, found = _laplace_tail if laplace else _gaussian_tail, noise.spread, 0.0
+    for y, mass, rest in _masses(other.spread, laplace):
+        # The noise is as likely at y as at -y, so one tail is enough; where both overlap they are 1.
+        found += mass * min(tail(spread, reach - size * y) + tail(spread, reach + size * y), 1.0)
+        if found > chance or found + rest <= chance:
+            break
+    return found > chance
+
+
+def _beyond(spread: float, other: float, within: float, *, laplace: bool) -> float:
+    """P(|x + y| >= within) for continuous noise of these spreads."""
+    if not laplace:
+        return math.erfc(within / math.hypot(spread, other) / math.sqrt(2))
+    wide, narrow = sorted((spread, other), reverse=True)
+    ratio, place = min(narrow / wide, 1 - 1e-6), within / wide
+    inner = ratio * ratio * math.exp(-place * (1 / ratio - 1)) if ratio > 1e-3 else 0.0
+    return math.exp(-place) * (1 - inner) / (1 - ratio * ratio)
+
+
+def _shape(spread: float, place: float, laplace: bool) -> float:
+    return math.exp(-place / spread if laplace else -0.5 * (place / spread) ** 2)
+
+
+@cache
+def _masses(spread: float, laplace: bool) -> Sequence[tuple[int, float, float]]:
+    """The probabilities of 0, 1, 2, ..., those of two signs together, as far as they matter, and that of all beyond."""
+    reach = math.ceil(spread * (30 if laplace else 8)) + 2
+    masses = [_shape(spread, y, laplace) * (2 if y else 1) for y in range(reach)]
+    whole = math.fsum(masses)
+    rests = list(accumulate(reversed(masses)))[::-1]
+    return [(y, mass / whole, (rests[y] - mass) / whole) for y, mass in enumerate(masses)]
+
+
+def _laplace_tail(scale: float, reach: float) -> float:
+    """P(x >= reach): q^t / (1 + q) for t >= 0, with q = e^(-1 / scale); else 1 - P(x >= 1 - t)."""
+    steps = math.ceil(reach - 1e-9)
+    below = math.exp(-abs(steps if steps > 0 else 1 - steps) / scale) / (1 + math.exp(-1 / scale))
+    return below if steps > 0 else 1 - below
+
+
+def _gaussian_tail(sigma: float, reach: float) -> float:
+    """P(x >= reach): summed, or the normal's at half a step less."""
+    steps = math.ceil(reach - 1e-9)
+    if sigma > SUMMED_STEPS:
+        return 0.5 * math.erfc((steps - 0.5) / sigma / math.sqrt(2))
+    tails = _tails(sigma)
+    if steps <= 0:
+        return 1 - (tails[1 - steps] if 1 - steps < len(tails) else 0.0)
+    return tails[steps] if steps < len(tails) else 0.0
+
+
+@cache
+def _tails(sigma: float) -> Sequence[float]:
+    """P(x >= t) for t = 0, 1, 2, ..."""
+    masses = _masses(sigma, False)
+    found = [0.0]
+    for y, mass, _ in reversed(masses):
+        found.append(found[-1] + (mass / 2 if y else mass))
+    return found[::-1]

@@ -10,16 +10,13 @@ from itertools import pairwise
 from typing import Any, ClassVar, cast
 
 from dpcompose.errors import DomainError
-from dpcompose.release.aggregation import Aggregation
+from dpcompose.release.aggregation import Aggregation, FixedPointGrid, GridPoints
 from dpcompose.release.bounds import Change
-from dpcompose.release.decimals import exact
-from dpcompose.release.design import Design, RankStep, Released, SelectionStep
-from dpcompose.release.grid import FixedPointGrid, GridPoints
+from dpcompose.release.design import Design, KeyThreshold, RankStep, Released, SelectionStep
+from dpcompose.release.noise import Selection
 from dpcompose.release.question import Interval, OfColumn, Values, of_numbers
-from dpcompose.release.selection import Selection
-from dpcompose.release.spend import Spend
+from dpcompose.release.spend import Spend, exact
 from dpcompose.release.table import Table
-from dpcompose.release.threshold import KeyThreshold
 
 FINEST, MOST = 10**6, 100
 CANDIDATES = 1_000

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, TypedDict, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from dpcompose import check
 from dpcompose.composition import calibrate
@@ -15,11 +15,10 @@ from dpcompose.ledger import line_of_text
 from dpcompose.mechanisms import Concentrated
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.bounds import Change
-from dpcompose.release.design import Design, NoiseStep, Released, ReleaseStep, digest
+from dpcompose.release.design import Design, KeyThreshold, NoiseStep, Released, ReleaseStep, digest
 from dpcompose.release.noise import Noise, noise_for
 from dpcompose.release.spend import Spend, below
 from dpcompose.release.table import Key, Table, TableColumn
-from dpcompose.release.threshold import KeyThreshold
 
 MOST_KEYS = 1_000_000
 Asked = TypeVar("Asked", bound="Question")
@@ -42,17 +41,6 @@ class Values:
     cells: tuple[Any, ...]
 
 
-class GroupOptions(TypedDict, total=False):
-    """The arguments that every question takes by name: see `Question`."""
-
-    by: str | Sequence[str]
-    keys: Sequence[Any] | None
-    spend: Mapping[str, Any]
-    error: Any
-    confidence: float
-    table: Table | None
-
-
 @dataclass(frozen=True)
 class Question(ABC):
     """A question: its groups, and what it may cost.
@@ -70,6 +58,7 @@ class Question(ABC):
         confidence: Of that error.
         table: The table that is asked; by default the session's.
         labels: Names for columns of the answer in place of their own, such as the aliases of SQL; they ask nothing.
+        key: An idempotency key, where the question is asked alone: see `Session.ask`.
     """
 
     _: KW_ONLY
@@ -80,6 +69,7 @@ class Question(ABC):
     confidence: float = 0.95
     table: Table | None = None
     labels: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
+    key: str | None = field(default=None, repr=False, compare=False)
     kind: ClassVar[str]
     """Its name in answers and errors."""
     foreseen: ClassVar[bool] = True

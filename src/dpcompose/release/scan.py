@@ -24,14 +24,15 @@ from dpcompose.release.aggregate import (
     grouped,
     in_words,
     is_whole,
+    key_reader,
+    named,
     of_all,
     of_one,
     projected,
+    same,
 )
-from dpcompose.release.aggregation import Aggregation
-from dpcompose.release.engine import EngineStatement, Expression, narrowest, run, without_warnings
-from dpcompose.release.grid import Bins, FixedPointGrid, GridPoints
-from dpcompose.release.keys import key_reader, named, same
+from dpcompose.release.aggregation import Aggregation, Bins, FixedPointGrid, GridPoints
+from dpcompose.release.engines import EngineStatement, Expression, narrowest, run, without_warnings
 from dpcompose.release.table import Key, Table
 from dpcompose.release.truncation import ANY, Sampling, bounded
 

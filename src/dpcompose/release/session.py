@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 import uuid
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, cast
+from threading import Timer
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from dpcompose.account import Account
 from dpcompose.composition import compose
 from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError
 from dpcompose.ledger import Ledger, Receipt, line_of_text
 from dpcompose.release import arrow, sampler
-from dpcompose.release.accuracy import cheapest
 from dpcompose.release.answer import (
     BIAS,
     REPLACED,
@@ -27,23 +30,104 @@ from dpcompose.release.answer import (
     written,
 )
 from dpcompose.release.answers import AnswerStore, answers_at, redeemed
-from dpcompose.release.asking import Asking
-from dpcompose.release.bounding import Binding
-from dpcompose.release.counts import Count
+from dpcompose.release.bounding import Binding, Payer, opened_parts, require_part
+from dpcompose.release.counts import (
+    Contingency,
+    Count,
+    Distinct,
+    Histogram,
+    LeftOut,
+    RowsPerUnit,
+    Top,
+    Units,
+)
 from dpcompose.release.design import Design
-from dpcompose.release.explain import Explanation
-from dpcompose.release.partition import opened_parts, require_part
-from dpcompose.release.payer import Payer
-from dpcompose.release.progress import told
+from dpcompose.release.explain import Explanation, cheapest
+from dpcompose.release.moments import Mean, Ratio, StandardDeviation, Sum, Variance
+from dpcompose.release.quantile import Maximum, Minimum, Quantile, Quantiles
 from dpcompose.release.question import Question, questions_of
 from dpcompose.release.scan import Scans
 from dpcompose.release.spend import Spend
 from dpcompose.release.sql import explains, questions_of_sql
+from dpcompose.release.synthetic import Synthetic, SyntheticData
 from dpcompose.release.table import CATALOGUED, Table
 from dpcompose.release.workload import MOST_COUNTS, ROUNDS, Coordinated, read_off, rounds_of
 from dpcompose.values import Adjacency
 
+SECONDS = 1.0
+
+
+@contextmanager
+def told(engine: str, asked: Sequence[str]) -> Generator[None]:
+    """Say on a terminal's standard error what is computed, once it takes longer than a second.
+
+    The words are those of the questions and the engine; how long it takes is seen by whoever waits.
+
+    Args:
+        engine: The name of the engine.
+        asked: The kinds of the questions.
+    """
+    kinds = ", ".join(dict.fromkeys(asked))
+    timer = Timer(SECONDS, lambda: sys.stderr.write(f"{engine} is computing {kinds} ...\n"))
+    timer.daemon = True
+    if sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 MOST_QUESTIONS = 100
+P = ParamSpec("P")
+A = TypeVar("A")
+
+
+def asks(kind: Callable[P, Question]) -> Callable[Concatenate[Asking, P], Answer]:
+    """The method that asks a question of a class: its arguments and its help are those of the class."""
+    return _method(kind, lambda answer: answer)
+
+
+def _method(
+    kind: Callable[P, Question], read: Callable[[Answer], A]
+) -> Callable[Concatenate[Asking, P], A]:
+    def method(self: Asking, /, *arguments: P.args, **options: P.kwargs) -> A:
+        return read(self.ask(kind(*arguments, **options)))
+
+    signature = inspect.signature(kind)
+    self = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    method.__doc__ = kind.__doc__
+    method.__signature__ = signature.replace(  # pyright: ignore[reportFunctionMemberAccess]
+        parameters=[self, *signature.parameters.values()]
+    )
+    return method
+
+
+class Asking(ABC):
+    """Someone who answers questions; each method asks the question of its class, see there and `ask`."""
+
+    @abstractmethod
+    def ask(self, question: Question, *, key: str | None = None) -> Answer:
+        """The answer to one question."""
+
+    count = asks(Count)
+    units = asks(Units)
+    distinct = asks(Distinct)
+    histogram = asks(Histogram)
+    contingency = asks(Contingency)
+    top = asks(Top)
+    sum = asks(Sum)
+    mean = asks(Mean)
+    variance = asks(Variance)
+    standard_deviation = asks(StandardDeviation)
+    ratio = asks(Ratio)
+    quantile = asks(Quantile)
+    quantiles = asks(Quantiles)
+    minimum = asks(Minimum)
+    maximum = asks(Maximum)
+    rows_per_unit = asks(RowsPerUnit)
+    left_out = asks(LeftOut)
+    synthetic = _method(Synthetic, SyntheticData)
 
 
 @dataclass(frozen=True, init=False)
@@ -109,8 +193,8 @@ class Session(Asking):
 
         Args:
             question: What is asked.
-            key: An idempotency key of the analyst's: asked again with the same key, the same question costs nothing
-                and has the same answer. By default every call is a new request.
+            key: An idempotency key of the analyst's, by default that of the question: asked again with the same key, the
+                same question costs nothing and has the same answer. Without one every call is a new request.
 
         Raises:
             DomainError, UnsupportedError: Before the charge: the question does not fit the table, or has no price.
@@ -140,6 +224,7 @@ class Session(Asking):
             As `ask`.
         """
         designs = self._designed(questions, spend)
+        key = _key(questions, key)
         for table in {id(design.table): design.table for design in designs}.values():
             table.require_plain(self._trusted)
             require_part(table, self.scope)
@@ -190,7 +275,7 @@ class Session(Asking):
         is known before, by `quote`; that of coordinated ones is measured, and stated with the answer for all at once.
 
         Args:
-            questions: GroupOptions counts with public keys; what they spend is `spend`, in equal parts.
+            questions: Counts with public keys; what they spend is `spend`, in equal parts.
             spend: What all of them may cost together.
             method: "independent", or "coordinated" by multiplicative weights.
             rounds: For "coordinated", how often the synthetic table is corrected.
@@ -371,6 +456,14 @@ class Session(Asking):
         if found is None:
             raise SpentError(receipt.key)
         return tuple(labeled(each) for each in stored(found, designs, questions, receipt))
+
+
+def _key(questions: Sequence[Question], key: str | None) -> str | None:
+    """The idempotency key of a request, which a question that is asked alone may name itself."""
+    named = [question.key for question in questions if question.key is not None]
+    if named and not (key is None and len(questions) == 1):
+        raise DomainError("key", named[0], "left out of the questions: one key, batch(..., key=)")
+    return named[0] if named else key
 
 
 def _delta(designs: Sequence[Design]) -> Fraction | None:

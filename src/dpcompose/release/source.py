@@ -1,12 +1,16 @@
-"""Where tables come from: ibis tables, data frames, files, databases."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+"""Where rows come from: frames, files and tables of a database, each opened as a relation."""
+
+# ibis types its expressions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
 
+import glob
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -16,17 +20,182 @@ from urllib.parse import urlsplit
 
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
 from dpcompose.release.arrow import of_frame, read_csv
-from dpcompose.release.embedded import of_arrow, of_parquet
-from dpcompose.release.engine import Engine, Expression, Relation, base, turn, without_warnings
-from dpcompose.release.engines import OnDuckDB, OnPostgreSQL, OnSpark
-from dpcompose.release.parquet import (
-    in_object_store,
-    is_spark_frame,
-    local_files,
-    several,
-    spark_frame,
-    stored_files,
+from dpcompose.release.engines import (
+    Engine,
+    Expression,
+    OnDuckDB,
+    OnPostgreSQL,
+    OnSpark,
+    Relation,
+    base,
+    turn,
+    without_warnings,
 )
+
+Opening = Callable[[Any], Expression]
+"""How a file or a frame is opened on a connection."""
+
+
+def of_arrow(frame: Any) -> Expression:
+    """An Arrow table, without a copy, as a table of a DuckDB in memory.
+
+    Raises:
+        DomainError: If DuckDB holds no such types.
+    """
+    import duckdb
+
+    found = None
+    with suppress(duckdb.Error):
+        found = _embedded(lambda connection: _registered(connection, frame))
+    if found is None:
+        types = ", ".join(sorted({str(each.type) for each in frame.schema}))
+        raise DomainError(
+            "source",
+            types,
+            "a frame whose types DuckDB holds",
+            "Cast the columns, or leave some out",
+        )
+    return found
+
+
+def of_parquet(path: str) -> Expression:
+    """Parquet files, read when they are asked."""
+    return _embedded(lambda connection: connection.read_parquet(path))
+
+
+def together(data: Expression, backend: Any) -> Expression | None:
+    """The same rows over another connection; None unless all that is not there yet is a file or a frame.
+
+    A file or a frame is opened there once more, by the words in which it was opened first, and takes its own place in
+    the expression. So the rows are those of the same sources, and no row passes from one connection to another. A
+    connection that somebody else made is neither left nor entered: what is declared there is not known here.
+
+    Raises:
+        DomainError: If a file has other columns by now.
+    """
+    import ibis.expr.operations as ops
+
+    places: dict[Any, Any] = {}
+    with turn(backend):
+        here = _openings(backend)
+        for node in data.op().find(ops.DatabaseTable):
+            if node.source is backend:
+                continue
+            opening = _openings(node.source).get(node.name)
+            if opening is None or not here:
+                return None
+            name = next((name for name, known in here.items() if known is opening), None)
+            found = backend.table(name) if name is not None else _kept(opening, backend)
+            if found.schema() != node.schema:
+                raise DomainError(
+                    "table", list(found.columns), "the columns that the file had when it was opened"
+                )
+            places[node] = found.op()
+    return data.op().replace(places).to_expr() if places else data
+
+
+def _embedded(opening: Opening) -> Expression:
+    import ibis
+
+    connection = ibis.duckdb.connect()
+    try:
+        return _kept(opening, connection)
+    except Exception:
+        connection.disconnect()
+        raise
+
+
+def _kept(opening: Opening, connection: Any) -> Expression:
+    found = opening(connection)
+    _openings(connection)[found.op().name] = opening
+    return found
+
+
+def _openings(connection: Any) -> dict[str, Opening]:
+    """The files and frames that were opened here over a connection, by their names on it."""
+    return connection.__dict__.setdefault("dpcompose_opened", {})
+
+
+def _registered(connection: Any, frame: Any) -> Expression:
+    """The frame as a view; the first one of a connection is called so, and others have names of their own."""
+    name = f"frame_{uuid.uuid4().hex}" if _openings(connection) else "frame"
+    connection.con.register(name, frame)
+    return connection.table(name)
+
+
+OBJECT_STORES = ("s3", "gs", "gcs", "r2")
+"""Schemes that DuckDB's extension httpfs reads."""
+_MAGIC = "*?["
+
+
+def in_object_store(source: object) -> bool:
+    """Whether it is the URL of files in an object store."""
+    return isinstance(source, str) and "://" in source and urlsplit(source).scheme in OBJECT_STORES
+
+
+def several(path: Path) -> bool:
+    """Whether a path names a folder, or is a pattern for files."""
+    return path.is_dir() or (any(mark in str(path) for mark in _MAGIC) and not path.exists())
+
+
+def local_files(path: Path) -> Expression:
+    """The Parquet files of a folder and of the folders in it, or those that a pattern fits.
+
+    Raises:
+        DomainError: If there are none, or a pattern fits other files too.
+    """
+    pattern = f"{glob.escape(str(path))}/**/*.parquet" if path.is_dir() else str(path)
+    found = glob.glob(pattern, recursive=True)
+    if not found or not all(each.endswith(".parquet") for each in found):
+        raise DomainError(
+            "source",
+            str(path),
+            "a folder of Parquet files, or a pattern that fits Parquet files alone",
+        )
+    return _read(pattern, str(path))
+
+
+def stored_files(url: str) -> Expression:
+    """The Parquet files of an object store; without credentials where none are set up for DuckDB.
+
+    Raises:
+        DomainError: If it names no Parquet files, or they cannot be read from here.
+    """
+    parts = urlsplit(url)
+    if not parts.netloc or parts.username or parts.password or not url.endswith(("/", ".parquet")):
+        domain = f"{parts.scheme}://bucket/folder/ or {parts.scheme}://bucket/name.parquet, * in names, no credentials"
+        raise DomainError("source", f"{parts.scheme}://...", domain, "A URL for a folder ends in /")
+    return _read(f"{url}**/*.parquet" if url.endswith("/") else url, f"{parts.scheme}://...")
+
+
+def _read(pattern: str, shown: str) -> Expression:
+    import duckdb
+
+    found = None
+    with suppress(OSError, duckdb.Error):
+        found = of_parquet(pattern)
+    # The engine's words may hold what the files do.
+    if found is None:
+        raise DomainError(
+            "source", shown, "Parquet files that can be read, all with the same columns"
+        )
+    return found
+
+
+def is_spark_frame(source: object) -> bool:
+    """Whether it is a frame of Spark's; Spark is not imported to find out."""
+    return (
+        type(source).__module__.startswith("pyspark.sql.") and type(source).__name__ == "DataFrame"
+    )
+
+
+def spark_frame(frame: Any) -> Expression:
+    """A frame of Spark's as a table: a view of it in its own session."""
+    import ibis
+
+    name = f"dpcompose_{uuid.uuid4().hex}"
+    frame.createOrReplaceTempView(name)
+    return ibis.pyspark.connect(frame.sparkSession).table(name)
 
 
 @dataclass(frozen=True)

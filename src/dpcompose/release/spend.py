@@ -1,15 +1,52 @@
-"""The cost that an answer may have, as a person types it."""
+"""What a question may cost, and exact decimals as they are typed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from numbers import Integral
 from typing import cast
 
 from dpcompose.errors import DomainError
-from dpcompose.release.decimals import exact
+
+LARGEST = 10**30
+
+
+def exact(name: str, value: object) -> Fraction:
+    """The number as a fraction.
+
+    Raises:
+        DomainError: If it is no finite number of a size below 10^30, written with at most 60 characters.
+    """
+    number = _read(value)
+    if number is None or not abs(number) < LARGEST or not number.denominator < LARGEST:
+        raise DomainError(name, value, "a decimal number of a size below 10^30")
+    return number
+
+
+def _read(value: object) -> Fraction | None:
+    match value:
+        case bool():
+            return None
+        case Fraction():
+            return value
+        case Integral():
+            return Fraction(int(value))
+        case float():
+            return Fraction(repr(float(value))) if math.isfinite(value) else None
+        case Decimal():
+            return Fraction(value) if value.is_finite() and abs(value.adjusted()) < 100 else None
+        case str() if len(value) <= 60:
+            try:
+                return _read(Decimal(value))
+            except InvalidOperation:
+                return None
+        case _:
+            return None
+
 
 RESERVE = Fraction(1, 2**40)
 """Kept back, relatively, so that float prices of a thousand answers, each rounded up, stay within what was typed."""

@@ -16,17 +16,21 @@ from typing import Any
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.file import KINDS
 from dpcompose.release.question import Question
-from dpcompose.release.sql_aggregate import ENDS, SUMS, answer_labels, called, made, quantile
-from dpcompose.release.sql_nodes import refusal
 from dpcompose.release.sql_scalar import (
+    ENDS,
+    SUMS,
+    answer_labels,
+    called,
     column_name,
     conjuncts,
     left_joined,
     literal,
+    made,
     named_table,
+    quantile,
     scalar,
 )
-from dpcompose.release.sql_syntax import number, numbers, parsed, shown
+from dpcompose.release.sql_syntax import number, numbers, parsed, refusal, shown
 from dpcompose.release.table import Table
 
 MOST_WHERES = 10

@@ -1,19 +1,183 @@
-"""The text of one SELECT as a tree of nodes that are all allowed, or a refusal that names the clause."""
-# sqlglot is only partly typed.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+"""The text of one SELECT as a tree of nodes that are all allowed, or a refusal that names the clause.
+
+An allowed class names the parts that it may have. Whatever is not in the table, classes of later versions too, is
+refused: a subclass of an allowed class as well. SQL is only read; no text of it ever reaches an engine.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
-from dpcompose.release.sql_nodes import refusal, require_allowed
+
+DEEPEST = 100
+"""Nodes inside each other."""
+CHAINS = ("And", "Or")
+
+# The parts that a node may have, and the classes of nodes that may have them and no others.
+_ALLOWED = """
+expressions from from_ joins where group order limit: Select
+this: From TableAlias Where Star Paren Boolean Null Var
+this alias: Table Alias
+this side kind using on: Join
+expressions: Group Order Distinct Array
+this desc nulls_first: Ordered
+expression: Limit
+this quoted: Identifier
+this table: Column
+this is_string: Literal
+this big_int: Count
+this: Sum Avg Variance VariancePop Stddev StddevPop StddevSamp Median Min Max PercentileCont PercentileDisc
+this quantile: Quantile
+this expression: WithinGroup
+this expressions: Anonymous In Coalesce
+this expression: Add Sub Mul Mod And Or EQ NEQ GT GTE LT LTE Is StartsWith EndsWith Contains Extract
+this expression negate: Like
+this expression typed safe: Div
+this: Neg Abs Floor Not Lower Upper Length Year Month Day
+this low high: Between
+ifs default: Case
+this true false: If
+this to: Cast TryCast
+this nested: DataType
+"""
+ALLOWED: Mapping[str, frozenset[str]] = {
+    name: frozenset(parts.split())
+    for parts, names in (line.split(":") for line in _ALLOWED.strip().splitlines())
+    for name in names.split()
+}
+
+CALLS = {"CLAMP", "BIN", "PERCENTILE", "QUANTILE_CONT", "QUANTILE_DISC", "AT_MOST", "ROWS_PER_UNIT"}
+"""Functions by name alone: `Anonymous` nodes."""
+
+_QUESTIONS = "Ask with COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX"
+_ROWS = "One row could then decide what becomes of the rows of others"
+_WRITES = "Only SELECT is read"
+_REFUSED: Mapping[str, tuple[str, str]] = {
+    "Window": ("OVER", f"{_ROWS}. Ask with GROUP BY"),
+    "WindowSpec": ("OVER", f"{_ROWS}. Ask with GROUP BY"),
+    "Qualify": ("QUALIFY", f"{_ROWS}. Filter with WHERE"),
+    "With": ("WITH", "Say it in one SELECT, or with where, mutate and join in Python"),
+    "CTE": ("WITH", "Say it in one SELECT, or with where, mutate and join in Python"),
+    "Select": ("a subquery", f"{_ROWS}. Say it in one SELECT, or give its value as a literal"),
+    "Subquery": ("a subquery", f"{_ROWS}. Say it in one SELECT, or give its value as a literal"),
+    "Exists": ("EXISTS", f"{_ROWS}. Join on the unit instead"),
+    "Union": (
+        "UNION",
+        "Use table.union(other) in Python, for two catalogued tables with the same unit",
+    ),
+    "SetOperation": ("a set operation", f"{_ROWS}. Filter with WHERE"),
+    "Having": ("HAVING", "Filter the answer: its noisy numbers are yours"),
+    "Offset": ("OFFSET", "Leave rows of the answer out: its noisy numbers are yours"),
+    "Fetch": ("FETCH", "Use ORDER BY COUNT(*) DESC LIMIT k"),
+    "Limit": ("LIMIT", "Use ORDER BY COUNT(*) DESC LIMIT k, with one COUNT(*)"),
+    "Distinct": ("DISTINCT", "Use COUNT(DISTINCT column)"),
+    "Filter": ("FILTER", "Say the condition in WHERE, and ask twice"),
+    "Cube": ("CUBE", "Ask for each grouping by itself"),
+    "Rollup": ("ROLLUP", "Ask for each grouping by itself"),
+    "GroupingSets": ("GROUPING SETS", "Ask for each grouping by itself"),
+    "Hint": ("a hint", "Leave it out"),
+    "Lock": ("FOR UPDATE", _WRITES),
+    "Into": ("INTO", _WRITES),
+    "TableSample": ("TABLESAMPLE", "Noise is drawn when you ask; all rows are asked"),
+    "Lateral": ("LATERAL", f"{_ROWS}. Use columns of the table"),
+    "UDTF": ("a table function", "Use a table of the catalog"),
+    "Values": ("VALUES", "Use a table of the catalog"),
+    "Pivot": ("PIVOT", "Ask with GROUP BY; turn the answer"),
+    "MatchRecognize": ("MATCH_RECOGNIZE", f"{_ROWS}. Ask with GROUP BY"),
+    "Command": ("a command", _WRITES),
+    "DDL": ("a definition", _WRITES),
+    "DML": ("a change of the table", _WRITES),
+    "Property": ("a property", _WRITES),
+    "AggFunc": ("an aggregate that is no question", _QUESTIONS),
+    "Placeholder": ("a placeholder", "Write the value"),
+    "Parameter": ("a parameter", "Write the value"),
+    "Collate": ("COLLATE", "Text is compared letter by letter"),
+    "Rand": ("a random function", "Noise is drawn when you ask"),
+    "Randn": ("a random function", "Noise is drawn when you ask"),
+    "Uuid": ("a random function", "Noise is drawn when you ask"),
+    "Cluster": ("CLUSTER BY", "Leave it out"),
+    "Sort": ("SORT BY", "Sort the answer"),
+    "Lambda": ("a lambda", "Use the functions of docs/release.md"),
+    "Bracket": ("an index", "Use the functions of docs/release.md"),
+    "IntDiv": ("DIV", "Use FLOOR(x / y), which rounds down"),
+    "Func": ("a function that is not in the list", "Use the functions of docs/release.md"),
+}
+
+
+def refusal(node: Any, reason: str = "") -> UnsupportedError:
+    """The error that refuses a node: its clause in the words of SQL, and the way to say it."""
+    names = [each.__name__ for each in type(node).__mro__]
+    clause, remedy = next(
+        (_REFUSED[name] for name in names if name in _REFUSED),
+        (names[0], "Use the clauses of docs/release.md"),
+    )
+    named = _name(node)
+    shown = clause if named.upper() in clause.upper() else f"{clause} ({named})"
+    return UnsupportedError(f"sql: {shown}", reason or "no part of the SQL that is read", remedy)
+
+
+def _name(node: Any) -> str:
+    if type(node).__name__ in ("Anonymous", "AnonymousAggFunc") and str(node.this).isidentifier():
+        return f"{str(node.this)[:40]}()"
+    return type(node).__name__
+
+
+def require_allowed(root: Any) -> None:
+    """Refuse a statement with any node, or any part of a node, that the table does not allow.
+
+    Raises:
+        UnsupportedError: The clause, and the way to say it.
+    """
+    waiting: list[tuple[Any, int]] = [(root, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        parts = ALLOWED.get(type(node).__name__)
+        if parts is None or (depth > 1 and type(node).__name__ == "Select"):
+            raise refusal(node)
+        if type(node).__name__ == "Anonymous" and str(node.this).upper() not in CALLS:
+            raise refusal(node)
+        if depth > DEEPEST:
+            raise UnsupportedError(
+                "sql: nesting", f"more than {DEEPEST} levels deep, or terms of one sum", "Use fewer"
+            )
+        for name, value in node.args.items():
+            if name not in parts and value not in (None, False, []):
+                inner = next(_nodes(value), None)
+                if inner is not None and type(inner).__name__ not in ALLOWED:
+                    raise refusal(inner)
+                said = (
+                    value if isinstance(value, str) else name.strip("_").upper().replace("_", " ")
+                )
+                what = f"{said} in {type(node).__name__}"
+                raise UnsupportedError(
+                    f"sql: {what}", "no part of the SQL that is read", "Leave it out"
+                )
+            # Conditions that one word connects stand side by side, however the parser nests them.
+            level = [
+                depth + (type(each) is not type(node) or type(node).__name__ not in CHAINS)
+                for each in _nodes(value)
+            ]
+            waiting += zip(_nodes(value), level, strict=True)
+
+
+def _nodes(value: Any) -> Iterator[Any]:
+    """The nodes in a part of a node; what is neither a node, a plain value nor a list of them counts as a node."""
+    for each in value if isinstance(value, list) else [value]:
+        if not (
+            each is None or isinstance(each, (str, bool, int)) or type(each).__name__ == "DType"
+        ):
+            yield each
+
 
 _EXPLAIN = re.compile(r"\s*explain\s+", re.IGNORECASE)
 MOST_CHARACTERS, MOST_TOKENS, MOST_BRACKETS = 20_000, 4_000, 20

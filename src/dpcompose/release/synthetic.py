@@ -16,12 +16,20 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Receipt
 from dpcompose.mechanisms import Concentrated
 from dpcompose.release.aggregation import Aggregation
-from dpcompose.release.aim import SIGMA, AdaptiveMarginals, workload
+from dpcompose.release.aim import (
+    SIGMA,
+    STEPS,
+    AdaptiveMarginals,
+    Columns,
+    GraphicalModel,
+    Marginal,
+    require,
+    workload,
+)
 from dpcompose.release.answer import Answer
 from dpcompose.release.arrow import arrow_table, write
 from dpcompose.release.counts import Count
 from dpcompose.release.design import Aggregates, Design, Released, digest
-from dpcompose.release.estimation import STEPS, Columns, GraphicalModel, Marginal, require
 from dpcompose.release.question import MOST_KEYS, Question, Values, key_columns
 from dpcompose.release.spend import Spend, below
 from dpcompose.release.table import Table

@@ -17,7 +17,7 @@ from dpcompose import check
 from dpcompose.errors import DomainError, DPComposeError, EngineError
 from dpcompose.ledger import line_of_text
 from dpcompose.release.bounds import Bounds
-from dpcompose.release.engine import Engine, Relation, turn, unsettled, without_warnings
+from dpcompose.release.engines import Engine, Relation, turn, unsettled, without_warnings
 from dpcompose.release.public import PublicSource
 from dpcompose.release.source import opened
 from dpcompose.release.transformation import Transformations

@@ -21,20 +21,20 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from dpcompose.errors import DomainError, UnknownMethodError, UnsupportedError
 from dpcompose.release.bounds import MOST_ROWS, Bounds
-from dpcompose.release.embedded import together
-from dpcompose.release.engine import Engine, without_warnings
+from dpcompose.release.engines import Engine, without_warnings
 from dpcompose.release.expression import RowExpression, col, one_to_one, row_expression
 from dpcompose.release.function import Rows, compiled
-from dpcompose.release.keyed_join import (
+from dpcompose.release.public import PublicSource, PublicTable
+from dpcompose.release.refusals import called, refused_method
+from dpcompose.release.source import together
+from dpcompose.release.truncation import (
     KINDS as KEYS,
     KeptRows,
     few_of_each_key,
     joined,
     joined_bounds,
+    whole_rows,
 )
-from dpcompose.release.public import PublicSource, PublicTable
-from dpcompose.release.refusals import called, refused_method
-from dpcompose.release.truncation import whole_rows
 
 MOST_STEPS = 50
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")

@@ -17,9 +17,8 @@ from dpcompose.release.answer import Answer
 from dpcompose.release.bounds import Change
 from dpcompose.release.counts import Count
 from dpcompose.release.design import Design, Released
-from dpcompose.release.noise import Noise, noise_for
+from dpcompose.release.noise import Noise, Selection, noise_for
 from dpcompose.release.question import Question, Values, key_columns
-from dpcompose.release.selection import Selection
 from dpcompose.release.table import Key, Table
 
 MOST_CELLS = 100_000
@@ -38,7 +37,7 @@ class Coordinated(Question):
     choices and noisy counts. Rows that have none of the combinations are left out.
 
     Args:
-        counts: GroupOptions counts with public keys.
+        counts: Counts with public keys.
         rounds: How many corrections.
 
     Reference: [HardtLigettMcSherry2012, Figure 1]

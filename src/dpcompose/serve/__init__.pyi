@@ -1,6 +1,11 @@
 from .client import RemoteAccount as RemoteAccount
-from .identity import Identities as Identities, Identity as Identity
-from .permission import PERMISSIONS as PERMISSIONS, Permission as Permission, Role as Role
+from .identity import (
+    PERMISSIONS as PERMISSIONS,
+    Identities as Identities,
+    Identity as Identity,
+    Permission as Permission,
+    Role as Role,
+)
 from .service import Service as Service
 
 if True:

@@ -27,8 +27,7 @@ from dpcompose.ledger import (
 from dpcompose.serve import approval, reservation
 from dpcompose.serve.approval import APPROVED, DECLINED, OPEN, ApprovalRequest
 from dpcompose.serve.asked import LONGEST_MECHANISM, Answer, Fields, amounts, number, text
-from dpcompose.serve.identity import Identity
-from dpcompose.serve.permission import Role
+from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.quota import PERIODS, Quota, drop_quota, keep_quota
 from dpcompose.serve.reservation import Reservation
 from dpcompose.serve.terms import Terms, Tree, require_room

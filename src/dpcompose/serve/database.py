@@ -19,8 +19,7 @@ from typing import Any, Protocol
 from weakref import finalize
 
 from dpcompose.errors import MissingExtraError
-from dpcompose.ledger import sqlite_failure
-from dpcompose.serve.people_file import PeopleFile
+from dpcompose.ledger import RecordedFile, sqlite_failure
 from dpcompose.serve.tables import TABLES
 
 _log = logging.getLogger("dpcompose.serve")
@@ -147,7 +146,7 @@ class SQLiteDatabase(Database):
             finalize(self, rmtree, folder, ignore_errors=True)
             self.path = f"{folder}/people.db"
         with self._failures(uncertain=False):
-            self._file = PeopleFile(Path(self.path).resolve(), self._connected)
+            self._file = RecordedFile(Path(self.path).resolve(), self._connected)
 
     @contextmanager
     def transaction(self, *, write: bool = True) -> Generator[Run]:

@@ -9,8 +9,7 @@ from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.errors import MissingExtraError
 from dpcompose.ledger import Checkpoint, Ledger, SigningKey
 from dpcompose.mechanisms import Gaussian
-from dpcompose.serve.identity import Identities
-from dpcompose.serve.permission import Role
+from dpcompose.serve.identity import Identities, Role
 from dpcompose.serve.published import Published
 from dpcompose.serve.service import Service
 

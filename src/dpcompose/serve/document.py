@@ -8,8 +8,7 @@ from typing import Any
 from dpcompose.serve.agreement import MOST_TIMES
 from dpcompose.serve.approval import APPROVED, DECLINED
 from dpcompose.serve.asked import LONGEST_MECHANISM
-from dpcompose.serve.identity import YEAR
-from dpcompose.serve.permission import PERMISSIONS, Role
+from dpcompose.serve.identity import PERMISSIONS, YEAR, Role
 from dpcompose.serve.quota import PERIODS
 from dpcompose.serve.reservation import LONGEST
 from dpcompose.serve.service import PLACE

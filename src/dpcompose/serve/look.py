@@ -1,13 +1,15 @@
-"""The view that one person has of a ledger at one moment, piece by piece, as the page asks for it."""
+"""What a page shows of a ledger, at a cost that does not grow with it, and its budgets as SVG."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
+
+from markupsafe import Markup
 
 from dpcompose.account import balance_in_epsilon, target_of
 from dpcompose.errors import DPComposeError, StoreError, few_digits
@@ -19,16 +21,144 @@ from dpcompose.ledger import (
     Balance,
     Entry,
     Moment,
+    Snapshot,
     is_at_or_below,
     root_of,
 )
 from dpcompose.report import above, at_least, at_most, below, main_currency, trimmed, used_of
-from dpcompose.serve.drawing import bar, burn_down, ends_at
-from dpcompose.serve.identity import Identity
-from dpcompose.serve.permission import Role
+from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.service import Service, shown
 from dpcompose.serve.terms import Left
-from dpcompose.serve.view import Window, scopes_at, tops_of, window
+
+_WIDTH, _HEIGHT, _EDGE = 640.0, 200.0, 34.0
+_RECT = '<rect class="{kind}" x="{x:.2f}" y="0" width="{width:.2f}" height="8"/>'
+
+
+def bar(spent: float, reserved: float, *, label: str) -> Markup:
+    """A budget as a bar: what is spent, what is promised, and the rest of it; shares of 1."""
+    spent = min(max(spent, 0.0), 1.0)
+    reserved = min(max(reserved, 0.0), 1.0 - spent)
+    parts = [
+        _RECT.format(kind="rest", x=0, width=100),
+        _RECT.format(kind="spent", x=0, width=100 * spent),
+        _RECT.format(kind="promised", x=100 * spent, width=100 * reserved),
+    ]
+    frame = Markup(
+        '<svg class="bar" role="img" aria-label="{}" viewBox="0 0 100 8" preserveAspectRatio="none">'
+    )
+    return frame.format(label) + Markup("".join(parts) + "</svg>")  # numbers alone
+
+
+def burn_down(points: Sequence[tuple[datetime, float]], *, label: str) -> Markup:
+    """The part that was left, step by step, as a share of the budget."""
+    first, last = points[0][0], points[-1][0]
+    seconds = max((last - first).total_seconds(), 1.0)
+    wide, high = _WIDTH - 2 * _EDGE, _HEIGHT - 2 * _EDGE
+    places = [
+        (_EDGE + wide * (at - first).total_seconds() / seconds, _EDGE + high * (1 - left))
+        for at, left in points
+    ]
+    steps = [
+        f"M{places[0][0]:.1f} {places[0][1]:.1f}",
+        *(f"H{x:.1f}V{y:.1f}" for x, y in places[1:]),
+    ]
+    floor, end = _HEIGHT - _EDGE, _WIDTH - _EDGE
+    form = '<svg class="burn" role="img" aria-label="{}" viewBox="0 0 640 200"><title>{}</title>'
+    form += f'<path class="axis" d="M{_EDGE} {_EDGE}V{floor}H{end}"/><path class="line" d="{"".join(steps)}"/>'
+    form += '<text x="0" y="40">100 %</text><text x="8" y="170">0 %</text>'
+    form += '<text x="34" y="190">{}</text><text class="end" x="606" y="190">{}</text></svg>'
+    return Markup(form).format(label, label, first.date().isoformat(), last.date().isoformat())
+
+
+def ends_at(points: Sequence[tuple[datetime, float]], left: float) -> datetime | None:
+    """When nothing is left of what is left now if it goes on at the rate of these points.
+
+    None if that cannot be said: nothing is left, or the points span less than a day, which is no rate for a date.
+    """
+    (first, before), (last, after) = points[0], points[-1]
+    span, used = last - first, before - after
+    if not (span >= timedelta(days=1) and used > 0 and left > 0):
+        return None
+    try:
+        return last + left / used * span
+    except OverflowError:
+        return None
+
+
+MOST_SCOPES, MOST_TREES, MOST_ENTRIES = 25, 10, 1000
+
+
+def children(snapshot: Snapshot, path: str) -> Iterator[str]:
+    """The scopes right below a scope, sorted, with a short look-up or two for each, whatever is below them."""
+    depth, stop, start = path.count("/") + 2, f"{path}0", f"{path}/"
+    while True:
+        found = next(snapshot.nodes_between(start, stop, limit=1), None)
+        if found is None:
+            return
+        child = "/".join(found.scope.path.split("/")[:depth])
+        if found.scope.path == child:
+            yield child
+            start = f"{child}!"
+        else:  # it is below one that came already
+            start = f"{child}0"
+
+
+def scopes_at(moment: Moment, tops: list[str]) -> tuple[list[str], bool]:
+    """The scopes that a page has room for, those nearest to `tops` first, sorted; and whether there are more."""
+    found = tops[: MOST_SCOPES + 1]
+    for path in found:  # it grows meanwhile: level by level
+        room = MOST_SCOPES + 1 - len(found)
+        if room <= 0:
+            break
+        found.extend(islice(children(moment.snapshot, path), room))
+    return sorted(found[:MOST_SCOPES], key=lambda path: path.split("/")), len(found) > MOST_SCOPES
+
+
+@dataclass(frozen=True)
+class Window:
+    """The entries of one or more trees, up to so many of each, the newest first.
+
+    Args:
+        entries: Those that whoever asks may see, and looks at.
+        first: The number of the oldest that was looked at; of several trees 0.
+        last: That of the newest.
+    """
+
+    entries: list[Entry]
+    first: int
+    last: int
+
+
+def window(moment: Moment, who: Identity, tops: list[str], *, before: int | None) -> Window:
+    """The last entries at and below these scopes; of one tree, those with numbers below `before`."""
+    roots = sorted({root_of(top) for top in tops})[:MOST_TREES]
+    entries: list[Entry] = []
+    first = last = 0
+    for root in roots:
+        last = moment.snapshot.head(root).sequence
+        if before is not None and len(roots) == 1:
+            last = max(0, min(last, before - 1))
+        first = max(0, last - MOST_ENTRIES // len(roots))
+        own = [top for top in tops if root_of(top) == root]
+        for record in moment.snapshot.records(root, after=first, limit=last - first):
+            if any(is_at_or_below(record.scope, top) for top in own):
+                entries.append(record.entry)
+    seen = [each for each in entries if who.role is not Role.ANALYST or each.actor == who.actor]
+    seen.sort(key=lambda entry: (entry.time, entry.sequence), reverse=True)
+    return Window(seen, first + 1 if len(roots) == 1 else 0, last if len(roots) == 1 else 0)
+
+
+def tops_of(moment: Moment, who: Identity, at: str) -> list[str]:
+    """Where a page begins: at the scope that was asked for, else at the subtree, else at every tree."""
+    asked = at or who.subtree
+    if asked and who.covers(asked) and moment.snapshot.node(asked) is not None:
+        return [asked]
+    if who.subtree:
+        return [who.subtree] if moment.snapshot.node(who.subtree) is not None else []
+    return [each for each in moment.snapshot.roots() if moment.snapshot.node(each) is not None][
+        : MOST_SCOPES + 1
+    ]
+
 
 LONGEST_LIST = 50
 ERRORS = (1, 10, 100, 1000)

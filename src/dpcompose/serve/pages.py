@@ -1,17 +1,19 @@
-"""The dashboard over HTTP: who is signed in by a cookie sees pages, sends forms, and is told of changes."""
+"""The pages of the service: their templates, forms and cookies."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from hmac import compare_digest
-from urllib.parse import parse_qs, parse_qsl, urlsplit
+from importlib.resources import files
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
+from jinja2 import DictLoader, Environment, StrictUndefined
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
@@ -19,10 +21,73 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from dpcompose.errors import DomainError, DPComposeError, StoreError
 from dpcompose.ledger import root_of
 from dpcompose.serve.asked import Answer
-from dpcompose.serve.gate import Gate, body_of, caller_of
-from dpcompose.serve.identity import Identity
-from dpcompose.serve.page import SCRIPT, STYLE, login_page, page_for
-from dpcompose.serve.refusal import refusal
+from dpcompose.serve.gate import Gate, body_of, caller_of, refusal
+from dpcompose.serve.identity import Identity, Role
+from dpcompose.serve.look import SEARCHED, Look
+from dpcompose.serve.service import Service
+
+_TEMPLATES = files("dpcompose.serve") / "templates"
+STYLE = (_TEMPLATES / "style.css").read_text("utf-8")
+SCRIPT = (_TEMPLATES / "live.js").read_text("utf-8")
+_TYPED = (*SEARCHED, "at", "scope", "mechanism", "before")
+
+
+@cache
+def _environment() -> Environment:
+    names = ("base.html", "login.html", "dashboard.html", "forms.html")
+    pages = {name: (_TEMPLATES / name).read_text("utf-8") for name in names}
+    made = Environment(
+        loader=DictLoader(pages), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    made.filters["query"] = _query  # pyright: ignore[reportUnknownMemberType]
+    return made
+
+
+def _query(named: dict[str, object]) -> str:
+    return f"/?{urlencode(named)}"
+
+
+def login_page(problem: str) -> str:
+    """Where a token is typed."""
+    return _environment().get_template("login.html").render(problem=problem)
+
+
+def page_for(
+    service: Service,
+    who: Identity,
+    asked: Mapping[str, str],
+    *,
+    form: str = "",
+    said: Mapping[str, str] | None = None,
+) -> str:
+    """The page of an identity; what it asks in the URL is answered on it.
+
+    Args:
+        service: What answers.
+        who: Who looks.
+        asked: The fields of the URL.
+        form: What proves that a form came from this page.
+        said: What became of a form that was sent.
+    """
+    typed = {name: asked.get(name, "")[:4096] for name in _TYPED}
+    with service.ledger.moment() as moment:
+        found = Look(service, moment, who, typed)
+        return (
+            _environment()
+            .get_template("dashboard.html")
+            .render(
+                who=who,
+                form=form,
+                said=said or {},
+                asked=typed,
+                here="/?" + urlencode({name: text for name, text in typed.items() if text}),
+                look=found,
+                verified=service.verify(who, found.tops[0], {})
+                if "verify" in asked and found.tops and who.role is Role.AUDITOR
+                else None,
+            )
+        )
+
 
 _log = logging.getLogger("dpcompose.serve")
 COOKIE = "dpcompose"

@@ -1,18 +1,31 @@
-"""Work that may take long: it waits for its turn, and ends when nobody waits for its answer any more."""
+"""Work that takes long: the queue, prices in a process of their own, and long logs page by page."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
+from multiprocessing.pool import Pool
+from threading import Lock
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from dpcompose.account import Account
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.ledger import Amounts, DisagreementError, Entry, Ledger, Replay, differences, root_of
+from dpcompose.mechanisms import parse
+from dpcompose.serve.asked import Answer, Fields
 from dpcompose.serve.workers import Workers
 
 LONGEST = 30.0
@@ -102,3 +115,168 @@ class Queue:
             self._counts[name] -= 1
             if not self._counts[name]:
                 del self._counts[name], self._names[name]
+
+
+Computed = tuple[float, Amounts, Mapping[str, Any]]
+"""Seconds of work, a price, and the description of a charge at that price."""
+MEMORY = 4 << 30
+"""Bytes that such a process may use."""
+_idle: list[Pool] = []
+"""Processes that wait for work, each in a pool of its own, so that it can be ended by itself."""
+
+
+def computed(account: Account, mechanism: str, delta: str | Fraction | None) -> Computed:
+    """The price of a mechanism.
+
+    Raises:
+        DPComposeError: It has none.
+        HTTPException: Nobody waits for it any more.
+    """
+    try:
+        pool = _idle.pop()
+    except IndexError:
+        pool = multiprocessing.get_context("spawn").Pool(1, _yield_to_charges)
+    try:
+        answer = pool.apply_async(_compute, (account.detached(), mechanism, delta))
+        while not answer.ready():
+            heed()
+            answer.wait(0.1)
+    except BaseException:
+        pool.terminate()
+        raise
+    _idle.append(pool)
+    return answer.get()
+
+
+def _yield_to_charges() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform != "win32":
+        import resource
+
+        os.nice(10)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def _compute(account: Account, mechanism: str, delta: str | Fraction | None) -> Computed:
+    start = time.perf_counter()
+    try:
+        quote = account.quote(parse(mechanism), delta)
+        return time.perf_counter() - start, quote.cost, quote.description
+    except MemoryError:
+        raise UnsupportedError(
+            "a price of this mechanism", "it needs too much memory", "Charge its parts"
+        ) from None
+
+
+WINDOW = 5000
+"""Numbers of a tree that one request for entries looks at."""
+MOST_ENTRIES = 1000
+FOLLOWED = 20_000
+"""Entries that one request of a verification follows."""
+RUNNING = 4
+"""Verifications that are remembered; each remembers the keys of its tree."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Entries, the newest first.
+
+    Args:
+        entries: At most a thousand.
+        before: The number before which the next page begins; None at the end.
+    """
+
+    entries: list[Entry]
+    before: int | None
+
+
+def page(ledger: Ledger, scope: str, fields: Fields, wanted: Callable[[Entry], bool]) -> Page:
+    """The newest entries at or below a scope among the numbers before the one that was asked."""
+    with ledger.moment() as moment:
+        moment.balance(scope)
+        end = moment.snapshot.head(root_of(scope)).sequence + 1
+        before = min(_place(fields, "before", end), end)
+        first = max(before - WINDOW, 1)
+        found = list(moment.snapshot.records_of(scope, below=True, after=first - 1, limit=WINDOW))
+    entries: list[Entry] = []
+    for record in reversed(found):
+        if record.sequence < before and wanted(record.entry):
+            entries.append(record.entry)
+            if len(entries) == MOST_ENTRIES:
+                return Page(entries, record.sequence if record.sequence > 1 else None)
+    return Page(entries, first if first > 1 else None)
+
+
+def _place(fields: Fields, name: str, default: int) -> int:
+    """A number of an entry, which a URL brings as text."""
+    value = fields.get(name, default)
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 19:
+        value = int(value)
+    if not (type(value) is int and 0 <= value < 2**63):
+        raise DomainError(name, value, "the number of an entry")
+    return value
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """Follows the chain of a tree, some entries for each request."""
+
+    ledger: Ledger
+    _running: OrderedDict[tuple[str, str], Replay] = field(
+        default_factory=OrderedDict[tuple[str, str], Replay]
+    )
+    _lock: Lock = field(default_factory=Lock)
+
+    def follow(self, actor: str, root: str, fields: Fields) -> Answer:
+        """Follow the entries after the number that was asked, 0 for all from the first; say how far that is.
+
+        Only an answer with `done` says that the tree agrees: with its hashes, its rules, and its balances.
+
+        Raises:
+            DomainError: That number is not where this server stopped.
+        """
+        after = _place(fields, "after", 0)
+        with self._lock:
+            replay = self._running.pop((actor, root), None) if after else Replay(root)
+        if replay is None or replay.last.sequence != after:
+            raise DomainError(
+                "after", after, "where this server stopped for you", "Begin again at 0"
+            )
+        found = self._followed(replay, root)
+        if "followed" in found:
+            with self._lock:
+                self._running[actor, root] = replay
+                while len(self._running) > RUNNING:
+                    self._running.popitem(last=False)
+        return found
+
+    def follow_all(self, root: str) -> Answer:
+        """Follow the entries of a tree to the last one."""
+        replay = Replay(root)
+        while "followed" in (found := self._followed(replay, root)):
+            pass
+        return found
+
+    def _followed(self, replay: Replay, root: str) -> Answer:
+        with self.ledger.moment() as moment:
+            end = moment.snapshot.head(root)
+            try:
+                for record in moment.snapshot.records(
+                    root, after=replay.last.sequence, limit=FOLLOWED
+                ):
+                    heed()
+                    replay.follow(record)
+            except DisagreementError:
+                return {"agrees": False, "entries": end.sequence}
+            done = replay.last.sequence >= end.sequence
+            if done:
+                nodes = moment.snapshot.nodes_between(root, f"{root}0")
+                own = (node for node in nodes if root_of(node.scope.path) == root)
+                agrees = replay.last == end and not list(differences(replay.balances, own))
+                return {"agrees": agrees, "done": True, "entries": end.sequence, "hash": end.hash}
+        return {
+            "agrees": True,
+            "done": False,
+            "followed": replay.last.sequence,
+            "entries": end.sequence,
+        }

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, wraps
 from hashlib import sha256
+from time import monotonic
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -22,6 +23,8 @@ from dpcompose.ledger import (
     Entry,
     Ledger,
     Receipt,
+    RequestDecision,
+    View,
     root_of,
 )
 from dpcompose.mechanisms import kinds, parse
@@ -36,13 +39,46 @@ from dpcompose.serve.asked import (
     require_texts,
     text,
 )
-from dpcompose.serve.identity import YEAR, Identities, Identity
-from dpcompose.serve.permission import Role
-from dpcompose.serve.pricing import computed
+from dpcompose.serve.identity import YEAR, Identities, Identity, Role
 from dpcompose.serve.published import Published
-from dpcompose.serve.reading import Verifier, page
-from dpcompose.serve.refused import RecordedCharge, Refusals
+from dpcompose.serve.queue import Verifier, computed, page
 from dpcompose.serve.terms import Terms
+
+MOST, LONGEST = 10, 4096
+"""Entries of one actor in a minute, and the characters of one."""
+
+
+class Refusals:
+    """Counts the entries: whoever has no budget would fill the disk with them."""
+
+    def __init__(self) -> None:
+        self._counted: dict[str, tuple[int, int]] = {}
+
+    def may_record(self, actor: str) -> bool:
+        """Whether one more refusal of an actor is an entry."""
+        minute, (last, number) = int(monotonic() // 60), self._counted.get(actor, (0, 0))
+        number = number + 1 if minute == last else 1
+        self._counted[actor] = minute, number
+        return number <= MOST
+
+
+@dataclass(frozen=True)
+class RecordedCharge(Charge):
+    """A charge whose refusal is an entry only if it may be.
+
+    Args:
+        refusals: Those that are.
+    """
+
+    refusals: Refusals = field(kw_only=True, compare=False)
+
+    def decide(self, view: View, *, time: str) -> RequestDecision:
+        found = super().decide(view, time=time)
+        if found.refusal is None or found.entry is None:
+            return found
+        is_entry = len(found.entry.body) <= LONGEST and self.refusals.may_record(self.actor)
+        return found if is_entry else RequestDecision(refusal=found.refusal)
+
 
 MOST_ACCOUNTS = 1024
 PRICING, READING = (
@@ -178,7 +214,8 @@ class Service:
         if not isinstance(mechanism, str):
             return False
         single = _SINGLE.fullmatch(mechanism)
-        if single is not None and getattr(kinds().get(single[1]), "closed_form", False):
+        kind = kinds().get(single[1]) if single else None
+        if kind is not None and kind.closed_form:
             return True
         return (scope, mechanism, str(typed_delta)) in self._soon
 

@@ -6,9 +6,11 @@ No promise of privacy hangs on them: that no cap is exceeded is the ledger's, wh
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 from dpcompose.errors import OverdrawnError, ReservedError, StoreError
@@ -34,7 +36,36 @@ from dpcompose.serve.database import Database, Run
 from dpcompose.serve.identity import Identity
 from dpcompose.serve.quota import Quota, quotas_of
 from dpcompose.serve.reservation import Reservation, end_expired, reservations_of, reserved_again
-from dpcompose.serve.turns import Turns
+
+_TERMS = " union all ".join(
+    f"select 1 from service_{name} where root = ?{more}"
+    for name, more in (("reservation", " and ended = 0"), ("quota", ""), ("threshold", ""))
+)
+
+
+@dataclass(eq=False)
+class Turns:
+    """Who may charge a tree now. No term is made or changed while anybody charges without heeding terms.
+
+    Args:
+        database: Its locks hold for every server.
+    """
+
+    database: Database
+    _mine: dict[str, Lock] = field(default_factory=dict[str, Lock])
+
+    @contextmanager
+    def alone(self, root: str, *, shared: bool = False) -> Generator[Run]:
+        """The tree to oneself, in one transaction; in a shared turn, other servers may have one of theirs."""
+        with self._mine.setdefault(root, Lock()), self.database.locked(root, shared=shared) as run:
+            yield run
+
+    @contextmanager
+    def plain(self, root: str) -> Generator[bool]:
+        """A shared turn; gives whether the tree has no terms, and will have none until the end."""
+        with self.alone(root, shared=True) as run:
+            yield not run(f"select 1 from ({_TERMS}) as terms limit 1", (root, root, root))
+
 
 _log = logging.getLogger("dpcompose.serve")
 

@@ -1,35 +1,178 @@
-"""The service over HTTP: one route for each row of the table of permissions."""
+"""The application: routes, charges in batches, and each request counted, timed and logged."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from datetime import UTC, datetime
+from functools import cache, cached_property, partial
 from typing import Any
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dpcompose.errors import DPComposeError
-from dpcompose.ledger import each_once, root_of, scope_path
+from dpcompose.account import Account, charge_together
+from dpcompose.errors import DPComposeError, KeyReusedError, ScopeExistsError, StoreError
+from dpcompose.ledger import Charge, Receipt, each_once, root_of, scope_path
 from dpcompose.serve.asked import Fields
-from dpcompose.serve.charges import Call, Charges
 from dpcompose.serve.document import document
-from dpcompose.serve.gate import Gate, RateLimit, Work, body_of, caller_of
-from dpcompose.serve.identity import Identity
-from dpcompose.serve.observed import Observed
+from dpcompose.serve.gate import Gate, RateLimit, Work, body_of, caller_of, error_answer, refusal
+from dpcompose.serve.identity import PERMISSIONS, Identity
 from dpcompose.serve.pages import Pages
-from dpcompose.serve.permission import PERMISSIONS
-from dpcompose.serve.refusal import error_answer, refusal
-from dpcompose.serve.service import HANDLERS, Service
+from dpcompose.serve.service import HANDLERS, Service, receipted
 from dpcompose.serve.workers import Together
+
+requests = logging.getLogger("dpcompose.serve.requests")
+_ROUTES = {each.path: name for name, each in PERMISSIONS.items()}
+_METHODS = ("GET", "POST", "HEAD", "OPTIONS")
+
+
+class Observed:
+    """Counts and logs every answer of an application, and adds headers to it.
+
+    Args:
+        app: The application.
+        registry: Where metrics are kept.
+        headers: For every answer.
+    """
+
+    def __init__(
+        self, app: ASGIApp, registry: CollectorRegistry, headers: Mapping[str, str]
+    ) -> None:
+        self.app, self.headers = (
+            app,
+            [(name.encode(), text.encode()) for name, text in headers.items()],
+        )
+        labels = ["route", "status"]
+        answers = Counter(
+            "dpcompose_requests", "Answers by route and status.", labels, registry=registry
+        )
+        seconds = Histogram(
+            "dpcompose_seconds", "Time to answer by route.", ["route"], registry=registry
+        )
+        self._answers: Callable[[str, str], Counter] = cache(answers.labels)
+        self._times: Callable[[str], Histogram] = cache(seconds.labels)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start = time.perf_counter()
+        route = _ROUTES.get(scope["path"], "unknown")
+
+        async def with_headers(message: Message) -> None:
+            is_start = message["type"] == "http.response.start"
+            if is_start:
+                message["headers"] = [*message.get("headers", ()), *self.headers]
+            await send(message)
+            if is_start:
+                note = partial(
+                    self._note,
+                    scope["method"],
+                    route,
+                    message["status"],
+                    time.perf_counter() - start,
+                )
+                asyncio.get_running_loop().call_soon(note)  # once the answer is on its way
+
+        await self.app(scope, receive, with_headers)
+
+    def _note(self, method: str, route: str, status: int, seconds: float) -> None:
+        self._answers(route, str(status)).inc()
+        self._times(route).observe(seconds)
+        if requests.isEnabledFor(logging.INFO):
+            now = datetime.now(UTC).isoformat(timespec="milliseconds")
+            said = {
+                "time": now,
+                "method": method if method in _METHODS else "other",
+                "route": route,
+            }
+            requests.info(
+                "%s",
+                json.dumps({**said, "status": status, "milliseconds": round(seconds * 1e3, 1)}),
+            )
+
+
+Outcome = Response | Exception | Identity
+"""An answer; what is raised instead; or whose charge it is, to be made alone, because terms are to be weighed."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A charge as it arrived.
+
+    Args:
+        caller: The address.
+        token: As it was sent.
+        fields: The body.
+        who: Whose token it is, where an issuer had to say so before.
+    """
+
+    caller: str
+    token: str
+    fields: Fields
+    who: Identity | None = None
+
+
+@dataclass(frozen=True)
+class Charges:
+    """Makes charges together.
+
+    Args:
+        gate: What lets in.
+    """
+
+    gate: Gate
+
+    def made(self, root: str, calls: Sequence[Call]) -> list[Outcome]:
+        """The outcome of each charge of a tree, in their order."""
+        found: list[Outcome] = []
+        asked: dict[int, tuple[Account, Charge]] = {}
+        people = self.gate.service.people.find_all(
+            {call.token for call in calls if call.who is None}
+        )
+        for place, call in enumerate(calls):
+            try:
+                who = call.who or self.gate.admitted(call.caller, people[call.token])
+                found.append(who)
+                scope = self.gate.allowed("charge", who, call.fields)
+                quote = self.gate.service.quick_quote(scope, call.fields)
+                if quote is not None and call.fields.get("reservation") is None:
+                    asked[place] = self.gate.service.asked(who, quote, call.fields)
+            except Exception as error:  # of this charge alone; raised where it was asked
+                found[place:] = [error]
+        for place, receipt in zip(asked, self._committed(root, list(asked.values())), strict=False):
+            if isinstance(receipt, Receipt):
+                found[place] = JSONResponse(receipted(receipt))
+            elif not isinstance(
+                receipt, KeyReusedError | ScopeExistsError
+            ):  # with what is noted it may be the same
+                found[place] = receipt
+        return found
+
+    def _committed(
+        self, root: str, asked: list[tuple[Account, Charge]]
+    ) -> Sequence[Receipt | DPComposeError]:
+        """The receipt or refusal of each; none where the tree has terms."""
+        made: Sequence[Receipt | DPComposeError] = []
+        if asked:
+            try:
+                with self.gate.service.terms.turns.plain(root) as plain:
+                    made = charge_together(asked) if plain else []
+            except StoreError as error:  # what was charged before is charged
+                made = made or [error] * len(asked)
+        return made
+
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self';"

@@ -1,6 +1,6 @@
-"""The file of people holds all that was acknowledged: it has a head record, as a ledger's file has, and is compared.
+"""A SQLite file beside a ledger, such as that of people, which has a head record as a ledger has, and is compared with it.
 
-Its changes have numbers. In a file that is older than its record, or lacks its log, a revoked token is good again.
+Its changes have numbers: a file that is older than its record, or lacks its log, is refused.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ from secrets import token_hex
 from threading import Lock
 
 from dpcompose.errors import StoreError
-from dpcompose.ledger import (
+from dpcompose.ledger.entry import Head
+from dpcompose.ledger.head_record import HeadRecord, read_claims, write_record
+from dpcompose.ledger.sqlite_connection import (
     FileLock,
-    Head,
-    HeadRecord,
     beside,
     log_at,
     mark_of,
-    read_claims,
     require_place,
     settle,
-    write_record,
 )
 
 _CHAIN = "people"
@@ -31,8 +29,8 @@ _HEAD = "select sequence, hash from service_head"
 _TABLE = "create table if not exists service_head (id integer primary key, sequence bigint not null, hash text not null)"
 
 
-class PeopleFile:
-    """A file of people with its record; the file is made where there is none.
+class RecordedFile:
+    """A file with its record; the file is made where there is none.
 
     Args:
         path: The file, links followed.

@@ -1,0 +1,65 @@
+"""Targets of budgets: the epsilon and delta that a scope was opened for, as typed; read without a library of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+
+from dpcompose.errors import UnsupportedError, few_digits
+from dpcompose.ledger import Amount, Balance, Kind, Ledger, Scope, paths_down_to
+
+NumericLiteral = int | float | str | Decimal | Fraction
+
+
+def exact(name: str, value: NumericLiteral) -> Fraction:
+    """Exactly what was typed.
+
+    Raises:
+        DomainError: Negative, infinite, no number, or not a multiple of 1e-40.
+    """
+    return Amount.of(value, name=name).fraction
+
+
+def target_of(scope: Scope) -> tuple[str, str] | None:
+    """The epsilon and delta that a scope was opened for, as decimals; None if it states none."""
+    target = scope.description.get("budget", {}).get("target")
+    if target is None:
+        return None
+    return str(exact_text("epsilon", target["epsilon"])), str(exact_text("delta", target["delta"]))
+
+
+def target_in_words(target: tuple[str, str]) -> str:
+    """Such as "epsilon 1 at delta 1e-6"."""
+    epsilon, delta = (few_digits(text, up=False) for text in target)
+    return f"epsilon {epsilon} at delta {delta}"
+
+
+def exact_text(name: str, value: NumericLiteral) -> Decimal:
+    """A number of a target as the shortest decimal that is it."""
+    return Decimal(str(Amount.of(value, name=name))).normalize()
+
+
+def refuse_unknown(ledger: Ledger, path: str, *, delta: NumericLiteral) -> None:
+    """Refuse a bare cost with a delta inside a partition: that it was a one-shot mechanism is not known.
+
+    Raises:
+        UnsupportedError: If it has a delta, and a scope on the way to it is a partition.
+    """
+    above = [ledger.balance(each).scope for each in paths_down_to(path)]
+    if exact("delta", delta) > 0 and any(scope.kind is Kind.PARTITION for scope in above):
+        reason = "it does not say what runs, and in a partition a delta holds for one-shot mechanisms alone"
+        raise UnsupportedError(
+            f"a bare cost with a delta at {path!r}", reason, "Charge a mechanism, or a plan file"
+        )
+
+
+def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[float, float] | None:
+    """Both what is spent and what is left of a scope, in epsilon at the delta of its target; None if it has none."""
+    target = target_of(balance.scope)
+    if target is None:
+        return None
+    from dpcompose.account.in_epsilon import both_in_epsilon
+
+    filter = balance.scope.description["budget"]["filter"]
+    return both_in_epsilon(filter, target, balance.spent, left)
