@@ -175,7 +175,14 @@ def test_a_mistake_is_named_in_one_sentence(
             "ledger charge city good.toml",
             "--key is missing: expected a key that names this request",
         ),
-        ("ledger scope town --epsilon 1", "--filter is missing: expected the name of a filter"),
+        (
+            "ledger scope town --delta 1e-6",
+            "--epsilon is missing: expected the target of the budget",
+        ),
+        (
+            "ledger scope town --parameter rho=1",
+            "--filter is missing: expected the name of a filter",
+        ),
         (
             "ledger scope town --filter renyi --delta 1e-6",
             "--epsilon is missing: expected the target of the filter",
