@@ -34,7 +34,13 @@ LIMITS = {
     "class names twice in a room": 0,
     "files with a single importer": 60,
     "lines of docs/architecture.md": 350,
+    "banned names": 0,
 }
+BANNED = frozenset(
+    "found made given asked told said known kept there here way ways place near far rest share "
+    "turned sworn".split()
+)
+"""Names that say nothing of what they name: no function, class, field or parameter has one."""
 SILENT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -243,6 +249,25 @@ def repeated_classes(modules: dict[str, Module]) -> list[str]:
     return sorted(f"{room}: {name}" for (room, name), number in counted.items() if number > 1)
 
 
+def banned_names(modules: dict[str, Module]) -> list[str]:
+    """Functions, classes, fields and parameters with a banned name."""
+    listed: list[str] = []
+    for module in modules.values():
+        for node in ast.walk(module.tree):
+            names: list[str] = []
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                names.append(node.name)
+            if isinstance(node, ast.arg):
+                names.append(node.arg)
+            if isinstance(node, ast.ClassDef):
+                fields = [line for line in node.body if isinstance(line, ast.AnnAssign)]
+                names += [line.target.id for line in fields if isinstance(line.target, ast.Name)]
+            listed += [
+                f"{module.name}: {name}" for name in names if name.strip("_").lower() in BANNED
+            ]
+    return listed
+
+
 def figures(root: Path) -> dict[str, int]:
     """Every figure that has a limit."""
     modules = read(root)
@@ -268,6 +293,7 @@ def figures(root: Path) -> dict[str, int]:
         "lines of docs/architecture.md": len(
             (root / "docs" / "architecture.md").read_text().splitlines()
         ),
+        "banned names": len(banned_names(modules)),
     }
 
 
@@ -293,7 +319,7 @@ def main() -> int:
                 f"{room or 'dpcompose':14} {number:7,} lines {tokens:9,} tokens {len(inside):4} files"
             )
     if options.list:
-        for rule in (past_a_face, circles, repeated_classes, single_importers):
+        for rule in (past_a_face, circles, repeated_classes, single_importers, banned_names):
             print(f"{rule.__name__}:", *rule(modules), sep="\n  ")
     exceeded = 0
     for name, figure in figures(options.root).items():
