@@ -15,8 +15,7 @@ from itertools import chain
 from pathlib import Path
 
 from dpcompose.plan import Plan, PlanAccount, PlanQuestion, account, over_delta, over_times
-from dpcompose.report import Fact, Page, account_page, budget_svgs, html
-from dpcompose.report.exposure import exposure_page
+from dpcompose.report import Fact, Page, budget_svgs, html, page as page_of
 from dpcompose.report.html import contents
 from dpcompose.report.ledger import tree_page
 from dpcompose.report.number import above, below, digits_of
@@ -89,7 +88,7 @@ def census() -> Iterator[str]:
             if float(published["delta"]) == done.delta
             else ""
         )
-        page = replace(account_page(done), title=title, answer=beside or answer(done))
+        page = replace(page_of(done), title=title, answer=beside or answer(done))
         _write(
             f"census_{Path(release.plan).stem}",
             replace(page, facts=(Fact("published", said), *page.facts)),
@@ -132,7 +131,7 @@ def city() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         outcome = analysts.run(Path(folder) / "city.db", questions=3)
     page = tree_page(outcome.balances, where="A city's ledger")
-    promised = exposure_page(outcome.bob)
+    promised = page_of(outcome.bob)
     bob_too = replace(
         page,
         answer=promised.headline,

@@ -98,7 +98,7 @@ def test_a_ledger_in_a_file_goes_on(files: Path) -> None:
 def test_evidence_of_a_ledger(files: Path) -> None:
     trust = (files / "keeper.pub").read_text().strip()
     for words in (
-        ("ledger", "check-proof", "entry.proof", "--trust", trust),
+        ("ledger", "evidence", "check-proof", "entry.proof", "--trust", trust),
         ("ledger", "verify", "--ledger", "city.db", "--anchor", "anchor.json"),
         (
             "ledger",
@@ -188,7 +188,7 @@ def test_a_plan_and_its_statement(files: Path) -> None:
     done = _command(files, "account", "plan.toml", "--json")
     now, then = json.loads(done.stdout), json.loads((files / "account.json").read_text())
     assert now | {"dpcompose": ""} == then | {"dpcompose": ""}
-    assert _command(files, "verify", "privacy.json").returncode == 0
+    assert _command(files, "statement", "verify", "privacy.json").returncode == 0
 
 
 def test_certificates_and_a_journal_of_an_audit(files: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dpcompose import Bound
 from dpcompose.plan import Plan, PlanAccount
-from dpcompose.report import Fact, Heading, Page, PageTable, account_page
+from dpcompose.report import Fact, Heading, Page, PageTable, page as page_of
 from dpcompose.report.number import above
 from examples.bob.make_plan import Table, plan
 
@@ -27,7 +27,7 @@ def subtotals(table: Table, *, years: int, delta: float) -> dict[str, Bound]:
 
 def bob_page(table: Table, account: PlanAccount, *, years: int) -> Page:
     """The page of one account of Bob's plan."""
-    page = account_page(account)
+    page = page_of(account)
     horizon = "1 year" if years == 1 else f"{years} years"
     facts = (
         Fact("published", "no total: each organization states its own number, for its own unit"),

@@ -193,8 +193,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
 def main() -> None:
     """Run it and print the tree and Bob's exposure."""
     from dpcompose.cli.terminal import show
-    from dpcompose.report.exposure import exposure_page
-    from dpcompose.report.ledger import tree_page
+    from dpcompose.report import page, tree_page
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -206,7 +205,7 @@ def main() -> None:
     for line in lines(outcome):
         print(line)
     show(tree_page(outcome.balances, where="The tree"))
-    show(exposure_page(outcome.bob))
+    show(page(outcome.bob))
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def test_people_of_a_city_share_a_budget(browser: Any, running: Running, tmp_pat
     file = tmp_path / found.value.suggested_filename
     found.value.save_as(file)
     command = auditor.locator("#signed pre").inner_text()
-    assert command.startswith(f"dpcompose ledger check-proof {file.name} --trust ")
+    assert command.startswith(f"dpcompose ledger evidence check-proof {file.name} --trust ")
     key = command.partition('"')[2].rstrip('"')
     checked = [
         sys.executable,

@@ -79,9 +79,9 @@ WRONG: list[tuple[str, int, str]] = [
     ("theorem 3.20", 2, "--epsilon is missing: expected a value"),
     ("theorem 3.20 --epsilon 0.1 --times 9", 2, "--slack is missing: expected a value"),
     ("theorem optimal --epsilon 0.1 --times 9", 2, "--total-delta is missing: expected a value"),
-    ("ledger key ada", 2, "--out is missing: expected a new file for the secret key"),
+    ("ledger evidence key ada", 2, "--out is missing: expected a new file for the secret key"),
     (
-        "ledger check-proof asks.toml",
+        "ledger evidence check-proof asks.toml",
         2,
         "--trust is missing: expected the public key of the signer",
     ),
@@ -175,7 +175,14 @@ def test_a_mistake_is_named_in_one_sentence(
             "ledger charge city good.toml",
             "--key is missing: expected a key that names this request",
         ),
-        ("ledger scope town --epsilon 1", "--filter is missing: expected the name of a filter"),
+        (
+            "ledger scope town --delta 1e-6",
+            "--epsilon is missing: expected the target of the budget",
+        ),
+        (
+            "ledger scope town --parameter rho=1",
+            "--filter is missing: expected the name of a filter",
+        ),
         (
             "ledger scope town --filter renyi --delta 1e-6",
             "--epsilon is missing: expected the target of the filter",
@@ -184,9 +191,9 @@ def test_a_mistake_is_named_in_one_sentence(
             "ledger scope town --kind slots --filter pure --epsilon 1",
             "--slots is missing: expected",
         ),
-        ("ledger checkpoint", "--key is missing: expected the file of the secret key"),
-        ("ledger prove city", "--entry is missing: expected a number"),
-        ("ledger backup", "--out is missing: expected a new file"),
+        ("ledger evidence checkpoint", "--key is missing: expected the file of the secret key"),
+        ("ledger evidence prove city", "--entry is missing: expected a number"),
+        ("ledger admin backup", "--out is missing: expected a new file"),
         ("statement asks.toml --unit person", "--delta is missing: expected a number in [0, 1)"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Every command's documents validate against the schemas that `dpcompose schema` prints, its errors included."""
+"""Every command's documents validate against the schemas that `dpcompose ledger admin schema` prints, its errors included."""
 
 from __future__ import annotations
 
@@ -16,29 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.core import TyperGroup
-from typer.main import get_command
 
-from dpcompose.cli import (
-    adaptive,
-    experiment,
-    ledger,
-    ledger_read,
-    plan,
-    release,
-    statement,
-    theorem,
-)
-from dpcompose.cli.app import app
-from dpcompose.cli.output import emit
+from dpcompose.cli import command
+from dpcompose.cli.command import emit
+from dpcompose.cli.table import COMMANDS, load
 from dpcompose.cli.terminal import show
-from dpcompose.report.page import Fact, Heading, Page, PageTable
+from dpcompose.report.layout import Fact, Heading, Page, PageTable
 from dpcompose.report.schemas import DOCUMENTS, schema
 from tests.cli.runner import invoke
 
 validate = pytest.importorskip("jsonschema").validate
 
-MODULES = (plan, experiment, adaptive, ledger, ledger_read, release, statement, theorem)
 NUMBER = re.compile(r"\d[\d.,]*(?:e[+-]?\d+)?")
 STRANGE = Page(
     "שלום", "שָׁלוֹם e\u0301 1234567890.123456789", "plain", (Fact("نام", "0.1234567890123456789"),),
@@ -49,36 +37,38 @@ COMMAND = "import sys; sys.argv = ['dpcompose']; from dpcompose.cli import main;
 ENVIRONMENT = {"DPCOMPOSE_LEDGER": "l.db", "USER": "Ada", "COLUMNS": "100"}
 LINES = [
     "account small.toml --risk", "account small.toml --delta 1e-6 --epsilon 1", "account small.toml --epsilon 1",
+    "compare small.toml small.toml", "compare small.toml --epsilon 1",
     "calibrate small.toml --vary mechanism.gaussian.sigma --epsilon 1 --delta 1e-6",
     "calibrate small.toml --vary mechanism.gaussian.sigma --advantage 0.1",
     "theorem", "theorem 3.20 --epsilon 0.1 --times 9 --slack 1e-6",
     "experiment repeater small.toml --rounds 2 --transcripts 100",
     "adaptive advise small.toml --epsilon 1",
-    "statement small.toml --unit user --privacy privacy.json", "verify privacy.json", "import opacus.json",
+    "statement small.toml --unit user --privacy privacy.json", "statement verify privacy.json", "import opacus.json",
     "ledger init", "ledger scope world --filter concentrated --epsilon 1 --delta 1e-6", "ledger scope world/a",
     "ledger charge world/a small.toml --key one", "ledger redeem charged.json",
     "ledger charge world/a --cost rho=9 --cost delta=0 --key two",
     "ledger price world small.toml", "ledger scope world/s --split 3", "ledger scope world/s/x", "ledger show",
     "ledger log world", "ledger exposure world/a --delta 1e-6", "ledger verify", "ledger export",
     "ledger scope y --filter pure --epsilon 1 --renew year", "ledger exposure y --delta 0 --window P3Y",
-    "ledger backup --out copy.db --keep anchor.json",
-    "ledger restore copy.db --anchor anchor.json --ledger restored.db",
-    "ledger close world/a", "ledger key acme.example --out secret.key",
-    "ledger check-proof entry.proof --trust key.txt", "ledger check-proof secret.key --trust key.txt",
+    "ledger admin backup --out copy.db --keep anchor.json",
+    "ledger admin restore copy.db --anchor anchor.json --ledger restored.db",
+    "ledger close world/a", "ledger evidence key acme.example --out secret.key",
+    "ledger evidence check-proof entry.proof --trust key.txt", "ledger evidence check-proof secret.key --trust key.txt",
     "audit zoo", "audit scores scores.csv --epsilon 1",
     "release table.csv --unit id --max-rows 1 --scope r --count --spend epsilon=0.1 --quote",
     "release table.csv --unit id --max-rows 1 --scope r --count --spend epsilon=0.1",
 ]  # fmt: skip
 ERRORS = [
-    "account nowhere.toml", "account", "calibrate small.toml --vary x --epsilon 1 --delta 1e-6", "theorem 9.99",
+    "account nowhere.toml", "account", "compare", "compare nowhere.toml", "compare small.toml --delta 1 --epsilon 1",
+    "calibrate small.toml --vary x --epsilon 1 --delta 1e-6", "theorem 9.99",
     "theorem 3.20", "experiment greedy", "experiment nobody small.toml", "adaptive advise nowhere.toml --epsilon 1",
-    "statement small.toml", "verify nowhere.json", "import nowhere.json", "ledger show nowhere", "ledger log nowhere",
+    "statement small.toml", "statement verify nowhere.json", "import nowhere.json", "ledger show nowhere", "ledger log nowhere",
     "ledger scope /", "ledger charge world", "ledger charge nowhere --cost rho=1 --key x", "ledger redeem nowhere.json",
     "ledger price nowhere small.toml", "ledger exposure nowhere --delta 1", "ledger verify --anchor nowhere",
     "ledger export nowhere", "ledger close nowhere", "ledger init --nonsense", "audit scores nowhere.csv --epsilon 1",
-    "ledger key acme.example",
-    "ledger backup", "ledger backup --out l.db", "ledger restore nowhere", "ledger restore copy.db",
-    "ledger check-proof nowhere", "audit check nowhere", "audit zoo nobody", "audit nothing --epsilon 1",
+    "ledger evidence key acme.example",
+    "ledger admin backup", "ledger admin backup --out l.db", "ledger admin restore nowhere", "ledger admin restore copy.db",
+    "ledger evidence check-proof nowhere", "audit check nowhere", "audit zoo nobody", "audit nothing --epsilon 1",
     "release nowhere.csv --count",
 ]  # fmt: skip
 
@@ -114,17 +104,16 @@ def test_every_document_is_valid(home: Path, monkeypatch: pytest.MonkeyPatch) ->
     invoke(["ledger", "scope", "r", "--filter", "pure", "--epsilon", "1"], env=ENVIRONMENT)
     seen: set[str] = set()
     pages: list[Page] = []
-    for module in MODULES:
-        monkeypatch.setattr(module, "emit", partial(_emit_both, pages))
+    monkeypatch.setattr(command, "emit", partial(_emit_both, pages))
     for line in LINES:
         if line.startswith("release"):
             pytest.importorskip("duckdb")
         document = document_of(line)
         assert "error" not in document, (line, document)
         seen.add(document["command"])
-        if document["command"] == "ledger key":
+        if document["command"] == "ledger evidence key":
             (home / "key.txt").write_text(document["key"])
-            prove = "ledger prove world --entry 1 --key secret.key --out entry.proof"
+            prove = "ledger evidence prove world --entry 1 --key secret.key --out entry.proof"
             assert invoke(prove.split(), env=ENVIRONMENT).exit_code == 0
         if document.get("granted"):
             (home / "charged.json").write_text(json.dumps(document))
@@ -144,7 +133,7 @@ def test_every_document_is_valid(home: Path, monkeypatch: pytest.MonkeyPatch) ->
     "line",
     ["account small.toml", "calibrate small.toml --vary mechanism.gaussian.sigma --epsilon 1 --delta 1e-6", "theorem",
      "experiment repeater small.toml --rounds 2 --transcripts 100", "adaptive advise small.toml --epsilon 1",
-     "ledger show", "ledger log tables"],
+     "compare small.toml small.toml", "ledger show", "ledger log tables"],
 )  # fmt: skip
 def test_tables_are_printed_as_csv(home: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     monkeypatch.chdir(home)
@@ -160,9 +149,10 @@ def test_tables_are_printed_as_csv(home: Path, monkeypatch: pytest.MonkeyPatch, 
     assert both.exit_code == 2 and "--csv" in both.output
 
 
-def _emit_both(pages: list[Page], command: str, document: Any, page: Any, **how: bool) -> None:
-    pages.append(page())
-    emit(command, document, page, **how)
+def _emit_both(pages: list[Page], line: str, document: Any, page: Any, **how: Any) -> None:
+    if page is not None:
+        pages.append(page())
+    emit(line, document, page, **how)
 
 
 def _require_whole_numbers(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,27 +190,13 @@ def test_a_schema_takes_no_other_document() -> None:
 
 
 def test_every_command_with_documents_has_a_schema() -> None:
-    def commands(group: Any, words: tuple[str, ...] = ()) -> list[str]:
-        found: list[str] = []
-        for name, command in group.commands.items():
-            below = isinstance(command, TyperGroup)
-            found += (
-                commands(command, (*words, name))
-                if below
-                else [" ".join((*words, name))]
-                * (
-                    "--json"
-                    in [option for parameter in command.params for option in parameter.opts]
-                )
-            )
-        return found
-
-    assert {
-        name.replace("audit mechanism", "audit") for name in commands(get_command(app))
-    } == DOCUMENTS.keys()
-    assert invoke(["schema"]).stdout.split("\n")[:-1] == list(DOCUMENTS)
-    assert json.loads(invoke(["schema", "ledger", "show"]).stdout) == schema("ledger show")
-    assert invoke(["schema", "nonsense"]).exit_code == 2
+    with_documents = {load(line).line for line in COMMANDS if "json" in load(line).outputs}
+    assert with_documents == DOCUMENTS.keys()
+    assert invoke(["ledger", "admin", "schema"]).stdout.split("\n")[:-1] == list(DOCUMENTS)
+    assert json.loads(invoke(["ledger", "admin", "schema", "ledger", "show"]).stdout) == schema(
+        "ledger show"
+    )
+    assert invoke(["ledger", "admin", "schema", "nonsense"]).exit_code == 2
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

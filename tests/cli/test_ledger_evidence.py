@@ -1,4 +1,4 @@
-"""`dpcompose ledger key`, `checkpoint`, `prove`, `check-proof`; `verify` with a checkpoint, and with prices."""
+"""`dpcompose ledger evidence key`, `checkpoint`, `prove`, `check-proof`; `verify` with a checkpoint, and with prices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
 
     def run(line: str, *, status: int = 0) -> str:
         environment = {"COLUMNS": "140", "USER": "Ada", "DPCOMPOSE_LEDGER": "l.db"}
-        result = invoke(["ledger", *line.split()], env=environment)
+        group = [] if line.split(maxsplit=1)[0] in ("init", "scope", "verify") else ["evidence"]
+        result = invoke(["ledger", *group, *line.split()], env=environment)
         assert result.exit_code == status, (line, result.output, result.exception)
         return result.output
 

@@ -36,7 +36,7 @@ from dpcompose.interop.step_budget import StepBudget, any_order
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.entry import GRANTED, REDEEMED
 from dpcompose.mechanisms import FixedSizeSample
-from dpcompose.report import save_training
+from dpcompose.report import save
 
 STEP: StepKind = {"sigma": 4.0, "rate": 0.05}
 MECHANISM = Gaussian(4.0).sampled(0.05)
@@ -445,7 +445,7 @@ def test_the_history_is_drawn(tmp_path: Path) -> None:
     guard = made(epsilon=3)
     guard.plan([(2.0, 0.05, 30)])
     for name in ("some.png", "none.png"):
-        save_training(tmp_path / name, (guard if name == "some.png" else made()).history(points=4))
+        save(tmp_path / name, (guard if name == "some.png" else made()).history(points=4))
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
 

@@ -441,15 +441,21 @@ def test_commands(tmp_path: Path) -> None:
         and "differentially private" in made.stdout
         and card.read_text().startswith("## Privacy")
     )
-    checked = invoke(["verify", str(privacy)])
+    checked = invoke(["statement", "verify", str(privacy)])
     assert checked.exit_code == 0 and "Not checked" in checked.stdout
     assert (
-        json.loads(invoke(["verify", str(privacy), "--json"]).stdout)["epsilon"] == stated().epsilon
+        json.loads(invoke(["statement", "verify", str(privacy), "--json"]).stdout)["epsilon"]
+        == stated().epsilon
     )
     assert json.loads(invoke([*words[:4], "--json"]).stdout)["epsilon"] == stated().epsilon
     privacy.write_text(privacy.read_text().replace("one user", "one uses"))
-    assert invoke(["verify", str(privacy)]).exit_code == 1
-    assert invoke(["verify", str(tmp_path / "none.json")]).exit_code == 2
-    assert invoke(["verify", str(tmp_path)]).exit_code == 2
+    assert invoke(["statement", "verify", str(privacy)]).exit_code == 1
+    assert invoke(["statement", "verify", str(tmp_path / "none.json")]).exit_code == 2
+    assert invoke(["statement", "verify", str(tmp_path)]).exit_code == 2
     assert invoke([*words[:3], "  "]).exit_code == 2
-    assert invoke(["verify", str(privacy), "--ledger", str(tmp_path / "none.db")]).exit_code == 1
+    assert (
+        invoke(
+            ["statement", "verify", str(privacy), "--ledger", str(tmp_path / "none.db")]
+        ).exit_code
+        == 1
+    )

@@ -99,6 +99,7 @@ def test_what_is_lost_is_told_and_its_tree_is_closed(path: Path, tmp_path: Path)
         (tmp_path / "anchor.json").write_text(ledger.anchor().to_json())
     asked = [
         "ledger",
+        "admin",
         "restore",
         str(tmp_path / "copy.db"),
         "--anchor",
@@ -115,7 +116,14 @@ def test_what_is_lost_is_told_and_its_tree_is_closed(path: Path, tmp_path: Path)
         assert [each.kind for each in ledger.entries("city")][-1] == "closed"
         ledger.verify()
     without = invoke(
-        ["ledger", "restore", str(tmp_path / "copy.db"), "--ledger", str(tmp_path / "blind.db")]
+        [
+            "ledger",
+            "admin",
+            "restore",
+            str(tmp_path / "copy.db"),
+            "--ledger",
+            str(tmp_path / "blind.db"),
+        ]
     )
     assert "No anchor was given" in without.stderr
 

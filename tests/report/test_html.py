@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from dpcompose.plan import Plan, PlanAccount, account
-from dpcompose.report import Heading, Page, PageTable, account_page, html
+from dpcompose.report import Heading, Page, PageTable, html, page
 from dpcompose.report.html import SHOWN, contents
 from dpcompose.report.words import answer, meaning
 
@@ -28,7 +28,7 @@ def _account(text: str) -> PlanAccount:
 
 def test_the_answer_is_the_heading_and_what_it_means_follows() -> None:
     done = _account(f'delta = 1e-6\nadjacency = "replace"\n{GAUSSIANS}')
-    text = html(account_page(done))
+    text = html(page(done))
     (heading,) = re.findall(r"<h1[^>]*>(.*?)</h1>", text)
     shown = re.search(r"epsilon &lt;= ([\d.]+) \(delta = 1e-06\)", heading)
     assert shown and Fraction(shown[1]) >= Fraction(done.total.upper)
@@ -38,7 +38,7 @@ def test_the_answer_is_the_heading_and_what_it_means_follows() -> None:
 
 
 def test_the_largest_is_first_and_ten_rows_are_shown() -> None:
-    text = html(account_page(_account(f"delta = 1e-6\n{GAUSSIANS}")))
+    text = html(page(_account(f"delta = 1e-6\n{GAUSSIANS}")))
     first, rest = text.split('<tbody class="rest">')
     widths = [float(width) for width in re.findall(r'class="bar" style="width: ([\d.]+)%', text)]
     assert widths == sorted(widths, reverse=True) and widths[0] == 100 and widths[1] < 100

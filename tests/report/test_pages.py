@@ -13,8 +13,12 @@ from dpcompose import Gaussian, Laplace, RandomizedResponse
 from dpcompose.account import exposure, open_scope
 from dpcompose.adaptive import ConcentratedFilter, Odometer
 from dpcompose.book import STATEMENTS
+from dpcompose.errors import DomainError
 from dpcompose.experiment import Experiment, Repeater, about_bob, summarize
 from dpcompose.ledger import Amount, Ledger
+from dpcompose.plan import Plan, PlanQuestion, account
+from dpcompose.report import document, page
+from dpcompose.report.account import account_page, comparison_page
 from dpcompose.report.experiment import experiment_page
 from dpcompose.report.exposure import exposure_page
 from dpcompose.report.ledger import at_least, at_most, listed
@@ -140,3 +144,16 @@ def test_amounts_are_listed_exactly_rounded() -> None:
         listed({"rho": amount}, at_least) == "rho 0.500001"
         and listed({"rho": amount}, at_most) == "rho 0.5"
     )
+
+
+def test_a_result_is_shown_by_its_class_and_what_is_none_is_named() -> None:
+    plan = Plan.parse('[[mechanism]]\nkind = "laplace"\nscale = 9.0\n')
+    done = account(plan, PlanQuestion("delta", 1e-6))
+    assert page(done) == account_page(done) and document(done)["asked"] == "epsilon"
+    assert page([done, done]) == comparison_page([done, done])
+    assert document(done.total)["upper"] == done.total.upper
+    for wrong in (1, [], [1], None, "text"):
+        with pytest.raises(DomainError, match="expected a result that has a page"):
+            page(wrong)
+    with pytest.raises(DomainError, match="a result that has a document"):
+        document([Ledger.open("memory:").verify()])

@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command `dpcompose`; Ctrl-C while it is read ends it in one line too."""
     try:
-        from dpcompose.cli.app import main as run
+        from dpcompose.cli.run import main as run
     except KeyboardInterrupt:
         print("dpcompose: stopped before anything was done", file=sys.stderr)
         sys.exit(130)

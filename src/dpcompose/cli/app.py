@@ -1,57 +1,35 @@
-"""The command `dpcompose`: its subcommands and its exit status."""
+"""The commands as typer has them, for what `Command.parse` leaves to it: help, completion, and errors of a line."""
 
 from __future__ import annotations
 
-import errno
-import io
-import os
-import sys
-import traceback
+import inspect
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from dpcompose.cli.adaptive import app as adaptive
-from dpcompose.cli.audit import app as audit
-from dpcompose.cli.experiment import experiment
-from dpcompose.cli.imported import import_document
-from dpcompose.cli.ledger import app as ledger
+from dpcompose.cli.command import Command, Declared, Parameter
 from dpcompose.cli.output import (
     BAD_INPUT,
-    DONE,
-    INTERNAL,
     INVOKED,
-    NOT_AVAILABLE,
-    STOPPED,
     Invocation,
     package_version,
     report_error,
+    stdout,
 )
-from dpcompose.cli.plan import account, calibrate
-from dpcompose.cli.release import release
-from dpcompose.cli.schema import schema
-from dpcompose.cli.serve import serve
-from dpcompose.cli.statement import statement, verify
-from dpcompose.cli.streams import UnprintedError, stderr, stdout
-from dpcompose.cli.theorem import theorem
+from dpcompose.cli.table import COMMANDS, DEFAULTS, GROUPS, load, split, title
 
 _USAGE: Any = typer.BadParameter.__base__
-"""The error of what cannot be parsed, which typer does not name."""
+"""The error of a line that cannot be parsed, which typer does not name."""
 
 
 class _Root(TyperGroup):
-    """All commands. It knows what was typed, so that every error can be a document under --json."""
+    """All commands. It remembers the line, so that every error can be a document under --json."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        found: list[str] = []
-        known: dict[str, Any] = dict(self.commands)
-        for word in args:
-            if word not in known:
-                break
-            found.append(word)
-            known = dict(known[word].commands) if isinstance(known[word], TyperGroup) else {}
-        INVOKED.set(Invocation(" ".join(found), "--json" in args))
+        line, _ = split(args)
+        INVOKED.set(Invocation(title(line), "--json" in args))
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -65,39 +43,25 @@ class _Root(TyperGroup):
             raise typer.Exit(BAD_INPUT) from None
 
 
-app = typer.Typer(
-    name="dpcompose",
-    cls=_Root,
-    no_args_is_help=True,
-    add_completion=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-    epilog="Exit status: 0 done, 1 refused, over budget or refuted, 2 bad input, 3 not available, 4 internal, "
-    "130 stopped. Losses are in nats.",
-)
-app.command()(account)
-app.command()(calibrate)
-app.command()(experiment)
-app.command()(release)
-app.command("import")(import_document)
-app.command()(statement)
-app.command()(verify)
-app.command()(schema)
-app.command()(serve)
-app.add_typer(adaptive, name="adaptive")
-app.add_typer(audit, name="audit")
-app.add_typer(ledger, name="ledger")
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(theorem)
+def _with_default(command: str) -> type[TyperGroup]:
+    """A group whose first word is a command, or else the first argument of its default command."""
+
+    class Group(TyperGroup):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            if args and args[0] not in (*self.commands, "-h", "--help"):
+                args = [command, *args]
+            return super().parse_args(ctx, args)
+
+    return Group
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         stdout(f"dpcompose {package_version()}\n")
         raise typer.Exit
 
 
-@app.callback()
-def dpcompose(
+def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -105,55 +69,80 @@ def dpcompose(
     """Add up differential privacy: certified totals of the losses of many mechanisms."""
 
 
-def main() -> None:
-    """Run the command. Every error ends in an exit status and a sentence, never in a traceback."""
-    _open_standard_streams()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    status = _run()
-    if status == STOPPED:
-        stderr("dpcompose: stopped; what had been acknowledged stays, nothing else was done")
-    sys.exit(status)
-
-
-def _open_standard_streams() -> None:
-    """Refuse to run with a closed standard output, and let no file take the number of a closed stream."""
-    closed = sys.stdout is None  # pyright: ignore[reportUnnecessaryComparison]
-    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
-    os.close(handle)
-    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    if closed:
-        stderr(
-            "dpcompose: standard output is closed: nothing was done. Redirect it to a file or to /dev/null"
+def _annotation(parameter: Parameter) -> Any:
+    declared: Declared = parameter.declared
+    if declared.positional:
+        shown = typer.Argument(
+            help=declared.help, metavar=declared.metavar, show_default=declared.shown
         )
-        sys.exit(NOT_AVAILABLE)
+        return Annotated[parameter.kind, shown]
+    named = [] if declared.name is None and parameter.kind is not bool else [parameter.option]
+    return Annotated[
+        parameter.kind,
+        typer.Option(
+            *named, help=declared.help, metavar=declared.metavar, envvar=declared.envvar, min=declared.min,
+            max=declared.max, show_default=declared.shown,
+        ),
+    ]  # fmt: skip
 
 
-def _run() -> int | str | None:
-    """The exit status."""
-    try:
-        app()
-    except SystemExit as end:
-        return end.code
-    except UnprintedError as error:
-        # The buffered rest would fail again when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        stderr(
-            f"dpcompose: standard output cannot be written ({error}). What was asked for may have been done"
+def _function(command: Command) -> Callable[..., None]:
+    """The command as a function with typer's declarations."""
+
+    def call(context: typer.Context, **values: Any) -> None:
+        command(context.args, **values)
+
+    context = inspect.Parameter(
+        "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
+    )
+    parameters = [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=each.default,
+            annotation=_annotation(each),
         )
-        return NOT_AVAILABLE
-    except KeyboardInterrupt:
-        return STOPPED
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            stderr(f"dpcompose: standard output cannot be written ({error.strerror})")
-            return NOT_AVAILABLE
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        said = f"a defect, please report it with the plan: {type(error).__name__}: {error} ({place.name})"
-        report_error(type(error).__name__, said, INTERNAL)
-        return INTERNAL
-    return DONE
+        for each in command.parameters
+    ]
+    vars(call).update(
+        __signature__=inspect.Signature([context, *parameters]),
+        __doc__=command.function.__doc__,
+    )
+    call.__doc__ = command.function.__doc__
+    call.__annotations__ = {each.name: each.annotation for each in (context, *parameters)}
+    return call
+
+
+def _built() -> typer.Typer:
+    """The tree of all commands."""
+    root = typer.Typer(
+        name="dpcompose",
+        cls=_Root,
+        no_args_is_help=True,
+        add_completion=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+        epilog="Exit status: 0 done, 1 refused, over budget or refuted, 2 bad input, 3 not available, 4 internal, "
+        "130 stopped. Losses are in nats.",
+    )
+    root.callback()(_root)
+    groups = {"": root}
+    for line, help in GROUPS.items():
+        parent, _, name = line.rpartition(" ")
+        cls = _with_default(DEFAULTS[line]) if line in DEFAULTS else TyperGroup
+        groups[line] = typer.Typer(cls=cls, no_args_is_help=True, help=help)
+        groups[line].callback()(lambda: None)
+        groups[parent].add_typer(groups[line], name=name)
+    for line in COMMANDS:
+        parent, _, name = line.rpartition(" ")
+        command = load(line)
+        settings = (
+            {"allow_extra_args": True, "ignore_unknown_options": True}
+            if "words" in command.own
+            else None
+        )
+        groups[parent].command(name, context_settings=settings)(_function(command))
+    return root
+
+
+app = _built()

@@ -6,73 +6,51 @@ import csv
 import json as json_reader
 import math
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
-from typer.core import TyperGroup
-
-from dpcompose.cli.audit_arguments import (
-    claim_of_options,
-    domain_of,
-    read_pairs,
-    read_records,
-    seconds_of,
-    seed_of,
-    subject_of,
-)
-from dpcompose.cli.audit_output import draw, show
-from dpcompose.cli.options import PICTURES, Json, Picture, option
-from dpcompose.cli.output import REFUSED, emit_document, error_boundary, require_writable, write
-from dpcompose.cli.streams import stderr, stdout
+from dpcompose.cli.command import Result, argument, command, option
+from dpcompose.cli.inputs import described, loaded, read_plan
+from dpcompose.cli.output import DONE, REFUSED, stderr, stdout, write
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
-    from dpcompose.audit import Entry, Found, Moment, Pair, Repeated, Source
+    from dpcompose.audit import Entry, Found, Moment, Pair, Repeated, Source, Subject
+    from dpcompose.composition import Composable
+
+Epsilon = Annotated[float | None, option("The claim.", "E")]
+Delta = Annotated[float, option("Of the claim.", "D", shown=True)]
+Rho = Annotated[float | None, option("The claim: rho-zCDP.", "R")]
+Mu = Annotated[float | None, option("The claim: mu-Gaussian differential privacy.", "M")]
+ClaimedPlan = Annotated[Path | None, option("The claim: the composition of a plan file.", "PLAN")]
+Alpha = Annotated[float, option("The probability of refuting a true claim.", shown=True)]
 
 
-class _Group(TyperGroup):
-    """A group whose first word is a command, or else the mechanism to audit."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, "--help"):
-            args = ["mechanism", *args]
-        return super().parse_args(ctx, args)
-
-
-app = typer.Typer(
-    cls=_Group,
-    no_args_is_help=True,
-    help="Refute a claim of privacy, or say how far it was tried: dpcompose audit MODULE:NAME --epsilon E. "
-    "It imports and runs the mechanism's own code.",
-)
-
-
-@app.command()
+@command("json", "html", "plot", files={"certificate": (".json",)}, doing=None)
 def mechanism(
     name: Annotated[
-        str, typer.Argument(metavar="MODULE:NAME", help="The mechanism: a function of a dataset.")
+        str, argument("MODULE:NAME", "The mechanism: a function of a dataset.", shown=True)
     ],
-    epsilon: Annotated[float | None, option("The claim.", "E")] = None,
-    delta: Annotated[float, typer.Option(help="Of the claim.", metavar="D")] = 0.0,
-    rho: Annotated[float | None, option("The claim: rho-zCDP.", "R")] = None,
-    mu: Annotated[float | None, option("The claim: mu-Gaussian differential privacy.", "M")] = None,
-    plan: Annotated[
-        Path | None, option("The claim: the composition of a plan file.", "PLAN")
-    ] = None,
+    epsilon: Epsilon = None,
+    delta: Delta = 0.0,
+    rho: Rho = None,
+    mu: Mu = None,
+    plan: ClaimedPlan = None,
     pairs: Annotated[
         Path | None,
         option('JSON: [{"zero": ..., "one": ..., "distance": 1}]; else usual ones.', "FILE"),
     ] = None,
-    alpha: Annotated[float, typer.Option(help="The probability of refuting a true claim.")] = 1e-6,
-    samples: Annotated[int, typer.Option(help="The most calls.", metavar="N")] = 1_000_000,
-    seconds: Annotated[float, typer.Option(help="The longest time.", metavar="S")] = 60.0,
+    alpha: Alpha = 1e-6,
+    samples: Annotated[int, option("The most calls.", "N", shown=True)] = 1_000_000,
+    seconds: Annotated[float, option("The longest time.", "S", shown=True)] = 60.0,
     seed: Annotated[str | None, option("64 hexadecimal digits for the coins.", "HEX")] = None,
     distance: Annotated[
-        int, typer.Option(help="The largest distance of usual pairs.", metavar="K", min=1)
+        int, option("The largest distance of usual pairs.", "K", min=1, shown=True)
     ] = 16,
     adjacency: Annotated[
-        str, typer.Option(help="Of the claim: add-remove, replace or zero-out.")
+        str, option("Of the claim: add-remove, replace or zero-out.", shown=True)
     ] = "add-remove",
     records: Annotated[
         Path | None, option("JSON: a list of records, of which datasets are made.", "FILE")
@@ -83,94 +61,82 @@ def mechanism(
     ] = None,
     queries: Annotated[
         int,
-        typer.Option(help="A dataset is the answers of so many queries of sensitivity 1.", min=0),
+        option("A dataset is the answers of so many queries of sensitivity 1.", min=0, shown=True),
     ] = 0,
-    timing: Annotated[
-        bool, typer.Option("--timing", help="Look at the time of a call too.")
-    ] = False,
+    timing: Annotated[bool, option("Look at the time of a call too.")] = False,
     fresh: Annotated[
         str,
-        typer.Option(
-            help="worker: one process beside; call: this process; new in each call: instance (NAME makes it), process."
+        option(
+            "worker: one process beside; call: this process; new in each call: instance (NAME makes it), process.",
+            shown=True,
         ),
     ] = "worker",
-    limit: Annotated[float, typer.Option(help="Seconds that a call may take.")] = 1.0,
+    limit: Annotated[float, option("Seconds that a call may take.", shown=True)] = 1.0,
     certificate: Annotated[Path | None, option("Write the certificate.", "FILE.json")] = None,
     resume: Annotated[
         Path | None,
         option("Keep a journal in this file, and go on from it if it is there.", "FILE"),
     ] = None,
-    json: Json = False,
-    html: Annotated[
-        Path | None, option("Write one self-contained page with pictures.", "FILE")
-    ] = None,
-    plot: Picture = None,
-) -> None:
+) -> Result:
     """Audit one mechanism against a claim."""
-    with error_boundary():
-        from dpcompose.audit import require_answers, usual_pairs
-        from dpcompose.plan import adjacency as adjacency_of
-        from dpcompose.report import require_pictures
+    from dpcompose.audit import Verdict, require_answers, text_of, usual_pairs
+    from dpcompose.plan import adjacency as adjacency_of
+    from dpcompose.report import audit_svgs, document, page, save
 
-        require_writable("--certificate", certificate, ".json")
-        require_writable("--html", html, ".html", ".htm")
-        require_writable("--plot", plot, *PICTURES)
-        if html is not None or plot is not None:
-            require_pictures()
-        related = adjacency_of("--adjacency", adjacency)
-        subject, stated = subject_of(name, fresh=fresh, timing=timing, limit=limit)
-        claim = claim_of_options(stated, epsilon, delta, rho, mu, plan)
-        chosen = (
-            read_pairs(pairs)
-            if pairs is not None
-            else usual_pairs(
-                subject, claim, adjacency=related, most=distance, queries=queries,
-                records=read_records(records), domain=domain_of(domain),
-            )
-        )  # fmt: skip
-        found = _audited(
-            subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=seconds_of(seconds), seed=seed_of(seed),
-            resume=resume, adjacency=related,
-        )  # fmt: skip
-        require_answers(found, subject)
-        show(found, subject, repr(claim), alpha, json)
+    related = adjacency_of("--adjacency", adjacency)
+    subject, own_claim = subject_of(name, fresh=fresh, timing=timing, limit=limit)
+    claim = claim_of_options(own_claim, epsilon, delta, rho, mu, plan)
+    chosen = (
+        read_pairs(pairs)
+        if pairs is not None
+        else usual_pairs(
+            subject, claim, adjacency=related, most=distance, queries=queries, records=read_records(records),
+            domain=domain_of(domain),
+        )
+    )  # fmt: skip
+    outcome = _audited(
+        subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=seconds_of(seconds), seed=seed_of(seed),
+        resume=resume, adjacency=related,
+    )  # fmt: skip
+    require_answers(outcome, subject)
+    stated: dict[str, Any] = {"subject": subject.name, "claim": repr(claim), "alpha": alpha}
+    stated["notes"] = tuple(sorted(subject.notes))
+
+    def files() -> Iterator[str]:
         if certificate is not None:
-            from dpcompose.audit import text_of
+            write("--certificate", certificate, text_of(outcome.certificate or {}))
+            yield str(certificate)
 
-            write("--certificate", certificate, text_of(found.certificate or {}))
-            stderr(f"wrote {certificate}")
-        draw(found, subject, repr(claim), alpha, html=html, plot=plot)
-    _end(found)
+    return Result(
+        lambda: document(outcome, **stated),
+        lambda: page(outcome, **stated),
+        pictures=lambda: audit_svgs(outcome, alpha=alpha),
+        plot=lambda file: save(file, outcome, alpha=alpha),
+        files=files,
+        costly=True,
+        status=REFUSED if outcome.verdict is Verdict.REFUTED else DONE,
+    )
 
 
-def _audited(subject: Source, pairs: tuple[Pair, ...], **given: Any) -> Found:
+def _audited(subject: Source, pairs: tuple[Pair, ...], **how: Any) -> Found:
     from dpcompose.audit import LEARNERS, audit
 
-    shown = [0.0]
+    last = [0.0]
 
     def progress(moment: Moment) -> None:
-        if time.monotonic() - shown[0] > 2:
-            shown[0] = time.monotonic()
-            wealth, goal = moment.log_wealth / math.log(10), -math.log10(given["alpha"])
+        if time.monotonic() - last[0] > 2:
+            last[0] = time.monotonic()
+            wealth, goal = moment.log_wealth / math.log(10), -math.log10(how["alpha"])
             stderr(
                 f"{moment.samples:,} samples, wealth 10^{wealth:.1f} of 10^{goal:.1f}, epsilon >= {moment.epsilon:.3g}"
             )
 
-    return audit(subject, pairs, learners=LEARNERS, progress=progress, **given)
+    return audit(subject, pairs, learners=LEARNERS, progress=progress, **how)
 
 
-def _end(found: Found) -> None:
-    from dpcompose.audit import Verdict
-
-    if found.verdict is Verdict.REFUTED:
-        raise typer.Exit(REFUSED)
-
-
-@app.command()
+@command("json", doing=None)
 def check(
-    file: Annotated[
-        Path, typer.Argument(metavar="CERTIFICATE", help="A certificate.", show_default=False)
-    ],
+    file: Annotated[Path, argument("CERTIFICATE", "A certificate.")],
     again: Annotated[
         str | None, option("Bet on new draws too, first by its stakes.", "MODULE:NAME")
     ] = None,
@@ -184,61 +150,59 @@ def check(
         int | None,
         option("The most new calls, for --again; else ten times the first, at least 4,096.", "N"),
     ] = None,
-    json: Json = False,
-) -> None:
+) -> Result:
     """Check the arithmetic of a certificate: what it shows, not where its counts came from.
 
     Somebody who makes up counts, or another claim, can compute every digest anew: read the claim that is printed, and
     draw from the mechanism again.
     """
-    with error_boundary():
-        from dpcompose.audit import CertificateError, check as checked
+    from dpcompose.audit import CertificateError, check as checked
 
-        try:
-            found = checked(file.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise DomainError(
-                "CERTIFICATE", str(file), f"a file that can be read ({error.strerror})"
-            ) from None
-        except (CertificateError, UnicodeDecodeError) as error:
-            raise DomainError(
-                "CERTIFICATE", str(file), f"an unchanged certificate ({error})"
-            ) from None
-        repeated = None if again is None else _again(file, again, pairs, samples)
-        if json:
-            again_ = None if repeated is None else repeated.refuted
-            emit_document("audit check", found | {"again": again_})
-        else:
-            verdict = "refutes its claim" if found["refuted"] else "does not refute its claim"
-            stdout(
-                f"{_one_line(found['subject'])}: it {verdict} at alpha = {found['alpha']}: {found['samples']} samples\n"
-            )
-            stdout(f"The claim as it is written there: {_one_line(found['claim'])}\n")
-            for claimed in found["claims"]:
-                points = [
-                    f"({float.fromhex(each['epsilon']):.6g}, {float.fromhex(each['delta']):.3g})"
-                    for each in claimed["points"]
-                ]
-                shown = ", ".join(points[:4]) + (", ..." if len(points) > 4 else "")
-                stdout(f"  {claimed['distance']} apart, epsilon and delta: {shown}\n")
-            stdout(
-                "Its arithmetic holds. That its counts came from the mechanism is not shown: draw again.\n"
-            )
-            if not found["comparable"]:
-                stdout(
-                    "Whether its points are those of the claim in words cannot be computed from it.\n"
-                )
-            if repeated is not None:
-                verb = "refute the claim too" if repeated.refuted else "do not refute the claim"
-                wealth, goal = (
-                    repeated.log_wealth / math.log(10),
-                    -math.log10(float(found["alpha"])),
-                )
-                stdout(
-                    f"New draws {verb}: {repeated.samples:,} samples, wealth 10^{wealth:.1f} of 10^{goal:.1f}.\n"
-                )
-    if repeated is not None and not repeated.refuted:
-        raise typer.Exit(REFUSED)
+    try:
+        content = checked(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DomainError(
+            "CERTIFICATE", str(file), f"a file that can be read ({error.strerror})"
+        ) from None
+    except (CertificateError, UnicodeDecodeError) as error:
+        raise DomainError("CERTIFICATE", str(file), f"an unchanged certificate ({error})") from None
+    repeated = None if again is None else _again(file, again, pairs, samples)
+    refuted = None if repeated is None else repeated.refuted
+    return Result(
+        lambda: content | {"again": refuted},
+        text="".join(f"{line}\n" for line in _lines(content, repeated)),
+        status=REFUSED if refuted is False else DONE,
+    )
+
+
+def _lines(content: dict[str, Any], repeated: Repeated | None) -> list[str]:
+    """The lines that say what a certificate shows."""
+    verdict = "refutes its claim" if content["refuted"] else "does not refute its claim"
+    lines = [
+        f"{_one_line(content['subject'])}: it {verdict} at alpha = {content['alpha']}: {content['samples']} samples",
+        f"The claim as it is written there: {_one_line(content['claim'])}",
+    ]
+    for claimed in content["claims"]:
+        points = [
+            f"({float.fromhex(each['epsilon']):.6g}, {float.fromhex(each['delta']):.3g})"
+            for each in claimed["points"]
+        ]
+        shown = ", ".join(points[:4]) + (", ..." if len(points) > 4 else "")
+        lines.append(f"  {claimed['distance']} apart, epsilon and delta: {shown}")
+    lines.append(
+        "Its arithmetic holds. That its counts came from the mechanism is not shown: draw again."
+    )
+    if not content["comparable"]:
+        lines.append(
+            "Whether its points are those of the claim in words cannot be computed from it."
+        )
+    if repeated is not None:
+        verb = "refute the claim too" if repeated.refuted else "do not refute the claim"
+        wealth, goal = repeated.log_wealth / math.log(10), -math.log10(float(content["alpha"]))
+        lines.append(
+            f"New draws {verb}: {repeated.samples:,} samples, wealth 10^{wealth:.1f} of 10^{goal:.1f}."
+        )
+    return lines
 
 
 def _one_line(text: object) -> str:
@@ -255,35 +219,31 @@ def _again(file: Path, name: str, pairs: Path | None, samples: int | None) -> Re
     return again(json_reader.loads(file.read_text()), subject, chosen, samples=samples)
 
 
-@app.command()
+@command("json", doing=None)
 def zoo(
+    json: bool,
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="One entry; left out: the list.")
+        str | None, argument("NAME", "One entry; left out: the list.", shown=True)
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Audit every entry.")] = False,
-    samples: Annotated[
-        int, typer.Option(help="The most samples of each.", metavar="N")
-    ] = 2_000_000,
-    seconds: Annotated[float, typer.Option(help="The longest time of each.", metavar="S")] = 60.0,
-    json: Json = False,
-) -> None:
+    everything: Annotated[bool, option("Audit every entry.", name="--all")] = False,
+    samples: Annotated[int, option("The most samples of each.", "N", shown=True)] = 2_000_000,
+    seconds: Annotated[float, option("The longest time of each.", "S", shown=True)] = 60.0,
+) -> Result:
     """Audit broken mechanisms and their twins; exit status 1 if one is found otherwise than it is."""
-    with error_boundary():
-        from dpcompose.audit import ENTRIES, entry_of
+    from dpcompose.audit import ENTRIES, entry_of
 
-        if name is None and not everything:
-            if json:
-                emit_document("audit zoo", {"entries": [_entry(entry) for entry in ENTRIES]})
-                return
-            for entry in ENTRIES:
-                stdout(f"{entry.name:28} {entry.claim!r}; broken: epsilon {entry.truth}\n")
-            return
-        chosen = ENTRIES if name is None else (entry_of(name),)
-        rows = [row for entry in chosen for row in _both(entry, samples, seconds_of(seconds), json)]
-        if json:
-            emit_document("audit zoo", {"audits": rows})
-    if not all(row["as_expected"] for row in rows):
-        raise typer.Exit(REFUSED)
+    if name is None and not everything:
+        return Result(
+            lambda: {"entries": [_entry(entry) for entry in ENTRIES]},
+            text="".join(
+                f"{entry.name:28} {entry.claim!r}; broken: epsilon {entry.truth}\n"
+                for entry in ENTRIES
+            ),
+        )
+    chosen = ENTRIES if name is None else (entry_of(name),)
+    rows = [row for entry in chosen for row in _both(entry, samples, seconds_of(seconds), json)]
+    expected = all(row["as_expected"] for row in rows)
+    return Result(lambda: {"audits": rows}, status=DONE if expected else REFUSED)
 
 
 def _entry(entry: Entry) -> dict[str, str]:
@@ -303,66 +263,189 @@ def _both(entry: Entry, samples: int, seconds: float, json: bool) -> list[dict[s
         ("broken", entry.broken, entry.claim),
         ("twin", entry.twin, entry.claim if entry.twin_claim is None else entry.twin_claim),
     ):
-        found = _audited(
+        outcome = _audited(
             make(), entry.pairs, claim=claim, alpha=ALPHA, samples=samples, seconds=seconds
         )
-        expected = (found.verdict is Verdict.REFUTED) is (which == "broken")
-        rows.append({"name": entry.name, "which": which, "verdict": found.verdict.value, "samples": found.samples,
-                     "event": found.event, "as_expected": expected})  # fmt: skip
+        expected = (outcome.verdict is Verdict.REFUTED) is (which == "broken")
+        rows.append({"name": entry.name, "which": which, "verdict": outcome.verdict.value, "samples": outcome.samples,
+                     "event": outcome.event, "as_expected": expected})  # fmt: skip
         if not json:
             stdout(
-                f"{entry.name:28} {which:6} {found.verdict.value:12} {found.samples:>9,} samples  {found.event}\n"
+                f"{entry.name:28} {which:6} {outcome.verdict.value:12} {outcome.samples:>9,} samples  {outcome.event}\n"
             )
     return rows
 
 
-@app.command()
+@command("json", doing=None)
 def scores(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE.csv", help="Columns score and inside.", show_default=False),
-    ],
+    file: Annotated[Path, argument("FILE.csv", "Columns score and inside.")],
     epsilon: Annotated[float | None, option("The claim of the run.", "E")] = None,
-    mu: Annotated[float | None, option("The claim: mu-Gaussian differential privacy.", "M")] = None,
+    mu: Mu = None,
     delta: Annotated[
-        float, typer.Option(help="Of the claim; of mu, where epsilon is read.", metavar="D")
+        float, option("Of the claim; of mu, where epsilon is read.", "D", shown=True)
     ] = 0.0,
-    alpha: Annotated[float, typer.Option(help="The probability of refuting a true claim.")] = 0.05,
-    json: Json = False,
-) -> None:
+    alpha: Alpha = 0.05,
+) -> Result:
     """Audit one training run from the scores of canaries that fair coins put in."""
-    with error_boundary():
-        from dpcompose.audit import Verdict, canaries, usual_claim
+    from dpcompose.audit import Verdict, canaries, usual_claim
 
+    try:
+        with file.open(encoding="utf-8", newline="") as text:
+            rows = [(float(row["score"]), float(row["inside"])) for row in csv.DictReader(text)]
+    except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
+        raise DomainError(
+            "FILE.csv", str(file), f"a CSV file, columns score and inside ({error!r})"
+        ) from None
+    canary, inside = [row[0] for row in rows], [row[1] for row in rows]
+    outcome = canaries(
+        canary,
+        inside,
+        claim=usual_claim(epsilon=epsilon, delta=delta, mu=mu),
+        alpha=alpha,
+        delta=delta if mu and delta else None,
+    )
+    verdict, lower = outcome.verdict.value, outcome.epsilon.lower
+    text = f"{verdict.upper()} at alpha = {alpha:g}: {outcome.right} of {outcome.guesses} guesses right\n"
+    text += f"epsilon >= {lower:.4f} at delta = {outcome.delta:g}, but for alpha\n"
+    if outcome.mu:
+        text += f"It is not mu-GDP for any mu below {outcome.mu:.4f}, but for alpha; if it is Gaussian, "
+        text += f"epsilon >= {outcome.gaussian:.4f} at delta = {outcome.delta:g}\n"
+    return Result(
+        lambda: {
+            "verdict": verdict, "epsilon": {"lower": lower, "delta": outcome.delta}, "guesses": outcome.guesses,
+            "right": outcome.right, "pvalue": outcome.pvalue, "alpha": alpha, "mu": outcome.mu,
+            "if_gaussian": outcome.gaussian,
+        },
+        text=text,
+        status=REFUSED if outcome.verdict is Verdict.REFUTED else DONE,
+    )  # fmt: skip
+
+
+def subject_of(
+    name: str, *, fresh: str, timing: bool, limit: float
+) -> tuple[Subject, Composable | None]:
+    """The subject of that name, and the claim that it makes of itself, if it does.
+
+    Its module is imported in processes of its own; in this one only if it makes a `Subject`, or if calls are made here.
+    """
+    from dpcompose.audit import Fresh, Subject
+
+    if fresh not in [each.value for each in Fresh]:
+        raise DomainError("--fresh", fresh, "worker, call, instance or process")
+    seen = described(name, _description)
+    stated = None if seen["claim"] is None else usual_claim_of(seen["claim"])
+    if seen["kind"] == "other":
+        raise DomainError("NAME", name, "a function from a dataset to an answer")
+    if seen["kind"] == "subject":
+        return loaded(name), stated
+    options: Any = {"timed": timing, "limit": limit, "label": name, "fresh": Fresh(fresh)}
+    if Fresh(fresh) is Fresh.WORKER:
+        return Subject(make=partial(loaded, name), **options), stated
+    if Fresh(fresh) is Fresh.INSTANCE:
+        return Subject(make=loaded(name), **options), stated
+    return Subject(loaded(name), **options), stated
+
+
+def usual_claim_of(stated: dict[str, float]) -> Composable:
+    """The claim of a description."""
+    from dpcompose.audit import usual_claim
+
+    return usual_claim(**stated)
+
+
+def _description(found: Any) -> dict[str, Any]:
+    """In the process that imports: what an object is, and the claim that it makes of itself, as data."""
+    from dpcompose.audit import Measurement, Subject, arguments_of, claim_of
+
+    call = found.call if isinstance(found, Subject) else found
+    kind = "subject" if isinstance(found, Subject) else "function" if callable(found) else "other"
+    claim = None
+    if isinstance(call, Measurement) and not isinstance(call, type):
         try:
-            with file.open(encoding="utf-8", newline="") as text:
-                rows = [(float(row["score"]), float(row["inside"])) for row in csv.DictReader(text)]
-        except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
-            raise DomainError(
-                "FILE.csv", str(file), f"a CSV file, columns score and inside ({error!r})"
-            ) from None
-        known, inside = [row[0] for row in rows], [row[1] for row in rows]
-        claim = usual_claim(epsilon=epsilon, delta=delta, mu=mu)
-        found = canaries(
-            known, inside, claim=claim, alpha=alpha, delta=delta if mu and delta else None
+            claim = claim_of(call)
+        except Exception:
+            claim = None
+    return {"kind": kind, "claim": None if claim is None else arguments_of(claim)}
+
+
+def claim_of_options(
+    stated: Composable | None,
+    epsilon: float | None,
+    delta: float,
+    rho: float | None,
+    mu: float | None,
+    plan: Path | None,
+) -> Composable:
+    """The claim that the options make, or that a measurement makes of itself."""
+    from dpcompose.audit import usual_claim
+
+    if not any(each is not None for each in (epsilon, rho, mu, plan)) and stated is not None:
+        return stated
+    if plan is None:
+        return usual_claim(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
+    if any(each is not None for each in (epsilon, rho, mu)):
+        raise DomainError("--plan", str(plan), "one claim: a plan, or --epsilon, --rho or --mu")
+    return read_plan(plan).composition()
+
+
+def domain_of(text: str | None) -> tuple[float, float] | None:
+    """The least and the largest number of a record."""
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise DomainError("--domain", text, "two numbers, such as 0,1") from None
+    return low, high
+
+
+def read_records(file: Path | None) -> list[Any] | None:
+    """The records of a file."""
+    if file is None:
+        return None
+    try:
+        found = json_reader.loads(file.read_text())
+        if not isinstance(found, list) or not found:
+            raise ValueError("no list")
+    except (OSError, ValueError, RecursionError) as error:
+        raise DomainError("--records", str(file), f"a JSON list of records ({error!r})") from None
+    return cast("list[Any]", found)
+
+
+def read_pairs(file: Path) -> tuple[Pair, ...]:
+    """The pairs of a file."""
+    from dpcompose.audit import Pair
+
+    try:
+        listed = json_reader.loads(file.read_text())
+        for each in listed:
+            if not {"zero", "one"} <= {*each} <= {"zero", "one", "distance"}:
+                raise KeyError(*sorted({*each} ^ {"zero", "one"}))
+        found = tuple(
+            Pair(each["zero"], each["one"], distance=each.get("distance", 1)) for each in listed
         )
-        if json:
-            emit_document("audit scores", {
-                "verdict": found.verdict.value, "epsilon": {"lower": found.epsilon.lower, "delta": found.delta},
-                "guesses": found.guesses, "right": found.right, "pvalue": found.pvalue, "alpha": alpha,
-                "mu": found.mu, "if_gaussian": found.gaussian,
-            })  # fmt: skip
-        else:
-            stdout(
-                f"{found.verdict.value.upper()} at alpha = {alpha:g}: {found.right} of {found.guesses} guesses right\n"
-            )
-            stdout(
-                f"epsilon >= {found.epsilon.lower:.4f} at delta = {found.delta:g}, but for alpha\n"
-            )
-            if found.mu:
-                stdout(
-                    f"It is not mu-GDP for any mu below {found.mu:.4f}, but for alpha; if it is Gaussian, "
-                    f"epsilon >= {found.gaussian:.4f} at delta = {found.delta:g}\n"
-                )
-    if found.verdict is Verdict.REFUTED:
-        raise typer.Exit(REFUSED)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise DomainError(
+            "--pairs", str(file), f"a JSON list of pairs, zero and one ({error!r})"
+        ) from None
+    if not found or any(pair.zero == pair.one for pair in found):
+        raise DomainError("--pairs", str(file), "at least one pair, each of two different datasets")
+    return found
+
+
+def seconds_of(seconds: float) -> float:
+    """A positive time."""
+    if not seconds > 0:
+        raise DomainError("--seconds", seconds, "a positive number")
+    return seconds
+
+
+def seed_of(text: str | None) -> bytes | None:
+    """The seed of 64 digits."""
+    try:
+        seed = None if text is None else bytes.fromhex(text)
+    except ValueError:
+        seed = b""
+    if seed is not None and len(seed) != 32:
+        raise DomainError("--seed", text, "64 hexadecimal digits")
+    return seed

@@ -1,19 +1,19 @@
-"""The result of a command: a document or a page, files, errors and the exit status."""
+"""The output of a command: results on standard output, messages and progress on standard error, files, the exit status."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+import sys
+import threading
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import typer
-
-from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import (
     DomainError,
     LedgerError,
@@ -24,12 +24,10 @@ from dpcompose.errors import (
     StatementError,
     UnreachableError,
     UnsupportedError,
+    printable,
 )
 from dpcompose.files import replacing
 from dpcompose.version import __version__
-
-if TYPE_CHECKING:
-    from dpcompose.report import Page
 
 FORMAT = 1
 """The version of all documents; a later one may have more members, never fewer."""
@@ -87,40 +85,9 @@ def error_boundary(*options: str) -> Generator[None]:
         raise _end(error, REFUSED) from None
 
 
-def emit(
-    command: str,
-    document: Callable[[], Mapping[str, Any]],
-    page: Callable[[], Page],
-    *,
-    json: bool,
-    csv: bool = False,
-) -> None:
-    """Print the result of a command on standard output: as one JSON document, as CSV or as a page.
-
-    Args:
-        command: The words after `dpcompose`, such as "ledger show".
-        document: Makes the document, which is printed with the command and the version of dpcompose.
-        page: Makes the page.
-        json: Whether to print the document.
-        csv: Whether to print the tables as CSV.
-    """
-    if json and csv:
-        raise _end(DomainError("--csv", True, "not beside --json: one of them"), BAD_INPUT)
-    if json:
-        emit_document(command, document())
-    elif csv:
-        from dpcompose.report import csv_text
-
-        stdout(csv_text(page()))
-    else:
-        from dpcompose.cli.terminal import show
-
-        show(page())
-
-
 def emit_document(command: str, document: Mapping[str, Any]) -> None:
-    """Print one JSON document on standard output; see `emit`."""
-    from dpcompose.report import dumps
+    """Print one JSON document on standard output; with what every document has; see `headed`."""
+    from dpcompose.document import dumps
 
     stdout(dumps(headed(command, document)) + "\n")
 
@@ -150,6 +117,21 @@ def require_writable(option: str, path: Path | None, *suffixes: str) -> None:
         raise DomainError(option, str(path), f"a file that can be written ({error})") from None
 
 
+def require_harmless(option: str, file: Path | None) -> None:
+    """Raise DomainError if `file` cannot be written, or may belong to a ledger."""
+    if file is None:
+        return
+    require_writable(option, file, file.suffix.lower())
+    from dpcompose.ledger import is_database, is_of_database
+
+    if is_database(file) or is_of_database(file):
+        raise DomainError(
+            option,
+            str(file),
+            "a file of its own, not one of a database, which would be written over",
+        )
+
+
 @contextmanager
 def writing(option: str, path: Path) -> Generator[None]:
     """Turn a failure to write `path`, inside, into a DomainError."""
@@ -172,9 +154,9 @@ def package_version() -> str:
     return __version__
 
 
-def _end(error: Exception, status: int) -> typer.Exit:
+def _end(error: Exception, status: int) -> SystemExit:
     report_error(type(error).__name__, str(error), status)
-    return typer.Exit(status)
+    return SystemExit(status)
 
 
 def report_error(kind: str, message: str, status: int) -> None:
@@ -185,3 +167,130 @@ def report_error(kind: str, message: str, status: int) -> None:
             words.command, {"error": {"kind": kind, "message": message, "status": status}}
         )
     stderr(f"dpcompose: {message}")
+
+
+SECOND, LONG = 1.0, 10.0
+"""After the first, progress is shown; what takes longer than the second says so before it begins."""
+
+
+class UnprintedError(Exception):
+    """Standard output could not be written; typer would end the command with another status for an OSError."""
+
+
+def stdout(text: str) -> None:
+    """Write text to standard output and flush it.
+
+    Raises:
+        UnprintedError: If it cannot be written.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        raise UnprintedError(error.strerror or str(error)) from None
+
+
+def stderr(text: str) -> None:
+    """Write a line to standard error, without characters that control a terminal."""
+    with suppress(OSError):
+        print(printable(text), file=sys.stderr, flush=True)
+
+
+def announce(what: str, seconds: float) -> None:
+    """Say on standard error what is about to take long, if it takes more than ten seconds."""
+    if seconds > LONG:
+        about = f"{seconds:,.0f} seconds" if seconds < 600 else f"{seconds / 60:,.0f} minutes"
+        stderr(f"dpcompose: {what} takes about {about}; Ctrl-C stops it")
+
+
+class Progress:
+    """Shows the current step after one second: as a bar on a terminal, otherwise as a line now and then.
+
+    Args:
+        what: The first step.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._step: tuple[str, int, int | None] = (what, 0, None)
+        self._bar: Bar | None = None
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(SECOND, self._begin)
+        self._timer.daemon = True
+        self._printed: float | None = None
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """The next step is `what`, after `done` of `total`."""
+        with self._lock:
+            self._step = (what, done, total)
+            if self._bar is not None:
+                self._bar.update(*self._step)
+            elif self._printed is not None and time.monotonic() - self._printed > SECOND:
+                self._print()
+
+    def start(self) -> None:
+        """Begin to count the first second."""
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Remove the bar."""
+        self._timer.cancel()
+        with self._lock:
+            if self._bar is not None:
+                self._bar.stop()
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._timer.finished.is_set():
+                return
+            if sys.stderr.isatty():
+                self._bar = Bar(*self._step)
+            else:
+                self._print()
+
+    def _print(self) -> None:
+        what, done, total = self._step
+        stderr(f"dpcompose: {what}" + (" ..." if total is None else f" ({done + 1} of {total})"))
+        self._printed = time.monotonic()
+
+
+class Bar:
+    """A bar on a terminal, and the seconds so far."""
+
+    def __init__(self, what: str, done: int, total: int | None) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress as RichProgress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
+        self._drawn = RichProgress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._drawn.add_task(what, completed=done, total=total)
+        self._drawn.start()
+
+    def update(self, what: str, done: int, total: int | None) -> None:
+        """The step that is shown."""
+        self._drawn.update(self._task, description=what, completed=done, total=total)
+
+    def stop(self) -> None:
+        """Remove it."""
+        self._drawn.stop()
+
+
+@contextmanager
+def progress(what: str) -> Generator[Progress]:
+    """Progress while the block runs: first of `what`, then of the steps that it is told."""
+    shown = Progress(what)
+    shown.start()
+    try:
+        yield shown
+    finally:
+        shown.stop()

@@ -1,30 +1,23 @@
-"""`dpcompose account` and `dpcompose calibrate`: the commands about a plan file."""
+"""The commands about plan files: account, calibrate, compare, adaptive advise and import."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from dpcompose.cli.options import PICTURES, Csv, Json, Picture, PlanFile, option, read_plan
-from dpcompose.cli.output import (
-    REFUSED,
-    emit,
-    error_boundary,
-    package_version,
-    require_writable,
-    write,
-    writing,
-)
-from dpcompose.cli.streams import Progress, progress, stderr, stdout
+from dpcompose.cli.command import PlanFile, Result, argument, command, option
+from dpcompose.cli.inputs import read_plan
+from dpcompose.cli.output import DONE, REFUSED, Progress
 from dpcompose.errors import PlanError
 
 if TYPE_CHECKING:
-    from dpcompose.plan import Plan, PlanAccount, PlanQuestion, PlanRisk
+    from dpcompose.plan import Plan, PlanQuestion
 
 
+@command("json", "csv", "html", "plot")
 def account(
+    steps: Progress,
     plan: PlanFile,
     delta: Annotated[float | None, option("Ask for epsilon at this delta.", "D")] = None,
     epsilon: Annotated[
@@ -35,49 +28,42 @@ def account(
         ),
     ] = None,
     explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="Also explain how the total was certified, and what each theorem assumes.",
-        ),
+        bool, option("Also explain how the total was certified, and what each theorem assumes.")
     ] = False,
-    json: Json = False,
-    csv: Csv = False,
-    html: Annotated[Path | None, option("Write one self-contained page.", "FILE")] = None,
-    plot: Picture = None,
-    risk: Annotated[
-        bool, typer.Option("--risk", help="Also report what an attacker gains from all answers.")
-    ] = False,
-) -> None:
+    risk: Annotated[bool, option("Also report what an attacker gains from all answers.")] = False,
+) -> Result:
     """Certify the total cost of a PLAN.
 
     Prints an interval that contains the true epsilon (or delta), the bounds of other theorems, and the contribution of
     each mechanism. The question is the plan's own `delta` or `epsilon`, unless --delta or --epsilon is given.
     """
-    with error_boundary(), progress("reading") as steps:
-        from dpcompose.plan import account as account_of, risk_of
-        from dpcompose.report import account_document, account_page
+    from dpcompose.plan import account as account_of, over_delta, over_times, risk_of
+    from dpcompose.report import account_svgs, document, page, save_account
 
-        require_writable("--html", html, ".html", ".htm")
-        require_writable("--plot", plot, *PICTURES)
-        read = read_plan(plan)
-        question, limit = _question(read, delta, epsilon)
-        found = account_of(read, question, limit=limit, every=explain, progress=steps)
-        attack = risk_of(read, progress=steps) if risk else None
-        if html is not None or plot is not None:
-            _draw(found, attack, html, plot, steps)
-    emit(
-        "account",
-        lambda: account_document(found, risk=attack),
-        lambda: account_page(found, explain=explain, risk=attack),
-        json=json,
-        csv=csv,
+    read = read_plan(plan)
+    question, limit = _question(read, delta, epsilon)
+    total = account_of(read, question, limit=limit, every=explain, progress=steps)
+    attack = risk_of(read, progress=steps) if risk else None
+
+    @cache
+    def curves() -> dict[str, Any]:
+        growth = over_times(total, progress=steps)
+        drawn = {"growth": growth, "asked": growth.delta, "risk": attack}
+        return {"over_delta": over_delta(total, progress=steps), **drawn}
+
+    return Result(
+        lambda: document(total, risk=attack),
+        lambda: page(total, explain=explain, risk=attack),
+        status=REFUSED if total.within is False else DONE,
+        html=lambda: page(total, explain=True, risk=attack),
+        pictures=lambda: account_svgs(**curves()),
+        plot=lambda file: save_account(file, **curves()),
     )
-    if found.within is False:
-        raise typer.Exit(REFUSED)
 
 
+@command("json", "csv")
 def calibrate(
+    steps: Progress,
     plan: PlanFile,
     vary: Annotated[str, option("The number to vary, such as mechanism.training.sigma.", "KEY")],
     epsilon: Annotated[float | None, option("The target.", "E")] = None,
@@ -94,41 +80,112 @@ def calibrate(
         option("The target instead: the least chance of a wrong guess whether someone is in.", "B"),
     ] = None,
     prior: Annotated[float | None, option("With this prior; by default 0.5.", "P")] = None,
-    json: Json = False,
-    csv: Csv = False,
-    toml: Annotated[
-        bool, typer.Option("--toml", help="Print the plan with that value, as TOML.")
-    ] = False,
-) -> None:
+    toml: Annotated[bool, option("Print the plan with that value, as TOML.")] = False,
+) -> Result:
     """Find the least noise (or most steps) that keeps PLAN within epsilon E at delta D, or an attacker within a gain.
 
     It is the smallest sigma or scale, or the largest rate, times or epsilon.
     """
-    with error_boundary(), progress("reading") as steps:
-        from dpcompose.plan import calibrate as calibrated
+    from dpcompose.plan import calibrate as calibrated
+    from dpcompose.report import document, page
 
-        steps(f"trying values of {vary}", 0, 1)
-        stated = {
-            "advantage": advantage,
-            "true_positive_rate": true_positive_rate,
-            "false_positive_rate": false_positive_rate,
-            "bayes_error": bayes_error,
-            "prior": prior,
-        }
-        attack = {name: value for name, value in stated.items() if value is not None}
-        found = calibrated(read_plan(plan), vary, epsilon=epsilon, delta=delta, **attack)
-    if toml and not json:
-        stdout(found.plan.toml())
-    else:
-        from dpcompose.report import calibration_document, calibration_page
+    steps(f"trying values of {vary}", 0, 1)
+    stated = {
+        "advantage": advantage,
+        "true_positive_rate": true_positive_rate,
+        "false_positive_rate": false_positive_rate,
+        "bayes_error": bayes_error,
+        "prior": prior,
+    }
+    attack = {name: value for name, value in stated.items() if value is not None}
+    result = calibrated(read_plan(plan), vary, epsilon=epsilon, delta=delta, **attack)
+    return Result(
+        lambda: document(result),
+        lambda: page(result),
+        text=result.plan.toml() if toml else "",
+    )
 
-        emit(
-            "calibrate",
-            lambda: calibration_document(found),
-            lambda: calibration_page(found),
-            json=json,
-            csv=csv,
-        )
+
+@command("json", "csv")
+def compare(
+    steps: Progress,
+    plans: Annotated[
+        list[Path], argument("PLAN...", "Plan files (TOML), or - for standard input.")
+    ],
+    delta: Annotated[float | None, option("Compare epsilon at this delta.", "D")] = None,
+    epsilon: Annotated[float | None, option("Compare delta at this epsilon.", "E")] = None,
+) -> Result:
+    """Compare PLANs: the certified total of each, and the bounds of the theorems side by side.
+
+    All are asked the same question: that of --delta or --epsilon, or else that of the first plan.
+    """
+    from dpcompose.plan import account as account_of
+    from dpcompose.report import document, page
+
+    read = [read_plan(plan) for plan in plans]
+    if delta is not None and epsilon is not None:
+        raise PlanError(read[0].source, "", "", None, "one question: --delta or --epsilon")
+    question, _ = _question(read[0], delta, epsilon)
+    accounts = [account_of(each, question, progress=steps) for each in read]
+    return Result(lambda: document(accounts), lambda: page(accounts))
+
+
+@command("json", "csv")
+def advise(
+    steps: Progress,
+    plan: PlanFile,
+    epsilon: Annotated[float | None, option("The target, instead of the plan's.", "E")] = None,
+    delta: Annotated[float | None, option("At this delta, instead of the plan's.", "D")] = None,
+) -> Result:
+    """Say which budget to open for work such as PLAN: how much of it each would grant within epsilon E at delta D.
+
+    The plan's mechanisms are what may be asked, and its `times` how often, about.
+    """
+    from dpcompose import adaptive
+    from dpcompose.report import document, page
+
+    read = read_plan(plan)
+    target = {} if read.question is None else {read.question.given: read.question.value}
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if value is not None:
+            target[name] = value
+        if name not in target:
+            raise PlanError(read.source, "", name, None, f"a value, in the plan or as --{name}")
+    steps("trying budgets", 0, 1)
+    names: dict[object, str] = {}
+    for entry in read.entries:
+        if entry.times:
+            names.setdefault(entry.mechanism, entry.name)
+    work = [(entry.mechanism, entry.times) for entry in read.entries]
+    advice = adaptive.advise(
+        work, target["epsilon"], delta=target["delta"], adjacency=read.adjacency
+    )
+    columns = list(names.values())
+    return Result(
+        lambda: document(advice, columns, target),
+        lambda: page(advice, columns, target),
+    )
+
+
+@command("json", doing=None)
+def import_document(
+    file: Annotated[Path, argument("FILE", "A document of another library.")],
+    adjacency: Annotated[
+        str, option("Who are neighbors: add-remove, replace or zero-out.", "NAME", shown=True)
+    ] = "add-remove",
+    delta: Annotated[float | None, option("The plan asks for epsilon at this delta.", "D")] = None,
+) -> Result:
+    """Turn FILE, a document of another library, into a plan; prints TOML.
+
+    It reads a DpEvent of dp_accounting and the state dictionary of an accountant of Opacus, both as JSON.
+    """
+    from dpcompose.interop import import_plan
+    from dpcompose.plan import PlanQuestion, adjacency as named
+
+    question = None if delta is None else PlanQuestion("delta", delta)
+    plan = import_plan(file, adjacency=named("--adjacency", adjacency), question=question)
+    members = {"source": str(file), "adjacency": plan.adjacency.value, "toml": plan.toml()}
+    return Result(lambda: members, text=plan.toml())
 
 
 def _question(
@@ -139,39 +196,9 @@ def _question(
 
     if delta is not None:
         return PlanQuestion("delta", delta), epsilon
-    asked = PlanQuestion.stated(epsilon=epsilon) or plan.question
-    if asked is None:
+    question = PlanQuestion.stated(epsilon=epsilon) or plan.question
+    if question is None:
         raise PlanError(
             plan.source, "", "", None, "delta or epsilon, in the plan or as --delta or --epsilon"
         )
-    return asked, None
-
-
-def _draw(
-    found: PlanAccount,
-    attack: PlanRisk | None,
-    html: Path | None,
-    plot: Path | None,
-    steps: Progress,
-) -> None:
-    from dpcompose import report
-    from dpcompose.plan import over_delta, over_times
-    from dpcompose.report import account_svgs, require_pictures, save_account
-
-    require_pictures()
-    curve, growth = over_delta(found, progress=steps), over_times(found, progress=steps)
-    if html is not None:
-        pictures = account_svgs(over_delta=curve, growth=growth, asked=growth.delta, risk=attack)
-        page = report.account_page(found, explain=True, risk=attack)
-        write(
-            "--html",
-            html,
-            report.html(
-                page, pictures=pictures, producer=f"Made by dpcompose {package_version()}."
-            ),
-        )
-        stderr(f"wrote {html}")
-    if plot is not None:
-        with writing("--plot", plot):
-            save_account(plot, over_delta=curve, growth=growth, asked=growth.delta, risk=attack)
-        stderr(f"wrote {plot}")
+    return question, None

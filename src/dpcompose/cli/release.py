@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from dpcompose import check
-from dpcompose.cli.options import Actor, Json, LedgerUrl, option, pairs
-from dpcompose.cli.output import emit, error_boundary, headed, require_writable, write
-from dpcompose.cli.streams import progress, stderr
+from dpcompose.cli.command import Actor, LedgerUrl, Result, argument, command, option
+from dpcompose.cli.inputs import pairs
+from dpcompose.cli.output import Progress, error_boundary, headed, require_writable, stderr, write
 from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 Options = Mapping[str, str | bool | None]
 
 
-def _asked(
+def _questions(
     data: Table,
     kinds: Options,
     grid: Options,
@@ -84,10 +81,11 @@ def _question(kinds: Options, grid: Options, **common: Any) -> Question:
     return KINDS[kind](**fields, **common)
 
 
+@command("json")
 def release(
+    steps: Progress,
     table: Annotated[
-        str,
-        typer.Argument(metavar="TABLE", help="A file, a database's URL, or a name in the catalog."),
+        str, argument("TABLE", "A file, a database's URL, or a name in the catalog.", shown=True)
     ],
     ledger: LedgerUrl,
     scope: Annotated[str, option("The scope that is charged.")],
@@ -96,8 +94,8 @@ def release(
     ] = None,
     max_rows: Annotated[int | None, option("Rows kept of one unit.")] = None,
     actor: Actor = "analyst",
-    count: Annotated[bool, typer.Option("--count", help="Ask how many rows there are.")] = False,
-    units: Annotated[bool, typer.Option("--units", help="Ask how many units there are.")] = False,
+    count: Annotated[bool, option("Ask how many rows there are.")] = False,
+    units: Annotated[bool, option("Ask how many units there are.")] = False,
     sum: Annotated[str | None, option("Ask for a sum.", "COLUMN")] = None,
     mean: Annotated[str | None, option("Ask for a mean.", "COLUMN")] = None,
     histogram: Annotated[
@@ -132,34 +130,32 @@ def release(
     answers: Annotated[
         Path | None, option("A directory that keeps answers for retries.", "DIRECTORY")
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Of the errors shown.")] = 0.95,
-    quote: Annotated[
-        bool, typer.Option("--quote", help="Print price and error; ask and charge nothing.")
-    ] = False,
-    json: Json = False,
+    confidence: Annotated[float, option("Of the errors shown.", shown=True)] = 0.95,
+    quote: Annotated[bool, option("Print price and error; ask and charge nothing.")] = False,
     out: Annotated[
         Path | None, option("Also write the answer as .csv, .parquet or .json.", "FILE")
     ] = None,
     rows: Annotated[
         Path | None, option("Also write synthetic rows as .csv or .parquet.", "FILE")
     ] = None,
-) -> None:
+) -> Result:
     """Answer questions about a TABLE privately: charged to a ledger first, with noise of a stated size."""
-    from dpcompose.release import explains
+    with _reporting_no_charge():
+        from dpcompose import check
+        from dpcompose.release import explains
 
-    with _reporting_no_charge(), progress("reading") as steps:
         check.open_probability("--confidence", confidence)
         require_writable("--out", out, ".csv", ".parquet", ".json")
         steps("opening the table", 0, 3)
         books = _ledger(ledger)
-        given = {
+        bounds = {
+            "unit": unit,
+            "max_rows_per_unit": max_rows,
             "max_groups_per_unit": max_groups,
             "max_rows_per_group": max_rows_per_group,
             "name": name,
         }
-        data = _opened(
-            table, schema, books, scope, given | {"unit": unit, "max_rows_per_unit": max_rows}
-        )
+        data = _opened(table, schema, books, scope, bounds)
         kinds = {
             "count": count,
             "units": units,
@@ -173,17 +169,15 @@ def release(
         columns = _columns(data, by or [])
         listed = _keys(keys or [], [data.column(each).kind for each in columns])
         common = {"by": columns, "keys": listed, "spend": named}
-        asked = _asked(data, kinds, grid, file=questions, sql=sql, out=out, **common)
-        _require_rows(rows, asked)
+        batch = _questions(data, kinds, grid, file=questions, sql=sql, out=out, **common)
+        _require_rows(rows, batch)
         session = _session(data, books, scope=scope, actor=actor, answers=answers)
-        shared = session.part(asked, named) if named is not None and (questions or sql) else None
+        shared = session.part(batch, named) if named is not None and (questions or sql) else None
         if quote or (sql is not None and explains(sql)):
-            _quote(session, asked, shared, confidence, json)
-            return
+            return _quoted(session, batch, shared, confidence)
         steps("checking, charging, asking", 1, 3)
-        found = session.batch(asked, spend=named if shared else None, key=key)
-        left = session.account.left()
-    _show(found, confidence, left, json, (out, rows))
+        answered = session.batch(batch, spend=named if shared else None, key=key)
+        return _answered(answered, confidence, session.account.left(), out, rows)
 
 
 def _require_rows(rows: Path | None, asked: Sequence[Question]) -> None:
@@ -206,7 +200,7 @@ def _reporting_no_charge() -> Generator[None]:
             except (DomainError, PlanError, UnsupportedError, MissingExtraError):
                 before = True
                 raise
-    except typer.Exit:
+    except SystemExit:
         if before:
             stderr("Nothing was charged")
         raise
@@ -239,52 +233,39 @@ def _session(data: Table, ledger: Ledger, **given: Any) -> Session:
     return Session(data, ledger=ledger, **given)
 
 
-def _quote(
-    session: Session, asked: Sequence[Question], spend: Any, confidence: float, json: bool
-) -> None:
-    from dpcompose.report import quote_document, quote_page
+def _quoted(session: Session, batch: Sequence[Question], spend: Any, confidence: float) -> Result:
+    from dpcompose.report import document, page
 
-    quotes = session.explain(asked, spend=spend).quotes
-    left = session.account.left()
-    emit(
-        "release",
-        lambda: quote_document(quotes, confidence=confidence, left=left),
-        lambda: quote_page(quotes, confidence=confidence, left=left),
-        json=json,
-    )
+    quotes = session.explain(batch, spend=spend).quotes
+    stated: dict[str, Any] = {"confidence": confidence, "left": session.account.left()}
+    return Result(lambda: document(quotes, **stated), lambda: page(quotes, **stated))
 
 
-def _show(
-    found: Sequence[Answer],
-    confidence: float,
-    left: Any,
-    json: bool,
-    files: tuple[Path | None, Path | None],
-) -> None:
+def _answered(
+    answers: Sequence[Answer], confidence: float, left: Any, out: Path | None, rows: Path | None
+) -> Result:
     """The answers, and the files of the answer and of synthetic rows."""
+    from dpcompose.document import dumps
     from dpcompose.release import SyntheticData
-    from dpcompose.report import dumps, release_document, release_page
+    from dpcompose.report import document, page
 
-    out, rows = files
-    document = release_document(found, confidence=confidence, left=left)
-    emit(
-        "release",
-        lambda: document,
-        lambda: release_page(found, confidence=confidence, left=left),
-        json=json,
+    members = document(answers, confidence=confidence, left=left)
+
+    def files() -> Iterator[str]:
+        if out is not None and out.suffix == ".json":
+            write("--out", out, dumps(headed("release", members)))
+        elif out is not None:
+            answers[0].write(out)
+        if rows is not None:
+            SyntheticData(answers[0]).write(rows)
+        yield from (str(file) for file in (out, rows) if file is not None)
+
+    return Result(
+        lambda: members,
+        lambda: page(answers, confidence=confidence, left=left),
+        files=files,
+        costly=True,
     )
-    if out is not None:
-        # The answer has been shown: what fails now loses a file, not an answer.
-        with error_boundary():
-            if out.suffix == ".json":
-                write("--out", out, dumps(headed("release", document)))
-            else:
-                found[0].write(out)
-        stderr(f"wrote {out}")
-    if rows is not None:
-        with error_boundary():
-            SyntheticData(found[0]).write(rows)
-        stderr(f"wrote {rows}")
 
 
 def _columns(data: Table, by: Sequence[str]) -> tuple[str, ...]:

@@ -5,33 +5,28 @@ from __future__ import annotations
 import logging
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from dpcompose.cli.options import option
-from dpcompose.cli.output import error_boundary
-from dpcompose.cli.streams import stderr, stdout
+from dpcompose.cli.command import command, option
+from dpcompose.cli.output import stderr, stdout
 from dpcompose.errors import DomainError, MissingExtraError
 
 if TYPE_CHECKING:
     from dpcompose.serve import Identities, Published, Service
 
-LedgerUrl = Annotated[
-    str | None, typer.Option("--ledger", metavar="URL", envvar="DPCOMPOSE_LEDGER")
-]
 
-
+@command(doing=None)
 def serve(
-    context: typer.Context,
-    ledger: LedgerUrl = None,
+    typed: Mapping[str, Any],
+    ledger: Annotated[str | None, option("", "URL", envvar="DPCOMPOSE_LEDGER", shown=True)] = None,
     people: Annotated[
         str | None,
         option("The identities: the PostgreSQL database of the ledger, or else people.db.", "URL"),
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65535)] = 8000,
+    host: Annotated[str, option("The address to listen at.", shown=True)] = "127.0.0.1",
+    port: Annotated[int, option("The port to listen at.", min=1, max=65535, shown=True)] = 8000,
     invite: Annotated[
         list[str] | None,
         option(
@@ -46,9 +41,7 @@ def serve(
         list[str] | None,
         option("Revoke the tokens of a name and end; may be repeated.", "NAME[:SCOPE]"),
     ] = None,
-    trust_clock: Annotated[
-        bool, typer.Option("--trust-clock", help="Undo a time that was ahead, and end.")
-    ] = False,
+    trust_clock: Annotated[bool, option("Undo a time that was ahead, and end.")] = False,
     issuer: Annotated[
         str | None, option("An OpenID Connect issuer whose tokens are taken too.", "URL")
     ] = None,
@@ -57,63 +50,58 @@ def serve(
     ] = None,
     checkpoints: Annotated[
         Path | None,
-        option("The file that `ledger checkpoint` wrote, for proofs on the pages.", "FILE"),
+        option(
+            "The file that `ledger evidence checkpoint` wrote, for proofs on the pages.", "FILE"
+        ),
     ] = None,
     trust: Annotated[list[str] | None, option("The public key that signs them.", "KEY")] = None,
     rate: Annotated[
-        float, typer.Option(help="Requests a second that each identity may make.", min=1)
+        float, option("Requests a second that each identity may make.", min=1, shown=True)
     ] = 200.0,
     alert: Annotated[
         str | None, option("A webhook, told once when a budget is spent that far.", "URL")
     ] = None,
     alert_at: Annotated[
-        float, typer.Option(help="The spent share of a budget that is told.")
+        float, option("The spent share of a budget that is told.", shown=True)
     ] = 0.8,
-    log: Annotated[
-        bool, typer.Option("--log", help="A line of JSON for each request, to the standard error.")
-    ] = False,
-    unit: Annotated[
-        bool, typer.Option("--unit", help="Print a unit of systemd for this ledger, and end.")
-    ] = False,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="Start with people and budgets that are thrown away.")
-    ] = False,
+    log: Annotated[bool, option("A line of JSON for each request, to the standard error.")] = False,
+    unit: Annotated[bool, option("Print a unit of systemd for this ledger, and end.")] = False,
+    demo: Annotated[bool, option("Start with people and budgets that are thrown away.")] = False,
 ) -> None:
     """Serve a ledger to people who do not trust each other. Put a proxy with TLS before it."""
-    with error_boundary():
-        try:
-            from dpcompose.serve import Identities, Issuer, Service, application
-        except ModuleNotFoundError:
-            raise MissingExtraError("The service", "serve") from None
-        from dpcompose.ledger import Ledger
+    try:
+        from dpcompose.serve import Identities, Issuer, Service, application
+    except ModuleNotFoundError:
+        raise MissingExtraError("The service", "serve") from None
+    from dpcompose.ledger import Ledger
 
-        kept = people or _people_of(ledger)
-        believed = None if issuer is None else Issuer(issuer, audience or "")
-        if unit:
-            stdout(_unit(context, ledger, kept))
-            return
-        if invite or revoke or trust_clock:
-            _change(
-                Identities.open(kept, issuer=believed),
-                invite or [],
-                subject,
-                revoke or [],
-                trust_clock=trust_clock,
-            )
-            return
-        if demo:
-            service = _demo()
-        elif ledger is None:
-            raise DomainError("--ledger", None, "a ledger, or --demo")
-        else:
-            shown = _published(checkpoints, trust or [])
-            service = Service(
-                Ledger.open(ledger, create=False), Identities.open(kept, issuer=believed), shown
-            )
-        from dpcompose.serve import run
+    accounts = people or _people_of(ledger)
+    verified = None if issuer is None else Issuer(issuer, audience or "")
+    if unit:
+        stdout(_unit(typed, ledger, accounts))
+        return
+    if invite or revoke or trust_clock:
+        _change(
+            Identities.open(accounts, issuer=verified),
+            invite or [],
+            subject,
+            revoke or [],
+            trust_clock=trust_clock,
+        )
+        return
+    if demo:
+        service = _demo()
+    elif ledger is None:
+        raise DomainError("--ledger", None, "a ledger, or --demo")
+    else:
+        shown = _published(checkpoints, trust or [])
+        service = Service(
+            Ledger.open(ledger, create=False), Identities.open(accounts, issuer=verified), shown
+        )
+    from dpcompose.serve import run
 
-        _observe(service, log=log, alert=alert, share=alert_at)
-        run(application(service, rate=rate), host=host, port=port)
+    _observe(service, log=log, alert=alert, share=alert_at)
+    run(application(service, rate=rate), host=host, port=port)
 
 
 def _demo() -> Service:
@@ -135,20 +123,15 @@ def _observe(service: Service, *, log: bool, alert: str | None, share: float) ->
         Alerts(service.ledger, service.people.database, alert, share).start()
 
 
-def _unit(context: typer.Context, ledger: str | None, people: str) -> str:
+def _unit(typed: Mapping[str, Any], ledger: str | None, people: str) -> str:
     """The unit of a service with the options that were typed."""
     from importlib.resources import files
 
     if ledger is None:
         raise DomainError("--ledger", None, "a ledger to serve")
     words = ["--ledger", ledger, "--people", people]
-    for each in context.command.params:
-        name, value = each.opts[0], context.params[str(each.name)]
-        if (
-            name in ("--unit", "--ledger", "--people", "--log")
-            or not value
-            or value == each.get_default(context)
-        ):
+    for name, value in typed.items():
+        if name in ("--unit", "--ledger", "--people", "--log"):
             continue
         if name in ("--invite", "--subject", "--revoke", "--trust-clock", "--demo"):
             raise DomainError("--unit", name, "the options of a service that goes on")
@@ -161,11 +144,9 @@ def _unit(context: typer.Context, ledger: str | None, people: str) -> str:
                 "--unit", word, "names and addresses without spaces, quotes and backslashes"
             )
     form = (files("dpcompose.serve") / "templates" / "dpcompose.service").read_text("utf-8")
-    found = Path(sys.argv[0]).resolve()
-    command = str(found) if found.name == "dpcompose" else f"{sys.executable} -m dpcompose"
-    return form.format(
-        command=command, options=" ".join(words).replace("%", "%%").replace("$", "$$")
-    )
+    program = Path(sys.argv[0]).resolve()
+    start = str(program) if program.name == "dpcompose" else f"{sys.executable} -m dpcompose"
+    return form.format(command=start, options=" ".join(words).replace("%", "%%").replace("$", "$$"))
 
 
 def _published(file: Path | None, trust: list[str]) -> Published | None:
@@ -204,14 +185,14 @@ def _change(
 
 def _revoked(people: Identities, words: str) -> str:
     name, _, scope = words.partition(":")
-    found = people.revoke(name, scope)
-    if not found:
+    count = people.revoke(name, scope)
+    if not count:
         raise DomainError(
             "--revoke",
             words,
             "a name and scope as they were invited, such as Grace, or Ada:city/health",
         )
-    return f"{found} revoked"
+    return f"{count} revoked"
 
 
 def _invited(people: Identities, words: str, subject: str | None) -> str:

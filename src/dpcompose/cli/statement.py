@@ -1,16 +1,14 @@
-"""`dpcompose statement` and `dpcompose verify`: what a publisher says of a plan, and whether it holds."""
+"""`dpcompose statement`: the privacy of a plan as a publisher states it, and whether a published statement holds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from dpcompose.cli.ledger_read import opened
-from dpcompose.cli.options import Json, PlanFile, option, read_plan
-from dpcompose.cli.output import emit, emit_document, error_boundary, require_writable, write
-from dpcompose.cli.streams import progress, stderr, stdout
+from dpcompose.cli.command import PlanFile, Result, argument, command, option
+from dpcompose.cli.inputs import opened, read_plan
+from dpcompose.cli.output import write
 from dpcompose.errors import DomainError
 from dpcompose.files import path_of, read
 
@@ -18,84 +16,85 @@ if TYPE_CHECKING:
     from dpcompose.interop import Verified
     from dpcompose.report import Page
 
-LedgerToAsk = Annotated[
-    str | None, option("The ledger that has the charges, to be verified too.", "URL")
-]
 
-
-def statement(
+@command(
+    "json",
+    files={"card": (".md",), "privacy": (".json",)},
+    missing=("delta",),
+    doing="certifying the plan",
+)
+def write_statement(
     plan: PlanFile,
     unit: Annotated[str, option('The unit of privacy, such as "one user".', "TEXT")],
     delta: Annotated[
         float | None, option("The delta of the guarantee; by default the plan's.", "D")
     ] = None,
     sampling: Annotated[str, option("How records were drawn, in your words.", "TEXT")] = "",
-    records: Annotated[int, typer.Option(help="The most records of one unit in the data.")] = 1,
+    records: Annotated[int, option("The most records of one unit in the data.", shown=True)] = 1,
     card: Annotated[Path | None, option("Write a section of a model card.", "FILE.md")] = None,
     privacy: Annotated[
-        Path | None, option("Write the document that `dpcompose verify` checks.", "FILE.json")
+        Path | None,
+        option("Write the document that `dpcompose statement verify` checks.", "FILE.json"),
     ] = None,
-    json: Json = False,
-) -> None:
+) -> Result:
     """Write a paragraph to publish about the privacy of a PLAN, with certified numbers, all rounded to stay true."""
-    with error_boundary("delta"), progress("certifying the plan"):
-        from dpcompose.interop import privacy_json, statement as stated
+    from dpcompose.interop import privacy_json, statement
 
-        require_writable("--card", card, ".md")
-        require_writable("--privacy", privacy, ".json")
-        found = stated(read_plan(plan), unit=unit, delta=delta, sampling=sampling, records=records)
-        for name, path, text in (
-            ("--card", card, found.model_card),
-            ("--privacy", privacy, privacy_json(found)),
-        ):
+    stated = statement(read_plan(plan), unit=unit, delta=delta, sampling=sampling, records=records)
+    texts = (("--card", card, stated.model_card), ("--privacy", privacy, privacy_json(stated)))
+
+    def files() -> Iterator[str]:
+        for name, path, text in texts:
             if path is not None:
                 write(name, path, text)
-                stderr(f"wrote {path}")
-    if json:
-        emit_document(
-            "statement",
-            {"epsilon": found.epsilon, "delta": found.delta, "paragraph": found.paragraph},
-        )
-    else:
-        stdout(found.paragraph + "\n")
+                yield str(path)
+
+    return Result(
+        lambda: {
+            "epsilon": stated.epsilon,
+            "delta": stated.delta,
+            "paragraph": stated.paragraph,
+        },
+        text=stated.paragraph + "\n",
+        files=files,
+    )
 
 
+@command("json", doing="pricing the mechanisms again")
 def verify(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A privacy.json.", show_default=False)
-    ],
+    file: Annotated[Path, argument("FILE", "A privacy.json.")],
     digest: Annotated[
         str | None, option("Its digest, as it was published elsewhere.", "HEX")
     ] = None,
-    ledger: LedgerToAsk = None,
-    json: Json = False,
-) -> None:
+    ledger: Annotated[
+        str | None, option("The ledger that has the charges, to be verified too.", "URL")
+    ] = None,
+) -> Result:
     """Check a privacy.json to the last byte, and price its mechanisms again; exit status 1 if it does not hold."""
-    with error_boundary(), progress("pricing the mechanisms again"):
-        from dpcompose.interop import LARGEST, verify as verified
+    from dpcompose.interop import LARGEST, verify as verified
 
-        try:
-            content = read(path_of("FILE", file), most=LARGEST)
-        except OSError as error:
-            raise DomainError(
-                "FILE", str(file), f"a file that can be read ({error.strerror})"
-            ) from None
-        if ledger is None:
-            found = verified(content, digest=digest)
-        else:
-            with opened(ledger, reading=True) as kept:
-                found = verified(content, digest=digest, ledger=kept)
-    emit("verify", lambda: _document(found), lambda: _page(found, str(file)), json=json)
+    try:
+        content = read(path_of("FILE", file), most=LARGEST)
+    except OSError as error:
+        raise DomainError(
+            "FILE", str(file), f"a file that can be read ({error.strerror})"
+        ) from None
+    if ledger is None:
+        checked = verified(content, digest=digest)
+    else:
+        with opened(ledger, reading=True) as charged:
+            checked = verified(content, digest=digest, ledger=charged)
+    return Result(lambda: _document(checked), lambda: _page(checked, str(file)))
 
 
 def _document(found: Verified) -> dict[str, Any]:
-    from dpcompose.report import bound_document
+    from dpcompose.report import document
 
     stated = found.statement
     return {
         "epsilon": stated.epsilon,
         "delta": stated.delta,
-        "certified": bound_document(found.bound),
+        "certified": document(found.bound),
         "unit": stated.unit,
         "digest": found.digest,
         "checked": list(found.checked),

@@ -1,125 +1,203 @@
-"""A page on the terminal."""
+"""A page on the terminal: lines of text, with nothing imported that a plain table does not need."""
 
 from __future__ import annotations
 
-import io
 import os
+import re
+import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
-from rich.table import Table as RichTable
-from rich.text import Text
-
-from dpcompose.cli.streams import stdout
+from dpcompose.cli.output import stdout
 from dpcompose.errors import printable
-from dpcompose.report import Page, PageTable
+from dpcompose.report import Heading, Page, PageTable
 
 PIPED_WIDTH = 110
 """Columns to fill when standard output is no terminal and COLUMNS is not set."""
 NARROW = 80
 """Columns below which rows become blocks."""
-
-_RULE = " -- ".join(["    \n    \n", "\n    " * 5 + "\n"])
-"""The rules of a table where the terminal has no UTF-8."""
-_TONES = {"plain": "bold", "good": "bold green", "bad": "bold red"}
+_CODES = {"bold": ["1"], "dim": ["2"], "good": ["1", "32"], "bad": ["1", "31"], "plain": ["1"]}
+_WORD = re.compile(r"\s*\S+\s*")
 
 
 def show(page: Page) -> None:
     """Print `page` on standard output. Its text is never markup, and no number is cut."""
-    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
-    shown = io.StringIO()
-    console = Console(file=shown, force_terminal=sys.stdout.isatty(), width=width, highlight=False)
-    for part in _parts(page, console):
-        console.print(part, crop=False)
-    stdout(shown.getvalue())
+    piped = not (sys.stdout.isatty() or os.environ.get("COLUMNS"))
+    width = PIPED_WIDTH if piped else shutil.get_terminal_size((NARROW, 25)).columns
+    stdout("".join(f"{line}\n" for line in _lines(page, width)))
 
 
-def _parts(page: Page, console: Console) -> list[RenderableType]:
-    narrow = console.width < NARROW
-    facts = [(fact.name, fact.value) for fact in page.facts]
-    columns = [[name for name, _ in facts], [value for _, value in facts]]
-    aside = not narrow and _fits(columns, [True, False], console, gap=2)
-    parts: list[RenderableType] = [
-        _text(page.headline, _TONES[page.tone]),
-        _facts(facts) if aside else _block(facts, console.width),
-    ]
+def _lines(page: Page, width: int) -> Iterator[str]:
+    facts = [(printable(fact.name), printable(fact.value)) for fact in page.facts]
+    yield from _text(page.headline, width, page.tone)
+    columns = [Heading("", wrap=False), Heading("", wrap=True)]
+    if facts and width >= NARROW and _fits(columns, facts, width, gap=2):
+        yield from _rows(columns, facts, width, "  ", style="dim")
+    else:
+        yield from _block(facts, width)
     for table in page.tables:
-        parts += [Text(), _text(table.title, "bold")]
-        titles = [column.title for column in table.columns]
-        columns = list(zip(titles, *table.rows, strict=True))
-        if narrow or not _fits(
-            columns, [not column.wrap for column in table.columns], console, gap=3
-        ):
-            blocks = (
-                _block(list(zip(titles, row, strict=True)), console.width) for row in table.rows
-            )
-            parts += [each for block in blocks for each in (block, Text())]
-        else:
-            parts.append(_table(table))
-        parts += [_text(note, "dim") for note in table.notes]
-    return [*parts, *([Text()] if page.notes else []), *map(_text, page.notes)]
+        yield ""
+        yield from _text(table.title, width, "bold")
+        yield from _table(table, width)
+        for note in table.notes:
+            yield from _text(note, width, "dim")
+    if page.notes:
+        yield ""
+    for note in page.notes:
+        yield from _text(note, width)
+
+
+def _table(table: PageTable, width: int) -> Iterator[str]:
+    titles = [column.title for column in table.columns]
+    rows = [[printable(cell) for cell in row] for row in table.rows]
+    if width < NARROW or not _fits(table.columns, [titles, *rows], width, gap=3):
+        for row in rows:
+            yield from _block(list(zip(titles, row, strict=True)), width)
+            yield ""
+        return
+    lines = list(_rows(table.columns, [titles, *rows], width, "   "))
+    heads = len(list(_rows(table.columns, [titles], width, "   ", like=rows)))
+    rule = "\u2500" if "utf" in (sys.stdout.encoding or "").lower() else "-"
+    yield from (_styled(line, "bold") for line in lines[:heads])
+    yield rule * max(map(_cells, lines))
+    yield from lines[heads:]
 
 
 def _fits(
-    columns: Sequence[Sequence[str]], whole: Sequence[bool], console: Console, *, gap: int
+    columns: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, *, gap: int
 ) -> bool:
     """Whether every word has room in its column, and every cell in a column that is kept whole."""
-    needed = 0
-    for cells, kept in zip(columns, whole, strict=True):
-        words = cells if kept else [word for cell in cells for word in cell.split()]
-        needed += max((cell_len(printable(word)) for word in words), default=0)
-    return needed + gap * (len(columns) - 1) <= console.width
+    least = 0
+    for column, cells in zip(columns, zip(*rows, strict=True), strict=False):
+        words = [word for cell in cells for word in (cell.split() if column.wrap else [cell])]
+        least += max(map(_cells, words), default=0)
+    return least + gap * (len(columns) - 1) <= width
 
 
-def _text(text: str, style: str = "") -> Text:
-    # Lines break between words, never inside one.
-    return Text(printable(text), style=style, overflow="ignore")
+def _rows(
+    columns: Sequence[Heading],
+    rows: Sequence[Sequence[str]],
+    width: int,
+    gap: str,
+    *,
+    style: str = "",
+    like: Sequence[Sequence[str]] = (),
+) -> Iterator[str]:
+    """Rows under each other, their cells wrapped; `style` is that of the first column.
+
+    Args:
+        columns: How each column is set.
+        rows: The cells.
+        width: Of the terminal.
+        gap: Between two columns.
+        style: Of the first column.
+        like: Further rows that share the widths.
+    """
+    wanted = [max(map(_cells, cells)) for cells in zip(*rows, *like, strict=True)]
+    wrapped = [column.wrap for column in columns]
+    # A column owns the blanks beside it: those within the table have them on both sides.
+    beside = [(index > 0) + (index < len(columns) - 1) for index in range(len(columns))]
+    owned = [size + blanks for size, blanks in zip(wanted, beside, strict=True)]
+    room = width - len(gap) * (len(columns) - 1) + sum(beside)
+    narrowed = _narrowed(owned, wrapped, room)
+    widths = [size - blanks for size, blanks in zip(narrowed, beside, strict=True)]
+    for row in rows:
+        cells = [
+            list(_wrapped(cell, size, fold=True)) if column.wrap else [cell]
+            for cell, size, column in zip(row, widths, columns, strict=True)
+        ]
+        for parts in zip_longest(*cells, fillvalue=""):
+            line = [
+                _padded(part, size, column.align)
+                for part, size, column in zip(parts, widths, columns, strict=True)
+            ]
+            yield gap.join([_styled(line[0], style), *line[1:]])
 
 
-def _block(pairs: list[tuple[str, str]], width: int) -> RenderableType:
+def _narrowed(widths: Sequence[int], wrapped: Sequence[bool], room: int) -> list[int]:
+    """The widths of columns that have so much room: the widest that wrap are narrowed first, alike."""
+    widths = list(widths)
+    while (excess := sum(widths) - room) > 0:
+        able = [index for index, wraps in enumerate(wrapped) if wraps and widths[index] > 1]
+        if not able:
+            break
+        most = max(widths[index] for index in able)
+        widest = [index for index in able if widths[index] == most]
+        second = max((widths[index] for index in able if widths[index] < most), default=0)
+        most_taken = min(excess, most - second)
+        for number, index in enumerate(widest):
+            taken = min(most_taken, round(excess / (len(widest) - number)))
+            widths[index] -= taken
+            excess -= taken
+    return widths
+
+
+def _padded(text: str, width: int, align: str) -> str:
+    blanks = " " * (width - _cells(text.rstrip() if align == "right" else text))
+    return blanks + text.rstrip() if align == "right" else text + blanks
+
+
+def _wrapped(text: str, width: int, *, fold: bool) -> Iterator[str]:
+    """The text in lines, broken between words; with `fold`, a word is broken that is longer than a line."""
+    line = ""
+    for each in _WORD.findall(text):
+        word = str(each)
+        if line and _cells(line) + _cells(word.rstrip()) > width:
+            yield _stripped(line, width)
+            line = ""
+        while fold and _cells(word.rstrip()) > width:
+            cut = next(n for n in range(len(word), 0, -1) if n == 1 or _cells(word[:n]) <= width)
+            yield word[:cut]
+            word = word[cut:]
+        line += word
+    yield _stripped(line, width)
+
+
+def _stripped(line: str, width: int) -> str:
+    """The line without the blanks at its end that are beyond the width."""
+    while line.endswith(" ") and max(len(line), _cells(line)) > width:
+        line = line[:-1]
+    return line
+
+
+def _text(text: str, width: int, style: str = "") -> Iterator[str]:
+    for line in _wrapped(printable(text), width, fold=False):
+        yield _styled(line, style)
+
+
+def _block(pairs: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
     """One pair after the other, broken between words; pairs with an empty value are left out."""
-    return Group(
-        *(_pair(printable(name), printable(value), width) for name, value in pairs if value)
-    )
+    for name, value in pairs:
+        if value:
+            lines = textwrap.wrap(
+                f"{name}  {value}",
+                width,
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            first = lines[0]
+            yield _styled(first[: len(name)], "dim") + first[len(name) :]
+            yield from lines[1:]
 
 
-def _pair(name: str, value: str, width: int) -> Text:
-    lines = textwrap.wrap(
-        f"{name}  {value}",
-        width,
-        subsequent_indent="  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    said = Text("\n".join(lines), overflow="ignore")
-    said.stylize("dim", 0, len(name))
-    return said
+def _styled(text: str, style: str) -> str:
+    """The text with the codes of a style, on a terminal that has them."""
+    if not (style and text and sys.stdout.isatty()) or os.environ.get("TERM") in (
+        "dumb",
+        "unknown",
+    ):
+        return text
+    codes = _CODES[style][: 1 if os.environ.get("NO_COLOR") else None]
+    return f"\x1b[{';'.join(codes)}m{text}\x1b[0m"
 
 
-def _facts(facts: list[tuple[str, str]]) -> RichTable:
-    grid = RichTable.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in facts:
-        grid.add_row(Text(printable(name)), Text(printable(value)))
-    return grid
+def _cells(text: str) -> int:
+    """The columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
 
-
-def _table(table: PageTable) -> RichTable:
-    plain = "utf" not in (sys.stdout.encoding or "").lower()
-    shown = RichTable(
-        box=box.Box(_RULE, ascii=True) if plain else box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-    )
-    for column in table.columns:
-        shown.add_column(
-            Text(column.title), justify=column.align, overflow="fold", no_wrap=not column.wrap
-        )
-    for row in table.rows:
-        shown.add_row(*(Text(printable(cell)) for cell in row))
-    return shown
+    return cell_len(text)

@@ -72,7 +72,7 @@ class VerifierKey:
             DomainError: The text is no key.
         """
         name, public = _read_key(
-            text, "key", "NAME+ID+KEY, the line that `dpcompose ledger key` printed"
+            text, "key", "NAME+ID+KEY, the line that `dpcompose ledger evidence key` printed"
         )
         return cls(name, public)
 
@@ -134,7 +134,7 @@ class SigningKey:
             DomainError: The text is no secret key; it is not repeated.
         """
         start, _, rest = text.partition("KEY+")
-        domain = "the secret key that `dpcompose ledger key` wrote"
+        domain = "the secret key that `dpcompose ledger evidence key` wrote"
         if start != "PRIVATE+":
             raise DomainError("key", "this text", domain)
         name, seed = _read_key(rest, "key", domain, secret=True)

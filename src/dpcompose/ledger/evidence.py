@@ -163,7 +163,7 @@ def check_proof(text: str, keys: Sequence[VerifierKey]) -> Evidence:
     head, found, notes = text.partition("\n\n")
     kind, *lines = head.split("\n")
     if kind not in (INCLUSION, CONSISTENCY) or not found:
-        raise EvidenceError("it is no proof that `dpcompose ledger prove` wrote")
+        raise EvidenceError("it is no proof that `dpcompose ledger evidence prove` wrote")
     checkpoints, check = (
         read_checkpoints(notes, keys),
         _included if kind == INCLUSION else _consistent,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from dpcompose.composition import Comparison
-from dpcompose.plan import PlanAccount, PlanCalibration, PlanRisk, Share
-from dpcompose.report.document import bound_document, plan_document
-from dpcompose.report.number import above, below, digits_of, exactly, interval, near
-from dpcompose.report.page import Fact, Heading, Page, PageTable, Tone
+from dpcompose.plan import Plan, PlanAccount, PlanCalibration, PlanRisk, Share
+from dpcompose.report.layout import Fact, Heading, Page, PageTable, Tone
+from dpcompose.report.number import above, below, bound_document, digits_of, exactly, interval, near
 from dpcompose.report.words import answer, in_words, meaning, tolerance
 
 NUMBER = "right"
@@ -61,6 +61,11 @@ def account_document(account: PlanAccount, *, risk: PlanRisk | None = None) -> d
         if account.finite is None
         else bound_document(account.finite),
     } | ({} if risk is None else {"risk": risk_document(risk)})
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """The plan as it was understood; `toml` reads back as an equal plan."""
+    return {"source": plan.source, "adjacency": plan.adjacency.value, "toml": plan.toml()}
 
 
 def risk_table(found: PlanRisk) -> PageTable:
@@ -315,3 +320,58 @@ def _shared(share: Share) -> dict[str, Any]:
 
 def _at_most(value: float) -> str:
     return f"<= {above(value)}"
+
+
+def comparison_page(accounts: Sequence[PlanAccount]) -> Page:
+    """Several plans that were asked one question: their totals, and the theorems' epsilons side by side."""
+    question = accounts[0].question
+    order = sorted(accounts, key=lambda each: each.total.upper)
+    totals = tuple(
+        (each.plan.source, *interval(each.total), each.plan.adjacency.value) for each in order
+    )
+    columns = (
+        Heading("plan", wrap=True),
+        Heading(f"{question.asked} at least", NUMBER),
+        Heading("at most", NUMBER),
+        Heading("neighbors"),
+    )
+    theorems = {row.name: row.reference for each in order for row in each.comparisons}
+    epsilons = [{row.name: above(row.epsilon) for row in each.comparisons} for each in order]
+    rows = tuple(
+        (name, *(each.get(name, "") for each in epsilons), reference)
+        for name, reference in theorems.items()
+    )
+    heads = (
+        Heading("theorem", wrap=True),
+        *(Heading(each.plan.source, NUMBER) for each in order),
+        Heading("reference"),
+    )
+    delta = exactly(accounts[0].delta)
+    tables = (
+        PageTable("Totals", columns, totals),
+        PageTable(f"Epsilon of each theorem at delta = {delta}", heads, rows),
+    )
+    best = order[0]
+    at = f"at {question.given} = {exactly(question.value)}"
+    headline = f"{best.plan.source} has the least {question.asked} {at}: {above(best.total.upper)}"
+    if len(order) == 1:
+        headline = f"{question.asked} <= {above(best.total.upper)} {at}"
+    return Page("Comparison", headline, "plain", (), tuple(table for table in tables if table.rows))
+
+
+def comparison_document(accounts: Sequence[PlanAccount]) -> dict[str, Any]:
+    """The same for programs, in the order of the plans."""
+    question = accounts[0].question
+    return {
+        "given": {question.given: question.value},
+        "asked": question.asked,
+        "plans": [
+            {
+                "plan": plan_document(each.plan),
+                "total": bound_document(each.total),
+                "comparison_delta": each.delta if each.comparisons else None,
+                "comparison": [_compared(row) for row in each.comparisons],
+            }
+            for each in accounts
+        ],
+    }

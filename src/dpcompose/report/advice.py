@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpcompose.adaptive import FilterAdvice
+from dpcompose.report.layout import Heading, Page, PageTable
 from dpcompose.report.number import below, exactly
-from dpcompose.report.page import Heading, Page, PageTable
 from dpcompose.values import rounded_down
 
 TAKE_WHEN = {

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpcompose.audit import Found, Verdict
+from dpcompose.report.layout import Fact, Heading, Page, PageTable
 from dpcompose.report.number import exactly, near
-from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 SHOWN = 12
 BLIND = "A mechanism that knows it is audited, or errs on datasets or events that were not tried, is not found."

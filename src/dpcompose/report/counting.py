@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpcompose.report import picture
+from dpcompose.report.layout import Fact, Heading, Page, PageTable
 from dpcompose.report.number import below, exactly
-from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 if TYPE_CHECKING:
     from dpcompose.release import AccuracyCurve, CountingPlan

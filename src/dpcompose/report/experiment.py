@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from dpcompose.composition import Composable, Part
 from dpcompose.experiment import Summary
 from dpcompose.report import picture
-from dpcompose.report.document import bound_document
-from dpcompose.report.number import above, below, exactly, interval, near
-from dpcompose.report.page import Fact, Heading, Page, PageTable
+from dpcompose.report.layout import Fact, Heading, Page, PageTable
+from dpcompose.report.number import above, below, bound_document, exactly, interval, near
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from dpcompose.account import Exposure
+from dpcompose.report.layout import Fact, Heading, Page, PageTable
 from dpcompose.report.number import above, exactly
-from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 
 def exposure_page(found: Exposure) -> Page:

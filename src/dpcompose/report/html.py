@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from dpcompose.report.page import Heading, Page, PageTable
+from dpcompose.report.layout import Heading, Page, PageTable
 
 SHOWN = 10
 """Rows of a table that are shown before the reader asks for all."""

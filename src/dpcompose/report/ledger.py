@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, cast
 
-from dpcompose.account import balance_in_epsilon, target_of, used
 from dpcompose.errors import few_digits
 from dpcompose.ledger import (
     AccountNode,
@@ -22,8 +22,8 @@ from dpcompose.ledger import (
     is_at_or_below,
     paths_down_to,
 )
+from dpcompose.report.layout import Fact, Heading, Page, PageTable
 from dpcompose.report.number import above, below, trimmed
-from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 BAR = 16
 """Cells of a bar."""
@@ -138,11 +138,9 @@ def _slots(balance: Balance) -> Iterator[tuple[str, ...]]:
 
 
 def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
-    target = target_of(balance.scope)
-    part = used(balance)
+    target, both_ends, part = _in_epsilon(balance, left)
     if target is not None and (part is not None or "epsilon" not in balance.scope.caps):
-        known = balance_in_epsilon(balance, left)
-        both = ("", "") if known is None else (above(known[0], 4), below(known[1], 4))
+        both = ("", "") if both_ends is None else (above(both_ends[0], 4), below(both_ends[1], 4))
         yield (
             "epsilon",
             *map(trimmed, both),
@@ -168,6 +166,22 @@ def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
             yield name, at_least(amount), at_most(left[name]) if name in left else "", "", ""
 
 
+def _in_epsilon(
+    balance: Balance, left: Amounts
+) -> tuple[tuple[str, str] | None, Epsilons, Fraction | None]:
+    """The target of a scope, the epsilons that are spent and left, and the part of several theorems that is spent.
+
+    Each is None if its scope has none.
+    """
+    scope = balance.scope
+    if "target" not in scope.description.get("budget", {}) and not scope.alternatives:
+        return None, None, None
+    # Amounts are shown without the theory, which takes fifty times as long to load as Python.
+    from dpcompose.account import balance_in_epsilon, target_of, used
+
+    return target_of(scope), balance_in_epsilon(balance, left), used(balance)
+
+
 def bar(spent: Amount, cap: Amount) -> str:
     """The spent part of a cap as a bar, rounded up, but full only where the cap is spent; empty where the cap is 0."""
     if cap.units == 0:
@@ -189,8 +203,7 @@ def at_most(amount: Amount) -> str:
 
 def balance_document(balance: Balance, left: Amounts) -> dict[str, Any]:
     """A scope and its balance, exactly; `left` is what it and all above it leave."""
-    scope, target = balance.scope, target_of(balance.scope)
-    known = None if target is None else balance_in_epsilon(balance, left)
+    scope, (target, both_ends, _) = balance.scope, _in_epsilon(balance, left)
     return {
         "path": scope.path,
         "kind": str(scope.kind),
@@ -198,7 +211,7 @@ def balance_document(balance: Balance, left: Amounts) -> dict[str, Any]:
         "spent": balance.spent.texts(),
         "left": left.texts(),
         "target": None if target is None else {"epsilon": target[0], "delta": target[1]},
-        "epsilon": None if known is None else {"spent": known[0], "left": known[1]},
+        "epsilon": None if both_ends is None else {"spent": both_ends[0], "left": both_ends[1]},
         "slots": scope.slots,
         "taken": balance.taken if scope.kind is Kind.SLOTS else None,
         "renew": None if scope.renewal is None else scope.renewal.text,

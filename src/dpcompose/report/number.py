@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import TYPE_CHECKING, Any
 
-from dpcompose.values import Bound
+if TYPE_CHECKING:
+    from dpcompose.values import Bound
 
 MOST = 17
 """Digits that identify a double."""
@@ -53,6 +55,19 @@ def digits_of(bound: Bound) -> int:
     if not bound.width > 0:
         return MOST - 2
     return min(max(math.floor(-math.log10(bound.width / size)), 2), MOST - 2)
+
+
+def bound_document(bound: Bound) -> dict[str, Any]:
+    """Both ends, the width and the certificate."""
+    certificate = bound.certificate
+    return {
+        "lower": bound.lower,
+        "upper": bound.upper,
+        "width": bound.width,
+        "method": certificate.method,
+        "errors": {"unit": certificate.unit, "terms": dict(certificate.budget)},
+        "notes": list(certificate.notes),
+    }
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.numerics import two_digits
+from dpcompose.report.layout import Fact, Heading, Page, PageTable
 from dpcompose.report.ledger import at_least, at_most, listed
-from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 if TYPE_CHECKING:
     from dpcompose.release import Answer, Quote

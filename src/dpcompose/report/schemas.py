@@ -113,6 +113,12 @@ DOCUMENTS: dict[str, Schema] = {
         ("epsilon", "gain"), key=TEXT, value=NUMBER, which=TEXT, target=mapped(maybe(NUMBER)), epsilon=BOUND,
         gain=BOUND, beyond=maybe(BOUND), plan=PLAN,
     ),
+    "compare": record(
+        given=mapped(NUMBER), asked=TEXT,
+        plans=listed(
+            record(plan=PLAN, total=BOUND, comparison_delta=maybe(NUMBER), comparison=listed(_COMPARED))
+        ),
+    ),
     "theorem": either(
         record(statements=listed(_STATEMENT)),
         record(
@@ -129,7 +135,7 @@ DOCUMENTS: dict[str, Schema] = {
     ),
     "adaptive advise": record(target=mapped(NUMBER), filters=listed(_ADVICE)),
     "statement": record(epsilon=TEXT, delta=NUMBER, paragraph=TEXT),
-    "verify": record(
+    "statement verify": record(
         epsilon=TEXT, delta=NUMBER, certified=BOUND, unit=TEXT, digest=TEXT, checked=listed(TEXT),
         unchecked=listed(TEXT),
     ),
@@ -175,8 +181,8 @@ DOCUMENTS: dict[str, Schema] = {
         ledger=TEXT, paths=listed(TEXT), delta=NUMBER, adjacency=TEXT, promised=_EXPOSED, spent=_EXPOSED,
         window=maybe(TEXT), periods=mapped(INTEGER),
     ),
-    "ledger backup": record(ledger=TEXT, backup=TEXT, entries=INTEGER, scopes=INTEGER, anchor=TEXT),
-    "ledger restore": record(
+    "ledger admin backup": record(ledger=TEXT, backup=TEXT, entries=INTEGER, scopes=INTEGER, anchor=TEXT),
+    "ledger admin restore": record(
         ledger=TEXT, backup=TEXT, entries=INTEGER, scopes=INTEGER, anchored=FLAG, anchor=TEXT,
         lost=listed(record(scope=TEXT, has=INTEGER, anchor=INTEGER)),
     ),
@@ -188,8 +194,8 @@ DOCUMENTS: dict[str, Schema] = {
         registry=TEXT, producer=TEXT, deployments=listed(_DEPLOYMENT),
         totals=mapped(record(spent=AMOUNTS, caps=AMOUNTS)), anchor=mapped(record(entries=INTEGER, hash=TEXT)),
     ),
-    "ledger key": record(key=TEXT, secret=TEXT),
-    "ledger check-proof": either(
+    "ledger evidence key": record(key=TEXT, secret=TEXT),
+    "ledger evidence check-proof": either(
         record(
             holds={"const": True}, kind={"const": "inclusion"}, scope=TEXT, entries=INTEGER, signer=TEXT, entry=ANYTHING
         ),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dpcompose.report.layout import Fact, Heading, Page, PageTable
 from dpcompose.report.number import above, below, trimmed
-from dpcompose.report.page import Fact, Heading, Page, PageTable
 
 if TYPE_CHECKING:
     from dpcompose.book import Statement

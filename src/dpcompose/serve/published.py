@@ -21,7 +21,7 @@ from dpcompose.serve.queue import heed
 
 @dataclass(frozen=True)
 class Published:
-    """The file that `dpcompose ledger checkpoint` writes, and the keys that sign it.
+    """The file that `dpcompose ledger evidence checkpoint` writes, and the keys that sign it.
 
     Args:
         file: Read anew for each question, so that a keeper replaces it at any time.

@@ -1,4 +1,4 @@
-"""`dpcompose ledger`: signed checkpoints, and proofs that can be checked without the ledger."""
+"""`dpcompose ledger evidence`: signed checkpoints, and proofs that can be checked without the ledger."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from dpcompose.cli.ledger_read import keys_of, opened, require_harmless, text_of
-from dpcompose.cli.options import Actor, Json, LedgerUrl, TrustedKeys, option
-from dpcompose.cli.output import REFUSED, emit_document, error_boundary, write
-from dpcompose.cli.streams import stderr, stdout
+from dpcompose.cli.command import (
+    Actor,
+    LedgerUrl,
+    Result,
+    TrustedKeys,
+    argument,
+    command,
+    option,
+)
+from dpcompose.cli.inputs import LARGEST_ANCHOR, keys_of, opened, read_text
+from dpcompose.cli.output import REFUSED, stderr, stdout, write
 from dpcompose.errors import DomainError, EvidenceError, printable
 
 if TYPE_CHECKING:
@@ -20,50 +25,46 @@ if TYPE_CHECKING:
 
 SecretKey = Annotated[Path | None, option("The file of the secret key that signs.", "FILE")]
 Out = Annotated[Path | None, option("Write to a file instead of printing.", "FILE")]
-Scope = Annotated[
-    str, typer.Argument(metavar="SCOPE", help="A top-level scope.", show_default=False)
-]
+Root = Annotated[str, argument("SCOPE", "A top-level scope.")]
 
 
+@command("json", doing=None)
 def key(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Who signs, such as acme.example/privacy.")
-    ],
+    name: Annotated[str, argument("NAME", "Who signs, such as acme.example/privacy.", shown=True)],
     out: Annotated[Path | None, option("Write the secret key to this new file.", "FILE")] = None,
-    json: Json = False,
-) -> None:
+) -> Result:
     """Make a key that signs checkpoints, and print its public half for those who check."""
     from dpcompose.ledger import SigningKey
 
-    with error_boundary():
-        if out is None:
-            raise DomainError("--out", None, "a new file for the secret key; it is never printed")
-        made = SigningKey.generate(name)
-        public = made.verifier.text
-        try:
-            handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except OSError as error:
-            raise DomainError(
-                "--out", str(out), f"a new file that can be written ({error.strerror})"
-            ) from None
-        with os.fdopen(handle, "w") as file:
-            file.write(f"{made.text}\n")
-    if json:
-        emit_document("ledger key", {"key": public, "secret": str(out)})
-    else:
-        stdout(f"{public}\n")
-        stderr(f"wrote the secret key to {printable(str(out))}; whoever has it can sign")
+    if out is None:
+        raise DomainError("--out", None, "a new file for the secret key; it is never printed")
+    signer = SigningKey.generate(name)
+    public = signer.verifier.text
+    try:
+        handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise DomainError(
+            "--out", str(out), f"a new file that can be written ({error.strerror})"
+        ) from None
+    with os.fdopen(handle, "w") as file:
+        file.write(f"{signer.text}\n")
+    return Result(
+        lambda: {"key": public, "secret": str(out)},
+        text=f"{public}\n",
+        remarks=[f"wrote the secret key to {printable(str(out))}; whoever has it can sign"],
+    )
 
 
+@command(doing=None)
 def announce(
     url: LedgerUrl,
-    scope: Scope,
+    scope: Root,
     key: Annotated[str, option("The public key, or a file of it.", "KEY")],
-    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke it instead.")] = False,
+    revoke: Annotated[bool, option("Revoke it instead.")] = False,
     actor: Actor = "keeper",
 ) -> None:
     """Record in the log which key signs its checkpoints, or that it does no more."""
-    with error_boundary(), opened(url) as ledger:
+    with opened(url) as ledger:
         from dpcompose.ledger import announce_key, revoke_key
 
         for each in keys_of([key]):
@@ -71,31 +72,28 @@ def announce(
             stdout(f"{printable(scope)}: {each.text} {'revoked' if revoke else 'announced'}\n")
 
 
+@command(files={"out": ()}, doing=None)
 def checkpoint(
     url: LedgerUrl,
-    scope: Annotated[
-        str | None, typer.Argument(metavar="[SCOPE]", help="One top-level scope.")
-    ] = None,
+    scope: Annotated[str | None, argument("[SCOPE]", "One top-level scope.", shown=True)] = None,
     key: SecretKey = None,
     out: Out = None,
 ) -> None:
     """Sign the state of the log now; whoever keeps it sees later whether anything was changed or taken away."""
-    with error_boundary():
-        require_harmless("--out", out)
-    with error_boundary(), opened(url, reading=True) as ledger:
+    with opened(url, reading=True) as ledger:
         from dpcompose.ledger import Checkpoint
 
         signer = _secret(key)
         with ledger.moment() as moment:
             roots = moment.snapshot.roots() if scope is None else [scope]
             notes = [Checkpoint.sign(moment.snapshot, root, signer).note for root in roots]
-    with error_boundary():
-        _written("".join(notes), out)
+    _written("".join(notes), out)
 
 
+@command(files={"out": ()}, doing=None)
 def prove(
     url: LedgerUrl,
-    scope: Scope,
+    scope: Root,
     entry: Annotated[int | None, option("Prove that this entry is in the log.", "N")] = None,
     since: Annotated[
         Path | None, option("Prove that the log goes on from this checkpoint.", "FILE")
@@ -108,9 +106,7 @@ def prove(
     out: Out = None,
 ) -> None:
     """Write a proof that `check-proof` checks without the ledger: of one entry, or that nothing was changed since."""
-    with error_boundary():
-        require_harmless("--out", out)
-    with error_boundary(), opened(url, reading=True) as ledger:
+    with opened(url, reading=True) as ledger:
         from dpcompose.ledger import Checkpoint, consistency_proof, inclusion_proof
 
         if (entry is None) == (since is None):
@@ -131,57 +127,49 @@ def prove(
                 text = consistency_proof(
                     moment.snapshot, _checkpoint("--since", since, scope, keys), under
                 )
-    with error_boundary():
-        _written(text, out)
+    _written(text, out)
 
 
+@command("json", doing=None)
 def check_proof(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A proof.", show_default=False)],
-    trust: TrustedKeys = None,
-    json: Json = False,
-) -> None:
+    file: Annotated[Path, argument("FILE", "A proof.")], trust: TrustedKeys = None
+) -> Result:
     """Check a proof against the keys that you trust; no ledger is needed. Exit status 1: it shows nothing."""
     from dpcompose.ledger import check_proof as checked
 
-    with error_boundary():
-        keys = keys_of(trust)
-        if not keys:
-            raise DomainError(
-                "--trust", None, "the public key of the signer, from a source of your own"
-            )
-        text = text_of("FILE", file)
-        try:
-            found = checked(text, keys)
-        except EvidenceError as error:
-            if json:
-                emit_document("ledger check-proof", {"holds": False, "reason": error.reason})
-            stderr(f"dpcompose: {printable(str(file))}: {error}")
-            raise typer.Exit(REFUSED) from None
-    if json:
-        emit_document("ledger check-proof", {"holds": True, **_document(found)})
-    else:
-        stdout(_sentence(found))
+    keys = keys_of(trust)
+    if not keys:
+        raise DomainError(
+            "--trust", None, "the public key of the signer, from a source of your own"
+        )
+    try:
+        proof = checked(read_text("FILE", file, most=LARGEST_ANCHOR), keys)
+    except EvidenceError as error:
+        document = {"holds": False, "reason": error.reason}
+        remark = f"dpcompose: {printable(str(file))}: {error}"
+        return Result(lambda: document, remarks=[remark], status=REFUSED)
+    return Result(lambda: {"holds": True, **_document(proof)}, text=_sentence(proof))
 
 
-def _document(found: Evidence) -> dict[str, Any]:
-    later = found.checkpoint
+def _document(proof: Evidence) -> dict[str, Any]:
+    later = proof.checkpoint
     named: dict[str, Any] = {
         "scope": later.root,
         "entries": later.size,
         "signer": later.signer.text,
     }
-    if found.entry is None:
-        assert found.earlier is not None, "one of them is there"
-        return named | {"kind": "consistency", "since": found.earlier.size}
-    return named | {"kind": "inclusion", "entry": dict(found.entry.fields)}
+    if proof.entry is None:
+        assert proof.earlier is not None, "one of them is there"
+        return named | {"kind": "consistency", "since": proof.earlier.size}
+    return named | {"kind": "inclusion", "entry": dict(proof.entry.fields)}
 
 
-def _sentence(found: Evidence) -> str:
-    later, entry = found.checkpoint, found.entry
+def _sentence(proof: Evidence) -> str:
+    later, entry = proof.checkpoint, proof.entry
     who = f"{printable(later.root)}: signed by {printable(later.signer.name)} over {later.size} entries\n"
     if entry is None:
-        assert found.earlier is not None, "one of them is there"
-        return f"Nothing of the first {found.earlier.size} entries was changed or taken away\n{who}"
+        assert proof.earlier is not None, "one of them is there"
+        return f"Nothing of the first {proof.earlier.size} entries was changed or taken away\n{who}"
     cost = ", ".join(f"{name} {amount}" for name, amount in entry.cost.items())
     what = f"{printable(entry.scope)}, {entry.kind} at {printable(entry.time)} to {printable(entry.actor)}"
     return f"Entry {entry.sequence} is in the log: {what}{f', {cost}' if cost else ''}\n{who}"
@@ -195,18 +183,22 @@ def _secret(file: Path | None) -> SigningKey:
             "--key",
             None,
             "the file of the secret key",
-            "Make one: dpcompose ledger key NAME --out FILE",
+            "Make one: dpcompose ledger evidence key NAME --out FILE",
         )
-    return SigningKey.read(text_of("--key", file))
+    return SigningKey.read(read_text("--key", file, most=LARGEST_ANCHOR))
 
 
-def _checkpoint(argument: str, file: Path, scope: str, keys: Sequence[VerifierKey]) -> Checkpoint:
+def _checkpoint(named: str, file: Path, scope: str, keys: Sequence[VerifierKey]) -> Checkpoint:
     from dpcompose.ledger import read_checkpoints
 
-    found = [each for each in read_checkpoints(text_of(argument, file), keys) if each.root == scope]
-    if len(found) != 1:
-        raise DomainError(argument, str(file), f"a file with one checkpoint of {scope!r}")
-    return found[0]
+    signed = [
+        each
+        for each in read_checkpoints(read_text(named, file, most=LARGEST_ANCHOR), keys)
+        if each.root == scope
+    ]
+    if len(signed) != 1:
+        raise DomainError(named, str(file), f"a file with one checkpoint of {scope!r}")
+    return signed[0]
 
 
 def _written(text: str, out: Path | None) -> None:

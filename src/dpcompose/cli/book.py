@@ -1,0 +1,244 @@
+"""The commands about the book: its statements evaluated, and the experiment of Definition 3.7 played."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import replace
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from dpcompose.cli.command import Result, argument, command, option
+from dpcompose.cli.inputs import read_plan
+from dpcompose.cli.output import DONE, REFUSED, Progress, announce, error_boundary
+from dpcompose.errors import DomainError, UnsupportedError
+
+if TYPE_CHECKING:
+    from dpcompose.book import Parameter, Statement
+    from dpcompose.experiment import Adversary, Experiment
+    from dpcompose.plan import Plan
+    from dpcompose.values import Orientation
+
+ANSWERS_A_SECOND = 10**7
+"""About what one processor draws and weighs."""
+_KINDS = {
+    **dict.fromkeys(("theorem", "lemma", "corollary", "section", "定理", "引理", "推论", "第"), ""),
+    "definition": "definition", "定义": "definition", "proposition": "proposition", "命题": "proposition",
+    "remark": "remark", "备注": "remark", "注": "remark", "example": "example", "例": "example",
+}  # fmt: skip
+"""The kinds of statements, in English and Chinese, as the names of statements begin: a theorem's is its number."""
+
+
+@command("json", "csv", doing=None)
+def theorem(
+    words: list[str],
+    number: Annotated[
+        str | None, argument("[NUMBER]", "As printed, such as 3.20; left out: all statements.")
+    ] = None,
+) -> Result:
+    """Evaluate a statement of the book: dpcompose theorem 3.20 --epsilon 0.1 --times 100 --slack 1e-6.
+
+    Its parameters are options. The page lists them, and says where the printed statement is loose or wrong.
+    """
+    from dpcompose.book import ELSEWHERE, STATEMENTS
+    from dpcompose.report import document, page
+
+    if number is None:
+        if words:
+            raise DomainError("NUMBER", words[0], "the number of a statement first, such as 3.20")
+        listed = list(STATEMENTS.values())
+        return Result(lambda: document(listed), lambda: page(listed))
+    if words and number.lower() in _KINDS:
+        number = f"{number} {words.pop(0)}"
+    name = _named(number, [*STATEMENTS, *ELSEWHERE])
+    if name in ELSEWHERE:
+        remedy = f"docs/book.md runs an example of it: {ELSEWHERE[name]}"
+        raise UnsupportedError(name, "it states no number that could be computed", remedy)
+    statement = STATEMENTS[name]
+    values = _values(statement, words)
+    with error_boundary(*(parameter.name for parameter in statement.parameters)):
+        rows = statement.evaluate(**values)
+    return Result(
+        lambda: document(statement, values, rows),
+        lambda: page(statement, values, rows),
+    )
+
+
+def _named(words: str, names: list[str]) -> str:
+    """The name of the statement that the book calls so, in English or Chinese: "Theorem 3.20", "3.20", "例3.7"."""
+    plain = " ".join(unicodedata.normalize("NFKC", words).lower().removesuffix("节").split())
+    printed = next((each for each in _KINDS if plain.startswith(each)), "")
+    kind, number = _KINDS.get(printed, ""), plain.removeprefix(printed).strip()
+    same = [each for each in names if each == number or each.endswith(f" {number}")]
+    if (name := f"{kind} {number}".strip()) in names:
+        return name
+    if len(same) == 1 and not kind:
+        return same[0]
+    raise DomainError("NUMBER", words, f"one of {', '.join(same or names)}")
+
+
+def _values(statement: Statement, words: list[str]) -> dict[str, float | list[float]]:
+    """The parameters among the words `--name value` or `--name=value`; one that takes many may come again."""
+    takes = {parameter.name: parameter for parameter in statement.parameters}
+    found: dict[str, float | list[float]] = {}
+    rest = [
+        part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])
+    ]
+    while rest:
+        word = rest.pop(0)
+        name = word.removeprefix("--").replace("-", "_")
+        if not word.startswith("--") or name not in takes:
+            raise DomainError("option", word, f"one of {statement.number}: --{', --'.join(takes)}")
+        if not rest:
+            raise DomainError("option", word, f"a value after it: {takes[name].meaning}")
+        values = [_number(takes[name], each) for each in rest.pop(0).split(",")]
+        if takes[name].many:
+            earlier = found.get(name, [])
+            found[name] = [*(earlier if isinstance(earlier, list) else [earlier]), *values]
+        elif len(values) > 1 or name in found:
+            raise DomainError(word, values, "one value, given once")
+        else:
+            found[name] = values[0]
+    return found
+
+
+def _number(parameter: Parameter, text: str) -> float:
+    try:
+        return (
+            float(Fraction(text))
+            if "/" in text and parameter.kind is float
+            else parameter.kind(text)
+        )
+    except (ValueError, ArithmeticError):
+        wanted = "an integer" if parameter.kind is int else "a number"
+        raise DomainError(f"--{parameter.name}", text, f"{wanted}: {parameter.meaning}") from None
+
+
+class Player(StrEnum):
+    """The adversaries of the command."""
+
+    REPEATER = "repeater"
+    DATABASES = "databases"
+    GREEDY = "greedy"
+    BREAKER = "breaker"
+    RANDOM = "random"
+
+
+@command("json", "csv", "plot")
+def experiment(
+    steps: Progress,
+    adversary: Annotated[
+        Player,
+        argument(
+            "ADVERSARY",
+            "repeater (asks the same again and again), databases (Bob is in all of them), greedy, random, or "
+            "breaker (of the natural filter; it brings its own mechanisms).",
+        ),
+    ],
+    plan: Annotated[
+        Path | None, argument("PLAN", "A plan file: its mechanisms are the family.")
+    ] = None,
+    rounds: Annotated[int | None, option("k; left out: as many as the plan runs.", "K")] = None,
+    epsilon: Annotated[float | None, option("Ask for delta here.", "E", shown="1")] = None,
+    transcripts: Annotated[
+        int | None,
+        option("How many games in each world.", "N", shown="200000, fewer where a game is long"),
+    ] = None,
+    seed: Annotated[int, option("Of all random numbers.", shown=True)] = 1,
+    orientation: Annotated[
+        Literal["same", "free"], option("Whether the adversary may turn each pair.", shown=True)
+    ] = "free",
+) -> Result:
+    """Simulate an attacker and compare it with the certified bound."""
+    from dpcompose import check
+    from dpcompose.experiment import NaturalFilterBreaker, summarize
+    from dpcompose.report import document, page, save
+    from dpcompose.values import Orientation
+
+    seed = check.count("--seed", seed, least=0)
+    game, at = _game(adversary, plan, rounds, epsilon, seed, Orientation(orientation))
+    count = _transcripts(game) if transcripts is None else transcripts
+    announce("playing", 2 * count * game.rounds / ANSWERS_A_SECOND)
+    summary = summarize(game, epsilon=at, transcripts=count, seed=seed, progress=steps)
+    budget, claim = None, ""
+    if adversary is Player.BREAKER:
+        budget = NaturalFilterBreaker.budget.epsilon, NaturalFilterBreaker.budget.delta
+        claim = f"Each branch composes to ({budget[0]:g}, {budget[1]:g}) exactly: the natural filter lets both through."
+    return Result(
+        lambda: document(summary, adversary=adversary.value, seed=seed),
+        lambda: page(summary, adversary=adversary.value, budget=claim),
+        plot=lambda file: save(file, summary, adversary=adversary.value, budget=budget),
+        status=DONE if summary.sound else REFUSED,
+    )
+
+
+def _transcripts(game: Experiment) -> int:
+    """As many games as take some seconds."""
+    return max(min(200_000, 2 * ANSWERS_A_SECOND // game.rounds), 1_000)
+
+
+def _game(
+    player: Player,
+    file: Path | None,
+    rounds: int | None,
+    epsilon: float | None,
+    seed: int,
+    orientation: Orientation,
+) -> tuple[Experiment, float]:
+    """The experiment, and the epsilon to ask at."""
+    from dpcompose.experiment import Experiment, NaturalFilterBreaker
+    from dpcompose.values import Orientation
+
+    if player is Player.BREAKER:
+        if file is not None:
+            raise DomainError("PLAN", str(file), "no plan: the breaker brings its own mechanisms")
+        breaker = NaturalFilterBreaker()
+        family = tuple(query.mechanism for query in breaker.queries)
+        game = Experiment(
+            breaker, family=family, rounds=2 if rounds is None else rounds, orientation=orientation
+        )
+        return game, breaker.budget.epsilon if epsilon is None else epsilon
+    if file is None:
+        raise DomainError("PLAN", None, "a plan file, whose mechanisms are the family")
+    read = read_plan(file)
+    if epsilon is None and read.question is not None and read.question.given == "epsilon":
+        epsilon = read.question.value
+    number = sum(entry.times for entry in read.entries) if rounds is None else rounds
+    if not number <= 10_000:
+        raise DomainError(
+            "--rounds",
+            number,
+            "at most 10000",
+            "Give --rounds: a transcript is played round by round",
+        )
+    if rounds is None and number == 0:
+        raise DomainError("--rounds", None, "a number of rounds: the plan runs nothing")
+    asked = 1.0 if epsilon is None else epsilon
+    playing = _adversary(player, read, number, asked, seed, free=orientation is Orientation.FREE)
+    family = tuple(entry.mechanism for entry in read.entries)
+    return Experiment(
+        playing, family=family, rounds=number, adjacency=read.adjacency, orientation=orientation
+    ), asked
+
+
+def _adversary(
+    player: Player, plan: Plan, rounds: int, epsilon: float, seed: int, *, free: bool
+) -> Adversary:
+    from dpcompose.experiment import Greedy, ManyDatabases, Repeater, Wanderer, about_bob
+
+    queries = [about_bob(entry.mechanism, adjacency=plan.adjacency) for entry in plan.entries]
+    turned = [query.turned for query in queries] if free else []
+    if player is Player.REPEATER:
+        return Repeater(*queries)
+    if player is Player.GREEDY:
+        return Greedy([*queries, *turned], epsilon=epsilon, adjacency=plan.adjacency)
+    if player is Player.RANDOM:
+        return Wanderer([*queries, *turned], seed=seed)
+    # Each database has other people in it.
+    asked = (queries * (rounds // len(queries) + 1))[:rounds]
+    others = [(f"person {place}",) for place in range(rounds)]
+    apart = zip(asked, others, strict=True)
+    return ManyDatabases(
+        [replace(query, zero=query.zero + base, one=query.one + base) for query, base in apart]
+    )

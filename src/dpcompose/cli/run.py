@@ -1,0 +1,97 @@
+"""The command `dpcompose`: a line of words is run, and ends in an exit status. typer is read when it is needed."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from dpcompose.cli.output import (
+    DONE,
+    INTERNAL,
+    INVOKED,
+    NOT_AVAILABLE,
+    STOPPED,
+    Invocation,
+    UnprintedError,
+    package_version,
+    report_error,
+    stderr,
+    stdout,
+)
+
+
+def run(words: Sequence[str]) -> int | str | None:
+    """Run a command and return its exit status. Every error ends in a status and a sentence, never in a traceback."""
+    try:
+        if list(words) == ["--version"]:
+            stdout(f"dpcompose {package_version()}\n")
+            return DONE
+        from dpcompose.cli.table import COMMANDS, load, split, title
+
+        line, rest = split(words)
+        INVOKED.set(Invocation(title(line), "--json" in words))
+        parsed = (
+            load(line).parse(rest)
+            if line in COMMANDS and "_DPCOMPOSE_COMPLETE" not in os.environ
+            else None
+        )
+        if parsed is not None:
+            loose, values = parsed
+            load(line)(loose, **values)
+        else:
+            from dpcompose.cli.app import app
+
+            app(list(words))
+    except SystemExit as end:
+        return end.code
+    except UnprintedError as error:
+        # The buffered rest would fail again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        stderr(
+            f"dpcompose: standard output cannot be written ({error}). What was asked for may have been done"
+        )
+        return NOT_AVAILABLE
+    except KeyboardInterrupt:
+        return STOPPED
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            stderr(f"dpcompose: standard output cannot be written ({error.strerror})")
+            return NOT_AVAILABLE
+        import traceback
+
+        function = traceback.extract_tb(error.__traceback__)[-1].name
+        message = f"a defect, please report it with the plan: {type(error).__name__}: {error} ({function})"
+        report_error(type(error).__name__, message, INTERNAL)
+        return INTERNAL
+    return DONE
+
+
+def main() -> None:
+    """Run the command that was typed, and end the process with its status."""
+    _open_standard_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    status = run(sys.argv[1:])
+    if status == STOPPED:
+        stderr("dpcompose: stopped; what had been acknowledged stays, nothing else was done")
+    sys.exit(status)
+
+
+def _open_standard_streams() -> None:
+    """Refuse to run with a closed standard output, and let no file take the number of a closed stream."""
+    closed = sys.stdout is None  # pyright: ignore[reportUnnecessaryComparison]
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(handle)
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if closed:
+        stderr(
+            "dpcompose: standard output is closed: nothing was done. Redirect it to a file or to /dev/null"
+        )
+        sys.exit(NOT_AVAILABLE)

@@ -1,0 +1,64 @@
+"""Every result that a person or a program is shown: one `page`, one `document` and one `save` for all of them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from dpcompose.errors import DomainError
+
+if TYPE_CHECKING:
+    from dpcompose.report.layout import Page
+
+_SUBJECTS = {
+    "PlanAccount": "account account", "[PlanAccount]": "account comparison", "PlanCalibration": "account calibration",
+    "[FilterAdvice]": "advice advice", "[Quote]": "release quote", "[Answer]": "release release",
+    "Found": "audit audit", "Summary": "experiment experiment", "Exposure": "exposure exposure",
+    "Statement": "theorem evaluation", "[Statement]": "theorem listing", "Receipt": "ledger receipt",
+    "Balance": "ledger balance", "[Balance]": "ledger tree", "Entry": "ledger entry", "[Entry]": "ledger log",
+    "Verification": "ledger verification", "CountingPlan": "counting counting", "TrainingHistory": "training training",
+    "Bound": "number bound",
+}  # fmt: skip
+"""The class of a subject, in brackets for a list of them: its file, and what its functions are called after."""
+
+
+def page(subject: Any, /, *more: Any, **how: Any) -> Page:
+    """A result as a page: an account of a plan, a receipt, an exposure, the answers of a release, and so on.
+
+    Args:
+        subject: The result, or several of one class.
+        more: What belongs to it, such as the parameters of a statement.
+        how: See the function of the class, such as `report.account.account_page`.
+
+    Raises:
+        DomainError: If results of this class have no page.
+    """
+    return _function(subject, "{}_page")(subject, *more, **how)
+
+
+def document(subject: Any, /, *more: Any, **how: Any) -> dict[str, Any]:
+    """A result as a document for programs: every number in full; see `page`."""
+    return _function(subject, "{}_document")(subject, *more, **how)
+
+
+def save(path: str | Path, subject: Any, /, *more: Any, **how: Any) -> None:
+    """Write the pictures of a result to `path`, as PNG, SVG or PDF; see `page`.
+
+    Raises:
+        MissingExtraError: If matplotlib is not installed.
+        DomainError: If results of this class have no pictures, or `path` is neither text nor a path.
+        OSError: If the file cannot be written; a file that was there stays as it was.
+    """
+    _function(subject, "save_{}")(path, subject, *more, **how)
+
+
+def _function(subject: Any, form: str) -> Any:
+    items = cast("list[Any]", subject) if isinstance(subject, (list, tuple)) else []
+    first, several = (items or [subject])[0], bool(items)
+    names = [f"[{each.__name__}]" if several else each.__name__ for each in type(first).__mro__]
+    for file, _, stem in (_SUBJECTS.get(name, "").partition(" ") for name in names):
+        functions = vars(import_module(f"dpcompose.report.{file}")) if file else {}
+        if form.format(stem) in functions:
+            return functions[form.format(stem)]
+    raise DomainError("subject", subject, f"a result that has a {form.format('').strip('_')}")
