@@ -64,10 +64,12 @@ def announce(
 ) -> None:
     """Record in the log which key signs its checkpoints, or that it does no more."""
     with error_boundary(), opened(url) as ledger:
-        from dpcompose.ledger import announce_key, revoke_key
+        from dpcompose.ledger import Evidence
 
         for each in keys_of([key]):
-            (revoke_key if revoke else announce_key)(ledger, scope, each, actor=actor)
+            (Evidence.revoke_key if revoke else Evidence.announce_key)(
+                ledger, scope, each, actor=actor
+            )
             stdout(f"{printable(scope)}: {each.text} {'revoked' if revoke else 'announced'}\n")
 
 
@@ -111,7 +113,7 @@ def prove(
     with error_boundary():
         require_harmless("--out", out)
     with error_boundary(), opened(url, reading=True) as ledger:
-        from dpcompose.ledger import Checkpoint, consistency_proof, inclusion_proof
+        from dpcompose.ledger import Checkpoint, Evidence
 
         if (entry is None) == (since is None):
             raise DomainError(
@@ -125,10 +127,10 @@ def prove(
             else:
                 under = Checkpoint.sign(moment.snapshot, scope, _secret(key))
             if entry is not None:
-                text = inclusion_proof(moment.snapshot, entry, under)
+                text = Evidence.prove_inclusion(moment.snapshot, entry, under)
             else:
                 assert since is not None, "one of them is given"
-                text = consistency_proof(
+                text = Evidence.prove_consistency(
                     moment.snapshot, _checkpoint("--since", since, scope, keys), under
                 )
     with error_boundary():
@@ -141,7 +143,7 @@ def check_proof(
     json: Json = False,
 ) -> None:
     """Check a proof against the keys that you trust; no ledger is needed. Exit status 1: it shows nothing."""
-    from dpcompose.ledger import check_proof as checked
+    from dpcompose.ledger import Evidence
 
     with error_boundary():
         keys = keys_of(trust)
@@ -151,7 +153,7 @@ def check_proof(
             )
         text = text_of("FILE", file)
         try:
-            found = checked(text, keys)
+            found = Evidence.read(text, keys)
         except EvidenceError as error:
             if json:
                 emit_document("ledger check-proof", {"holds": False, "reason": error.reason})
@@ -201,9 +203,11 @@ def _secret(file: Path | None) -> SigningKey:
 
 
 def _checkpoint(argument: str, file: Path, scope: str, keys: Sequence[VerifierKey]) -> Checkpoint:
-    from dpcompose.ledger import read_checkpoints
+    from dpcompose.ledger import Checkpoint
 
-    found = [each for each in read_checkpoints(text_of(argument, file), keys) if each.root == scope]
+    found = [
+        each for each in Checkpoint.read_all(text_of(argument, file), keys) if each.root == scope
+    ]
     if len(found) != 1:
         raise DomainError(argument, str(file), f"a file with one checkpoint of {scope!r}")
     return found[0]

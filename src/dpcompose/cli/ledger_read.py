@@ -310,16 +310,13 @@ def opened(
     url: str, *, create: bool = False, restored: bool = False, reading: bool = False
 ) -> Ledger:
     """The ledger at `url`; if it is only read, it may be where we may not write."""
-    from dpcompose.ledger import Ledger, file_of, may_write
+    from dpcompose.ledger import Ledger, may_write
 
     if url in ("memory:", ":memory:"):
         raise DomainError(
             "--ledger", url, "a file or a database: what is in memory ends with the command"
         )
-    path = file_of(url)
-    read_only = reading and not (
-        path is not None and may_write(path) and may_write(path.absolute().parent)
-    )
+    read_only = reading and not may_write(url)
     return Ledger.open(url, create=create, restored=restored, read_only=read_only)
 
 
@@ -350,14 +347,14 @@ def text_of(option: str, file: Path) -> str:
 
 def anchor_in(file: Path, trust: Sequence[str] | None) -> Anchor:
     """The anchor or the checkpoints of a file."""
-    from dpcompose.ledger import Anchor, read_checkpoints
+    from dpcompose.ledger import Anchor, Checkpoint
 
     text, keys = text_of("--anchor", file), keys_of(trust)
     try:
         return (
             Anchor.read(text.strip())
             if text.lstrip()[:1] == "{"
-            else Anchor((), read_checkpoints(text, keys))
+            else Anchor((), Checkpoint.read_all(text, keys))
         )
     except DomainError:
         raise DomainError(
@@ -375,9 +372,9 @@ def require_harmless(option: str, file: Path | None) -> None:
     if file is None:
         return
     require_writable(option, file, file.suffix.lower())
-    from dpcompose.ledger import is_database, is_of_database
+    from dpcompose.ledger import is_of_database
 
-    if is_database(file) or is_of_database(file):
+    if is_of_database(file):
         raise DomainError(
             option,
             str(file),
