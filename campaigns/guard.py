@@ -33,7 +33,7 @@ from dpcompose.errors import AlreadyRedeemedError
 from dpcompose.interop.guard import TrainingGuard
 from dpcompose.interop.step_budget import StepBudget
 from dpcompose.ledger import Ledger
-from dpcompose.ledger.entry import GRANTED, REDEEMED
+from dpcompose.ledger.entry import Entry
 
 RUNS = ("worker one", "worker two")
 KINDS = ((20.0, 0.01), (25.0, 0.01))
@@ -173,13 +173,13 @@ def _require(folder: Path) -> str:
     named: dict[int, tuple[str, str]] = {}
     with Ledger.open(str(folder / "ledger.db")) as ledger:
         for entry in ledger.entries("model"):
-            if entry.kind == GRANTED:
+            if entry.kind == Entry.GRANTED:
                 named[entry.sequence] = (
                     entry.description["note"]["run"],
                     entry.description["mechanism"],
                 )
                 charged[named[entry.sequence]] += 1
-            elif entry.kind == REDEEMED and entry.redeems is not None:
+            elif entry.kind == Entry.REDEEMED and entry.redeems is not None:
                 redeemed[named[entry.redeems]] += 1
     executed: Counter[tuple[str, str]] = Counter()
     for run in RUNS:

@@ -37,8 +37,27 @@ LIMITS = {
     "banned names": 0,
 }
 BANNED = frozenset(
-    "found made given asked told said known kept there here way ways place near far rest share "
-    "turned sworn".split()
+    [
+        "found",
+        "made",
+        "given",
+        "asked",
+        "told",
+        "said",
+        "known",
+        "kept",
+        "there",
+        "here",
+        "way",
+        "ways",
+        "place",
+        "near",
+        "far",
+        "rest",
+        "share",
+        "turned",
+        "sworn",
+    ]
 )
 """Names that say nothing of what they name: no function, class, field or parameter has one."""
 SILENT = {

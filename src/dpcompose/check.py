@@ -1,9 +1,11 @@
-"""Guards on numbers that come from outside, written positively so that NaN fails."""
+"""Guards on values that come from outside, written positively so that NaN fails."""
 
 from __future__ import annotations
 
 import math
 import numbers
+import re
+import unicodedata
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -12,6 +14,14 @@ from dpcompose.errors import DomainError
 Kind = TypeVar("Kind")
 Member = TypeVar("Member", bound=Enum)
 _MOST_TIMES = 10**15
+_LONGEST_LINE = 256
+UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff"  # ignored by default
+    "\u2800\ufffc\U00013441\U00013442\U00016fe4\U0001d159]"  # and blank in most fonts
+)
+"""Characters that are neither control nor format characters and yet are invisible: with them, two names look alike."""
+
+_PLAIN_LINE = re.compile(r"[A-Za-z0-9 ._:@+/=#,~-]*", re.ASCII)
 
 
 def real(name: str, value: Any) -> float:
@@ -113,6 +123,37 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise DomainError(name, value, "True or False")
     return value
+
+
+def line(name: str, value: Any) -> str:
+    """`value` as one line of visible text, such as a key or an actor.
+
+    Raises:
+        DomainError: Not text, empty, too long, with characters that do not show, or not in Unicode's form NFC.
+    """
+    domain = f"one line of visible text, 1 to {_LONGEST_LINE} characters"
+    if not (isinstance(value, str) and 0 < len(value) <= _LONGEST_LINE):
+        raise DomainError(name, value, domain)
+    if not (_PLAIN_LINE.fullmatch(value) or _is_visible(value)):
+        raise DomainError(
+            name, value, f"{domain}, without control or formatting characters and odd blanks"
+        )
+    if value != value.strip():
+        raise DomainError(name, value, f"{domain}, without blanks at its ends")
+    if not unicodedata.is_normalized("NFC", value):
+        raise DomainError(
+            name,
+            value,
+            f"{domain}, in Unicode's normal form NFC",
+            "unicodedata.normalize('NFC', text)",
+        )
+    return value
+
+
+def _is_visible(text: str) -> bool:
+    """Whether every character shows, and every blank is a plain one."""
+    shown = all(letter == " " or unicodedata.category(letter)[0] not in "CZ" for letter in text)
+    return shown and not UNSEEN.search(text)
 
 
 def progress(value: Any) -> None:

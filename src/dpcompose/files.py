@@ -6,7 +6,7 @@ import os
 import secrets
 import stat
 import tomllib
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,14 @@ def read_toml(text: str, *, source: str) -> dict[str, Any]:
         raise PlanError(source, "", "", None, f"TOML: {error}") from None
     except RecursionError:
         raise PlanError(source, "", "", None, "TOML that is not nested so deeply") from None
+
+
+def each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, as an `object_pairs_hook`; a repeated name, of which readers would keep one, is a ValueError."""
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError("a name is there twice")
+    return fields
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from dpcompose.errors import (
 from dpcompose.interop.guard import StepKind, TrainingGuard
 from dpcompose.interop.step_budget import StepBudget, any_order
 from dpcompose.ledger import Ledger
-from dpcompose.ledger.entry import GRANTED, REDEEMED
+from dpcompose.ledger.entry import Entry
 from dpcompose.mechanisms import FixedSizeSample
 from dpcompose.report import save
 
@@ -65,13 +65,17 @@ def spent_by(guard: TrainingGuard, **kind: Unpack[StepKind]) -> int:
 
 
 def kinds_of(ledger: Ledger) -> list[str]:
-    return [entry.kind for entry in ledger.entries("model") if entry.kind in (GRANTED, REDEEMED)]
+    return [
+        entry.kind
+        for entry in ledger.entries("model")
+        if entry.kind in (Entry.GRANTED, Entry.REDEEMED)
+    ]
 
 
 def test_charged_and_redeemed_before_the_block(ledger: Ledger) -> None:
     with made(ledger).step(**STEP):
-        assert kinds_of(ledger) == [GRANTED, REDEEMED]
-    assert kinds_of(ledger) == [GRANTED, REDEEMED]
+        assert kinds_of(ledger) == [Entry.GRANTED, Entry.REDEEMED]
+    assert kinds_of(ledger) == [Entry.GRANTED, Entry.REDEEMED]
 
 
 def test_as_many_as_the_filter_grants_and_as_many_as_were_said() -> None:
@@ -221,7 +225,7 @@ def test_a_step_that_runs_again_is_charged_again(ledger: Ledger) -> None:
         guard = made(ledger, run="one")
         for _ in range(2):
             guard.begin(**STEP)
-    assert kinds_of(ledger) == [GRANTED, REDEEMED] * 4
+    assert kinds_of(ledger) == [Entry.GRANTED, Entry.REDEEMED] * 4
 
 
 def killed(monkeypatch: pytest.MonkeyPatch, guard: TrainingGuard, **kind: Any) -> None:
@@ -240,13 +244,13 @@ def test_charged_and_not_redeemed_is_resumed_free(
     left = other.steps_left(**STEP)
     assert again.steps_left(**STEP) == left + 1
     again.begin(sigma=3.0, rate=0.05)
-    assert kinds_of(ledger) == [GRANTED, GRANTED, REDEEMED], (
+    assert kinds_of(ledger) == [Entry.GRANTED, Entry.GRANTED, Entry.REDEEMED], (
         "another kind of step is not what was charged"
     )
     again.begin(**STEP)
-    assert kinds_of(ledger) == [GRANTED, GRANTED, REDEEMED, REDEEMED]
+    assert kinds_of(ledger) == [Entry.GRANTED, Entry.GRANTED, Entry.REDEEMED, Entry.REDEEMED]
     again.begin(**STEP)
-    assert kinds_of(ledger)[4:] == [GRANTED, REDEEMED], "once"
+    assert kinds_of(ledger)[4:] == [Entry.GRANTED, Entry.REDEEMED], "once"
 
 
 def test_a_charge_that_another_attempt_resumed_is_charged_again(
@@ -263,7 +267,9 @@ def test_a_charge_that_another_attempt_resumed_is_charged_again(
 
     monkeypatch.setattr(StepBudget, "redeem", robbed)
     first.begin(**STEP)
-    assert kinds_of(ledger) == [GRANTED, REDEEMED, GRANTED, REDEEMED], "two steps, two charges"
+    assert kinds_of(ledger) == [Entry.GRANTED, Entry.REDEEMED, Entry.GRANTED, Entry.REDEEMED], (
+        "two steps, two charges"
+    )
 
 
 def test_a_cheaper_charge_under_the_same_name_is_not_taken(ledger: Ledger) -> None:
@@ -356,18 +362,18 @@ def test_shards_of_one_step_are_one_release(ledger: Ledger) -> None:
         for shard in shards:
             with shard.step(**STEP):
                 pass
-    assert kinds_of(ledger) == [GRANTED, REDEEMED] * 3
+    assert kinds_of(ledger) == [Entry.GRANTED, Entry.REDEEMED] * 3
 
 
 def test_a_plan_is_one_charge_and_an_extra_step_another(ledger: Ledger) -> None:
     guard = made(ledger, run="one")
     guard.plan([(6.0, 0.05, 3), (4.0, 0.05, 2)])
-    assert kinds_of(ledger) == [GRANTED]
+    assert kinds_of(ledger) == [Entry.GRANTED]
     for sigma in (6.0, 4.0, 6.0, 6.0, 4.0):
         guard.begin(sigma=sigma, rate=0.05)
-    assert kinds_of(ledger) == [GRANTED, REDEEMED]
+    assert kinds_of(ledger) == [Entry.GRANTED, Entry.REDEEMED]
     guard.begin(**STEP)
-    assert kinds_of(ledger) == [GRANTED, REDEEMED] * 2
+    assert kinds_of(ledger) == [Entry.GRANTED, Entry.REDEEMED] * 2
     ledger.verify()
 
 
@@ -375,10 +381,10 @@ def test_a_plan_is_resumed_free_until_its_first_step(ledger: Ledger) -> None:
     for _ in range(2):
         guard = made(ledger, run="one")
         guard.plan([(MECHANISM, 3)])
-    assert kinds_of(ledger) == [GRANTED]
+    assert kinds_of(ledger) == [Entry.GRANTED]
     guard.begin(**STEP)
     made(ledger, run="one").plan([(MECHANISM, 3)])
-    assert kinds_of(ledger) == [GRANTED, REDEEMED, GRANTED]
+    assert kinds_of(ledger) == [Entry.GRANTED, Entry.REDEEMED, Entry.GRANTED]
 
 
 def test_a_plan_that_another_attempt_began_is_not_run(ledger: Ledger) -> None:
@@ -390,7 +396,7 @@ def test_a_plan_that_another_attempt_began_is_not_run(ledger: Ledger) -> None:
     with pytest.raises(AlreadyRedeemedError):
         first.begin(**STEP)
     first.begin(**STEP)
-    assert kinds_of(ledger) == [GRANTED, REDEEMED, GRANTED, REDEEMED]
+    assert kinds_of(ledger) == [Entry.GRANTED, Entry.REDEEMED, Entry.GRANTED, Entry.REDEEMED]
 
 
 def test_a_whole_plan_has_the_price_of_its_composition() -> None:
@@ -604,7 +610,7 @@ def test_an_uncertain_redemption_is_asked_again_under_its_nonce(
 
     monkeypatch.setattr(Ledger, "redeem", uncertain)
     guard.begin(**STEP)
-    assert nonces[0] == nonces[1] and kinds_of(ledger) == [GRANTED, REDEEMED]
+    assert nonces[0] == nonces[1] and kinds_of(ledger) == [Entry.GRANTED, Entry.REDEEMED]
 
 
 def test_the_campaign_of_kills_in_short(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from campaigns.ledger.server import Server
+from dpcompose import check
 from dpcompose.errors import (
     ClosedScopeError,
     CurrencyError,
@@ -25,7 +26,7 @@ from dpcompose.errors import (
     UnknownScopeError,
 )
 from dpcompose.ledger import Amount, Amounts, Anchor, Ledger, Receipt
-from dpcompose.ledger.text import line_of_text, scope_path
+from dpcompose.ledger.text import scope_path
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -279,20 +280,20 @@ def test_no_name_holds_a_character_that_does_not_show() -> None:
     for each in f"{ranges} 1680 2000-200A 2028-2029 202F 205F 3000".split():
         first, last = (int(end, 16) for end in (each.split("-") * 2)[:2])
         for point in range(first, last + 1):
-            for check in (scope_path, lambda text: line_of_text("actor", text)):
+            for guard in (scope_path, lambda text: check.line("actor", text)):
                 with pytest.raises(DomainError):
-                    check(f"Ad{chr(point)}a")
+                    guard(f"Ad{chr(point)}a")
 
 
 @pytest.mark.parametrize("text", ["Ada ", " Ada", "A\u030ada"])
 def test_names_that_look_alike_are_one_name(text: str) -> None:
     with pytest.raises(DomainError):
-        line_of_text("actor", text)
+        check.line("actor", text)
 
 
 @pytest.mark.parametrize("text", ["Ada L", "Åda 🙂", "東京", "नमस्ते", "O'Neil ♥"])
 def test_names_of_all_scripts_are_names(text: str) -> None:
-    assert line_of_text("actor", text) == text
+    assert check.line("actor", text) == text
 
 
 def test_an_anchor_names_a_chain_once() -> None:

@@ -20,18 +20,11 @@ from dpcompose.ledger.checkpoint import (
     key_path,
     leaf_hash,
     opened_note,
-    read_checkpoints,
     root_from_inclusion,
     root_hash,
     roots_from_consistency,
 )
-from dpcompose.ledger.evidence import (
-    announce_key,
-    check_proof,
-    consistency_proof,
-    inclusion_proof,
-    revoke_key,
-)
+from dpcompose.ledger.evidence import Evidence
 
 KEY = SigningKey("acme.example/privacy", bytes(range(32)))
 OTHER = SigningKey("acme.example/privacy", bytes(range(1, 33)))
@@ -105,19 +98,19 @@ def signed(ledger: Ledger, key: SigningKey = KEY) -> Checkpoint:
 
 def proof_of(ledger: Ledger, sequence: int, checkpoint: Checkpoint) -> str:
     with ledger.moment() as moment:
-        return inclusion_proof(moment.snapshot, sequence, checkpoint)
+        return Evidence.prove_inclusion(moment.snapshot, sequence, checkpoint)
 
 
 def proof_between(ledger: Ledger, earlier: Checkpoint, later: Checkpoint) -> str:
     with ledger.moment() as moment:
-        return consistency_proof(moment.snapshot, earlier, later)
+        return Evidence.prove_consistency(moment.snapshot, earlier, later)
 
 
 def test_an_entry_is_proved_without_the_ledger() -> None:
     ledger = filled()
     checkpoint = signed(ledger)
     for entry in ledger.entries("city"):
-        found = check_proof(proof_of(ledger, entry.sequence, checkpoint), [KEY.verifier])
+        found = Evidence.read(proof_of(ledger, entry.sequence, checkpoint), [KEY.verifier])
         assert found.entry == entry and found.checkpoint == checkpoint
     with pytest.raises(DomainError, match="1 to 6"):
         proof_of(ledger, 7, checkpoint)
@@ -131,7 +124,7 @@ def test_a_later_checkpoint_goes_on_from_an_earlier_one() -> None:
         checkpoints.append(signed(ledger))
     for earlier in checkpoints[:4]:
         for later in checkpoints[3:]:
-            found = check_proof(proof_between(ledger, earlier, later), [KEY.verifier])
+            found = Evidence.read(proof_between(ledger, earlier, later), [KEY.verifier])
             assert (found.earlier, found.checkpoint) == (earlier, later)
     with pytest.raises(DomainError, match="an earlier checkpoint"):
         proof_between(ledger, checkpoints[3], checkpoints[2])
@@ -146,14 +139,14 @@ def test_no_change_of_a_byte_is_believed(kind: str) -> None:
     text = (
         proof_of(ledger, 3, later) if kind == "inclusion" else proof_between(ledger, first, later)
     )
-    check_proof(text, [KEY.verifier])
+    Evidence.read(text, [KEY.verifier])
     for place, letter in enumerate(text):
         for other in {"A", "\n", chr(ord(letter) ^ 1)} - {letter}:
             changed = text[:place] + other + text[place + 1 :]
             if changed.rstrip() == text.rstrip():
                 continue
             with pytest.raises(EvidenceError):
-                check_proof(changed, [KEY.verifier])
+                Evidence.read(changed, [KEY.verifier])
 
 
 def test_a_forked_log_cannot_be_proved() -> None:
@@ -167,7 +160,7 @@ def test_a_forked_log_cannot_be_proved() -> None:
         proof_of(fork, 1, before)
     path = proof_between(fork, after, after)
     with pytest.raises(EvidenceError, match=r"forked|fewer|more"):
-        check_proof(path.replace(after.note * 2, before.note + after.note), [KEY.verifier])
+        Evidence.read(path.replace(after.note * 2, before.note + after.note), [KEY.verifier])
     with pytest.raises(TamperedError, match="not those of the checkpoint"):
         fork.verify(Anchor(checkpoints=(before,)))
 
@@ -177,7 +170,7 @@ def test_only_trusted_keys_are_believed() -> None:
     text = proof_of(ledger, 2, signed(ledger))
     for keys in ([], [OTHER.verifier], [VerifierKey("mallory.example", KEY.verifier.public)]):
         with pytest.raises(EvidenceError, match="none of the keys"):
-            check_proof(text, keys)
+            Evidence.read(text, keys)
     stolen = VerifierKey(KEY.name, OTHER.verifier.public)
     forged = KEY.sign("acme.example/privacy/city\n6\n" + "A" * 43 + "=\n").replace(
         "privacy/city", "privacy/town"
@@ -193,10 +186,10 @@ def test_what_was_signed_for_another_purpose_is_no_checkpoint() -> None:
         "mallory/city\n6\nAAAA\n",
     ):
         with pytest.raises(EvidenceError, match="no checkpoint"):
-            read_checkpoints(KEY.sign(text), [KEY.verifier])
+            Checkpoint.read_all(KEY.sign(text), [KEY.verifier])
     for text in ("", "{}", "\n\n\n", signed(filled()).note + "more"):
         with pytest.raises(EvidenceError, match="something else"):
-            read_checkpoints(text, [KEY.verifier])
+            Checkpoint.read_all(text, [KEY.verifier])
 
 
 def test_verify_takes_checkpoints_as_anchors() -> None:
@@ -215,15 +208,15 @@ def test_verify_takes_checkpoints_as_anchors() -> None:
 def test_a_key_is_announced_and_revoked_in_the_log() -> None:
     ledger = filled()
     with pytest.raises(UnknownScopeError):
-        revoke_key(ledger, "city", KEY.verifier, actor="keeper")
-    path = announce_key(ledger, "city", KEY.verifier, actor="keeper")
+        Evidence.revoke_key(ledger, "city", KEY.verifier, actor="keeper")
+    path = Evidence.announce_key(ledger, "city", KEY.verifier, actor="keeper")
     assert (
         path
         == key_path("city", KEY.verifier)
-        == announce_key(ledger, "city", KEY.verifier, actor="keeper")
+        == Evidence.announce_key(ledger, "city", KEY.verifier, actor="keeper")
     )
     before = signed(ledger)
-    revoke_key(ledger, "city", KEY.verifier, actor="keeper")
+    Evidence.revoke_key(ledger, "city", KEY.verifier, actor="keeper")
     assert ledger.verify(Anchor(checkpoints=(before, signed(ledger, OTHER)))).anchored
     with pytest.raises(TamperedError, match="entry 8 revokes it"):
         ledger.verify(Anchor(checkpoints=(signed(ledger),)))

@@ -15,7 +15,7 @@ from dpcompose import Gaussian
 from dpcompose.account import open_scope
 from dpcompose.errors import EvidenceError, ReservedError
 from dpcompose.ledger import Ledger
-from dpcompose.ledger.evidence import check_proof
+from dpcompose.ledger.evidence import Evidence
 from dpcompose.serve import Identity, Role, Service
 from dpcompose.serve.demo import demo_service
 from dpcompose.serve.look import MOST_SCOPES, children, ends_at, scopes_at, window
@@ -174,14 +174,14 @@ def test_an_auditor_downloads_a_proof_that_needs_no_service(tmp_path: Path):
     assert "Proof of 5" in page and service.published is not None
     text = auditor.get("/download", params={"what": "proof", "scope": "city/schools", "entry": "5"})
     assert text.headers["content-disposition"] == 'attachment; filename="entry5.proof"'
-    found = check_proof(text.text, service.published.keys)
+    found = Evidence.read(text.text, service.published.keys)
     assert (
         found.entry is not None
         and found.entry.sequence == 5
         and found.entry.scope == "city/schools"
     )
     with pytest.raises(EvidenceError):  # the control: another byte
-        check_proof(text.text.replace("index 4", "index 3"), service.published.keys)
+        Evidence.read(text.text.replace("index 4", "index 3"), service.published.keys)
     for wrong in ({"entry": "4"}, {"entry": "99"}, {"entry": "x"}, {"entry": "-1"}, {}):
         asked = {"what": "proof", "scope": "city/schools", **wrong}
         assert auditor.get("/download", params=asked).status_code == 422, wrong

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
-from dpcompose import notebook
+from dpcompose import check, notebook
 from dpcompose.account.in_epsilon import both_in_epsilon
 from dpcompose.account.scope import (
     ScopeBudget,
@@ -41,7 +41,6 @@ from dpcompose.ledger import (
     Receipt,
     Scope,
     description_text,
-    line_of_text,
     paths_down_to,
 )
 from dpcompose.mechanisms import BlackBox, serialize
@@ -351,7 +350,7 @@ class Account:
         Raises:
             DomainError: If the name is no text.
         """
-        line_of_text("name", name)
+        check.line("name", name)
         try:
             return self.ledger.balance(f"{self.scope}/{name}").scope.description
         except UnknownScopeError:
@@ -434,7 +433,7 @@ class Quote:
         """The charge that `Account.charge` asks of the ledger, at this price."""
         note = as_mapping("description", description)
         recorded = description_text({**self.description, "note": note}) if note else self.recorded
-        named = line_of_text("actor", actor), line_of_text("key", key)
+        named = check.line("actor", actor), check.line("key", key)
         return Charge(self.account.scope, self.cost, recorded, *named, self.account.scopes)
 
 

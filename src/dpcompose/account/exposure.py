@@ -32,7 +32,7 @@ from dpcompose.account.tree import (
 from dpcompose.adaptive import Curators, Filter, Total, asked, least
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError, few_digits
-from dpcompose.ledger import Kind, Ledger, Renewal, line_of_text
+from dpcompose.ledger import Kind, Ledger, Renewal
 from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
 from dpcompose.values import Adjacency, exact
 
@@ -370,7 +370,7 @@ def fix_budgets(ledger: Ledger, *, paths: Sequence[str], actor: str) -> tuple[st
             scope holds slots, each of whose children is one of them.
         DomainError, LedgerError: See `exposure` and `Ledger.scope`.
     """
-    line_of_text("actor", actor)
+    check.line("actor", actor)
     with ledger.moment() as moment:
         tops = _tops(trees_of(moment, paths))
     if isinstance(tops, str):

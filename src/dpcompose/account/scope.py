@@ -11,7 +11,7 @@ from dpcompose.account.target import NumericLiteral, exact_text, target_in_words
 from dpcompose.adaptive import Curators, Filter, Odometer, from_description
 from dpcompose.composition import Comparison, Composable, compose
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger import GRANTED, Amount, Kind, Ledger, Scope, paths_down_to, scope_path
+from dpcompose.ledger import Amount, Entry, Kind, Ledger, Scope, paths_down_to, scope_path
 from dpcompose.mechanisms import parse
 from dpcompose.values import Adjacency, Orientation
 
@@ -272,7 +272,7 @@ def history(ledger: Ledger, path: str, *, delta: float) -> History:
         charges = [
             entry
             for entry in moment.entries(path)
-            if entry.kind == GRANTED and entry.scope == budget.path
+            if entry.kind == Entry.GRANTED and entry.scope == budget.path
         ]
     texts = [entry.description.get("mechanism") for entry in charges]
     for entry, text in zip(charges, texts, strict=True):

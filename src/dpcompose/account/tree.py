@@ -18,8 +18,6 @@ from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import Priced
 from dpcompose.ledger import (
-    GRANTED,
-    OPENED,
     Amount,
     Amounts,
     Entry,
@@ -117,9 +115,9 @@ class Tree:
         of_above = [record for path in above for record in snapshot.records_of(path, below=False)]
         of_whole = [record for path in whole for record in snapshot.records_of(path, below=True)]
         for entry in (record.entry for record in (*of_above, *of_whole)):
-            if entry.kind == GRANTED and entry.scope in budgets:
+            if entry.kind == Entry.GRANTED and entry.scope in budgets:
                 charges[entry.scope].append(entry)
-            elif entry.kind == OPENED:
+            elif entry.kind == Entry.OPENED:
                 hashes[entry.scope] = entry.hash
         fixed = f"{root}/{FIXED}"
         recorded_by = [node.scope for node in snapshot.nodes_between(fixed, f"{fixed[:-1]}.")]

@@ -65,10 +65,12 @@ def announce(
 ) -> None:
     """Record in the log which key signs its checkpoints, or that it does no more."""
     with opened(url) as ledger:
-        from dpcompose.ledger import announce_key, revoke_key
+        from dpcompose.ledger import Evidence
 
         for each in keys_of([key]):
-            (revoke_key if revoke else announce_key)(ledger, scope, each, actor=actor)
+            (Evidence.revoke_key if revoke else Evidence.announce_key)(
+                ledger, scope, each, actor=actor
+            )
             stdout(f"{printable(scope)}: {each.text} {'revoked' if revoke else 'announced'}\n")
 
 
@@ -107,7 +109,7 @@ def prove(
 ) -> None:
     """Write a proof that `check-proof` checks without the ledger: of one entry, or that nothing was changed since."""
     with opened(url, reading=True) as ledger:
-        from dpcompose.ledger import Checkpoint, consistency_proof, inclusion_proof
+        from dpcompose.ledger import Checkpoint, Evidence
 
         if (entry is None) == (since is None):
             raise DomainError(
@@ -121,10 +123,10 @@ def prove(
             else:
                 under = Checkpoint.sign(moment.snapshot, scope, _secret(key))
             if entry is not None:
-                text = inclusion_proof(moment.snapshot, entry, under)
+                text = Evidence.prove_inclusion(moment.snapshot, entry, under)
             else:
                 assert since is not None, "one of them is given"
-                text = consistency_proof(
+                text = Evidence.prove_consistency(
                     moment.snapshot, _checkpoint("--since", since, scope, keys), under
                 )
     _written(text, out)
@@ -135,7 +137,7 @@ def check_proof(
     file: Annotated[Path, argument("FILE", "A proof.")], trust: TrustedKeys = None
 ) -> Result:
     """Check a proof against the keys that you trust; no ledger is needed. Exit status 1: it shows nothing."""
-    from dpcompose.ledger import check_proof as checked
+    from dpcompose.ledger import Evidence
 
     keys = keys_of(trust)
     if not keys:
@@ -143,7 +145,7 @@ def check_proof(
             "--trust", None, "the public key of the signer, from a source of your own"
         )
     try:
-        proof = checked(read_text("FILE", file, most=LARGEST_ANCHOR), keys)
+        proof = Evidence.read(read_text("FILE", file, most=LARGEST_ANCHOR), keys)
     except EvidenceError as error:
         document = {"holds": False, "reason": error.reason}
         remark = f"dpcompose: {printable(str(file))}: {error}"
@@ -189,11 +191,11 @@ def _secret(file: Path | None) -> SigningKey:
 
 
 def _checkpoint(named: str, file: Path, scope: str, keys: Sequence[VerifierKey]) -> Checkpoint:
-    from dpcompose.ledger import read_checkpoints
+    from dpcompose.ledger import Checkpoint
 
     signed = [
         each
-        for each in read_checkpoints(read_text(named, file, most=LARGEST_ANCHOR), keys)
+        for each in Checkpoint.read_all(read_text(named, file, most=LARGEST_ANCHOR), keys)
         if each.root == scope
     ]
     if len(signed) != 1:

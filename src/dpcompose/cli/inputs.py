@@ -75,16 +75,13 @@ def opened(
     url: str, *, create: bool = False, restored: bool = False, reading: bool = False
 ) -> Ledger:
     """The ledger at `url`; if it is only read, it may be where we may not write."""
-    from dpcompose.ledger import Ledger, file_of, may_write
+    from dpcompose.ledger import Ledger, may_write
 
     if url in ("memory:", ":memory:"):
         raise DomainError(
             "--ledger", url, "a file or a database: what is in memory ends with the command"
         )
-    path = file_of(url)
-    read_only = reading and not (
-        path is not None and may_write(path) and may_write(path.absolute().parent)
-    )
+    read_only = reading and not may_write(url)
     return Ledger.open(url, create=create, restored=restored, read_only=read_only)
 
 
@@ -114,14 +111,14 @@ def keys_of(trust: Sequence[str] | None) -> list[VerifierKey]:
 
 def anchor_in(file: Path, trust: Sequence[str] | None) -> Anchor:
     """The anchor or the checkpoints of a file."""
-    from dpcompose.ledger import Anchor, read_checkpoints
+    from dpcompose.ledger import Anchor, Checkpoint
 
     text, keys = read_text("--anchor", file, most=LARGEST_ANCHOR), keys_of(trust)
     try:
         return (
             Anchor.read(text.strip())
             if text.lstrip()[:1] == "{"
-            else Anchor((), read_checkpoints(text, keys))
+            else Anchor((), Checkpoint.read_all(text, keys))
         )
     except DomainError:
         raise DomainError(

@@ -122,9 +122,9 @@ def require_harmless(option: str, file: Path | None) -> None:
     if file is None:
         return
     require_writable(option, file, file.suffix.lower())
-    from dpcompose.ledger import is_database, is_of_database
+    from dpcompose.ledger import is_of_database
 
-    if is_database(file) or is_of_database(file):
+    if is_of_database(file):
         raise DomainError(
             option,
             str(file),

@@ -33,7 +33,7 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.interop.step_budget import TrainingTarget
-from dpcompose.ledger import Ledger, Receipt, line_of_text
+from dpcompose.ledger import Ledger, Receipt
 from dpcompose.mechanisms import Gaussian
 from dpcompose.values import Adjacency, Bound
 
@@ -184,10 +184,10 @@ class TrainingGuard:
             raise DomainError(
                 "log", log, "None, or a function of epsilon, the share left and the steps left"
             )
-        actor = line_of_text("actor", actor)
+        actor = check.line("actor", actor)
         self.attempt = secrets.token_hex(16)
-        self.run = self.attempt if run is None else line_of_text("run", run)
-        line_of_text("run", self._key(10**15))
+        self.run = self.attempt if run is None else check.line("run", run)
+        check.line("run", self._key(10**15))
         if (ledger is None) != (scope is None):
             raise DomainError(
                 "ledger and scope", (ledger, scope), "both, or neither for a budget in memory"

@@ -29,7 +29,7 @@ from dpcompose.interop.statement import (
     priced,
     text_of,
 )
-from dpcompose.ledger import GRANTED, Anchor, Ledger, is_at_or_below, root_of
+from dpcompose.ledger import Anchor, Entry, Ledger, is_at_or_below, root_of
 from dpcompose.mechanisms import parse
 from dpcompose.report import above
 from dpcompose.values import Adjacency, Bound
@@ -241,7 +241,7 @@ def _in_ledger(stated: Statement, ledger: Ledger) -> str:
         for each in dict.fromkeys(stated.entries):
             found = [entry for entry in moment.entries(each.scope) if entry.hash == each.hash]
             if not found or (found[0].kind, found[0].scope, found[0].sequence) != (
-                GRANTED,
+                Entry.GRANTED,
                 each.scope,
                 each.sequence,
             ):
@@ -265,7 +265,7 @@ def _in_ledger(stated: Statement, ledger: Ledger) -> str:
                 is_at_or_below(entry.scope, each) or is_at_or_below(each, entry.scope)
                 for each in scopes
             )
-            if entry.kind == GRANTED and related and entry.hash not in own:
+            if entry.kind == Entry.GRANTED and related and entry.hash not in own:
                 amounts = ", ".join(
                     f"{currency} {amount}" for currency, amount in entry.cost.items()
                 )

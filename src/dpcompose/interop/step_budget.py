@@ -21,7 +21,7 @@ from dpcompose.errors import (
     UnknownScopeError,
     UnsupportedError,
 )
-from dpcompose.ledger import GRANTED, REDEEMED, Kind, Ledger, Receipt
+from dpcompose.ledger import Entry, Kind, Ledger, Receipt
 from dpcompose.mechanisms import parse, serialize
 from dpcompose.values import Adjacency
 
@@ -212,9 +212,9 @@ class StepBudget:
         own = (self.name, self.actor, self.run)
         for entry in self.account.ledger.entries(self.name) if self.run is not None else ():
             said = entry.description
-            if entry.kind == REDEEMED and entry.redeems is not None:
+            if entry.kind == Entry.REDEEMED and entry.redeems is not None:
                 found.pop(entry.redeems, None)
-            elif entry.kind == GRANTED and (entry.scope, entry.actor, _run_of(said)) == own:
+            elif entry.kind == Entry.GRANTED and (entry.scope, entry.actor, _run_of(said)) == own:
                 found[entry.sequence] = (
                     f"{said['mechanism']} at {said.get('delta')}",
                     Receipt.of(entry),
@@ -225,7 +225,7 @@ class StepBudget:
         """The charges of the scope itself, by whomever, read from the ledger as far as they are new."""
         with self._lock:
             for entry in self.account.ledger.entries(self.name, after=self._read):
-                if entry.kind == GRANTED and entry.scope == self.name:
+                if entry.kind == Entry.GRANTED and entry.scope == self.name:
                     _append(
                         self._charges,
                         self._mechanism(entry.description.get("mechanism"), entry.sequence),

@@ -326,17 +326,17 @@ def root_from_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes
 
 def consistency_path(leaves: Sequence[bytes], size: int) -> list[bytes]:
     """The hashes that show that the tree of all leaves goes on from the tree of the first `size`, at least one."""
-    return _consistency_path(leaves, size, known=True)
+    return _consistency_path(leaves, size, is_signed=True)
 
 
-def _consistency_path(leaves: Sequence[bytes], size: int, *, known: bool) -> list[bytes]:
+def _consistency_path(leaves: Sequence[bytes], size: int, *, is_signed: bool) -> list[bytes]:
     if size == len(leaves):
-        return [] if known else [root_hash(leaves)]
+        return [] if is_signed else [root_hash(leaves)]
     split = _split(len(leaves))
     left, right = leaves[:split], leaves[split:]
     if size <= split:
-        return [*_consistency_path(left, size, known=known), root_hash(right)]
-    return [*_consistency_path(right, size - split, known=False), root_hash(left)]
+        return [*_consistency_path(left, size, is_signed=is_signed), root_hash(right)]
+    return [*_consistency_path(right, size - split, is_signed=False), root_hash(left)]
 
 
 def roots_from_consistency(
@@ -351,13 +351,13 @@ def roots_from_consistency(
         if path:
             raise ProofError("hashes between two trees of the same size")
         return root, root
-    return _roots_from_consistency(root, size, later, path, known=True)
+    return _roots_from_consistency(root, size, later, path, is_signed=True)
 
 
 def _roots_from_consistency(
-    root: bytes, size: int, later: int, path: Sequence[bytes], *, known: bool
+    root: bytes, size: int, later: int, path: Sequence[bytes], *, is_signed: bool
 ) -> tuple[bytes, bytes]:
-    if size == later and known:
+    if size == later and is_signed:
         if path:
             raise ProofError("more hashes than lie between these trees")
         return root, root
@@ -369,9 +369,11 @@ def _roots_from_consistency(
         return path[0], path[0]
     split, (*rest, other) = _split(later), path
     if size <= split:
-        before, after = _roots_from_consistency(root, size, split, rest, known=known)
+        before, after = _roots_from_consistency(root, size, split, rest, is_signed=is_signed)
         return before, _node_hash(after, other)
-    before, after = _roots_from_consistency(root, size - split, later - split, rest, known=False)
+    before, after = _roots_from_consistency(
+        root, size - split, later - split, rest, is_signed=False
+    )
     return _node_hash(other, before), _node_hash(other, after)
 
 
@@ -440,17 +442,17 @@ class Checkpoint:
             )
         return cls(root, int(size), root_hash, signer, note)
 
+    @classmethod
+    def read_all(cls, text: str, keys: Sequence[VerifierKey]) -> tuple[Checkpoint, ...]:
+        """The checkpoints of a text, one after the other.
 
-def read_checkpoints(text: str, keys: Sequence[VerifierKey]) -> tuple[Checkpoint, ...]:
-    """The checkpoints of a text, one after the other.
-
-    Raises:
-        EvidenceError: It is something else, or one of them is signed by none of these keys.
-    """
-    notes = _NOTES.findall(text)
-    if not notes or _NOTES.sub("", text).strip():
-        raise EvidenceError("it holds something else than checkpoints")
-    return tuple(Checkpoint.read(note, keys) for note in notes)
+        Raises:
+            EvidenceError: It is something else, or one of them is signed by none of these keys.
+        """
+        notes = _NOTES.findall(text)
+        if not notes or _NOTES.sub("", text).strip():
+            raise EvidenceError("it holds something else than checkpoints")
+        return tuple(cls.read(note, keys) for note in notes)
 
 
 def key_path(root: str, key: VerifierKey) -> str:

@@ -39,8 +39,6 @@ _TIME = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\.\d{6}Z", re.A
 GENESIS = "0" * 64
 """The hash that the first entry of a top-level scope holds as the one before it."""
 
-OPENED, GRANTED, REFUSED, REDEEMED, CLOSED = "opened", "granted", "refused", "redeemed", "closed"
-
 
 @dataclass(frozen=True)
 class Head:
@@ -61,6 +59,10 @@ class Entry:
 
     body: str
     hash: str
+
+    # The kinds of entries.
+    OPENED, GRANTED, REFUSED = "opened", "granted", "refused"
+    REDEEMED, CLOSED = "redeemed", "closed"
 
     @classmethod
     def after(cls, head: Head, kind: str, content: Mapping[str, str], *, time: str) -> Entry:

@@ -1,4 +1,4 @@
-"""Evidence for others: keys announced in the log, proofs of one entry, and proofs that a later log holds an earlier one."""
+"""Announced keys, and proofs for auditors: that an entry is in a signed log, and that a later log extends an earlier one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+from dpcompose import check
 from dpcompose.errors import DomainError, EvidenceError, TamperedError
 from dpcompose.ledger.checkpoint import (
     HASH_SIZE,
@@ -19,7 +20,6 @@ from dpcompose.ledger.checkpoint import (
     inclusion_path,
     key_path,
     leaf_hash,
-    read_checkpoints,
     root_from_inclusion,
     root_hash,
     roots_from_consistency,
@@ -28,37 +28,6 @@ from dpcompose.ledger.entry import Entry
 from dpcompose.ledger.ledger import Ledger
 from dpcompose.ledger.scope import Kind
 from dpcompose.ledger.store import Snapshot
-from dpcompose.ledger.text import line_of_text
-
-
-def announce_key(ledger: Ledger, root: str, key: VerifierKey, *, actor: str) -> str:
-    """Record in the log that this key signs its checkpoints; the path of the scope that says so.
-
-    Whoever has a checkpoint by an earlier key, later than this entry, has the new key from the log. The record can be
-    made by anybody who can write to the ledger, so it makes a key known and never trusted.
-
-    Raises:
-        LedgerError: See `Ledger.scope`.
-    """
-    path = key_path(root, key)
-    ledger.scope(
-        path,
-        kind=Kind.FILTER,
-        description={"note": {"checkpoint_key": key.text}},
-        actor=line_of_text("actor", actor),
-    )
-    return path
-
-
-def revoke_key(ledger: Ledger, root: str, key: VerifierKey, *, actor: str) -> None:
-    """Record in the log that this key signs no more: `verify` takes no checkpoint of later entries by it.
-
-    Raises:
-        UnknownScopeError: The key was never announced there.
-    """
-    path = key_path(root, key)
-    ledger.close_scope(path, actor=line_of_text("actor", actor), key=f"close {path}")
-
 
 INCLUSION, CONSISTENCY = "c2sp.org/tlog-proof@v1", "dpcompose.ledger/consistency@v1"
 _INDEX = re.compile(r"index (0|[1-9][0-9]{0,18})", re.ASCII)
@@ -66,66 +35,122 @@ _INDEX = re.compile(r"index (0|[1-9][0-9]{0,18})", re.ASCII)
 
 @dataclass(frozen=True)
 class Evidence:
-    """A proof that holds.
+    """The facts that a valid proof shows.
 
     Args:
-        checkpoint: The checkpoint that it is about; of two the later one.
-        entry: The entry that is under it; None for a proof about two checkpoints.
-        earlier: The checkpoint from which it goes on; None for a proof about an entry.
+        checkpoint: The checkpoint that the proof is about; of two, the later one.
+        entry: The entry that the checkpoint covers; None for a proof about two checkpoints.
+        earlier: The checkpoint that `checkpoint` extends; None for a proof about an entry.
     """
 
     checkpoint: Checkpoint
     entry: Entry | None = None
     earlier: Checkpoint | None = None
 
+    @staticmethod
+    def announce_key(ledger: Ledger, root: str, key: VerifierKey, *, actor: str) -> str:
+        """Record in the log of `root` that a key signs its checkpoints; returns the path of the scope that records it.
 
-def inclusion_proof(
-    snapshot: Snapshot, sequence: int, checkpoint: Checkpoint, progress: Callable[[], object] = bool
-) -> str:
-    """The text that shows, to who has the signer's key, that an entry is under the checkpoint.
+        Who trusts a checkpoint that an earlier key signed after this entry reads the new key from the log. Anybody who
+        can write to the ledger can write this entry, so it publishes a key and does not make it trusted.
 
-    Args:
-        snapshot: The log.
-        sequence: The number of the entry.
-        checkpoint: The signed one.
-        progress: Called before each entry is read; an error of it ends the proof.
-
-    Raises:
-        DomainError: The checkpoint does not reach that entry.
-        TamperedError: The log is not the one that was signed.
-    """
-    if not (type(sequence) is int and 1 <= sequence <= checkpoint.size):
-        raise DomainError(
-            "entry",
-            sequence,
-            f"an entry of {checkpoint.root!r} under the checkpoint, 1 to {checkpoint.size}",
+        Raises:
+            LedgerError: See `Ledger.scope`.
+        """
+        path = key_path(root, key)
+        ledger.scope(
+            path,
+            kind=Kind.FILTER,
+            description={"note": {"checkpoint_key": key.text}},
+            actor=check.line("actor", actor),
         )
-    leaves = _leaves(snapshot, checkpoint, progress)
-    (record,) = snapshot.records(checkpoint.root, after=sequence - 1, limit=1)
-    path = _lines(inclusion_path(leaves, sequence - 1))
-    extra = b64encode(record.body.encode()).decode()
-    return f"{INCLUSION}\nextra {extra}\nindex {sequence - 1}\n{path}\n{checkpoint.note}"
+        return path
 
+    @staticmethod
+    def revoke_key(ledger: Ledger, root: str, key: VerifierKey, *, actor: str) -> None:
+        """Record in the log of `root` that a key signs no more: `verify` refuses its checkpoints of later entries.
 
-def consistency_proof(snapshot: Snapshot, earlier: Checkpoint, later: Checkpoint) -> str:
-    """The text that shows that nothing under the earlier checkpoint was changed or taken away before the later one.
+        Raises:
+            UnknownScopeError: The key was never announced there.
+        """
+        path = key_path(root, key)
+        ledger.close_scope(path, actor=check.line("actor", actor), key=f"close {path}")
 
-    Raises:
-        DomainError: They are of two top-level scopes, or the first is not the earlier one.
-        TamperedError: The log is not the one that was signed.
-    """
-    if not (earlier.root == later.root and earlier.size <= later.size):
-        said = f"{earlier.root} with {earlier.size} entries"
-        raise DomainError(
-            "earlier",
-            said,
-            f"an earlier checkpoint of {later.root!r}, of at most {later.size} entries",
+    @staticmethod
+    def prove_inclusion(
+        snapshot: Snapshot,
+        sequence: int,
+        checkpoint: Checkpoint,
+        progress: Callable[[], object] = bool,
+    ) -> str:
+        """The text that shows, to who has the signer's key, that an entry is under the checkpoint.
+
+        Args:
+            snapshot: The log.
+            sequence: The number of the entry.
+            checkpoint: The signed one.
+            progress: Called before each entry is read; an error of it ends the proof.
+
+        Raises:
+            DomainError: The checkpoint does not reach that entry.
+            TamperedError: The log is not the one that was signed.
+        """
+        if not (type(sequence) is int and 1 <= sequence <= checkpoint.size):
+            raise DomainError(
+                "entry",
+                sequence,
+                f"an entry of {checkpoint.root!r} under the checkpoint, 1 to {checkpoint.size}",
+            )
+        leaves = _leaves(snapshot, checkpoint, progress)
+        (record,) = snapshot.records(checkpoint.root, after=sequence - 1, limit=1)
+        path = _lines(inclusion_path(leaves, sequence - 1))
+        extra = b64encode(record.body.encode()).decode()
+        return f"{INCLUSION}\nextra {extra}\nindex {sequence - 1}\n{path}\n{checkpoint.note}"
+
+    @staticmethod
+    def prove_consistency(snapshot: Snapshot, earlier: Checkpoint, later: Checkpoint) -> str:
+        """The text that shows that nothing under the earlier checkpoint was changed or taken away before the later one.
+
+        Raises:
+            DomainError: They are of two top-level scopes, or the first is not the earlier one.
+            TamperedError: The log is not the one that was signed.
+        """
+        if not (earlier.root == later.root and earlier.size <= later.size):
+            checkpoint = f"{earlier.root} with {earlier.size} entries"
+            raise DomainError(
+                "earlier",
+                checkpoint,
+                f"an earlier checkpoint of {later.root!r}, of at most {later.size} entries",
+            )
+        leaves = _leaves(snapshot, later)
+        if root_hash(leaves[: earlier.size]) != earlier.root_hash:
+            raise _other_log(earlier)
+        path = _lines(consistency_path(leaves, earlier.size))
+        return f"{CONSISTENCY}\n{path}\n{earlier.note}{later.note}"
+
+    @classmethod
+    def read(cls, text: str, keys: Sequence[VerifierKey]) -> Evidence:
+        """The evidence in a proof. It needs no ledger, and trusts nothing in the text but what one of the keys signed.
+
+        Args:
+            text: As `prove_inclusion` or `prove_consistency` wrote it.
+            keys: Those of the signers that are trusted.
+
+        Raises:
+            EvidenceError: The proof does not hold: a signature is missing or wrong, or the hashes do not fit.
+        """
+        head, separator, notes = text.partition("\n\n")
+        kind, *lines = head.split("\n")
+        if kind not in (INCLUSION, CONSISTENCY) or not separator:
+            raise EvidenceError("it is no proof that `dpcompose ledger evidence prove` wrote")
+        checkpoints, checked = (
+            Checkpoint.read_all(notes, keys),
+            _included if kind == INCLUSION else _consistent,
         )
-    leaves = _leaves(snapshot, later)
-    if root_hash(leaves[: earlier.size]) != earlier.root_hash:
-        raise _other_log(earlier)
-    path = _lines(consistency_path(leaves, earlier.size))
-    return f"{CONSISTENCY}\n{path}\n{earlier.note}{later.note}"
+        try:
+            return checked(lines, checkpoints)
+        except ProofError as error:
+            raise EvidenceError(str(error)) from None
 
 
 def _leaves(
@@ -150,30 +175,6 @@ def _lines(hashes: Sequence[bytes]) -> str:
     return "".join(f"{b64encode(each).decode()}\n" for each in hashes)
 
 
-def check_proof(text: str, keys: Sequence[VerifierKey]) -> Evidence:
-    """The evidence in a proof. No ledger is needed, and nothing of the text is believed but what the keys vouch for.
-
-    Args:
-        text: As `inclusion_proof` or `consistency_proof` wrote it.
-        keys: Those of the signers that are trusted.
-
-    Raises:
-        EvidenceError: It shows nothing: a signature is missing or wrong, or the hashes do not fit.
-    """
-    head, found, notes = text.partition("\n\n")
-    kind, *lines = head.split("\n")
-    if kind not in (INCLUSION, CONSISTENCY) or not found:
-        raise EvidenceError("it is no proof that `dpcompose ledger evidence prove` wrote")
-    checkpoints, check = (
-        read_checkpoints(notes, keys),
-        _included if kind == INCLUSION else _consistent,
-    )
-    try:
-        return check(lines, checkpoints)
-    except ProofError as error:
-        raise EvidenceError(str(error)) from None
-
-
 def _included(lines: Sequence[str], checkpoints: Sequence[Checkpoint]) -> Evidence:
     extra, index, *hashes = lines if len(lines) > 1 else ("", "")
     found, (checkpoint, *more) = _INDEX.fullmatch(index), checkpoints
@@ -184,12 +185,12 @@ def _included(lines: Sequence[str], checkpoints: Sequence[Checkpoint]) -> Eviden
     try:
         body = base64_bytes(extra.removeprefix("extra ")).decode()
         entry = Entry(body, sha256(body.encode()).hexdigest())
-        place = entry.root, entry.sequence
+        position = entry.root, entry.sequence
     except (ValueError, TamperedError):
         raise EvidenceError("the entry cannot be read") from None
-    if place != (checkpoint.root, int(found[1]) + 1) or not place[1] <= checkpoint.size:
+    if position != (checkpoint.root, int(found[1]) + 1) or not position[1] <= checkpoint.size:
         raise EvidenceError("the entry is not the one of that number")
-    root = root_from_inclusion(leaf_hash(body), place[1] - 1, checkpoint.size, _hashes(hashes))
+    root = root_from_inclusion(leaf_hash(body), position[1] - 1, checkpoint.size, _hashes(hashes))
     if root != checkpoint.root_hash:
         raise EvidenceError("the entry is not under the root that was signed")
     return Evidence(checkpoint, entry=entry)

@@ -37,7 +37,7 @@ from dpcompose.ledger.scope import (
     root_of,
 )
 from dpcompose.ledger.store import Snapshot, Store, is_at_or_below
-from dpcompose.ledger.text import description_text, line_of_text, scope_path
+from dpcompose.ledger.text import description_text, scope_path
 from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
 from dpcompose.pictured import Plot
 
@@ -82,6 +82,14 @@ def file_of(url: str) -> Path | None:
     if "://" in url or scheme in ("sqlite", "memory"):
         raise DomainError("url", url, _DOMAIN)
     return Path(url)
+
+
+def may_write(url: str) -> bool:
+    """Whether the ledger at `url` is a file that this process may write, in a folder that it may write."""
+    from dpcompose.ledger.sqlite_connection import may_write as may_write_file
+
+    path = file_of(url)
+    return path is not None and may_write_file(path) and may_write_file(path.absolute().parent)
 
 
 def _encodable(url: str) -> bool:
@@ -280,8 +288,8 @@ class Ledger:
             slots=slots,
             cost=Amounts.of(cost),
             description=description_text(_renewing(description, renew)),
-            actor=line_of_text("actor", actor),
-            key=None if key is None else line_of_text("key", key),
+            actor=check.line("actor", actor),
+            key=None if key is None else check.line("key", key),
         )
         scope = self._decided(request).scope
         assert scope is not None, "an opening gives a scope"
@@ -357,13 +365,11 @@ class Ledger:
             ReceiptError: This ledger did not give it, or gave it to somebody else.
         """
         check.kind("receipt", receipt, Receipt, "a receipt, as `charge` returns it")
-        self._decided(Redemption(receipt, line_of_text("actor", actor), attempt_of(nonce)))
+        self._decided(Redemption(receipt, check.line("actor", actor), attempt_of(nonce)))
 
     def close_scope(self, path: str, *, actor: str, key: str) -> None:
         """Close a scope for good: nothing more is charged in it or below it; what was spent stays spent."""
-        self._decided(
-            Closing(scope_path(path), line_of_text("actor", actor), line_of_text("key", key))
-        )
+        self._decided(Closing(scope_path(path), check.line("actor", actor), check.line("key", key)))
 
     @contextmanager
     def moment(self) -> Generator[Moment]:

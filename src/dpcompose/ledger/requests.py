@@ -24,7 +24,7 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.ledger.amount import Amount, Amounts, Costs, sayable
-from dpcompose.ledger.entry import CLOSED, GRANTED, OPENED, REDEEMED, REFUSED, Entry, Head, Receipt
+from dpcompose.ledger.entry import Entry, Head, Receipt
 from dpcompose.ledger.scope import (
     AccountNode,
     Kind,
@@ -32,11 +32,10 @@ from dpcompose.ledger.scope import (
     Scope,
     charged,
     paths_down_to,
-    require_currencies,
     root_of,
     spend,
 )
-from dpcompose.ledger.text import description_text, encode, line_of_text, scope_path
+from dpcompose.ledger.text import description_text, encode, scope_path
 
 SLOT = "slots"
 """The name in place of a currency where a scope of slots is full."""
@@ -162,15 +161,15 @@ def refused(
         "asked": str(refusal.asked),
         "left": str(refusal.left),
     }
-    entry = Entry.after(head, REFUSED, {**content, "short": encode(short)}, time=time)
+    entry = Entry.after(head, Entry.REFUSED, {**content, "short": encode(short)}, time=time)
     return RequestDecision(entry, refusal=refusal)
 
 
 def repeated(entry: Entry) -> RequestDecision:
     """The decision that an earlier entry records, once more."""
-    if entry.kind == REFUSED:
+    if entry.kind == Entry.REFUSED:
         return RequestDecision(refusal=refusal_of(entry))
-    return RequestDecision(receipt=Receipt.of(entry) if entry.kind == GRANTED else None)
+    return RequestDecision(receipt=Receipt.of(entry) if entry.kind == Entry.GRANTED else None)
 
 
 MOST_SLOTS = 10**12
@@ -222,7 +221,7 @@ class Opening:
     def decide(self, view: View, *, time: str) -> RequestDecision:
         content = self._content()
         earlier = decided_before(view, self.path, self.key, content)
-        if earlier is not None and earlier.kind == REFUSED:
+        if earlier is not None and earlier.kind == Entry.REFUSED:
             return repeated(earlier)
         existing = view.node(self.path)
         if existing is not None:
@@ -243,7 +242,9 @@ class Opening:
             nodes = self._nodes(chain, node)
         except OverdrawnError as refusal:
             return refused(head, content, refusal, time=time)
-        return RequestDecision(Entry.after(head, OPENED, content, time=time), nodes, scope=scope)
+        return RequestDecision(
+            Entry.after(head, Entry.OPENED, content, time=time), nodes, scope=scope
+        )
 
     def _nodes(self, chain: list[AccountNode], node: AccountNode) -> tuple[AccountNode, ...]:
         """The new scope, and the balances above it that opening it changes."""
@@ -254,7 +255,7 @@ class Opening:
             return (node, replace(above, taken=above.taken + 1))
         if self.kind is not Kind.SLOTS:
             return (node,)
-        require_currencies(node, self.cost.units)
+        node.require_currencies(self.cost.units)
         changed = spend([*chain, node], self.cost.units)
         return changed if any(each.scope == node.scope for each in changed) else (node, *changed)
 
@@ -367,7 +368,7 @@ class Charge:
         scopes = tuple(priced) if isinstance(priced, Sequence) else (priced,)  # pyright: ignore[reportUnnecessaryIsInstance]
         for each in scopes:
             check.kind("priced", each, Scope, "the scopes for which the cost was computed")
-        named = line_of_text("actor", actor), line_of_text("key", key)
+        named = check.line("actor", actor), check.line("key", key)
         return cls(
             scope_path(path), Amounts.of(cost), description_text(description), *named, scopes
         )
@@ -390,7 +391,7 @@ class Charge:
         for node, scope in zip(chain[::-1], self.priced[::-1], strict=False):
             if node.scope is not scope and node.scope != scope:
                 raise ScopeExistsError(node.scope.path)
-        require_currencies(chain[-1], self.cost.units)
+        chain[-1].require_currencies(self.cost.units)
         head = view.head(root_of(self.path))
         try:
             scheduled = chain[-1].scope.schedule is not None
@@ -398,7 +399,7 @@ class Charge:
             nodes = charged(chain, self.cost.units, mechanism)
         except OverdrawnError as refusal:
             return refused(head, content, refusal, time=time)
-        entry = Entry.after(head, GRANTED, content, time=time)
+        entry = Entry.after(head, Entry.GRANTED, content, time=time)
         receipt = Receipt(
             self.path,
             head.sequence + 1,
@@ -438,7 +439,7 @@ class Redemption:
     def decide(self, view: View, *, time: str) -> RequestDecision:
         receipt = self.receipt
         entry = view.entry(receipt.root, receipt.sequence)
-        if entry is None or entry.kind != GRANTED or Receipt.of(entry) != receipt:
+        if entry is None or entry.kind != Entry.GRANTED or Receipt.of(entry) != receipt:
             raise ReceiptError(
                 receipt.scope, receipt.sequence, "this ledger did not give it. Charge first"
             )
@@ -460,7 +461,9 @@ class Redemption:
             return RequestDecision()
         if earlier is not None:
             raise AlreadyRedeemedError(receipt.scope, receipt.sequence)
-        return RequestDecision(Entry.after(view.head(receipt.root), REDEEMED, content, time=time))
+        return RequestDecision(
+            Entry.after(view.head(receipt.root), Entry.REDEEMED, content, time=time)
+        )
 
 
 def attempt_of(nonce: str | None) -> str | None:
@@ -492,5 +495,5 @@ class Closing:
         if decided_before(view, self.path, self.key, content) is not None:
             return RequestDecision()
         node = chain_of(view, self.path, time=time)[-1]
-        entry = Entry.after(view.head(root_of(self.path)), CLOSED, content, time=time)
+        entry = Entry.after(view.head(root_of(self.path)), Entry.CLOSED, content, time=time)
         return RequestDecision(entry, (replace(node, closed=True),))

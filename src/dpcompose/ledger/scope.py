@@ -310,6 +310,16 @@ class AccountNode:
             return self
         return replace(self, spent=dict.fromkeys(self.spent, 0), taken=period)
 
+    def require_currencies(self, cost: Mapping[str, int]) -> None:
+        """Raise CurrencyError unless `cost` names exactly the currencies capped on the chain of this scope."""
+        expected = self.spent.keys()
+        if cost.keys() == expected:
+            return
+        for name in sorted(cost.keys() - expected):
+            raise CurrencyError(self.scope.path, name, sorted(expected), missing=False)
+        for name in sorted(expected - cost.keys()):
+            raise CurrencyError(self.scope.path, name, sorted(expected), missing=True)
+
 
 @dataclass(frozen=True)
 class Balance:
@@ -366,17 +376,6 @@ def paths_down_to(path: str) -> list[str]:
     """The path itself and all above it, the root first."""
     parts = path.split("/")
     return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
-
-
-def require_currencies(node: AccountNode, cost: Mapping[str, int]) -> None:
-    """Raise CurrencyError unless `cost` names exactly the currencies capped on the chain of this scope."""
-    expected = node.spent.keys()
-    if cost.keys() == expected:
-        return
-    for name in sorted(cost.keys() - expected):
-        raise CurrencyError(node.scope.path, name, sorted(expected), missing=False)
-    for name in sorted(expected - cost.keys()):
-        raise CurrencyError(node.scope.path, name, sorted(expected), missing=True)
 
 
 def charged(

@@ -140,19 +140,20 @@ def require_place(path: Path, *, create: bool, writing: bool = True) -> None:
         raise StoreError(str(path), *_CAUSES[sqlite3.SQLITE_READONLY])
 
 
-def is_database(path: Path) -> bool:
+def is_of_database(path: Path) -> bool:
+    """Whether this is a SQLite database, the log of one, or by its name, links followed, a file beside one."""
+    name = path.resolve()
+    ends = [end for end in BESIDE if name.name.endswith(end) and name.name != end]
+    owners = [name.with_name(name.name.removesuffix(end)) for end in ends]
+    return any(_is_database(each) for each in (path, *owners))
+
+
+def _is_database(path: Path) -> bool:
     """Whether this is a SQLite database, or the log of one; a file that cannot be read is none."""
     with suppress(OSError), path.open("rb") as handle:
         begin = handle.read(len(_DATABASE))
         return begin == _DATABASE or begin[:4] in _LOGS
     return False
-
-
-def is_of_database(path: Path) -> bool:
-    """Whether this name, links followed, is that of a file which lies beside a SQLite database and belongs to it."""
-    name = path.resolve()
-    ends = [end for end in BESIDE if name.name.endswith(end) and name.name != end]
-    return any(is_database(name.with_name(name.name.removesuffix(end))) for end in ends)
 
 
 def may_write(path: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 from dpcompose import check
@@ -16,30 +16,14 @@ MOST_BYTES = 1000
 """Of a path in UTF-8: two of them, or one and a key, fit a row of PostgreSQL's index."""
 
 MOST_LEVELS = 16
-LONGEST_NAME = 256
 LONGEST_DESCRIPTION = 64 * 1024
 DEEPEST = 32
 _PUNCTUATION = set("-_.@+=:~,#")
 _CURRENCY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._:+/()-]{0,62}[A-Za-z0-9)])?", re.ASCII)
-_UNSEEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff"  # ignored by default
-    "\u2800\ufffc\U00013441\U00013442\U00016fe4\U0001d159]"  # and blank in most fonts
-)
-"""Characters that are no control or format characters, and yet show nothing: with them, two names look alike."""
-
-_PLAIN = re.compile(r"[A-Za-z0-9 ._:@+/=#,~-]*", re.ASCII)
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*", re.ASCII)
 
 encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 """The one way to write JSON here: sorted names, no blanks, ASCII; equal values have equal texts."""
-
-
-def each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON whose names are all different: of two that are alike, a reader would believe the last."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name is there twice")
-    return found
 
 
 def scope_path(value: object) -> str:
@@ -74,7 +58,7 @@ def _is_part(part: str) -> bool:
     allowed = all(
         letter in _PUNCTUATION or unicodedata.category(letter)[0] in "LMN" for letter in part
     )
-    return bool(part) and part not in (".", "..") and allowed and not _UNSEEN.search(part)
+    return bool(part) and part not in (".", "..") and allowed and not check.UNSEEN.search(part)
 
 
 def currency_name(value: object) -> str:
@@ -83,37 +67,6 @@ def currency_name(value: object) -> str:
         domain = "a name such as epsilon or renyi:1.5, at most 64 characters, not the word slots"
         raise DomainError("currency", value, domain)
     return value
-
-
-def line_of_text(name: str, value: object) -> str:
-    """`value` as one line of visible text: a key, an actor.
-
-    Raises:
-        DomainError: Not text, empty, too long, with characters that do not show, or not in Unicode's form NFC.
-    """
-    domain = f"one line of visible text, 1 to {LONGEST_NAME} characters"
-    if not (isinstance(value, str) and 0 < len(value) <= LONGEST_NAME):
-        raise DomainError(name, value, domain)
-    if not (_PLAIN.fullmatch(value) or _is_visible(value)):
-        raise DomainError(
-            name, value, f"{domain}, without control or formatting characters and odd blanks"
-        )
-    if value != value.strip():
-        raise DomainError(name, value, f"{domain}, without blanks at its ends")
-    if not unicodedata.is_normalized("NFC", value):
-        raise DomainError(
-            name,
-            value,
-            f"{domain}, in Unicode's normal form NFC",
-            "unicodedata.normalize('NFC', text)",
-        )
-    return value
-
-
-def _is_visible(text: str) -> bool:
-    """Whether every character shows, and every blank is a plain one."""
-    shown = all(letter == " " or unicodedata.category(letter)[0] not in "CZ" for letter in text)
-    return shown and not _UNSEEN.search(text)
 
 
 def description_text(value: Mapping[str, Any] | None) -> str:

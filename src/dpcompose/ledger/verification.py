@@ -11,19 +11,20 @@ from hashlib import sha256
 from typing import Any
 
 from dpcompose.errors import DomainError, DPComposeError, TamperedError
+from dpcompose.files import each_once
 from dpcompose.ledger.amount import Amounts, units_of
 from dpcompose.ledger.checkpoint import Checkpoint, Frontier, key_path, leaf_hash
-from dpcompose.ledger.entry import CLOSED, GRANTED, REDEEMED, VERSION, Entry, Head, Record, is_time
+from dpcompose.ledger.entry import VERSION, Entry, Head, Record, is_time
 from dpcompose.ledger.requests import Charge, Closing, Opening, Request, chain_of
-from dpcompose.ledger.scope import AccountNode, Kind, charged, require_currencies, root_of
+from dpcompose.ledger.scope import AccountNode, Kind, charged, root_of
 from dpcompose.ledger.store import Snapshot
-from dpcompose.ledger.text import each_once, encode
+from dpcompose.ledger.text import encode
 
 REMEMBERED = 10_000
 _OWN = {"actor", "kind", "previous", "scope", "sequence", "time", "version"}
 _NAMES = {
-    GRANTED: [_OWN | {"cost", "description", "key"}],
-    REDEEMED: [_OWN | {"redeems"}, _OWN | {"redeems", "attempt"}],
+    Entry.GRANTED: [_OWN | {"cost", "description", "key"}],
+    Entry.REDEEMED: [_OWN | {"redeems"}, _OWN | {"redeems", "attempt"}],
 }
 """The names in entries of kinds that are not decided again byte by byte."""
 
@@ -77,6 +78,10 @@ class Replay:
                 f"cannot be followed ({type(error).__name__}: {error})"
             ) from None
 
+    def agrees_with(self, stored: Iterator[AccountNode]) -> bool:
+        """Whether the stored scopes and balances are exactly those that the entries followed so far give."""
+        return not list(differences(self.balances, stored))
+
     def _follow(self, record: Record, fields: dict[str, Any]) -> None:
         _demand(record.sequence == self.last.sequence + 1, f"follows {self.last.sequence}")
         _demand(sha256(record.body.encode()).hexdigest() == record.hash, "does not have its hash")
@@ -92,9 +97,9 @@ class Replay:
             self._keys.add(record.key)
         if fields["kind"] in _NAMES:
             _demand(fields.keys() in _NAMES[fields["kind"]], "is not what rules decide")
-        if fields["kind"] == GRANTED:
+        if fields["kind"] == Entry.GRANTED:
             self._granted(record.scope, fields)
-        elif fields["kind"] == REDEEMED:
+        elif fields["kind"] == Entry.REDEEMED:
             self._redeemed(record.scope, fields["actor"], fields["redeems"])
         else:
             self._decided(record.entry, fields)
@@ -115,7 +120,7 @@ class Replay:
         chain = chain_of(self, path, time=fields["time"])
         cost = {name: self._read(text) for name, text in fields["cost"].items()}
         _demand(chain[-1].scope.kind is Kind.FILTER, "charges a scope that takes no charges")
-        require_currencies(chain[-1], cost)
+        chain[-1].require_currencies(cost)
         for node in charged(chain, cost, fields["description"].get("mechanism")):
             self.balances[node.scope.path] = node
         self._unredeemed.append(
@@ -148,7 +153,7 @@ class Replay:
         _demand(expected == entry, "is not what the rules decide")
         for node in decision.nodes:
             self.balances[node.scope.path] = node
-        if entry.kind == CLOSED:
+        if entry.kind == Entry.CLOSED:
             self.closed[entry.scope] = entry.sequence
         self._unredeemed.append(0)
 
@@ -180,7 +185,7 @@ def _demand(holds: bool, complaint: str) -> None:
 def _request(fields: Mapping[str, Any]) -> Request:
     """The request that an entry records."""
     path, actor, key = fields["scope"], fields["actor"], fields.get("key")
-    if fields["kind"] == CLOSED:
+    if fields["kind"] == Entry.CLOSED:
         return Closing(path, actor, fields["key"])
     cost, description = Amounts.read(fields.get("cost", {})), encode(fields["description"])
     if "definition" not in fields:

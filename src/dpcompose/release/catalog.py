@@ -22,7 +22,7 @@ from dpcompose import check
 from dpcompose.account import open_scope
 from dpcompose.adaptive import BasicFilter, Filter
 from dpcompose.errors import DomainError, ReleaseError, ScopeExistsError, UnknownScopeError
-from dpcompose.ledger import Ledger, line_of_text
+from dpcompose.ledger import Ledger
 from dpcompose.release.bounding import Binding
 from dpcompose.release.public import PublicSource, public_source
 from dpcompose.release.question import of_numbers
@@ -119,7 +119,7 @@ class Catalog:
         said: dict[str, dict[str, Any]] = {}
         units: dict[tuple[tuple[str, str], ...], str] = {}
         for name, given in tables.items():
-            label = line_of_text("tables", name)
+            label = check.line("tables", name)
             if not isinstance(given, Mapping) or not _NEEDED <= {*given} <= _POSSIBLE:  # pyright: ignore[reportUnnecessaryIsInstance]
                 domain = f"{', '.join(sorted(_NEEDED))}, and perhaps {', '.join(sorted(_POSSIBLE - _NEEDED))}"
                 raise DomainError(f"tables[{label!r}]", [*given], domain)
@@ -145,7 +145,7 @@ class Catalog:
                 "public", type(listed).__name__, "a mapping from names that no table has to files"
             )
         known = {
-            line_of_text("public", name): public_source(name, _place(path))
+            check.line("public", name): public_source(name, _place(path))
             for name, path in listed.items()
         }
         described = {
@@ -227,7 +227,7 @@ def open_file(
     path = Path(_place(source))
     definition: dict[str, Any] = {
         "source": str(path),
-        "unit": [line_of_text("person", person)],
+        "unit": [check.line("person", person)],
         "max_rows_per_unit": max_rows_per_person,
     }
     filter = BasicFilter(budget, delta=delta)

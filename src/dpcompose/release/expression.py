@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NoReturn
 
+from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger import line_of_text
 from dpcompose.release.refusals import called, refused_method
 
 DEEPEST = 150
@@ -279,7 +279,7 @@ def col(name: str) -> RowExpression:
     Raises:
         DomainError: If it is no name.
     """
-    return ColumnName(line_of_text("name", name))
+    return ColumnName(check.line("name", name))
 
 
 def lit(value: object) -> RowExpression:

@@ -8,8 +8,8 @@ from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger import line_of_text
 from dpcompose.release.aggregation import STEPS, Aggregation, FixedPointGrid, Term
 from dpcompose.release.design import Design, Released
 from dpcompose.release.noise import quotient_interval
@@ -344,7 +344,7 @@ class Ratio(OfColumn):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        line_of_text("per", self.per)
+        check.line("per", self.per)
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         by, public = self._groups(table)

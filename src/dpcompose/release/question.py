@@ -11,7 +11,6 @@ from typing import Any, ClassVar, TypeVar, cast
 from dpcompose import check
 from dpcompose.composition import calibrate
 from dpcompose.errors import DomainError
-from dpcompose.ledger import line_of_text
 from dpcompose.mechanisms import Concentrated
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.bounds import Change
@@ -134,7 +133,7 @@ class Question(ABC):
         by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
         if len(set(by)) < len(by):
             raise DomainError("by", self.by, "different columns")
-        columns = tuple(table.column(line_of_text("by", name)) for name in by)
+        columns = tuple(table.column(check.line("by", name)) for name in by)
         for column in columns:
             if not column.groups:
                 domain = "columns of integers, text, dates or truth values"
@@ -178,7 +177,7 @@ class OfColumn(Question):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        line_of_text("column", self.column)
+        check.line("column", self.column)
 
 
 def one_of(name: str, given: Any, words: Sequence[str]) -> None:

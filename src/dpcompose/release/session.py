@@ -14,10 +14,11 @@ from pathlib import Path
 from threading import Timer
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
+from dpcompose import check
 from dpcompose.account import Account
 from dpcompose.composition import compose
 from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError
-from dpcompose.ledger import Ledger, Receipt, line_of_text
+from dpcompose.ledger import Ledger, Receipt
 from dpcompose.release import arrow, sampler
 from dpcompose.release.answer import (
     BIAS,
@@ -173,7 +174,7 @@ class Session(Asking):
             raise DomainError("table", type(table).__name__, "a table made by release.table(...)")
         sampler.require()
         arrow.warm_up()
-        line_of_text("actor", actor)
+        check.line("actor", actor)
         if account is None:
             if ledger is None or scope is None:
                 raise DomainError(
@@ -361,7 +362,7 @@ class Session(Asking):
             As `questions_of_sql` and `ask`.
         """
         if key is not None:
-            line_of_text("key", key)
+            check.line("key", key)
         if explains(text):
             return self.explain(text, spend=spend, keys=keys, tables=tables)
         answers = self.batch(

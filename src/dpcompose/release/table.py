@@ -15,7 +15,6 @@ from typing import Any, Self
 
 from dpcompose import check
 from dpcompose.errors import DomainError, DPComposeError, EngineError
-from dpcompose.ledger import line_of_text
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.engines import Engine, Relation, turn, unsettled, without_warnings
 from dpcompose.release.public import PublicSource
@@ -344,7 +343,7 @@ def table(
     bounds = Bounds.stated(
         max_rows_per_unit, groups=max_groups_per_unit, rows_per_group=max_rows_per_group
     )
-    label = None if name is None else line_of_text("name", name)
+    label = None if name is None else check.line("name", name)
     units = _names("unit", unit)
     check.flag("line_breaks", line_breaks)
     made = opened(source, name=label, schema=schema, line_breaks=line_breaks)
@@ -380,7 +379,7 @@ def _names(name: str, value: str | Sequence[str]) -> tuple[str, ...]:
     names = (
         (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else ()
     )  # pyright: ignore[reportUnnecessaryIsInstance]
-    names = tuple(line_of_text(name, each) for each in names)
+    names = tuple(check.line(name, each) for each in names)
     if not names or len(set(names)) < len(names):
         raise DomainError(name, value, "the name of a column, or several different ones")
     return names

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from dpcompose.errors import DomainError
-from dpcompose.ledger import GRANTED, Amount, Balance, Entry
+from dpcompose.ledger import Amount, Balance, Entry
 from dpcompose.report.ledger import main_currency, used_of
 from dpcompose.report.picture import COLORS, INK, figure, message, named, shown, style
 
@@ -45,7 +45,7 @@ def burn_down(
     by_day: dict[str, dict[str, Amount]] = defaultdict(dict)
     for entry in entries:
         cost = entry.cost
-        if entry.kind == GRANTED and currency in cost:
+        if entry.kind == Entry.GRANTED and currency in cost:
             day = by_day[entry.time[:10]]
             day[entry.actor] = day.get(entry.actor, Amount(0)) + cost[currency]
     axes = figure(7.5).subplots() if axes is None else axes

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from unicodedata import normalize
 
+from dpcompose import check
 from dpcompose.errors import (
     ApprovalError,
     DomainError,
@@ -19,7 +20,6 @@ from dpcompose.ledger import (
     Amounts,
     encode,
     is_at_or_below,
-    line_of_text,
     paths_down_to,
     root_of,
     spend,
@@ -110,7 +110,7 @@ class Agreements:
 
     def quota(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Set the most that a person may spend in each period at or below a scope; empty caps take it away."""
-        period, actor = fields.get("period", "total"), line_of_text("actor", text(fields, "actor"))
+        period, actor = fields.get("period", "total"), check.line("actor", text(fields, "actor"))
         if not (isinstance(period, str) and period in PERIODS):
             raise DomainError("period", period, ", ".join(PERIODS))
         made = Quota(scope, actor, period, amounts(fields, "caps"), who.subtree)

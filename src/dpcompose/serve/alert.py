@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import DomainError, DPComposeError, StoreError
-from dpcompose.ledger import GRANTED, Balance, Ledger, paths_down_to
+from dpcompose.ledger import Balance, Entry, Ledger, paths_down_to
 from dpcompose.serve.database import Database, Run
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Alerts:
         after = rows[0][0] if rows else 0
         with self.ledger.moment() as moment:
             records = list(moment.snapshot.records(root, after=after, limit=AT_A_TIME))
-            charged = {record.scope for record in records if record.entry.kind == GRANTED}
+            charged = {record.scope for record in records if record.entry.kind == Entry.GRANTED}
             paths = {path for scope in charged for path in paths_down_to(scope)}
             crossed = [each for path in paths for each in self._crossings(moment.balance(path))]
         if records:

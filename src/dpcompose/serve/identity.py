@@ -12,8 +12,9 @@ from hashlib import sha256
 from pathlib import Path
 from secrets import token_urlsafe
 
+from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger import line_of_text, scope_path
+from dpcompose.ledger import scope_path
 from dpcompose.serve.database import YEAR, Database, Row
 from dpcompose.serve.issuer import Issuer
 
@@ -194,11 +195,11 @@ class Identities:
                 "inviting a subject", "this service has no issuer", "Start it with --issuer"
             )
         self._keep(
-            _of_subject(self.issuer, line_of_text("subject", subject)), name, role, subtree, seconds
+            _of_subject(self.issuer, check.line("subject", subject)), name, role, subtree, seconds
         )
 
     def _keep(self, digest: str, name: str, role: Role, subtree: str, seconds: float) -> None:
-        if "@" in line_of_text("name", name) or not len(name) <= LONGEST_NAME:
+        if "@" in check.line("name", name) or not len(name) <= LONGEST_NAME:
             raise DomainError(
                 "name", name, f"a name of at most {LONGEST_NAME} characters, without @"
             )

@@ -13,7 +13,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from dpcompose.errors import DomainError, MissingExtraError, StoreError
-from dpcompose.ledger import each_once
+from dpcompose.files import each_once
 
 ALGORITHMS = {"RS256": "RSA", "PS256": "RSA", "ES256": "EC"}
 """Those that are taken, each with the type of its keys; none whose key is a secret, which what is published is not."""

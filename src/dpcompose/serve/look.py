@@ -14,14 +14,11 @@ from markupsafe import Markup
 from dpcompose.account import balance_in_epsilon, target_of
 from dpcompose.errors import DPComposeError, StoreError, few_digits
 from dpcompose.ledger import (
-    GRANTED,
-    REFUSED,
     Amount,
     Amounts,
     Balance,
     Entry,
     Moment,
-    Snapshot,
     is_at_or_below,
     root_of,
 )
@@ -88,11 +85,11 @@ def ends_at(points: Sequence[tuple[datetime, float]], left: float) -> datetime |
 MOST_SCOPES, MOST_TREES, MOST_ENTRIES = 25, 10, 1000
 
 
-def children(snapshot: Snapshot, path: str) -> Iterator[str]:
+def children(moment: Moment, path: str) -> Iterator[str]:
     """The scopes right below a scope, sorted, with a short look-up or two for each, whatever is below them."""
     depth, stop, start = path.count("/") + 2, f"{path}0", f"{path}/"
     while True:
-        found = next(snapshot.nodes_between(start, stop, limit=1), None)
+        found = next(moment.snapshot.nodes_between(start, stop, limit=1), None)
         if found is None:
             return
         child = "/".join(found.scope.path.split("/")[:depth])
@@ -110,7 +107,7 @@ def scopes_at(moment: Moment, tops: list[str]) -> tuple[list[str], bool]:
         room = MOST_SCOPES + 1 - len(found)
         if room <= 0:
             break
-        found.extend(islice(children(moment.snapshot, path), room))
+        found.extend(islice(children(moment, path), room))
     return sorted(found[:MOST_SCOPES], key=lambda path: path.split("/")), len(found) > MOST_SCOPES
 
 
@@ -298,7 +295,7 @@ class Look:
     @cached_property
     def granted(self) -> list[Entry]:
         """Its charges."""
-        return [each for each in self.window.entries if each.kind == GRANTED]
+        return [each for each in self.window.entries if each.kind == Entry.GRANTED]
 
     @cached_property
     def largest(self) -> list[dict[str, Any]]:
@@ -311,7 +308,7 @@ class Look:
     @cached_property
     def refused(self) -> list[dict[str, Any]]:
         """Its refusals, with the reason."""
-        return [_row(each) for each in self.window.entries if each.kind == REFUSED][:10]
+        return [_row(each) for each in self.window.entries if each.kind == Entry.REFUSED][:10]
 
     @cached_property
     def totals(self) -> list[tuple[str, list[tuple[str, str, Any]]]]:
@@ -457,7 +454,7 @@ def _mechanism(entry: Entry) -> str:
 def _row(entry: Entry) -> dict[str, Any]:
     found = shown(entry)
     cost = [f"{at_least(amount)} of {name}" for name, amount in entry.cost.items() if found["cost"]]
-    short = entry.fields.get("short") if entry.kind == REFUSED else None
+    short = entry.fields.get("short") if entry.kind == Entry.REFUSED else None
     reason = (
         f"{short['currency']} of {short['scope']}: {at_most(short['left'])} left" if short else ""
     )

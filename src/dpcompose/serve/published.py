@@ -9,11 +9,10 @@ from pathlib import Path
 from dpcompose.errors import DomainError, EvidenceError, StoreError, UnsupportedError
 from dpcompose.ledger import (
     Checkpoint,
+    Evidence,
     Moment,
     VerifierKey,
-    inclusion_proof,
     is_at_or_below,
-    read_checkpoints,
     root_of,
 )
 from dpcompose.serve.queue import heed
@@ -50,7 +49,7 @@ class Published:
             UnsupportedError: There is none that a trusted key signed.
         """
         try:
-            found = read_checkpoints(self.file.read_text("utf-8"), self.keys)
+            found = Checkpoint.read_all(self.file.read_text("utf-8"), self.keys)
         except (OSError, EvidenceError, UnicodeDecodeError):
             found = ()
         own = [each for each in found if each.root == root]
@@ -75,5 +74,7 @@ class Published:
         if number:
             for record in moment.snapshot.records(root, after=number - 1, limit=1):
                 if record.sequence == number and is_at_or_below(record.scope, scope):
-                    return inclusion_proof(moment.snapshot, number, self.checkpoint(root), heed)
+                    return Evidence.prove_inclusion(
+                        moment.snapshot, number, self.checkpoint(root), heed
+                    )
         raise DomainError("entry", entry, f"the number of an entry of {scope!r}")

@@ -23,7 +23,7 @@ from starlette.requests import Request
 
 from dpcompose.account import Account
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger import Amounts, DisagreementError, Entry, Ledger, Replay, differences, root_of
+from dpcompose.ledger import Amounts, DisagreementError, Entry, Ledger, Replay, root_of
 from dpcompose.mechanisms import parse
 from dpcompose.serve.asked import Answer, Fields
 from dpcompose.serve.workers import Workers
@@ -272,7 +272,7 @@ class Verifier:
             if done:
                 nodes = moment.snapshot.nodes_between(root, f"{root}0")
                 own = (node for node in nodes if root_of(node.scope.path) == root)
-                agrees = replay.last == end and not list(differences(replay.balances, own))
+                agrees = replay.last == end and replay.agrees_with(own)
                 return {"agrees": agrees, "done": True, "entries": end.sequence, "hash": end.hash}
         return {
             "agrees": True,

@@ -15,8 +15,6 @@ from typing import Any, cast
 from dpcompose.account import Account, BudgetArguments, Quote, charge_together
 from dpcompose.errors import DomainError, DPComposeError, ScopeExistsError, UnsupportedError
 from dpcompose.ledger import (
-    GRANTED,
-    REFUSED,
     Amount,
     Amounts,
     Charge,
@@ -454,6 +452,6 @@ def shown(entry: Entry) -> Answer:
         "scope": entry.scope,
         "actor": entry.actor,
     }
-    cost = entry.cost.texts() if entry.kind in (GRANTED, REFUSED) else {}
+    cost = entry.cost.texts() if entry.kind in (Entry.GRANTED, Entry.REFUSED) else {}
     mechanism = str(entry.description.get("mechanism", ""))
     return {**named, "time": entry.time, "hash": entry.hash, "cost": cost, "mechanism": mechanism}

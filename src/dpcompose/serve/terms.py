@@ -15,8 +15,6 @@ from typing import Any
 
 from dpcompose.errors import OverdrawnError, ReservedError, StoreError
 from dpcompose.ledger import (
-    GRANTED,
-    OPENED,
     AccountNode,
     Amounts,
     Entry,
@@ -26,7 +24,6 @@ from dpcompose.ledger import (
     available,
     now,
     paths_down_to,
-    require_currencies,
     root_of,
     spend,
 )
@@ -152,7 +149,7 @@ class Tree:
             if not ('"kind":"granted"' in record.body or '"slots":' in record.body):
                 continue
             entry = record.entry
-            if entry.kind == GRANTED or (entry.kind == OPENED and entry.cost):
+            if entry.kind == Entry.GRANTED or (entry.kind == Entry.OPENED and entry.cost):
                 self._count(entry, keep=keep)
         return last
 
@@ -160,7 +157,7 @@ class Tree:
         for quota in self.quotas if keep else ():
             if quota.is_about(entry.scope, entry.actor):
                 quota.count(self.run, entry)
-        used = note_of(entry).get("reservation") if entry.kind == GRANTED else None
+        used = note_of(entry).get("reservation") if entry.kind == Entry.GRANTED else None
         for each in self.reservations:
             if each.id == used:
                 each.use(entry.cost)
@@ -261,7 +258,7 @@ class Terms:
         if asked.reservation is not None:
             reserved_again(run, asked.reservation, now).require(asked)
         chain = tree.chain(asked.scope)
-        require_currencies(chain[-1], asked.cost.units)
+        chain[-1].require_currencies(asked.cost.units)
         try:
             spend(chain, asked.cost.units)
         except OverdrawnError:

@@ -22,7 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpcompose.account import Account, charge_together
 from dpcompose.errors import DPComposeError, KeyReusedError, ScopeExistsError, StoreError
-from dpcompose.ledger import Charge, Receipt, each_once, root_of, scope_path
+from dpcompose.files import each_once
+from dpcompose.ledger import Charge, Receipt, root_of, scope_path
 from dpcompose.serve.asked import Fields
 from dpcompose.serve.document import document
 from dpcompose.serve.gate import Gate, RateLimit, Work, body_of, caller_of, error_answer, refusal
