@@ -229,30 +229,30 @@ class _Batch:
         rough: Those that were wider than wanted.
     """
 
-    given: str
+    argument: str
     asking: Asking
     masked: bool
     progress: Progress | None
     refusals: dict[int, DPComposeError] = field(default_factory=dict[int, DPComposeError])
-    found: dict[int, Bound] = field(default_factory=dict[int, Bound])
+    bounds: dict[int, Bound] = field(default_factory=dict[int, Bound])
     rough: dict[int, Bound] = field(default_factory=dict[int, Bound])
 
-    def answered(self, compositions: Iterable[Askable], given: ArrayLike) -> Bounds:
+    def answered(self, compositions: Iterable[Askable], values: ArrayLike) -> Bounds:
         """The bounds of all questions."""
         check.flag("masked", self.masked)
         check.progress(self.progress)
         subjects = self._subjects(compositions)
-        each = self._numbers(given, len(subjects))
+        each = self._numbers(values, len(subjects))
         asked = [index for index in range(len(subjects)) if index not in self.refusals]
         for start in range(0, len(asked), CHUNK):
             some = {index: subjects[index] for index in asked[start : start + CHUNK]}
             self._together(some, each)
             for index, subject in some.items():
-                if index in self.found or index in self.refusals:
+                if index in self.bounds or index in self.refusals:
                     continue
-                if (asked_one := self._asked(index, subject)) is not None:
-                    one = asked_one.epsilon if self.given == "delta" else asked_one.delta
-                    self.found[index] = _both(one(each[index]), self.rough.get(index))
+                if (asked_one := self._question(index, subject)) is not None:
+                    one = asked_one.epsilon if self.argument == "delta" else asked_one.delta
+                    self.bounds[index] = _both(one(each[index]), self.rough.get(index))
                     self._tell(len(subjects))
             self._tell(len(subjects))
         return self._bounds(len(subjects))
@@ -273,12 +273,12 @@ class _Batch:
                 )
         return subjects
 
-    def _numbers(self, given: ArrayLike, count: int) -> list[float]:
+    def _numbers(self, values: ArrayLike, count: int) -> list[float]:
         """One number for each composition; NaN where it is refused."""
-        guard = check.probability if self.given == "delta" else check.real
-        return numbers(self.given, given, count, refused=self._refused, guard=guard)
+        guard = check.probability if self.argument == "delta" else check.real
+        return numbers(self.argument, values, count, refused=self._refused, guard=guard)
 
-    def _asked(self, index: int, subject: Askable) -> PrivacyQuestion | None:
+    def _question(self, index: int, subject: Askable) -> PrivacyQuestion | None:
         """The question about one composition; None if it is refused."""
         try:
             return subject._question(self.asking)  # pyright: ignore[reportPrivateUsage]
@@ -288,10 +288,10 @@ class _Batch:
 
     def _together(self, some: dict[int, Askable], each: list[float]) -> None:
         """Answer those that share arrays, where that is as narrow as wanted; refuse what has no answer."""
-        for_delta = self.given == "epsilon"
+        for_delta = self.argument == "epsilon"
         rows: dict[int, SampledGaussianQuestion] = {}
         for index, subject in some.items():
-            question, number = self._asked(index, subject), each[index]
+            question, number = self._question(index, subject), each[index]
             losses = None if question is None else _sampled_gaussians(question)
             if losses is not None and (0 <= number <= _FARTHEST if for_delta else 0 < number < 1):
                 rows[index] = SampledGaussianQuestion(tuple(losses), number)
@@ -303,12 +303,12 @@ class _Batch:
                 narrow = upper - lower <= self.asking.tolerance * (
                     10 * upper if for_delta else max(upper, 1e-3)
                 )
-                (self.found if narrow else self.rough)[index] = Bound(lower, upper, _TOGETHER)
+                (self.bounds if narrow else self.rough)[index] = Bound(lower, upper, _TOGETHER)
 
     def _bounds(self, count: int) -> Bounds:
         ends = np.full((2, count), np.nan)
         certificates = [_REFUSED] * count
-        for index, bound in self.found.items():
+        for index, bound in self.bounds.items():
             ends[:, index], certificates[index] = (bound.lower, bound.upper), bound.certificate
         return Bounds(ends[0], ends[1], tuple(certificates), self.refusals)
 
@@ -319,7 +319,7 @@ class _Batch:
 
     def _tell(self, total: int) -> None:
         if self.progress is not None:
-            self.progress(len(self.found) + len(self.refusals), total)
+            self.progress(len(self.bounds) + len(self.refusals), total)
 
 
 def _both(one: Bound, other: Bound | None) -> Bound:
@@ -330,22 +330,22 @@ def _both(one: Bound, other: Bound | None) -> Bound:
     return Bound(max(one.lower, other.lower), min(one.upper, other.upper), certificate)
 
 
-def located(error: DPComposeError, place: str) -> DPComposeError:
+def located(error: DPComposeError, location: str) -> DPComposeError:
     """The error with the place of its question before what it names."""
     match error:
         case UnsupportedError(what=what, reason=reason, remedy=remedy):
-            return UnsupportedError(f"{place}, {what}", reason, remedy)
+            return UnsupportedError(f"{location}, {what}", reason, remedy)
         case UnreachableError(what=what, target=target, limit=limit, remedy=remedy):
-            return UnreachableError(f"{place}, {what}", target, limit, remedy)
+            return UnreachableError(f"{location}, {what}", target, limit, remedy)
         case DomainError(name=name, value=value, domain=domain, remedy=remedy):
-            return DomainError(f"{place}, {name}", value, domain, remedy)
+            return DomainError(f"{location}, {name}", value, domain, remedy)
         case _:
             return error
 
 
 def numbers(
     name: str,
-    given: ArrayLike,
+    values: ArrayLike,
     count: int,
     *,
     refused: Callable[[int, DomainError], None],
@@ -356,11 +356,11 @@ def numbers(
     Raises:
         DomainError: If the one number is outside its domain, or the array is masked or has another length.
     """
-    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence | np.ndarray):
-        return [guard(name, given)] * count
-    if isinstance(given, np.ma.MaskedArray):
-        raise DomainError(name, given, "no masked array", "Leave the masked entries out")
-    entries = np.asarray(given, dtype=object)
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence | np.ndarray):
+        return [guard(name, values)] * count
+    if isinstance(values, np.ma.MaskedArray):
+        raise DomainError(name, values, "no masked array", "Leave the masked entries out")
+    entries = np.asarray(values, dtype=object)
     if entries.shape == ():
         return [guard(name, entries.item())] * count
     if entries.shape != (count,):
@@ -370,8 +370,8 @@ def numbers(
             f"one number, or {count}: one for each composition",
         )
     found: list[float] = []
-    values: list[Any] = entries.tolist()
-    for index, value in enumerate(values):
+    elements: list[Any] = entries.tolist()
+    for index, value in enumerate(elements):
         try:
             found.append(guard(f"{name}[{index}]", value))
         except DomainError as error:
@@ -446,7 +446,7 @@ class GrowingEpsilon:
         if self._answer is None or list(history) != self._known:
             self._answer = None
             self._extend(history)
-            self._answer = self._asked()
+            self._answer = self._evaluate()
         return self._answer
 
     def _extend(self, history: History) -> None:
@@ -462,7 +462,7 @@ class GrowingEpsilon:
         phases = [_phase(mechanism, times) for mechanism, times in history[last:]]
         self._known[last:], self._phases[last:] = history[last:], phases
 
-    def _asked(self) -> Bound:
+    def _evaluate(self) -> Bound:
         phases = [phase for phase in self._phases if phase is not None]
         if (
             len(phases) == len(self._known)

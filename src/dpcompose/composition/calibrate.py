@@ -421,23 +421,23 @@ def _member(family: Family, value: float) -> Composable | DomainError:
 
 
 def _answers(
-    members: Mapping[int, Composable | DomainError], asked: Iterable[int], bounds: Bounds
+    members: Mapping[int, Composable | DomainError], indices: Iterable[int], bounds: Bounds
 ) -> Iterator[tuple[int, Bound | DPComposeError]]:
     """The answer to every search: a bound, or the error in its place."""
     for index, member in members.items():
         if isinstance(member, DomainError):
             yield index, member
-    for at, index in enumerate(asked):
+    for at, index in enumerate(indices):
         yield index, bounds.refusals[at] if at in bounds.refusals else bounds[at]
 
 
-def answer(found: Searching, measured: Callable[[], Bound]) -> float:
+def answer(searching: Searching, measured: Callable[[], Bound]) -> float:
     """The next value that a search asks for, told what was measured or that the family has no such member."""
     try:
         bound = measured()
     except DomainError as error:
-        return found.throw(error)
-    return found.send(bound)
+        return searching.throw(error)
+    return searching.send(bound)
 
 
 def search(
@@ -462,7 +462,7 @@ def search(
         raise DomainError("integer", integer, "True or False")
     least, most = _bracket(bracket, integer)
     first = _Search(limit, -1.0 if parameter == "increasing" else 1.0, least, most, integer)
-    good, bad = yield from _found(
+    good, bad = yield from _solve(
         first, larger + ("" if bracket is None else ", or widen the bracket")
     )
     return Calibration(
@@ -485,7 +485,7 @@ def _bracket(bracket: tuple[float, float] | None, integer: bool) -> tuple[float,
     return least, most
 
 
-def _found(search: _Search, remedy: str) -> Generator[float, Bound, tuple[Point, Point | None]]:
+def _solve(search: _Search, remedy: str) -> Generator[float, Bound, tuple[Point, Point | None]]:
     """The result of the search in the direction given, or else in the other one; an error where neither finds any."""
     tried: list[_EndedError] = []
     for each in (search, replace(search, sign=-search.sign)):

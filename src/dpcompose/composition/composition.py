@@ -428,11 +428,11 @@ def compare(
     return compose([composition]).compare(delta=delta, **options)
 
 
-def _composition(**known: Any) -> Composition:
+def _composition(**attributes: Any) -> Composition:
     """The composition of which this is known: its parts, checked, or its terms."""
-    made = object.__new__(Composition)
-    vars(made).update(known)
-    return made
+    composition = object.__new__(Composition)
+    vars(composition).update(attributes)
+    return composition
 
 
 def _sum(*terms: Composable) -> Composition:
@@ -490,9 +490,9 @@ class Sampled(ComposablePart):
         self.require_any_size(repr(self))
         return ((composed_on_sample(self.base.parts, self.rate, adjacency), 1),)
 
-    def require_any_size(self, asked: str) -> None:
+    def require_any_size(self, question: str) -> None:
         for part, _ in self.base.parts:
-            part.require_any_size(asked)
+            part.require_any_size(question)
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """Two samples in a row are one of the product of the rates."""

@@ -90,13 +90,13 @@ def wide(bound: Bound, tolerance: float) -> bool:
     return bound.lower < bound.upper * (1 - (WIDE + 4 * tolerance)) and bound.upper > 1e-320
 
 
-def least(found: Bound, others: Iterable[Bound]) -> Bound:
+def least(bound: Bound, others: Iterable[Bound]) -> Bound:
     """The answer found, or the least of other upper ends with it; what contradicts its lower end is left out."""
     best = min(
-        (found, *(other for other in others if other.upper >= found.lower)),
+        (bound, *(other for other in others if other.upper >= bound.lower)),
         key=lambda bound: bound.upper,
     )
-    return found if best is found else apart([found], best)
+    return bound if best is bound else apart([bound], best)
 
 
 def greatest(bounds: Sequence[Bound]) -> Bound:
@@ -159,25 +159,25 @@ _FAR, _HALVINGS, _LARGEST = 1e-2, 16, 30.0
 
 
 def with_the_other_order(
-    products: Sequence[Product], delta: float, found: Sequence[Bound]
+    products: Sequence[Product], delta: float, bounds: Sequence[Bound]
 ) -> list[Bound]:
     """The epsilons of both orders of one pair, where the one is wide and the other is not with that order's help."""
-    first, second = found
+    first, second = bounds
     return [_helped(first, second, products[1], delta), _helped(second, first, products[0], delta)]
 
 
-def _helped(known: Bound, others: Bound, other: Product, delta: float) -> Bound:
-    helps = known.width > _FAR * known.upper and known.lower < _LARGEST and not wide(others, 1e-6)
-    return epsilon_by_the_other_order(other, delta, known) if helps else known
+def _helped(bound: Bound, others: Bound, other: Product, delta: float) -> Bound:
+    helps = bound.width > _FAR * bound.upper and bound.lower < _LARGEST and not wide(others, 1e-6)
+    return epsilon_by_the_other_order(other, delta, bound) if helps else bound
 
 
-def epsilon_by_the_other_order(other: Product, delta: float, known: Bound) -> Bound:
+def epsilon_by_the_other_order(other: Product, delta: float, bound: Bound) -> Bound:
     """Where the one order's delta is that value, from the other order's profile H, at most as wide as what is known.
 
     A test of P against Q and its complement have P(S) - e^x Q(S) = 1 - e^x + e^x (Q(S^c) - e^-x P(S^c)), so that the
     one order's delta at x is 1 - e^x + e^x H(-x), here to a rounding of 8 U (1 + e^x).
     """
-    lower, upper = known.lower, min(known.upper, _LARGEST)
+    lower, upper = bound.lower, min(bound.upper, _LARGEST)
     low, high = lower, upper
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -192,8 +192,8 @@ def epsilon_by_the_other_order(other: Product, delta: float, known: Bound) -> Bo
             low = lower = middle
         else:  # near the solution, where only a point farther out is proved
             break
-    if upper >= known.upper and lower <= known.lower:
-        return known
+    if upper >= bound.upper and lower <= bound.lower:
+        return bound
     return Bound(
-        lower, upper if upper < _LARGEST else known.upper, Certificate("profile of the other order")
+        lower, upper if upper < _LARGEST else bound.upper, Certificate("profile of the other order")
     )

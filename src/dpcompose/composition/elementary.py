@@ -39,7 +39,7 @@ _HOPELESS = 1e4
 """No moment is worse than the exact delta by such a factor."""
 
 
-class Asked(Protocol):
+class ComparableQuestion(Protocol):
     """A question about a composition."""
 
     @property
@@ -74,7 +74,7 @@ class Elementary:
     """
 
     losses: Losses
-    ask: Callable[[Losses], Asked]
+    ask: Callable[[Losses], ComparableQuestion]
 
     @cached_property
     def _count(self) -> int:
@@ -92,11 +92,11 @@ class Elementary:
         return [] if all(inner is None for inner in found) else found
 
     @cached_property
-    def _whole(self) -> Asked | None:
+    def _whole(self) -> ComparableQuestion | None:
         """The same question where everybody is in every sample; None if nobody is sampled."""
         return self.without_samples(self.unsampled) if self.unsampled else None
 
-    def without_samples(self, inners: Sequence[Unsampled | None]) -> Asked:
+    def without_samples(self, inners: Sequence[Unsampled | None]) -> ComparableQuestion:
         """The same question with what runs on the samples in the place of the parts; None leaves a part as it is."""
         entries: list[tuple[Part, int]] = []
         for (part, times), inner in zip(self.losses.parts, inners, strict=True):
@@ -128,7 +128,7 @@ class Elementary:
         return sorted(self._single, key=lambda row: (bool(row[0].promises), -row[0].largest_finite))
 
     @cached_property
-    def _one_by_one(self) -> list[tuple[Asked, int]]:
+    def _one_by_one(self) -> list[tuple[ComparableQuestion, int]]:
         """The same question about each of them."""
         return [(self.ask(losses), times) for losses, times in self._apart]
 
@@ -140,13 +140,13 @@ class Elementary:
         ]
         return min(up(math.sqrt(_sum((row, 1) for row in rows) / 2)), 1.0) if rows else 1.0
 
-    def epsilon(self, delta: float, *, known: float) -> list[Bound]:
+    def epsilon(self, delta: float, *, upper: float) -> list[Bound]:
         """Upper ends for epsilon, those that may be below what is known; the lower ends are 0."""
         if self._variation <= delta:
             return [Bound(0.0, 0.0, _VARIATION)]
         # Where there are Renyi curves alone, what is known says what it is without sampling at every order.
         whole = None if self.losses.promises else self._whole
-        if whole is not None and hopeless(whole, known, delta):
+        if whole is not None and hopeless(whole, upper, delta):
             whole = None
         found = [] if whole is None else [without_sampling(whole.epsilon(delta))]
         share, rows, spent = (
@@ -157,18 +157,18 @@ class Elementary:
         for losses, times in self._apart:
             rows.append((self.ask(losses).epsilon(share).upper, times))
             spent += rows[-1][0] * times  # roughly; the exact sum is taken once
-            if not spent * (1 - 1e-9) < known:
+            if not spent * (1 - 1e-9) < upper:
                 break
         else:
             found += [Bound(0.0, _sum(rows), _BASIC)] if rows else []
-        return [*found, *largest_losses(self.losses, delta, known=known)]
+        return [*found, *largest_losses(self.losses, delta, upper=upper)]
 
-    def delta(self, epsilon: float, *, known: float) -> list[Bound]:
+    def delta(self, epsilon: float, *, upper: float) -> list[Bound]:
         """Upper ends for delta at an epsilon >= 0, those that may be below what is known; the lower ends are 0."""
         whole = self._whole
-        if whole is not None and hopeless(whole, epsilon, known):
+        if whole is not None and hopeless(whole, epsilon, upper):
             whole = None
-        found = [Bound(0.0, self._variation, _VARIATION)] if self._variation < known else []
+        found = [Bound(0.0, self._variation, _VARIATION)] if self._variation < upper else []
         found += [] if whole is None else [without_sampling(whole.delta(epsilon))]
         if self._one_by_one:
             found.append(Bound(0.0, self._basic_delta(epsilon), _BASIC))
@@ -207,14 +207,14 @@ class Elementary:
         return min(_sum((one.delta(share).upper, times) for share, (one, times) in rows), 1.0)
 
 
-def largest_losses(losses: Losses, delta: float, *, known: float) -> list[Bound]:
+def largest_losses(losses: Losses, delta: float, *, upper: float) -> list[Bound]:
     """The sum of the largest losses, where it is below what is known and the infinite ones are within delta."""
     stated = losses.approximate()
-    better = stated is not None and stated.delta <= delta and stated.epsilon < known
+    better = stated is not None and stated.delta <= delta and stated.epsilon < upper
     return [Bound(0.0, stated.epsilon, _LARGEST)] if stated is not None and better else []
 
 
-def hopeless(question: Asked, epsilon: float, delta: float) -> bool:
+def hopeless(question: ComparableQuestion, epsilon: float, delta: float) -> bool:
     """Whether the moments of a question say that its answer is far above this point."""
     return question.curve.hopeless(epsilon, _HOPELESS * delta, attained=False)
 

@@ -271,9 +271,9 @@ def _attained(pairs: Pairs) -> tuple[Pair, ...]:
     )
 
 
-def _above(found: GroupLoss, attained_parts: tuple[Pair, ...]) -> GroupLoss:
+def _above(loss: GroupLoss, attained_parts: tuple[Pair, ...]) -> GroupLoss:
     """The same dominating losses, above these attained ones."""
-    return replace(found, pair=Pair(found.pair.remove, found.pair.add, False, attained_parts))
+    return replace(loss, pair=Pair(loss.pair.remove, loss.pair.add, False, attained_parts))
 
 
 def _lattice(loss: Loss, size: int) -> Lattice | None:
@@ -363,7 +363,7 @@ class Grouped(Part):
 
     part: Part
     size: int
-    _known: dict[Adjacency, GroupLosses | None] = field(
+    _cache: dict[Adjacency, GroupLosses | None] = field(
         default_factory=dict[Adjacency, "GroupLosses | None"], init=False, repr=False, compare=False
     )
     """The losses, worked out once for each adjacency: they may take seconds."""
@@ -375,15 +375,15 @@ class Grouped(Part):
 
     def losses(self, adjacency: Adjacency) -> GroupLosses | None:
         """The losses of the group, however it changes; None if the part is known only by its Renyi curve."""
-        if adjacency not in self._known:
+        if adjacency not in self._cache:
             self.part.require_any_size(self.label)
             self.part.require_group(self.size, adjacency)
             found = self.part.group_losses(self.size, adjacency)
             if found is None:
                 pairs = self.part.pairs(adjacency)
                 found = None if pairs is None else group_losses(pairs, self.size)
-            self._known[adjacency] = found
-        return self._known[adjacency]
+            self._cache[adjacency] = found
+        return self._cache[adjacency]
 
     def pairs(self, adjacency: Adjacency) -> Pairs | None:
         """All of the group removed, and all of it added."""
