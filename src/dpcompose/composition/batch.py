@@ -59,7 +59,8 @@ def epsilon(
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Bound | Bounds:
-    """The epsilon of one composition, or of each of many, much faster than one by one.
+    """Return certified bounds on epsilon at `delta`, in nats: one `Bound` for one composition,
+    `Bounds` for a sequence. A sequence is much faster than one call for each composition.
 
     >>> from dpcompose import Gaussian
     >>> found = epsilon([Gaussian(sigma) * 100 for sigma in (10.0, 20.0)], delta=1e-5)
@@ -71,14 +72,18 @@ def epsilon(
     Args:
         compositions: A mechanism, composition or group, or a sequence of them.
         delta: In [0, 1]: one number for all, or one for each, shape (n,).
-        masked: Whether a question of many that has no answer is marked in `refused`, with its error in `refusals`; if
-            not, the first such error is raised, with its index.
-        progress: Called with how many questions of many are done, and how many there are.
-        options: Adjacency, orientation and tolerance, as in `Options`; proof of one composition alone.
+        masked: For a sequence: whether a question without an answer is marked in `refused`, with
+            its error in `refusals`. If False, the first such error is raised, with the index of its
+            composition.
+        progress: For a sequence: called as `progress(done, total)` with numbers of questions.
+        options: Adjacency, orientation and tolerance, as in `Options`; `proof` for one composition
+            only.
 
     Raises:
-        DomainError: If a number is outside its domain, or there are not as many of them as compositions.
-        UnsupportedError: If a part has no sound statement under the adjacency or orientation.
+        DomainError: If a number is outside its domain, or an array of deltas and the sequence of
+            compositions differ in length.
+        UnsupportedError: If no sound losses of a mechanism are known under the adjacency or
+            orientation.
     """
     if isinstance(compositions, Askable):
         refuse_batch_options(masked, progress)
@@ -107,7 +112,8 @@ def delta(
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Bound | Bounds:
-    """The delta of one composition, or of each of many, much faster than one by one.
+    """Return certified bounds on delta at `epsilon`: one `Bound` for one composition, `Bounds` for
+    a sequence. A sequence is much faster than one call for each composition.
 
     >>> from dpcompose import BlackBox
     >>> delta([BlackBox(0.1) * 10] * 2, epsilon=[0.5, 2.0])[0].contains(0.009929626917388853)
@@ -116,13 +122,18 @@ def delta(
     Args:
         compositions: A mechanism, composition or group, or a sequence of them.
         epsilon: In nats: one real number for all, or one for each, shape (n,).
-        masked: As in `epsilon`.
-        progress: As in `epsilon`.
-        options: As in `epsilon`.
+        masked: For a sequence: whether a question without an answer is marked in `refused`, with
+            its error in `refusals`. If False, the first such error is raised, with the index of its
+            composition.
+        progress: For a sequence: called as `progress(done, total)` with numbers of questions.
+        options: Adjacency, orientation and tolerance, as in `Options`; `proof` for one composition
+            only.
 
     Raises:
-        DomainError: If a number is outside its domain, or there are not as many of them as compositions.
-        UnsupportedError: If a part has no sound statement under the adjacency or orientation.
+        DomainError: If a number is outside its domain, or an array of epsilons and the sequence of
+            compositions differ in length.
+        UnsupportedError: If no sound losses of a mechanism are known under the adjacency or
+            orientation.
     """
     if isinstance(compositions, Askable):
         refuse_batch_options(masked, progress)
@@ -132,7 +143,9 @@ def delta(
 
 
 def refuse_batch_options(masked: object, progress: object) -> None:
-    """Refuse `masked` and `progress`, which belong to many questions, where one composition is asked."""
+    """Raise a DomainError if `masked` or `progress`, which need a sequence of compositions, is set
+    for one composition.
+    """
     for name, value, absent in (("masked", masked, False), ("progress", progress, None)):
         if value is not absent:
             remedy = "Put the composition or family into a list for an answer of many"
@@ -147,7 +160,8 @@ def running_epsilon(
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Bounds:
-    """Epsilon after every step of a schedule: entry k is that of its first k + 1 mechanisms.
+    """Return certified bounds on epsilon, in nats, after every step of a schedule: entry k bounds
+    the composition of the first k + 1 mechanisms.
 
     >>> from dpcompose import Gaussian
     >>> found = running_epsilon([Gaussian(2.0).sampled(0.01) * 300, Gaussian(1.0).sampled(0.01) * 200], delta=1e-6)
@@ -155,14 +169,17 @@ def running_epsilon(
     (500, True)
 
     Args:
-        schedule: Mechanisms and compositions, one after the other; or one composition, its parts in their order.
-        delta: In [0, 1].
-        progress: Called with how many steps are done, and how many there are.
+        schedule: Mechanisms and compositions in the order in which they run; or one composition,
+            whose parts run in their order.
+        delta: The delta at which every epsilon is bounded, in [0, 1].
+        progress: Called as `progress(done, total)` with numbers of steps.
         options: Adjacency, orientation and tolerance, as in `Options`.
 
     Raises:
-        DomainError: If a number is outside its domain, or an entry is no mechanism or composition.
-        UnsupportedError: If a part has no sound statement under the adjacency or orientation.
+        DomainError: If a number is outside its domain, or an entry of the schedule is neither a
+            mechanism nor a composition.
+        UnsupportedError: If no sound losses of a mechanism are known under the adjacency or
+            orientation.
     """
     delta = check.probability("delta", delta)
     check.progress(progress)
@@ -198,7 +215,9 @@ def running_epsilon(
 def _phases(
     parts: Sequence[tuple[ComposablePart, int]], whole: PrivacyQuestion
 ) -> list[tuple[SampledGaussianLoss, int]] | None:
-    """One loss for every part, if all are sampled Gaussians; else None."""
+    """Return the sampled-Gaussian loss and the count of every part of `whole`, or None if one of
+    `parts` is no sampled Gaussian.
+    """
     if not parts or len(parts) > MOST_PHASES or whole.rounds:
         return None
     found: list[tuple[SampledGaussianLoss, int]] = []
@@ -210,49 +229,53 @@ def _phases(
 
 
 def sampled_gaussian(part: ComposablePart, asking: Asking) -> SampledGaussianLoss | None:
-    """The one loss of a part when the record is removed, if it is a sampled Gaussian; else None."""
+    """Return the loss of `part` when a record is removed, if that is one sampled-Gaussian loss;
+    else None.
+    """
     losses = _sampled_gaussians(ask(((part, 2),), asking._replace(tolerance=TOLERANCE)))
     return losses[0][0] if losses and len(losses) == 1 and losses[0][1] == 2 else None
 
 
 @dataclass
 class _Batch:
-    """One call.
+    """The questions of one call to `epsilon` or `delta` about several compositions, with their
+    answers.
 
     Args:
-        given: The name of the number that comes with each composition, "delta" or "epsilon".
-        asking: The options.
-        masked: Whether questions without an answer are marked.
-        progress: Told how much is done.
-        refusals: The errors of questions without an answer.
-        found: The answers.
-        rough: Those that were wider than wanted.
+        argument: The name of the number given for each composition: "delta" or "epsilon".
+        asking: The options of all questions.
+        masked: Whether errors are collected in `refusals`; if False, the first one is raised.
+        progress: Called as `progress(done, total)`.
+        refusals: The errors, by index of the composition.
+        bounds: The answers, by index of the composition.
+        rough: Answers of the batch engine wider than the tolerance, by index; intersected with the
+            answers of the single questions.
     """
 
-    given: str
+    argument: str
     asking: Asking
     masked: bool
     progress: Progress | None
     refusals: dict[int, DPComposeError] = field(default_factory=dict[int, DPComposeError])
-    found: dict[int, Bound] = field(default_factory=dict[int, Bound])
+    bounds: dict[int, Bound] = field(default_factory=dict[int, Bound])
     rough: dict[int, Bound] = field(default_factory=dict[int, Bound])
 
-    def answered(self, compositions: Iterable[Askable], given: ArrayLike) -> Bounds:
-        """The bounds of all questions."""
+    def answered(self, compositions: Iterable[Askable], values: ArrayLike) -> Bounds:
+        """Return a bound for each composition, at the one number or the array `values`."""
         check.flag("masked", self.masked)
         check.progress(self.progress)
         subjects = self._subjects(compositions)
-        each = self._numbers(given, len(subjects))
+        each = self._numbers(values, len(subjects))
         asked = [index for index in range(len(subjects)) if index not in self.refusals]
         for start in range(0, len(asked), CHUNK):
             some = {index: subjects[index] for index in asked[start : start + CHUNK]}
             self._together(some, each)
             for index, subject in some.items():
-                if index in self.found or index in self.refusals:
+                if index in self.bounds or index in self.refusals:
                     continue
-                if (asked_one := self._asked(index, subject)) is not None:
-                    one = asked_one.epsilon if self.given == "delta" else asked_one.delta
-                    self.found[index] = _both(one(each[index]), self.rough.get(index))
+                if (asked_one := self._question(index, subject)) is not None:
+                    one = asked_one.epsilon if self.argument == "delta" else asked_one.delta
+                    self.bounds[index] = _both(one(each[index]), self.rough.get(index))
                     self._tell(len(subjects))
             self._tell(len(subjects))
         return self._bounds(len(subjects))
@@ -273,13 +296,15 @@ class _Batch:
                 )
         return subjects
 
-    def _numbers(self, given: ArrayLike, count: int) -> list[float]:
-        """One number for each composition; NaN where it is refused."""
-        guard = check.probability if self.given == "delta" else check.real
-        return numbers(self.given, given, count, refused=self._refused, guard=guard)
+    def _numbers(self, values: ArrayLike, count: int) -> list[float]:
+        """Return one checked number for each of `count` compositions; NaN where the number is
+        refused.
+        """
+        guard = check.probability if self.argument == "delta" else check.real
+        return numbers(self.argument, values, count, refused=self._refused, guard=guard)
 
-    def _asked(self, index: int, subject: Askable) -> PrivacyQuestion | None:
-        """The question about one composition; None if it is refused."""
+    def _question(self, index: int, subject: Askable) -> PrivacyQuestion | None:
+        """Return the question about composition number `index`, or None if it is refused."""
         try:
             return subject._question(self.asking)  # pyright: ignore[reportPrivateUsage]
         except DPComposeError as error:
@@ -287,11 +312,15 @@ class _Batch:
         return None
 
     def _together(self, some: dict[int, Askable], each: list[float]) -> None:
-        """Answer those that share arrays, where that is as narrow as wanted; refuse what has no answer."""
-        for_delta = self.given == "epsilon"
+        """Bound the compositions of sampled Gaussians among `some` in one array computation.
+
+        Bounds within the tolerance go to `bounds`, wider ones to `rough`; a composition without
+        sound losses is refused.
+        """
+        for_delta = self.argument == "epsilon"
         rows: dict[int, SampledGaussianQuestion] = {}
         for index, subject in some.items():
-            question, number = self._asked(index, subject), each[index]
+            question, number = self._question(index, subject), each[index]
             losses = None if question is None else _sampled_gaussians(question)
             if losses is not None and (0 <= number <= _FARTHEST if for_delta else 0 < number < 1):
                 rows[index] = SampledGaussianQuestion(tuple(losses), number)
@@ -303,12 +332,12 @@ class _Batch:
                 narrow = upper - lower <= self.asking.tolerance * (
                     10 * upper if for_delta else max(upper, 1e-3)
                 )
-                (self.found if narrow else self.rough)[index] = Bound(lower, upper, _TOGETHER)
+                (self.bounds if narrow else self.rough)[index] = Bound(lower, upper, _TOGETHER)
 
     def _bounds(self, count: int) -> Bounds:
         ends = np.full((2, count), np.nan)
         certificates = [_REFUSED] * count
-        for index, bound in self.found.items():
+        for index, bound in self.bounds.items():
             ends[:, index], certificates[index] = (bound.lower, bound.upper), bound.certificate
         return Bounds(ends[0], ends[1], tuple(certificates), self.refusals)
 
@@ -319,48 +348,62 @@ class _Batch:
 
     def _tell(self, total: int) -> None:
         if self.progress is not None:
-            self.progress(len(self.found) + len(self.refusals), total)
+            self.progress(len(self.bounds) + len(self.refusals), total)
 
 
 def _both(one: Bound, other: Bound | None) -> Bound:
-    """The meeting of two bounds on the same number."""
+    """Return the intersection of two bounds on the same number; the first one if they do not
+    meet.
+    """
     if other is None or not max(one.lower, other.lower) <= min(one.upper, other.upper):
         return one
     certificate = one.certificate if one.upper - one.lower <= other.upper - other.lower else _MET
     return Bound(max(one.lower, other.lower), min(one.upper, other.upper), certificate)
 
 
-def located(error: DPComposeError, place: str) -> DPComposeError:
-    """The error with the place of its question before what it names."""
+def located(error: DPComposeError, location: str) -> DPComposeError:
+    """Return the error with `location`, such as "compositions[3]", before the name of the offending
+    argument.
+    """
     match error:
         case UnsupportedError(what=what, reason=reason, remedy=remedy):
-            return UnsupportedError(f"{place}, {what}", reason, remedy)
+            return UnsupportedError(f"{location}, {what}", reason, remedy)
         case UnreachableError(what=what, target=target, limit=limit, remedy=remedy):
-            return UnreachableError(f"{place}, {what}", target, limit, remedy)
+            return UnreachableError(f"{location}, {what}", target, limit, remedy)
         case DomainError(name=name, value=value, domain=domain, remedy=remedy):
-            return DomainError(f"{place}, {name}", value, domain, remedy)
+            return DomainError(f"{location}, {name}", value, domain, remedy)
         case _:
             return error
 
 
 def numbers(
     name: str,
-    given: ArrayLike,
+    values: ArrayLike,
     count: int,
     *,
     refused: Callable[[int, DomainError], None],
     guard: Guard,
 ) -> list[float]:
-    """One number for each question, from one for all or an array; NaN where it is refused.
+    """Return one checked number for each of `count` questions, from one number for all or an array
+    of shape (count,).
+
+    Args:
+        name: The name of the argument, for errors.
+        values: The number or the array.
+        count: The number of questions.
+        refused: Called with the index and the error of an entry that is outside its domain; the
+            entry becomes NaN.
+        guard: Returns the checked number, or raises a DomainError.
 
     Raises:
-        DomainError: If the one number is outside its domain, or the array is masked or has another length.
+        DomainError: If the one number is outside its domain, or the array is masked or not of shape
+            (count,).
     """
-    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence | np.ndarray):
-        return [guard(name, given)] * count
-    if isinstance(given, np.ma.MaskedArray):
-        raise DomainError(name, given, "no masked array", "Leave the masked entries out")
-    entries = np.asarray(given, dtype=object)
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence | np.ndarray):
+        return [guard(name, values)] * count
+    if isinstance(values, np.ma.MaskedArray):
+        raise DomainError(name, values, "no masked array", "Leave the masked entries out")
+    entries = np.asarray(values, dtype=object)
     if entries.shape == ():
         return [guard(name, entries.item())] * count
     if entries.shape != (count,):
@@ -370,8 +413,8 @@ def numbers(
             f"one number, or {count}: one for each composition",
         )
     found: list[float] = []
-    values: list[Any] = entries.tolist()
-    for index, value in enumerate(values):
+    elements: list[Any] = entries.tolist()
+    for index, value in enumerate(elements):
         try:
             found.append(guard(f"{name}[{index}]", value))
         except DomainError as error:
@@ -381,7 +424,12 @@ def numbers(
 
 
 def _sampled_gaussians(question: PrivacyQuestion) -> list[tuple[SampledGaussianLoss, int]] | None:
-    """The losses in one order, if both ends come from few sampled Gaussians and their reverses; else None."""
+    """Return the sampled-Gaussian losses in one direction with their counts; None if the batch
+    engine does not apply.
+
+    It applies if the losses are attained, each is a sampled Gaussian or its reverse, and the
+    distinct ones are few.
+    """
     if not question.tight or len(question.dominating) != 2:
         return None
     remove, add = (product.group for product in question.dominating)
@@ -413,10 +461,13 @@ History = Sequence[tuple[Composable, int]]
 
 
 class GrowingEpsilon:
-    """Epsilon at one delta of a history that is asked again and again, under add-remove.
+    """Bounds epsilon at one delta, under add-remove, of a history of mechanisms that grows between
+    calls.
 
-    An answer follows from the history alone, to the last bit. Sampled Gaussians that are added cost what they bring;
-    any other history is asked as a composition. Give the same objects again: they are compared.
+    The bound is a function of the history alone, to the last bit. If the history only grew and
+    consists of sampled Gaussians, the cost is that of the new entries; any other history is
+    evaluated in full. Pass the same mechanism objects again: entries are compared by identity
+    first.
 
     >>> from dpcompose import Gaussian
     >>> from dpcompose.composition import GrowingEpsilon
@@ -428,7 +479,7 @@ class GrowingEpsilon:
     True
 
     Args:
-        delta: In [0, 1].
+        delta: The delta at which epsilon is bounded, in [0, 1].
 
     Raises:
         DomainError: If delta is outside its domain.
@@ -442,15 +493,19 @@ class GrowingEpsilon:
         self._answer: Bound | None = None
 
     def bound(self, history: History) -> Bound:
-        """The certified epsilon of the whole history; of none, 0."""
+        """Return the certified epsilon, in nats, of all (mechanism, count) entries of `history`; 0
+        if it is empty.
+        """
         if self._answer is None or list(history) != self._known:
             self._answer = None
             self._extend(history)
-            self._answer = self._asked()
+            self._answer = self._evaluate()
         return self._answer
 
     def _extend(self, history: History) -> None:
-        """Read what is new; start afresh if what is known is no beginning of it."""
+        """Read the new entries of `history`; start again if the entries read before are not its
+        beginning.
+        """
         last = max(len(self._known) - 1, 0)
         begun = len(history) >= len(self._known) and list(history[:last]) == self._known[:last]
         for (mechanism, times), (earlier, before) in zip(
@@ -462,7 +517,8 @@ class GrowingEpsilon:
         phases = [_phase(mechanism, times) for mechanism, times in history[last:]]
         self._known[last:], self._phases[last:] = history[last:], phases
 
-    def _asked(self) -> Bound:
+    def _evaluate(self) -> Bound:
+        """Return the bound on epsilon of the entries read so far."""
         phases = [phase for phase in self._phases if phase is not None]
         if (
             len(phases) == len(self._known)
@@ -478,7 +534,9 @@ class GrowingEpsilon:
 
 
 def _phase(mechanism: Composable, times: int) -> tuple[SampledGaussianLoss, int] | None:
-    """Its loss when the record is removed, if it is one sampled Gaussian; else None."""
+    """Return the sampled-Gaussian loss of `mechanism` when a record is removed, with `times`; None
+    if it has another loss.
+    """
     times = check.times(times, least=1)
     parts = mechanism._counted()  # pyright: ignore[reportPrivateUsage]
     if len(parts) != 1 or parts[0][1] != 1:

@@ -1,7 +1,7 @@
-"""The parameter of a family that meets a target: the extreme one where the family is monotone in it.
+"""Calibration: find the parameter of a family of mechanisms at which a privacy target is met.
 
-Many families are searched in one call, together. A target is an epsilon at a delta, or a limit on what an attacker
-gains (`Target`). A search knows it as a number that must not be exceeded.
+A target is an epsilon at a delta, or a limit on an attacker's success (`Target`). Several families
+are searched together.
 """
 
 from __future__ import annotations
@@ -47,12 +47,15 @@ ATTACKS = tuple(_TARGETS)[2:]
 
 @dataclass(frozen=True)
 class Target:
-    """A limit, and the certified number that must not be above it.
+    """A quantity to be kept at or below a limit: epsilon at a delta, or a measure of an attacker's
+    success.
 
     Args:
-        limit: The limit.
-        measured: The number, from a composition and the options of its questions.
-        larger: What to ask for where the limit is out of reach.
+        limit: The largest accepted value of the quantity.
+        measured: Returns the certified bound on the quantity for a composition, under the options
+            of its question.
+        larger: The remedy named in an error when no parameter meets the limit, such as a larger
+            epsilon or delta.
     """
 
     limit: float
@@ -61,10 +64,15 @@ class Target:
 
     @classmethod
     def of(cls, arguments: Mapping[str, float | None]) -> Target:
-        """The one target among these arguments of `calibrate`.
+        """Return the one target that the keyword arguments of `calibrate` state.
+
+        Args:
+            arguments: The arguments epsilon, delta, advantage, true_positive_rate,
+                false_positive_rate, bayes_error and prior, by name; None where absent.
 
         Raises:
-            DomainError: If there is none or more than one, or a number is outside its domain.
+            DomainError: If they state no target or more than one, or a number is outside its
+                domain.
         """
         given = {
             name: _TARGETS[name](name, value)
@@ -92,6 +100,7 @@ class Target:
 
 
 def _epsilon(limit: float, delta: float) -> Target:
+    """Return the target epsilon <= `limit` at `delta`."""
     return Target(
         limit,
         lambda member, options: member.epsilon(delta=delta, **options),
@@ -100,6 +109,7 @@ def _epsilon(limit: float, delta: float) -> Target:
 
 
 def _advantage(limit: float) -> Target:
+    """Return the target that the advantage of an attacker, delta(0), is at most `limit`."""
     return Target(
         limit,
         lambda member, options: member.delta(epsilon=0.0, **options),
@@ -108,6 +118,9 @@ def _advantage(limit: float) -> Target:
 
 
 def _power(limit: float, rate: float) -> Target:
+    """Return the target that the true positive rate at false positive rate `rate` is at most
+    `limit`.
+    """
     if not limit > rate:
         reached = "who looks at nothing has as many true positives as false ones"
         raise DomainError(
@@ -122,7 +135,9 @@ def _power(limit: float, rate: float) -> Target:
 
 
 def _bayes(least: float, prior: float) -> Target:
-    """The error is to be at least so large: its complement, the chance of a right guess, at most so large."""
+    """Return the target that the Bayes error at `prior` is at least `least`, as an upper limit on
+    its complement.
+    """
     if not least < min(prior, 1 - prior):
         most = "less than the smaller of prior and 1 - prior, the error of who looks at nothing"
         raise DomainError("bayes_error", least, most)
@@ -144,15 +159,16 @@ DIRECTIONS = ("decreasing", "increasing", "unordered")
 
 @dataclass(frozen=True)
 class Calibration:
-    """A parameter whose certified epsilon, or whatever the target limits, meets the target.
+    """A parameter at which a family of mechanisms meets a target.
 
     Args:
-        value: The parameter: `family(value)` has `bound.upper` at most the target.
-        bound: Its epsilon; with a target for an attacker, the advantage, the true positive rate, or the probability of
-            a right guess, 1 - Bayes error.
-        neighbor: The same just beyond it (2e-10 away, or the next integer), where the target was not met; None if the
-            family ends there.
-        extreme: Whether the family is taken to be monotone, so that nothing beyond `value` meets the target either.
+        value: The parameter: the bound of `family(value)` has its upper end at or below the target.
+        bound: The certified epsilon at `value`, in nats; for a target on an attacker the advantage,
+            the true positive rate, or the probability of a right guess, 1 - Bayes error.
+        neighbor: The same quantity at the adjacent parameter (2e-10 away, or the next integer),
+            which misses the target; None if the family ends at `value`.
+        extreme: Whether the family is treated as monotone, so that no parameter beyond `value`
+            meets the target.
     """
 
     value: float
@@ -163,12 +179,13 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class Calibrations:
-    """Parameters whose certified epsilons meet their targets; an index gives a `Calibration`.
+    """Parameters at which several families meet their targets; `calibrations[i]` is a
+    `Calibration`.
 
     Args:
-        value: The parameters, shape (n,); NaN where there is none.
-        calibrations: Each calibration, by its index.
-        refusals: The error of each question that has no answer, by its index.
+        value: The parameters, shape (n,); NaN where no parameter was found.
+        calibrations: The calibrations, by index of the family.
+        refusals: The errors of families without a calibration, by index.
     """
 
     value: NDArray[np.float64]
@@ -179,7 +196,9 @@ class Calibrations:
         return len(self.value)
 
     def __getitem__(self, index: int) -> Calibration:
-        """One calibration. Raises the error of a question that has none."""
+        """Return the calibration of family number `index`; raises the error of a family that has
+        none.
+        """
         at = range(len(self))[index]
         if at in self.refusals:
             raise self.refusals[at]
@@ -239,11 +258,13 @@ def calibrate(
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Calibration | Calibrations:
-    """A parameter p such that the certified upper end of `family(p).epsilon(delta=delta)` is at most `epsilon`.
+    """Return a parameter p at which the upper end of `family(p).epsilon(delta=delta)` is at most
+    `epsilon`.
 
-    Where epsilon is decreasing in p (a noise scale) the smallest such p, where it is increasing (a rate, a count) the
-    largest, up to a relative 2e-10 or exactly for integers; where it is neither (a discrete Gaussian's sigma), one that
-    meets the target. If nothing is found in the direction that is given, the other one is searched.
+    Where epsilon is decreasing in p (a noise scale) the smallest such p, where it is increasing (a
+    rate, a count) the largest, up to a relative 2e-10 or exactly for integers; where it is neither
+    (a discrete Gaussian's sigma), one that meets the target. If nothing is found in the direction
+    that is given, the other one is searched.
 
     >>> from dpcompose import Gaussian
     >>> round(calibrate(Gaussian, epsilon=1.0, delta=1e-5).value, 9)
@@ -260,29 +281,36 @@ def calibrate(
     [3.730631635, 1.993812446]
 
     Args:
-        family: From the parameter to a mechanism or composition; or a sequence of such functions, one for each of many
-            questions, which are answered together and much faster.
-        epsilon: The target, in nats; finite, >= 0. Of many: one for all, or one for each, shape (n,).
+        family: A function from the parameter to a mechanism or composition; or a sequence of such
+            functions, one for each of several questions, which are searched together and much
+            faster.
+        epsilon: The target, in nats; finite, >= 0. Of many: one for all, or one for each, shape
+            (n,).
         delta: In [0, 1]. Of many: likewise.
         advantage: The target instead: the largest advantage of an attacker, in (0, 1).
         true_positive_rate: The target instead: the largest one at `false_positive_rate`, in (0, 1).
         false_positive_rate: In [0, 1); below the true positive rate.
-        bayes_error: The target instead: the least probability of a wrong guess; > 0, below prior and 1 - prior.
+        bayes_error: The target instead: the least probability of a wrong guess; > 0, below prior
+            and 1 - prior.
         prior: In (0, 1); by default 0.5.
-        parameter: How epsilon depends on the parameter: "decreasing", "increasing" or "unordered" (neither, or not
-            known). Of the first two it is where the search begins: the direction that is true is found.
+        parameter: How epsilon responds when the parameter grows: "decreasing", "increasing" or
+            "unordered" (neither, or not known). If the first two fail, the opposite direction is
+            searched too.
         integer: Whether the parameter is an integer >= 0.
-        bracket: Where to search, ends included; by default from 1e-12 to 1e12, or 0 to 10^15. The family need not be
-            defined on all of it, but at 1, or at the end of the bracket next to 1.
-        masked: Whether a question of many that has no answer is kept in `refusals`; if not, the first such error is
-            raised, with its index.
-        progress: Called with how many of many are calibrated, and how many there are.
+        bracket: The interval of parameters to search, ends included; by default [1e-12, 1e12], or
+            [0, 10^15] for integers. The family must be defined at 1, or at the end of the bracket
+            closest to 1, but not on all of the bracket.
+        masked: For a sequence: whether a family without a calibration is entered in `refusals`. If
+            False, the first such error is raised, with its index.
+        progress: For a sequence: called as `progress(done, total)` with numbers of families.
         options: Adjacency, orientation and tolerance of the epsilon, as in `Options`.
 
     Raises:
-        DomainError: If an argument is outside its domain, or arrays have another length than the families.
-        UnreachableError: If no parameter of the bracket meets the target, or only one at its end does that releases
-            nothing, or all of them do, so that none is the extreme one; carries the epsilon that is reached.
+        DomainError: If an argument is outside its domain, or an array differs in length from the
+            families.
+        UnreachableError: If no parameter in the bracket meets the target; or only its end, where
+            nothing is released, does; or all do, so that none is extreme. Carries the epsilon
+            reached.
     """
     Asking.read(options, unproved="a calibration")
     attack = dict(
@@ -325,16 +353,17 @@ def calibrate(
 
 @dataclass
 class _Families:
-    """Many calibrations in one call: all searches take their steps together, and what they ask for is one batch.
+    """The searches of one call about several families: each step evaluates the trial parameters of
+    all of them in one batch.
 
     Args:
-        families: From the parameter to a mechanism or composition, one for each question.
+        families: The functions from a parameter to a mechanism or composition.
         integer: Whether the parameters are integers.
-        masked: Whether questions without an answer are kept in `refusals`.
-        progress: Called with how many are calibrated.
-        options: Passed on to `epsilon`.
-        calibrations: The answers, by index.
-        refusals: The errors of questions without an answer, by index.
+        masked: Whether errors are collected in `refusals`; if False, the first one is raised.
+        progress: Called as `progress(done, total)`.
+        options: The options of `epsilon`.
+        calibrations: The results, by index.
+        refusals: The errors of families without a calibration, by index.
     """
 
     families: list[Family]
@@ -348,7 +377,13 @@ class _Families:
     def calibrated(
         self, searching: Callable[[float], Searching], epsilon: ArrayLike, delta: ArrayLike
     ) -> Calibrations:
-        """The parameters of all families that meet their targets."""
+        """Return the calibration of each family.
+
+        Args:
+            searching: Returns the search for one epsilon.
+            epsilon: The targets in nats: one for all, or shape (n,).
+            delta: The deltas: one for all, or shape (n,).
+        """
         check.flag("masked", self.masked)
         check.progress(self.progress)
         count = len(self.families)
@@ -373,7 +408,13 @@ class _Families:
         return Calibrations(np.array(values, dtype=np.float64), self.calibrations, self.refusals)
 
     def _stepped(self, active: dict[int, tuple[Searching, float]], deltas: list[float]) -> None:
-        """One step of every search that is not at its end."""
+        """Evaluate the trial parameter of every active search and send it its bound.
+
+        Args:
+            active: The unfinished searches with their trial parameters, by index; finished ones are
+                removed.
+            deltas: The deltas of all families.
+        """
         members = {
             index: _member(self.families[index], int(value) if self.integer else value)
             for index, (_, value) in active.items()
@@ -408,7 +449,7 @@ class _Families:
 
 
 def _member(family: Family, value: float) -> Composable | DomainError:
-    """The family's member, or the error where it has none."""
+    """Return `family(value)`, or the DomainError that it raises."""
     try:
         member = family(value)
     except DomainError as error:
@@ -421,23 +462,31 @@ def _member(family: Family, value: float) -> Composable | DomainError:
 
 
 def _answers(
-    members: Mapping[int, Composable | DomainError], asked: Iterable[int], bounds: Bounds
+    members: Mapping[int, Composable | DomainError], indices: Iterable[int], bounds: Bounds
 ) -> Iterator[tuple[int, Bound | DPComposeError]]:
-    """The answer to every search: a bound, or the error in its place."""
+    """Yield the index and the answer of every search: a bound, or the error of its member.
+
+    Args:
+        members: The member of each family at the trial parameter, or the error that it raised.
+        indices: The indices whose members were evaluated, in order.
+        bounds: Their bounds, in the same order.
+    """
     for index, member in members.items():
         if isinstance(member, DomainError):
             yield index, member
-    for at, index in enumerate(asked):
+    for at, index in enumerate(indices):
         yield index, bounds.refusals[at] if at in bounds.refusals else bounds[at]
 
 
-def answer(found: Searching, measured: Callable[[], Bound]) -> float:
-    """The next value that a search asks for, told what was measured or that the family has no such member."""
+def answer(searching: Searching, measured: Callable[[], Bound]) -> float:
+    """Send a search the bound that `measured` returns, or the DomainError it raises; return the
+    next trial parameter.
+    """
     try:
         bound = measured()
     except DomainError as error:
-        return found.throw(error)
-    return found.send(bound)
+        return searching.throw(error)
+    return searching.send(bound)
 
 
 def search(
@@ -448,13 +497,21 @@ def search(
     bracket: tuple[float, float] | None,
     larger: str = "epsilon or delta",
 ) -> Searching:
-    """Yields the values to be measured, is sent their bounds, and returns the calibration. Arguments as in `calibrate`.
+    """Generate a calibration: yields trial parameters, is sent their bounds, and returns the
+    `Calibration`.
 
     `larger` says what to ask for where the limit is out of reach.
 
+    Args:
+        limit: The largest accepted upper end of a bound.
+        parameter: As in `calibrate`.
+        integer: As in `calibrate`.
+        bracket: As in `calibrate`.
+        larger: The remedy named in the error when the limit is not reached.
+
     Raises:
         DomainError: If an argument is outside its domain.
-        UnreachableError: As `calibrate`.
+        UnreachableError: If no parameter of the bracket meets the limit, or all do.
     """
     if not isinstance(parameter, str) or parameter not in DIRECTIONS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("parameter", parameter, "one of 'decreasing', 'increasing', 'unordered'")
@@ -462,7 +519,7 @@ def search(
         raise DomainError("integer", integer, "True or False")
     least, most = _bracket(bracket, integer)
     first = _Search(limit, -1.0 if parameter == "increasing" else 1.0, least, most, integer)
-    good, bad = yield from _found(
+    good, bad = yield from _solve(
         first, larger + ("" if bracket is None else ", or widen the bracket")
     )
     return Calibration(
@@ -474,6 +531,7 @@ def search(
 
 
 def _bracket(bracket: tuple[float, float] | None, integer: bool) -> tuple[float, float]:
+    """Return the checked ends of the bracket, or the default ones for `None`."""
     if bracket is None:
         return (_LEAST_COUNT, _MOST_COUNT) if integer else (_LEAST, _MOST)
     if not isinstance(bracket, tuple) or len(bracket) != 2:  # pyright: ignore
@@ -485,8 +543,17 @@ def _bracket(bracket: tuple[float, float] | None, integer: bool) -> tuple[float,
     return least, most
 
 
-def _found(search: _Search, remedy: str) -> Generator[float, Bound, tuple[Point, Point | None]]:
-    """The result of the search in the direction given, or else in the other one; an error where neither finds any."""
+def _solve(search: _Search, remedy: str) -> Generator[float, Bound, tuple[Point, Point | None]]:
+    """Return the best point and its neighbor from the search in its direction, or in the opposite
+    one if that fails.
+
+    Args:
+        search: The search in the stated direction.
+        remedy: What the error recommends.
+
+    Raises:
+        UnreachableError: If neither direction finds a parameter.
+    """
     tried: list[_EndedError] = []
     for each in (search, replace(search, sign=-search.sign)):
         try:
@@ -512,7 +579,13 @@ def _found(search: _Search, remedy: str) -> Generator[float, Bound, tuple[Point,
 
 
 class _EndedError(Exception):
-    """The range ended before the target was both met and missed."""
+    """Raised when a search reaches the end of its bracket with the target met, or missed, at every
+    trial parameter.
+
+    Args:
+        met: Whether the target was met.
+        seen: The bounds at the trial parameters.
+    """
 
     def __init__(self, *, met: bool, seen: list[Bound]) -> None:
         self.met, self.seen = met, seen
@@ -524,7 +597,16 @@ Point = tuple[float, Bound]
 
 @dataclass(frozen=True)
 class _Search:
-    """Towards the safe side (`sign` 1: larger is safer) until the target is met, then between good and bad."""
+    """Searches for the extreme parameter that meets a target: moves to the safe side until it is
+    met, then bisects.
+
+    Args:
+        target: The largest accepted upper end of a bound.
+        sign: 1 if larger parameters are safer, -1 if smaller ones are.
+        least: The lower end of the bracket.
+        most: The upper end of the bracket.
+        integer: Whether the parameters are integers.
+    """
 
     target: float
     sign: float
@@ -533,7 +615,9 @@ class _Search:
     integer: bool
 
     def run(self) -> Generator[float, Bound, tuple[Point, Point | None]]:
-        """The best point that meets the target, and the one next to it that does not; None where there is none."""
+        """Return the extreme point that meets the target and the adjacent one that does not, None
+        where there is none.
+        """
         good: Point
         wall: float | None
         bad: Point | None
@@ -566,7 +650,7 @@ class _Search:
         return bound.upper <= self.target
 
     def _tried(self, value: float) -> Generator[float, Bound, Bound | None]:
-        """The bound, or None where the family has no member."""
+        """Yield `value` and return its bound, or None where the family has no member."""
         try:
             return (yield value)
         except DomainError:
@@ -575,13 +659,14 @@ class _Search:
     def _bracketed(
         self,
     ) -> Generator[float, Bound, tuple[Point, float | None, Point | None, Bound]]:
-        """A good point, and one beyond which nothing is good, by ever longer strides (in the logarithm) from a start.
+        """Return a point that meets the target, a parameter beyond which none does, the point
+        there, and the bound at the start.
 
-        The second is where the target is missed, with its bound, or where the family has no member. The last is the
-        bound at the start.
+        From a start the steps grow in the logarithm. The third is None where the family has no
+        member at the second.
 
         Raises:
-            _EndedError: If the range ends first.
+            _EndedError: If the bracket ends before the target is both met and missed.
         """
         start = min(max(1.0, float(self.least)), float(self.most))
         last: Point = (start, (yield start))
@@ -621,7 +706,9 @@ class _Search:
         return float((int(one) + int(other)) // 2) if self.integer else math.sqrt(one * other)
 
     def _between(self, good: Point, bad: Point) -> float:
-        """A secant step in the logarithms where both epsilons are positive and finite; else the middle."""
+        """Return a secant step in the logarithms of parameter and epsilon, or the middle if an
+        epsilon is 0 or infinite.
+        """
         low, high = sorted((good[0], bad[0]))
         ends = good[1].upper, bad[1].upper
         if (
@@ -635,7 +722,9 @@ class _Search:
         return value if low < value < high else self._middle(low, high)
 
     def _pinned(self, good: Point, bad: Point) -> Generator[float, Bound, tuple[Point, Point]]:
-        """Once the secant lands next to the good end, probe a hair on the other side of it."""
+        """Return the bracketing points after one probe just beyond `good`, where the secant step
+        lands next to it.
+        """
         ends = good[1].upper, bad[1].upper
         if self._adjacent(good[0], bad[0]) or not (
             0 < ends[0] < ends[1] < math.inf and self.target > 0

@@ -1,4 +1,4 @@
-"""Every theorem that applies to a composition, side by side at one delta."""
+"""The epsilon of a composition at one delta by every theorem that applies to it."""
 
 from __future__ import annotations
 
@@ -38,15 +38,16 @@ _STEPS, _WIDENING = 60, 1.04
 
 @dataclass(frozen=True)
 class Comparison:
-    """One theorem about a composition at the delta that was asked.
+    """The epsilon that one theorem gives for a composition at a delta.
 
     Args:
-        name: The theorem, in words.
-        reference: Where it is proved.
-        epsilon: Its epsilon: an upper bound, except for an estimate.
-        kind: "certified" has a lower end too; an "upper bound" may be loose; an "estimate" may be too small.
-        lower: The lower end of a certified interval, else None.
-        note: What to know about it; may be empty.
+        name: The name of the theorem.
+        reference: The publication and theorem number of its proof.
+        epsilon: Its epsilon in nats: an upper bound, except for an estimate.
+        kind: "certified" if `lower` is certified too; "upper bound", which may be loose;
+            "estimate", which may be too small.
+        lower: The certified lower end of epsilon in nats; None for other kinds.
+        note: A caveat of the theorem; may be empty.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Comparison:
     note: str = ""
 
     def _repr_html_(self) -> str:
-        """For a notebook."""
+        """Return the row as an HTML table for a notebook."""
         sign = "about" if self.kind == "estimate" else "<="
         return notebook.lines(
             f"epsilon {sign} {self.epsilon!r}", [f"{self.kind}: {self.name} {self.reference}"]
@@ -65,9 +66,11 @@ class Comparison:
 
 
 def theorems(question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:
-    """Every theorem that gives a finite epsilon at this delta, tightest first; certified always there, estimates last.
+    """Return the theorems that give a finite epsilon at `delta`, by epsilon, estimates last. The
+    certified row is always included.
 
-    Reference: [KairouzOhViswanath2015, Theorem 3.3], [Mironov2017, Proposition 1], [BunSteinke2016, Lemma 2.3]
+    Reference: [KairouzOhViswanath2015, Theorem 3.3], [Mironov2017, Proposition 1], [BunSteinke2016,
+    Lemma 2.3]
     """
     losses, mu = question.losses, question.losses.gdp()
     rows = [
@@ -87,15 +90,17 @@ def theorems(question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:
 def group_theorems(
     whole: PrivacyQuestion, one: PrivacyQuestion, *, size: int, delta: float
 ) -> tuple[Comparison, ...]:
-    """The certified epsilon of the group, and what Theorem 2.2 makes of the whole composition's profile.
+    """Return the certified epsilon of the group, and the one that Theorem 2.2 derives from the
+    profile of one person.
 
-    Theorem 2.2 takes one (epsilon, delta(epsilon)) of one person and gives (k epsilon, ...) for k: the best is taken.
+    Theorem 2.2 turns (epsilon, delta(epsilon)) of one person into k epsilon and its delta for k
+    people; the smallest k epsilon with a delta at most the target is taken.
 
     Args:
         whole: The question about the group.
         one: The question about one person.
-        size: The number of people.
-        delta: In [0, 1].
+        size: The number k of people in the group.
+        delta: The target, in [0, 1].
 
     Reference: [DworkRoth2014, Theorem 2.2], [Vadhan2017, Lemma 2.2]
     """
@@ -134,7 +139,9 @@ def _certified(name: str, reference: str, bound: Bound) -> Comparison:
 
 
 def _stated(losses: Losses) -> Counted:
-    """The promise of each pair: its largest loss, and its infinite mass; empty if one promises nothing."""
+    """Return (largest loss, infinite mass) of each pair with its count; empty if a loss is
+    unbounded.
+    """
     counted: Counter[ApproximateDP] = Counter()
     for pair, times in () if losses.promises else losses.pairs:
         largest = max(0.0, pair.remove.maximum, pair.add.maximum)
@@ -146,7 +153,13 @@ def _stated(losses: Losses) -> Counted:
 
 
 def _promised(stated: Counted, delta: float, tolerance: float) -> list[Comparison]:
-    """Theorems that know only (epsilon, delta) of each mechanism."""
+    """Return the rows of the theorems that use only the (epsilon, delta) of each mechanism.
+
+    Args:
+        stated: (epsilon, delta) of each mechanism, with its count.
+        delta: The delta of the composition.
+        tolerance: The wanted relative width of epsilon.
+    """
     if not stated:
         return []
     reference = (
@@ -193,7 +206,12 @@ def _promised(stated: Counted, delta: float, tolerance: float) -> list[Compariso
 
 
 def _optimal(stated: Counted, delta: float, tolerance: float) -> float:
-    """The least epsilon for these promises: a binomial sum, an enumeration, or the contour of their losses."""
+    """Return the least epsilon of any composition of these (epsilon, delta) guarantees at `delta`,
+    in nats.
+
+    It is a binomial sum or an enumeration where these are cheap; else it is evaluated numerically
+    to `tolerance`.
+    """
     if len(stated) == 1:
         promise, times = stated[0]
         return homogeneous_epsilon(
@@ -208,10 +226,12 @@ def _optimal(stated: Counted, delta: float, tolerance: float) -> float:
 
 
 def _row(name: str, reference: str, epsilon: float, note: str = "") -> Comparison:
+    """Return a row of kind "upper bound"."""
     return Comparison(name, reference, epsilon, "upper bound", None, note)
 
 
 def _renyi(question: PrivacyQuestion, delta: float) -> list[Comparison]:
+    """Return the row of the conversion from Renyi divergences, if it gives a finite epsilon."""
     bound = question.curve.epsilon(delta)
     notes = "; ".join(bound.certificate.notes)
     return [
@@ -220,6 +240,9 @@ def _renyi(question: PrivacyQuestion, delta: float) -> list[Comparison]:
 
 
 def _zcdp(losses: Losses, delta: float) -> list[Comparison]:
+    """Return the row of the conversion from zero-concentrated differential privacy, if all parts
+    have a rho.
+    """
     promise = losses.zcdp()
     if promise is None:
         return []
@@ -231,6 +254,9 @@ def _zcdp(losses: Losses, delta: float) -> list[Comparison]:
 
 
 def _gdp(mu: float | None, delta: float) -> list[Comparison]:
+    """Return the row of the conversion from Gaussian differential privacy; empty if `mu` is
+    None.
+    """
     if not mu:
         return []
     epsilon = gaussian_epsilon(delta, mu=mu).upper
@@ -238,7 +264,9 @@ def _gdp(mu: float | None, delta: float) -> list[Comparison]:
 
 
 def _limit(question: PrivacyQuestion, delta: float) -> list[Comparison]:
-    """The central limit estimate from the variance of the loss, where it is not void."""
+    """Return the row of the central limit estimate from the variance of the loss; empty where the
+    estimate is void.
+    """
     if question.losses.promises or not question.losses.parts or not 0.0 < delta < 1.0:
         return []
     products = [product for product in question.dominating if product.reduced]
@@ -260,9 +288,17 @@ def _limit(question: PrivacyQuestion, delta: float) -> list[Comparison]:
 def _best_of_group(
     profile: Callable[[float], Bound], walk: Sequence[float], theorem: Theorem, delta: float
 ) -> float:
-    """The smallest k epsilon found with a delta within the target; any that is within it is sound.
+    """Return the smallest size * epsilon, in nats, at which the theorem's delta for the group is at
+    most `delta`.
 
-    The delta of the group need not fall with epsilon: the first good point of a walk, then a bisection before it.
+    Any such value is sound. The delta of the group need not fall with epsilon: the first epsilon of
+    `walk` that meets the target is refined by bisection.
+
+    Args:
+        profile: delta(epsilon) of one person.
+        walk: Increasing epsilons of one person to try.
+        theorem: The guarantee of the group from that of one person.
+        delta: The target.
     """
 
     def stated(epsilon: float) -> ApproximateDP:

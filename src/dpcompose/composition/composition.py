@@ -1,4 +1,6 @@
-"""Compositions: multisets of parts, built with `compose`, `+`, `*` and `.sampled`, and asked for their privacy."""
+"""Compositions: multisets of mechanisms, built with `compose`, `+`, `*` and `.sampled`, and the
+questions about their privacy.
+"""
 
 from __future__ import annotations
 
@@ -42,23 +44,26 @@ from dpcompose.values import (
 
 @supply(mechanisms.Askable)
 class Askable(ABC):
-    """Whatever can be asked for its privacy. A member turns the arguments of a question into the question.
+    """A mechanism, composition or group whose certified privacy can be computed.
 
-    Numbers are read as doubles: a fraction is the double next to it. `total.plot()` draws the privacy profile,
-    `total.plot.steps(delta=1e-6)` epsilon over the steps of a composition; see the gallery.
+    Numbers are read as doubles: a fraction is the double next to it. `total.plot()` draws the
+    privacy profile, `total.plot.steps(delta=1e-6)` epsilon over the steps of a composition; see the
+    gallery.
     """
 
     plot = Plot("privacy_profile", "trade_off", "steps")
 
     @abstractmethod
     def _question(self, asking: Asking) -> PrivacyQuestion:
-        """The question, ready to be asked."""
+        """Return the question about this object's losses under the options `asking`."""
 
     @asks("delta")
     def epsilon(self, *, delta: float, **options: Unpack[Options]) -> Bound:
-        """The smallest epsilon >= 0 such that the composition is (epsilon, delta)-differentially private.
+        """Return certified bounds, in nats, on the smallest epsilon >= 0 such that this is
+        (epsilon, delta)-differentially private.
 
-        lower <= epsilon <= upper holds with every rounding accounted for; infinite where nothing finite does.
+        lower <= epsilon <= upper holds with every rounding accounted for; infinite where nothing
+        finite does.
 
         >>> from dpcompose import Gaussian
         >>> (Gaussian(10.0) * 100).epsilon(delta=1e-5).contains(4.377178095681225)
@@ -70,7 +75,8 @@ class Askable(ABC):
 
         Raises:
             DomainError: If a number is outside its domain.
-            UnsupportedError: If a part has no sound statement under the adjacency or orientation.
+            UnsupportedError: If no sound losses of a mechanism are known under the adjacency or
+                orientation.
 
         Reference: [ZhuDongWang2022, Theorem 10]
         """
@@ -78,7 +84,8 @@ class Askable(ABC):
 
     @asks("epsilon")
     def delta(self, *, epsilon: float, **options: Unpack[Options]) -> Bound:
-        """The smallest delta such that the composition is (epsilon, delta)-differentially private, at any real epsilon.
+        """Return certified bounds on the smallest delta such that this is (epsilon,
+        delta)-differentially private.
 
         >>> from dpcompose import BlackBox
         >>> (BlackBox(0.1) * 10).delta(epsilon=0.5).contains(0.009929626917388853)
@@ -90,7 +97,8 @@ class Askable(ABC):
 
         Raises:
             DomainError: If a number is outside its domain.
-            UnsupportedError: If a part has no sound statement under the adjacency or orientation.
+            UnsupportedError: If no sound losses of a mechanism are known under the adjacency or
+                orientation.
 
         Reference: [ZhuDongWang2022, Theorem 10]
         """
@@ -98,14 +106,18 @@ class Askable(ABC):
 
     @asks()
     def profile(self, **options: Unpack[Options]) -> Profile:
-        """The curve delta(epsilon): call it at an array of epsilons; `.tradeoff(alpha)` is its dual."""
+        """Return the privacy profile delta(epsilon): a function of arrays of epsilons, whose
+        `.tradeoff(alpha)` is the trade-off function.
+        """
         return Profile(self._question(Asking.read(options)))
 
     @asks("epsilon")
     def loss_above(self, *, epsilon: float, **options: Unpack[Options]) -> LossAbove:
-        """P[loss > epsilon], certified, in both directions: of somebody who is in, and of somebody who is not.
+        """Return certified bounds on P[loss > epsilon] when a record is removed and when it is
+        added.
 
-        delta(epsilon) is never more than that: an (epsilon, delta) with delta = P[loss > epsilon] is safe, and loose.
+        delta(epsilon) is at most that probability: (epsilon, P[loss > epsilon]) is a valid but
+        loose guarantee.
 
         >>> from dpcompose import Gaussian
         >>> Gaussian(1.0).loss_above(epsilon=1.0).removed.contains(0.3085375387259869)
@@ -117,7 +129,7 @@ class Askable(ABC):
 
         Raises:
             DomainError: If a number is outside its domain.
-            UnsupportedError: If the losses are not those of one pair of neighbors.
+            UnsupportedError: If the losses are not attained by one pair of neighbors.
 
         Reference: [DworkRoth2014, Section 3.5.1]
         """
@@ -132,13 +144,19 @@ class Askable(ABC):
         false_positive_rate: float = 1e-3,
         **options: Unpack[Options],
     ) -> Risk:
-        """The gain of an attacker who sees all answers: true positive rate, advantage, Bayes error, reconstruction."""
+        """Return certified bounds on the best attack on one person by someone who sees all answers.
+
+        They bound the true positive rate at `false_positive_rate`, the advantage, the Bayes error
+        at `prior` and the probability of a reconstruction that is guessed right with probability
+        `prior` before the answers.
+        """
         curve = self.profile(**options)
         return risk(curve, prior=prior, false_positive_rate=false_positive_rate)
 
     @asks("delta")
     def compare(self, *, delta: float, **options: Unpack[Options]) -> tuple[Comparison, ...]:
-        """Every theorem that gives a finite epsilon, tightest first; the certified one is always there.
+        """Return the epsilon at `delta` by every theorem that gives a finite one, smallest first;
+        the certified row is always included.
 
         >>> from dpcompose import BlackBox
         >>> [row.name for row in (BlackBox(0.1) * 100).compare(delta=1e-6)][:2]
@@ -150,13 +168,14 @@ class Askable(ABC):
 
         Raises:
             DomainError: If an argument is outside its domain.
-            UnsupportedError: If a part has no sound statement under the adjacency or orientation.
+            UnsupportedError: If no sound losses of a mechanism are known under the adjacency or
+                orientation.
         """
         delta = check.probability("delta", delta)
         return self._theorems(self._question(Asking.read(options, unproved="a comparison")), delta)
 
     def _theorems(self, question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:
-        """The rows of `compare`."""
+        """Return the rows of `compare` for a question about this object at `delta`."""
         return theorems(question, delta)
 
 
@@ -167,19 +186,25 @@ _REMEDY = "Build it with compose, + and *"
 
 @supply(mechanisms.Composable)
 class Composable(Askable):
-    """The common face of a mechanism and a composition: both can be composed, sampled and asked."""
+    """A mechanism or composition: it can be composed with others, run on a sample, and its privacy
+    computed.
+    """
 
     @abstractmethod
     def _counted(self) -> tuple[tuple[ComposablePart, int], ...]:
-        """The parts with their counts: a composition has several, all else is one."""
+        """Return the parts with their counts: those of a composition, or this object once."""
 
     @abstractmethod
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
-        """The exact amounts that a person typed for it; None if nothing is stated in such amounts."""
+        """Return the exact privacy amounts computed from the decimal parameters as written, or None
+        if none are stated.
+        """
 
     @abstractmethod
     def costlier(self) -> Composable:
-        """The same with every typed parameter at whichever of its readings, double or decimal, costs more."""
+        """Return this object with each parameter read as its double or as the decimal written,
+        whichever costs more privacy.
+        """
 
     def __add__(self, other: Composable) -> Composition:
         if not isinstance(other, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -187,29 +212,38 @@ class Composable(Askable):
         return _sum(self, other)
 
     def __radd__(self, other: object) -> Composition:
-        """`sum(...)` begins with 0."""
+        """Support `sum(...)`, which starts with 0."""
         return compose(self) if other == 0 and not isinstance(other, bool) else NotImplemented
 
     @abstractmethod
     def __mul__(self, times: int) -> Composition:
-        """The composition of so many."""
+        """Return the composition of `times` runs."""
 
     def __rmul__(self, times: int) -> Composition:
         return self * times
 
     def sampled(self, rate: float) -> Composable:
-        """The whole on one Poisson sample: each record is in it independently with probability `rate`.
+        """Return this object run on one Poisson sample: each record is in it independently with
+        probability `rate`.
 
-        Shuffled batches are none: `ShuffledEpochs` says what is known of them, and `FixedSizeSample` of batches drawn
-        without replacement.
+        Shuffled batches are not Poisson samples: see `ShuffledEpochs`, and `FixedSizeSample` for
+        batches drawn without replacement.
 
         Args:
-            rate: In (0, 1].
+            rate: The sampling probability, in (0, 1].
+
+        Raises:
+            DomainError: If the rate is outside its domain.
         """
         return sampled(compose(self), rate)
 
     def group(self, size: int) -> Group:
-        """The same questions for a group of that size: all of it in one world and none in the other, or mixed."""
+        """Return the group-privacy question: `size` people are all in one data set and absent from
+        the other, or some in each.
+
+        Raises:
+            DomainError: If the size is no integer from 1 to 10^5.
+        """
         return group(compose(self), size)  # pyright: ignore[reportArgumentType]
 
     def _question(self, asking: Asking) -> PrivacyQuestion:
@@ -217,7 +251,8 @@ class Composable(Askable):
 
     @asks()
     def renyi(self, order: float, **options: Unpack[Options]) -> Bound:
-        """The Renyi divergence of the given order > 1, the larger of both directions; its upper end is certified.
+        """Return bounds on the Renyi divergence of `order` > 1, in nats, the larger of both
+        directions.
 
         >>> from dpcompose import Gaussian
         >>> (Gaussian(2.0) * 4).renyi(8.0).contains(4.0)
@@ -227,7 +262,8 @@ class Composable(Askable):
 
     @asks()
     def zcdp(self, **options: Unpack[Options]) -> ConcentratedDP | None:
-        """The zero-concentrated guarantee, or None if no finite one is known.
+        """Return the rho and delta of zero-concentrated differential privacy, or None if no finite
+        rho is known.
 
         >>> from dpcompose import Gaussian
         >>> round((Gaussian(2.0) * 4).zcdp().rho, 12)
@@ -238,7 +274,8 @@ class Composable(Askable):
 
     @asks()
     def gdp(self, **options: Unpack[Options]) -> float | None:
-        """The mu of Gaussian differential privacy, rounded up, or None if the composition is not Gaussian.
+        """Return the mu of Gaussian differential privacy, rounded up, or None if a mechanism is not
+        Gaussian.
 
         >>> from dpcompose import Gaussian
         >>> round((Gaussian(2.0) * 16).gdp(), 12)
@@ -248,13 +285,17 @@ class Composable(Askable):
         return gathered(self._counted(), asking.adjacency).gdp()
 
     def pure(self, *, adjacency: AdjacencyName = Adjacency.ADD_REMOVE) -> float | None:
-        """The epsilon of pure differential privacy, rounded up, or None if there is none."""
+        """Return the epsilon of pure differential privacy in nats, rounded up, or None if a loss is
+        unbounded.
+        """
         return gathered(self._counted(), check.named("adjacency", adjacency, Adjacency)).pure()
 
     def approximate(
         self, *, adjacency: AdjacencyName = Adjacency.ADD_REMOVE
     ) -> ApproximateDP | None:
-        """The (epsilon, delta) of bounded losses, added up by the basic theorem; None where a loss is unbounded."""
+        """Return the (epsilon, delta) of the basic composition theorem; None where a mechanism's
+        loss is unbounded.
+        """
         return gathered(
             self._counted(), check.named("adjacency", adjacency, Adjacency)
         ).approximate()
@@ -262,7 +303,7 @@ class Composable(Askable):
 
 @supply(mechanisms.ComposablePart)
 class ComposablePart(Composable, Part):
-    """A part that is composed, sampled and asked by itself."""
+    """A single mechanism: composed, sampled and evaluated as the composition of itself once."""
 
     def _counted(self) -> tuple[tuple[ComposablePart, int], ...]:
         return ((self, 1),)
@@ -280,7 +321,9 @@ class ComposablePart(Composable, Part):
 
 
 class Uncomposable:
-    """Answers about a whole that is not composed further."""
+    """A composition under one fixed adjacency, which cannot be composed further; operators raise an
+    UnsupportedError.
+    """
 
     instead_of_composing: ClassVar[str]
     """The remedy that an error names."""
@@ -288,19 +331,21 @@ class Uncomposable:
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Composition(Composable):
-    """A multiset of parts with counts, order-free and flat. Build it with `compose`, `+` and `*`.
+    """A multiset of mechanisms with counts, without order or nesting. Build it with `compose`, `+`
+    and `*`.
 
-    A sum is added up when it is first asked for its parts: a sum of n terms takes n steps, not n^2.
+    A sum of n terms is flattened when its parts are first read, in n steps.
 
     Args:
-        parts: Distinct parts with their counts, in order of first appearance.
+        parts: Distinct mechanisms with their counts, in order of first appearance.
     """
 
     def __init__(self, parts: tuple[tuple[ComposablePart, int], ...] = ()) -> None:
-        """Refuse all that `compose` refuses, and all that it would join or leave out.
+        """Check the parts, which must be distinct mechanisms with counts of at least 1.
 
         Raises:
-            DomainError: If an entry is not a mechanism with a count of at least 1, or a mechanism is there twice.
+            DomainError: If an entry is not a mechanism with a count of at least 1, or a mechanism
+                occurs twice.
         """
         counts: dict[Any, int] = {}
         for part, times in _entries(parts):
@@ -317,7 +362,7 @@ class Composition(Composable):
 
     @cached_property
     def parts(self) -> tuple[tuple[ComposablePart, int], ...]:
-        """Distinct parts with their counts, in order of first appearance."""
+        """The distinct mechanisms with their counts, in order of first appearance."""
         entries: list[tuple[ComposablePart, int]] = []
         waiting: list[Composable] = [self]
         while waiting:
@@ -357,7 +402,9 @@ class Composition(Composable):
         return hash(frozenset(self.parts))
 
     def _repr_html_(self) -> str:
-        """For a notebook: how many mechanisms, and the first of them."""
+        """Return an HTML summary for a notebook: the number of mechanisms, and the first of
+        them.
+        """
         rows = [f"{part!r}, {times:,} times" for part, times in self.parts]
         return notebook.lines(f"{len(rows):,} mechanisms, run {self.count:,} times in all", rows)
 
@@ -366,7 +413,7 @@ class Composition(Composable):
         return " + ".join(terms) if terms else "Composition()"
 
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
-        """The sums over the parts; None if nothing is stated of one."""
+        """Return the sums of the parts' exact amounts as written; None if a part states none."""
         check.member("adjacency", adjacency, Adjacency)
         total = TypedAmounts(Fraction(0), rho=Fraction(0), mu_squared=Fraction(0))
         for part, times in self.parts if len(self.parts) <= MOST_TYPED else ():
@@ -384,17 +431,18 @@ class Composition(Composable):
 
     @cached_property
     def count(self) -> int:
-        """How many mechanisms, counted with multiplicity."""
+        """The number of mechanisms, with multiplicity."""
         return sum(times for _, times in self.parts)
 
     @property
     def label(self) -> str:
-        """The name in a report."""
+        """The name of this composition in reports."""
         return repr(self)
 
 
 def compose(*items: Composable | Sequence[Composable]) -> Composition:
-    """The composition of mechanisms and compositions: adaptively chosen, with their parameters fixed in advance.
+    """Return the composition of mechanisms and compositions, which may be chosen adaptively, with
+    parameters fixed in advance.
 
     >>> from dpcompose import Gaussian, Laplace, compose
     >>> compose(Gaussian(1.0), Laplace(2.0)) == Laplace(2.0) + Gaussian(1.0) == compose([Gaussian(1.0), Laplace(2.0)])
@@ -424,19 +472,25 @@ def compose(*items: Composable | Sequence[Composable]) -> Composition:
 def compare(
     composition: Composable, *, delta: float, **options: Unpack[Options]
 ) -> tuple[Comparison, ...]:
-    """`composition.compare(...)`, of anything that `compose` takes."""
+    """Return `composition.compare(delta=delta, **options)` for a mechanism, a composition or a list
+    of them.
+    """
     return compose([composition]).compare(delta=delta, **options)
 
 
-def _composition(**known: Any) -> Composition:
-    """The composition of which this is known: its parts, checked, or its terms."""
-    made = object.__new__(Composition)
-    vars(made).update(known)
-    return made
+def _composition(**attributes: Any) -> Composition:
+    """Return a composition with these attributes set, unchecked: its parts, or the terms of an
+    unflattened sum.
+    """
+    composition = object.__new__(Composition)
+    vars(composition).update(attributes)
+    return composition
 
 
 def _sum(*terms: Composable) -> Composition:
-    """The composition of two terms, added up later unless neither of them, or the count, is ready for that."""
+    """Return the sum of the terms, flattened when its parts are first read; at once if all terms
+    are unflattened sums or the count exceeds 10^15.
+    """
     waiting = [isinstance(term, Composition) and term._terms is not None for term in terms]  # pyright: ignore[reportPrivateUsage]
     count = sum(term.count if isinstance(term, Composition) else 1 for term in terms)
     if all(waiting) or count > MOST_TIMES:
@@ -445,7 +499,9 @@ def _sum(*terms: Composable) -> Composition:
 
 
 def _entries(parts: object) -> tuple[tuple[Any, Any], ...]:
-    """Pairs of whatever they are of."""
+    """Return the pairs in `parts`, of any types; raises a DomainError if it is no sequence of
+    pairs.
+    """
     if not isinstance(parts, tuple | list):
         raise DomainError("parts", parts, "a tuple of mechanisms with their counts", _REMEDY)
     entries = tuple(cast("Iterable[Any]", parts))
@@ -457,10 +513,11 @@ def _entries(parts: object) -> tuple[tuple[Any, Any], ...]:
 
 @dataclass(frozen=True)
 class Sampled(ComposablePart):
-    """A composition run on one Poisson sample: with the record, the mixture of its outputs with and without it.
+    """A composition run on one Poisson sample. With the record, its output is a mixture of the
+    outputs with and without it.
 
     Args:
-        base: What runs on the sample.
+        base: The composition that runs on the sample.
         rate: The probability that a record is in the sample, in (0, 1).
     """
 
@@ -477,11 +534,13 @@ class Sampled(ComposablePart):
 
     @property
     def label(self) -> str:
-        """The name in a report."""
+        """The name of this mechanism in reports."""
         return f"{self.base.parts[0][0].label if self.base.count == 1 else self.base.label}, sampled at {self.rate:g}"
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
-        """The mixture against the part without the record, both orders; for replacing, what the part inside knows."""
+        """Return the losses of the mixture against the composition without the record, and
+        reversed; under replacement those the composition states.
+        """
         if self.base.count == 1:
             return self.base.parts[0][0].sampled_pairs(self.rate, adjacency)
         if adjacency is Adjacency.REPLACE:
@@ -490,16 +549,16 @@ class Sampled(ComposablePart):
         self.require_any_size(repr(self))
         return ((composed_on_sample(self.base.parts, self.rate, adjacency), 1),)
 
-    def require_any_size(self, asked: str) -> None:
+    def require_any_size(self, question: str) -> None:
         for part, _ in self.base.parts:
-            part.require_any_size(asked)
+            part.require_any_size(question)
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
-        """Two samples in a row are one of the product of the rates."""
+        """Return the losses on a sample of the sample, which has the product of the rates."""
         return Sampled(self.base, self.rate * rate).pairs(adjacency)
 
     def group_losses(self, size: int, adjacency: Adjacency) -> GroupLosses:
-        """The losses of a group: how many of it are in the sample is binomial."""
+        """Return the losses of a group, of which a binomial number is in the sample."""
         together = Sampled(self.base, joint_rate(self.rate, size))
         own, joint = [partial(each.pairs, adjacency) for each in (self, together)]
         return sampled_group_losses(
@@ -510,7 +569,9 @@ class Sampled(ComposablePart):
         return sampled(self.base.costlier(), min(larger_reading(self.rate), 1.0))
 
     def unsampled(self, adjacency: Adjacency) -> Unsampled | None:
-        """The composition on the sample; None for replacing, where that says less than twice the add-remove mu."""
+        """Return the composition on the full data, which dominates; None under replacement if it
+        costs less than twice the add-remove mu.
+        """
         if adjacency is not Adjacency.REPLACE:
             return Unsampled(self.base.parts, self.rate)
         one, two = (
@@ -520,7 +581,9 @@ class Sampled(ComposablePart):
 
 
 def sampled(composition: Composition, rate: float) -> Composable:
-    """`composition` on one Poisson sample; itself at rate 1, and a sample of a sample has the product of the rates."""
+    """Return `composition` on one Poisson sample; itself at rate 1, and one sample at the product
+    of the rates for a sample.
+    """
     rate = check.probability("rate", rate)
     if not rate > 0:
         raise DomainError(

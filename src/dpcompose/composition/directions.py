@@ -1,4 +1,6 @@
-"""The directions of a question: products of dominating and of attained losses, whoever orients them, and their bounds."""
+"""The two directions (record removed, record added) of a composition, as products of losses, and
+their combined bounds.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,13 @@ Rounds = tuple[tuple[tuple[Loss, ...], int], ...]
 
 
 def oriented(alternatives: Rounds, *, complete: bool) -> Rounds:
-    """The rounds with their distinct alternatives; empty if there is no choice, or but one round to make it in.
+    """Return the rounds with their distinct alternatives; empty if no round, or only a single one,
+    has several.
 
     Args:
-        alternatives: The losses that a round may have, with the number of such rounds.
-        complete: Whether nothing else is composed: then a single round is oriented once, whoever orients it.
+        alternatives: The losses that each kind of round may have, with the number of such rounds.
+        complete: Whether nothing else is composed: then a single round has the same answer in any
+            orientation.
     """
     rounds = tuple((tuple(dict.fromkeys(losses)), times) for losses, times in alternatives)
     choice = any(len(losses) > 1 for losses, _ in rounds)
@@ -37,7 +41,8 @@ def oriented(alternatives: Rounds, *, complete: bool) -> Rounds:
 
 
 def above_every_choice(rounds: Rounds) -> Product:
-    """A product that dominates every adaptive choice among the alternatives.
+    """Return a product of losses that dominates every adaptive choice among the alternatives of
+    each round.
 
     Reference: [ZhuDongWang2022, Theorem 10]
     """
@@ -49,7 +54,9 @@ def above_every_choice(rounds: Rounds) -> Product:
 
 
 def fixed_beforehand(pairs: Pairs) -> tuple[Product, ...]:
-    """Sequences fixed beforehand, besides all removed and all added: half or a quarter of the rounds reversed."""
+    """Return the products of fixed orientations other than all removed or all added: a half or a
+    quarter of the rounds reversed.
+    """
     total = sum(times for pair, times in pairs if not pair.symmetric)
     found: list[Product] = []
     for first in sorted({total // 2, total // 4, total - total // 4}):
@@ -61,7 +68,14 @@ def fixed_beforehand(pairs: Pairs) -> tuple[Product, ...]:
 
 
 def _sequence(pairs: Pairs, first: int, *, forward: bool) -> Product:
-    """The first rounds in one order, the others in the other."""
+    """Return the product of the first `first` rounds in one orientation and the others in the
+    opposite one.
+
+    Args:
+        pairs: The losses of the rounds with their counts.
+        first: The number of leading rounds.
+        forward: Whether the leading rounds remove the record.
+    """
     counts: Counter[Loss] = Counter()
     for pair, times in pairs:
         early = 0 if pair.symmetric else min(first, times)
@@ -73,7 +87,9 @@ def _sequence(pairs: Pairs, first: int, *, forward: bool) -> Product:
 
 
 def refuse_oriented_proof() -> None:
-    """Refuse to evaluate rounds that an adversary orients in ball arithmetic."""
+    """Raise an UnsupportedError: rounds with adversarial orientation are not evaluated in ball
+    arithmetic.
+    """
     reason = "the loss above both orders is enclosed from values of their profiles in floats"
     raise UnsupportedError(
         "proof=True with Orientation.FREE", reason, "Ask without proof, or with Orientation.SAME"
@@ -86,21 +102,25 @@ WIDE = 1e-6
 
 
 def wide(bound: Bound, tolerance: float) -> bool:
-    """Whether another theorem may be better; not where no more was asked for."""
+    """Return whether a bound is wider than the tolerance by so much that another theorem may
+    improve it.
+    """
     return bound.lower < bound.upper * (1 - (WIDE + 4 * tolerance)) and bound.upper > 1e-320
 
 
-def least(found: Bound, others: Iterable[Bound]) -> Bound:
-    """The answer found, or the least of other upper ends with it; what contradicts its lower end is left out."""
+def least(bound: Bound, others: Iterable[Bound]) -> Bound:
+    """Return `bound`, with the smallest upper end among it and `others`; others below its lower end
+    are ignored.
+    """
     best = min(
-        (found, *(other for other in others if other.upper >= found.lower)),
+        (bound, *(other for other in others if other.upper >= bound.lower)),
         key=lambda bound: bound.upper,
     )
-    return found if best is found else apart([found], best)
+    return bound if best is bound else apart([bound], best)
 
 
 def greatest(bounds: Sequence[Bound]) -> Bound:
-    """The maximum of numbers known by their bounds."""
+    """Return a bound on the maximum of several bounded numbers."""
     if len(bounds) == 1:
         return bounds[0]
     leader = max(bounds, key=lambda bound: (bound.upper, bound.lower))
@@ -108,7 +128,9 @@ def greatest(bounds: Sequence[Bound]) -> Bound:
 
 
 def apart(lower: Sequence[Bound], upper: Bound) -> Bound:
-    """Lower and upper end from different losses, and a certificate that says so."""
+    """Return the bound from the largest lower end and the upper end of other losses, with a
+    certificate that says so.
+    """
     certificate = Certificate(
         upper.certificate.method,
         upper.certificate.budget,
@@ -120,7 +142,9 @@ def apart(lower: Sequence[Bound], upper: Bound) -> Bound:
 
 
 def directions(pairs: Pairs) -> tuple[Product, ...]:
-    """The record removed and, where that differs, the record added."""
+    """Return the product of the losses with the record removed and, where it differs, the one with
+    it added.
+    """
     remove = Product(tuple([(pair.remove, times) for pair, times in pairs]))
     if False in [pair.symmetric for pair, _ in pairs]:
         return (remove, Product(tuple([(pair.add, times) for pair, times in pairs]), remove))
@@ -128,11 +152,12 @@ def directions(pairs: Pairs) -> tuple[Product, ...]:
 
 
 def attained_directions(pairs: Pairs, *, adversary: bool = False) -> tuple[Product, ...]:
-    """Attained cases: every choice that all dominating pairs make alike; a pair that knows none is left out.
+    """Return the products that mechanisms attain: one choice of attained losses for all pairs,
+    without pairs that have none.
 
     Args:
-        pairs: All losses.
-        adversary: With sequences of orientations too.
+        pairs: The losses of the composition.
+        adversary: Whether sequences of mixed orientations are included.
     """
     known = [(pair, times) for pair, times in pairs if pair.attained or pair.attained_parts]
     found: list[Product] = []
@@ -159,25 +184,42 @@ _FAR, _HALVINGS, _LARGEST = 1e-2, 16, 30.0
 
 
 def with_the_other_order(
-    products: Sequence[Product], delta: float, found: Sequence[Bound]
+    products: Sequence[Product], delta: float, bounds: Sequence[Bound]
 ) -> list[Bound]:
-    """The epsilons of both orders of one pair, where the one is wide and the other is not with that order's help."""
-    first, second = found
+    """Return the bounds on epsilon of (P, Q) and (Q, P), the wide one narrowed by means of the
+    other's profile.
+
+    Args:
+        products: The losses of both orders.
+        delta: The delta of the bounds.
+        bounds: The bounds on epsilon of both orders.
+    """
+    first, second = bounds
     return [_helped(first, second, products[1], delta), _helped(second, first, products[0], delta)]
 
 
-def _helped(known: Bound, others: Bound, other: Product, delta: float) -> Bound:
-    helps = known.width > _FAR * known.upper and known.lower < _LARGEST and not wide(others, 1e-6)
-    return epsilon_by_the_other_order(other, delta, known) if helps else known
-
-
-def epsilon_by_the_other_order(other: Product, delta: float, known: Bound) -> Bound:
-    """Where the one order's delta is that value, from the other order's profile H, at most as wide as what is known.
-
-    A test of P against Q and its complement have P(S) - e^x Q(S) = 1 - e^x + e^x (Q(S^c) - e^-x P(S^c)), so that the
-    one order's delta at x is 1 - e^x + e^x H(-x), here to a rounding of 8 U (1 + e^x).
+def _helped(bound: Bound, others: Bound, other: Product, delta: float) -> Bound:
+    """Return `bound` narrowed by the profile of `other`, where it is wide and the bound of `other`
+    is narrow.
     """
-    lower, upper = known.lower, min(known.upper, _LARGEST)
+    helps = bound.width > _FAR * bound.upper and bound.lower < _LARGEST and not wide(others, 1e-6)
+    return epsilon_by_the_other_order(other, delta, bound) if helps else bound
+
+
+def epsilon_by_the_other_order(other: Product, delta: float, bound: Bound) -> Bound:
+    """Return bounds on epsilon of (P, Q) at `delta` from the profile H of (Q, P), never wider than
+    `bound`.
+
+    A test of P against Q and its complement have P(S) - e^x Q(S) = 1 - e^x + e^x (Q(S^c) - e^-x
+    P(S^c)), so that the one order's delta at x is 1 - e^x + e^x H(-x), here to a rounding of 8 U (1
+    + e^x).
+
+    Args:
+        other: The losses of (Q, P).
+        delta: The delta of the bound.
+        bound: A bound on epsilon of (P, Q).
+    """
+    lower, upper = bound.lower, min(bound.upper, _LARGEST)
     low, high = lower, upper
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -192,8 +234,8 @@ def epsilon_by_the_other_order(other: Product, delta: float, known: Bound) -> Bo
             low = lower = middle
         else:  # near the solution, where only a point farther out is proved
             break
-    if upper >= known.upper and lower <= known.lower:
-        return known
+    if upper >= bound.upper and lower <= bound.lower:
+        return bound
     return Bound(
-        lower, upper if upper < _LARGEST else known.upper, Certificate("profile of the other order")
+        lower, upper if upper < _LARGEST else bound.upper, Certificate("profile of the other order")
     )

@@ -39,42 +39,44 @@ _HOPELESS = 1e4
 """No moment is worse than the exact delta by such a factor."""
 
 
-class Asked(Protocol):
-    """A question about a composition."""
+class ComparableQuestion(Protocol):
+    """A question about a composition, as far as elementary theorems use it."""
 
     @property
     def curve(self) -> RenyiCurve:
-        """Its Renyi divergences."""
+        """The bounds on the Renyi divergences of the composition."""
         ...
 
     def uncompared(self, number: float, *, for_delta: bool) -> Bound:
-        """delta at an epsilon, or epsilon at a delta, compared with no elementary theorem."""
+        """Return bounds on delta at epsilon = `number` (`for_delta`) or on epsilon at delta =
+        `number`, without elementary theorems.
+        """
         ...
 
     def attained_end(self, number: float, least: float, *, for_delta: bool) -> float:
-        """The lower end alone of `uncompared`, or `least` if that is larger."""
+        """Return the lower end of `uncompared`, or `least` if that is larger."""
         ...
 
     def epsilon(self, delta: float) -> Bound:
-        """The largest epsilon(delta) of the directions."""
+        """Return bounds on epsilon at `delta`, the larger of both directions, in nats."""
         ...
 
     def delta(self, epsilon: float) -> Bound:
-        """The largest delta(epsilon) of the directions."""
+        """Return bounds on delta at `epsilon`, the larger of both directions."""
         ...
 
 
 @dataclass(frozen=True)
 class Elementary:
-    """The theorems for one question.
+    """The elementary theorems about one composition.
 
     Args:
-        losses: All losses of what is asked about.
-        ask: The same question about other losses.
+        losses: The losses of the composition.
+        ask: Returns the question about other losses under the same options.
     """
 
     losses: Losses
-    ask: Callable[[Losses], Asked]
+    ask: Callable[[Losses], ComparableQuestion]
 
     @cached_property
     def _count(self) -> int:
@@ -82,22 +84,26 @@ class Elementary:
 
     @cached_property
     def _single(self) -> list[tuple[Losses, int]]:
-        """The losses of the parts one by one."""
+        """The losses of each part by itself, with its count."""
         return self.losses.one_by_one()
 
     @cached_property
     def unsampled(self) -> list[Unsampled | None]:
-        """The compositions that run on the samples of the parts; empty if nobody is sampled."""
+        """For each part the composition that runs on its sample, None if it has no sample; empty if
+        no part has one.
+        """
         found = [part.unsampled(self.losses.adjacency) for part, _ in self.losses.parts]
         return [] if all(inner is None for inner in found) else found
 
     @cached_property
-    def _whole(self) -> Asked | None:
-        """The same question where everybody is in every sample; None if nobody is sampled."""
+    def _whole(self) -> ComparableQuestion | None:
+        """The question where every record is in every sample; None if no part is sampled."""
         return self.without_samples(self.unsampled) if self.unsampled else None
 
-    def without_samples(self, inners: Sequence[Unsampled | None]) -> Asked:
-        """The same question with what runs on the samples in the place of the parts; None leaves a part as it is."""
+    def without_samples(self, inners: Sequence[Unsampled | None]) -> ComparableQuestion:
+        """Return the question in which each part is replaced by its entry of `inners`; None leaves
+        the part unchanged.
+        """
         entries: list[tuple[Part, int]] = []
         for (part, times), inner in zip(self.losses.parts, inners, strict=True):
             each = ((part, 1),) if inner is None else inner.parts
@@ -106,7 +112,9 @@ class Elementary:
 
     @cached_property
     def samples(self) -> Samples:
-        """The Renyi curves of the parts without their samples, with the rates; empty if nobody is sampled."""
+        """The Renyi curves of the parts without their samples, with sampling rates and counts;
+        empty if no part is sampled.
+        """
         found: list[tuple[RenyiCurve, float, int]] = []
         for (losses, times), inner in zip(
             self._single if self.unsampled else (), self.unsampled, strict=True
@@ -120,7 +128,9 @@ class Elementary:
 
     @cached_property
     def _apart(self) -> list[tuple[Losses, int]]:
-        """The losses of the parts one by one; empty where there is only one, or none has losses."""
+        """The losses of each part by itself, largest first; empty if there is one part, or none has
+        losses.
+        """
         if self._count <= 1 or len(self.losses.promises) == len(self.losses.parts):
             return []
         # The largest losses come first, and soon exceed what is known. The promises of Renyi curves come last: they add
@@ -128,25 +138,27 @@ class Elementary:
         return sorted(self._single, key=lambda row: (bool(row[0].promises), -row[0].largest_finite))
 
     @cached_property
-    def _one_by_one(self) -> list[tuple[Asked, int]]:
-        """The same question about each of them."""
+    def _one_by_one(self) -> list[tuple[ComparableQuestion, int]]:
+        """The question about each part by itself, with its count."""
         return [(self.ask(losses), times) for losses, times in self._apart]
 
     @cached_property
     def _variation(self) -> float:
-        """At least the total variation, where a part is sampled; else 1."""
+        """An upper bound on the total variation distance where a part is sampled; else 1."""
         rows = [
             times * _chi_squared(curve.divergence(2.0), rate) for curve, rate, times in self.samples
         ]
         return min(up(math.sqrt(_sum((row, 1) for row in rows) / 2)), 1.0) if rows else 1.0
 
-    def epsilon(self, delta: float, *, known: float) -> list[Bound]:
-        """Upper ends for epsilon, those that may be below what is known; the lower ends are 0."""
+    def epsilon(self, delta: float, *, upper: float) -> list[Bound]:
+        """Return upper bounds on epsilon at `delta` that may be below `upper`, in nats; their lower
+        ends are 0.
+        """
         if self._variation <= delta:
             return [Bound(0.0, 0.0, _VARIATION)]
         # Where there are Renyi curves alone, what is known says what it is without sampling at every order.
         whole = None if self.losses.promises else self._whole
-        if whole is not None and hopeless(whole, known, delta):
+        if whole is not None and hopeless(whole, upper, delta):
             whole = None
         found = [] if whole is None else [without_sampling(whole.epsilon(delta))]
         share, rows, spent = (
@@ -157,25 +169,29 @@ class Elementary:
         for losses, times in self._apart:
             rows.append((self.ask(losses).epsilon(share).upper, times))
             spent += rows[-1][0] * times  # roughly; the exact sum is taken once
-            if not spent * (1 - 1e-9) < known:
+            if not spent * (1 - 1e-9) < upper:
                 break
         else:
             found += [Bound(0.0, _sum(rows), _BASIC)] if rows else []
-        return [*found, *largest_losses(self.losses, delta, known=known)]
+        return [*found, *largest_losses(self.losses, delta, upper=upper)]
 
-    def delta(self, epsilon: float, *, known: float) -> list[Bound]:
-        """Upper ends for delta at an epsilon >= 0, those that may be below what is known; the lower ends are 0."""
+    def delta(self, epsilon: float, *, upper: float) -> list[Bound]:
+        """Return upper bounds on delta at `epsilon` >= 0 that may be below `upper`; their lower
+        ends are 0.
+        """
         whole = self._whole
-        if whole is not None and hopeless(whole, epsilon, known):
+        if whole is not None and hopeless(whole, epsilon, upper):
             whole = None
-        found = [Bound(0.0, self._variation, _VARIATION)] if self._variation < known else []
+        found = [Bound(0.0, self._variation, _VARIATION)] if self._variation < upper else []
         found += [] if whole is None else [without_sampling(whole.delta(epsilon))]
         if self._one_by_one:
             found.append(Bound(0.0, self._basic_delta(epsilon), _BASIC))
         return found
 
     def beyond(self, epsilon: float) -> list[Bound]:
-        """The sum of the infinite losses' masses, where the largest finite ones add up to no more than epsilon."""
+        """Return the sum of the probabilities of infinite losses as a bound on delta, if all finite
+        losses sum to at most `epsilon`.
+        """
         stated = self.losses.approximate()
         return (
             [Bound(0.0, stated.delta, _LARGEST)]
@@ -184,7 +200,10 @@ class Elementary:
         )
 
     def _basic_delta(self, epsilon: float) -> float:
-        """The sum of the parts' delta: epsilon is split evenly, then so that the parts' delta are about equal."""
+        """Return an upper bound on delta by basic composition.
+
+        `epsilon` is split among the parts evenly, then so that the parts' deltas are about equal.
+        """
         count, numbers = self._count, [times for _, times in self._one_by_one]
         total = self._spent([epsilon / count for _ in numbers], epsilon)
         for _ in range(_STEPS if len(numbers) > 1 else 0):
@@ -199,7 +218,9 @@ class Elementary:
         return total
 
     def _spent(self, shares: list[float], epsilon: float) -> float:
-        """The sum of the parts' delta at these shares of epsilon, each a little less, so that they keep to it."""
+        """Return the sum of the parts' deltas at these shares of `epsilon`, each rounded down so
+        that their sum stays within it.
+        """
         less = [share * (1 - 16 * UNIT_ROUNDOFF) for share in shares]
         rows = list(zip(less, self._one_by_one, strict=True))
         if not _sum((share, times) for share, (_, times) in rows) <= epsilon:
@@ -207,20 +228,24 @@ class Elementary:
         return min(_sum((one.delta(share).upper, times) for share, (one, times) in rows), 1.0)
 
 
-def largest_losses(losses: Losses, delta: float, *, known: float) -> list[Bound]:
-    """The sum of the largest losses, where it is below what is known and the infinite ones are within delta."""
+def largest_losses(losses: Losses, delta: float, *, upper: float) -> list[Bound]:
+    """Return the sum of the largest losses as a bound on epsilon, if it is below `upper` and
+    infinite losses have mass at most `delta`.
+    """
     stated = losses.approximate()
-    better = stated is not None and stated.delta <= delta and stated.epsilon < known
+    better = stated is not None and stated.delta <= delta and stated.epsilon < upper
     return [Bound(0.0, stated.epsilon, _LARGEST)] if stated is not None and better else []
 
 
-def hopeless(question: Asked, epsilon: float, delta: float) -> bool:
-    """Whether the moments of a question say that its answer is far above this point."""
+def hopeless(question: ComparableQuestion, epsilon: float, delta: float) -> bool:
+    """Return whether the moments show that delta at `epsilon` is far above `delta`."""
     return question.curve.hopeless(epsilon, _HOPELESS * delta, attained=False)
 
 
 def without_sampling(bound: Bound) -> Bound:
-    """The upper end of a question in which samples are left out."""
+    """Return the upper end of a bound computed without samples, with 0 as lower end and a
+    certificate that says so.
+    """
     method = f"{bound.certificate.method}, as if nobody were left out of a sample"
     return Bound(
         0.0, bound.upper, Certificate(method, bound.certificate.budget, bound.certificate.unit)
@@ -228,14 +253,16 @@ def without_sampling(bound: Bound) -> Bound:
 
 
 def _chi_squared(divergence: float, rate: float) -> float:
-    """log(1 + chi^2) on a Poisson sample, the larger of both orders, from the divergence of order 2; rounded up."""
+    """Return log(1 + chi^2) on a Poisson sample, the larger of both orders, rounded up, from the
+    Renyi divergence of order 2.
+    """
     if rate == 1 or not divergence < 700:
         return divergence
     return math.log1p(rate * rate / (1 - rate) * math.expm1(divergence)) * (1 + 64 * UNIT_ROUNDOFF)
 
 
 def _sum(rows: Iterable[tuple[float, int]]) -> float:
-    """The numbers, each so many times, added up and rounded up."""
+    """Return the sum of number * count over the rows, rounded up; at least 0."""
     total = math.fsum(times * number for number, times in rows)
     return up(total * (1 + 4 * UNIT_ROUNDOFF)) if total > 0 else 0.0
 
@@ -262,13 +289,13 @@ _APART = 2
 
 @dataclass(frozen=True)
 class PartByPart:
-    """One number that is asked about a composition.
+    """Narrows a wide bound on epsilon or delta by evaluating parts of the composition separately.
 
     Args:
         theorems: The elementary theorems of the composition.
-        number: The epsilon, or the delta.
-        tolerance: Wanted relative width of epsilon.
-        for_delta: Whether `number` is an epsilon.
+        number: The epsilon if `for_delta`, else the delta.
+        tolerance: The wanted relative width of epsilon.
+        for_delta: Whether delta is bounded at an epsilon; if False, epsilon at a delta.
     """
 
     theorems: Elementary
@@ -277,11 +304,12 @@ class PartByPart:
     for_delta: bool
 
     def narrower(self, bound: Bound, most: float) -> Bound:
-        """The wide answer, or what is better at either end.
+        """Return `bound` with each end improved where single parts give a better one.
 
         Args:
-            bound: The answer.
-            most: An upper end of what the attained losses of all parts say; infinite if they are those of the answer.
+            bound: The wide bound.
+            most: An upper end of what the attained losses of all parts give; infinite if the bound
+                itself uses them.
         """
         # What one mechanism attains alone may be more than it does in company: then attained losses do not say it all.
         pairs = self.theorems.losses.pairs
@@ -297,7 +325,9 @@ class PartByPart:
         )
 
     def _attained(self, lower: float, most: float) -> float:
-        """The largest lower end of some blocks: of each alone, then of the best with one after the other."""
+        """Return the largest lower end of several blocks: each alone, then the best together with
+        each of the others in turn.
+        """
         blocks = (
             self._blocks()
             if len(self.theorems.losses.parts) > 1 and self._apart(lower, most)
@@ -324,7 +354,9 @@ class PartByPart:
         return question.attained_end(self.number, least, for_delta=self.for_delta)
 
     def _blocks(self) -> list[Parts]:
-        """The parts one by one, the largest first; if they are many, blocks of parts of about one size."""
+        """Return the parts one by one, largest loss first; if there are many, in blocks of similar
+        size.
+        """
         parts = self.theorems.losses.parts
         curves = [
             (self.theorems.ask(losses).curve, times)
@@ -342,9 +374,10 @@ class PartByPart:
         ]
 
     def _unsampled(self, bound: Bound) -> Bound:
-        """The answer without the samples of the parts that cost least without them: of so few that a line is good.
+        """Return the bound where the cheapest samples are left out: as few as are needed for a good
+        numerical evaluation.
 
-        All samples together are left out by another theorem.
+        The theorem that leaves out all samples is applied elsewhere.
         """
         inners = self.theorems.unsampled
         rows = zip(inners, self.theorems.samples, strict=True)

@@ -1,4 +1,4 @@
-"""The losses of several people together."""
+"""Group privacy: the losses of several people together."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ LARGEST_SAMPLED, LARGEST_GAUSSIAN = 64, 512
 
 
 def group_losses(pairs: Pairs, size: int) -> GroupLosses:
-    """The losses of a group of `size`, from those of one person.
+    """Return the losses of a group of `size` people from the losses of one person.
 
-    In closed form where there is one; else from the iterates of power functions.
+    They are in closed form where one exists; else they follow from iterated power functions.
     """
     return tuple((_closed(pair, size) or _iterated(pair, size), times) for pair, times in pairs)
 
@@ -79,16 +79,17 @@ def sampled_group_losses(
     own: Callable[[], Pairs],
     joint: Callable[[], Pairs],
 ) -> GroupLosses:
-    """The losses of a group under a composition on a Poisson sample.
+    """Return the losses of a group under a composition on a Poisson sample.
 
     Args:
-        parts: What runs on the sample.
+        parts: The mechanisms that run on the sample, with their counts.
         rate: The probability that a record is in the sample.
-        size: How many people.
-        adjacency: What one person's data may change.
-        own: The losses on the sample for one person.
-        joint: Those at the rate at which any member of the group is in the sample. They are attained: the answer may
-            depend on no more than whether any of them is.
+        size: The number of people in the group.
+        adjacency: The adjacency of one person.
+        own: Returns the losses of one person on the sample.
+        joint: Returns the losses of one person at the rate at which any member of the group is in
+            the sample. They are attained, because the output may depend only on whether any member
+            is.
 
     Raises:
         UnsupportedError: If the group is larger than 64.
@@ -140,7 +141,9 @@ def sampled_group_losses(
 
 
 def _gaussian(parts: Parts) -> GaussianLoss | None:
-    """The one Gaussian loss that the parts amount to when a record is added or removed, if they do."""
+    """Return the one Gaussian loss equivalent to all parts when a record is added or removed; None
+    if there is none.
+    """
     pairs = _pairs(parts, Adjacency.ADD_REMOVE)
     if pairs is None or not all(pair.attained and pair.symmetric for pair, _ in pairs):
         return None
@@ -149,8 +152,18 @@ def _gaussian(parts: Parts) -> GaussianLoss | None:
 
 
 def _gaussian_group(noise: GaussianLoss, rate: float, size: int, adjacency: Adjacency) -> GroupLoss:
-    """Those removed against those added, binomial mixtures on a line (`loss.mixture_quadrature`); if all are replaced,
-    both are of all."""
+    """Return the group losses of Gaussian noise on a Poisson sample.
+
+    They are binomial mixtures of normal distributions on a line (`loss.mixture_quadrature`), one
+    for the removed and one for the added members; if all members are replaced, both mixtures are
+    over the whole group.
+
+    Args:
+        noise: The Gaussian loss of one sampled member.
+        rate: The sampling rate.
+        size: The number of people.
+        adjacency: The adjacency of one person.
+    """
     known = [
         binomial_mixture(number, rate, mean=noise.mu, ulps=noise.ulps) for number in range(size + 1)
     ]
@@ -170,11 +183,16 @@ def _gaussian_group(noise: GaussianLoss, rate: float, size: int, adjacency: Adja
 
 
 def joint_rate(rate: float, size: int) -> float:
-    """The probability that any of `size` records is in the sample, 1 - (1 - rate)^size, rounded down."""
+    """Return a lower bound on the probability that any of `size` records is in the sample, 1 - (1 -
+    rate)^size.
+    """
     return -math.expm1(size * math.log1p(-rate)) * (1 - 16 * UNIT_ROUNDOFF)
 
 
 def _closed(pair: Pair, size: int) -> GroupLoss | None:
+    """Return the closed-form losses of a group; None if the losses of one person have no such
+    form.
+    """
     if size == 1:
         return GroupLoss(pair, (), True)
     found = grouped(pair.remove, size) if pair.symmetric else None
@@ -184,7 +202,9 @@ def _closed(pair: Pair, size: int) -> GroupLoss | None:
 
 
 def _iterated(pair: Pair, size: int) -> GroupLoss:
-    """From the pair alone: the truth is the supremum over all mechanisms that it dominates."""
+    """Return group losses from the iterated trade-off function of a pair: the supremum over all
+    mechanisms it dominates.
+    """
     remove, add = _curves(pair)
     exact = remove.exact and add.exact
     all_removed, all_added = remove.repeated(size), add.repeated(size)
@@ -216,13 +236,16 @@ def _iterated(pair: Pair, size: int) -> GroupLoss:
 
 
 def _curves(pair: Pair) -> tuple[EnclosedPower, EnclosedPower]:
+    """Return power functions that enclose that of the pair, in both orders."""
     remove, add = Product(((pair.remove, 1),)), Product(((pair.add, 1),))
     one = curves_of(remove, add)
     return one, one if pair.symmetric else curves_of(add, remove)
 
 
 def _together(pairs: Pairs, size: int) -> EnclosedPower:
-    """The power function of a group of `size`, all of it removed, under a composition of these losses."""
+    """Return the power function of a group of `size`, all members removed, under a composition of
+    these losses.
+    """
     if len(pairs) == 1 and pairs[0][1] == 1 and _closed(pairs[0][0], size) is None:
         return _curves(pairs[0][0])[0].repeated(size)
     found = group_losses(pairs, size)
@@ -232,14 +255,21 @@ def _together(pairs: Pairs, size: int) -> EnclosedPower:
 
 
 def _pairs(parts: Parts, adjacency: Adjacency) -> Pairs | None:
-    """All losses of a composition, if every part has some."""
+    """Return the losses of all parts with their counts; None if a part has none."""
     found = [(part.pairs(adjacency), times) for part, times in parts]
     pairs = tuple((pair, count * times) for some, times in found for pair, count in some or ())
     return pairs if all(some is not None for some, _ in found) else None
 
 
 def _mixed(curves: Sequence[PowerCurve], number: int, rate: float) -> PowerCurve:
-    """With `number` members against none, each in the sample with probability `rate`."""
+    """Return the power function of `number` members present against none, each in the sample with
+    probability `rate`.
+
+    Args:
+        curves: The power functions of 1, 2, 3, ... members in the sample.
+        number: The number of members.
+        rate: The sampling rate.
+    """
     with localcontext(Context(prec=60)):
         q = Decimal(rate)
         weights = [math.comb(number, j) * q**j * (1 - q) ** (number - j) for j in range(number + 1)]
@@ -247,7 +277,9 @@ def _mixed(curves: Sequence[PowerCurve], number: int, rate: float) -> PowerCurve
 
 
 def _between(remove: PowerCurve, add: PowerCurve) -> PowerCurve:
-    """Removals and additions, in the better order of the two."""
+    """Return the power function for removals followed by additions, in the better order of the
+    two.
+    """
     if IDENTITY in (remove, add):
         return remove.after(add)
     return remove.after(add).least(add.after(remove))
@@ -260,23 +292,37 @@ def _loss(
     *,
     above: bool = True,
 ) -> AtomicLoss:
+    """Return atoms whose power function is above `curve` (`above`) or below it.
+
+    Args:
+        curve: The piecewise linear power function.
+        relative_error: The relative error of its slopes.
+        lattice: The lattice of the losses, if they lie on one.
+        above: Whether the atoms dominate.
+    """
     return atoms_of(
         curve.thinned(MOST_ATOMS, above=above), relative_error=relative_error, lattice=lattice
     )
 
 
 def _attained(pairs: Pairs) -> tuple[Pair, ...]:
+    """Return the attained losses among those of the parts."""
     return tuple(
         each for pair, _ in pairs for each in ((pair,) if pair.attained else pair.attained_parts)
     )
 
 
-def _above(found: GroupLoss, attained_parts: tuple[Pair, ...]) -> GroupLoss:
-    """The same dominating losses, above these attained ones."""
-    return replace(found, pair=Pair(found.pair.remove, found.pair.add, False, attained_parts))
+def _above(loss: GroupLoss, attained_parts: tuple[Pair, ...]) -> GroupLoss:
+    """Return the group loss as dominating only, with `attained_parts` as the attained losses below
+    it.
+    """
+    return replace(loss, pair=Pair(loss.pair.remove, loss.pair.add, False, attained_parts))
 
 
 def _lattice(loss: Loss, size: int) -> Lattice | None:
+    """Return the lattice of the losses of a group of `size`, if those of one person lie on one;
+    else None.
+    """
     lattice = loss.lattice if isinstance(loss, AtomicLoss) else None
     return None if lattice is None else Lattice(lattice.spacing, lattice.offset * size)
 
@@ -286,16 +332,18 @@ LARGEST = 10**5
 
 @dataclass(frozen=True)
 class Group(Askable):
-    """A composition asked about `size` people at once: all of them in one world, none in the other, or some in each.
+    """The privacy of a group of `size` people under a composition: all of them are in one data set
+    and absent from the other, or some in each.
 
-    What holds of one neighbor holds of every step of a path from one world to the other.
-    The answers are those of the composition of the parts' group losses: never more, and for several parts much less,
-    than iterating the trade-off function of the whole. Where no closed form is known, both ends come from piecewise
-    linear power functions, about four digits apart. `compare` shows the certified epsilon, the geometric sum and the
-    book's bound. Build it with `.group(size)`.
+    What holds of one neighbor holds of every step of a path from one world to the other. The
+    answers are those of the composition of the parts' group losses: never more, and for several
+    parts much less, than iterating the trade-off function of the whole. Where no closed form is
+    known, both ends come from piecewise linear power functions, about four digits apart. `compare`
+    shows the certified epsilon, the geometric sum and the book's bound. Build it with
+    `.group(size)`.
 
     Args:
-        composition: What is composed.
+        composition: The composition.
         size: The number of people.
     """
 
@@ -333,7 +381,7 @@ class Group(Askable):
         return group_theorems(question, one, size=self.size, delta=delta)
 
     def _losses(self, adjacency: Adjacency) -> GroupLosses:
-        """The group losses of all parts that have some."""
+        """Return the group losses of all parts that have losses, with their counts."""
         found: GroupLosses = ()
         for part, times in self._parts:
             if isinstance(part, Grouped):
@@ -343,7 +391,9 @@ class Group(Askable):
         return found
 
     def _mixtures(self, losses: GroupLosses) -> tuple[Product, ...]:
-        """Some members removed, the others added: a product for each number of removed; none if it is all the same."""
+        """Return a product of losses for each number of removed members, the others added; none if
+        removal and addition cost the same.
+        """
         if all(each.symmetric for each, _ in losses):
             return ()
         return tuple(
@@ -354,44 +404,53 @@ class Group(Askable):
 
 @dataclass(frozen=True)
 class Grouped(Part):
-    """A part with the losses of a group for those of one person.
+    """A mechanism whose losses are those of a group of people.
 
     Args:
-        part: What runs.
+        part: The mechanism.
         size: The number of people.
     """
 
     part: Part
     size: int
-    _known: dict[Adjacency, GroupLosses | None] = field(
+    _cache: dict[Adjacency, GroupLosses | None] = field(
         default_factory=dict[Adjacency, "GroupLosses | None"], init=False, repr=False, compare=False
     )
     """The losses, worked out once for each adjacency: they may take seconds."""
 
     @property
     def label(self) -> str:
-        """The name in a report."""
+        """The name of this part in reports."""
         return f"{self.part.label}, for a group of {self.size}"
 
     def losses(self, adjacency: Adjacency) -> GroupLosses | None:
-        """The losses of the group, however it changes; None if the part is known only by its Renyi curve."""
-        if adjacency not in self._known:
+        """Return the losses of the group, for every number of removed members; None if the part
+        only states a Renyi curve.
+        """
+        if adjacency not in self._cache:
             self.part.require_any_size(self.label)
             self.part.require_group(self.size, adjacency)
             found = self.part.group_losses(self.size, adjacency)
             if found is None:
                 pairs = self.part.pairs(adjacency)
                 found = None if pairs is None else group_losses(pairs, self.size)
-            self._known[adjacency] = found
-        return self._known[adjacency]
+            self._cache[adjacency] = found
+        return self._cache[adjacency]
 
     def pairs(self, adjacency: Adjacency) -> Pairs | None:
-        """All of the group removed, and all of it added."""
+        """Return the losses when all members are removed, or all added; None if the part only
+        states a Renyi curve.
+        """
         found = self.losses(adjacency)
         return None if found is None else tuple((each.pair, times) for each, times in found)
 
     def promise(self, adjacency: Adjacency) -> RenyiPromise | None:
-        """rho times the square of the size, for delta 0."""
+        """Return the part's concentrated guarantee with rho times size^2; None if the part has
+        losses.
+
+        Raises:
+            UnsupportedError: If the part states a Renyi curve without a rho, or a delta above 0.
+        """
         stated = self.part.promise(adjacency)
         if stated is None:
             return None
@@ -409,14 +468,14 @@ class Grouped(Part):
 
 
 def group(composition: Composed, size: int) -> Group:
-    """The composition asked about a group.
+    """Return the question about the privacy of a group of `size` people under a composition.
 
     >>> from dpcompose import Gaussian
     >>> (Gaussian(10.0) * 4).group(5).delta(epsilon=1.0).contains(0.12693673750664394)
     True
 
     Args:
-        composition: What is composed.
+        composition: The composition.
         size: The number of people, an integer from 1 to 10^5.
 
     Raises:

@@ -59,15 +59,15 @@ def loss_of(law: Any) -> Any:
     """The loss of a law; a loss is its own."""
     if isinstance(law, Loss):
         return law
-    return _made(law) if type(law) in _DIRECT else _kept(law)
+    return _constructed(law) if type(law) in _DIRECT else _cached(law)
 
 
-def _made(law: Law) -> Any:
+def _constructed(law: Law) -> Any:
     return _family(type(law))(*vars(law).values())
 
 
 @lru_cache(maxsize=256)
-def _kept(law: Law) -> Any:
+def _cached(law: Law) -> Any:
     """The loss of a law that takes its time."""
     match law:
         case laws.GaussianSum(members=members):
@@ -107,7 +107,7 @@ def _kept(law: Law) -> Any:
                 one.reverse if isinstance(one, families.AtomicLoss | families.MixtureLoss) else one
             )
         case _:
-            return _made(law)
+            return _constructed(law)
 
 
 def _table(law: laws.Atoms) -> families.Atoms:
@@ -312,7 +312,7 @@ class Losses(NamedTuple):
         )
 
     @property
-    def sworn(self) -> list[tuple[RenyiPromise, int]]:
+    def promised(self) -> list[tuple[RenyiPromise, int]]:
         """The promises with their counts."""
         return [(promise, times) for _, promise, times in self.promises]
 

@@ -57,9 +57,9 @@ class Choice(ComposablePart):
         )
         return ((Pair(removed, added, False, attained_parts), 1),)
 
-    def require_any_size(self, asked: str) -> None:
+    def require_any_size(self, question: str) -> None:
         for option in self.options:
-            option.require_any_size(asked)
+            option.require_any_size(question)
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """Refused: what is chosen is sampled, not the choice."""

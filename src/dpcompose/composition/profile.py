@@ -50,17 +50,17 @@ class Curve:
 
 
 def _entries(
-    name: str, given: ArrayLike, guard: Callable[[str, Any], float]
+    name: str, values: ArrayLike, guard: Callable[[str, Any], float]
 ) -> NDArray[np.float64]:
     """The entries of an array of any shape, each passed through the guard before numpy could make a number of it."""
-    if isinstance(given, np.ma.MaskedArray):
-        raise DomainError(name, given, "no masked array", "Leave the masked entries out")
+    if isinstance(values, np.ma.MaskedArray):
+        raise DomainError(name, values, "no masked array", "Leave the masked entries out")
     try:
-        entries = np.asarray(given, dtype=object)
+        entries = np.asarray(values, dtype=object)
     except ValueError:
-        raise DomainError(name, given, "numbers in an array with rows of one length") from None
-    values: list[Any] = entries.ravel().tolist()
-    return np.array([guard(name, value) for value in values], dtype=np.float64).reshape(
+        raise DomainError(name, values, "numbers in an array with rows of one length") from None
+    elements: list[Any] = entries.ravel().tolist()
+    return np.array([guard(name, value) for value in elements], dtype=np.float64).reshape(
         entries.shape
     )
 
@@ -351,9 +351,9 @@ class _TestSearch:
         )
         return np.clip(np.array(ends), 0.0, 1.0)
 
-    def wanted(self, found: Reals, effort: int) -> Reals:
+    def wanted(self, enclosure: Reals, effort: int) -> Reals:
         """Epsilons to ask next for the levels that are not narrow yet."""
-        power, error = found[:2], found[2:]
+        power, error = enclosure[:2], enclosure[2:]
         gap = np.minimum(np.ptp(power, axis=0), np.ptp(error, axis=0))
         at, steep, shallow = self._lower_boundary()
         rising = 1.0 - np.min(steep, axis=1) >= np.max(shallow, axis=1)
@@ -485,8 +485,8 @@ def risk(profile: Profile, *, prior: float, false_positive_rate: float) -> Risk:
     )
 
 
-def _at(curve: Curve, place: int) -> Bound:
-    return Bound(float(curve.lower[place]), float(curve.upper[place]), _TESTED)
+def _at(curve: Curve, index: int) -> Bound:
+    return Bound(float(curve.lower[index]), float(curve.upper[index]), _TESTED)
 
 
 def _named(point: Curve, method: str) -> Bound:

@@ -134,7 +134,7 @@ def asks(
         accepted = {each.name for each in shown}
 
         @wraps(function)
-        def asked(*arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+        def wrapper(*arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
             if number and len(arguments) > 1:
                 call = f".{function.__name__}({number}={arguments[1]!r})"
                 raise TypeError(f"the number has a name: {call}")
@@ -144,9 +144,9 @@ def asks(
                 raise TypeError(f"{function.__name__}() {reason}")
             return function(*arguments, **named)
 
-        described: Any = asked
+        described: Any = wrapper
         described.__signature__ = signature.replace(parameters=shown)
-        return asked
+        return wrapper
 
     return decorated
 
@@ -210,29 +210,29 @@ class PrivacyQuestion:
         upper = greatest(self._deltas(self.dominating, epsilon, readings))
         return upper if self.tight else self._below(upper, epsilon, readings, self._deltas)
 
-    def _least_delta(self, found: Bound, epsilon: float, readings: Readings) -> Bound:
+    def _least_delta(self, bound: Bound, epsilon: float, readings: Readings) -> Bound:
         if self.asking.proof:
-            return found
-        found = self._by_parts(found, epsilon, readings, for_delta=True)
-        if epsilon < 0 or not wide(found, self.tolerance):
-            return found
+            return bound
+        bound = self._by_parts(bound, epsilon, readings, for_delta=True)
+        if epsilon < 0 or not wide(bound, self.tolerance):
+            return bound
         if self.elementary:
-            found = least(found, self.elementary.beyond(epsilon))
-            if not wide(found, self.tolerance):
-                return found
+            bound = least(bound, self.elementary.beyond(epsilon))
+            if not wide(bound, self.tolerance):
+                return bound
         others: list[Bound] = []
         if not self.losses.promises and not self._in_closed_form:
             start = readings.order(self.dominating[0])
             hopeless = self.curve.hopeless(
-                epsilon, found.upper, attained=self._moments_attained, start=start
+                epsilon, bound.upper, attained=self._moments_attained, start=start
             )
             others = [] if hopeless else [self.curve.delta(epsilon)]
             others += self._converted_delta(epsilon, readings)
         return least(
-            found,
+            bound,
             [
                 *others,
-                *(self.elementary.delta(epsilon, known=found.upper) if self.elementary else ()),
+                *(self.elementary.delta(epsilon, upper=bound.upper) if self.elementary else ()),
             ],
         )
 
@@ -272,25 +272,25 @@ class PrivacyQuestion:
             and not self.losses.promises
             and self._at_the_top(found.upper)
         ):
-            return least(found, largest_losses(self.losses, delta, known=found.upper))
+            return least(found, largest_losses(self.losses, delta, upper=found.upper))
         return found
 
-    def _least_epsilon(self, found: Bound, delta: float, readings: Readings) -> Bound:
-        found = self._by_parts(found, delta, readings, for_delta=False)
-        if not wide(found, self.tolerance):
-            return found
+    def _least_epsilon(self, bound: Bound, delta: float, readings: Readings) -> Bound:
+        bound = self._by_parts(bound, delta, readings, for_delta=False)
+        if not wide(bound, self.tolerance):
+            return bound
         others: list[Bound] = []
         if not self.losses.promises and not self._in_closed_form:
             start = readings.order(self.dominating[0])
             others = self.curve.epsilons(
-                delta, known=found.upper, attained=self._moments_attained, start=start
+                delta, upper=bound.upper, attained=self._moments_attained, start=start
             )
             others += self._converted_epsilon(delta, readings)
         return least(
-            found,
+            bound,
             [
                 *others,
-                *(self.elementary.epsilon(delta, known=found.upper) if self.elementary else ()),
+                *(self.elementary.epsilon(delta, upper=bound.upper) if self.elementary else ()),
             ],
         )
 
@@ -319,7 +319,7 @@ class PrivacyQuestion:
         if self.losses.promises:
             found = self._converted_epsilon(delta, readings)
             known = found[0].upper if found else math.inf
-            found += self.curve.epsilons(delta, known=known, attained=False, start=None)
+            found += self.curve.epsilons(delta, upper=known, attained=False, start=None)
             return self._below(min(found, key=attrgetter("upper")), delta, readings, self._epsilons)
         upper = greatest(self._epsilons(self.dominating, delta, readings))
         return upper if self.tight else self._below(upper, delta, readings, self._epsilons)
@@ -377,7 +377,7 @@ class PrivacyQuestion:
     @cached_property
     def _converted(self) -> tuple[Product, ...]:
         """Products with one pair for all parts of which a Renyi curve says more; empty if there are no others."""
-        promises = self.losses.sworn
+        promises = self.losses.promised
         rounds = self.rounds or tuple(
             ((pair.remove, pair.add), times) for pair, times in self.losses.pairs
         )
@@ -444,7 +444,7 @@ class PrivacyQuestion:
         exact = not self.tight_alone and self.losses.samples_attained
         return RenyiCurve(
             self.dominating,
-            self.losses.sworn,
+            self.losses.promised,
             rounds=self.rounds,
             samples=self._samples,
             exact=exact,
@@ -501,7 +501,7 @@ def directed(losses: Losses, asking: Asking, alternatives: Rounds | None = None)
         if not (single and single.tight_alone) and False in [pair.attained for pair, _ in pairs]:
             attained = attained_directions(pairs)
     if losses.promises:
-        pairs = (*pairs, *attained_promises(losses.sworn))
+        pairs = (*pairs, *attained_promises(losses.promised))
         attained = attained_directions(pairs)
     rounds: Rounds = ()
     if asking.orientation is Orientation.FREE:

@@ -382,17 +382,17 @@ class RenyiCurve:
         return _exceeds(cumulants, epsilon, math.log(delta), at)
 
     def epsilons(
-        self, delta: float, *, known: float, attained: bool, start: float | None
+        self, delta: float, *, upper: float, attained: bool, start: float | None
     ) -> list[Bound]:
         """Upper ends for epsilon that may be below what is known; the lower ends are 0. `start`: as in `hopeless`."""
-        if not 0 < delta < 1 or not 0 < known < math.inf:
+        if not 0 < delta < 1 or not 0 < upper < math.inf:
             return [self.epsilon(delta)]
-        hopeless = self.hopeless(known, delta * _EXACT, attained=attained, start=start)
+        hopeless = self.hopeless(upper, delta * _EXACT, attained=attained, start=start)
         return [] if hopeless else [self.epsilon(delta)]
 
     def epsilon(self, delta: float) -> Bound:
         """An upper end for epsilon; the lower end is 0."""
-        if self._kept:
+        if self._finite_by_loss:
             found = renyi_epsilon(self._nonnegative_by_loss, delta=delta, exact=True, orders=())
             return Bound(0.0, found.epsilon, _BEST_ORDER)
         rest = remaining_delta(delta, self._failures)
@@ -408,7 +408,7 @@ class RenyiCurve:
     def delta(self, epsilon: float) -> Bound:
         """An upper end for delta; the lower end is 0."""
         finite = 1.0
-        if self._kept and epsilon >= 0:
+        if self._finite_by_loss and epsilon >= 0:
             return Bound(
                 0.0, renyi_delta(self._nonnegative_by_loss, epsilon=epsilon, orders=()), _BEST_DELTA
             )
@@ -419,7 +419,7 @@ class RenyiCurve:
         )
 
     @cached_property
-    def _kept(self) -> bool:
+    def _finite_by_loss(self) -> bool:
         """Whether all that lose a mass outright stand for mechanisms that do not, whose moments are known."""
         return self.lost and self._by_loss(2.0) < math.inf
 

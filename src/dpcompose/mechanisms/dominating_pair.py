@@ -183,21 +183,23 @@ class DominatingPair(Mechanism):
         return ((Pair(either, either, False, inside, either_order=attained), 1),)
 
 
-def _listed(name: str, given: Any) -> list[Any]:
+def _listed(name: str, values: Any) -> list[Any]:
     """A sequence as a list."""
-    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
-        raise DomainError(name, given, "a sequence of numbers")
-    return list(cast("Iterable[Any]", given))
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
+        raise DomainError(name, values, "a sequence of numbers")
+    return list(cast("Iterable[Any]", values))
 
 
-def _masses(name: str, given: Any) -> dict[Any, float]:
+def _masses(name: str, values: Any) -> dict[Any, float]:
     """Checked masses by outcome."""
-    if not isinstance(given, Mapping | Iterable) or isinstance(given, str | bytes):
-        raise DomainError(name, given, "a mapping from outcomes to masses, or a sequence of masses")
+    if not isinstance(values, Mapping | Iterable) or isinstance(values, str | bytes):
+        raise DomainError(
+            name, values, "a mapping from outcomes to masses, or a sequence of masses"
+        )
     entries: dict[Any, Any] = (
-        dict(cast("Mapping[Any, Any]", given))
-        if isinstance(given, Mapping)
-        else dict(enumerate(cast("Iterable[Any]", given)))
+        dict(cast("Mapping[Any, Any]", values))
+        if isinstance(values, Mapping)
+        else dict(enumerate(cast("Iterable[Any]", values)))
     )
     masses: dict[Any, float] = {
         key: check.probability(f"{name}[{key!r}]", mass) for key, mass in entries.items()

@@ -62,36 +62,36 @@ class Strategy:
         return int((rows - columns).max()) + 1
 
     @classmethod
-    def of(cls, given: Any) -> Strategy:
+    def of(cls, rows: Any) -> Strategy:
         """The strategy of rows of numbers.
 
         Raises:
             DomainError: If they are none.
         """
-        if isinstance(given, Strategy):
-            return given
+        if isinstance(rows, Strategy):
+            return rows
         shape = "rows of finite numbers, lower triangular, square, without a zero on the diagonal"
         try:
-            found = np.asarray(given)
+            found = np.asarray(rows)
             matrix = (
                 np.ascontiguousarray(found, dtype=float) + 0.0
                 if found.dtype.kind in "iufO"
                 else np.zeros(0)
             )
         except (TypeError, ValueError, OverflowError):
-            raise DomainError("strategy", given, shape) from None
+            raise DomainError("strategy", rows, shape) from None
         if matrix.ndim != 2 or not 0 < len(matrix) == len(matrix.T):
-            raise DomainError("strategy", given, shape)
+            raise DomainError("strategy", rows, shape)
         if not len(matrix) <= MOST_STEPS:
             raise DomainError("strategy", f"{len(matrix)} rows", f"at most {MOST_STEPS} rows")
         sizes = np.abs(matrix)
         if not np.all((sizes == 0) | ((sizes > 1e-100) & (sizes < 1e100))):
             raise DomainError(
-                "strategy", given, f"{shape}, each 0 or between 1e-100 and 1e100 in size"
+                "strategy", rows, f"{shape}, each 0 or between 1e-100 and 1e100 in size"
             )
         if np.any(np.triu(sizes, 1) > 0) or not np.all(np.diag(sizes) > 0):
             remedy = "Give the encoder, which multiplies the steps, not its inverse or the decoder"
-            raise DomainError("strategy", given, shape, remedy)
+            raise DomainError("strategy", rows, shape, remedy)
         return cls(len(matrix), matrix.tobytes())
 
 

@@ -227,12 +227,14 @@ class TruncatedPoisson(_Mixture):
         self._accept(adjacency)
         return _typed(Fraction(self._reach) / min(exact(self.sigma), Fraction(self.sigma)))
 
-    def require_any_size(self, asked: str) -> None:
+    def require_any_size(self, question: str) -> None:
         """Refused: of fewer records one is drawn into a full batch more often."""
         if self.batch < self.records:
             reason = f"the losses of {self!r} hold for {self.records} records, and not for fewer"
             raise UnsupportedError(
-                asked, reason, "Gaussian(sigma / 2), without amplification, bounds it at every size"
+                question,
+                reason,
+                "Gaussian(sigma / 2), without amplification, bounds it at every size",
             )
 
     def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:

@@ -38,7 +38,7 @@ class Part(ABC):
         """The Renyi curve of a part without losses; None for all others."""
         return None
 
-    def require_any_size(self, asked: str) -> None:  # noqa: B027 (most hold for every size)
+    def require_any_size(self, question: str) -> None:  # noqa: B027 (most hold for every size)
         """Refuse what asks about data sets of several sizes, if the losses hold for one size alone.
 
         Args:

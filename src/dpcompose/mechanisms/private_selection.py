@@ -89,9 +89,9 @@ class PrivateSelection(Mechanism):
         """Atoms above the profile, the same in both orders."""
         return _selected(self, check.member("adjacency", adjacency, Adjacency))
 
-    def require_any_size(self, asked: str) -> None:
+    def require_any_size(self, question: str) -> None:
         for part, _ in (self.base * 1).parts:
-            part.require_any_size(asked)
+            part.require_any_size(question)
 
     def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
         """Refused: the base may be sampled."""
