@@ -180,7 +180,7 @@ class MixtureQuadrature:
         cut = len(frequencies)
         step, error = self._step(order, float(frequencies[-1]))
         while cut > 1 and self._many_points(order, step, cut):
-            third = int(np.searchsorted(frequencies, frequencies[cut - 1] / 3, side="right"))
+            third = int(frequencies.searchsorted(float(frequencies[cut - 1]) / 3, side="right"))
             cut = max(1, min(cut - 1, third))
             step, error = self._step(order, float(frequencies[cut - 1]))
         near = self._on_real_line(order, frequencies[:cut], step, error)
