@@ -1,9 +1,13 @@
-"""The stakes of a certificate bet again on new draws: whoever made up its counts wins nothing by them.
+"""Replication of a refutation: the bets of a certificate are placed again on newly drawn outcomes.
 
-Its stakes come first, as they were bound; coins and rows are new. They end where the first audit was decided, and luck
-decides whether new draws are too by then: so the bets on its features go on, with stakes that the new rows teach, until
-the wealth reaches 1/alpha or a limit of rows. All of it is one wealth of Theorem 2, however long it goes on: a true
-claim is refuted with probability at most alpha.
+A certificate proves that its counts refute the claim, but anybody can make up counts. Fresh draws
+from the mechanism expose that.
+
+The bets of the certificate come first, unchanged, on new coins and new outcomes. The first audit
+stopped when it was decided, and chance determines whether the same number of new rows suffices. So
+betting goes on with bets learned from the new rows, until the wealth reaches 1/alpha or the row
+limit is reached. All of it is a single wealth process of Theorem 2, so a true claim is refuted with
+probability at most alpha however long it runs.
 """
 
 from __future__ import annotations
@@ -36,17 +40,17 @@ from dpcompose.audit.wealth import Member, step
 from dpcompose.errors import DomainError
 
 TIMES, LEAST = 10, 4096
-"""New rows for each row of a certificate, and the fewest, after which the bets end."""
+"""The default row limit: TIMES rows for each row of the certificate, and at least LEAST."""
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """How far new draws came.
+    """The result of betting again on newly drawn outcomes.
 
     Args:
-        log_wealth: ln of the wealth.
-        samples: The rows that were drawn.
-        refuted: Whether the wealth reached 1/alpha.
+        log_wealth: Natural logarithm of the final wealth; betting began with a wealth of 1.
+        samples: The number of rows (outcomes) drawn and bet on.
+        refuted: Whether the wealth reached 1/alpha, which refutes the claim again.
     """
 
     log_wealth: float
@@ -58,18 +62,26 @@ def again(
     certificate: dict[str, Any], subject: Source, pairs: Sequence[Pair] | None = None, *,
     features: Sequence[Feature] = (), samples: int | None = None, seconds: float = math.inf,
 ) -> Repeated:  # fmt: skip
-    """Bet the stakes of a certificate, which `check` has read, on new draws, and go on with later bets.
+    """Place the bets of a certificate on newly drawn outcomes, then continue with bets learned from
+    them.
 
     Args:
-        certificate: The certificate.
-        subject: What answers.
-        pairs: The pairs of the audit, in their order; None: those that the certificate tells.
-        features: Features of the user's own, by which the audit bet. The certificate itself says what was learned.
-        samples: The most rows; None: ten times those of the certificate, and at least 4,096.
-        seconds: The longest time; a batch that began is ended.
+        certificate: An audit certificate as a dictionary, already validated by `check`.
+        subject: The mechanism that draws the new outcomes.
+        pairs: The dataset pairs of the audit, in the same order; None takes them from the
+            certificate.
+        features: User-defined features on which the audit bet. Built-in and learned features are
+            restored from the certificate.
+        samples: The largest number of rows to draw; None for ten times the rows of the certificate,
+            and at least 4,096.
+        seconds: The time limit. A batch that has begun is completed.
+
+    Returns:
+        The final wealth, the number of rows drawn, and whether they refute the claim again.
 
     Raises:
-        DomainError: If a pair or a feature of the certificate is missing, or `samples` is no number of rows.
+        DomainError: If a pair or a feature of the certificate is missing, or `samples` is not an
+            integer of at least 1.
     """
     header, ends = certificate["header"], time.monotonic() + seconds
     if pairs is None:
@@ -128,7 +140,9 @@ def _taught(
     pair: Pair, claims: dict[int, tuple[Point, ...]], features: tuple[Feature, ...],
     drawn: Sequence[tuple[Outcomes, NDArray[np.uint8]]],
 ) -> Arm:  # fmt: skip
-    """A pair whose rows so far teach the stakes on the features of the certificate."""
+    """The past of one pair: the new rows, from which later bets on the certificate's features are
+    set.
+    """
     own = tuple(each for each in features if each.memory is None)
     arm = Arm(pair, claims[pair.distance], own, seen=seen_before() if own != features else None)
     for rows, coins in drawn:

@@ -1,4 +1,6 @@
-"""An arm: one pair, the rows that it answered, and what they teach about every feature."""
+"""An arm of the audit: one pair of datasets, its past outcomes, and the bets they suggest for each
+feature.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +18,41 @@ from dpcompose.audit.stakes import Cells, Stakes, hopes, stakes, twin_stakes
 from dpcompose.audit.wealth import WEIGHTS, Member, tally
 
 FIRST, SHARE, FINE, FEW, TEACHING = 24, 8, 20, 1 << 14, 8
-"""The first batch of an arm, and later ones as a fraction of its past: a finer one while it has few rows,
-a coarser one while they only teach."""
+"""Batch sizes of one pair: FIRST rows in the first batch, and 1 / SHARE of the past rows in later
+ones. While there are fewer than FEW past rows it is 1 / FINE of them; while no bets are placed, 1 /
+TEACHING.
+"""
 MANY = 12
-"""Features that bets are made on at once; an arm with more has larger batches, since each of them costs time."""
+"""The largest number of features bet on at once. A pair with more features has larger batches,
+since evaluating each feature takes time.
+"""
 KEPT = 1 << 18
-"""Rows that are kept to cut cells anew whenever there are half as many again; later rows are only counted."""
+"""The number of past outcomes stored. The cells of features are recomputed whenever the stored rows
+have grown by half; later rows are only counted.
+"""
 WORLDS = (1.0, 2.0, 3.0)
-"""The cuts of the feature that remembers: an answer that was met in no world, in world 0, in world 1, in both."""
+"""The cuts of the feature that remembers answers: seen in neither world, in world 0, in world 1, in
+both.
+"""
 HOPE = 2.0
-"""The hope below which a feature has no evidence: its stakes are not computed."""
+"""The projected log gain below which a feature has no evidence, so that no bets are computed for
+it.
+"""
 IDLE = 0.1
 """The prior weight of betting on no feature."""
 LIGHTEST = WEIGHTS >> 12
-"""A member with less weight is left out."""
+"""The smallest integer weight of a member; lighter ones are left out."""
 
 
 @dataclass
 class Book:
-    """The past rows of one feature.
+    """Counts of the past rows of one pair in the cells of one feature.
 
     Args:
-        feature: The feature.
-        cells: Its cells.
-        counts: The rows of either coin in each cell, shape (2, cells).
+        feature: The feature, which maps each outcome to a number.
+        cells: The intervals into which the feature's values are divided.
+        counts: The number of rows with coin 0 and with coin 1 in each cell, shape (2, number of
+            cells).
     """
 
     feature: Feature
@@ -48,34 +61,49 @@ class Book:
 
     @classmethod
     def of(cls, feature: Feature, outcomes: Outcomes, coins: NDArray[np.uint8], since: int) -> Book:
-        """Cells from all rows; counts from those whose coins the feature was not made from."""
+        """Divide the values of a feature into cells, and count the past rows in each of them.
+
+        Args:
+            feature: The feature.
+            outcomes: All past outcomes of the pair. Their values determine the cells; the coins do
+                not.
+            coins: The coin of each outcome.
+            since: The index of the first row to count. A learned feature was fitted to the earlier
+                rows and their coins, so they must not count as evidence.
+        """
         memory = feature.memory
         scores = feature.score(outcomes) if memory is None else Memory().learn(outcomes, coins)
         cells = Cells.of(scores) if memory is None else Cells(WORLDS)
         return cls(feature, cells, tally(coins[since:], cells.place(scores[since:]), cells.count))
 
     def stakes(self, points: Sequence[Point]) -> tuple[float, Stakes]:
-        """The evidence, and the stakes for rows to come."""
+        """The log evidence of past bets on this feature at the claim's points, and the stakes for
+        the next batch.
+        """
         zeros, ones = self.counts.astype(np.float64)
         if self.feature.memory is not None:
             return twin_stakes(ones, zeros, points, one=2, zero=1)
         return stakes(ones, zeros, points, self.cells.prior)
 
     def hope(self, points: Sequence[Point]) -> float:
-        """The gain of its best event."""
+        """The projected log gain of the best single event of this feature on the past rows, in
+        nats.
+        """
         zeros, ones = self.counts.astype(np.float64)
         return hopes(ones, zeros, points)
 
 
 def leaders(books: Sequence[Book], points: Sequence[Point], number: int) -> list[Book]:
-    """The books with the highest hopes, that one first: on the others nothing is bet, which saves their stakes."""
+    """The `number` books with the largest projected log gain, in decreasing order."""
     return sorted(books, key=lambda book: -book.hope(points))[:number]
 
 
 def tallies(
     books: Sequence[Book], outcomes: Outcomes, coins: NDArray[np.uint8]
 ) -> list[NDArray[np.intp]]:
-    """The counts of rows in the cells of each book."""
+    """For each book, the number of the new outcomes with coin 0 and with coin 1 in each cell, shape
+    (2, cells).
+    """
     return [
         tally(coins, each.cells.place(each.feature.score(outcomes)), each.cells.count)
         for each in books
@@ -84,16 +112,21 @@ def tallies(
 
 @dataclass
 class Arm:
-    """A pair and its past.
+    """A pair of datasets with its past outcomes and the bets that they suggest.
 
     Args:
-        pair: The pair.
-        points: The points of the claim at its distance.
-        features: What is read from its outcomes; None until the first ones are drawn.
-        learners: What makes further features.
-        look: From outcomes to what is read of them, anew whenever cells are cut; None: the same features always.
-        seen: The feature that remembers the rows, if any does.
-        worth: The evidence below which its rows only teach: of many pairs, one has some by chance.
+        pair: The two datasets.
+        points: The (epsilon, delta) points of the claim at the distance of the pair.
+        features: The features to bet on; None until `look` chooses them.
+        learners: Algorithms that fit further features to past outcomes and coins.
+        look: Chooses features for the past outcomes; None if they are fixed.
+        seen: The feature that remembers earlier answers; None for none.
+        worth: The log evidence below which no bets are placed: of many pairs, some have evidence by
+            chance.
+        rows: The number of past rows.
+        books: The counts of past rows for each feature.
+        evidence: The log evidence against the claim in the past rows.
+        hope: The largest projected log gain of a single event.
     """
 
     pair: Pair
@@ -113,13 +146,16 @@ class Arm:
 
     @property
     def next_rows(self) -> int:
-        """The size of the next batch."""
+        """The number of rows of the next batch for this pair."""
         share = FINE if self.rows < FEW and len(self.books) <= MANY else SHARE
         share = share if self.evidence > self.worth else TEACHING
         return max(FIRST, 2 * len(self.books), self.rows // share)
 
     def members(self) -> list[Member]:
-        """The members of the next batch: the posterior weights of the features."""
+        """The bets of the next batch: one member per promising feature, weighted by its posterior.
+
+        Returns an empty list while the evidence is below `worth`. Updates `evidence` and `hope`.
+        """
         hopes = sorted(((book.hope(self.points), book) for book in self.books), key=_negative)
         self.hope = hopes[0][0] if hopes else 0.0
         chosen = [book for hope, book in hopes[:MANY] if hope >= HOPE]
@@ -141,11 +177,13 @@ class Arm:
 
     @property
     def keeps(self) -> bool:
-        """Whether the next rows are kept, and not only counted."""
+        """Whether the outcomes of the next batch will be stored, and not only counted."""
         return self.rows < KEPT
 
     def learn(self, outcomes: Outcomes, coins: NDArray[np.uint8]) -> None:
-        """Add rows to the past: the stakes of later batches may depend on them."""
+        """Add the outcomes of a batch and their coins to the past. Only later batches may bet on
+        what they show.
+        """
         counted = tallies(self.books, outcomes, coins)
         if self.keeps:
             self._outcomes.append(outcomes)
@@ -155,11 +193,12 @@ class Arm:
         self.count(len(coins), counted)
 
     def count(self, rows: int, counted: Sequence[NDArray[np.intp]]) -> None:
-        """Add rows of which only the counts are known.
+        """Add a batch of which only the counts are available, as when a journal is replayed.
 
         Args:
-            rows: Their number.
-            counted: Their counts in the cells of each book.
+            rows: The number of rows in the batch.
+            counted: For each book, the batch's rows with coin 0 and with coin 1 in each cell, shape
+                (2, cells).
         """
         self.rows += rows
         if self._cut < KEPT and self.rows >= min(self._cut * 3 // 2, KEPT):
@@ -188,5 +227,7 @@ def _negative(hoped: tuple[float, Book]) -> float:
 
 
 def _joined(parts: Sequence[Outcomes]) -> Outcomes:
-    """Outcomes as one array; of objects, where they are not all plain numbers of one shape."""
+    """Concatenate batches of outcomes; the dtype is object unless all are plain numbers of one
+    shape.
+    """
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,4 +1,6 @@
-"""The loop of an audit: choose a pair, set stakes, toss coins, draw, pay, learn; until the claim is refuted."""
+"""The main loop of an audit: choose a pair, fix the bets, flip the coins, draw, settle, learn;
+until the claim is refuted.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ from dpcompose.mechanisms import BlackBox
 from dpcompose.values import Adjacency, Bound
 
 MARGIN = 1e-6
-"""The loop adds logarithms in floats; the certificate's wealth is rounded down."""
+"""Margin on the log wealth: the loop adds logarithms in floating point, while the certificate
+rounds down.
+"""
 
 
 def audit(
@@ -54,31 +58,37 @@ def audit(
     resume: str | Path | None = None,
     progress: Callable[[Moment], None] | None = None,
 ) -> Found:
-    """Audit a claim by betting against it on fair coins.
+    """Test a privacy claim by betting against it, and return the verdict with its certificate.
 
-    If the claim is true for these pairs, the verdict is `REFUTED` with probability at most alpha, whatever is chosen
-    from the past: pairs, features, stakes, and when to stop.
+    Each round, a fair coin selects one dataset of a pair, the mechanism runs on it, and bets fixed
+    beforehand guess the coin from the outcome. If the claim is true for these pairs, the verdict is
+    `REFUTED` with probability at most alpha. This holds even if pairs, features, bets and the time
+    to stop are chosen from earlier outcomes.
 
     Args:
-        subject: What answers.
-        pairs: Pairs of datasets, each at its distance; None: those of `usual_pairs`, by the claim's adjacency.
-        claim: The claim.
+        subject: The mechanism under audit.
+        pairs: Pairs of datasets with their distances; None searches for pairs by `usual_pairs`.
+        claim: The privacy claim: a mechanism or composition whose guarantee is tested.
         alpha: The probability of refuting a true claim, in (0, 1).
-        samples: The most rows, of either world.
-        seconds: The longest time; a batch that began is ended, the first of them 24 calls.
+        samples: The largest number of outcomes (rows) to draw, over both datasets.
+        seconds: The time limit. A batch that has begun is completed; the first one has 24 calls.
         adjacency: The neighboring relation of the claim.
-        features: What is read from an outcome; None: what the first outcomes suggest.
-        learners: Makers of further features.
-        law: The declared law of the subject, where it is known.
-        seed: 32 bytes for the coins, to be announced by their digest; None: from the system.
-        ladder: Whether to look for the lower bound on epsilon too.
-        resume: A journal: the audit is kept in this file, and goes on from it if it is there. `samples` is the most of
-            all runs together. The rows in flight of an interrupted run are lost before their coins are looked at.
-        progress: Told the state after every batch.
+        features: Functions that map an outcome to a number, to be bet on; None derives them from
+            the first outcomes of each pair.
+        learners: Algorithms that fit further features to past outcomes and their coins.
+        law: The output distribution that the code is declared to implement; None if it is not
+            declared.
+        seed: 32 bytes from which the coins are derived, so that their digest can be published
+            beforehand; None for a random seed.
+        ladder: Whether to compute a lower confidence bound on epsilon as well.
+        resume: The path of a journal. The audit is recorded in it, and continues from it if the
+            file exists. `samples` then limits all runs together. Outcomes whose batch an
+            interruption cut off are discarded before their coins are seen.
+        progress: Called with the state after every batch.
 
     Raises:
-        DomainError: If an argument is outside its domain, the claim promises nothing, or more than a few calls fail
-            alike and none answers.
+        DomainError: If an argument is outside its domain, the claim bounds nothing, or no call
+            answers and nearly all fail in the same way (in more than the first batch of 24 calls).
     """
     alpha, most = check.open_probability("alpha", alpha), check.count("samples", samples, least=1)
     points(claim, adjacency=adjacency)
@@ -161,7 +171,7 @@ def _found(
 
 
 def require_answers(found: Found, subject: Source) -> None:
-    """Raise DomainError if no call answered, and all failed alike: nothing was audited."""
+    """Raise DomainError if every call failed in the same way, so that nothing was audited."""
     if found.silent:
         calls = f"{found.samples:,} calls, none of which answers ({found.silent})"
         raise DomainError(
@@ -170,7 +180,9 @@ def require_answers(found: Found, subject: Source) -> None:
 
 
 def _restored(game: Game, journal: Journal, subject: Source) -> None:
-    """Go through the batches of earlier runs."""
+    """Replay the batches of earlier runs from the journal; DomainError if they belong to another
+    audit.
+    """
     try:
         for entry in journal.entries:
             game.replay(entry, subject)
@@ -185,7 +197,19 @@ def play(
     game: Game, journal: Journal, subject: Source, *, most: int, ends: float,
     progress: Callable[[Moment], None] | None = None,
 ) -> None:  # fmt: skip
-    """Bind, toss, draw and pay, until the claim is refuted or the audit ends."""
+    """Run batches until the claim is refuted or a limit is reached.
+
+    In each batch the bets are fixed before the coins are flipped, and each result is written to the
+    journal before it is reported.
+
+    Args:
+        game: The state of the audit; it is updated.
+        journal: Where each batch is recorded.
+        subject: The mechanism that draws the outcomes.
+        most: The largest total number of rows.
+        ends: The deadline, on the clock of `time.monotonic`.
+        progress: Called with the state after each batch.
+    """
     each = 0.0  # seconds of a row, as the last batch had it
     # Of an interruption the rows in flight are lost before their coins are looked at; the verdict at that time stands.
     with suppress(KeyboardInterrupt, ExhaustedError):
@@ -209,7 +233,7 @@ def play(
 
 @contextmanager
 def _undisturbed() -> Generator[None]:
-    """No interruption comes between the result of a batch and its line in the journal."""
+    """Block Ctrl-C between settling a batch and writing its line to the journal."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -247,7 +271,10 @@ def _header(
 def _claims(
     claim: Composable, pairs: Sequence[Pair], adjacency: Adjacency
 ) -> dict[int, tuple[Point, ...]]:
-    """The points of the claim at every distance of the pairs, and at 1."""
+    """The (epsilon, delta) points of the claim at each distance of the pairs, and at distance 1.
+
+    Raises DomainError if no pair is given, or the claim bounds nothing at any of the distances.
+    """
     if not pairs or not all(isinstance(pair, Pair) for pair in pairs):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("pairs", pairs, "at least one Pair of datasets")
     distances = sorted({1, *(pair.distance for pair in pairs)})
@@ -260,7 +287,9 @@ def _claims(
 def _description(
     refuted: bool, law: Composable | None, claim: Composable, adjacency: Adjacency
 ) -> str:
-    """Whether the declared law keeps the claim, in words."""
+    """A sentence that says whether the declared law satisfies the claim; empty if no law is
+    declared.
+    """
     if law is None:
         return ""
     if not certified(law, claim, adjacency=adjacency):

@@ -1,4 +1,6 @@
-"""One call of a foreign function: nothing that it does ends the audit, and all that a caller would see is kept."""
+"""Calls of the audited function in isolation: errors, time-outs and side effects are recorded as
+part of each outcome.
+"""
 
 from __future__ import annotations
 
@@ -31,34 +33,48 @@ import numpy as np
 from dpcompose.audit.outcome import ADDRESS, LOOKED, TEXT, Outcome, read
 
 MOST_PARTS = 32
-"""Arguments and attributes of an exception that are looked at."""
+"""The number of arguments and attributes of an exception that are read."""
 WATCHED = 32
-"""Calls around which the global random states are renewed and compared."""
+"""The number of first calls before which the global random states are reseeded, and after which
+they are compared.
+"""
 IMPORTING = 60.0
-"""Seconds that an import within a call may take: one that is interrupted leaves a library half imported."""
+"""Seconds allowed for an import within a call: an interrupted import would leave a library half
+loaded.
+"""
 MOST_FILES, MOST_CHANGED = 256, 16
-"""Files below the working folder that are looked at; those of them that a call changed."""
+"""The number of files below the working directory that are watched, and of changed files reported
+per call.
+"""
 CHANNELS = ("printed", "errors", "warned", "logged", "files")
-"""What comes beside an answer: each is read after every call once it was used in any."""
+"""The side channels recorded beside an answer. Once a call has used a channel, it is read after
+every call.
+"""
 
 
 class TooLong(BaseException):
-    """A call took longer than it may; no subject should catch it, and one that does is interrupted again."""
+    """Raised inside a call that exceeds its time limit. A function that catches it is interrupted
+    again.
+    """
 
 
 @dataclass
 class Calls:
-    """Calls of a function, one after another, with everything around them put back at the end of a batch.
+    """Calls of one function in batches, with output and global state restored after each batch.
 
-    Channels are opened once a batch. In the first batch, and once a channel was used, it is read after every call; else
-    only at the end of the batch, whose rows then have no part of it. Which channels are read depends on the past alone.
+    Side channels (prints, warnings, log records, files) are captured per batch. In the first batch,
+    and once a channel has been used, it is read after every call. Otherwise it is read only at the
+    end of the batch and is no part of that batch's outcomes. So which channels are read depends on
+    past batches alone.
 
     Args:
-        limit: The seconds that a call may take.
-        timed: Whether the time of a call is part of its outcome.
-        notes: Sentences about the subject that are no outcomes; added to.
-        output: A file to which standard output goes below Python; -1: none.
-        errors: A file to which standard error goes below Python; -1: none.
+        limit: The time limit of one call, in seconds.
+        timed: Whether the duration of a call is part of its outcome.
+        notes: Remarks about the function for the report, such as that it changes its argument;
+            sentences are added to it.
+        output: File descriptor that receives standard output written below Python, as by C code; -1
+            for none.
+        errors: The same for standard error.
     """
 
     limit: float
@@ -79,7 +95,9 @@ class Calls:
 
     @contextlib.contextmanager
     def open(self) -> Generator[None]:
-        """Around a batch: prints are caught, and the global random states and the alarm are put back after it."""
+        """Context of one batch: captures output, and restores the random states and the alarm
+        handler at its end.
+        """
         states = random.getstate(), np.random.get_state()  # noqa: NPY002
         # Else a batch would go on from the states at the end of the last one, which are those at its beginning.
         random.seed()
@@ -109,7 +127,9 @@ class Calls:
                 self._read = frozenset(self._used)
 
     def answer(self, call: Callable[[Any], Any], dataset: Dataset) -> float | Outcome:
-        """The outcome of one call on a copy of the dataset; a float where that is all of it."""
+        """Call the function on a copy of the dataset and return the outcome, or a bare float if it
+        is only that.
+        """
         given, watched, process = dataset.copied(), self._number < WATCHED, os.getpid()
         if watched:
             self._number += 1
@@ -139,7 +159,9 @@ class Calls:
         return Outcome(value, raised, message, seconds=took, **beside)
 
     def _heard(self, channels: Collection[str]) -> dict[str, Any]:
-        """All that came through these channels since they were read; empty ones are left out."""
+        """What the named channels received since they were last read, by channel; empty channels
+        are left out.
+        """
         heard = dict[str, Any]()
         if "printed" in channels:
             heard["printed"] = _said(self._printed, self.output)
@@ -174,7 +196,9 @@ class Calls:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _interrupt(self, _signal: int, frame: FrameType | None) -> None:
-        """End the call, but no import that takes place in it: the alarm comes again."""
+        """Alarm handler: raise TooLong in the call, but let an import finish first; the alarm
+        repeats.
+        """
         if time.perf_counter() < self._begins + IMPORTING:
             while frame is not None and frame.f_code is not Calls._timed.__code__:
                 if frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -191,7 +215,9 @@ class Calls:
         return record
 
     def _watch(self, given: Any, dataset: Dataset) -> None:
-        """Say whether a call left a global random state that an earlier one left, or changed its argument."""
+        """Note if a call leaves a global random state that an earlier call also left, or changes
+        its argument.
+        """
         own = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
         for state in (hash(random.getstate()), hash((own["key"].tobytes(), own["pos"]))):
             if state in self._states:
@@ -202,7 +228,9 @@ class Calls:
 
 
 def _said(printed: io.StringIO, file: int) -> str:
-    """The text that was printed since the last call, in Python, and below it to a file."""
+    """The text printed since the last call through Python, followed by that written below Python to
+    the file.
+    """
     below = _written(file)
     if not printed.tell():
         return below
@@ -222,7 +250,9 @@ def _written(file: int) -> str:
 
 
 def _files_below() -> dict[str, tuple[int, int]]:
-    """The first files below the working folder, each with its time of change and its size; no hidden or cached ones."""
+    """Modification time and size of up to MOST_FILES files below the working directory; hidden and
+    cached ones are skipped.
+    """
     found, folders = dict[str, tuple[int, int]](), deque(["."])
     while folders:
         with contextlib.suppress(OSError), os.scandir(folders.popleft()) as entries:
@@ -240,7 +270,7 @@ def _files_below() -> dict[str, tuple[int, int]]:
 
 
 def _file_in_words(name: str) -> str:
-    """A file and its end."""
+    """A file's name, and the end of its contents or the error that prevents reading it."""
     try:
         with open(name, "rb") as file:
             file.seek(-min(TEXT, os.fstat(file.fileno()).st_size), os.SEEK_END)
@@ -250,7 +280,9 @@ def _file_in_words(name: str) -> str:
 
 
 def _awaited(value: Any) -> Any:
-    """The answer of a coroutine, and the items of an asynchronous generator, as a caller would wait for them."""
+    """The value itself, or what awaiting it returns; the items of an asynchronous generator as a
+    list.
+    """
     if type(value) is float:
         return value
     if isinstance(value, AsyncIterator):
@@ -283,7 +315,11 @@ def _text(error: BaseException) -> str:
 
 
 def _seen(error: BaseException | None, depth: int = 4) -> dict[str, Any]:
-    """All that is seen of an exception besides its class: text, arguments, attributes, and the exception behind it."""
+    """Everything a caller can see of an exception besides its class: text, arguments, attributes,
+    and its cause.
+
+    Causes are followed `depth` levels deep.
+    """
     if error is None or not depth:
         return {}
     seen: dict[str, Any] = {"text": _text(error)}
@@ -304,15 +340,17 @@ def _seen(error: BaseException | None, depth: int = 4) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A number or text; of anything else, which could keep us busy, the type."""
+    """A number or text unchanged; for any other type, whose inspection might not end, the name of
+    the type.
+    """
     return value if type(value) in (str, bytes, int, float, bool) else type(value).__name__
 
 
 class Dataset:
-    """A dataset to be handed out in copies.
+    """A dataset from which each call receives its own copy.
 
     Args:
-        data: The dataset.
+        data: The dataset, any object.
     """
 
     def __init__(self, data: Any) -> None:
@@ -323,13 +361,15 @@ class Dataset:
             self._pickled = _pickled(pickle.loads(self._pickled))
 
     def copied(self) -> Any:
-        """A copy that shares nothing that can be changed."""
+        """A deep copy, or the dataset itself if it is immutable."""
         if self._shared:
             return self._data
         return copy.deepcopy(self._data) if self._pickled is None else pickle.loads(self._pickled)
 
     def changed(self, given: Any) -> bool:
-        """Whether a copy is no longer what it was; False where that cannot be seen."""
+        """Whether a call modified its copy; False if the dataset cannot be pickled, so that this is
+        unknown.
+        """
         return self._pickled is not None and _pickled(given) != self._pickled
 
 
@@ -345,11 +385,11 @@ NOT_ANEW = "it is no name in a file that can be executed again: generators that 
 
 @dataclass(frozen=True)
 class Home:
-    """The file in which a function has a name.
+    """The source file that defines the audited function.
 
     Args:
-        spec: Of the module.
-        name: In it.
+        spec: The import specification of the module.
+        name: The function's name in that module.
     """
 
     spec: ModuleSpec
@@ -357,7 +397,7 @@ class Home:
 
     @classmethod
     def of(cls, function: object) -> Home | None:
-        """Its home, if it is a name of a module of the user's."""
+        """The source file of a function; None if no module of the user's has it under a name."""
         for spec in _specs_of_user():
             for name, value in vars(sys.modules[spec.name]).items():
                 if value is function:
@@ -365,9 +405,10 @@ class Home:
         return None
 
     def anew(self) -> Any:
-        """The same name when the file is executed again, as a new program would, with what it imports of the user's.
+        """Execute the function's source file again and return the new function.
 
-        So its generators are made anew. Only for a process of its own: the modules that were there are forgotten.
+        User modules that it imports are loaded again too, so that their random generators are new.
+        Loaded modules are forgotten, so this must run in a process of its own.
         """
         for spec in _specs_of_user():
             del sys.modules[spec.name]

@@ -1,15 +1,19 @@
-"""One run as an audit: canaries put in by fair coins, and guesses of these coins from scores of the result.
+"""Audit of one training run: canaries are included by fair coins, and the coins are guessed from
+scores of the result.
 
-Theorem (the least mass below a tail). Let c of m canaries be guessed, N of the guesses right, S_t = P(N >= t), and let
-the run be f-DP with T = 1 - f. For each canary compare the run with the one in which its coin alone is turned: a right
-guess of N >= t becomes a wrong one of N >= t - 1. The mean over canaries and coins, since T is concave, gives
+Theorem (the least mass below a tail). Let c of m canaries be guessed, N of the guesses right, S_t =
+P(N >= t), and let the run be f-DP with T = 1 - f. For each canary compare the run with the one in
+which only its coin is flipped: a right guess of N >= t becomes a wrong one of N >= t - 1. The mean
+over canaries and coins, since T is concave, gives
   A_t <= m T(B_{t-1} / m),  A_t = sum over i >= t of i P(N = i),  B_t = sum over i >= t of (c - i) P(N = i).
 With g the inverse of T, A_t = t S_t + sum over i > t of S_i and B_t = c S_t - A_t, that is
   S_{t-1} >= (m g(A_t / m) + S_t + sum over i > t of S_i) / (c - t + 1).
-The right side grows with every S_i of i >= t, so that the least S_v, then the least S_{v-1}, and so on, are the least
-of all: if they make S_0 exceed 1, P(N >= v) is less than that S_v. For (epsilon, delta)-DP the probability is also at
-most P(B >= v) + 2 m delta max over i of P(v > B >= v - i) / i, B ~ Bin(c, 1 / (1 + e^-epsilon)). The smaller one
-counts. The numbers of guesses and their parts of alpha are fixed before the scores are looked at.
+The right side increases with every S_i of i >= t, so the least S_v, then the least S_{v-1}, and so
+on, are the least of all: if they make S_0 exceed 1, P(N >= v) is less than that S_v. For (epsilon,
+delta)-DP the probability is also at most P(B >= v) + 2 m delta max over i of P(v > B >= v - i) / i,
+B ~ Bin(c, 1 / (1 + e^-epsilon)). The smaller bound is used. The numbers of guesses and their
+fractions of alpha are fixed before the scores are examined.
+
 References: [MahloujifarMelisChaudhuri2025], [SteinkeNasrJagielski2023, Theorem 5.2]
 """
 
@@ -32,28 +36,36 @@ from dpcompose.numerics import at_least
 from dpcompose.values import Bound
 
 FEWEST, LARGEST, LARGEST_MU = 8, 30.0, 16.0
-"""The fewest guesses, and the largest epsilon and mu that are asked for."""
+"""The smallest number of guesses, and the largest epsilon and mu that are searched."""
 MARGIN, SLACK = 1 + 1e-6, 1 + 1e-9
-"""Above the relative errors of the masses in the term of delta, and of the recursion, whose terms are all positive."""
+"""Factors above the relative errors of the delta term's masses (MARGIN) and of the recursion
+(SLACK), whose terms are all positive.
+"""
 MAIN = 0.95
-"""The part of alpha of the number of guesses that promises most; the others share what is left of it."""
+"""The fraction of alpha for the number of guesses expected to be most powerful; the others divide
+what remains.
+"""
 STEPS = 24
-"""Halvings of the interval in which a bound lies; its lower end is taken."""
+"""Bisection steps of the search for a bound; the lower end of the final interval is returned."""
 
 
 @dataclass(frozen=True)
 class Canaries:
-    """One run, audited.
+    """The result of auditing one training run with canaries.
 
     Args:
         verdict: `REFUTED` or `NOT_REFUTED`.
-        epsilon: The least epsilon at `delta` that the run can claim: its lower end holds but for alpha.
-        delta: The delta.
-        guesses: The number of guesses that shows most.
-        right: How many of them were right.
-        pvalue: The probability of as many right, at most, if the claim were true, over the part of alpha it has.
-        mu: For a claim that is Gaussian: the run is mu'-GDP for no mu' below it, but for alpha; else None.
-        gaussian: The epsilon of that mu at `delta`: a lower bound only if the run is Gaussian; else None.
+        epsilon: The epsilon at `delta` of the run. Its lower end is a lower confidence bound, valid
+            with probability 1 - alpha; its upper end is infinite.
+        delta: The delta at which epsilon is bounded.
+        guesses: The number of guesses that gives the strongest evidence.
+        right: How many of those guesses were right.
+        pvalue: An upper bound on the p-value under the claim, divided by the fraction of alpha that
+            this number of guesses has.
+        mu: If the claim is Gaussian, a lower confidence bound on mu of the run's Gaussian DP;
+            otherwise None.
+        gaussian: The epsilon at `delta` of that mu, a lower bound only if the run itself is
+            Gaussian; otherwise None.
     """
 
     verdict: Verdict
@@ -67,20 +79,28 @@ class Canaries:
 
 
 Inverse = Callable[[float], float]
-"""From the probability of an event in one world to the least one in the other: the inverse of 1 - f."""
+"""Maps the probability of an event in one world to its least probability in the other: the inverse
+of 1 - f.
+"""
 
 
 def canaries(
     scores: Any, bits: Any, *, claim: Composable, alpha: float = 0.05, delta: float | None = None
 ) -> Canaries:
-    """Audit one run from the scores of its canaries.
+    """Audit one training run from the scores of its canaries.
 
     Args:
-        scores: A number for each canary, larger where the run looks as if it was in.
-        bits: Whether it was in: fair coins, which the run did not see.
-        claim: The claim of the run.
+        scores: One number per canary, larger if the model behaves as if the canary had been
+            included.
+        bits: Whether each canary was included, 0 or 1: independent fair coins, drawn before the
+            run.
+        claim: The privacy claim of the run.
         alpha: The probability of refuting a true claim, in (0, 1).
-        delta: Where the claim's curve is read; a `BlackBox` has its own.
+        delta: The delta at which the claim's privacy curve is tested. A `BlackBox` claim has its
+            own; None for alpha over 1,000 times the number of canaries.
+
+    Returns:
+        The verdict, with a lower confidence bound on epsilon.
 
     Raises:
         DomainError: If an argument is outside its domain.
@@ -135,7 +155,7 @@ def canaries(
 def _gaussian_line(
     right: Callable[[int], int], total: int, claim: Composable, delta: float, alpha: float
 ) -> float | None:
-    """The mu below which a run with a Gaussian claim is no mu-GDP; None for another claim."""
+    """A lower confidence bound on the run's mu if the claim is Gaussian DP; otherwise None."""
     stated = compose(claim).gdp()
     if stated is None or isinstance(claim, BlackBox):
         return None
@@ -148,9 +168,17 @@ def _gaussian_line(
 
 
 def _tried(total: int, epsilon: float, delta: float, alpha: float) -> dict[int, float]:
-    """The numbers of guesses, and their parts of alpha: nothing but the claim and the number of canaries is looked at.
+    """The numbers of guesses to evaluate, each with its fraction of alpha.
 
-    A pure claim is that of randomized response, whose guesses are all alike, or of noise with exponential tails.
+    They depend only on the claim and on the number of canaries, not on scores. A pure claim fits
+    randomized response, whose guesses are equally good, or noise with exponential tails: the
+    numbers of guesses then have equal fractions.
+
+    Args:
+        total: The number of canaries.
+        epsilon: The claim's epsilon at `delta`.
+        delta: The claim's delta.
+        alpha: The probability of refuting a true claim.
     """
     others = {2 * (part // 2) for part in (total, total // 4) if part >= FEWEST} or {
         2 * (total // 2)
@@ -170,7 +198,14 @@ def _tried(total: int, epsilon: float, delta: float, alpha: float) -> dict[int, 
 
 
 def _promising(total: int, mu: float, low: Callable[[int, int], float]) -> int:
-    """The number of guesses with the largest bound, on average, for Gaussian scores that a canary moves by mu."""
+    """The number of guesses with the largest expected lower bound, if including a canary shifts its
+    Gaussian score by mu.
+
+    Args:
+        total: The number of canaries.
+        mu: The shift of a score, in standard deviations.
+        low: The lower bound from a number of guesses and a number of right ones.
+    """
     found, best = 2 * (total // 2), -1.0
     for third in range(3 * total.bit_length()):
         guesses = 2 * round(total * 2 ** (-third / 3) / 2)
@@ -192,7 +227,9 @@ def _promising(total: int, mu: float, low: Callable[[int, int], float]) -> int:
 def _largest(
     holds: Callable[[float], bool], high: float, steps: int = STEPS, *, low: float = 0.0
 ) -> float:
-    """About the largest number at which something holds that stops to hold once: it holds there, or it is `low`."""
+    """By bisection, about the largest number in [low, high] at which a monotone condition holds;
+    else `low`.
+    """
     for _ in range(steps):
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -209,7 +246,10 @@ def _of_mu(mu: float) -> Inverse:
 
 
 def _excluded(tail: float, right: int, guesses: int, canaries: int, inverse: Inverse) -> bool:
-    """Whether P(N >= right) is less than `tail`, by the theorem above."""
+    """Whether P(N >= right) is less than `tail` for every run with this trade-off function.
+
+    The proof is the theorem at the top of the file; `inverse` is g there.
+    """
     mass, above = tail, 0.0
     for count in range(right, 0, -1):
         needed = canaries * inverse((count * mass + above) / canaries) + mass + above
@@ -237,13 +277,16 @@ def _numbers(scores: Any, bits: Any) -> tuple[np.ndarray, np.ndarray]:
 def _refuted(
     level: float, right: int, guesses: int, canaries: int, epsilon: float, delta: float
 ) -> bool:
-    """Whether as many right guesses have probability at most `level` under (epsilon, delta)."""
+    """Whether at least `right` right guesses have probability at most `level` under (epsilon,
+    delta)-DP.
+    """
     excluded = _excluded(level, right, guesses, canaries, _of_epsilon(epsilon, delta))
     return excluded or _binomial(guesses, right, canaries, epsilon, delta) <= level
 
 
 def chance(guesses: int, right: int, canaries: int, epsilon: float, delta: float) -> float:
-    """The probability of as many right guesses, at most, rounded up.
+    """An upper bound on the probability of at least `right` right guesses under (epsilon,
+    delta)-DP.
 
     >>> round(chance(10, 10, 10, 0.0, 0.0) * 1024, 6)
     1.0
@@ -259,7 +302,9 @@ def chance(guesses: int, right: int, canaries: int, epsilon: float, delta: float
 
 
 def _binomial(guesses: int, right: int, canaries: int, epsilon: float, delta: float) -> float:
-    """The bound by right guesses of coins that are as lopsided as epsilon allows, and its term of delta."""
+    """The binomial bound on the probability of at least `right` right guesses, with its delta term;
+    at most 1.
+    """
     if not right:
         return 1.0
     rate = min(1.0, (1 / (1 + math.exp(-epsilon))) * (1 + 2.0**-50)) if epsilon else 0.5

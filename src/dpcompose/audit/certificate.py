@@ -1,4 +1,6 @@
-"""The certificate of an audit: stakes, counts, and the chain that binds them, for `check` to read."""
+"""Writing the certificate of an audit: its bets and counts, linked by a hash chain, for `check` to
+verify.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,20 @@ from dpcompose.audit.wealth import Member, Paid
 
 
 def canonical(value: Any) -> bytes:
-    """JSON with sorted keys and no spaces."""
+    """A value as JSON bytes with sorted keys and no spaces, the form that is hashed."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain of digests over all stakes and counts so far.
+    """A hash chain over the bets and counts of all batches so far.
 
-    The coins of a batch are SHAKE-256 of the seed, the chain before, and its stakes. To a bettor who does not invert
-    SHAKE they are fair and independent of the past.
+    The coins of a batch are SHAKE-256 of the seed, the previous link and the batch's bets. Unless
+    SHAKE is broken, they are fair and independent of the past for whoever chooses the bets.
 
     Args:
-        seed: 32 bytes, secret until the end.
-        link: The digest of all before.
+        seed: 32 bytes, secret until the audit ends.
+        link: The SHA-256 digest of everything before the next batch.
     """
 
     seed: bytes
@@ -38,38 +40,40 @@ class Chain:
 
     @classmethod
     def opened(cls, seed: bytes, header: Any) -> Chain:
-        """The chain before the first batch."""
+        """The chain before the first batch, which begins with the digest of the header."""
         return cls(seed, hashlib.sha256(canonical(header)).digest())
 
     def coins(self, stakes: Any, rows: int) -> NDArray[np.uint8]:
-        """The coins of the next batch, given its stakes."""
+        """The coins (0 or 1) of the next batch of `rows` rows, derived from its stakes."""
         stream = hashlib.shake_256(self.seed + self.link + canonical(stakes)).digest(-(-rows // 8))
         return np.unpackbits(np.frombuffer(stream, dtype=np.uint8), bitorder="little")[:rows]
 
     def after(self, stakes: Any, counts: Any) -> Chain:
-        """The chain after a batch."""
+        """The chain extended by the stakes and counts of a batch."""
         return Chain(self.seed, hashlib.sha256(self.link + canonical([stakes, counts])).digest())
 
 
 MOST_TOLD = 1 << 20
-"""Bytes of the pairs that a certificate tells."""
+"""The largest size, in bytes, of the pairs of datasets included in a certificate."""
 
 
 def header(
     *, subject: str, claim: str, claims: Mapping[int, Sequence[Point]], one_point: bool, alpha: float, seed: bytes,
     environment: Mapping[str, str], pairs: Sequence[Pair] = (),
 ) -> dict[str, Any]:  # fmt: skip
-    """The header: all that is fixed before the first coin.
+    """The header of a certificate: everything fixed before the first coin.
 
     Args:
-        subject: The name of the subject.
-        claim: The claim in words.
-        claims: The points of the claim at every distance.
-        one_point: Whether the claim is one (epsilon, delta), so that its groups can be computed anew.
+        subject: The name of the audited mechanism.
+        claim: The claim as text.
+        claims: The (epsilon, delta) points of the claim at each distance.
+        one_point: Whether the claim is a single (epsilon, delta), so that a checker can recompute
+            its group privacy.
         alpha: The probability of refuting a true claim.
-        seed: The seed of the coins, of which only the digest is told.
-        environment: Versions, and how the subject is called.
-        pairs: The pairs; they are told where all of them are plain data, so that others can draw again.
+        seed: The seed of the coins; only its SHA-256 digest is included.
+        environment: Software versions, by name.
+        pairs: The pairs of datasets. They are included if all are plain data of at most MOST_TOLD
+            bytes, so that others can draw again.
     """
     told = {} if (listed := _told(pairs)) is None else {"pairs": listed}
     return told | {
@@ -98,10 +102,11 @@ def _told(pairs: Sequence[Pair]) -> list[dict[str, Any]] | None:
 
 
 def pairs_of(header: Mapping[str, Any]) -> tuple[Pair, ...]:
-    """The pairs that a certificate tells; none if it tells none.
+    """The pairs of datasets included in a certificate's header; an empty tuple if it has none.
 
     Raises:
-        ValueError, KeyError, TypeError, AttributeError, RecursionError: If they are not what `datum` writes.
+        ValueError, KeyError, TypeError, AttributeError, RecursionError: If they are not in the form
+            that `datum` writes.
     """
     return tuple(
         Pair(data_of(each["zero"]), data_of(each["one"]), distance=each["distance"])
@@ -110,7 +115,9 @@ def pairs_of(header: Mapping[str, Any]) -> tuple[Pair, ...]:
 
 
 def datum(value: Any) -> Any:
-    """A dataset as JSON, every float to its last bit and every type told; TypeError where it is no plain data."""
+    """A dataset as JSON, with the type of each value and the exact bits of each float; TypeError if
+    it is not plain data.
+    """
     match value:
         case None | bool() | str():
             return value
@@ -138,7 +145,7 @@ def _no_datum(value: Any) -> Any:
 
 
 def data_of(written: Any) -> Any:
-    """The dataset that `datum` wrote; ValueError if it did not."""
+    """The dataset that `datum` wrote as JSON; ValueError if the JSON is not of that form."""
     match written:
         case None | bool() | str():
             return written
@@ -167,13 +174,20 @@ def _written(point: Point) -> dict[str, str]:
 
 
 def stakes(*, pair: int, distance: int, rows: int, members: Sequence[Member]) -> dict[str, Any]:
-    """The stakes, bound before the coins of a batch."""
+    """The record of a batch's bets, which enters the hash chain before the coins are derived.
+
+    Args:
+        pair: The index of the pair of datasets.
+        distance: The distance of that pair.
+        rows: The number of rows of the batch.
+        members: The weighted bets.
+    """
     written = [member.written() for member in members]
     return {"pair": pair, "distance": distance, "rows": rows, "members": written}
 
 
 def counts(paid: Paid) -> dict[str, Any]:
-    """The counts that the batch came to."""
+    """The record of a settled batch: its number of rows, and each member's counts by coin and cell."""
     members = [{"zero": each[0].tolist(), "one": each[1].tolist()} for each in paid.counts]
     return {"rows": paid.rows, "members": members}
 
@@ -186,7 +200,15 @@ def sealed(
     samples: int,
     log_wealth: float,
 ) -> dict[str, Any]:
-    """The whole, with a digest over all of it."""
+    """The complete certificate, with a SHA-256 digest over its contents.
+
+    Args:
+        header: What was fixed before the first coin.
+        seed: The seed of the coins, now revealed.
+        batches: The stakes, counts and chain link of each batch.
+        samples: The total number of rows.
+        log_wealth: Natural logarithm of the final wealth.
+    """
     body = {
         "format": FORMAT,
         "header": header,
@@ -199,5 +221,5 @@ def sealed(
 
 
 def text_of(certificate: Mapping[str, Any]) -> str:
-    """The certificate as it is written to a file."""
+    """The certificate as the canonical JSON text that is written to a file."""
     return canonical(certificate).decode()

@@ -1,9 +1,11 @@
-"""The checker of certificates: it imports the standard library alone, so that it can be read and copied by itself.
+"""Verification of audit certificates, using only the standard library, so that this file can be
+read and copied alone.
 
-It shows that the counts of a certificate refute its claim at its alpha: the chain of digests and the coins that follow
-from it, weights and stakes that Theorem 1 allows, and the wealth, rounded down. It cannot show that the outcomes came
-from the subject, nor that this was the only try: somebody who makes up counts can compute every digest anew. Bets
-placed again on new draws (`--again`) find that.
+A valid certificate shows that its counts refute the claim at its alpha: the hash chain is intact,
+the coins follow from it, weights and stakes satisfy Theorem 1, and the wealth, rounded down,
+reaches 1/alpha. It cannot show that the outcomes came from the mechanism, nor that this was the
+only attempt: whoever invents counts can recompute every digest. Placing the bets again on new draws
+(`--again`) exposes that.
 """
 
 from __future__ import annotations
@@ -20,27 +22,29 @@ from typing import Any
 FORMAT = "dpcompose-audit-1"
 UNIT, WEIGHTS = 1 << 50, 1 << 20
 MOST_ROWS = 1 << 30
-"""Rows of one batch: more are no audit's, and their coins alone would take minutes."""
+"""The largest number of rows accepted: deriving the coins of more would take minutes."""
 NAMES = {"format", "header", "seed", "batches", "samples", "log_wealth", "digest"}
 ROUNDING = 1e-15
 """More than the relative error of `math.log`, and of a correctly rounded quotient."""
 
 
 class CertificateError(ValueError):
-    """A certificate that does not show what it says."""
+    """Raised if a certificate is malformed or does not prove what it states."""
 
 
 def check(text: str) -> dict[str, Any]:
-    """Read a certificate.
+    """Verify an audit certificate.
 
     Args:
-        text: The certificate, canonical JSON.
+        text: The certificate as canonical JSON.
 
     Returns:
-        `refuted`, the certified ln of the wealth, the rows, alpha, and the claim's points.
+        A dictionary: `refuted`; `log_wealth`, natural logarithm and rounded down; `samples`;
+            `alpha`; `claim`, as text; `claims`, its points; `subject`; and `comparable`, whether
+            the claim's text states the same epsilon and delta as its points.
 
     Raises:
-        CertificateError: If anything in it is not as it should be.
+        CertificateError: If the certificate is malformed or inconsistent.
     """
     try:
         certificate = json.loads(text, parse_constant=_refuse_number)
@@ -122,7 +126,11 @@ def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
 
 
 def _told_point(claim: str, claims: dict[int, Any]) -> bool:
-    """Whether the claim in words has the numbers of its point: BlackBox(epsilon) or BlackBox(epsilon, delta=...)."""
+    """Whether the claim's text is BlackBox(epsilon) or BlackBox(epsilon, delta=...), and its point
+    is no smaller.
+
+    Raises CertificateError if the point promises more privacy than the text.
+    """
     told = re.fullmatch(r"BlackBox\(([^,()]+)(?:, delta=([^,()]+))?\)", claim)
     if told is None or 1 not in claims:
         return False
@@ -137,7 +145,15 @@ def _told_point(claim: str, claims: dict[int, Any]) -> bool:
 def _batch(
     members: list[Any], counts: list[Any], points: list[Any], rows: int, heads: int
 ) -> float:
-    """ln of the factor of a batch, rounded down."""
+    """The increase of the log wealth by one batch, rounded down.
+
+    Args:
+        members: The weighted bets.
+        counts: For each member, the rows by coin and cell.
+        points: The claim's points at the distance of the pair.
+        rows: The number of rows.
+        heads: How many of their coins are 1.
+    """
     _require(len(members) == len(counts), "a member has no counts")
     weights = [_count(member["weight"]) for member in members]
     idle = WEIGHTS - sum(weights)
@@ -162,7 +178,10 @@ def _batch(
 
 
 def _paid(member: dict[str, Any], zero: list[int], one: list[int], points: list[Any]) -> float:
-    """ln of the factors of a member, rounded down. Every factor is positive, also where no row was."""
+    """The log growth of one member's wealth in a batch, rounded down.
+
+    Raises CertificateError if a factor is not positive, even in a cell without rows.
+    """
     sides = [
         [[Fraction(_count(stake), UNIT) for stake in row] for row in member[side]]
         for side in ("f", "g")
@@ -191,7 +210,9 @@ def _paid(member: dict[str, Any], zero: list[int], one: list[int], points: list[
 
 
 def _point(point: dict[str, str]) -> tuple[float, Fraction, Fraction]:
-    """epsilon, e^epsilon rounded up, delta."""
+    """epsilon, e^epsilon rounded up, and delta of a point; CertificateError if e^epsilon is not
+    rounded up.
+    """
     epsilon, growth, delta = (float.fromhex(point[name]) for name in ("epsilon", "growth", "delta"))
     _require(0 <= epsilon < 100 and 0 <= delta < 1, "a point is outside its domain")
     exact = Context(prec=60).exp(Decimal(epsilon))
@@ -204,7 +225,9 @@ def _point(point: dict[str, str]) -> tuple[float, Fraction, Fraction]:
 def _grouped(
     point: tuple[float, Fraction, Fraction], one: tuple[float, Fraction, Fraction], distance: int
 ) -> None:
-    """A point for databases a distance apart is at least what the claim gives there."""
+    """Raise CertificateError if a point at a distance is smaller than group privacy of the point at
+    1 gives.
+    """
     _require(
         Fraction(point[0]) >= distance * Fraction(one[0]), "epsilon at a distance is too small"
     )

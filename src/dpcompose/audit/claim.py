@@ -1,6 +1,6 @@
-"""The claim of an audit: points (epsilon, delta) of a Composable's curve, for one step and for groups.
+"""The claim of an audit as (epsilon, delta) points, for neighboring datasets and for groups.
 
-Every point is rounded in favor of the mechanism: wealth falls in e^epsilon and in delta.
+Rounding favors the mechanism: every epsilon and delta is rounded up, which only lowers the wealth.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from dpcompose.values import UNIT_ROUNDOFF, Adjacency, up
 
 @dataclass(frozen=True)
 class Pair:
-    """Two datasets that a claim speaks of.
+    """Two datasets at a known distance, on which a claim is tested.
 
     Args:
-        zero: The dataset of world 0.
-        one: The dataset of world 1.
-        distance: The number of steps from one to the other under the claim's adjacency, at least 1.
+        zero: The dataset used if the coin is 0 (world 0).
+        one: The dataset used if the coin is 1 (world 1).
+        distance: The number of neighboring steps from one to the other under the claim's adjacency,
+            at least 1.
     """
 
     zero: Any
@@ -36,16 +37,18 @@ class Pair:
         object.__setattr__(self, "distance", check.count("distance", self.distance, least=1))
 
     def __getitem__(self, coin: int) -> Any:
-        """The dataset of a world."""
+        """The dataset of world 0 or world 1."""
         return self.one if coin else self.zero
 
 
 DELTAS = (0.1, 0.01, 1e-4, 1e-6)
-"""Where a curve is read, besides its pure epsilon."""
+"""Deltas at which a claim's privacy curve is evaluated, besides delta = 0."""
 EPSILONS = (0.0, 1.0)
-"""Where it is read too: bets at a large epsilon are small, so that between worlds far apart they hardly gain."""
+"""Epsilons at which the curve is evaluated too: at a large epsilon stakes are small, and gain
+little even if the worlds are easily distinguished.
+"""
 LARGEST = 30.0
-"""A larger epsilon promises nothing that could be tested."""
+"""The largest epsilon tested: a larger one allows almost anything."""
 _REMEDY = (
     "A claim with infinite epsilon or delta 1 holds for every mechanism: nothing can refute it"
 )
@@ -53,11 +56,11 @@ _REMEDY = (
 
 @dataclass(frozen=True)
 class Point:
-    """(epsilon, delta) of a claim.
+    """One (epsilon, delta) guarantee of a claim.
 
     Args:
-        epsilon: In nats.
-        delta: In [0, 1).
+        epsilon: In nats, at least 0.
+        delta: In [0, 1); 1 if the point bounds nothing.
     """
 
     epsilon: float
@@ -69,9 +72,12 @@ class Point:
         return up(math.exp(self.epsilon) * (1 + 4 * UNIT_ROUNDOFF))
 
     def group(self, size: int) -> Point:
-        """The point that holds for databases so many steps apart, rounded up: Theorem 6.
+        """The guarantee for datasets `size` neighboring steps apart, rounded up (group privacy,
+        Theorem 6).
 
-        delta (e^(k epsilon) - 1) / (e^epsilon - 1) is delta times the sum of e^(i epsilon), i < k.
+        It is (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)) for k = `size`; the quotient
+        is computed as the sum of e^(i epsilon), i < k. The point (infinity, 1) is returned if k
+        epsilon exceeds `LARGEST`.
         """
         if size == 1:
             return self
@@ -86,22 +92,26 @@ class Point:
 
     @property
     def testable(self) -> bool:
-        """Whether any bet could win."""
+        """Whether a bet against this point can gain: epsilon is at most `LARGEST` and delta below
+        1.
+        """
         return self.epsilon <= LARGEST and self.delta < 1
 
 
 def points(
     claim: Composable, *, distance: int = 1, adjacency: Adjacency = Adjacency.ADD_REMOVE
 ) -> tuple[Point, ...]:
-    """The points of the claim that bets are made at, for databases at a distance.
+    """The (epsilon, delta) points at which the claim is tested, for datasets at a distance.
 
     Args:
-        claim: The claim. A `BlackBox` is one point, every other one a few points of its curve.
-        distance: Steps of the adjacency, at least 1.
+        claim: The claim. A `BlackBox` gives its single point, anything else several points of its
+            privacy curve.
+        distance: The number of neighboring steps between the datasets, at least 1.
         adjacency: The neighboring relation of the claim.
 
     Raises:
-        DomainError: If the claim is none, or promises nothing.
+        DomainError: If the claim is not a mechanism or composition, or bounds nothing at distance
+            1.
     """
     if not isinstance(claim, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError(
@@ -145,10 +155,15 @@ def _curve(claim: Composable, size: int, adjacency: Adjacency) -> Sequence[Point
 def certified(
     law: Composable, claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE
 ) -> bool:
-    """Whether the law certainly keeps the claim.
+    """Whether a declared law is certified to satisfy a claim.
 
-    At the point of a `BlackBox`; by the rho of a `Concentrated`, by the mu of a `GaussianDP`; of other curves, only
-    where law and claim are the same composition.
+    A `BlackBox` claim is compared at its (epsilon, delta), a `Concentrated` one by rho and delta, a
+    `GaussianDP` one by mu. For any other claim, law and claim must be the same composition.
+
+    Args:
+        law: The mechanism or composition that the code is declared to implement.
+        claim: The privacy claim.
+        adjacency: The neighboring relation of the claim.
     """
     whole = compose(law)
     match claim:

@@ -1,4 +1,4 @@
-"""Features: numbers that are read from outcomes, and on whose values the auditor bets."""
+"""Features: functions that map an outcome to a number, on whose values the audit bets."""
 
 from __future__ import annotations
 
@@ -21,30 +21,34 @@ _MANTISSA, _HIDDEN = np.uint64((1 << 52) - 1), np.uint64(1 << 52)
 
 
 def trailing_zeros(numbers: Reals) -> Reals:
-    """The zeros at the end of the mantissa; 53 for zero."""
+    """The number of zero bits at the end of each number's mantissa; 53 for 0."""
     mantissa = np.ascontiguousarray(numbers).view(np.uint64) & _MANTISSA | _HIDDEN
     lowest = (mantissa & (~mantissa + np.uint64(1))).astype(np.float64)
     return np.where(numbers == 0, 53.0, np.log2(lowest))
 
 
 def exponent(numbers: Reals) -> Reals:
-    """The power of 2 at which a number begins."""
+    """The binary exponent of each number, as `numpy.frexp` gives it."""
     return np.frexp(numbers)[1].astype(np.float64)
 
 
 def lowest_bit(numbers: Reals) -> Reals:
-    """The power of 2 at which a number ends: a multiple of 2^-53 has at least -53."""
+    """The exponent of the lowest set bit of each number: at least -53 for multiples of 2^-53; 1074
+    for 0.
+    """
     return np.where(numbers == 0, 1074.0, exponent(numbers) - 53 + trailing_zeros(numbers))
 
 
 def bit(numbers: Reals, place: int) -> Reals:
-    """A bit of whole numbers; NaN for any other."""
+    """The bit of weight 2^place of each whole number, as 0 or 1; NaN for other numbers."""
     whole = np.isfinite(numbers) & (np.abs(numbers) < 2.0**53) & (numbers == np.floor(numbers))
     return np.where(whole, np.floor(np.where(whole, numbers, 0.0) / 2.0**place) % 2, np.nan)
 
 
 def decimals(numbers: Reals) -> Reals:
-    """The decimals that write a number exactly, up to 12; 13 for one that needs more."""
+    """The smallest number of decimal places that represents each number exactly, up to 12; 13 if
+    none does.
+    """
     found = np.full(len(numbers), 13.0)
     with np.errstate(over="ignore", invalid="ignore"):
         for places in range(12, -1, -1):
@@ -59,26 +63,33 @@ READ = {
     "decimals": decimals,
 }
 ESSENTIAL = ("lowest bit", "decimals")
-"""Those that are read where an answer has many places."""
+"""The floating-point readings used for answers of several numbers; those of one number have all of
+`READ`.
+"""
 
 
 WITH_BITS, STEPS = 2, 7
-"""Places of an answer whose bits are looked at; neighboring places that are compared."""
+"""The number of coordinates whose floating-point bits are read, and of first coordinates whose
+differences are read.
+"""
 PLACES, BITS, WHOLES, REDUCED, CHANNELS = 4.0, 2.5, 1.0, 2.5, 2.0
-"""The prior weights of the numbers of an answer, of their bits, of types and whole answers, of all reductions, and of
-what came beside an answer."""
+"""Total prior weights of the features of each kind: coordinates, their floating-point bits, types
+and whole answers, reductions such as the sum, and side channels.
+"""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A number that is read from an outcome.
+    """A function from outcomes to numbers on which bets are placed.
 
     Args:
-        name: The name, which a certificate carries.
-        score: From n outcomes to n numbers, each from its own outcome alone; NaN is a value like any other.
-        made: What a learned one was made from, as JSON, so that it can be made again; None where its name says all.
-        weight: The prior weight of bets on it, beside those of the other features.
-        memory: What it is read from besides the outcome: rows of earlier batches.
+        name: The name, which is recorded in certificates.
+        score: Maps n outcomes to n numbers, each computed from its own outcome alone; NaN is a
+            value like any other.
+        made: For a learned feature, its parameters as JSON, from which a certificate restores it;
+            otherwise None.
+        weight: The prior weight of bets on this feature, relative to the other features; positive.
+        memory: For a feature that depends on earlier outcomes, the record of them; otherwise None.
     """
 
     name: str
@@ -93,27 +104,38 @@ class Feature:
 
 @dataclass(frozen=True)
 class Memory:
-    """The worlds in which whole answers were met: a value that comes again comes, where a generator has few states, from
-    its old world.
+    """A record of which worlds (datasets) have produced each whole answer.
 
-    Fairness. When a batch is bet on, the score of an outcome is a function of that outcome alone, fixed by the rows before
-    the batch. So each cell is an event of Theorem 1, its stake at most e^-epsilon, its charge delta / 2 times the largest
-    stake: E[payoff | past] <= 1 under a claim about a call given the past. A mechanism that rightly answers from memory
-    breaks that claim and not its own: where calls are not isolated, the verdict is about repeated calls, and says so.
+    An answer that comes again usually comes from the same world if the mechanism's random generator
+    has few states.
+
+    Fairness: when a batch is bet on, the score of an outcome is a function of that outcome alone,
+    fixed by the rows before the batch. So each cell is an event of Theorem 1, its stake at most
+    e^-epsilon, its charge delta / 2 times the largest stake: E[payoff | past] <= 1 if the claim
+    holds for each call given the past. A mechanism that legitimately returns stored answers
+    violates that conditional claim, not its own. If calls are not isolated, the verdict therefore
+    says that it concerns repeated calls.
 
     Args:
-        worlds: By the code of an answer, 1 for world 0, 2 for world 1, 3 for both.
+        worlds: For the hash of each answer: 1 if it came from world 0, 2 if from world 1, 3 if from
+            both.
     """
 
     worlds: dict[float, int] = field(default_factory=dict[float, int])
 
     def score(self, outcomes: Outcomes) -> Reals:
-        """The worlds in which each answer was met; 0: in none."""
+        """For each outcome, the worlds that produced the same answer before: 0 none, 1 world 0, 2
+        world 1, 3 both.
+        """
         codes = table_of(outcomes).whole.tolist()
         return np.array([self.worlds.get(code, 0) for code in codes], dtype=np.float64)
 
     def learn(self, outcomes: Outcomes, coins: np.ndarray) -> Reals:
-        """Remember rows; the worlds in which each was met before it."""
+        """Add outcomes and their coins to the record.
+
+        Returns for each outcome, in order, the code (0 to 3) of the worlds that produced the same
+        answer before it.
+        """
         codes, scores = table_of(outcomes).whole.tolist(), np.zeros(len(coins))
         for row, (code, coin) in enumerate(zip(codes, coins.tolist(), strict=True)):
             met = self.worlds.get(code, 0)
@@ -122,40 +144,48 @@ class Memory:
 
 
 SEEN, WHOLE = "worlds of the same answer before", "the whole answer"
-"""The names of the feature that remembers, and of that of a code of all that came back."""
+"""The names of the feature that remembers answers, and of the hash of the whole outcome."""
 RECURRING = (SEEN, WHOLE)
-"""Features whose bets are on answers that came again."""
+"""The names of the features that can only gain if equal answers recur."""
 
 
 def seen_before() -> Feature:
-    """Whether a whole answer was met before, and in which worlds: 0 in none, 1 in world 0, 2 in world 1, 3 in both."""
+    """A feature that codes which worlds produced the same answer before: 0 none, 1 world 0, 2 world
+    1, 3 both.
+    """
     memory = Memory()
     return Feature(SEEN, memory.score, memory=memory, weight=2.0)
 
 
 class Learner(Protocol):
-    """A maker of features from past rows. It sees the coins of these rows; they are never bet on by its feature."""
+    """An algorithm that fits a feature to past outcomes and their coins; its feature bets on later
+    outcomes only.
+    """
 
     @property
     def name(self) -> str:
-        """The name."""
+        """The name of the features that this learner fits."""
         ...
 
     def fit(self, outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
-        """The feature that these rows teach; None if they teach nothing."""
+        """A feature fitted to past outcomes and their coins; None if they are too few or
+        uninformative.
+        """
         ...
 
 
 def features_of(outcomes: Outcomes) -> tuple[Feature, ...]:
-    """The features of outcomes that look like these, the first ones that were drawn; coins play no part."""
+    """The built-in features that suit these outcomes, the first ones of a pair. Their coins are not
+    used.
+    """
     return tuple(_features(table_of(outcomes)))
 
 
 def named(name: str) -> Feature:
-    """The feature that has this name in a certificate.
+    """Restore a built-in feature from its name in a certificate.
 
     Raises:
-        DomainError: If none has.
+        DomainError: If no built-in feature has this name.
     """
     for fixed in (_KIND, _WHOLE):
         if name == fixed.name:
@@ -200,7 +230,7 @@ def _features(table: Table) -> Iterator[Feature]:
 
 
 def _sharing(weight: float, features: Sequence[Feature]) -> Iterator[Feature]:
-    """Features of one kind, however many: they share one prior weight."""
+    """Features of one kind with their weights scaled to the given total, however many they are."""
     whole = math.fsum(each.weight for each in features)
     return (replace(each, weight=weight * each.weight / whole) for each in features)
 
@@ -258,17 +288,18 @@ _REDUCED: dict[str, Callable[[Reals], Reals]] = {
     ),
     "numbers": lambda numbers: np.isfinite(numbers).sum(axis=1).astype(np.float64),
 }
-"""Of the numbers in an answer; one that is not finite counts as none."""
+"""Reductions of all numbers in an answer to one; numbers that are not finite are left out."""
 
 
 def event_in_words(name: str, cells: Cells, place: int, known: str) -> str:
-    """An answer in a cell of a feature, in words: no code and no hash.
+    """A sentence fragment that describes the outcomes in one cell of a feature, without codes and
+    hashes.
 
     Args:
         name: The name of the feature.
-        cells: Its cells.
-        place: The cell.
-        known: An outcome that has had this value, in words; empty if none is remembered.
+        cells: The cells of the feature.
+        place: The index of the cell.
+        known: A description of an earlier outcome in this cell; empty if none is stored.
     """
     low = cells.cuts[place - 1] if 0 < place <= len(cells.cuts) else -math.inf
     values = cells.words(place)

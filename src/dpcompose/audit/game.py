@@ -1,4 +1,6 @@
-"""The state of an audit: its arms, its chain of coins, its wealth, and the ladder and the events beside it."""
+"""The state of an audit: arms, coin chain, wealth, the lower bound on epsilon, and the events
+tested for absence of violation.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +28,27 @@ from dpcompose.audit.verdict import Moment, Tried
 from dpcompose.audit.wealth import Member, step
 
 SPREAD = 1.5
-"""The pair of rank r by hope has about 1 / r^SPREAD of the rows of the first one: half of them go to it."""
+"""Exponent of the allocation of rows: the pair of rank r by projected gain has about 1 / r^SPREAD
+of the first pair's rows.
+"""
 LADDER_ROWS = 4096
-"""Rows after which the lower bound is computed while the audit goes on."""
+"""The number of rows from which the lower bound on epsilon is updated during the audit."""
 ALIKE = 0.95
-"""The part of the calls of a batch, about one pair, that fail alike where nothing is audited."""
+"""If at least this fraction of the calls fails in the same way and none answers, nothing was
+audited.
+"""
 Entry = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch whose stakes are bound, and whose coins are tossed.
+    """A batch whose bets are fixed and whose coins have been derived.
 
     Args:
-        arm: The place of the pair.
-        members: The bets.
-        stakes: The bets as they are bound.
-        coins: The coins, of which nothing was known before.
+        arm: The index of the pair of datasets.
+        members: The weighted bets.
+        stakes: The record of the bets in the hash chain.
+        coins: The coin of each row, 0 or 1.
     """
 
     arm: int
@@ -56,16 +62,23 @@ class Game:
     """The state of an audit.
 
     Args:
-        arms: The pairs, with their past.
-        chain: The chain of coins.
-        goal: ln of the wealth at which the claim is refuted.
-        ladder: The lower bound on epsilon.
-        converse: For each arm, the events tried.
-        lost: How often the rows of the next batch were in flight when a run was interrupted: that is bound with its
-            stakes, so that it has coins of its own, which no lost row has met.
-        unread: What was not looked at, and the most of it in one outcome.
-        failed: What the calls did that did not answer, in words; those of a batch that are alike, but not the others.
-        answered: Whether any call answered.
+        arms: The pairs of datasets with their past outcomes.
+        chain: The hash chain from which coins are derived.
+        goal: Natural logarithm of the wealth at which the claim is refuted.
+        ladder: The computation of the lower bound on epsilon.
+        converse: For each arm, the events tested for absence of a violation.
+        lost: How often an interruption discarded the outcomes of the next batch. The number enters
+            the hash chain, so that the next attempt has new coins.
+        log_wealth: Natural logarithm of the wealth.
+        peak: The largest log wealth so far.
+        samples: The number of rows so far.
+        batches: The stakes, counts and chain link of each batch.
+        moments: The state after each batch.
+        unread: Parts of outcomes that were not read, with the largest number of them in one
+            outcome.
+        failed: Descriptions of failed calls with their counts; of each batch, only the most
+            frequent failure.
+        answered: Whether any call returned an answer.
     """
 
     arms: tuple[Arm, ...]
@@ -85,7 +98,9 @@ class Game:
     _climbed: int = 0
 
     def bind(self, most: int) -> Batch:
-        """Choose a pair and stakes from the past, bind them, and toss the coins."""
+        """Choose the next pair and its bets from past rows, and derive the coins of at most `most`
+        rows.
+        """
         order = sorted(range(len(self.arms)), key=lambda each: -self.arms[each].hope)
         ranks = {place: rank for rank, place in enumerate(order, 1)}
         place = min(order, key=lambda each: self.arms[each].rows * ranks[each] ** SPREAD)
@@ -98,15 +113,16 @@ class Game:
         return Batch(place, members, stakes, self.chain.coins(stakes, rows))
 
     def pay(self, batch: Batch, outcomes: Outcomes, *, kept: bool = False) -> Entry:
-        """Pay a batch, and let its arm learn from it.
+        """Settle a batch: update the wealth, and add the outcomes to the past of the pair.
 
         Args:
             batch: The batch.
-            outcomes: What came for each of its coins.
-            kept: Whether to tell what was learned too.
+            outcomes: The outcome for each of its coins.
+            kept: Whether the returned entry should contain what was learned, as a journal needs.
 
         Returns:
-            All that `replay` needs to know the batch again: rows as long as the arm keeps them, else counts.
+            The journal entry of the batch, from which `replay` restores it: the outcomes while the
+            arm stores them, otherwise counts.
         """
         arm, events = self.arms[batch.arm], self.converse[batch.arm]
         learned = self._learned(batch, outcomes) if kept else None
@@ -154,10 +170,14 @@ class Game:
         }
 
     def replay(self, entry: Mapping[str, Any], source: Source) -> None:
-        """Go through a batch of an earlier run again: nothing is drawn, and the past is what it was.
+        """Restore a batch of an earlier run from its journal entry, without drawing outcomes.
+
+        Args:
+            entry: The entry that `pay` returned.
+            source: The subject; answers drawn beforehand that the batch used are skipped.
 
         Raises:
-            ValueError, KeyError, IndexError, TypeError: If the entry is none of this audit.
+            ValueError, KeyError, IndexError, TypeError: If the entry does not belong to this audit.
         """
         stakes: Entry = entry["stakes"]
         rows, place = int(entry["counts"]["rows"]), int(stakes["pair"])
@@ -209,23 +229,31 @@ class Game:
         )
 
     def tried(self, alpha: float) -> tuple[Tried, ...]:
-        """Every event that was tried, all of them together at alpha."""
+        """The tested events; those whose violation is excluded are so simultaneously, with
+        probability 1 - alpha.
+        """
         number = sum(len(each.events) for each in self.converse)
         return tuple(tried for each in self.converse for tried in each.excluded(alpha, number))
 
     def unseen(self, alpha: float) -> float:
-        """The probability below which an isolating event would not be seen."""
+        """The probability below which a violating event could have gone undetected with the rows
+        drawn so far.
+        """
         return min(unseen(arm.rows, alpha, arm.points[-1]) for arm in self.arms)
 
     @property
     def silent(self) -> str:
-        """The failure of nearly all calls, in words, where none answered and they failed alike; else empty."""
+        """A description of the common failure if no call answered and nearly all failed alike;
+        otherwise empty.
+        """
         alike = self.failed.total() >= ALIKE * self.samples and not self.answered
         return next((each for each, _ in self.failed.most_common(1)), "no call") if alike else ""
 
     @property
     def recurs(self) -> bool:
-        """Whether most of the last bets were on answers that came again."""
+        """Whether most of the weight of the last bets is on features that gain from recurring
+        answers.
+        """
         bets = [each["stakes"]["members"] for each in self.batches if each["stakes"]["members"]]
         last: list[Entry] = bets[-1] if bets else []
         recurring = sum(each["weight"] for each in last if each["feature"] in RECURRING)
@@ -233,7 +261,9 @@ class Game:
 
     @property
     def event(self) -> str:
-        """The values of a feature that the last bets were most on, and how often either world had them."""
+        """A sentence about the event with the largest recent bets: its feature values, and its
+        frequency in each world.
+        """
         last = next((each for each in reversed(self.batches) if each["stakes"]["members"]), None)
         if last is None:
             return "no event"
@@ -267,7 +297,9 @@ class Game:
         return words
 
     def _met(self, pair: int, member: Entry) -> tuple[Reals, Reals]:
-        """The rows of either world in the cells of a member, in all batches that had these cells."""
+        """The rows of world 0 and of world 1 in each cell of a member's feature, over all batches
+        with the same cells.
+        """
         found = np.zeros((2, len(member["cuts"]) + 2))
         for batch in self.batches:
             counted = zip(batch["stakes"]["members"], batch["counts"]["members"], strict=True)

@@ -1,9 +1,11 @@
-"""The journal of an audit: a line for every batch, written before anybody is told of it, to go on from.
+"""The journal of an audit: one line per batch, written before the batch is reported, so that an
+audit can be resumed.
 
-A run that ends at any time, also by `kill -9`, leaves its journal: the next run goes through it and tosses the coins
-that come after. A line that was not written whole is the batch in flight; any other damage is an error: each line ends
-with a digest of it and of all before it. Lines cut off at the end cannot be told from a kill. Rows in flight are lost,
-and were on nobody's screen; a mark before every draw tells that they were, and the next coins are others.
+A run that ends at any moment, even by `kill -9`, leaves a journal from which the next run
+continues. Each line ends with a digest of itself and all lines before it, so that changes are
+detected. An incomplete last line is the batch in progress and is dropped. Lines removed at the end
+look the same as a kill and are not detected. A mark is written before every draw: if outcomes were
+drawn but not recorded, nobody saw them, and the next batch has other coins.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from dpcompose.audit.outcome import Reading, code_of, read
 from dpcompose.errors import DomainError
 
 FORMAT, EARLIER = "dpcompose-audit-journal-3", "dpcompose-audit-journal-2"
-"""The format that is written, and one that is read too, of rows without channels."""
+"""The format that is written, and an older one that can be read, whose outcomes lack side channels.
+"""
 _REMEDY = "Begin another journal, or restore this one"
 _BOUND = {"bound": True}
 _SAME = ("subject", "claim", "claims", "one_point", "alpha")
@@ -33,14 +36,15 @@ _SAME = ("subject", "claim", "claims", "one_point", "alpha")
 
 @dataclass
 class Journal:
-    """The open file of one audit.
+    """The journal file of one audit.
 
     Args:
         header: The header of the certificate.
-        seed: The seed of the coins, secret until the end.
+        seed: The seed of the coins, secret until the audit ends.
         entries: The batches of earlier runs.
-        lost: How often the next batch was in flight when a run ended.
-        pairs: How many pairs it began with, the first ones of those that are asked for; None: all.
+        lost: How often the next batch was interrupted after its coins were derived.
+        pairs: The number of pairs in the journal, which are the first of those requested; None for
+            all.
     """
 
     header: dict[str, Any]
@@ -61,17 +65,18 @@ class Journal:
         *,
         named: bool,
     ) -> Journal:
-        """Begin a journal, or go on with the one that is there.
+        """Create a journal file, or open an existing one to continue its audit.
 
         Args:
             path: The file.
-            header: The header of the audit that is asked for.
-            seed: Its seed; one that is there has its own.
-            pairs: Its pairs.
-            named: Whether the seed was named, so that it has to be the one of the journal.
+            header: The header of the requested audit.
+            seed: The seed of its coins; an existing journal keeps its own.
+            pairs: The pairs of datasets.
+            named: Whether the caller chose the seed; it must then be that of the journal.
 
         Raises:
-            DomainError: If the file cannot be written, is damaged, is in use, or belongs to another audit.
+            DomainError: If the file cannot be written, is damaged, is in use, or belongs to another
+                audit.
         """
         try:
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -153,16 +158,16 @@ class Journal:
 
     @property
     def kept(self) -> bool:
-        """Whether there is a file."""
+        """Whether the audit is recorded in a file."""
         return self._file >= 0
 
     def bind(self) -> None:
-        """Say that stakes are bound, and rows about to be drawn."""
+        """Record that bets are fixed and outcomes about to be drawn; does nothing without a file."""
         if self.kept:
             self._write(_BOUND)
 
     def write(self, entry: Mapping[str, Any]) -> None:
-        """Add a batch, where there is a file: from here on it counts, whatever happens."""
+        """Record a settled batch, which then counts whatever happens; does nothing without a file."""
         if self.kept:
             self._write(entry)
 
@@ -174,7 +179,7 @@ class Journal:
             rest = rest[os.write(self._file, rest) :]
 
     def close(self) -> None:
-        """Let another run go on with it."""
+        """Close the file and release its lock, so that another run can continue the audit."""
         if self.kept:
             os.close(self._file)
             self._file = -1
@@ -188,7 +193,7 @@ def _followed(lines: Sequence[bytes]) -> tuple[list[bytes], bytes]:
     """The lines without their digests, and the last digest.
 
     Raises:
-        ValueError: One is another.
+        ValueError: If a line does not match its digest.
     """
     found, link = list[bytes](), b""
     for number, line in enumerate(lines, 1):
@@ -203,7 +208,7 @@ def _followed(lines: Sequence[bytes]) -> tuple[list[bytes], bytes]:
 def _sealed(
     header: dict[str, Any], seed: bytes, entries: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """The certificate of what is in a journal."""
+    """The certificate of the batches recorded in a journal."""
     batches = [{name: entry[name] for name in ("stakes", "counts", "chain")} for entry in entries]
     samples = sum(entry["counts"]["rows"] for entry in entries)
     return written.sealed(
@@ -212,7 +217,7 @@ def _sealed(
 
 
 def _digest(pair: Pair) -> list[Any]:
-    """A pair by digests of its datasets: a journal does not carry them."""
+    """A pair as its distance and the hashes of its datasets, which the journal does not contain."""
     return [pair.distance, *(_code(each) for each in (pair.zero, pair.one))]
 
 

@@ -1,6 +1,8 @@
-"""Features that are learned from past rows: a linear discriminant, and a tree over all other features.
+"""Features learned from past outcomes and coins: a linear discriminant, a decision tree, and the
+most informative coordinate.
 
-What was learned is written into the stakes that bet on it, so that it can be made again from a certificate.
+The parameters of a learned feature are recorded with the bets on it, so that a certificate can
+restore it.
 """
 
 from __future__ import annotations
@@ -19,14 +21,22 @@ from dpcompose.audit.table import HASHES, LETTER, table_of
 from dpcompose.errors import DomainError
 
 LEAST, MOST = 128, 8192
-"""Rows that teach anything; the latest rows that a learner looks at."""
+"""The number of rows from which a learner fits anything, and the largest number of latest rows that
+it uses.
+"""
 TREE_LEAVES, CUTS, SMALLEST = 32, 15, 8
-"""Leaves of a tree, cuts that it tries in each feature, rows in a leaf."""
+"""The largest number of leaves of a tree, the cuts tried per feature, and the smallest number of
+rows in a leaf.
+"""
 
 
 @dataclass(frozen=True)
 class Discriminant:
-    """The direction in which the mean answers of the two worlds are furthest apart, by the spread of all answers."""
+    """A learner of the linear combination of coordinates that best separates the outcomes of the
+    two worlds.
+
+    Mean difference and covariance give its weights, as in Fisher's linear discriminant.
+    """
 
     name: str = "linear discriminant"
 
@@ -50,7 +60,7 @@ class Discriminant:
 
 
 def _direction(name: str, made: Mapping[str, Any]) -> Feature:
-    """The discriminant that was written so."""
+    """The linear discriminant with these recorded parameters; ValueError if their lengths differ."""
     places = tuple(made["places"])
     middle, spread, weights = (
         np.array([*map(float.fromhex, made[each])]) for each in ("middle", "spread", "weights")
@@ -83,7 +93,9 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree of cuts, grown where it tells most of the coin: an event of several features at once."""
+    """A learner of a decision tree over the built-in features, whose leaves are joint events of
+    several features.
+    """
 
     name: str = "tree"
 
@@ -118,7 +130,10 @@ class Tree:
 
 
 def _ranks(name: str, made: Mapping[str, Any]) -> Feature:
-    """The tree that was written so: the rank of the leaf a row falls into, from those of coin 0 to those of coin 1."""
+    """The decision tree with these recorded parameters.
+
+    It maps an outcome to the rank of its leaf, in increasing order of the fraction of coin 1.
+    """
     leaves = [
         [(place, float.fromhex(value), bool(up)) for place, value, up in path]
         for path in made["leaves"]
@@ -139,10 +154,10 @@ def _ranks(name: str, made: Mapping[str, Any]) -> Feature:
 
 
 def remade(name: str, made: Mapping[str, Any]) -> Feature:
-    """A learned feature from what a certificate says of it.
+    """Restore a learned feature from its parameters in a certificate.
 
     Raises:
-        DomainError: If it says nothing that is known here.
+        DomainError: If they describe neither a linear discriminant nor a tree.
     """
     try:
         return _direction(name, made) if "places" in made else _ranks(name, made)
@@ -153,12 +168,14 @@ def remade(name: str, made: Mapping[str, Any]) -> Feature:
 
 
 def _ordered(scores: Reals) -> Reals:
-    """NaN below every number, so that a cut can set it apart."""
+    """The scores with NaN replaced by minus infinity, so that a cut can separate it."""
     return np.where(np.isnan(scores), -math.inf, scores)
 
 
 def _best(scores: Sequence[Reals], coins: Reals, leaf: _Leaf) -> tuple[int, float] | None:
-    """The cut that lowers the entropy of the coin most; None if none does by more than chance might."""
+    """The feature index and the cut that most reduce the entropy of the coin; None if the gain may
+    be chance.
+    """
     own, rows = coins[leaf.rows], len(leaf.rows)
     if rows < 2 * SMALLEST:
         return None
@@ -183,7 +200,7 @@ def _best(scores: Sequence[Reals], coins: Reals, leaf: _Leaf) -> tuple[int, floa
 
 
 def _entropy(ones: Reals | float, rows: NDArray[np.intp] | int) -> Reals:
-    """The entropy of the coin in nats, summed over the rows."""
+    """The entropy of the coin in nats, summed over the rows, given the number of rows with coin 1."""
     share = np.asarray(ones, dtype=np.float64) / rows
     with np.errstate(divide="ignore", invalid="ignore"):
         each = share * np.log(share) + (1 - share) * np.log1p(-share)
@@ -191,18 +208,24 @@ def _entropy(ones: Reals | float, rows: NDArray[np.intp] | int) -> Reals:
 
 
 NEEDED, LATEST, CELLS = 64, 4096, 16
-"""Rows that teach anything; the latest rows that are looked at; cells into which the values at a place are sorted."""
+"""The number of rows from which a coordinate is chosen, the largest number of latest rows used, and
+the cells into which its values are sorted.
+"""
 BITS, INTEGERS, MANY = 24, 4, 64
-"""Bits of an integer; integers whose bits are looked at; the values that such an integer takes."""
+"""The bits read of an integer, the number of integers whose bits are read, and the distinct values
+that such an integer must exceed.
+"""
 LIKELY = 32
-"""Numbers that are looked at closely."""
+"""The number of coordinates examined in detail."""
 WORTH = 4.0
-"""Standard deviations by which the information about the coin is above that of chance."""
+"""The threshold of the information about the coin, in standard deviations above chance."""
 
 
 @dataclass(frozen=True)
 class Single:
-    """The place at which the values tell most of the coin, of all that no other feature reads."""
+    """A learner of the single most informative coordinate, among those that no built-in feature
+    reads.
+    """
 
     name: str = "single place"
 
@@ -238,7 +261,9 @@ def _places(outcomes: Outcomes, coins: np.ndarray) -> Iterator[tuple[str, Reals]
 
 
 def _promising(columns: Mapping[str, Reals], coins: np.ndarray) -> Iterator[tuple[str, Reals]]:
-    """The columns whose middles or spreads differ most between the coins: to look at all of them takes long."""
+    """The columns whose median or spread differs most between the coins: evaluating all of them
+    would take long.
+    """
     if not columns:
         return
     rows = np.stack([*columns.values()])
@@ -257,7 +282,9 @@ def _promising(columns: Mapping[str, Reals], coins: np.ndarray) -> Iterator[tupl
 
 
 def _told(values: Reals, coins: np.ndarray) -> float:
-    """The information about the coin, in standard deviations above what chance tells."""
+    """The chi-squared statistic of values against coins, in standard deviations above its mean
+    under independence.
+    """
     order, cell = np.unique(values, return_inverse=True)
     if len(order) < 2:
         return 0.0
@@ -278,4 +305,4 @@ def _told(values: Reals, coins: np.ndarray) -> float:
 
 
 LEARNERS = (Discriminant(), Tree(), Single())
-"""The learners of an audit that names none."""
+"""The learners that the command line uses."""

@@ -1,14 +1,17 @@
-"""Theorem 4: the lower bound on epsilon, by a ladder of claims whose wealth is computed from counts.
+"""Lower confidence bound on epsilon (Theorem 4), from a ladder of claims whose wealth is computed
+from counts.
 
-At a fixed delta every rung is a claim of its own, with its own wealth. The bound is the highest rung such that it and
-*all* below it have reached 1/alpha. If epsilon* is true and e its next rung above or at it, the bound is above epsilon*
-only if e's wealth reached 1/alpha, which has probability at most alpha. The highest rung alone that reached it would be
-no bound: the wealths of several true rungs are several chances.
+At a fixed delta every rung is a claim with its own epsilon and its own wealth. The bound is the
+highest rung such that it and *all* rungs below it have reached 1/alpha. If epsilon* is true and e
+is the first rung at or above it, the bound exceeds epsilon* only if the wealth of e reached
+1/alpha, which has probability at most alpha. The highest rung alone to reach 1/alpha would be no
+bound, since several true rungs are several chances of error.
 
-The wealth of a rung is a mean with fixed weights, over pairs, over the numbers of rows after which the cells of a few
-features are frozen, and over these features. Each of its parts is what the portfolio, with the posterior weights of that
-moment, makes of the rows since: the evidence of all rows over the evidence of those before. Both are functions of counts,
-and a part that is not computed counts as nothing, which lowers the mean.
+The wealth of a rung is a mean with fixed weights over pairs, over the row numbers at which the
+cells of a few features are frozen, and over these features. Each part is what the portfolio, with
+its posterior weights at that moment, makes of the rows since: the evidence of all rows divided by
+that of the earlier ones. Both are functions of counts. A part that is not computed counts as 0,
+which lowers the mean.
 """
 
 from __future__ import annotations
@@ -26,29 +29,33 @@ from dpcompose.audit.stakes import evidence
 
 RUNGS = (0.125, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.4,
          1.5, 1.6, 1.7, 1.8, 1.9, 2.0, 2.2, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0)  # fmt: skip
-"""Multiples of the claim's epsilon."""
+"""The epsilons of the rungs, as multiples of the claim's epsilon."""
 LEAST = 0.05
-"""The epsilon that takes its place, if the claim's is smaller."""
+"""The smallest base epsilon of the rungs, used if the claim's is smaller."""
 STARTS, FEATURES, PAIRS = (24, 192, 1536, 12288), 2, 2
-"""Rows of a pair after which cells are frozen; features each time, those with most hope; pairs that are computed."""
+"""The numbers of rows of a pair at which cells are frozen, how many features are frozen each time,
+and how many pairs are evaluated.
+"""
 GROWTH = 4
-"""The bound is computed anew whenever there are so many times the rows, and at the end."""
+"""The bound is recomputed whenever the number of rows has grown by this factor, and at the end."""
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """A feature whose cells do not change.
+    """A feature with fixed cells, whose later rows are counted.
 
     Args:
-        book: Its rows since.
-        before: The rows before, by which its cells were cut.
+        book: The counts of the rows since the cells were frozen.
+        before: The counts of the earlier rows, from which the cells were derived.
     """
 
     book: Book
     before: NDArray[np.intp]
 
     def log_wealth(self, point: Point) -> float:
-        """ln of what its portfolio made of the rows since."""
+        """The log wealth that the portfolio at a point has made of the rows since the cells were
+        frozen.
+        """
         rows, prior = self.before.sum(axis=0).astype(np.float64), self.book.cells.prior
         ratio = evidence(self.before + self.book.counts, (point,), prior, rows)
         return ratio - evidence(self.before, (point,), prior, rows)
@@ -56,15 +63,15 @@ class Frozen:
 
 @dataclass
 class Ladder:
-    """The rungs, and the rows from which their wealth is computed.
+    """The claims tested for the lower bound on epsilon, and the counts that determine their wealth.
 
     Args:
-        arms: The pairs.
-        rungs: (epsilon, delta), increasing.
-        delta: The delta of all of them.
-        goal: ln of the wealth that refutes a rung.
-        crossed: The number of rungs that were refuted, with all below them.
-        frozen: For each pair, what was frozen, start by start.
+        arms: The pairs of datasets with their past.
+        rungs: The tested (epsilon, delta), in increasing epsilon.
+        delta: The delta of all rungs.
+        goal: Natural logarithm of the wealth that refutes a rung.
+        crossed: The number of rungs refuted without a gap, from the lowest.
+        frozen: For each pair and each freezing time, the frozen features.
     """
 
     arms: tuple[Arm, ...]
@@ -78,7 +85,14 @@ class Ladder:
     def of(
         cls, arms: tuple[Arm, ...], claim: Sequence[Point], alpha: float, *, climbed: bool = True
     ) -> Ladder:
-        """A ladder around a claim, at the smallest delta of its points; without rungs if it is not to be climbed."""
+        """A ladder around the claim's epsilon at the smallest delta of its points.
+
+        Args:
+            arms: The pairs of datasets.
+            claim: The points of the claim at distance 1.
+            alpha: The probability of a bound above the true epsilon.
+            climbed: Whether to compute a bound; if False, there are no rungs and the bound is 0.
+        """
         point = min(claim, key=lambda each: each.delta)
         base = max(point.epsilon, LEAST)
         rungs = tuple(
@@ -89,15 +103,17 @@ class Ladder:
 
     @property
     def lower(self) -> float:
-        """The lower bound on epsilon, as it was computed last."""
+        """The most recently computed lower bound on epsilon; 0 if no rung is refuted."""
         return self.rungs[self.crossed - 1].epsilon if self.crossed else 0.0
 
     def books(self, place: int) -> list[Book]:
-        """The frozen books of a pair, which count its rows."""
+        """The frozen features of the pair with this index, which count its rows."""
         return [each.book for start in self.frozen[place] for each in start]
 
     def bind(self, place: int) -> None:
-        """Freeze cells before the next batch of a pair, once it has enough rows."""
+        """Freeze the cells of a pair's best features before its next batch, once it has enough
+        rows.
+        """
         arm, frozen = self.arms[place], self.frozen[place]
         if self.rungs and len(frozen) < len(STARTS) and arm.rows >= STARTS[len(frozen)]:
             frozen.append([
@@ -106,12 +122,12 @@ class Ladder:
             ])  # fmt: skip
 
     def count(self, place: int, counted: Sequence[NDArray[np.intp]]) -> None:
-        """Add the rows of a batch."""
+        """Add the counts of a batch to the frozen features of the pair with this index."""
         for book, counts in zip(self.books(place), counted, strict=True):
             book.counts += counts
 
     def climb(self) -> None:
-        """Compute the wealth of the rungs, from the first that is not refuted up to the first that stays so."""
+        """Update the bound: evaluate rungs upward until one is not refuted."""
         best = sorted(range(len(self.arms)), key=lambda place: -self.arms[place].hope)[:PAIRS]
         while self.crossed < len(self.rungs) and self._reaches(self.rungs[self.crossed], best):
             self.crossed += 1

@@ -1,4 +1,4 @@
-"""One answer of a subject, whatever came back: everything that a caller could see of it."""
+"""Outcomes of calls: the answer or exception, and everything else that a caller can observe."""
 
 from __future__ import annotations
 
@@ -20,19 +20,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEAVES, DEPTH, LOOKED, TEXT = 64, 40, 4096, 4096
-"""Leaves and levels that are kept of a nested answer; items of a collection, and letters of a print, that are read."""
+"""Limits on reading one answer: numbers and nesting levels stored; items of a collection and
+characters of printed text read.
+"""
 FURTHER, LETTERS, PARTS = 1024, 512, 1 << 16
-"""Numbers after the leaves, and letters of texts, in which a learner looks; parts of an answer that are read."""
+"""Numbers stored after the first LEAVES, and characters of text, for learners; total parts of an
+answer that are read.
+"""
 NUMBERS = 8
-"""Numbers in a text that are columns of their own."""
+"""The number of numerals in a text that become columns."""
 NESTED = 12
-"""Levels that are kept of the labels of a table."""
+"""The number of nesting levels read of the labels of a table."""
 LABELS = ("name", "names", "dtype", "categories", "ordered", "type")
 TABLE_LABELS = (*LABELS, "index", "columns", "column_names", "dtypes", "schema", "attrs")
-"""What pandas, polars and pyarrow keep of a series or an index beside its values, and of a table."""
+"""Attributes that pandas, polars and pyarrow have beside the values: LABELS of a series or index,
+TABLE_LABELS of a table.
+"""
 _TABLES = ("pandas", "polars", "pyarrow")
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")
-"""Where an object lies, which is no answer."""
+"""The memory address in the text of an object, which is no part of an answer."""
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _BARE = {
     float,
@@ -49,28 +55,39 @@ _BARE = {
     np.float64,
     np.int64,
 }
-"""Types whose instances have no attributes of their own."""
+"""Types whose instances have no attributes of their own to read."""
 
 Leaf = tuple[str, float | None, str, bytes | str]
 BEYOND, UNREAD = "beyond", "unread"
-"""The types of a leaf that is in the hash already, and of one that says how many of what were not looked at."""
+"""Leaf types: one whose content is already in the hash, and one that counts parts that were not
+read.
+"""
 MANY = f"numbers after the first {LEAVES + FURTHER:,}, but for a hash"
 
 
 @runtime_checkable
 class _Array(Protocol):
-    """An array, a series or a frame of any library."""
+    """An array, series or table of any library that numpy can convert."""
 
     def __array__(self) -> np.ndarray: ...
 
 
 def code_of(text: bytes) -> float:
-    """A number below 2^52 for a text: equal texts have equal numbers, and others, but for chance, do not."""
+    """A 52-bit hash of the bytes as a float: equal for equal bytes, and different otherwise except
+    by chance.
+    """
     return float(int.from_bytes(blake2b(text, digest_size=8).digest(), "big") >> 12)
 
 
 def walk(value: Any, place: str, depth: int) -> Iterator[Leaf]:
-    """The parts of an answer: place, number, type, and all of it as bytes; or a text whose letters are looked at."""
+    """The parts of an answer, each as (path, number or None, type, bytes), or a text to be read by
+    character.
+
+    Args:
+        value: The answer, or a part of it.
+        place: The path to this part.
+        depth: The number of nesting levels still read.
+    """
     kind = type(value).__name__
     own = type(value) not in _BARE
     if isinstance(value, float):
@@ -139,7 +156,7 @@ def _collection(value: Collection[Any], place: str, depth: int) -> Iterator[Leaf
 
 
 def _drained(value: Iterator[Any], place: str, depth: int) -> Iterator[Leaf]:
-    """The items that a caller would get of it, and the value that a generator returns."""
+    """The items of an iterator, up to LOOKED, and the return value of a generator."""
     items, returned = list[Any](), None
     try:
         while len(items) < LOOKED:
@@ -154,7 +171,7 @@ def _drained(value: Iterator[Any], place: str, depth: int) -> Iterator[Leaf]:
 
 
 def _labelled(value: Any, place: str, depth: int) -> Iterator[Leaf]:
-    """A table or series: a hash of each of its labels, its values, and then what is in the labels."""
+    """A table or series: a hash of each label, then its values, then the contents of the labels."""
     labels = list[Leaf]()
     if type(value).__module__.partition(".")[0] not in _TABLES:
         yield f"attributes of a {type(value).__name__}", 1, UNREAD, b""
@@ -171,7 +188,9 @@ def _labelled(value: Any, place: str, depth: int) -> Iterator[Leaf]:
 
 
 def _object(value: Any, place: str, depth: int) -> Iterator[Leaf]:
-    """An object of any other type: its text, and its attributes or else what it is pickled from."""
+    """An object of any other type: its text, and its attributes or, if it has none, its pickled
+    state.
+    """
     kind, text = type(value).__name__, _shown(value).encode()
     yield place, None, kind, text
     yield f"{place}.code", code_of(text), BEYOND, b""
@@ -189,7 +208,7 @@ def _object(value: Any, place: str, depth: int) -> Iterator[Leaf]:
 
 
 def _fields(value: Any, place: str, depth: int) -> Generator[Leaf, None, bool]:
-    """Its attributes, those in slots too; whether there are any."""
+    """The attributes of an object, including slots. Returns whether it has any."""
     states = object.__getstate__(value)
     found = False
     for state in cast("tuple[Any, ...]", states) if isinstance(states, tuple) else (states,):
@@ -203,7 +222,9 @@ def _fields(value: Any, place: str, depth: int) -> Generator[Leaf, None, bool]:
 
 
 def _shown(value: Any) -> str:
-    """Its `repr`, without the addresses of objects; escaped, what is no Unicode."""
+    """The object's `repr` without memory addresses; characters that are not valid Unicode are
+    escaped.
+    """
     text = repr(value)
     text = text if isinstance(value, str) else ADDRESS.sub("", text)
     return text.encode("utf-8", "backslashreplace").decode()
@@ -269,7 +290,7 @@ def _array(value: np.ndarray, place: str, kind: str, depth: int) -> Iterator[Lea
 
 
 def _number(value: Any) -> float | None:
-    """A number for an ordered value; None where there is none."""
+    """A float that represents the value, or None if it has no numeric order."""
     match value:
         case complex():
             return value.real
@@ -295,26 +316,28 @@ def _number(value: Any) -> float | None:
 
 
 Outcomes = NDArray[Any]
-"""One row for each call: plain numbers, of shape (n,) or (n, k), or an array of objects `Outcome`, of shape (n,)."""
+"""One row per call: plain numbers of shape (n,) or (n, k), or `Outcome` objects of shape (n,)."""
 Reals = NDArray[np.float64]
 
 BESIDE = " beside "
-"""How the places of what comes beside an answer begin: prints, standard error, warnings, log records, a message."""
+"""The prefix of the paths of side channels: prints, standard error, warnings, log records, message.
+"""
 _places: dict[tuple[str, ...], tuple[str, ...]] = {}
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A nested or foreign answer, read when it was given: what becomes of the object later changes nothing.
+    """The contents of an answer that is not a plain float, read immediately so that later changes
+    to the object do not matter.
 
     Args:
-        kind: Its type, with the type of what is in it and its shape.
-        leaves: The numbers in it by their place, the first ones.
-        code: A hash of all that was read.
-        further: The places of the numbers after these, and the numbers, each in eight bytes.
-        letters: The texts in it by their place, their beginning; of an integer that no float holds, its hexadecimal
-            digits, the last one first.
-        unread: What was not looked at, and how many of it.
+        kind: The type names of the answer and of its parts, with shapes.
+        leaves: The first numbers in the answer, with their paths.
+        code: A hash of everything that was read.
+        further: The paths of the numbers after those, and the numbers as eight bytes each.
+        letters: The beginnings of texts in the answer, with their paths; for an integer too large
+            for a float, its hexadecimal digits, last digit first.
+        unread: The kinds of parts that were not read, with their counts.
     """
 
     kind: str
@@ -327,19 +350,20 @@ class Reading:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One value of a sum type: an answer, an exception, or nothing within the time allowed; with its warnings.
+    """The outcome of one call: an answer, an exception or a time-out, with its side channels.
 
     Args:
-        value: The answer, a number or a `Reading`; of an exception, its parts. None where there is neither.
-        raised: The name of the exception's class; empty if none was raised.
+        value: The answer, a float or a `Reading`; for an exception, its attributes. None if there
+            is neither.
+        raised: The class name of the exception; empty if none was raised.
         message: The text of the exception.
-        warned: The categories and texts of the warnings, in order.
-        timeout: Whether the call was ended because it took too long.
-        printed: The text that the call printed, its beginning.
-        seconds: The time it took, where that is looked at.
-        errors: The text that went to standard error, its beginning.
+        warned: The categories and texts of warnings, in order.
+        timeout: Whether the call exceeded its time limit and was ended.
+        printed: The beginning of the text printed to standard output.
+        seconds: The duration of the call in seconds, if it is measured; otherwise NaN.
+        errors: The beginning of the text written to standard error.
         logged: The log records, in order: level, logger and text.
-        files: The files below the working folder that the call wrote, each with its end.
+        files: The files below the working directory that the call changed, each with its last part.
     """
 
     value: Any = None
@@ -355,7 +379,7 @@ class Outcome:
 
     @property
     def alone(self) -> bool:
-        """Whether there is an answer and nothing beside it."""
+        """Whether the outcome is an answer without any side channel or measured duration."""
         beside = (
             self.raised
             or self.message
@@ -370,12 +394,14 @@ class Outcome:
 
     @property
     def answered(self) -> bool:
-        """Whether there is an answer."""
+        """Whether the call returned an answer, rather than raising or timing out."""
         return not (self.raised or self.timeout)
 
     @property
     def beside(self) -> dict[str, Any]:
-        """All that came beside an answer, by its channel; the message only where the value has no parts of it."""
+        """The side channels that were used, by name. The exception's message is included only if
+        `value` is None.
+        """
         channels = {
             "printed": self.printed, "errors": self.errors, "warned": self.warned, "logged": self.logged,
             "files": self.files, "message": self.message if self.value is None else "",
@@ -384,7 +410,13 @@ class Outcome:
 
 
 def read(value: Any, place: str = "", depth: int = DEPTH) -> Any:
-    """The answer as it can be seen now: a float as it is, anything else as a `Reading`."""
+    """An answer in the form that is stored: a float unchanged, anything else as a `Reading`.
+
+    Args:
+        value: The answer.
+        place: The path at which its parts are named.
+        depth: The number of nesting levels read.
+    """
     if type(value) is float:
         return value
     digest = blake2b(digest_size=8)
@@ -429,7 +461,7 @@ def read(value: Any, place: str = "", depth: int = DEPTH) -> Any:
 
 
 def rows_of(values: Iterable[Any]) -> Outcomes:
-    """One outcome for each answer, read."""
+    """The answers as an array of `Outcome` objects."""
     listed = [value if isinstance(value, Outcome) else Outcome(read(value)) for value in values]
     rows = np.empty(len(listed), dtype=object)
     rows[:] = listed

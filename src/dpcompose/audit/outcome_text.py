@@ -1,4 +1,4 @@
-"""Outcomes as text and back, to the last bit: what an interrupted audit learned from is on file."""
+"""Serialization of outcomes to JSON and back, exact to the last bit, for the journal of an audit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from dpcompose.audit.outcome import Outcome, Outcomes, Reading, read, rows_of
 
 LARGEST = 1 << 33
-"""Bytes of a batch: more are not unpacked."""
+"""The largest size, in bytes, of the unpacked outcomes of a batch."""
 MALFORMED = (
     ValueError,
     KeyError,
@@ -24,12 +24,14 @@ MALFORMED = (
     RecursionError,
     struct.error,
 )
-"""What is raised for a text that is no outcome."""
+"""The exceptions raised while reading a text that does not describe an outcome."""
 _SEEN = ("raised", "message", "warned", "timeout", "printed", "errors", "logged", "files")
 
 
 def text_of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
-    """Plain numbers as their bytes, anything else as JSON; both packed."""
+    """A batch of outcomes for JSON: plain numbers as their bytes, others as JSON, both compressed
+    and in base64.
+    """
     if outcomes.dtype.kind in "fiub":
         plain = np.ascontiguousarray(outcomes).astype(outcomes.dtype.newbyteorder("<"))
         return {
@@ -44,14 +46,14 @@ def text_of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
 
 
 def outcomes_of(text: dict[str, Any], rows: int) -> Outcomes:
-    """The outcomes of a text.
+    """The outcomes that `text_of_outcomes` serialized.
 
     Args:
-        text: The text.
-        rows: Their number.
+        text: The serialized outcomes.
+        rows: The expected number of outcomes.
 
     Raises:
-        ValueError, KeyError, TypeError: If it is none, or of another number.
+        ValueError, KeyError, TypeError: If the text is malformed or has another number of outcomes.
     """
     unpacked = _unpacked(text["packed"])
     if "dtype" in text:
@@ -84,7 +86,7 @@ def _unpacked(text: str) -> bytes:
 
 
 def text_of_outcome(row: Any) -> Any:
-    """One outcome, for JSON."""
+    """One outcome as a value for JSON; `row` may also be a bare answer."""
     outcome: Outcome = row if isinstance(row, Outcome) else rows_of([row])[0]
     answer = _answer(outcome.value)
     if outcome.alone:
@@ -111,7 +113,9 @@ def _answer(value: Any) -> Any:
 
 
 def outcome_of(row: Any) -> Outcome:
-    """The outcome of a text; one of `MALFORMED` if it is none."""
+    """The outcome that `text_of_outcome` serialized; raises one of `MALFORMED` if the value is not
+    of that form.
+    """
     if not isinstance(row, dict):
         return Outcome(_value(row))
     told: dict[str, Any] = cast("dict[str, Any]", row)
@@ -159,7 +163,7 @@ def _leaves(numbers: str, *places: Any) -> Iterable[tuple[Any, float]]:
 
 
 def _hex(number: float) -> str:
-    """All bits, also those of a NaN."""
+    """The eight bytes of a float in hexadecimal, including the payload of a NaN."""
     return struct.pack("<d", number).hex()
 
 

@@ -1,17 +1,23 @@
-"""Stakes on the cells of one feature: a Bayesian portfolio of simple bets, weighed by how they would have paid.
+"""Stakes on the cells of one feature: a Bayesian portfolio of simple bets, weighted by their past
+gains.
 
-A bet on the event S says that coin 1 is likelier there than the claim allows: with a stake u on S its factor is
-  s (1 + u) for coin 1 in S,  s (1 - e^epsilon u) for coin 0 in S,  s elsewhere,  s = 1 / (1 + delta u / 2),
-which is Theorem 1 with f = s u on S. Simple bets are fixed before any coin: every stake of a grid on every lower tail,
-upper tail and single cell of the feature, and on unions of cells. So the evidence of a bet, ln of its factor on all
-past rows, needs no correction for having been chosen, and rows that nobody bet on count too. The portfolio's stakes are
-the mean under the posterior weights. A convex combination of stakes is again Theorem 1's: factors are linear in them,
-and the charge for delta is convex.
+A bet on coin 1 in an event S gains if coin 1 is more frequent in S than the claim allows. With a
+stake u on S its factor is
+  s (1 + u) for coin 1 in S,  s (1 - e^epsilon u) for coin 0 in S,  s elsewhere,
+  s = 1 / (1 + delta u / 2),
+which is Theorem 1 with f = s u on S. Simple bets are fixed before any coin: every stake of a grid
+on every lower tail, upper tail and single cell of the feature, and on unions of cells. So the
+evidence of a bet, the logarithm of its factor on all past rows, needs no correction for selection,
+and rows on which nothing was bet count too. The portfolio's stakes are the mean under the posterior
+weights. A convex combination of stakes again satisfies Theorem 1: factors are linear in them, and
+the charge for delta is convex.
 
-The union of cells with a common stake is summed over all unions at once: each cell is in or out with probability 1/2.
+The union of cells with a common stake is summed over all unions at once: each cell is in or out
+with probability 1/2.
 
-What paid on past rows is believed more than its evidence says: the weight of an event has `LEADING` times the
-evidence, while the size of its stake follows the evidence itself. Weights come from the past alone: any are allowed.
+Events that gained in the past are preferred beyond their evidence: the weight of an event uses
+`LEADING` times the evidence, while the size of its stake uses the evidence itself. Weights may
+depend on the past in any way.
 """
 
 from __future__ import annotations
@@ -30,24 +36,26 @@ MOST_ATOMS = 40
 _HALF = np.concatenate([np.arange(1, 32) / 32, 0.5 ** np.arange(6, 11)])
 LEVELS = np.unique(np.concatenate([_HALF, 1 - _HALF]))
 LEAST_ROWS = 4
-"""About so many past rows lie between two quantiles."""
+"""The approximate number of past rows between two quantiles that cut the values of a feature."""
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells between cuts, each with its lower cut; NaN has a cell of its own, the last.
+    """The intervals into which the values of a feature are divided; NaN has a cell of its own, the
+    last.
 
     Args:
-        cuts: Increasing numbers.
+        cuts: Increasing numbers; each is the lower end of a cell.
     """
 
     cuts: tuple[float, ...]
 
     @classmethod
     def of(cls, scores: Reals) -> Cells:
-        """Cells for rows to come, from the scores of past ones, whose coins play no part.
+        """Cells derived from past values of a feature, without their coins.
 
-        A value that came twice has a cell, at most `MOST_ATOMS` of them; so has what lies between two of these.
+        The cuts are quantiles. Each of up to `MOST_ATOMS` values that occurred at least twice has a
+        cell of its own.
         """
         known = np.sort(scores[~np.isnan(scores)])
         if not len(known):
@@ -68,12 +76,14 @@ class Cells:
 
     @property
     def count(self) -> int:
-        """The number of cells."""
+        """The number of cells: the intervals between cuts, the two tails, and one cell for NaN."""
         return len(self.cuts) + 2
 
     @cached_property
     def prior(self) -> Reals:
-        """Weights for bets on a single cell, sum at most 1: most on cells of one value, if there are any."""
+        """Prior weights of bets on a single cell, with sum at most 1; if some cells hold one value,
+        they have most of it.
+        """
         known = self._edges
         atoms = np.zeros(self.count, dtype=bool)
         atoms[1 : len(known)] = known[1:] == np.nextafter(known[:-1], np.inf)
@@ -85,13 +95,13 @@ class Cells:
         return np.array(self.cuts)
 
     def place(self, scores: Reals) -> NDArray[np.intp]:
-        """The cell of every score."""
+        """The index of the cell of each value."""
         found = np.searchsorted(self._edges, scores, side="right")
         found[np.isnan(scores)] = self.count - 1
         return found
 
     def words(self, place: int) -> str:
-        """A cell in words."""
+        """A description of the cell with this index, such as "at least 1 and below 2"."""
         if place == self.count - 1:
             return "is NaN"
         low = self.cuts[place - 1] if place else None
@@ -104,7 +114,7 @@ class Cells:
 
 
 UNIT = 1 << 50
-"""Stakes are integers over it."""
+"""Stakes are stored as integers in units of 1 / UNIT."""
 FRACTIONS = np.concatenate(
     [
         1 - 0.5 ** np.array([8.0, 5.0, 3.0]),
@@ -112,44 +122,54 @@ FRACTIONS = np.concatenate(
         0.5 ** np.arange(3.7, 12, 0.75),
     ]
 )
-"""Stakes on a grid, as shares of the largest, e^-epsilon."""
+"""The grid of stakes, as fractions of the largest possible stake, e^-epsilon."""
 MERGED, ODDS = (1, 4, 16), (1.0, 1 / 32)
-"""Unions of cells, or of so many together; the prior odds that one is in a union."""
+"""For bets on unions of cells: how many neighboring cells are merged, and the prior odds that a
+merged cell belongs to the union.
+"""
 IDLE, TAILS, SINGLE, UNIONS = 0.35, 0.29, 0.23, 0.13
-"""The prior weights of not betting, of tails, of single cells and of unions."""
+"""Prior weights of not betting, and of bets on tails, on single cells and on unions."""
 FREE, APART, MIRRORED = 0.15, 0.5, 0.4
-"""The prior weights of a stake of its own for each cell, of one for each coin, and of mirrored tails in the rest."""
+"""Prior weights of a separate stake for each cell, of separate stakes for the two coins, and of
+mirrored tails within what remains.
+"""
 GRID = np.log(
     np.concatenate([np.full(3, 0.06), np.full(len(FRACTIONS) - 3, 0.82 / (len(FRACTIONS) - 3))])
 )
-"""ln of the prior weights of the grid: an event that isolates a world wants one of the first."""
+"""Log prior weights of the grid of stakes: the first ones, close to the largest stake, suit events
+that isolate a world.
+"""
 LOGARITHMIC = 0.4
-"""The share of the weight of tails that is even over the logarithm of their rows; the rest is even over the cells."""
+"""The fraction of the tails' weight that is uniform in the logarithm of the rows below a cut; what
+remains is uniform over cells.
+"""
 LEADING = 2.0
-"""The power of the evidence by which events that paid lead the others."""
+"""The exponent of the evidence by which events that gained in the past are preferred."""
 LEAST_FACTOR = 1e-3
-"""No factor is smaller: a bet never loses everything."""
+"""A lower limit on every factor, so that no bet loses the whole wealth."""
 
 
 @dataclass(frozen=True)
 class Stakes:
-    """The stakes of one feature.
+    """The stakes on the cells of one feature.
 
     Args:
-        f: On coin 1, for every point and cell, in units of 1 / UNIT.
-        g: On coin 0.
+        f: Stakes on coin 1, shape (points, cells), in units of 1 / UNIT.
+        g: Stakes on coin 0, likewise.
     """
 
     f: NDArray[np.int64]
     g: NDArray[np.int64]
 
     def log_factors(self, points: Sequence[Point]) -> Reals:
-        """ln of the factor of coin 0 and of coin 1 in every cell, shape (2, cells); in floats, for the loop."""
+        """The log growth factor of a row with coin 0 and with coin 1 in each cell, shape (2,
+        cells), in floating point.
+        """
         return np.log(_factors(self.f / UNIT, self.g / UNIT, points))
 
 
 def _factors(f: Reals, g: Reals, points: Sequence[Point]) -> Reals:
-    """The factors of Theorem 1."""
+    """The growth factors of Theorem 1 for each coin and cell, shape (2, cells)."""
     growth = np.array([point.growth for point in points])[:, None]
     charge = sum(
         point.delta / 2 * (np.max(f[place]) + np.max(g[place]))
@@ -161,17 +181,19 @@ def _factors(f: Reals, g: Reals, points: Sequence[Point]) -> Reals:
 def evidence(
     counts: NDArray[np.intp], points: Sequence[Point], single: Reals, rows: Reals
 ) -> float:
-    """ln of the wealth of the whole portfolio, each bet with its prior weight, on rows of these counts.
+    """The log wealth of the whole portfolio, each bet with its prior weight, after rows with these
+    counts.
 
-    It is a mean of products of Theorem 1's factors with weights that are fixed: where cells, `single` and `rows` are from
-    before the rows, its expectation under the claim is at most 1. (For f on coin 1 and g on coin 0 in the same cells too:
-    E[(1 + f (b - e^eps (1 - b))) (1 + g ((1 - b) - e^eps b))] <= 1 + delta (F + G) / 2 <= (1 + delta F / 2) (1 + delta G / 2).)
+    It is a mean, with fixed weights, of products of Theorem 1's factors. If cells, `single` and
+    `rows` come from before the counted rows, its expectation under the claim is at most 1. (For f
+    on coin 1 and g on coin 0 in the same cells too: E[(1 + f (b - e^eps (1 - b))) (1 + g ((1 - b) -
+    e^eps b))] <= 1 + delta (F + G) / 2 <= (1 + delta F / 2) (1 + delta G / 2).)
 
     Args:
-        counts: The rows of either coin in each cell, shape (2, cells).
+        counts: The number of rows with coin 0 and with coin 1 in each cell, shape (2, cells).
         points: Points of the claim's curve.
         single: The prior weights of bets on one cell, sum at most 1.
-        rows: Earlier rows in each cell, from which the prior weights of tails are.
+        rows: The number of earlier rows in each cell, which determine the prior weights of tails.
     """
     zeros, ones = counts.astype(np.float64)
     found = [
@@ -188,11 +210,12 @@ def evidence(
 def stakes(
     ones: Reals, zeros: Reals, points: Sequence[Point], single: Reals
 ) -> tuple[float, Stakes]:
-    """The evidence of past rows, and the stakes that they suggest.
+    """The log evidence of past rows, and the stakes for the next batch that follow from it.
 
     Args:
-        ones: The number of past rows of coin 1 in each cell; the last cell is beside the order of the others.
-        zeros: The same of coin 0.
+        ones: The number of past rows with coin 1 in each cell; the last cell, of NaN, is outside
+            the order of the others.
+        zeros: The same for coin 0.
         points: Points of the claim's curve.
         single: The prior weights of bets on one cell, sum at most 1.
     """
@@ -223,9 +246,17 @@ def stakes(
 def twin_stakes(
     ones: Reals, zeros: Reals, points: Sequence[Point], one: int, zero: int
 ) -> tuple[float, Stakes]:
-    """The evidence and the stakes of bets on coin 1 in one cell and, as much, on coin 0 in another one.
+    """The log evidence and the stakes of equal bets on coin 1 in one cell and on coin 0 in another.
 
-    Stakes of the grid alone are mixed, so that little has to be learned: what is known beforehand is which cell is whose.
+    Only stakes of the grid are mixed: it is determined beforehand which cell favors which coin, so
+    little has to be learned.
+
+    Args:
+        ones: The number of past rows with coin 1 in each cell.
+        zeros: The same for coin 0.
+        points: Points of the claim's curve.
+        one: The index of the cell that favors coin 1.
+        zero: The index of the cell that favors coin 0.
     """
     wins, losses = ones[one] + zeros[zero], zeros[one] + ones[zero]
     rows, logs = float(np.sum(ones) + np.sum(zeros)), list[Reals]()
@@ -244,7 +275,9 @@ def twin_stakes(
 
 
 def hopes(ones: Reals, zeros: Reals, points: Sequence[Point]) -> float:
-    """The gain of the best tail or cell at its best stake: a cheap measure of the worth of a feature."""
+    """The log gain of the best single tail or cell at its best stake, an inexpensive measure of a
+    feature's value.
+    """
     growth = min(point.growth for point in points)
     hope = 0.0
     for wins, losses in ((ones, zeros), (zeros, ones)):
@@ -266,12 +299,12 @@ class Side:
     """The simple bets on one coin, by their stakes on the grid.
 
     Args:
-        size: f of each stake of the grid.
-        cuts: ln of the prior weights of the lower and of the upper tails, shape (2, cells).
-        tails: Evidence of the lower and of the upper tails, shape (2, cells, grid).
-        evidence: Evidence of all bets with a stake, shape (grid,).
-        inside: The mean share of each cell in these bets, shape (cells, grid).
-        free: Evidence of each cell with a stake of its own.
+        size: The stake f at each grid point, shape (grid,).
+        cuts: Log prior weights of the lower and of the upper tails, shape (2, cells).
+        tails: Log evidence of the lower and of the upper tails, shape (2, cells, grid).
+        evidence: Log evidence of all bets with the same stake, shape (grid,).
+        inside: The posterior probability that each cell belongs to the bet, shape (cells, grid).
+        free: Log evidence of the bet with a separate stake in each cell.
         own: The stakes of that bet, shape (cells,).
     """
 
@@ -287,7 +320,17 @@ class Side:
 def _side(
     wins: Reals, losses: Reals, point: Point, prior: Reals, rows: Reals, *, leading: bool = True
 ) -> Side:
-    """The bets that win where `wins` outnumber `losses` by more than the claim allows."""
+    """The bets on one coin, which gain if `wins` (its rows) exceed `losses` by more than the claim
+    allows.
+
+    Args:
+        wins: The rows in each cell with the coin that is bet on.
+        losses: The rows in each cell with the other coin.
+        point: The point of the claim.
+        prior: Prior weights of bets on one cell.
+        rows: The rows in each cell that determine the prior weights of tails.
+        leading: Whether events that gained are preferred beyond their evidence.
+    """
     share = FRACTIONS / point.growth
     size = share / (1 + point.delta * share / 2)
     cost = float(np.sum(wins) + np.sum(losses)) * np.log1p(point.delta * share / 2)
@@ -325,10 +368,10 @@ def _side(
 
 
 def _both(one: Side, zero: Side, *, leading: bool = True) -> tuple[float, Reals, Reals]:
-    """The evidence and both stakes of one point.
+    """The log evidence and the stakes on coin 1 and on coin 0 at one point of the claim.
 
-    Some of the weight has a stake of its own on each coin; the rest has one for both, and within it some is on pairs of
-    tails that mirror each other.
+    Part of the prior weight has separate stakes for the two coins. What remains has one stake for
+    both, and within it some is on pairs of mirrored tails.
     """
     alone: list[tuple[float, Reals]] = []
     for side in (one, zero):
@@ -354,19 +397,23 @@ def _both(one: Side, zero: Side, *, leading: bool = True) -> tuple[float, Reals,
 
 
 def _lead(logs: Reals) -> Reals:
-    """The addition to the evidence of an event, for every stake on it: of an event that paid, more of the same."""
+    """The amount added to an event's log evidence, for every stake, if the event gained."""
     return (LEADING - 1) * np.maximum(_log_sums(logs + GRID), 0.0)[..., None]
 
 
 def _cuts(rows: Reals) -> Reals:
-    """ln of prior weights of the lower tails, each up to a cell: a tail of few rows needs not much more evidence."""
+    """Log prior weights of the lower tails, one per upper cell; tails with few rows are not much
+    lighter.
+    """
     steps = np.diff(np.log(np.cumsum(rows) + 1), prepend=0.0) + 1e-3
     weights = steps / np.sum(steps) * LOGARITHMIC + (1 - LOGARITHMIC) * _ruler(len(rows))
     return np.log(weights)
 
 
 def _ruler(count: int) -> Reals:
-    """Prior weights of cuts: the middle one has as much as both quarters, these as much as four eighths."""
+    """Prior weights of cuts by dyadic level: each level, from the middle cut downward, has the same
+    total weight.
+    """
     places = np.arange(1, count + 1)
     weights = (places & -places).astype(np.float64)
     return weights / np.sum(weights)
@@ -377,7 +424,7 @@ def _logistic(values: Reals) -> Reals:
 
 
 def _log_sums(values: Reals) -> Reals:
-    """ln of the sum of exponentials, along the last axis."""
+    """The logarithm of the sum of exponentials, along the last axis."""
     top = np.max(values, axis=-1)
     return top + np.log(np.sum(np.exp(values - top[..., None]), axis=-1))
 

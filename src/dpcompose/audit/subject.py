@@ -1,4 +1,6 @@
-"""The subject of an audit: a mechanism that can be called, and nothing else is known of."""
+"""Subjects of an audit: a mechanism of which only its calls are observed, or answers drawn
+beforehand.
+"""
 
 from __future__ import annotations
 
@@ -23,49 +25,55 @@ from dpcompose.mechanisms import BlackBox, Concentrated
 
 
 class Source(Protocol):
-    """Whatever answers rows: a mechanism that is called, or transcripts that are played."""
+    """Anything that draws outcomes for an audit: a mechanism that is called, or recorded
+    interactions.
+    """
 
     @property
     def name(self) -> str:
-        """The name, which a certificate carries."""
+        """The name that is recorded in certificates."""
         ...
 
     def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        """An outcome for every coin, in their order: row t is about `pair[coins[t]]`."""
+        """One outcome per coin, in order: row t is drawn on the dataset `pair[coins[t]]`."""
         ...
 
     def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
-        """The features of outcomes that look like these, the first of a pair."""
+        """Features that suit outcomes such as these, the first ones of a pair."""
         ...
 
 
 class Fresh(Enum):
-    """How much of a subject is new in every call."""
+    """How isolated the calls of a subject are from one another."""
 
     CALL = "call"
-    """Nothing: one function is called again and again, and its memory is part of what is audited."""
+    """No isolation: one function is called repeatedly, and state that it retains is part of the
+    audit.
+    """
     WORKER = "worker"
-    """Nothing, but its calls are in a process beside the audit's: one that hangs, also in C code, or ends its process
-    is an outcome, after which a new process begins."""
+    """As `CALL`, but in a separate process. A call that hangs, even in C code, or ends the process
+    is an outcome, after which a new process is started.
+    """
     INSTANCE = "instance"
-    """An instance of its own, from `make`."""
+    """Each call has a new instance, created by `make`."""
     PROCESS = "process"
-    """A process of its own, in which the file that names the subject is executed again: no call sees what another one
-    left, and one that hangs is ended whatever it does."""
+    """Each call has a new process that executes the subject's source file again. No call sees what
+    another one left, and a hanging call is ended.
+    """
 
 
 class ExhaustedError(Exception):
-    """No more answers are there: the audit stops, and its wealth stands."""
+    """Raised if the answers drawn beforehand are used up; the audit stops with its current wealth."""
 
 
 @runtime_checkable
 class Measurement(Protocol):
-    """A function of data that knows its privacy loss, such as a measurement of OpenDP."""
+    """A callable with a privacy map, such as an OpenDP measurement."""
 
     def __call__(self, data: Any) -> Any: ...
 
     def map(self, d_in: Any) -> Any:
-        """The loss of inputs so far apart."""
+        """The privacy loss for inputs at distance `d_in`."""
         ...
 
 
@@ -74,13 +82,16 @@ class Subject:
     """A mechanism under audit.
 
     Args:
-        call: From a dataset to an answer; None where `make` or `batch` is given.
-        make: Makes the function that is called, anew for every call if `fresh` says so.
-        batch: From a dataset and n to n independent answers, as an array; independence is the user's promise.
-        fresh: How much is new in every call.
-        timed: Whether the time of a call is part of the outcome: the verdict is then about (answer, time).
-        limit: The seconds that one call may take.
-        label: The name; by default the function's own.
+        call: Maps a dataset to an answer; None if `make` or `batch` is used instead.
+        make: Creates the function to call; with `Fresh.INSTANCE`, once for every call.
+        batch: Maps a dataset and n to an array of n answers, which the user promises to be
+            independent.
+        fresh: How isolated the calls are from one another.
+        timed: Whether the duration of a call is part of its outcome. The verdict is then about the
+            pair (answer, time).
+        limit: The time limit of one call, in seconds.
+        label: The name in certificates; by default that of the function.
+        notes: Remarks about the calls for the report; sentences are added during the audit.
     """
 
     call: Callable[[Any], Any] | None = None
@@ -111,19 +122,25 @@ class Subject:
 
     @classmethod
     def samples(cls, zero: Any, one: Any) -> Samples:
-        """Answers that were drawn already, independent and identical in each world; the coin picks from them."""
+        """Answers drawn beforehand, independent and identically distributed in each world; each
+        coin takes the next of its world.
+        """
         return Samples(np.asarray(zero), np.asarray(one))
 
     @classmethod
     def measurement(cls, measurement: Measurement) -> Subject:
-        """A measurement of OpenDP or of the same shape; its claim is its own `map(d_in)`."""
+        """An OpenDP measurement, or any callable with a privacy map, as a subject; its claim is
+        `claim_of(measurement)`.
+
+        Raises DomainError if it has no privacy map.
+        """
         if not isinstance(measurement, Measurement):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("measurement", measurement, "a function with a privacy map")
         return cls(measurement, label=type(measurement).__name__)
 
     @property
     def name(self) -> str:
-        """The name."""
+        """The label, or else the name of the function, which is recorded in certificates."""
         function = self.call or self.make or self.batch
         return self.label or (
             f"{function.__module__}:{function.__qualname__}"
@@ -133,18 +150,21 @@ class Subject:
 
     @property
     def isolated(self) -> bool:
-        """Whether no call can see what another one left, as promised for batches and as it is for instances."""
+        """Whether no call can observe what an earlier one left: promised for `batch`, enforced for
+        instances and processes.
+        """
         return self.batch is not None or self.fresh in (Fresh.INSTANCE, Fresh.PROCESS)
 
     def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
-        """Everything that can be read from outcomes that look like these."""
+        """The built-in features that suit outcomes such as these."""
         return features_of(outcomes)
 
     def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        """An outcome for every coin, in their order.
+        """One outcome per coin, in order, on the dataset of the pair that the coin selects.
 
         Raises:
-            DomainError: If `batch` gives something else than so many answers.
+            DomainError: If `batch` does not return one number or row of numbers for each requested
+                answer.
         """
         return self._called(pair, coins) if self.batch is None else self._batched(pair, coins)
 
@@ -179,7 +199,9 @@ class Subject:
         return self._workers[0]
 
     def _in_processes(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        """Each call in a process that begins, in which the file of the subject is executed again."""
+        """The outcomes of calls that each run in a new process, which executes the subject's file
+        again.
+        """
         home = Home.of(self.call or self.make)
         if home is None:
             self.notes.add(NOT_ANEW)
@@ -204,7 +226,7 @@ class Subject:
         return rows
 
     def _anew(self, home: Home | None) -> Callable[[Any], Any]:
-        """The function in a process that begins: its file is executed again where it has one."""
+        """The function in a new process, from executing its source file again if it has one."""
         if home is None:
             return self._function()
         return home.anew() if self.make is None else home.anew()()
@@ -241,7 +263,9 @@ class Subject:
 
 
 def placed(zero: Outcomes, one: Outcomes, coins: np.ndarray) -> Outcomes:
-    """The answers of both worlds, each where its coin lies."""
+    """Merge the answers of the two worlds into the order of the coins; DomainError if their shapes
+    differ.
+    """
     if zero.shape[1:] != one.shape[1:]:
         raise DomainError(
             "batch", one.shape[1:], f"answers of one shape in both worlds, here {zero.shape[1:]}"
@@ -253,11 +277,12 @@ def placed(zero: Outcomes, one: Outcomes, coins: np.ndarray) -> Outcomes:
 
 @dataclass(frozen=True)
 class Samples:
-    """Answers that were drawn already.
+    """Answers drawn before the audit.
 
     Args:
-        zero: Those of world 0.
-        one: Those of world 1.
+        zero: Answers on the dataset of world 0.
+        one: Answers on the dataset of world 1.
+        name: The name in certificates.
     """
 
     zero: Outcomes
@@ -266,16 +291,18 @@ class Samples:
     _used: list[int] = field(default_factory=lambda: [0, 0], compare=False, repr=False)
 
     def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
-        """Everything that can be read from outcomes that look like these."""
+        """The built-in features that suit outcomes such as these."""
         return features_of(outcomes)
 
     def skip(self, coins: np.ndarray) -> None:
-        """Leave out the answers that an earlier run had for these coins."""
+        """Skip the answers that an earlier run used for these coins."""
         ones = int(np.count_nonzero(coins))
         self._used[:] = [self._used[0] + len(coins) - ones, self._used[1] + ones]
 
     def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        """The next answer of its world for every coin; ExhaustedError when a world has none left."""
+        """For each coin, the next unused answer of its world; ExhaustedError if a world has too
+        few. `pair` is not used.
+        """
         ones = int(np.count_nonzero(coins))
         begins, wanted = tuple(self._used), (len(coins) - ones, ones)
         taken = [
@@ -290,19 +317,19 @@ class Samples:
 
 @runtime_checkable
 class _Stated(Protocol):
-    """A measurement that says in which measure its loss is stated."""
+    """A measurement that names the privacy measure in which its loss is expressed."""
 
     @property
     def output_measure(self) -> Any:
-        """The measure of its loss."""
+        """The privacy measure, such as OpenDP's MaxDivergence."""
         ...
 
 
 def claim_of(measurement: Measurement, *, distance: Any = 1) -> Composable:
-    """The claim of a measurement: its privacy map, under its output measure.
+    """The claim of a measurement: its privacy map at `distance`, read in its output measure.
 
     Raises:
-        DomainError: If the measure is neither pure, approximate nor zero-concentrated.
+        DomainError: If the measure is neither pure, approximate nor zero-concentrated DP.
     """
     loss, measure = (
         measurement.map(distance),

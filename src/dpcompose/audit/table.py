@@ -1,4 +1,4 @@
-"""Outcomes as columns of numbers: one column for each place of an answer, and for all else that can be seen."""
+"""Outcomes as numeric columns: one per coordinate of an answer and per side channel."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from dpcompose.audit.outcome import (
 )
 
 LETTER = " letter "
-"""Between the place of a text and the number of a letter in it."""
+"""The separator between the path of a text and the index of a character in it."""
 MOST_WORDS = 4096
-"""Codes that are remembered in words."""
+"""The number of hashes whose outcomes are stored as descriptions."""
 HASHES, NO_NUMBERS = (".code", ".words"), (".code", ".words", ".length", ".seconds")
-"""How the places of hashes end, and of all that is no number of an answer."""
+"""Endings of the paths of hashes, and of all columns that are not numbers of an answer."""
 _NONE = Reading("NoneType", (), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Outcomes by columns; a place that an outcome does not have is NaN there.
+    """A batch of outcomes as columns; where an outcome lacks a coordinate, its entry is NaN.
 
     Args:
         outcomes: The outcomes.
@@ -47,12 +47,12 @@ class Table:
 
     @property
     def plain(self) -> bool:
-        """Whether all outcomes are numbers of one type, none of them anything else."""
+        """Whether the outcomes are a numeric array, rather than `Outcome` objects."""
         return self.outcomes.dtype.kind in "fiub"
 
     @cached_property
     def columns(self) -> dict[str, Reals]:
-        """The numbers at each place of the answers."""
+        """The numbers of each coordinate of the answers, by its path."""
         if self.plain:
             grid = self.outcomes.astype(np.float64).reshape(len(self.outcomes), -1)
             one = self.outcomes.ndim == 1
@@ -73,7 +73,9 @@ class Table:
         return found
 
     def column(self, place: str) -> Reals:
-        """The numbers at one place; of a letter, its code."""
+        """The numbers at one path; for a character in a text, its code point. All NaN if the path
+        does not occur.
+        """
         found = self.columns.get(place)
         if found is None and not self.plain:
             found = self.further.get(place)
@@ -83,7 +85,7 @@ class Table:
 
     @cached_property
     def further(self) -> dict[str, Reals]:
-        """The numbers at the places after the first ones, in which a learner looks."""
+        """The columns after the first LEAVES coordinates, which only learners examine."""
         if self.plain:
             return dict(islice(self.columns.items(), LEAVES, LEAVES + FURTHER))
         found: dict[str, Reals] = {}
@@ -99,7 +101,7 @@ class Table:
 
     @cached_property
     def letters(self) -> dict[str, int]:
-        """The places of texts, and the letters of the longest one there."""
+        """The paths of texts, each with the length of its longest text."""
         found: dict[str, int] = {}
         for outcome in () if self.plain else self._rows:
             for place, text in outcome.value.letters:
@@ -107,7 +109,9 @@ class Table:
         return found
 
     def letters_at(self, place: str, most: int) -> Reals:
-        """The codes of the letters of the texts at a place, shape (most, n); NaN after their ends."""
+        """The code points of the first `most` characters of the texts at a path, shape (most, n);
+        NaN beyond their ends.
+        """
         found = np.full((most, len(self.outcomes)), math.nan)
         for row, outcome in enumerate(self._rows):
             for where, text in outcome.value.letters:
@@ -126,7 +130,9 @@ class Table:
 
     @cached_property
     def kind(self) -> Reals:
-        """A code of the type, of the exception's class, and of whether there were warnings, prints or none of it."""
+        """For each outcome, a hash of its type, exception class, time-out and number of warnings; 0
+        for a bare float.
+        """
         if self.plain:
             return np.zeros(len(self.outcomes))
         codes = self._coded(
@@ -137,7 +143,9 @@ class Table:
 
     @cached_property
     def whole(self) -> Reals:
-        """A code of everything: equal outcomes have equal codes, and others, but for chance, do not."""
+        """For each outcome, a hash of everything observed; different outcomes have different hashes
+        except by chance.
+        """
         if self.plain:
             return _mixed(self.outcomes)
         codes = self._coded(
@@ -149,13 +157,17 @@ class Table:
 
     @cached_property
     def _bare(self) -> NDArray[np.bool_]:
-        """Which outcomes are a float and nothing else: their codes are those that they have among floats alone."""
+        """Which outcomes are only a float. Their hashes must equal those in a batch of floats
+        alone.
+        """
         rows = [row if isinstance(row, Outcome) else Outcome(row) for row in self.outcomes.tolist()]
         return np.array([type(row.value) is float and row.alone for row in rows], dtype=bool)
 
     @cached_property
     def numbers(self) -> Reals:
-        """The numbers of each answer but lengths and hashes, in its own order, and NaN after them."""
+        """The numbers of each answer without lengths and hashes, padded with NaN to a common
+        length.
+        """
         if self.plain:
             return np.column_stack([*self.columns.values()])
         rows = [
@@ -173,12 +185,12 @@ class Table:
 
     @cached_property
     def _rows(self) -> list[Outcome]:
-        """Every outcome with a `Reading` as its value."""
+        """The outcomes, each with a `Reading` as its value."""
         return [_seen(each) for each in self.outcomes.tolist()]
 
     @cached_property
     def unread(self) -> dict[str, int]:
-        """Names of all that was not looked at, and the most of it in one outcome."""
+        """The kinds of parts that were not read, with the largest number of them in one outcome."""
         found: dict[str, int] = {}
         for row in () if self.plain else self._rows:
             for name, number in row.value.unread:
@@ -187,7 +199,7 @@ class Table:
 
     @cached_property
     def failures(self) -> Counter[str]:
-        """The calls that did not answer, in words, alike ones together."""
+        """Descriptions of the calls that did not answer, with how often each occurred."""
         return Counter(
             ()
             if self.plain
@@ -206,7 +218,7 @@ class Table:
 
 
 def _worded(row: Outcome) -> str:
-    """An outcome in a few words."""
+    """A short description of an outcome."""
     if row.timeout:
         return "no answer in time"
     leaves = ", ".join(f"{place or 'value'} {number:g}" for place, number in row.value.leaves[:3])
@@ -219,7 +231,7 @@ def _worded(row: Outcome) -> str:
 
 
 def words_of(low: float, high: float) -> str:
-    """An outcome with a code from `low` to below `high`, in words; empty if none is remembered."""
+    """A description of a stored outcome whose hash is in [low, high); empty if there is none."""
     return next((words for code, words in _words.items() if low <= code < high), "")
 
 
@@ -247,12 +259,12 @@ def _seen(value: Any) -> Outcome:
 
 @lru_cache(maxsize=1024)
 def _read_beside(name: str, seen: str | tuple[str, ...]) -> Reading:
-    """One channel beside an answer."""
+    """The contents of one side channel as a `Reading`."""
     return read(seen, f"{BESIDE}{name}")
 
 
 def _mixed(outcomes: Outcomes) -> Reals:
-    """A number for each row of numbers, made from their bits."""
+    """A 52-bit hash of each row of numbers, from their bits."""
     numbers = (
         outcomes if outcomes.dtype.kind in "iub" else outcomes.astype(np.float64).view(np.uint64)
     )
@@ -269,7 +281,7 @@ _last = [Table(np.zeros(0))]
 
 
 def table_of(outcomes: Outcomes) -> Table:
-    """The table of outcomes; the last one is remembered, since many features read the same rows."""
+    """The table of a batch; the last one is cached, since many features read the same outcomes."""
     if _last[0].outcomes is not outcomes:
         _last[0] = Table(outcomes)
     return _last[0]

@@ -1,6 +1,9 @@
-"""Views of Definition 3.7 as outcomes: one coin a transcript, under a claim about the whole interaction.
+"""Adaptive interactions as outcomes: the coin selects a world, and the outcome is the adversary's
+view (Definition 3.7).
 
-Where the laws of the family are known, the last number of a row is the view's privacy loss, the best feature of all.
+The claim is about the whole interaction. Since the mechanisms of the family are known, the last
+number of each outcome is the view's privacy loss, the most informative feature.
+
 Reference: [DworkRoth2014, Definition 3.7]
 """
 
@@ -21,11 +24,12 @@ from dpcompose.experiment import Experiment, World
 
 @dataclass(frozen=True)
 class Transcripts:
-    """The views of an adversary, who plays against one world for as many rounds as the experiment has.
+    """Views of an adversary who plays all rounds of an experiment against one of two worlds.
 
     Args:
-        experiment: The adversary, its family, and the number of rounds.
-        seed: For the noise; None: from the system. The audit's coins have another.
+        experiment: The adversary, the family of mechanisms, and the number of rounds.
+        seed: Seed of the mechanisms' noise; None for a random one. It is independent of the audit's
+            coins.
     """
 
     experiment: Experiment
@@ -44,11 +48,11 @@ class Transcripts:
 
     @property
     def pair(self) -> Pair:
-        """The two worlds: the adversary names the databases."""
+        """The two worlds of the experiment; the adversary chooses the databases."""
         return Pair(World.ZERO, World.ONE)
 
     def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        """A view for every coin: the answers, and the loss."""
+        """One view per coin: the answers of all rounds, followed by the privacy loss."""
         rows = np.empty((len(coins), self.experiment.rounds + 1))
         for coin in (0, 1):
             asked = np.flatnonzero(coins == coin)
@@ -58,7 +62,7 @@ class Transcripts:
         return rows
 
     def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
-        """The loss, and what any view shows."""
+        """The privacy loss, and the built-in features of the answers."""
         last = outcomes.shape[1] - 1
         views = features_of(outcomes[:, :last])
         loss = Feature(
@@ -69,11 +73,12 @@ class Transcripts:
 
 @dataclass(frozen=True)
 class Interaction:
-    """A whole interaction with foreign mechanisms: any callable that plays all rounds and returns the view.
+    """An interaction with arbitrary mechanisms, given as a callable that plays all rounds and
+    returns the view.
 
     Args:
-        play: From a world's dataset to a view, a row of numbers.
-        rounds: The number of answers in a view; shorter views are filled with NaN.
+        play: Maps the dataset of a world to a view, a row of numbers.
+        rounds: The largest number of answers in a view; shorter views are padded with NaN.
     """
 
     play: Callable[[Any], Any]
@@ -85,7 +90,7 @@ class Interaction:
         return f"{self.play!r}, {self.rounds} rounds"
 
     def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        """A view for every coin, in their order."""
+        """One view per coin, in order."""
         rows = np.full((len(coins), self.rounds), np.nan)
         for row, coin in zip(rows, coins, strict=True):
             view = np.asarray(self.play(pair[coin]), dtype=np.float64)
@@ -93,7 +98,7 @@ class Interaction:
         return rows
 
     def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
-        """The features of any view."""
+        """The built-in features of the views."""
         return features_of(outcomes)
 
 

@@ -1,8 +1,10 @@
-"""Theorem 5: events of which a violation is excluded, and how rare a violation would not be seen.
+"""Events for which a violation is excluded, and the probability below which a violation would go
+undetected (Theorem 5).
 
-For an event S, W = prod (1 - l (1_S(o) (b - e^epsilon (1 - b)) - delta / 2)) with 0 <= l < 1 / (1 - delta / 2) bets on
-the converse of the claim: it falls in expectation if P(S) - e^epsilon Q(S) >= delta. Where it reaches K / alpha, a
-violation by S is excluded, for all K events together but for alpha. It says nothing of other events.
+For an event S, W = prod (1 - l (1_S(o) (b - e^epsilon (1 - b)) - delta / 2)) with 0 <= l < 1 / (1 -
+delta / 2) bets on the converse of the claim: it is a supermartingale if P(S) - e^epsilon Q(S) >=
+delta. If it reaches K / alpha, a violation by S is excluded, simultaneously for all K events, with
+probability at least 1 - alpha. Nothing follows for other events.
 """
 
 from __future__ import annotations
@@ -20,15 +22,22 @@ from dpcompose.audit.outcome import Outcomes, Reals
 from dpcompose.audit.verdict import Tried
 
 AFTER = 512
-"""Rows of an arm after which its events are chosen."""
+"""The number of rows of a pair after which its events are chosen."""
 EVENTS = 4
-"""Events of each feature and direction."""
+"""The number of cuts chosen per feature and direction."""
 BETS = 0.5 ** np.arange(1, 16)
-"""Bets on a grid, as shares of the largest."""
+"""The grid of bets, as fractions of the largest possible bet."""
 
 
 def log_converse(wins: float, losses: float, rows: float, point: Point) -> float:
-    """ln of the mean wealth of the bets on the converse, for an event with so many rows of either coin."""
+    """The log wealth of the averaged bets on the converse of the claim, for one event.
+
+    Args:
+        wins: The rows in the event with the coin that it favors.
+        losses: The rows in the event with the other coin.
+        rows: The total number of rows.
+        point: The point of the claim.
+    """
     bets = BETS / (1 - point.delta / 2)
     other = rows - wins - losses
     logs = wins * np.log1p(-bets * (1 - point.delta / 2)) + losses * np.log1p(
@@ -41,7 +50,15 @@ def log_converse(wins: float, losses: float, rows: float, point: Point) -> float
 
 @dataclass(frozen=True)
 class Event:
-    """A lower or upper tail of a feature: cells below a place, or from it on."""
+    """A lower or upper tail of a feature: its cells below an index, or from it upward.
+
+    Args:
+        book: The index of the feature.
+        below: Whether it is the lower tail.
+        place: The index of the first cell above the cut.
+        point: The index of the claim's point that is tested.
+        coin: The world in which the event might be too likely.
+    """
 
     book: int
     below: bool
@@ -52,12 +69,12 @@ class Event:
 
 @dataclass
 class Converse:
-    """The events of one arm, chosen once from its past, and the rows since.
+    """The tested events of one pair, chosen once from its past rows, with the counts of later rows.
 
     Args:
-        arm: The arm.
-        events: Its events; empty until it has enough rows.
-        books: The rows since then, by feature.
+        arm: The pair and its past.
+        events: The events; empty until the pair has enough rows.
+        books: For each feature, the counts of the rows since the events were chosen.
     """
 
     arm: Arm
@@ -65,7 +82,7 @@ class Converse:
     books: list[Book] = field(default_factory=list[Book])
 
     def bind(self) -> None:
-        """Choose the events, once there are enough rows."""
+        """Choose the events once the pair has `AFTER` rows."""
         if self.events or self.arm.rows < AFTER:
             return
         self.books = [
@@ -81,16 +98,18 @@ class Converse:
         )
 
     def pay(self, outcomes: Outcomes, coins: NDArray[np.uint8]) -> None:
-        """Count a batch whose events were chosen before it."""
+        """Count the outcomes of a batch, which was drawn after the events were chosen."""
         self.count(tallies(self.books, outcomes, coins))
 
     def count(self, counted: Sequence[NDArray[np.intp]]) -> None:
-        """Add rows of which only the counts are known."""
+        """Add the counts of a batch, by coin and cell for each feature."""
         for book, counts in zip(self.books, counted, strict=True):
             book.counts += counts
 
     def excluded(self, alpha: float, events: int) -> tuple[Tried, ...]:
-        """Every event with its verdict, where `events` share alpha."""
+        """Each event with whether its violation is excluded at level alpha / `events` (union
+        bound).
+        """
         return tuple(self._tried(event, math.log(events / alpha)) for event in self.events)
 
     def _tried(self, event: Event, goal: float) -> Tried:
@@ -114,19 +133,20 @@ class Converse:
 
 
 def _places(cuts: int) -> list[int]:
-    """A few of the cuts, each as the number of cells below it."""
+    """Up to EVENTS evenly spaced cuts, each as the number of cells below it."""
     even = (round(part * (cuts + 1) / (EVENTS + 1)) for part in range(1, EVENTS + 1))
     return sorted({min(max(place, 1), cuts) for place in even}) if cuts else []
 
 
 def unseen(rows: int, alpha: float, point: Point, *, weight: float = 1e-3) -> float:
-    """The probability of an isolating event that so many rows are not expected to show, at delta 0: Theorem 5.
+    """The probability below which an isolating event might not refute the claim with this many rows
+    (Theorem 5).
 
     Args:
-        rows: Rows of either world.
+        rows: The number of rows, over both worlds.
         alpha: The probability of refuting a true claim.
-        point: The point of the claim; its delta is added.
-        weight: The prior weight of the event.
+        point: The point of the claim; the result is at least its delta.
+        weight: The prior weight of the bet on the event.
     """
     if not rows:
         return 1.0

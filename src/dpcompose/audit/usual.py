@@ -1,4 +1,4 @@
-"""The usual claims and the usual pairs, for a subject of which no more is said."""
+"""Default claims and pairs of datasets, for a subject about which nothing else is stated."""
 
 from __future__ import annotations
 
@@ -18,19 +18,26 @@ from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
 from dpcompose.values import Adjacency
 
 MOST = 4.0
-"""The largest epsilon of a group that is searched."""
+"""The largest group epsilon at which pairs are searched."""
 FAR = 64
-"""The largest distance."""
+"""The largest distance of a pair."""
 EXTREMES = (math.nan, math.inf, -math.inf, 1e308, -0.0, 2**53 + 1)
-"""Numbers that overflow, compare with nothing, or are equal to others and not the same."""
+"""Numbers that overflow, that do not compare, or that equal others with different bits or exact
+value.
+"""
 MANY_ROWS = 256
-"""Rows of a large dataset."""
+"""The number of rows of a large dataset."""
 MOST_RECORDS = 8
-"""Records that are tried."""
+"""The largest number of user-supplied records that are used."""
 
 
 def distances(claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> tuple[int, ...]:
-    """1, 2, 4, ... while the group's epsilon is at most `MOST`, at a delta that is not large."""
+    """The distances 1, 2, 4, ... at which the claim's group epsilon is at most `MOST`; 1 is always
+    included.
+
+    The epsilon is the smallest of the claim's points whose delta is at most 0.1, or at most that of
+    the last point.
+    """
     found = points(claim, adjacency=adjacency)
     epsilon = min(
         point.epsilon for point in found if point.delta <= max(DELTAS[0], found[-1].delta)
@@ -45,12 +52,14 @@ def distances(claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE)
 def numbers(
     distance: int, *, adjacency: Adjacency, domain: tuple[float, float] | None = None
 ) -> Iterator[Pair]:
-    """Databases of numbers so far apart: from none, to many records, at the ends of their domain and beyond.
+    """Pairs of datasets of numbers at a distance, from empty ones to several records, with records
+    at the ends of the domain.
 
     Args:
-        distance: The number of records that differ, each by one step.
-        adjacency: Replacing changes a record; else it is there or not.
-        domain: The least and the largest record; None: 0 and 1, and there are records beyond.
+        distance: The number of records that differ, each one neighboring step.
+        adjacency: The neighboring relation, which determines whether records are added, replaced or
+            zeroed out.
+        domain: The smallest and the largest record; None for 0 and 1 with some records beyond.
     """
     low, high = domain or (0.0, 1.0)
     middle = (low + high) / 2
@@ -72,14 +81,18 @@ def numbers(
 def extremes(
     adjacency: Adjacency, domain: tuple[float, float] | None = None
 ) -> tuple[list[Pair], list[Pair]]:
-    """Databases that differ in a record at the edges of numbers, a tie, or one of many rows: where code goes wrong.
+    """Pairs that differ in one extreme number, in a tie, or in one of many rows: inputs that code
+    often mishandles.
 
     Args:
-        adjacency: Replacing changes a record, zeroing out makes it None; else it is there or not.
-        domain: The least and the largest record; None: it is not stated, and every number is one.
+        adjacency: The neighboring relation, which determines whether a record is added, replaced or
+            zeroed out.
+        domain: The smallest and the largest record; None if it is not stated, so that any number is
+            allowed.
 
     Returns:
-        Those that every mechanism of numbers has to stand, and those that only one that answers about them has to.
+        The pairs that every mechanism on numbers must handle, and those to use only if the
+        mechanism answers on them.
     """
     low, high = domain or (0.0, 1.0)
     middle = (low + high) / 2
@@ -99,12 +112,14 @@ def extremes(
 def of_records(
     records: Sequence[Any], distance: int, *, adjacency: Adjacency = Adjacency.ADD_REMOVE
 ) -> Iterator[Pair]:
-    """Databases of given records so far apart: each record added to none, to one, to some and to copies of itself.
+    """Pairs built from supplied records: each one added to none, to one, to several, and to copies
+    of itself.
 
     Args:
-        records: At least one record; two where one is replaced by another.
-        distance: The number of records that differ, each by one step.
-        adjacency: Replacing changes a record, zeroing out makes it None; else it is there or not.
+        records: At least one record, and at least two if records are replaced.
+        distance: The number of records that differ, each one neighboring step.
+        adjacency: The neighboring relation, which determines whether records are added, replaced or
+            zeroed out.
     """
     for place, record in enumerate(records):
         after = records[(place + 1) % len(records)]
@@ -121,10 +136,10 @@ def of_records(
 
 
 def drawn_records(records: Any) -> tuple[Any, ...]:
-    """Records that are given, or drawn from a Hypothesis strategy, always the same ones.
+    """Up to `MOST_RECORDS` records from a list, or drawn reproducibly from a Hypothesis strategy.
 
     Raises:
-        DomainError: If there is none.
+        DomainError: If there is none, or a strategy is passed without hypothesis installed.
     """
     if isinstance(records, Sequence) and not isinstance(records, str | bytes):
         found = list(cast("Sequence[Any]", records))
@@ -160,9 +175,11 @@ def _examples(strategy: Any) -> list[Any]:
 
 
 def vectors(length: int, distance: int) -> Iterator[Pair]:
-    """Answers of so many queries of sensitivity 1, each moved by the distance: the usual patterns.
+    """Pairs of vectors of answers to `length` queries of sensitivity 1, in which each answer
+    differs by at most `distance`.
 
-    All up, one up, one against all others, half against half, and all up with the last one down.
+    The patterns: all up, one up, one against all others, half against half, and all up with the
+    last one down.
     """
     step, flat = float(distance), (0.0,) * length
     half = length // 2
@@ -179,7 +196,7 @@ def vectors(length: int, distance: int) -> Iterator[Pair]:
 
 
 MOST_QUERIES = 1_000_000
-"""Answers in one dataset: 8 MB of numbers, which every call is given."""
+"""The largest number of queries; every call receives a dataset of that many numbers, 8 MB."""
 
 
 def usual_claim(
@@ -189,10 +206,11 @@ def usual_claim(
     rho: float | None = None,
     mu: float | None = None,
 ) -> Composable:
-    """The claim of one parameter, and a delta where it is epsilon.
+    """The claim with the given epsilon (and delta), rho of zCDP, or mu of Gaussian DP.
 
     Raises:
-        DomainError: If not exactly one of epsilon, rho and mu is given, or the claim holds for every mechanism.
+        DomainError: If not exactly one of epsilon, rho and mu is given, or the claim holds for
+            every mechanism.
     """
     if sum(each is not None for each in (epsilon, rho, mu)) != 1:
         raise DomainError(
@@ -213,7 +231,9 @@ def usual_claim(
 
 
 def arguments_of(claim: Composable) -> dict[str, float] | None:
-    """The arguments of `usual_claim` that make a claim; None for one that it does not make."""
+    """The arguments with which `usual_claim` returns this claim; None if it is a `GaussianDP` or
+    any other claim.
+    """
     match claim:
         case BlackBox():
             return {"epsilon": claim.stated.epsilon, "delta": claim.stated.delta}
@@ -227,20 +247,23 @@ def usual_pairs(
     subject: Source, claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, most: int = FAR,
     records: Any = None, queries: int = 0, domain: tuple[float, float] | None = None,
 ) -> tuple[Pair, ...]:  # fmt: skip
-    """Search for pairs by the claim's adjacency, a step apart and further, in the first form that the subject takes.
+    """Default pairs of datasets at several distances, in the first format (list, array, tuple,
+    number, ...) that the subject accepts.
 
     Args:
-        subject: The subject, which is called to see which form it takes.
-        claim: The claim, which says how far apart a pair may be.
-        adjacency: Its neighboring relation.
+        subject: The subject; it is called to determine the accepted format.
+        claim: The claim, whose epsilon limits the distances.
+        adjacency: The neighboring relation of the claim.
         most: The largest distance, at least 1.
-        records: What datasets are made of: records, or a Hypothesis strategy for one; None: numbers, at 0, 1/2 and 1
-            and far beyond, as floats, integers, texts or rows, whichever the subject takes.
-        domain: The least and the largest number that a record may be; no other one is tried. None: any number.
-        queries: If above 0, a dataset is the answers of so many queries, each of which a step moves by at most 1.
+        records: The records of datasets, or a Hypothesis strategy for one record; None for numbers
+            at 0, 1/2 and 1 and extreme ones.
+        queries: If above 0, a dataset is instead the vector of answers to this many queries of
+            sensitivity 1.
+        domain: The smallest and the largest number allowed as a record; None for any number.
 
     Raises:
-        DomainError: If there is no record, the claim promises nothing, or a count is outside its domain.
+        DomainError: If there is no record, the claim bounds nothing, or a number is outside its
+            domain.
     """
     check.count("most", most, least=1)
     if check.count("queries", queries) > MOST_QUERIES:
@@ -271,14 +294,14 @@ def usual_pairs(
 
 
 def _formed(form: Form, pairs: Sequence[Pair]) -> Iterator[Pair]:
-    """The pairs in a form; those that have none in it are left out."""
+    """The pairs converted to a format; those that it cannot represent are left out."""
     for pair in pairs:
         with suppress(TypeError, ValueError, ArithmeticError):
             yield Pair(form(pair.zero), form(pair.one), distance=pair.distance)
 
 
 def _answers(subject: Source, pair: Pair) -> bool:
-    """Whether a call about each of two datasets ends in an answer."""
+    """Whether the subject answers on both datasets of a pair."""
     drawn = subject.draw(pair, np.array([0, 1], dtype=np.uint8))
     return drawn.dtype != object or not any(row.raised or row.timeout for row in drawn)
 
@@ -293,11 +316,13 @@ FORMS: tuple[Form, ...] = (
     lambda rows: [str(each) for each in rows],
     lambda rows: [{"value": each} for each in rows],
 )
-"""Forms of a dataset of numbers: the first three take records of any kind."""
+"""The formats of a dataset of numbers; the first three accept records of any type."""
 
 
 def _form(subject: Source, pair: Pair, forms: Sequence[Form]) -> Form:
-    """The first form for which a call about either dataset ends in an answer; else the first."""
+    """The first format in which the subject answers on both datasets; the first of all if none is
+    accepted.
+    """
     for form in forms:
         try:
             if _answers(subject, Pair(form(pair.zero), form(pair.one), distance=pair.distance)):

@@ -1,4 +1,4 @@
-"""The three verdicts, and what is found."""
+"""The result of an audit: the verdict, its evidence, and what remains undetected."""
 
 from __future__ import annotations
 
@@ -10,25 +10,31 @@ from dpcompose.values import Bound
 
 
 class Verdict(Enum):
-    """The answer of an audit: never that a mechanism is private, unless its law is known."""
+    """The conclusion of an audit. Testing alone never shows that a mechanism is private."""
 
     REFUTED = "refuted"
-    """If the claim were true, this would have happened with probability at most alpha, whenever one had stopped."""
+    """The evidence against the claim reached 1/alpha, which has probability at most alpha if the
+    claim is true, however the stopping time is chosen.
+    """
     NOT_REFUTED = "not refuted"
-    """No violation was found; nothing is proved of events that were not tried."""
+    """No violation was detected; events that were not tested may still violate the claim."""
     CERTIFIED = "certified"
-    """The declared law is known, and its certified profile is at most the claim's."""
+    """The mechanism's output distribution was declared, and its certified privacy curve satisfies
+    the claim.
+    """
 
 
 @dataclass(frozen=True)
 class Tried:
-    """One event that was tried, and what is excluded of it.
+    """One tested event, and whether a violation of the claim by it is excluded.
 
     Args:
-        event: The event in words.
-        point: The place of its (epsilon, delta) on the claim's curve.
-        excess: An estimate of P(S) - e^epsilon Q(S) - delta.
-        excluded: Whether a violation by this event is excluded, at the audit's alpha for all events together.
+        event: A description of the event.
+        point: The index of the tested (epsilon, delta) among the points of the claim.
+        excess: An estimate of P(S) - e^epsilon Q(S) - delta for the event S; above 0 it violates
+            the claim.
+        excluded: Whether a violation is excluded at level alpha, simultaneously for all tested
+            events.
         error: The standard error of the estimate.
     """
 
@@ -41,14 +47,14 @@ class Tried:
 
 @dataclass(frozen=True)
 class Moment:
-    """The state of an audit after one batch, for progress and pictures.
+    """The state of an audit after one batch, for progress displays and plots.
 
     Args:
-        samples: Rows so far.
-        log_wealth: ln of the wealth.
-        epsilon: The lower bound on epsilon.
-        pair: The place of the pair that answered.
-        members: ln of the factor of each member in this batch, by the name of its feature.
+        samples: The number of rows (outcomes) so far.
+        log_wealth: Natural logarithm of the wealth.
+        epsilon: The current lower bound on epsilon.
+        pair: The index of the pair of datasets in this batch.
+        members: For each feature bet on, the log growth factor of its bets in this batch.
     """
 
     samples: int
@@ -60,26 +66,32 @@ class Moment:
 
 @dataclass(frozen=True)
 class Found:
-    """The outcome of an audit.
+    """The result of an audit.
 
     Args:
-        verdict: One of three.
-        epsilon: The least epsilon, at `delta`, that the mechanism can claim: its lower end holds but for alpha.
-        delta: The delta of that epsilon.
-        event: The event that refutes the claim, or the best one, in words.
-        samples: The rows, of either world.
-        log_wealth: ln of the wealth when the audit stopped.
-        tried: The events that were tried.
-        unseen: The probability below which an isolating event would not be seen with so many rows.
-        certificate: What `check` reads.
-        moments: The course of the audit.
-        freshness: How the subject was called.
-        peak: The largest ln of the wealth at any look.
-        unread: What was not looked at in the answers, and how many of it in one.
-        repeated: Whether a refutation rests on answers that came again, of calls that are not isolated: it is one of
-            repeated calls, since a mechanism may rightly answer from memory.
-        silent: What all calls did, in words, where none answered and nothing was audited.
-        description: What is known of the declared law.
+        verdict: Whether the claim is refuted, not refuted, or certified from the declared law.
+        epsilon: The mechanism's epsilon at `delta`. Its lower end is a lower confidence bound,
+            valid with probability 1 - alpha; its upper end is infinite.
+        delta: The delta at which epsilon is bounded.
+        event: A description of the event with the strongest evidence against the claim.
+        samples: The number of outcomes, over both datasets of each pair.
+        log_wealth: Natural logarithm of the wealth at the end; the claim is refuted from
+            ln(1/alpha) on.
+        tried: The events tested for absence of a violation.
+        unseen: The probability below which a violating event could have gone undetected with this
+            many rows.
+        certificate: The evidence as a document that `check` verifies.
+        moments: The state after each batch.
+        freshness: How isolated the calls were: a value of `Fresh`.
+        peak: The largest log wealth during the audit.
+        unread: The parts of answers that were not examined, with their number in one answer.
+        repeated: Whether a refutation rests on recurring answers of calls that were not isolated.
+            It then concerns repeated calls, since a mechanism may legitimately return a stored
+            answer.
+        silent: A description of the common failure if no call answered, so that nothing was
+            audited; otherwise empty.
+        description: Whether the declared law satisfies the claim, in words; empty if none was
+            declared.
     """
 
     verdict: Verdict

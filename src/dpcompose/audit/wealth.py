@@ -1,9 +1,11 @@
-"""Wealth: what the auditor's bets have made of 1, and one step of it.
+"""The wealth of the audit, which starts at 1 and grows if bets against the claim succeed.
 
-In every batch the wealth is divided among members, one feature each, and what is not divided is kept: the weights are
-set before the coins. In a batch a member's part is multiplied by its factors, row after row. Under the claim wealth is
-a nonnegative supermartingale: by Ville's inequality it ever reaches 1/alpha with probability at most alpha. Reference:
-[WaudbySmithRamdas2024]
+In every batch the wealth is divided among members, which bet on one feature each; an undivided part
+stays idle. These weights are fixed before the coins. Row by row, a member's part is multiplied by
+the growth factors of its bets. Under the claim the wealth is a nonnegative supermartingale, so by
+Ville's inequality it ever reaches 1/alpha with probability at most alpha.
+
+Reference: [WaudbySmithRamdas2024]
 """
 
 from __future__ import annotations
@@ -21,20 +23,22 @@ from dpcompose.audit.outcome import Reals
 from dpcompose.audit.stakes import Cells, Stakes
 
 WEIGHTS = 1 << 20
-"""Weights are integers over it."""
+"""The members' weights are integers in units of 1 / WEIGHTS."""
 MOST_LOOKS = 1 << 21
-"""Members times rows at which a batch looks at its wealth after every row; beyond, it looks less often."""
+"""The largest product of members and rows at which the wealth is compared with its goal after every
+row; beyond it, less often.
+"""
 
 
 @dataclass(frozen=True)
 class Member:
-    """A part of the wealth and its bets in one batch.
+    """A fraction of the wealth and its bets on one feature in one batch.
 
     Args:
-        feature: The feature it bets on.
+        feature: The feature that it bets on.
         cells: The cells of the feature.
-        weight: Its part of the wealth, over WEIGHTS.
-        stakes: Its stakes.
+        weight: Its fraction of the wealth, in units of 1 / WEIGHTS.
+        stakes: The stakes on each cell and coin.
     """
 
     feature: Feature
@@ -43,7 +47,7 @@ class Member:
     stakes: Stakes
 
     def written(self) -> dict[str, Any]:
-        """For the certificate: what is bound before the coins."""
+        """The bet as a dictionary for the certificate, fixed before the coins are derived."""
         cuts = [cut.hex() for cut in self.cells.cuts]
         f, g = self.stakes.f.tolist(), self.stakes.g.tolist()
         written = {
@@ -58,14 +62,15 @@ class Member:
 
 @dataclass(frozen=True)
 class Paid:
-    """One batch, paid.
+    """The settlement of one batch.
 
     Args:
-        rows: The rows that were bet on: all of them, or those before the wealth reached the goal.
-        log_wealth: ln of the wealth after the last one.
-        peak: The largest ln of the wealth after a row.
-        counts: For each member, the rows of coin 0 and of coin 1 in each cell, shape (2, cells).
-        factors: ln of each member's own factor.
+        rows: The number of rows bet on: all of them, or those until the wealth reached its goal.
+        log_wealth: Natural logarithm of the wealth after the last row.
+        peak: The largest log wealth after any row of the batch.
+        counts: For each member, the rows with coin 0 and with coin 1 in each cell, shape (2,
+            cells).
+        factors: For each member, the log growth factor of its part of the wealth.
     """
 
     rows: int
@@ -79,15 +84,15 @@ def step(
     log_wealth: float, members: Sequence[Member], points: Sequence[Point], coins: NDArray[np.uint8],
     places: Sequence[NDArray[np.intp]], goal: float,
 ) -> Paid:  # fmt: skip
-    """Pay the members for a batch, and stop where the wealth reaches its goal.
+    """Settle the bets of a batch, and stop at the row where the wealth reaches its goal.
 
     Args:
-        log_wealth: ln of the wealth before.
+        log_wealth: Natural logarithm of the wealth before the batch.
         members: The members; their weights sum to at most WEIGHTS.
-        points: The points of the claim for the pair that answered.
-        coins: The coins of the rows.
-        places: For each member, the cells of the rows.
-        goal: ln of the wealth at which to stop.
+        points: The points of the claim at the distance of the pair.
+        coins: The coin of each row.
+        places: For each member, the cell index of each row.
+        goal: Natural logarithm of the wealth at which to stop.
     """
     rows = len(coins)
     ends = np.arange(0, rows, max(1, len(members) * rows // MOST_LOOKS))[1:]
@@ -116,5 +121,7 @@ def step(
 
 
 def tally(coins: NDArray[np.uint8], places: NDArray[np.intp], cells: int) -> NDArray[np.intp]:
-    """The rows of each coin in each cell, shape (2, cells)."""
+    """The number of rows with each coin in each cell, shape (2, cells), from the coin and cell
+    index of each row.
+    """
     return np.bincount(coins * cells + places, minlength=2 * cells).reshape(2, cells)

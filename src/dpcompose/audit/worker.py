@@ -1,4 +1,6 @@
-"""A process for the calls of a subject: one that hangs, in C code too, or ends its process, is an outcome."""
+"""Calls of the subject in a separate process, so that a call that hangs or ends its process is an
+ordinary outcome.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,9 @@ from dpcompose.audit.outcome_text import LARGEST, MALFORMED, outcome_of, text_of
 from dpcompose.errors import DomainError
 
 GRACE = 1.0
-"""Seconds beyond its limit after which a call is ended with its process."""
+"""Seconds after its time limit at which a call is ended together with its process."""
 CHUNK = 1 << 14
-"""Calls that are asked for at once."""
+"""The number of calls requested at once."""
 _LENGTH = struct.Struct("<q")
 _COUNT, _NUMBER = struct.Struct("=q"), struct.Struct("=d")
 _DIE_WITH_PARENT = 1
@@ -36,18 +38,20 @@ ENDED = "its process ended, or was ended after its limit: the next call began fr
 
 @dataclass
 class Worker:
-    """A process that answers calls one after another and keeps its memory between them, until it has to be ended.
+    """A process that runs calls one after another and retains its state between them.
 
-    Floats come through shared memory, after the number of calls that are done; every other outcome comes as JSON through
-    a pipe. Nothing that the process writes is more than data.
+    Bare floats return through shared memory, which also counts the completed calls; other outcomes
+    return as JSON through a pipe. Nothing that the process writes is executed. A process that ends
+    or hangs is replaced.
 
     Args:
-        function: Makes the function that is called, in the process.
-        limit: The seconds that a call may take.
-        timed: Whether the time of a call is part of its outcome.
-        notes: Sentences about the subject; added to.
-        again: Makes it in a process that begins after another one, with generators of its own; None: nothing can.
-        patience: Seconds that the first call of a process may take beyond its limit.
+        function: Creates the function to call; it is run in the process.
+        limit: The time limit of one call, in seconds.
+        timed: Whether the duration of a call is part of its outcome.
+        notes: Remarks about the subject for the report; sentences are added to it.
+        again: Creates the function in a replacement process, with new random generators; None if
+            that is impossible.
+        patience: Additional seconds allowed for the first call of a process.
     """
 
     function: Callable[[], Callable[[Any], Any]]
@@ -65,7 +69,12 @@ class Worker:
     _first: bool = True
 
     def outcomes(self, data: tuple[Any, Any], coins: np.ndarray) -> Outcomes:
-        """An outcome for every coin, about the dataset that it picks; numbers where all are."""
+        """One outcome per coin, on the dataset that it selects; an array of floats if all outcomes
+        are bare floats.
+
+        Raises DomainError if the datasets cannot be pickled, or the function cannot be created in
+        the process.
+        """
         try:
             parts = [
                 self._chunk(data, coins[begin : begin + CHUNK])
@@ -116,7 +125,11 @@ class Worker:
             _write(self._asking, text)
 
     def _answers(self, objects: dict[int, Outcome], begin: int, end: int) -> Outcome | None:
-        """Wait until all is answered; the outcome of the call in which the process ended, or had to be ended."""
+        """Wait for the requested calls, and store their outcomes in `objects` by index.
+
+        Returns None if all completed, or the outcome of the call during which the process ended or
+        was ended.
+        """
         done, changed = 0, time.monotonic()
         while True:
             if (size := self._size()) is not None:
@@ -152,7 +165,7 @@ class Worker:
             return self._ended(Outcome(raised="process ended") if ready else Outcome(timeout=True))
 
     def _size(self) -> int | None:
-        """The bytes of the message that waits, with its length; None where it is not whole yet."""
+        """The size in bytes of the next buffered message with its header; None if it is incomplete."""
         size = 8 + _LENGTH.unpack_from(self._waiting)[0] if len(self._waiting) >= 8 else LARGEST
         size = size if 8 <= size <= LARGEST else 8
         return size if len(self._waiting) >= size else None
@@ -180,7 +193,10 @@ class Worker:
         self._waiting.clear()
 
     def _serve(self, asking: int, told: int) -> None:
-        """In the process: answer until nobody asks. Its output is caught, and nothing can be read from the terminal."""
+        """Run in the process: execute calls until the request pipe closes.
+
+        Output is captured, and standard input is empty.
+        """
         os.setsid()
         with contextlib.suppress(Exception):
             ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
@@ -213,7 +229,7 @@ class Worker:
             _write(told, json.dumps({"notes": sorted(self.notes)}).encode())
 
     def close(self) -> None:
-        """End the process, and whatever it began."""
+        """End the process and all processes that it started."""
         if self._child:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._child, signal.SIGKILL)
@@ -237,7 +253,7 @@ def _write(file: int, text: bytes) -> None:
 
 
 def _read(file: int) -> bytes | None:
-    """A message; None where nobody sends any more."""
+    """The next message from a pipe; None if the pipe is closed."""
     found = bytearray()
     size = 8
     while len(found) < size:

@@ -1,4 +1,6 @@
-"""Broken mechanisms, each with a twin that keeps the claim: an example of use, and a test that the audit has teeth."""
+"""Broken mechanisms, each with a correct twin: examples of use, and a test that the audit detects
+errors.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ ABOVE, BELOW = 1.0, 0.0
 
 
 def laplace(scale: float, *, clamped: bool = True) -> Batch:
-    """The sum of the records, each clamped to [0, 1] or not, with Laplace noise on a lattice far finer than it."""
+    """The sum of the records with Laplace noise on a fine lattice; records are clamped to [0, 1] if
+    `clamped`.
+    """
 
     def batch(data: Data, n: int) -> Outcomes:
         total = sum(min(1.0, max(0.0, each)) for each in data) if clamped else sum(data)
@@ -36,28 +40,39 @@ def laplace(scale: float, *, clamped: bool = True) -> Batch:
 
 
 def _fine(scale: float, n: int) -> Reals:
-    """Discrete Laplace noise on multiples of 2^-20: sums with records of that lattice are exact."""
+    """n samples of discrete Laplace noise on multiples of 2^-20, so that sums with records on that
+    lattice are exact.
+    """
     return _geometric(scale * 2**20, n) / 2**20
 
 
 def _on_lattice(numbers: Reals) -> Reals:
-    """Each number at the nearest multiple of 2^-20, where sums are exact."""
+    """Each number rounded to the nearest multiple of 2^-20, on which sums are exact."""
     return np.rint(numbers * 2**20) / 2**20
 
 
 def _geometric(scale: float, shape: int | tuple[int, ...]) -> Reals:
-    """Discrete Laplace noise: P(z) proportional to e^(-|z|/scale)."""
+    """Discrete Laplace noise on the integers: P(z) proportional to e^(-|z|/scale)."""
     success = -math.expm1(-1 / scale)
     return (_rng.geometric(success, shape) - _rng.geometric(success, shape)).astype(np.float64)
 
 
 def float_laplace(scale: float) -> Batch:
-    """The sum plus numpy's Laplace noise in floats."""
+    """The sum of the records with numpy's floating-point Laplace noise, whose low bits reveal the
+    sum.
+    """
     return lambda data, n: sum(data) + _rng.laplace(scale=scale, size=n)
 
 
 def noisy_max(scale: float, *, exponential: bool = False, value: bool = False) -> Batch:
-    """The place of the largest noisy answer, or, which is not private, that answer itself."""
+    """Report noisy max: the index of the largest noisy answer; if `value`, that answer itself,
+    which is not private.
+
+    Args:
+        scale: The scale of the noise.
+        exponential: Whether the noise is exponential rather than Laplace.
+        value: Whether to return the noisy answer instead of its index.
+    """
 
     def batch(data: Data, n: int) -> Outcomes:
         shape = (n, len(data))
@@ -78,14 +93,17 @@ def sparse_vector(
     tells: bool = False,
     renewed: float = 0.0,
 ) -> Batch:
-    """For each answer whether it is above a noisy threshold, until `most` of them were; NaN afterwards.
+    """The sparse vector technique: for each answer whether it exceeds a noisy threshold, NaN after
+    `most` that do.
 
     Args:
         threshold_scale: The scale of the threshold's noise.
         query_scale: The scale of each answer's noise.
-        most: The answers above after which it stops.
-        tells: Whether it tells the noisy answer that is above.
-        renewed: The scale of a new threshold's noise after each answer above; 0 keeps the old one.
+        most: The number of answers above the threshold after which it stops.
+        tells: Whether to return the noisy answers above the threshold themselves, which is not
+            private.
+        renewed: The scale of a new threshold's noise after each answer above; 0 retains the old
+            threshold.
     """
 
     def batch(data: Data, n: int) -> Outcomes:
@@ -106,7 +124,7 @@ def sparse_vector(
 
 
 def leak(chance: float) -> Batch:
-    """Laplace noise, but with a small probability the truth alone."""
+    """The sum with Laplace noise, but without noise with probability `chance`."""
 
     def batch(data: Data, n: int) -> Outcomes:
         return np.where(_rng.random(n) < chance, sum(data), sum(data) + _fine(1.0, n))
@@ -115,7 +133,9 @@ def leak(chance: float) -> Batch:
 
 
 def mean(*, private: bool) -> Callable[[Data], float]:
-    """A noisy sum by the true count, which fails without records; or by a noisy count of at least 1."""
+    """A noisy mean: divided by the true count, which fails on empty data, or if `private` by a
+    noisy count of at least 1.
+    """
 
     def call(data: Data) -> float:
         total = sum(data) + float(_fine(2.0, 1)[0])
@@ -127,7 +147,9 @@ def mean(*, private: bool) -> Callable[[Data], float]:
 
 
 def typed(*, private: bool) -> Callable[[Data], float]:
-    """A count with discrete Laplace noise, which is an int when the noise is 0, or always a float."""
+    """A count with discrete Laplace noise that is an int if the noise is 0; if `private`, always a
+    float.
+    """
 
     def call(data: Data) -> float:
         noise = float(_geometric(1.0, 1)[0])
@@ -137,7 +159,7 @@ def typed(*, private: bool) -> Callable[[Data], float]:
 
 
 def seeded(*, private: bool) -> Batch:
-    """A sum whose noise is seeded by a hash of the data, or by the system."""
+    """A sum with Laplace noise seeded by a hash of the data; if `private`, seeded by the system."""
 
     def batch(data: Data, n: int) -> Outcomes:
         if private:
@@ -149,7 +171,9 @@ def seeded(*, private: bool) -> Batch:
 
 
 def truncated(*, private: bool, most: int = 10) -> Batch:
-    """A count with geometric noise: cut to [0, most] at its ends, or drawn again until it lies there."""
+    """A count with geometric noise in [0, most]: redrawn until it is inside, or if `private`
+    clamped to the ends.
+    """
 
     def batch(data: Data, n: int) -> Outcomes:
         drawn = len(data) + _geometric(1.0, n)
@@ -161,7 +185,7 @@ def truncated(*, private: bool, most: int = 10) -> Batch:
 
 
 def randomized_response(epsilon: float) -> Batch:
-    """Whether there is a record, told truly with probability 1 / (1 + e^-epsilon)."""
+    """Whether there is a record, reported truthfully with probability 1 / (1 + e^-epsilon)."""
     truth = 1 / (1 + math.exp(-epsilon))
     return lambda data, n: np.where(_rng.random(n) < truth, len(data) > 0, len(data) == 0).astype(
         np.float64
@@ -169,7 +193,9 @@ def randomized_response(epsilon: float) -> Batch:
 
 
 def cached(*, private: bool) -> Callable[[Data], float]:
-    """A noisy sum that remembers its answer to each dataset, or draws anew."""
+    """A noisy sum that returns the same answer again for the same dataset; if `private`, with new
+    noise in every call.
+    """
 
     def call(data: Data) -> float:
         return sum(data) + float(_fine(1.0, 1)[0])
@@ -178,10 +204,10 @@ def cached(*, private: bool) -> Callable[[Data], float]:
 
 
 class Patient:
-    """Honest for its first calls, then with half the noise.
+    """A mechanism with correct noise in its first calls and half of it afterwards.
 
     Args:
-        honest: The number of honest calls; infinite for the twin.
+        honest: The number of correct calls; infinite for the twin.
     """
 
     def __init__(self, honest: float) -> None:
@@ -196,7 +222,14 @@ class Patient:
 def training(
     *, steps: int = 8, noise: float = 4.0, fresh: bool = True, clipped: bool = True
 ) -> Batch:
-    """The noisy sums of gradients of all steps of a descent on (x - theta)^2 / 2, each clipped to [-1, 1]."""
+    """Noisy gradient sums of all steps of gradient descent on (x - theta)^2 / 2.
+
+    Args:
+        steps: The number of steps.
+        noise: The standard deviation of the Gaussian noise.
+        fresh: Whether each step has new noise; otherwise all steps have the same.
+        clipped: Whether gradients are clipped to [-1, 1].
+    """
 
     def batch(data: Data, n: int) -> Outcomes:
         theta, told, records = np.zeros(n), np.zeros((n, steps)), np.array(data).reshape(-1, 1)
@@ -214,7 +247,9 @@ def training(
 
 
 def rejecting(*, private: bool) -> Callable[[Data], float]:
-    """A count with geometric noise, drawn by tries whose number is the noise; or by so many tries always."""
+    """A count with geometric noise whose running time depends on the noise; if `private`, the time
+    is constant.
+    """
 
     def call(data: Data) -> float:
         noise = float(np.clip(_geometric(1.0, 1)[0], -8, 8))
@@ -231,17 +266,17 @@ ALPHA = 1e-6
 
 @dataclass(frozen=True)
 class Entry:
-    """A broken mechanism and its twin.
+    """A broken mechanism and its correct twin.
 
     Args:
-        name: Its name.
-        broken: Makes the broken one.
-        twin: Makes the twin.
-        claim: The claim of both.
-        pairs: The pairs to try.
-        truth: The least epsilon of the broken one at the claim's delta, in words.
-        reference: Where the defect is described.
-        twin_claim: The twin's claim, where it is another one.
+        name: The name on the command line.
+        broken: Creates the broken mechanism.
+        twin: Creates the twin.
+        claim: The claim tested on the broken mechanism, and on the twin unless `twin_claim` is set.
+        pairs: The pairs of datasets.
+        truth: The true epsilon of the broken mechanism at the claim's delta, in words.
+        reference: The key of the publication that describes the error.
+        twin_claim: The claim tested on the twin; None for `claim`.
     """
 
     name: str
@@ -270,7 +305,9 @@ def _entry(name: str, broken: Batch, twin: Batch, **given: object) -> Entry:
 
 
 def _breaker() -> Transcripts:
-    """The adversary whose two branches compose to (1.5, 0.05) each, and who gets more by choosing between them."""
+    """An adversary whose two branches each compose to (1.5, 0.05)-DP, and who gains more by
+    choosing between them.
+    """
     breaker = NaturalFilterBreaker()
     return Transcripts(
         Experiment(breaker, family=tuple(query.mechanism for query in breaker.queries), rounds=2)
@@ -369,10 +406,10 @@ ENTRIES = (
 
 
 def entry_of(name: str) -> Entry:
-    """The entry of that name.
+    """The entry with this name.
 
     Raises:
-        DomainError: If there is none.
+        DomainError: If no entry has it.
     """
     for entry in ENTRIES:
         if entry.name == name:

@@ -1,7 +1,7 @@
-"""Other people's scripts, changed in one line: their types are read here, and no privacy is computed.
+"""Adapters to other libraries: their events, histories and measurements are read as mechanisms.
 
-Each file is imported by its own name and imports its library when it is used, so that `import dpcompose` knows none of
-them. A thing that has no sound statement here is refused by its name.
+Each adapter is imported by its own name and imports its library when it is used, so `import
+dpcompose` imports none of them. What has no certified mechanism is refused by name.
 """
 
 from dpcompose.face import face

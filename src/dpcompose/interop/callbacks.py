@@ -1,9 +1,11 @@
-"""Training loops of other libraries, guarded: Transformers' `Trainer`, Lightning, Flower's server strategies.
+"""Training callbacks for other libraries: Transformers' `Trainer`, Lightning, and Flower's server
+strategies.
 
-In none of them may a hook take a step back that has begun: a flag that stops training is read after the step. So a
-step that does not fit is refused by an error before it begins. A single process sets the flag once no further step
-fits, and ends without the error. Of several processes, the first charges and its error ends all: one that stopped by a
-flag of its own would leave the others waiting.
+In none of them can a hook undo a step that has begun, since a flag that stops training is read only
+after the step. So a step that does not fit the budget is refused by an error before it begins. A
+single process also sets the flag once no further step fits, and ends without that error. With
+several processes, the first one charges, and its error ends all of them: a process that stopped by
+its own flag would leave the others waiting.
 """
 
 from __future__ import annotations
@@ -18,33 +20,33 @@ from dpcompose.interop.guard import StepKind, TrainingGuard
 
 
 class TrainingArguments(Protocol):
-    """Of Transformers' `TrainingArguments`, the part that is used."""
+    """The attributes of Transformers' `TrainingArguments` that are read here."""
 
     @property
     def world_size(self) -> int:
-        """How many processes train together."""
+        """The number of processes that train together."""
         ...
 
     @property
     def gradient_accumulation_steps(self) -> int:
-        """How many batches one optimizer step sums up."""
+        """The number of batches whose gradients are summed in one optimizer step."""
         ...
 
 
 class TrainerState(Protocol):
-    """Of Transformers' `TrainerState`, the part that is used."""
+    """The attributes of Transformers' `TrainerState` that are read here."""
 
     is_world_process_zero: bool
 
 
 class TrainerControl(Protocol):
-    """Of Transformers' `TrainerControl`, the part that is used."""
+    """The attributes of Transformers' `TrainerControl` that are set here."""
 
     should_training_stop: bool
 
 
 class LightningTrainer(Protocol):
-    """Of Lightning's `Trainer`, the part that is used."""
+    """The attributes of Lightning's `Trainer` that are read or set here."""
 
     is_global_zero: bool
     world_size: int
@@ -53,7 +55,7 @@ class LightningTrainer(Protocol):
 
 
 class FlowerStrategy(Protocol):
-    """Of Flower's `Strategy`, the part that is used."""
+    """The attributes of Flower's `Strategy` that are replaced here."""
 
     configure_train: Callable[..., Any]
 
@@ -62,7 +64,10 @@ Strategy = TypeVar("Strategy", bound=FlowerStrategy)
 
 
 class _Guarded:
-    """A guard and the kind of step that is taken."""
+    """A training guard together with the kind of step that is charged to it.
+
+    Raises DomainError or UnsupportedError if the guard cannot charge such a step.
+    """
 
     def __init__(self, guard: TrainingGuard, kind: StepKind) -> None:
         self.guard, self.kind = guard, kind
@@ -73,15 +78,19 @@ class _Guarded:
 
 
 class StepHooks(_Guarded):
-    """The two hooks of a Transformers callback, for loops whose every batch is one optimizer step."""
+    """The two hooks of a Transformers callback, for loops in which every batch is one optimizer
+    step.
+    """
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
     ) -> None:
-        """Charge and redeem, or raise StepRefusedError; the processes of one step charge once, in the first.
+        """Charge and redeem a step before it runs; with several processes, only the first one
+        charges.
 
         Raises:
-            UnsupportedError: If gradients are accumulated.
+            StepRefusedError: If the step does not fit the budget.
+            UnsupportedError: If gradients are accumulated over several batches.
         """
         with suppress(AttributeError):  # arguments of another loop, which accumulates nothing
             _require_one_batch(
@@ -93,7 +102,12 @@ class StepHooks(_Guarded):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
     ) -> TrainerControl:
-        """Stop the training once no further step fits."""
+        """Count the step; in a single process, stop the training once no further step fits the
+        budget.
+
+        Returns:
+            `control`, with its stop flag set if the training is to end.
+        """
         if state.is_world_process_zero:
             self.guard.end(**self.kind)
         if args.world_size == 1 and not self.fits():
@@ -102,15 +116,17 @@ class StepHooks(_Guarded):
 
 
 class BatchHooks(_Guarded):
-    """The two hooks of a Lightning callback, for loops whose every batch is one optimizer step."""
+    """The two hooks of a Lightning callback, for loops in which every batch is one optimizer step."""
 
     def on_train_batch_start(
         self, trainer: LightningTrainer, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Charge and redeem, or raise StepRefusedError; the processes of one step charge once, in the first.
+        """Charge and redeem a step before it runs; with several processes, only the first one
+        charges.
 
         Raises:
-            UnsupportedError: If gradients are accumulated.
+            StepRefusedError: If the step does not fit the budget.
+            UnsupportedError: If gradients are accumulated over several batches.
         """
         _require_one_batch("Trainer(accumulate_grad_batches", trainer.accumulate_grad_batches)
         if trainer.is_global_zero:
@@ -119,7 +135,9 @@ class BatchHooks(_Guarded):
     def on_train_batch_end(
         self, trainer: LightningTrainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Stop the training once no further step fits."""
+        """Count the step; in a single process, stop the training once no further step fits the
+        budget.
+        """
         if trainer.is_global_zero:
             self.guard.end(**self.kind)
         if trainer.world_size == 1 and not self.fits():
@@ -127,11 +145,13 @@ class BatchHooks(_Guarded):
 
 
 def transformers_callback(guard: TrainingGuard, **kind: Unpack[StepKind]) -> Any:
-    """A callback for `transformers.Trainer(callbacks=[...])`.
+    """A callback for `transformers.Trainer(callbacks=[...])` that charges each optimizer step to a
+    guard.
 
     Args:
-        guard: The budget.
-        kind: sigma and rate, or a mechanism; see `StepKind`.
+        guard: The training budget.
+        kind: The step's noise multiplier `sigma` and sampling `rate`, or its `mechanism`; see
+            `StepKind`.
 
     Raises:
         MissingExtraError: If transformers is not installed.
@@ -141,11 +161,13 @@ def transformers_callback(guard: TrainingGuard, **kind: Unpack[StepKind]) -> Any
 
 
 def lightning_callback(guard: TrainingGuard, **kind: Unpack[StepKind]) -> Any:
-    """A callback for `lightning.Trainer(callbacks=[...])`, or for that of the package pytorch_lightning.
+    """A callback for `lightning.Trainer(callbacks=[...])`, or pytorch_lightning's, that charges
+    each optimizer step to a guard.
 
     Args:
-        guard: The budget.
-        kind: sigma and rate, or a mechanism; see `StepKind`.
+        guard: The training budget.
+        kind: The step's noise multiplier `sigma` and sampling `rate`, or its `mechanism`; see
+            `StepKind`.
 
     Raises:
         MissingExtraError: If Lightning is not installed.
@@ -155,19 +177,23 @@ def lightning_callback(guard: TrainingGuard, **kind: Unpack[StepKind]) -> Any:
 
 
 def guard_strategy(strategy: Strategy, guard: TrainingGuard, **kind: Unpack[StepKind]) -> Strategy:
-    """A Flower strategy, the same object, that charges a round before any client is asked, or raises.
+    """Make a Flower strategy charge each round before any client is contacted; returns the same
+    object.
 
-    Its own `configure_train` is replaced, so that every way to start it comes by here: `strategy.start`, and another
-    strategy that wraps it. Guard it once.
+    Its `configure_train` is replaced, so that a round is charged however it is started: by
+    `strategy.start`, or by another strategy that wraps this one. A round that does not fit the
+    budget raises StepRefusedError.
 
     Args:
-        strategy: With `configure_train(server_round, arrays, config, grid)`.
-        guard: The budget.
-        kind: A round as a mechanism. Clients drawn without replacement, a fixed number a round, are no Poisson sample:
-            `mechanism=FixedSizeSample(...)`, and the adjacency under which it is stated.
+        strategy: A strategy with `configure_train(server_round, arrays, config, grid)`.
+        guard: The training budget.
+        kind: One round as a mechanism. A fixed number of clients per round, drawn without
+            replacement, is no Poisson sample: use `mechanism=FixedSizeSample(...)` and the
+            adjacency under which it is stated.
 
     Raises:
-        UnsupportedError: If it is guarded already: every round would be charged twice.
+        UnsupportedError: If the strategy is guarded already, since every round would be charged
+            twice.
     """
     ask = strategy.configure_train
     if isinstance(ask, GuardedRound):
@@ -179,20 +205,26 @@ def guard_strategy(strategy: Strategy, guard: TrainingGuard, **kind: Unpack[Step
 
 
 class GuardedRound(_Guarded):
-    """`configure_train`, charged first."""
+    """A replacement for a strategy's `configure_train` that charges the round first."""
 
     def __init__(self, guard: TrainingGuard, kind: StepKind, ask: Callable[..., Any]) -> None:
         super().__init__(guard, kind)
         self.ask = ask
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Charge and redeem the round, or raise StepRefusedError; then choose the clients and what they are sent."""
+        """Charge and redeem the round, then return what the original `configure_train` returns.
+
+        Raises:
+            StepRefusedError: If the round does not fit the budget.
+        """
         with self.guard.step(**self.kind):
             return self.ask(*arguments, **named)
 
 
 def _require_one_batch(option: str, batches: int) -> None:
-    """Refuse accumulated gradients: a record in two of the batches is in one step twice."""
+    """Raise UnsupportedError if gradients are accumulated: a record could then be in one step
+    several times.
+    """
     if batches != 1:
         reason = "a record may be in several of the batches, so their sum is no Poisson sample"
         raise UnsupportedError(
@@ -201,7 +233,7 @@ def _require_one_batch(option: str, batches: int) -> None:
 
 
 def _found(*names: str) -> Any:
-    """The first of several modules that is installed."""
+    """The first of the named modules that is installed; MissingExtraError if none is."""
     for name in names:
         try:
             return import_module(name)

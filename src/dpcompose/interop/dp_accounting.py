@@ -1,12 +1,12 @@
-"""dp_accounting: its events, read and written, and an accountant that takes the place of `PLDAccountant`.
+"""dp_accounting: its events, read and written, and an accountant that replaces `PLDAccountant`.
 
     from dpcompose.interop.dp_accounting import Accountant
 
-    accountant = Accountant().compose(event)      # where PLDAccountant() stood
+    accountant = Accountant().compose(event)      # instead of PLDAccountant()
     config.calibrate(..., accountant_fn=Accountant)      # JAX Privacy
 
-Events are read without the library, from objects or from named tuples of its wire format; `Accountant` and
-`to_dp_event` need it (extra `dp-accounting`).
+Events are read without the library, from its objects or from named tuples of its wire format.
+`Accountant` and `to_dp_event` need the library (extra `dp-accounting`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dpcompose.values import Adjacency, Bound
 
 ADJACENCIES = {name: adjacency for adjacency, name in RELATIONS.items()}
 MOST_KNOWN = 1024
-"""Of so many different events an accountant keeps the composition."""
+"""The number of different events whose compositions an accountant caches."""
 
 MOST_AROUND = 16
 _CALLED = {
@@ -43,19 +43,20 @@ _CALLED = {
     "categories": ("num_buckets",),
     "tries": ("mean",),
 }
-"""Our parameters, and the fields that they come from."""
+"""For each parameter of dpcompose, the event fields from which it is computed."""
 
 
 def from_dp_event(event: Any, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composition:
-    """The composition that an event describes, to be asked under that adjacency.
+    """The composition that an event describes under an adjacency.
 
     Args:
         event: An event of dp_accounting, or a named tuple of its wire format.
-        adjacency: Who are neighbors: the accountant's neighboring relation, which no event names.
+        adjacency: The neighboring relation, which events do not state.
 
     Raises:
-        DomainError: If it is no event, is part of itself, or has a value outside its domain.
-        UnsupportedError: If an event in it has no sound statement under the adjacency.
+        DomainError: If the argument is not an event, contains itself, or has a value outside its
+            domain.
+        UnsupportedError: If an event has no certified mechanism under the adjacency.
     """
     try:
         return read_event(event, check.member("adjacency", adjacency, Adjacency))
@@ -64,11 +65,11 @@ def from_dp_event(event: Any, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) ->
 
 
 def to_dp_event(composition: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Any:
-    """The event of dp_accounting that describes a composition under that adjacency.
+    """The dp_accounting event that describes a composition under an adjacency.
 
     Raises:
         MissingExtraError: If dp_accounting is not installed.
-        UnsupportedError: If a part has no event, or the installed version lacks its class.
+        UnsupportedError: If a mechanism has no event, or the installed version lacks its class.
     """
     wire, library = to_named_tuple(composition, adjacency=adjacency), _library("to_dp_event")
     try:
@@ -81,15 +82,16 @@ def to_dp_event(composition: Composable, *, adjacency: Adjacency = Adjacency.ADD
 
 
 def read_event(event: Any, adjacency: Adjacency, above: tuple[int, ...] = ()) -> Composition:
-    """The composition that an event describes, to be asked under that adjacency.
+    """The composition that an event describes under an adjacency.
 
     Args:
         event: An event of dp_accounting, or a named tuple of its wire format.
-        adjacency: Who are neighbors.
-        above: The samples and selections, by identity, that the event is inside of.
+        adjacency: The neighboring relation, which events do not state.
+        above: The `id` of each enclosing sampling or selection event, to detect cycles.
 
     Raises:
-        RefusedEventError: If an event in it cannot be read, or has no sound statement under the adjacency.
+        RefusedEventError: If an event cannot be read, or has no certified mechanism under the
+            adjacency.
     """
     if not is_composition(event):
         return compose(_read_one(event, adjacency, above))
@@ -98,7 +100,7 @@ def read_event(event: Any, adjacency: Adjacency, above: tuple[int, ...] = ()) ->
 
 
 def _read_all(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> list[Composable]:
-    """The members of a composition; events that are equal are read once."""
+    """The mechanisms of a composition event; equal events are read once."""
     items: list[Composable] = []
     known: dict[Any, Composable] = {}
     for each, times in counted(event):
@@ -115,7 +117,9 @@ def _read_all(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> list[
 
 @contextmanager
 def _uncollected() -> Generator[None]:
-    """Without the collector of cycles: a long composition has none, and it would look at all of it again and again."""
+    """Context without garbage collection, which would repeatedly scan the parts of a long
+    composition.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -161,14 +165,16 @@ def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Compo
 
 
 FEW_PARTS = 8
-"""Of compositions with so few parts the last answers are kept."""
+"""The largest number of parts of a composition whose recent answers are cached."""
 
 
 class _ExactAccountant:
-    """An accountant of dp_accounting that adds up exactly, in place of `PLDAccountant` and `RdpAccountant`.
+    """A dp_accounting accountant with certified bounds, a replacement for `PLDAccountant` and
+    `RdpAccountant`.
 
     Args:
-        neighboring_relation: Who are neighbors; a member of dp_accounting's enumeration.
+        neighboring_relation: A member of dp_accounting's NeighboringRelation; None for
+            ADD_OR_REMOVE_ONE.
     """
 
     library: ClassVar[Any]
@@ -190,19 +196,19 @@ class _ExactAccountant:
 
     @property
     def adjacency(self) -> Adjacency:
-        """The neighboring relation, as dpcompose names it."""
+        """The neighboring relation as an `Adjacency`."""
         return ADJACENCIES[self.neighboring_relation.name]
 
     @property
     def composition(self) -> Composition:
-        """All that was composed, to be asked under `adjacency`."""
+        """Everything composed so far, as a composition."""
         if self._waiting:
             self._total, self._waiting = compose(self._total, *self._waiting), []
         return self._total
 
     @property
     def ledger(self) -> Any:
-        """All that was composed, as one event."""
+        """Everything composed so far, as one dp_accounting event."""
         events = [
             self.library.SelfComposedDpEvent(event, n) if n > 1 else event
             for event, n in self._events
@@ -212,12 +218,14 @@ class _ExactAccountant:
         return self.library.ComposedDpEvent(events) if events else self.library.NoOpDpEvent()
 
     def compose(self, event: Any, count: int = 1) -> Self:
-        """Add an event that runs `count` times.
+        """Add an event that runs `count` times, and return the accountant.
 
         Raises:
-            TypeError: If it is no event.
-            DomainError: If a value in it is outside its domain, or the count is no integer >= 1.
-            UnsupportedEventError: If an event in it has no sound statement under the relation.
+            TypeError: If `event` is not a DpEvent.
+            DomainError: If a value in the event is outside its domain, or `count` is not an integer
+                of at least 1.
+            UnsupportedEventError: If an event has no certified mechanism under the neighboring
+                relation.
         """
         if not isinstance(event, self.library.DpEvent):
             raise TypeError(f"`event` must be `DpEvent`. Found {type(event)}.")
@@ -252,7 +260,7 @@ class _ExactAccountant:
             self._reveals = self._reveals or reveals(found)
 
     def _read(self, event: Any) -> Composition:
-        """The composition of an event; of equal ones that hold no list, and so never change, it is read once."""
+        """The composition of an event, cached for hashable events."""
         try:
             found = self._known.get(event)
         except (TypeError, RecursionError):
@@ -264,7 +272,11 @@ class _ExactAccountant:
         return found
 
     def bound(self, *, delta: float | None = None, epsilon: float | None = None) -> Bound:
-        """Epsilon at a delta, or delta at an epsilon, between two ends."""
+        """Certified lower and upper ends of epsilon at a delta, or of delta at an epsilon.
+
+        Raises:
+            DomainError: If not exactly one of the two is given, or it is outside its domain.
+        """
         if (delta is None) == (epsilon is None):
             raise DomainError("delta, epsilon", (delta, epsilon), "one of the two")
         if epsilon is not None:
@@ -274,7 +286,9 @@ class _ExactAccountant:
         return (_epsilon if few else _epsilon.__wrapped__)(self.composition, given, self.adjacency)
 
     def get_epsilon(self, target_delta: float) -> float:
-        """The upper end of epsilon at this delta; infinite at every delta if something was released as it is."""
+        """The upper end of epsilon at this delta; infinite if anything was released without
+        protection.
+        """
         found = self.bound(delta=target_delta).upper
         return math.inf if self._reveals else found
 
@@ -285,7 +299,9 @@ class _ExactAccountant:
 
 @lru_cache(maxsize=256)
 def _epsilon(composition: Composition, delta: float, adjacency: Adjacency) -> Bound:
-    """Calibrations ask at the ends of their search, and at what they found, twice."""
+    """Epsilon at a delta, cached because calibrations repeat questions at both ends and at the
+    result of their search.
+    """
     return composition.epsilon(delta=delta, adjacency=adjacency)
 
 
@@ -317,7 +333,9 @@ def _accountant() -> type[Any]:
 
 
 def __getattr__(name: str) -> Any:
-    """`Accountant`, a class that is made when it is asked for."""
+    """Create the class `Accountant` when it is first accessed, since it derives from a class of
+    dp_accounting.
+    """
     if name == "Accountant":
         return _accountant()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,9 @@
-"""The tree of a DpEvent: each event once, with how often it runs.
+"""The tree of a DpEvent: each distinct event once, with the number of times it runs.
 
-An event is an object of dp_accounting or a named tuple of its wire format: both have the same fields, and are told
-apart by where they keep their name. Trees may be deep, and share their branches: the work grows with the number of
-events, not with how often they run. As JSON an event is written field by field:
+An event is an object of dp_accounting or a named tuple of its wire format. Both have the same
+fields, and differ in where the class name is stored. Trees may be deep and share branches: the work
+grows with the number of distinct events, not with how often they run. In JSON an event is written
+field by field:
 
 {"module_name": "dp_accounting.dp_event", "class_name": "GaussianDpEvent", "noise_multiplier": 1.0}
 """
@@ -29,11 +30,11 @@ Children = list[tuple[Any, int]]
 
 
 class RefusedEventError(Exception):
-    """An event that cannot be read.
+    """Raised if an event cannot be read.
 
     Args:
-        event: The innermost one at fault.
-        error: Why.
+        event: The innermost event that causes the error.
+        error: The error to report to the user.
     """
 
     def __init__(self, event: Any, error: DomainError | UnsupportedError) -> None:
@@ -42,10 +43,10 @@ class RefusedEventError(Exception):
 
 
 def named(event: Any) -> tuple[str, frozenset[str]]:
-    """The class of an event, and the names of its fields.
+    """The class name of an event and the names of its fields.
 
     Raises:
-        RefusedEventError: If it is no event.
+        RefusedEventError: If the argument is not an event.
     """
     try:
         if not isinstance(event, tuple):
@@ -60,7 +61,7 @@ def named(event: Any) -> tuple[str, frozenset[str]]:
 
 
 def _text(value: Any) -> str:
-    """A name, which may come as bytes."""
+    """A name as str; bytes are decoded, other types raise TypeError."""
     if not isinstance(value, str | bytes):
         raise TypeError(value)
     return value if isinstance(value, str) else value.decode()
@@ -74,12 +75,16 @@ def _declared(kind: Any) -> tuple[str, frozenset[str]]:
 
 
 def _checked(module: str, name: str) -> str:
-    """The name of a class of dp_accounting; of another class, the name with its module, which nothing here knows."""
+    """The name of a class of dp_accounting; a class of another module is qualified by it, so that
+    no event matches.
+    """
     return name if module.partition(".")[0] == "dp_accounting" else f"{module}.{name}"
 
 
 def require(event: Any, name: str, given: frozenset[str], wanted: frozenset[str]) -> None:
-    """Refuse an event that lacks a field, or has one that is not known: it may change what the others mean."""
+    """Raise RefusedEventError unless an event has exactly the expected fields: an unknown one might
+    change its meaning.
+    """
     if given != wanted:
         said = f"the fields {', '.join(sorted(given)) or 'none'}"
         raise RefusedEventError(
@@ -88,10 +93,12 @@ def require(event: Any, name: str, given: frozenset[str], wanted: frozenset[str]
 
 
 def counted(root: Any) -> list[tuple[Any, int]]:
-    """The events of a tree that are no compositions, each object once, with how often it runs; at least once.
+    """The events of a tree that are not compositions, each object once, with the number of times it
+    runs (at least 1).
 
     Raises:
-        RefusedEventError: If a composition contains itself, a count is none, or an event runs more than 10^15 times.
+        RefusedEventError: If a composition contains itself, a count is not a nonnegative integer,
+            or an event runs more than 10^15 times.
     """
     if not is_composition(root):
         return [(root, 1)]
@@ -112,12 +119,14 @@ def counted(root: Any) -> list[tuple[Any, int]]:
 
 
 def is_composition(event: Any) -> bool:
-    """Whether an event is nothing but other events."""
+    """Whether an event consists only of other events."""
     return named(event)[0] in COMPOSITIONS
 
 
 def _ordered(root: Any) -> tuple[list[Any], dict[int, Children]]:
-    """The compositions of a tree, each after those that it is composed of; and of what each is composed."""
+    """The compositions of a tree, children before parents; and by `id`, the children of each with
+    their counts.
+    """
     order, below, above = list[Any](), dict[int, Children](), set[int]()
     waiting = [root]
     while waiting:
@@ -140,7 +149,7 @@ def _ordered(root: Any) -> tuple[list[Any], dict[int, Children]]:
 
 
 def _children(event: Any) -> Children:
-    """Of what a composition is composed, and how often."""
+    """The events of which a composition consists, with the number of times each runs."""
     name, fields = named(event)
     require(event, name, fields, COMPOSITIONS[name])
     if name == SELF_COMPOSED:
@@ -155,7 +164,7 @@ def _children(event: Any) -> Children:
 
 
 def _is_event(value: Any) -> bool:
-    """Whether a sequence is an event of the wire format, not a list of them."""
+    """Whether a sequence is an event of the wire format, rather than a list of events."""
     try:
         return bool(value.class_name)
     except AttributeError:
@@ -163,7 +172,9 @@ def _is_event(value: Any) -> bool:
 
 
 def event_tuple(class_name: str, /, *, module_name: str = MODULE, **fields: Any) -> Any:
-    """A named tuple of the wire format."""
+    """An event of the wire format: a named tuple with the class name, the module name and the
+    fields.
+    """
     return _kind(class_name, tuple(fields))(module_name, class_name, *fields.values())
 
 
@@ -174,13 +185,13 @@ def _kind(class_name: str, fields: tuple[str, ...]) -> Any:
 
 
 def event_to_json(event: Any) -> str:
-    """An event, an object of dp_accounting or a named tuple, as one line of JSON.
+    """An event, either an object of dp_accounting or a named tuple, as one line of JSON.
 
     >>> event_to_json(event_tuple("GaussianDpEvent", noise_multiplier=2.0))
     '{"module_name": "dp_accounting.dp_event", "class_name": "GaussianDpEvent", "noise_multiplier": 2.0}'
 
     Raises:
-        DomainError: If it is no event, or nested too deeply for JSON.
+        DomainError: If the argument is not an event, or is nested too deeply for JSON.
     """
     try:
         named(event)
@@ -194,10 +205,10 @@ def event_to_json(event: Any) -> str:
 
 
 def event_from_document(document: Any) -> Any:
-    """The named tuple of an event, from the mapping that its JSON gives.
+    """The named tuple of an event, from the value that its JSON decodes to.
 
     Raises:
-        DomainError: If a mapping in it is no event.
+        DomainError: If an object in it does not describe an event.
     """
     if isinstance(document, list):
         return [event_from_document(each) for each in cast("list[Any]", document)]

@@ -1,9 +1,11 @@
-"""The table of events: what each of them says under which adjacency, and which mechanisms are written as it.
+"""The table of dp_accounting's events: the mechanism that each one describes under an adjacency,
+and how mechanisms are written as events.
 
-An event says how far a record moves what is released, and what noise is added; who counts as a neighbor, the accountant
-says. Events of noise bound what one record contributes: their sensitivity is that of adding or removing it, or of
-zeroing it out, and twice that where it is replaced. Events of a guarantee hold under the relation of the accountant.
-A parameter that a formula gives is rounded to its costlier side.
+An event states how far a record moves the released value and how much noise is added; the
+accountant determines the neighboring relation. For noise events, the sensitivity is the
+contribution of one record, that is for adding, removing or zeroing it out, and twice that for
+replacing it. Guarantee events hold under the accountant's relation. Parameters computed by a
+formula are rounded to the conservative side.
 """
 
 from __future__ import annotations
@@ -49,23 +51,27 @@ RELATIONS = {
     Adjacency.REPLACE: "REPLACE_ONE",
     Adjacency.ZERO_OUT: "REPLACE_SPECIAL",
 }
-"""What dp_accounting calls each adjacency."""
+"""The name of each adjacency in dp_accounting."""
 NOTHING = compose()
 Read = Callable[..., Composable]
-"""From an event and the adjacency, and for an event around another one what that says, to a composition."""
+"""Maps an event, an adjacency and, for an enclosing event, the inner composition, to a composition.
+"""
 Fields = dict[str, Any]
 Write = Callable[[Any, Adjacency], Fields | list[Fields] | None]
-"""From a mechanism and the adjacency to the fields of its event, or of several; None: the event does not say it."""
+"""Maps a mechanism and an adjacency to the fields of its event, or of several events; None if the
+event does not describe it.
+"""
 
 
 @dataclass(frozen=True)
 class EventRow:
-    """The meaning of an event.
+    """The meaning of one class of events.
 
     Args:
-        fields: The names of its fields; one with an `event` is around another one.
-        read: Its composition.
-        write: The mechanisms that are written as this event; a number that is rounded is rounded to its costlier side.
+        fields: The names of its fields; a field named `event` encloses another event.
+        read: Returns the composition that an event describes.
+        write: For each mechanism class that can be written as this event, the function that returns
+            the fields. Rounded numbers are rounded to the conservative side.
     """
 
     fields: frozenset[str]
@@ -74,19 +80,19 @@ class EventRow:
 
 
 def non_private(adjacency: Adjacency) -> BlackBox:
-    """A release of everything."""
+    """A mechanism without any privacy guarantee: epsilon 0 at delta 1."""
     return BlackBox(0.0, delta=1.0, holds_under=adjacency)
 
 
 def reveals(composition: Composition) -> bool:
-    """Whether a part of it releases everything."""
+    """Whether a composition contains a mechanism without any guarantee (delta = 1)."""
     return any(
         isinstance(part, BlackBox) and part.stated.delta == 1 for part, _ in composition.parts
     )
 
 
 def require_adjacency(adjacency: Adjacency, *covered: Adjacency, why: str) -> None:
-    """Raise UnsupportedError under an adjacency that the event does not cover."""
+    """Raise UnsupportedError, with the reason `why`, unless the adjacency is among those covered."""
     if adjacency not in covered:
         names = " or ".join(f"`{RELATIONS[each]}`" for each in covered)
         raise UnsupportedError(
@@ -95,7 +101,7 @@ def require_adjacency(adjacency: Adjacency, *covered: Adjacency, why: str) -> No
 
 
 def quotient_below(numerator: float, denominator: float) -> float:
-    """The quotient, rounded down."""
+    """The quotient of two floats, rounded down."""
     found = numerator / denominator
     return found if Fraction(found) * Fraction(denominator) <= Fraction(numerator) else down(found)
 
@@ -117,10 +123,12 @@ def _discrete_laplace(event: Any, adjacency: Adjacency) -> Composable:
 
 
 def _discrete_gaussian(event: Any, adjacency: Adjacency) -> Composable:
-    """A vector of integers moves by integers, whose squares sum to at most that of the sensitivity.
+    """Integer noise on a vector of integers whose squared L2 sensitivity is at most `sensitivity`
+    squared.
 
-    With one coordinate the farthest shift costs most, since the noise is log-concave. Up to 3 unit steps no other
-    vector is farther. Beyond that only the bound on the Renyi divergences is known to hold for every vector.
+    In one dimension the largest shift has the largest loss, since the noise is log-concave. Up to
+    squared sensitivity 3, the unit steps are the largest shift. Beyond that, only the bound on
+    Renyi divergences is known to hold for every shift.
     """
     sigma, reach = (
         check.nonnegative("sigma", event.sigma),
@@ -145,7 +153,9 @@ def _discrete_gaussian(event: Any, adjacency: Adjacency) -> Composable:
 
 
 def _randomized_response(event: Any, adjacency: Adjacency) -> Composable:
-    """The truth with probability 1 - p + p / k, each other bucket with probability p / k."""
+    """Randomized response: the truth with probability 1 - p + p / k, each other bucket with
+    probability p / k.
+    """
     noise, buckets = check.probability("noise_parameter", event.noise_parameter), event.num_buckets
     buckets = check.count("num_buckets", buckets, least=1)
     why = "a record that is not there gives no answer"
@@ -194,7 +204,7 @@ def _mixture(event: Any, adjacency: Adjacency) -> Composable:
 
 
 def _tree(event: Any, adjacency: Adjacency) -> Composable:
-    """Trees that share no record: the deepest one is the costliest."""
+    """Tree aggregation over trees with disjoint records: the deepest tree has the largest loss."""
     require_adjacency(
         adjacency,
         Adjacency.ZERO_OUT,
@@ -247,12 +257,14 @@ _AMPLIFIED = {
     Adjacency.ZERO_OUT: _ADDITIVE,
     Adjacency.REPLACE: (Gaussian, Sampled),
 }
-"""What may run on a Poisson sample. Under zero-out a null record adds nothing, as if it were not in the sample: that
-is so of sums with noise, and not of a mechanism known by its guarantee alone."""
+"""The mechanisms whose loss on a Poisson sample is known, by adjacency. Under zero-out a null
+record must act as if it were not sampled, which holds for sums with noise but not for a mechanism
+known only by its guarantee.
+"""
 
 
 def _poisson(event: Any, adjacency: Adjacency, inner: Composition) -> Composable:
-    """One sample, on which all of it runs."""
+    """The composition `inner` on one Poisson sample, shared by all of its mechanisms."""
     rate = check.probability("sampling_probability", event.sampling_probability)
     if rate == 0 or not inner.parts:
         return NOTHING
@@ -309,7 +321,9 @@ def _with_replacement(event: Any, adjacency: Adjacency, inner: Composition) -> C
 
 
 def _selection(event: Any, adjacency: Adjacency, inner: Composition) -> Composable:
-    """The law of the number of runs does not depend on the data, nor does the choice among runs that say nothing."""
+    """Selection of the best of a random number of runs, whose distribution does not depend on the
+    data.
+    """
     chosen = PrivateSelection(
         inner if inner.parts else non_private(adjacency), tries=event.mean, shape=event.shape
     )
@@ -319,7 +333,7 @@ def _selection(event: Any, adjacency: Adjacency, inner: Composition) -> Composab
 
 
 def _declared_fields(part: Stated, fields: Mapping[str, str | float]) -> Fields:
-    """The values of the fields of the event that a mechanism declares."""
+    """The field values of the event that a mechanism class declares for itself."""
     arguments = arguments_of(type(part))
     return {
         name: arguments[value].value(part) if isinstance(value, str) else value
@@ -328,7 +342,7 @@ def _declared_fields(part: Stated, fields: Mapping[str, str | float]) -> Fields:
 
 
 def _declared_rows() -> dict[str, EventRow]:
-    """The rows of the mechanisms that declare their event by their own parameters."""
+    """The table rows of mechanism classes that declare an event by their own parameters."""
     rows: dict[str, EventRow] = {}
     for kind in kinds().values():
         if issubclass(kind, Stated) and kind.event is not None:
@@ -347,7 +361,11 @@ def _read_declared(kind: type[Any], fields: Mapping[str, Any]) -> Read:
 
 
 def _multiplier(part: Gaussian | Laplace, adjacency: Adjacency) -> Fields | None:
-    """An event knows one sensitivity, which doubles where a record is replaced."""
+    """The noise multiplier of a Gaussian or Laplace mechanism.
+
+    None if it has a separate replace sensitivity, since the event doubles its only one for
+    replacement.
+    """
     if adjacency is Adjacency.REPLACE and part.replace_sensitivity is not None:
         return None
     size = part.sigma if isinstance(part, Gaussian) else part.scale
@@ -361,7 +379,9 @@ def _multiplier_of_mu(part: GaussianDP, adjacency: Adjacency) -> Fields | None:
 
 
 def _shifts(part: DiscreteLaplace | DiscreteGaussian, adjacency: Adjacency) -> list[int]:
-    """The size of the change of each coordinate; none where the event says another change."""
+    """The absolute shift of each coordinate; empty if the event would mean another shift under
+    replacement.
+    """
     if adjacency is Adjacency.REPLACE and (
         part.replace is not None or isinstance(part.shift, tuple)
     ):
@@ -540,7 +560,8 @@ EVENTS: dict[str, EventRow] = _declared_rows() | {
 
 
 def to_named_tuple(composition: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Any:
-    """The event that describes a composition under that adjacency, as a named tuple of the wire format.
+    """The event that describes a composition under an adjacency, as a named tuple of the wire
+    format.
 
     >>> from dpcompose import Gaussian
     >>> event = to_named_tuple(Gaussian(2.0).sampled(0.25) * 10)
@@ -549,10 +570,11 @@ def to_named_tuple(composition: Composable, *, adjacency: Adjacency = Adjacency.
 
     Args:
         composition: A mechanism or a composition.
-        adjacency: The neighboring relation of the accountant that is to read it: no event names one.
+        adjacency: The neighboring relation of the accountant that will read the event, which does
+            not state it.
 
     Raises:
-        UnsupportedError: If a part has no event.
+        UnsupportedError: If a mechanism has no event.
     """
     check.member("adjacency", adjacency, Adjacency)
     parts = [(_written(part, adjacency), times) for part, times in compose(composition).parts]
@@ -566,7 +588,7 @@ def to_named_tuple(composition: Composable, *, adjacency: Adjacency = Adjacency.
 
 
 def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
-    """The event of one part; a guarantee holds under the relation of whoever reads it: both must be the same."""
+    """The event of one mechanism; UnsupportedError if none describes it under this adjacency."""
     if not isinstance(part, Stated) or part.holds_under is adjacency:
         if isinstance(part, Stated) and part.event is not None:
             return event_tuple(part.event[0], **_declared_fields(part, part.event[1]))

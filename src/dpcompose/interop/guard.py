@@ -1,12 +1,14 @@
-"""A guard around training steps: each is charged and redeemed before it runs, and the one that would exceed is refused.
+"""A training guard: each step is charged and redeemed before it runs, and a step that would exceed
+the budget is refused.
 
     guard = TrainingGuard(epsilon=2, delta=1e-6, ledger=ledger, scope="city/model", run="first model")
     for batch in loader:
         with guard.step(sigma=1.1, rate=0.01):
             optimizer.step()
 
-A step that runs again, from a checkpoint or because its result was disliked, is a second release with fresh noise: it
-is charged again. So a charge is named by the run, the attempt (a random name of this guard) and a number that grows.
+A step that is repeated, from a checkpoint or because its result was disliked, is a second release
+with fresh noise and is charged again. So the key of a charge consists of the run, the attempt (a
+random name of this guard) and an increasing number.
 """
 
 from __future__ import annotations
@@ -40,14 +42,14 @@ from dpcompose.values import Adjacency, Bound
 
 @dataclass(frozen=True)
 class TrainingHistory:
-    """Epsilon after so many steps, at several places.
+    """The certified epsilon after increasing numbers of training steps.
 
     Args:
-        steps: How many steps were charged at each place, increasing.
-        epsilon: The certified epsilon of them.
-        delta: At which delta.
-        target: The most that may be spent, in nats.
-        holds: When these numbers hold.
+        steps: The numbers of charged steps, increasing.
+        epsilon: The certified epsilon of the first steps, one bound for each of these numbers.
+        delta: The delta at which epsilon is computed.
+        target: The epsilon of the budget, in nats.
+        holds: A sentence that states the condition under which these numbers hold.
     """
 
     steps: tuple[int, ...]
@@ -65,7 +67,16 @@ def history_of(
     points: int,
     adjacency: Adjacency,
 ) -> TrainingHistory:
-    """Epsilon of the first steps, at evenly spaced places of which the last is the end."""
+    """The certified epsilon of the first charges, at evenly spaced numbers of steps up to all of
+    them.
+
+    Args:
+        charges: The mechanisms with their counts, in the order of the charges.
+        target: The epsilon of the budget, in nats.
+        delta: The delta at which epsilon is computed.
+        points: The number of evenly spaced steps.
+        adjacency: The neighboring relation.
+    """
     whole = sum(times for _, times in charges)
     places = sorted({whole * place // points for place in range(1, points + 1)} - {0})
     epsilon = [first(charges, place).epsilon(delta=delta, adjacency=adjacency) for place in places]
@@ -73,7 +84,7 @@ def history_of(
 
 
 def first(charges: Sequence[tuple[Composable, int]], steps: int) -> Composition:
-    """The first so many steps, as one composition."""
+    """The composition of the first `steps` mechanisms of a list with counts."""
     taken: list[Composable] = []
     for mechanism, times in charges:
         if now := min(times, steps):
@@ -84,18 +95,20 @@ def first(charges: Sequence[tuple[Composable, int]], steps: int) -> Composition:
 
 Batch = TypeVar("Batch")
 Log = Callable[[float, float, int], object]
-"""A logging hook: it is given epsilon so far, the share of the budget that is left, and how many more steps fit."""
+"""A logging hook, called with the epsilon so far, the remaining fraction of the budget, and the
+number of steps that still fit.
+"""
 TRIES = 8
 
 
 class StepKind(TypedDict, total=False):
-    """A step: Gaussian noise on a Poisson sample, or another mechanism.
+    """The mechanism of a training step: Gaussian noise on a Poisson sample, or another one.
 
     Args:
-        sigma: The noise multiplier: the noise over the clipping norm.
+        sigma: The noise multiplier: standard deviation of the noise divided by the clipping norm.
         rate: The rate of the Poisson sample, in (0, 1]; by default 1, all records.
-        mechanism: In their place: what the step is.
-        delta: Where on its curve it is charged, for filters that charge (epsilon, delta).
+        mechanism: The mechanism of the step, instead of `sigma` and `rate`.
+        delta: The delta at which the step is charged, for filters that charge (epsilon, delta).
     """
 
     sigma: float
@@ -106,7 +119,7 @@ class StepKind(TypedDict, total=False):
 
 @dataclass
 class _Plan:
-    """Steps that were charged at once and are used up one by one."""
+    """Steps that were charged together and are used one by one."""
 
     receipt: Receipt
     left: dict[Composable, int]
@@ -114,7 +127,7 @@ class _Plan:
 
 
 class TrainingGuard:
-    """A budget for training, charged before every step.
+    """A privacy budget for training, charged before every step.
 
     >>> guard = TrainingGuard(epsilon=2, delta=1e-6)
     >>> for number in range(3):
@@ -125,33 +138,40 @@ class TrainingGuard:
     >>> guard.epsilon().upper < 1
     True
 
-    Without a ledger the budget is kept in the memory of this process. With one, any number of processes share the
-    scope; a scope that exists must promise at most (epsilon, delta), and one that does not is opened.
+    Without a ledger the budget is held in the memory of this process. With one, any number of
+    processes share the scope. An existing scope must allow at most (epsilon, delta); a missing one
+    is opened.
 
-    Which step may still run is decided by the filter alone, so sigma, rate and the moment to stop may be chosen from
-    what was seen. Nothing is refunded: an exception in a step may itself depend on the data.
+    Only the filter decides which steps may run, so sigma, rate and the time to stop may depend on
+    earlier outputs. Nothing is refunded, since an exception in a step may itself depend on the
+    data.
 
     Args:
-        epsilon: The most that may be spent, in nats; above 0.
-        delta: The most that may be spent, in (0, 1).
-        ledger: Where it is kept; None for memory.
-        scope: The path of a scope of the ledger; with a ledger, it is needed.
-        kinds: Pairs (sigma, rate), or mechanisms: everything that may be asked, if that is declared beforehand. Then
-            more steps of these kinds are granted, and no others (`MenuFilter`).
-        filter: A filter, or a class of filters; by default that of the scope, and for a new one a `Budget` of
-            Renyi divergences, which prices any step.
-        adjacency: What one person's data may change; by default that of the scope, and add-remove for a new one.
+        epsilon: The largest epsilon that may be spent, in nats; above 0.
+        delta: The largest delta that may be spent, in (0, 1).
+        ledger: The ledger that holds the budget; None for the memory of this process.
+        scope: The path of a scope of the ledger; required with a ledger.
+        kinds: Pairs (sigma, rate), or mechanisms: all kinds of steps, if they are declared
+            beforehand. More steps of these kinds then fit, and other kinds are refused
+            (`MenuFilter`).
+        filter: A filter or a class of filters; by default that of the scope, and for a new scope a
+            `Budget` of Renyi divergences, which can price any step.
+        adjacency: The neighboring relation; by default that of the scope, and add-remove for a new
+            one.
         actor: Who charges and redeems; the same in every attempt of a run.
-        run: The name of a run that may be resumed: what an earlier attempt of it charged and did not redeem is used
-            first. Workers that train models of their own have runs of their own.
-        shard: The rank of this process within one global step whose gradients are summed before they are released.
-            That step is one release: shard 0 charges it, the others charge nothing, and none may step without it.
-        log: Called after every `log_every` steps.
-        log_every: See `log`.
+        run: The name of a run that can be resumed: charges of an earlier attempt that were not
+            redeemed are used first. Workers that train separate models need separate runs.
+        shard: The rank of this process within a global step whose gradients are summed before
+            release. The step is one release: shard 0 charges it, the others charge nothing, and
+            none may step without shard 0.
+        log: A function called after every `log_every` steps with epsilon so far, the remaining
+            fraction of the budget, and the number of steps that still fit.
+        log_every: The number of steps between calls of `log`.
 
     Raises:
-        DomainError: If an argument is outside its domain, or the scope promises less privacy.
-        LedgerError: If the ledger has no such scope and cannot open it.
+        DomainError: If an argument is outside its domain, or the scope allows more than (epsilon,
+            delta).
+        LedgerError: If the ledger lacks the scope and cannot open it.
 
     Reference: [FeldmanZrnic2021, Theorem 4.3], [Haney2023]
     """
@@ -209,25 +229,33 @@ class TrainingGuard:
 
     @contextmanager
     def step(self, **kind: Unpack[StepKind]) -> Generator[None]:
-        """Charge and redeem one step, durably; then the block runs, and must release one answer of it.
+        """Context that charges and redeems one step durably before its block runs.
 
         Args:
-            kind: sigma and rate, or a mechanism; see `StepKind`.
+            kind: The noise multiplier `sigma` and sampling `rate`, or the `mechanism`; see
+                `StepKind`. The block must release one answer of that mechanism.
 
         Raises:
-            StepRefusedError: It does not fit; nothing was spent, and the block does not run.
-            DomainError, UnsupportedError: It is no step, or has no price here.
-            LedgerError: The ledger refuses or fails; the block does not run.
+            StepRefusedError: If the step does not fit the budget. Nothing is spent, and the block
+                does not run.
+            DomainError, UnsupportedError: If the arguments describe no step, or the filter cannot
+                price it.
+            LedgerError: If the ledger refuses or fails. The block does not run.
         """
         self.begin(**kind)
         yield
         self.end(**kind)
 
     def begin(self, **kind: Unpack[StepKind]) -> None:
-        """Charge and redeem one step, as `step` does, for loops that call hooks; whoever returns from here may run it.
+        """Charge and redeem one step, for loops that call hooks; the step may run once this
+        returns.
+
+        Args:
+            kind: The noise multiplier `sigma` and sampling `rate`, or the `mechanism`; see
+                `StepKind`.
 
         Raises:
-            As `step`.
+            The same errors as `step`.
         """
         asked, delta = self._step(kind)
         self._require_own_process()
@@ -245,7 +273,12 @@ class TrainingGuard:
         self._budget.redeem(self._receipt(asked, delta))
 
     def end(self, **kind: Unpack[StepKind]) -> None:
-        """Count a step that ran, and call the logging hook if it is due."""
+        """Count a step that ran, and call the logging hook after every `log_every` steps.
+
+        Args:
+            kind: The kind of step, for the number of remaining steps that is logged; see
+                `StepKind`.
+        """
         self._ended += 1
         if self._log is not None and not self._shard and self._ended % self._log_every == 0:
             left = self.steps_left(**kind)
@@ -255,19 +288,25 @@ class TrainingGuard:
         self, schedule: Sequence[tuple[float, float, int] | tuple[Composable, int]], *,
         delta: NumericLiteral | None = None,
     ) -> None:  # fmt: skip
-        """Charge a fixed schedule at once: steps of these kinds then run without a charge of their own.
+        """Charge a fixed schedule at once; its steps then run without charges of their own.
 
-        Sigma, rate and the number of steps are frozen. A step of another kind, or one more, is a new charge; stopping
-        early refunds nothing. The plan is redeemed by its first step: killed before it, the run resumes the plan free;
-        killed after it, the rest is lost, so a long plan is charged piece by piece, such as between two checkpoints.
+        Sigma, rate and the number of steps are fixed. A step of another kind, or beyond the
+        schedule, is a new charge, and stopping early refunds nothing. The first step redeems the
+        whole plan. A run that is killed before that step resumes the plan without a new charge;
+        killed later, it loses the remaining steps. So charge a long schedule in pieces, for example
+        between two checkpoints.
 
         Args:
             schedule: Triples (sigma, rate, steps), or pairs (mechanism, steps).
-            delta: Where on its curve the whole is charged, for filters that charge (epsilon, delta).
+            delta: The delta at which the whole schedule is charged, for filters that charge
+                (epsilon, delta).
 
         Raises:
-            StepRefusedError: It does not fit, and how many of its steps would.
-            UnsupportedError: In a partition, unless it is pure: its first answers may show who is to be put there.
+            StepRefusedError: If the schedule does not fit; the error states how many of its steps
+                would.
+            UnsupportedError: If the scope is inside a partition and the schedule is not pure (delta
+                > 0): early answers can reveal a coming failure, and people assigned to the scope
+                afterwards would not be covered by delta.
         """
         phases = [self._phase(item) for item in schedule]
         whole = first(phases, sum(steps for _, steps in phases))
@@ -298,7 +337,13 @@ class TrainingGuard:
             self._plans.append(_Plan(receipt, left))
 
     def batches(self, batches: Iterable[Batch], **kind: Unpack[StepKind]) -> Generator[Batch]:
-        """The batches of a plain loop, each charged before it is given; they end with the first that does not fit."""
+        """The batches of a training loop, each charged before it is yielded; they end before the
+        first that does not fit.
+
+        Args:
+            batches: The batches.
+            kind: The kind of step that uses a batch; see `StepKind`.
+        """
         for batch in batches:
             try:
                 self.begin(**kind)
@@ -308,9 +353,14 @@ class TrainingGuard:
             self.end(**kind)
 
     def steps_left(self, **kind: Unpack[StepKind]) -> int:
-        """How many more steps of a kind fit, were they the only ones from now on: planned ones, resumed ones, new ones.
+        """The number of further steps of one kind that fit: planned, resumed and new ones, at most
+        10^15 new ones.
 
-        At most 10^15 new ones; another process may take them first.
+        Other processes on the same scope may take them first.
+
+        Args:
+            kind: The noise multiplier `sigma` and sampling `rate`, or the `mechanism`; see
+                `StepKind`.
         """
         asked, delta = self._step(kind)
         with self._lock:
@@ -325,10 +375,14 @@ class TrainingGuard:
             raise
 
     def epsilon(self, *, delta: float | None = None) -> Bound:
-        """The epsilon of everything charged so far, as if it had been fixed in advance: the bound of a fresh question.
+        """The certified epsilon of all charges so far, as if they had been fixed in advance.
 
-        With a ledger, of all charges of the scope, by every process. A report, by which nothing may be decided: if
-        steps were chosen from answers, (epsilon, delta) of the guard is what holds.
+        With a ledger, the charges of all processes on the scope are included. Use it for reports,
+        not for decisions: if steps were chosen from earlier answers, the guarantee is the guard's
+        (epsilon, delta).
+
+        Args:
+            delta: The delta at which epsilon is computed; by default that of the guard.
         """
         charges = self._budget.charges()
         asked = self.delta if delta is None else delta
@@ -337,7 +391,9 @@ class TrainingGuard:
         )
 
     def history(self, *, points: int = 50) -> TrainingHistory:
-        """Epsilon over the steps charged so far, at that many places; see `epsilon`."""
+        """The certified epsilon at up to `points` evenly spaced numbers of charged steps; see
+        `epsilon`.
+        """
         points = check.count("points", points, least=1)
         charges = self._budget.charges()
         adjacency = self._budget.account.adjacency
@@ -346,7 +402,10 @@ class TrainingGuard:
         )
 
     def _step(self, kind: StepKind) -> tuple[Composable, NumericLiteral | None]:
-        """The mechanism of a step, one object for equal ones, whose price is computed once; and its delta."""
+        """The mechanism and the delta of a step; DomainError if the arguments describe none.
+
+        Equal Gaussian steps are returned as one object, so that their price is computed once.
+        """
         sigma, mechanism = kind.get("sigma"), kind.get("mechanism")
         if (sigma is None) == (mechanism is None) or not set(
             kind
@@ -374,7 +433,9 @@ class TrainingGuard:
         return self._step(kind)[0], check.count("steps", item[-1], least=1)
 
     def _require_own_process(self) -> None:
-        """A process that was forked off has this guard's memory: both would run what was charged once."""
+        """Raise UnsupportedError in a forked process, which would run the same charged steps as its
+        parent.
+        """
         if os.getpid() != self._process:
             reason = "this process was forked off, and both would run what was charged once"
             raise UnsupportedError(
@@ -382,7 +443,11 @@ class TrainingGuard:
             )
 
     def _take_planned(self, mechanism: Composable) -> bool:
-        """Use up a step of a plan, if one has it; the first one redeems the plan."""
+        """Use one step of a plan and return True, or return False if no plan has this mechanism
+        left.
+
+        The first step of a plan redeems it.
+        """
         plan = next((plan for plan in self._plans if plan.left.get(mechanism, 0) > 0), None)
         if plan is None:
             return False
@@ -395,7 +460,11 @@ class TrainingGuard:
         return True
 
     def _receipt(self, mechanism: Composable, delta: NumericLiteral | None) -> Receipt:
-        """A charge of this run that was never redeemed, or else a new one."""
+        """The receipt of an unredeemed earlier charge of this run, or of a new charge.
+
+        Raises:
+            StepRefusedError: If a new charge does not fit the budget.
+        """
         number = next(self._numbers)
         note = {"run": self.run, "attempt": self.attempt, "step": number}
         try:
@@ -409,7 +478,7 @@ class TrainingGuard:
     def _fitting(
         self, phases: Sequence[tuple[Composable, int]], delta: NumericLiteral | None
     ) -> int:
-        """How many of the first steps of a schedule would fit as one charge."""
+        """The largest number of first steps of a schedule that fits the budget as one charge."""
         low, high = 0, sum(steps for _, steps in phases)
         while high - low > 1:
             middle = (low + high) // 2
@@ -419,7 +488,7 @@ class TrainingGuard:
 
 
 def _kind(item: Any) -> StepKind:
-    """A pair (sigma, rate), or a mechanism."""
+    """A pair (sigma, rate), or a mechanism, as the keyword arguments of a step."""
     match item:
         case (sigma, rate):
             return {"sigma": sigma, "rate": rate}
@@ -428,7 +497,7 @@ def _kind(item: Any) -> StepKind:
 
 
 def _refused(refusal: OverdrawnError, steps: int, fitting: int) -> StepRefusedError:
-    """The refusal of a ledger or a filter, amounts to six digits."""
+    """The refusal of a step, from that of a filter, with amounts shown to six digits."""
     asked, left = shown(Fraction(str(refusal.asked)), Fraction(str(refusal.left)))
     return StepRefusedError(
         refusal.scope, refusal.currency, asked, left, steps=steps, fitting=fitting

@@ -1,4 +1,6 @@
-"""Documents of other libraries, read from a file: what each kind is recognized by, and the plan that it becomes."""
+"""Documents of other libraries, read from JSON files: how each kind is recognized, and the plan
+that it becomes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ Keys = tuple[tuple[str, Any], ...]
 def plan_of(
     composition: Composable, *, adjacency: Adjacency, question: PlanQuestion | None = None
 ) -> Plan:
-    """The plan of a composition.
+    """The plan that describes a composition under an adjacency.
 
     >>> from dpcompose import Adjacency, Gaussian
     >>> print(plan_of(Gaussian(1.5).sampled(0.25) * 10, adjacency=Adjacency.ADD_REMOVE).toml())
@@ -42,8 +44,8 @@ def plan_of(
     <BLANKLINE>
 
     Raises:
-        DomainError: If it has no part.
-        UnsupportedError: If a part is given by a function, which no file holds.
+        DomainError: If the composition is empty.
+        UnsupportedError: If a mechanism is defined by a function, which a plan cannot contain.
     """
     parts = compose(composition).parts
     if not parts:
@@ -65,7 +67,7 @@ def plan_of(
 
 
 def _table(part: ComposablePart, times: int) -> Keys:
-    """The keys of the table of one part that runs so often."""
+    """The plan entry of a mechanism that runs `times` times, as key-value pairs."""
     rate: Keys = ()
     if isinstance(part, Sampled):
         rate = (("rate", part.rate),)
@@ -76,7 +78,7 @@ def _table(part: ComposablePart, times: int) -> Keys:
 
 
 def _whole(composition: Composition) -> Keys:
-    """The table of what runs together: of one mechanism, or of a composition."""
+    """The plan entry of a composition: that of its only mechanism, or one with `parts`."""
     if composition.count == 1:
         return _table(composition.parts[0][0], 1)
     return (
@@ -119,24 +121,24 @@ def _stated(part: ComposablePart) -> Keys:
 
 
 def _is_of(part: DominatingPair, table: Atoms) -> bool:
-    """Whether the masses of a table are all that is known of a pair."""
+    """Whether a dominating pair is determined by the masses of its table."""
     return part == DominatingPair.atoms(
         upper=table.upper, lower=table.lower, adjacency=part.holds_under
     )
 
 
 LARGEST_FILE = 10_000_000
-"""Bytes of a document."""
+"""The largest size of a document, in bytes."""
 
 
 @dataclass(frozen=True)
 class DocumentKind:
-    """A kind of JSON document.
+    """A kind of JSON document that can be imported.
 
     Args:
-        name: Its name in errors.
-        keys: The keys that it is recognized by.
-        read: The composition that it describes, to be asked under an adjacency.
+        name: The name used in errors.
+        keys: The keys by which it is recognized.
+        read: Returns the composition that a document describes under an adjacency.
     """
 
     name: str
@@ -156,7 +158,7 @@ KINDS = (
     DocumentKind("a DpEvent", frozenset({"class_name"}), _dp_event),
     DocumentKind("an Opacus state dictionary", frozenset({"history", "mechanism"}), _opacus),
 )
-"""The documents that can be read. An adapter with a format of its own adds its line here."""
+"""The kinds of documents that can be imported; an adapter with its own format adds an entry."""
 
 
 def import_plan(
@@ -166,13 +168,14 @@ def import_plan(
 
     Args:
         path: A JSON file.
-        adjacency: Who are neighbors, where the document does not say.
-        question: The delta or epsilon that the plan is to ask at.
+        adjacency: The neighboring relation, if the document does not state one.
+        question: The question of the plan: a delta or an epsilon.
 
     Raises:
-        PlanError: If the file cannot be read, or is no JSON document of a known kind.
-        DomainError: If a value in it is outside its domain.
-        UnsupportedError: If something in it has no sound statement under the adjacency, or in a plan.
+        PlanError: If the file cannot be read, is not JSON of a known kind, or has a value outside
+            its domain.
+        UnsupportedError: If something in it has no certified mechanism under the adjacency, or no
+            place in a plan.
     """
     document = _loaded(path_of("path", path))
     for kind in KINDS:

@@ -1,10 +1,12 @@
-"""Opacus: an accountant that is registered by this import, and a look at the loader before the first step.
+"""Opacus: an accountant that this import registers, and checks of the data loader before the first
+step.
 
     import dpcompose.interop.opacus
-    engine = PrivacyEngine(accountant="dpcompose")      # where accountant="prv" stood
+    engine = PrivacyEngine(accountant="dpcompose")      # instead of accountant="prv"
 
-An older Opacus has no register: `engine.accountant = dpcompose.interop.opacus.Accountant()`. Histories are read without
-the library; all else needs it (extra `opacus`).
+In older versions of Opacus without a registry, set `engine.accountant =
+dpcompose.interop.opacus.Accountant()`. Histories are read without the library; everything else
+needs it (extra `opacus`).
 """
 
 from __future__ import annotations
@@ -35,19 +37,20 @@ from dpcompose.mechanisms import BlackBox, Gaussian, ShuffledEpochs
 from dpcompose.values import Adjacency, Bound
 
 ACCOUNTANTS = ("dpcompose", "prv", "rdp", "gdp")
-"""Those whose history says this: Gaussian noise on Poisson samples."""
+"""The accountants whose history describes Gaussian noise on Poisson samples."""
 _MOST_DELTAS = 16
 _ONE_DRAW = "A rate is that of one Poisson draw: several draws in one step are no Poisson sample"
 _AMPLIFIED = (Adjacency.ADD_REMOVE, Adjacency.REPLACE, Adjacency.ZERO_OUT)
 
 
 class Phase(NamedTuple):
-    """Steps that are alike.
+    """A number of equal steps in the history of an Opacus accountant.
 
     Args:
-        noise_multiplier: The standard deviation of the noise on the sum of a batch, over the clipping norm.
-        sample_rate: The probability with which a record is in a batch.
-        steps: How many.
+        noise_multiplier: The standard deviation of the noise on the sum of a batch, divided by the
+            clipping norm.
+        sample_rate: The probability with which each record is in a batch.
+        steps: The number of steps.
     """
 
     noise_multiplier: float
@@ -56,7 +59,15 @@ class Phase(NamedTuple):
 
     @staticmethod
     def of(entry: Any, place: str = "history") -> Phase:
-        """An entry of a history, checked."""
+        """A validated entry of a history.
+
+        Args:
+            entry: A sequence of noise multiplier, sample rate and number of steps.
+            place: The name of the entry in errors.
+
+        Raises:
+            DomainError: If the entry has another form, or a number outside its domain.
+        """
         if not isinstance(entry, tuple | list) or len(cast("Sequence[Any]", entry)) != 3:
             raise DomainError(place, entry, "noise multiplier, sample rate and number of steps")
         noise, rate, steps = cast("Sequence[Any]", entry)
@@ -71,19 +82,21 @@ class Phase(NamedTuple):
 
     @property
     def costs(self) -> bool:
-        """Whether anything was released about anyone."""
+        """Whether the steps released anything about the data: there is at least one, at a rate
+        above 0.
+        """
         return self.steps > 0 and self.sample_rate > 0
 
 
 @lru_cache(maxsize=4096)
 def _mechanism(noise: float, rate: float) -> Composable:
-    """One step."""
+    """The mechanism of one step."""
     noisy = Gaussian(noise)
     return noisy if rate == 1 else noisy.sampled(rate)
 
 
 def read_history(history: Any) -> list[Phase]:
-    """The phases, checked."""
+    """The validated entries of a history; DomainError if it is not a list of phases."""
     if not isinstance(history, list | tuple):
         raise DomainError("history", history, "a list of phases")
     return [
@@ -92,19 +105,22 @@ def read_history(history: Any) -> list[Phase]:
 
 
 def from_state_dict(state: Any, *, adjacency: Adjacency | None = None) -> Composition:
-    """The steps that the state dictionary of an accountant of Opacus records, whichever of its accountants wrote it.
+    """The composition of the steps recorded in the state dictionary of any Opacus accountant.
 
     >>> from_state_dict({"mechanism": "prv", "history": [[1.0, 0.01, 1000]]})
     Gaussian(1.0).sampled(0.01) * 1000
 
     Args:
-        state: What `state_dict()` of the accountant returned, or the same as read from JSON.
-        adjacency: Who are neighbors; by default what the dictionary says, and add-remove if it does not say. Steps that
-            hold under zero-out alone become `ShuffledEpochs`, which answer under no other.
+        state: The dictionary that the accountant's `state_dict()` returned, or its value read from
+            JSON.
+        adjacency: The neighboring relation; by default the one stated in the dictionary, or else
+            add-remove. Steps that hold only under zero-out become `ShuffledEpochs`, which have no
+            bound under another adjacency.
 
     Raises:
-        DomainError: If it is no such dictionary, or a number in it is outside its domain.
-        UnsupportedError: If an accountant that is not known wrote it, or it holds under another adjacency.
+        DomainError: If `state` is not such a dictionary, or a number in it is outside its domain.
+        UnsupportedError: If the accountant is unknown, or its history holds under another adjacency
+            only.
     """
     history, mechanism, holds_under = state_of(state)
     if mechanism not in ACCOUNTANTS:
@@ -130,7 +146,9 @@ def from_state_dict(state: Any, *, adjacency: Adjacency | None = None) -> Compos
 
 
 def state_of(state: Any) -> tuple[list[Phase], str, Adjacency]:
-    """The history, the name of the accountant and the adjacency in a state dictionary."""
+    """The history, the name of the accountant and the adjacency in a state dictionary; DomainError
+    if it is malformed.
+    """
     if not isinstance(state, Mapping):
         raise DomainError("state_dict", state, "a dictionary with `history` and `mechanism`")
     found = cast("Mapping[Any, Any]", state)
@@ -148,13 +166,15 @@ def state_of(state: Any) -> tuple[list[Phase], str, Adjacency]:
 
 
 def read_checkpoint(path: str | Path) -> Any:
-    """The accountant's state dictionary in a file that `PrivacyEngine.save_checkpoint` or `torch.save` wrote.
+    """The accountant's state dictionary in a file written by `PrivacyEngine.save_checkpoint` or
+    `torch.save`.
 
-    Nothing in the file is run: what torch does not load with `weights_only=True` is refused.
+    No code in the file is executed: a file that torch does not load with `weights_only=True` is
+    refused.
 
     Raises:
         MissingExtraError: If torch is not installed.
-        DomainError: If the file holds no such dictionary, or more than numbers, text and arrays of them.
+        DomainError: If the file cannot be read, or torch refuses to load it.
     """
     try:
         import torch  # pyright: ignore[reportMissingImports]
@@ -174,7 +194,7 @@ def read_checkpoint(path: str | Path) -> Any:
 
 
 class KnownHistory:
-    """A history that is asked again and again, with what is known of it: each question reads only what is new."""
+    """Epsilon of a growing history, with cached results: each call processes only new entries."""
 
     def __init__(self) -> None:
         self._entries: list[Any] = []
@@ -182,7 +202,7 @@ class KnownHistory:
         self._asked: dict[float, GrowingEpsilon] = {}
 
     def bound(self, history: Any, delta: Any) -> Bound:
-        """Epsilon at that delta; infinite if a step added no noise."""
+        """Certified ends of epsilon at a delta; the upper end is infinite if a step added no noise."""
         delta = guard.probability("delta", delta)
         self._read(history)
         bare = [phase.sample_rate for phase, step in self._phases if step is None and phase.costs]
@@ -237,11 +257,12 @@ _POISSON = "Ask dpcompose.mechanisms.ShuffledEpochs(sigma, steps=len(loader)) * 
 
 
 class _Accounting:
-    """An accountant of Opacus that adds up exactly, in place of `PRVAccountant` and `RDPAccountant`.
+    """An Opacus accountant with certified bounds, a replacement for `PRVAccountant` and
+    `RDPAccountant`.
 
-    Epsilon follows from `history` alone: tuples of noise multiplier, sample rate and number of steps, which may be
-    assigned. It holds under `adjacency`: that of added or removed records, until a step is charged that holds under
-    zero-out alone.
+    Epsilon depends only on `history`, a list of tuples (noise multiplier, sample rate, number of
+    steps), which may be assigned, and holds under `adjacency`. That is add-remove until a step is
+    charged that holds only under zero-out.
     """
 
     history: list[tuple[float, float, int]]
@@ -259,14 +280,15 @@ class _Accounting:
 
     @classmethod
     def mechanism(cls) -> str:
-        """The name under which it is registered."""
+        """The name under which Opacus registers this accountant."""
         return cls.registered
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
-        """Record one step on a Poisson sample.
+        """Record one step with Gaussian noise on a Poisson sample.
 
         Raises:
-            DomainError: If the noise multiplier is not a finite number >= 0, or the rate not in [0, 1].
+            DomainError: If the noise multiplier is not a finite number of at least 0, or the rate
+                is not in [0, 1].
         """
         self._in_use = True
         noise, rate, steps = Phase.of((noise_multiplier, sample_rate, 1), "step")
@@ -275,7 +297,7 @@ class _Accounting:
         self.history.append((noise, rate, steps))
 
     def bound(self, delta: float) -> Bound:
-        """Epsilon of the steps so far, between two ends.
+        """Certified lower and upper ends of the epsilon of the steps so far.
 
         Raises:
             DomainError: If delta or an entry of the history is outside its domain.
@@ -283,15 +305,15 @@ class _Accounting:
         return self._known.bound(self.history, delta)
 
     def get_epsilon(self, delta: float, **options: Any) -> float:
-        """The upper end of epsilon.
+        """The upper end of the epsilon of the steps so far.
 
         Args:
             delta: In [0, 1].
-            options: What other accountants take. How precise they shall be changes nothing here.
+            options: Options of other Opacus accountants. Those about precision have no effect.
 
         Raises:
-            UnsupportedError: If an option asks for another number than that of Poisson samples, or if nothing was ever
-                charged here and no optimizer charges here.
+            UnsupportedError: If an option requests a sampling or clipping that the history does not
+                describe, or if no optimizer charges this accountant.
         """
         if not (self._in_use or self.history):
             reason = "no optimizer charges it: one that make_private prepared before charges another accountant"
@@ -315,7 +337,12 @@ class _Accounting:
         )
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
-        """A function that Opacus calls before each step of an optimizer: it looks at the loader, then records."""
+        """The hook that Opacus calls before each optimizer step: it checks the data loader and
+        records the step.
+
+        Args:
+            sample_rate: The sampling rate that Opacus computed from the loader.
+        """
         self._in_use = True
         # Opacus hands over the rate alone: engine and loader are in `make_private`, which asks for this hook.
         caller = _locals(inspect.currentframe(), "make_private", 1)
@@ -323,17 +350,17 @@ class _Accounting:
         return StepHook(self, sample_rate, caller if known else {})
 
     def state_dict(self, destination: Any = None) -> Any:
-        """The history, the mechanism, and the adjacency where it is not that of added or removed records."""
+        """The history and the accountant's name, and the adjacency unless it is add-remove."""
         state: Any = super().state_dict(destination)  # pyright: ignore
         if self.adjacency is not Adjacency.ADD_REMOVE:
             state["adjacency"] = self.adjacency.value
         return state  # pyright: ignore
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on where a run of this accountant stopped.
+        """Restore the history of an earlier run of this accountant.
 
         Raises:
-            DomainError: If it is not the state of such a run.
+            DomainError: If the dictionary is malformed, or was written by another accountant.
         """
         history, mechanism, adjacency = state_of(state_dict)
         if mechanism != self.mechanism():
@@ -351,17 +378,21 @@ class _Accounting:
 
 
 def _locals(frame: FrameType | None, function: str, back: int) -> Mapping[str, Any]:
-    """The variables of a caller of that name, so many calls back; empty if another function called."""
+    """The local variables of the function that called `back` frames above; empty if its name is not
+    `function`.
+    """
     for _ in range(back):
         frame = None if frame is None else frame.f_back
     return frame.f_locals if frame is not None and frame.f_code.co_name == function else {}
 
 
 def _as_it_will_run(history: Any, frame: FrameType | None) -> Any:
-    """The history that Opacus' `get_noise_multiplier` asks about, with the steps that its epochs take in full.
+    """The history, except inside Opacus' `get_noise_multiplier`: there, with its number of epochs
+    rounded up to whole steps.
 
     Raises:
-        UnsupportedError: If `make_private_with_epsilon` calibrates Poisson samples for a loader that draws none.
+        UnsupportedError: If `make_private_with_epsilon` calibrates for Poisson samples a loader
+            that draws none.
     """
     search = _locals(frame, "get_noise_multiplier", 1)
     if search.get("epochs") is None or len(history) != 1:
@@ -376,7 +407,9 @@ def _as_it_will_run(history: Any, frame: FrameType | None) -> Any:
 
 
 def _steps(epochs: float, rate: float) -> int:
-    """The steps of so many epochs, a broken one in full; a quotient a rounding away from an integer is that integer."""
+    """The number of steps in a number of epochs, rounded up; a relative excess of 1e-12 is taken as
+    rounding error.
+    """
     return math.ceil(epochs / rate * (1 - 1e-12))
 
 
@@ -388,7 +421,11 @@ def get_noise_multiplier(
     epochs: float | None = None,
     steps: int | None = None,
 ) -> float:
-    """The least noise multiplier that keeps so many steps within a target, to 10^-4 of epsilon or 10^-3.
+    """A noise multiplier, nearly the smallest, that keeps the epsilon of the steps within a target.
+
+    Its epsilon is below the target by at most a relative 1e-4, or by 1e-3 if the target is above
+    10. It replaces `opacus.accountants.utils.get_noise_multiplier` with `accountant="dpcompose"`,
+    with fewer evaluations.
 
     As `opacus.accountants.utils.get_noise_multiplier` with `accountant="dpcompose"`, in fewer questions.
 
@@ -396,15 +433,16 @@ def get_noise_multiplier(
     1.29
 
     Args:
-        target_epsilon: Positive.
-        target_delta: In (0, 1).
-        sample_rate: In (0, 1].
-        epochs: How many epochs of 1 / sample_rate steps, a broken number of them rounded up; or
-        steps: how many steps.
+        target_epsilon: The largest epsilon, in nats; positive.
+        target_delta: The delta at which epsilon is computed, in (0, 1).
+        sample_rate: The rate of the Poisson samples, in (0, 1].
+        epochs: The number of epochs of 1 / sample_rate steps each, rounded up to whole steps; an
+            alternative to `steps`.
+        steps: The number of steps.
 
     Raises:
         DomainError: If a number is outside its domain, or both or neither of `epochs` and `steps` are given.
-        UnreachableError: If no noise multiplier up to 10^6 is enough.
+        UnreachableError: If no noise multiplier up to 10^6 suffices.
     """
     target = guard.positive("target_epsilon", target_epsilon)
     if not 0 < guard.probability("target_delta", target_delta) < 1:
@@ -434,7 +472,14 @@ def get_noise_multiplier(
 
 
 def _least(epsilon: Callable[[float], float], target: float, start: float) -> float:
-    """The least argument of a falling function that keeps it within the target, by secants of its logarithm."""
+    """The smallest argument at which a decreasing function is at most the target, by the secant
+    method on logarithms.
+
+    Args:
+        epsilon: The decreasing function.
+        target: Its largest accepted value.
+        start: The first argument evaluated.
+    """
     low, high, noise, close = 0.0, math.inf, start, min(_CLOSE, 1e-3 / target)
     points: list[tuple[float, float]] = []
     while True:
@@ -458,7 +503,9 @@ def _least(epsilon: Callable[[float], float], target: float, start: float) -> fl
 
 
 def _secant(points: list[tuple[float, float]], level: float) -> float:
-    """Where the line through two points meets a level; through one point, a line of slope -1."""
+    """The abscissa at which the line through the last two points reaches a level; with one point, a
+    line of slope -1.
+    """
     x, y = points[-1]
     run, rise = (x - points[0][0], y - points[0][1]) if len(points) > 1 else (1.0, -1.0)
     return x + (level - y) * run / rise if rise * run < 0 else math.nan
@@ -474,7 +521,9 @@ def _library(what: str) -> Any:
 
 @cache
 def _accountant() -> type[Any]:
-    """The class, registered under its name; what was registered by an earlier import of this file is replaced."""
+    """The class `Accountant`, registered with Opacus under its name; an earlier registration is
+    replaced.
+    """
     accountants = _library("Accountant").accountants
     stated = {"__module__": __name__, "__doc__": _Accounting.__doc__}
     found = types.new_class(
@@ -485,7 +534,9 @@ def _accountant() -> type[Any]:
 
 
 def __getattr__(name: str) -> Any:
-    """`Accountant`, a class that is made of one of Opacus."""
+    """Create the class `Accountant` when it is first accessed, since it derives from a class of
+    Opacus.
+    """
     if name == "Accountant":
         return _accountant()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

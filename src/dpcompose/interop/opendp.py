@@ -1,7 +1,8 @@
-"""OpenDP: measurements in by their privacy maps, charged before they are invoked; our totals out as privacy profiles.
+"""OpenDP: measurements are read by their privacy maps and charged before they run; totals become
+privacy profiles.
 
-OpenDP composes inside Rust, where nothing can be plugged in: our place is around its measurements. What its maps return
-are upper ends, and they are taken as such, whichever way their decimals are read.
+OpenDP composes inside Rust, without extension points, so its measurements are wrapped. The values
+that privacy maps return are taken as upper bounds, rounded up so that they remain bounds.
 """
 # opendp is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -45,27 +46,28 @@ BY_METRIC = {
     "ChangeOneIdDistance": REPLACE,
     "DiscreteDistance": REPLACE,
 }
-"""The adjacency of each metric that has one; a metric of sensitivities has none of its own."""
+"""The adjacency of each dataset metric; metrics of sensitivities have none."""
 FARTHEST, NEGLIGIBLE, POINTS = 600.0, 1e-30, 1024
 Reading = Callable[[Any, float, Adjacency], Composable]
-"""From what a map returned, a further delta and an adjacency to a mechanism."""
+"""Maps the value of a privacy map, an additional delta and an adjacency to a mechanism."""
 
 
 def from_measurement(
     measurement: Any, d_in: float, *, adjacency: Adjacency | None = None
 ) -> Composable:
-    """The guarantee of a measurement at an input distance, as a mechanism to compose, sample and charge.
+    """The guarantee of a measurement at an input distance, as a mechanism.
 
     Args:
         measurement: An OpenDP measurement.
-        d_in: How far one person's data move its input, in the input metric.
-        adjacency: What one person's data may change; where the metric is one of data sets, by default its own.
+        d_in: The largest distance of neighboring inputs, in the input metric.
+        adjacency: The neighboring relation; by default that of the input metric, if it is a dataset
+            metric.
 
     Raises:
-        DomainError: If that is no measurement, or no distance of its metric.
-        UnsupportedError: If its map says nothing at that distance, its measure has no statement here, or its metric
-            says nothing of that adjacency.
-        MissingExtraError: Without opendp.
+        DomainError: If an argument is not a measurement, or not a distance in its metric.
+        UnsupportedError: If the privacy map gives no finite bound at that distance, its measure is
+            not supported, or the metric does not cover the adjacency.
+        MissingExtraError: If opendp is not installed.
     """
     library = _opendp()
     _require_measurement(measurement)
@@ -106,7 +108,18 @@ _SMALLER = "Ask at a distance at which its map gives a finite loss"
 
 
 def _adjacency(metric: str, distance: float, asked: Adjacency | None) -> Adjacency:
-    """The adjacency of a statement at a distance in a metric."""
+    """The adjacency under which a guarantee at a distance in a metric holds.
+
+    Args:
+        metric: The name of the input metric.
+        distance: The largest distance of neighbors.
+        asked: The requested adjacency; None for that of the metric.
+
+    Raises:
+        DomainError: If the metric has no adjacency and none is requested, or the distance is below
+            1.
+        UnsupportedError: If the metric does not cover the requested adjacency.
+    """
     own = BY_METRIC.get(metric)
     if own is not None and not distance >= 1:
         raise DomainError("d_in", distance, f"at least 1, since neighbors differ in {metric}")
@@ -130,10 +143,11 @@ def _adjacency(metric: str, distance: float, asked: Adjacency | None) -> Adjacen
 
 
 def _amount(value: Any) -> float:
-    """The number that a map returned, rounded so that neither the double nor its shortest decimal is below it.
+    """The number that a privacy map returned, rounded up so that its shortest decimal form is an
+    upper bound too.
 
     Raises:
-        ValueError: If it is no finite number >= 0.
+        ValueError: If it is not a finite number of at least 0.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise ValueError(f"it returns {value!r:.40}")
@@ -168,9 +182,10 @@ def _renyi(curve: Any, delta: float, adjacency: Adjacency) -> Composable:
 
 
 def _profile(profile: Any, delta: float, adjacency: Adjacency) -> Composable:
-    """The pair above a profile, from upper ends at many points: a chord between two of them is above a convex curve.
+    """A dominating pair above a privacy profile, from upper bounds at many points joined by chords
+    (the profile is convex).
 
-    Beyond the last point, where hardly anything is left, it does not fall: that much counts as lost.
+    Beyond the last point the profile is taken as constant: that remainder counts as delta.
     """
 
     @cache
@@ -198,15 +213,17 @@ _READINGS: dict[str, Reading] = {
 
 
 def privacy_profile(total: Composable, *, adjacency: Adjacency = ADD_REMOVE) -> Any:
-    """The privacy profile of a composition as OpenDP has them: upper ends of delta at each epsilon >= 0.
+    """The privacy profile of a composition as an OpenDP object: upper bounds of delta at each
+    epsilon >= 0.
 
     Args:
         total: A mechanism or composition.
-        adjacency: What one person's data may change.
+        adjacency: The neighboring relation.
 
     Raises:
-        DomainError: If that is no composition.
-        UnsupportedError: If a part has no statement under the adjacency, or OpenDP's features are not enabled.
+        DomainError: If `total` is neither a mechanism nor a composition.
+        UnsupportedError: If a mechanism has no bound under the adjacency, or OpenDP's features are
+            not enabled.
     """
     if not isinstance(total, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("total", total, "a mechanism or a composition")
@@ -229,17 +246,23 @@ def to_measurement(
     adjacency: Adjacency | None = None,
     TO: Any = "ExtrinsicObject",  # noqa: N803
 ) -> Any:
-    """An OpenDP measurement that runs `function`, with the privacy profile of `total` up to the distance `d_in`.
+    """An OpenDP measurement that runs a function, with the privacy profile of `total` at distances
+    up to `d_in`.
+
+    That the function satisfies the guarantee of `total` is the caller's promise; OpenDP calls this
+    feature honest-but-curious.
 
     That the function does what `total` states is the caller's word: OpenDP calls the feature honest-but-curious.
 
     Args:
-        total: The mechanism or composition that the function runs.
-        function: From data to a release.
+        total: The mechanism or composition that the function implements.
+        function: Maps data to a release.
         input_domain: OpenDP's domain of the data.
         input_metric: OpenDP's metric between data.
-        d_in: The distance of neighbors; beyond it nothing is stated.
-        adjacency: As in `from_measurement`.
+        d_in: The largest distance of neighbors; at larger distances the privacy map raises an
+            error.
+        adjacency: The neighboring relation; by default that of the input metric, if it is a dataset
+            metric.
         TO: OpenDP's type of the release.
     """
     library = _opendp()
@@ -272,14 +295,14 @@ def to_measurement(
 
 @dataclass(frozen=True)
 class Compositor:
-    """Measurements on one data set: each is charged to an account, then invoked, and refused before if it is too much.
+    """OpenDP measurements on one dataset, each charged to an account before it runs.
 
     Args:
-        account: Where it is charged.
-        data: What is measured; it is not shown.
-        input_domain: OpenDP's domain of the data, as text; that of every measurement.
-        input_metric: OpenDP's metric, likewise.
-        d_in: How far one person's data move the input.
+        account: The budget account.
+        data: The dataset, which is left out of `repr`.
+        input_domain: The OpenDP domain that every measurement must have, as text.
+        input_metric: The OpenDP metric that every measurement must have, as text.
+        d_in: The largest distance of neighbors, in that metric.
     """
 
     account: Account
@@ -291,20 +314,21 @@ class Compositor:
     def invoke(
         self, measurement: Any, *, actor: str, key: str, delta: NumericLiteral | None = None
     ) -> Any:
-        """Charge, redeem, then invoke; the answer.
+        """Charge and redeem a measurement, then run it on the data and return its answer.
 
         Args:
-            measurement: An OpenDP measurement that answers once.
-            actor: Who asks.
-            key: The idempotency key: a key that was used draws nothing again.
-            delta: Where on its curve it is charged to filters of (epsilon, delta).
+            measurement: An OpenDP measurement that is not interactive.
+            actor: Who requests the answer.
+            key: The idempotency key of the charge; a key that was redeemed before is refused.
+            delta: The delta at which it is charged, for filters that charge (epsilon, delta).
 
         Raises:
-            OverdrawnError: If it does not fit; it was not invoked.
-            AlreadyRedeemedError: If the key was used.
-            EngineError: If OpenDP failed: the charge stands.
-            ReleaseError: If the answer would go on answering: the charge stands, and it is not handed out.
-            DomainError, UnsupportedError: As `from_measurement` and `Account.charge`.
+            OverdrawnError: If it does not fit the budget; the measurement does not run.
+            AlreadyRedeemedError: If the key was redeemed before.
+            EngineError: If OpenDP fails; the charge stands.
+            ReleaseError: If the answer is interactive; the charge stands, and the answer is not
+                returned.
+            DomainError, UnsupportedError: As for `from_measurement` and `Account.charge`.
         """
         _require_measurement(measurement)
         for name, own in (
@@ -330,18 +354,19 @@ class Compositor:
 def compositor(
     account: Account, data: Any, *, input_domain: Any, input_metric: Any, d_in: float
 ) -> Compositor:
-    """A compositor around OpenDP's measurements that charges an account before each of them is invoked.
+    """A compositor that charges OpenDP measurements on a dataset to an account before each one
+    runs.
 
     Args:
-        account: A scope of a ledger with a filter.
-        data: What is measured.
+        account: The budget account: a scope of a ledger with a filter.
+        data: The dataset.
         input_domain: OpenDP's domain of the data.
-        input_metric: OpenDP's metric between data.
-        d_in: How far one person's data move the input, under the account's adjacency.
+        input_metric: OpenDP's metric between datasets.
+        d_in: The largest distance of neighbors under the account's adjacency.
 
     Raises:
-        DomainError: If an argument is of another type.
-        UnsupportedError: If the metric says nothing of the account's adjacency.
+        DomainError: If an argument has the wrong type, or `d_in` is outside its domain.
+        UnsupportedError: If the metric does not cover the account's adjacency.
     """
     library = _opendp()
     if not isinstance(account, Account):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -357,15 +382,21 @@ def compositor(
 
 
 def profile_plan(text: str, *, delta: float, source: str = "profile") -> Plan:
-    """The plan of a profile in a file: the point with the least epsilon at no more than `delta`, as a black box.
+    """The plan of a privacy profile in JSON: its point with the smallest epsilon at a delta of at
+    most `delta`, as a black box.
 
-    The file is JSON: {"epsilon": [...], "delta": [...], "adjacency": "add-remove"}, with upper ends, such as those of
-    `PrivacyProfile.delta` at some epsilons.
+    The JSON is {"epsilon": [...], "delta": [...], "adjacency": "add-remove"}, with upper bounds
+    such as those of `PrivacyProfile.delta` at several epsilons.
+
+    Args:
+        text: The JSON.
+        delta: The largest accepted delta, in [0, 1].
+        source: The name of the document in errors.
 
     Raises:
-        PlanError: If the text is no such profile.
+        PlanError: If the text is not such a profile.
         DomainError: If delta is outside [0, 1].
-        UnsupportedError: If no point has so small a delta.
+        UnsupportedError: If no point has a delta that small.
     """
     delta = check.probability("delta", delta)
     try:
@@ -398,7 +429,7 @@ def _made(what: str, make: Callable[[], Any]) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """The line that says what went wrong, of an error that may hold two stack traces."""
+    """The line of an OpenDP error that states its cause, without stack traces."""
     lines = (str(error).strip() or type(error).__name__).splitlines()
     raised = [line for line in lines if re.match(r"\w*(Error|Exception)\b", line)]
     return (raised[-1] if raised else lines[0])[:120]
@@ -406,7 +437,7 @@ def _reason(error: Exception) -> str:
 
 @dataclass(frozen=True)
 class _Library:
-    """The parts of opendp that are used: its prelude would bring polars and scikit-learn along."""
+    """The modules of opendp that are used; its prelude would also import polars and scikit-learn."""
 
     mod: Any
     measurements: Any

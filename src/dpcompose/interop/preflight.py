@@ -1,9 +1,10 @@
-"""Before the first step of a training with Opacus: is the batch drawn as the accountant takes it to be drawn?
+"""Checks of an Opacus training: is each batch drawn as the accountant assumes?
 
-Each finding is a warning with the line to change. A step is charged at what is proved of the loader that `make_private`
-was given: Poisson samples at the rate that is drawn; shuffled passes without amplification, once a pass; k draws in one
-step as one of noise multiplier sigma / k, at k times the rate, since a record moves the sum by at most k and is in none
-of the draws with probability (1 - rate)^k >= 1 - k rate. A loader of which nothing is proved is refused.
+Each finding is a warning with the line of code to change. A step is charged at what is proved for
+the loader passed to `make_private`: Poisson samples at their drawn rate; shuffled passes without
+amplification, once per pass; k draws in one step as one with noise multiplier sigma / k at k times
+the rate, since a record moves the sum by at most k and is in none of the draws with probability (1
+- rate)^k >= 1 - k rate. A loader for which nothing is proved is refused.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from dpcompose.values import Adjacency, down
 
 @dataclass(frozen=True)
 class Draw:
-    """A batch that a sampler drew.
+    """A batch drawn by a sampler.
 
     Args:
-        size: How many records it has.
+        size: The number of records in the batch.
         rate: The probability with which each record is in it.
-        epoch: The pass over the loader that it belongs to; an object of its own for each.
+        epoch: An object that identifies the pass over the loader.
     """
 
     size: int
@@ -39,30 +40,37 @@ class Draw:
 
 
 class DrawLog:
-    """The draws of a loader that no step has followed yet.
+    """The draws of a loader that no optimizer step has used yet.
 
     Args:
-        strict: Whether all draws need a step. Else a step may take the last ones and leave those before them.
+        strict: Whether every draw must be used by a step. Otherwise a step may use the latest draws
+            and skip earlier ones.
     """
 
     def __init__(self, strict: bool) -> None:
         self.strict, self.epochs = strict, 0
         self.waiting: list[Draw] = []
         self.taken: list[Draw] = []
-        """The draws that are summed up for the next step that adds noise."""
+        """The draws whose gradients are summed for the next step that adds noise."""
         self.spanned: set[object] = set()
-        """The passes that the waiting and the taken draws belong to."""
+        """The passes to which the waiting and the taken draws belong."""
         self.partial = 0
-        """How many records of the waiting draw are in the sum already."""
+        """The number of records of the waiting draw whose gradients are already in the sum."""
         self.left_out = False
-        """Whether a draw with records was taken for a backward pass over none."""
+        """Whether a nonempty draw was stepped without any of its records."""
         self._delivered, self._reused, self._ahead = 0, False, False
         self._queue: deque[Draw] = deque()
         self._optimizer: Callable[[], Any] = lambda: None
         self._sightings: Any = None
 
     def watch(self, loader: Any, optimizer: Any, module: Any) -> None:
-        """Log what this loader draws and what the model sees."""
+        """Record the draws of a loader, and which batches the model sees.
+
+        Args:
+            loader: The data loader.
+            optimizer: The optimizer whose per-sample gradients are counted.
+            module: The model as Opacus wraps it.
+        """
         self._optimizer, self._ahead = ref(optimizer), loader.num_workers > 0
         _log(loader.batch_sampler, self, _draws)
         if self._ahead:
@@ -73,18 +81,20 @@ class DrawLog:
         module._module.register_forward_pre_hook(partial(_seen, key), with_kwargs=True)
 
     def begin(self) -> None:
-        """A pass over the loader begins: what workers drew for the one before, and nobody saw, is gone."""
+        """Record the start of a pass; draws that worker processes prepared for the previous one and
+        never delivered are dropped.
+        """
         self.epochs += 1
         self._queue.clear()
 
     def draw(self, draw: Draw) -> None:
-        """Log a draw; with workers it is made ahead, and delivered later."""
+        """Record a draw; with worker processes it is made ahead of its delivery."""
         self._queue.append(draw)
         if not self._ahead:
             self.deliver()
 
     def deliver(self) -> None:
-        """The training gets the next draw."""
+        """Record that the training loop receives the next draw."""
         self._delivered += 1
         if not self.strict:
             self.partial = 0
@@ -94,27 +104,38 @@ class DrawLog:
             self.waiting.append(self._queue.popleft())
 
     def end_amplification(self) -> None:
-        """A draw was made, and another one before the step on it."""
+        """Called if a draw is followed by another before its step; subclasses stop charging at a
+        sampling rate.
+        """
 
     @property
     def _sizes(self) -> list[int]:
         return [draw.size for draw in self.waiting]
 
     def see(self, tensors: list[Any]) -> None:
-        """The model is about to see these: a batch of an earlier draw, if it saw all of them before the last one."""
+        """Record the tensors of a forward pass, and whether all of them were first seen before the
+        latest draw.
+        """
         first = [self._first_seen(each if each._base is None else each._base) for each in tensors]
         self._reused |= bool(first) and max(first) < self._delivered
 
     def _first_seen(self, tensor: Any) -> int:
-        """How many draws were delivered when the model first saw this tensor with these values."""
+        """The number of delivered draws at the time the model first saw this tensor with its
+        current values.
+        """
         if self._sightings.get(tensor, (None, 0))[0] != tensor._version:
             self._sightings[tensor] = tensor._version, self._delivered
         return self._sightings[tensor][1]
 
     def take(self, counts: list[int]) -> str:
-        """Take the waiting draws for those of backward passes over so many records; else the reason why not.
+        """Match the waiting draws with the backward passes of a step.
 
-        A pass over no records takes its draw too: the step then has noise alone.
+        Args:
+            counts: The number of records of each backward pass. A pass over no records uses its
+                draw too, with noise alone.
+
+        Returns:
+            An empty string, or the reason why the draws and the passes do not match.
         """
         reused, self._reused = self._reused, False
         if not self.strict:
@@ -137,12 +158,12 @@ class DrawLog:
 
 
 def attributes(thing: Any) -> dict[str, Any]:
-    """Its own attributes, of which other libraries declare none."""
+    """The instance attributes of an object, for those that other libraries do not declare."""
     return thing.__dict__
 
 
 def counts_of(optimizer: Any) -> list[int]:
-    """How many records each backward pass since the last step had."""
+    """The number of records of each backward pass since the last optimizer step."""
     for parameter in () if optimizer is None else optimizer.params:
         own = attributes(parameter)
         samples: Any = (
@@ -157,7 +178,9 @@ _LOGS: WeakValueDictionary[str, DrawLog] = WeakValueDictionary()
 
 
 def _seen(key: str, module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """Run before a forward pass, which knows its log by a key: the model can be copied and saved as before."""
+    """Forward pre-hook. It finds its log by a key instead of a reference, so that the model can
+    still be copied and saved.
+    """
     import torch  # pyright: ignore[reportMissingImports]
 
     if key in _LOGS and module.training and torch.is_grad_enabled():  # pyright: ignore[reportUnknownMemberType]
@@ -190,7 +213,9 @@ def _log(thing: Any, log: DrawLog, method: Callable[..., Any]) -> None:
 
 
 def replace_method(thing: Any, name: str, method: Callable[..., Any]) -> None:
-    """Let one object have another method, which is called with its class first."""
+    """Replace a method on one object; the new one is called with the object's original class as
+    first argument.
+    """
     thing.__class__ = _with_method(type(thing), name, method)  # pyright: ignore[reportUnknownArgumentType]
 
 
@@ -212,18 +237,18 @@ _POISSON = (
 
 
 class PreflightWarning(UserWarning):
-    """The loader and the accountant disagree, or may."""
+    """The data loader and the accountant disagree, or may disagree."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something about a loader that the number of an accountant does not cover.
+    """A property of a training that the accountant's epsilon does not cover.
 
     Args:
-        name: What it is.
+        name: A short name.
         reason: Why it matters.
-        line: The line to change.
-        refused: Whether no number is proved, so that a step is refused.
+        line: The line of code to change.
+        refused: Whether steps are refused, because no bound is proved.
     """
 
     name: str
@@ -255,7 +280,7 @@ _NOISE_ALONE = Finding("noise alone", _ALONE, "optimizer.step() on all records o
 
 
 class Accounting(Protocol):
-    """An accountant of Opacus."""
+    """An accountant of Opacus, as far as it is used here."""
 
     history: list[tuple[float, float, int]]
     adjacency: Adjacency
@@ -264,12 +289,16 @@ class Accounting(Protocol):
 
 
 def check(engine: Any, data_loader: Any, *, optimizer: Any = None) -> tuple[Finding, ...]:
-    """Look at a loader before a training, and warn of all that the number of the accountant does not cover.
+    """Check a data loader before a training, and warn of everything that the accountant's epsilon
+    does not cover.
 
     Args:
-        engine: A PrivacyEngine.
-        data_loader: The loader that feeds the optimizer: the one that `make_private` returned.
-        optimizer: The optimizer that `make_private` returned, if it is to be looked at too.
+        engine: The PrivacyEngine.
+        data_loader: The loader that feeds the optimizer, as `make_private` returned it.
+        optimizer: The optimizer that `make_private` returned; None to leave it out of the checks.
+
+    Returns:
+        The findings, which are also issued as warnings.
 
     Raises:
         MissingExtraError: If Opacus is not installed.
@@ -286,13 +315,14 @@ def check(engine: Any, data_loader: Any, *, optimizer: Any = None) -> tuple[Find
 
 
 class StepHook(DrawLog):
-    """Charges each step of an optimizer, after a look at the loader and at the draws behind the step.
+    """An optimizer hook that charges each step after checking the loader and the draws that the
+    step uses.
 
     Args:
-        accountant: What records it.
-        rate: The sampling rate as Opacus takes it to be.
-        making: The variables of the call of `make_private` that asks for the hook; empty if another function does, and
-            then the rate is believed.
+        accountant: The accountant that records the step.
+        rate: The sampling rate that Opacus computed.
+        making: The local variables of the `make_private` call that requests the hook; empty if
+            another function requests it, in which case the rate cannot be checked.
     """
 
     def __init__(self, accountant: Accounting, rate: float, making: Mapping[str, Any]) -> None:
@@ -318,13 +348,22 @@ class StepHook(DrawLog):
         optimizer.charging = self
 
     def __call__(self, optimizer: Any) -> None:
-        """Charge a step of an optimizer that no loader is known of; others are charged by their `pre_step`."""
+        """Charge a step of an optimizer whose loader is unknown; otherwise `pre_step` charges it."""
         if self._loader is None:
             self._say([_unknown_loader(self._rate)])
             self._charge(float(optimizer.noise_multiplier), int(optimizer.accumulated_iterations))
 
     def pre_step(self, optimizer: Any, proceed: Callable[[], Any]) -> Any:
-        """Refuse a step, or let the optimizer clip and add noise, and charge that before its parameters change."""
+        """Check a step, let the optimizer clip and add noise, and charge the step before its
+        parameters change.
+
+        Args:
+            optimizer: The optimizer.
+            proceed: Runs Opacus' own `pre_step`, and returns whether noise was added.
+
+        Raises:
+            UnsupportedError: If no bound is proved for the step.
+        """
         noise, counts = float(optimizer.noise_multiplier), counts_of(optimizer)
         self._look(optimizer, noise)
         adds_noise = not optimizer._check_skip_next_step(pop_next=False)
@@ -345,7 +384,12 @@ class StepHook(DrawLog):
         return released
 
     def _reason(self, counts: list[int], adds_noise: bool) -> str:
-        """Why a step has not its own draws behind it, all of them; empty if it has."""
+        """Why a step does not use exactly its own draws; empty if it does.
+
+        Args:
+            counts: The number of records of each backward pass.
+            adds_noise: Whether the step adds noise, rather than accumulating gradients.
+        """
         reason = _ENDED if self._ended else self.take(counts)
         if not reason and adds_noise and self.partial:
             reason = "it holds a part of a draw"
@@ -358,7 +402,9 @@ class StepHook(DrawLog):
         return reason
 
     def end_amplification(self) -> None:
-        """End amplification: what was charged at a rate is charged without, under the adjacency that keeps batches."""
+        """Charge all earlier steps without amplification by sampling, under zero-out adjacency;
+        later steps are refused.
+        """
         if self._ended:
             return
         self._ended = True
@@ -371,7 +417,9 @@ class StepHook(DrawLog):
         self._say([_no_draw(_ENDED, self._loader)])
 
     def _look(self, optimizer: Any, noise: float) -> None:
-        """Warn once of each finding; refuse the step if no number is proved."""
+        """Warn once of each finding; UnsupportedError if one of them leaves a step without a proved
+        bound.
+        """
         found = (
             [] if self._said else [*_of_loader(self._loader, noise), *_of_optimizers(self.dataset)]
         )
@@ -404,7 +452,7 @@ class StepHook(DrawLog):
             self._shuffled(noise, times, min(times, spanned) if fresh else 0)
 
     def _charge(self, noise: float, draws: int) -> None:
-        """Charge a step of so many Poisson samples."""
+        """Charge a step that sums `draws` Poisson samples."""
         if draws > 1:
             self._say([_accumulation(draws)])
         self._accountant.step(
@@ -412,12 +460,19 @@ class StepHook(DrawLog):
         )
 
     def _shuffled(self, noise: float, times: int, spanned: int) -> None:
-        """A record is in at most one batch of each pass, with at least the least noise of the pass.
+        """Charge a step on shuffled passes, in which a record is in at most one batch per pass.
 
-        A pass is charged when it begins, and again where the noise of a step is less than what it was charged at. A
-        step of batches of several passes may hold a record as often; what the record adds to all steps of b new passes
-        and of the one before is then at most b + 1 times the norm. A step with other batches than those of its own
-        draws may hold the record once in each, and is charged by itself.
+        A pass is charged at its start, and again if a later step has less noise than was charged. A
+        step with batches of several passes may contain a record once per pass; what the record adds
+        to all steps of b new passes and of the previous one is at most b + 1 times the clipping
+        norm. A step with other batches than its own draws may contain the record once in each, and
+        is charged separately.
+
+        Args:
+            noise: The noise multiplier.
+            times: The number of backward passes in the step.
+            spanned: The number of passes over the data that they belong to; 0 if they do not use
+                their own draws.
         """
         new, least = self.epochs - self._charged, self._least
         if not spanned or (spanned > 1 and not new):
@@ -440,16 +495,18 @@ def _pre_step(base: Any, optimizer: Any, closure: Any = None) -> Any:
 
 
 def _shared(noise: float, times: int) -> float:
-    """The noise multiplier of a sum that holds a record so many times, rounded down."""
+    """The noise multiplier of a sum that contains a record up to `times` times, rounded down."""
     return down(noise / times) if noise > 0 and times > 1 else noise
 
 
 HOOKS: WeakSet[StepHook] = WeakSet()
-"""All that are in use: they tell which optimizers share a data set."""
+"""All hooks in use, to detect optimizers that share a dataset."""
 
 
 def _of_loader(loader: Any, noise: float | None) -> list[Finding]:
-    """The findings about how a loader draws its batches."""
+    """Findings about how a loader draws its batches; `noise` is the noise multiplier, or None if
+    unknown.
+    """
     kind, sampler = _samplers(loader)
     found: list[Finding] = []
     if kind == "weighted":
@@ -476,7 +533,7 @@ def _of_loader(loader: Any, noise: float | None) -> list[Finding]:
 
 
 def _samplers(loader: Any) -> tuple[str, Any]:
-    """How batches are drawn: poisson, shuffled, weighted or unknown; and what draws them."""
+    """The kind of sampling (poisson, shuffled, weighted or unknown), and the sampler."""
     data = _library("torch.utils.data")
     poisson = _library("opacus.utils.uniform_sampler").UniformWithReplacementSampler
     batches = loader.batch_sampler
@@ -495,7 +552,7 @@ def _samplers(loader: Any) -> tuple[str, Any]:
 
 
 def _pair(loader: Any, noise: float | None) -> str:
-    """Both ends of what one shuffled pass costs."""
+    """A text with the lower and upper end of the epsilon of one shuffled pass; empty without noise."""
     if not noise:
         return ""
     epoch = ShuffledEpochs(noise, steps=len(loader))
@@ -507,7 +564,7 @@ def _pair(loader: Any, noise: float | None) -> str:
 
 
 def _of_optimizers(dataset: Any) -> Iterator[Finding]:
-    """Several optimizers, or accountants, on one data set."""
+    """Findings about several optimizers or accountants on one dataset."""
     hooks = [hook for hook in HOOKS if hook.dataset is dataset]
     if len({id(hook._accountant) for hook in hooks}) > 1:  # pyright: ignore[reportPrivateUsage]
         reason = "each engine counts its own steps, and the records pay for all of them"
@@ -522,7 +579,9 @@ def _of_optimizers(dataset: Any) -> Iterator[Finding]:
 
 
 def _of_options(optimizer: Any, loader: Any) -> Iterator[Finding]:
-    """Options of `make_private` whose cost no accountant of noise multipliers and rates covers."""
+    """Findings about options of `make_private` whose cost is not a function of noise multipliers
+    and rates.
+    """
     if optimizer is not None and attributes(optimizer).keys() & {
         "unclipped_num_std",
         "_adjusted_noise_multiplier",

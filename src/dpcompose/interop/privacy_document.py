@@ -1,9 +1,10 @@
-"""`privacy.json`: a statement that a program can check again.
+"""`privacy.json`: a privacy statement as a document that a program can verify.
 
-The document is canonical: one form of JSON, whose SHA-256 without the digest is the digest. So a change of one byte is
-found. Who changes the document and its digest too is found where the numbers no longer follow from the mechanisms,
-which are priced again; or by the digest, published elsewhere; or by the ledger, which has the charges. Otherwise not:
-nobody can see from a document whether what it says ran is what ran.
+The document is canonical JSON with the SHA-256 digest of its other contents, so a changed byte is
+detected. Someone who changes the document and recomputes the digest is detected if the numbers no
+longer follow from the mechanisms, which are priced again; or by comparison with a digest published
+elsewhere; or by the ledger that has the charges. No document can prove that the stated mechanisms
+are those that ran.
 """
 
 from __future__ import annotations
@@ -36,21 +37,21 @@ from dpcompose.values import Adjacency, Bound
 
 FORMAT = "dpcompose privacy statement 1"
 LARGEST = 1_000_000
-"""Bytes of a document."""
+"""The largest size of a document, in bytes."""
 LISTED = 20
-"""Kinds of other charges of a ledger that are named."""
+"""The number of kinds of other charges of a ledger that are listed."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """A statement that was checked.
+    """The result of verifying a privacy statement.
 
     Args:
         statement: The statement.
-        bound: Epsilon, certified again.
-        digest: The digest of the document: publish it elsewhere.
-        checked: What was checked, a sentence each.
-        unchecked: What was not, a sentence each.
+        bound: The epsilon, certified again.
+        digest: The SHA-256 digest of the document, to be published elsewhere.
+        checked: Sentences that name what was verified.
+        unchecked: Sentences that name what could not be verified.
     """
 
     statement: Statement
@@ -61,13 +62,13 @@ class Verified:
 
 
 def privacy_json(statement: Statement) -> str:
-    """The document: one line of JSON in ASCII, with its digest."""
+    """The statement as canonical JSON: one line of ASCII that contains its digest."""
     content = _content(statement) | {"producer": f"dpcompose {version('dpcompose')}"}
     return _canonical(content | {"digest": _digest(content)})
 
 
 def _content(statement: Statement) -> dict[str, Any]:
-    """The statement in plain values, but for its producer and digest."""
+    """The statement as plain values, without producer and digest."""
     fields = asdict(statement) | {
         "format": FORMAT,
         "adjacency": statement.adjacency.value,
@@ -98,17 +99,18 @@ def _digest(content: Mapping[str, Any]) -> str:
 def verify(
     document: str | bytes, *, digest: str | None = None, ledger: Ledger | None = None
 ) -> Verified:
-    """Check a document to the last byte, and price it again.
+    """Verify a document against its digest, and price its mechanisms again.
 
     Args:
-        document: What `privacy_json` wrote, byte for byte.
-        digest: The digest, as it was published elsewhere.
-        ledger: The ledger that has the charges; it is verified too.
+        document: The output of `privacy_json`, byte for byte.
+        digest: The digest as published elsewhere; None to skip that comparison.
+        ledger: The ledger that has the charges; None to skip that comparison. The ledger is
+            verified too.
 
     Raises:
-        StatementError: If something does not agree.
+        StatementError: If the document is not canonical, or something in it does not agree.
         TamperedError: If the ledger was changed.
-        DomainError: If an argument is of another type.
+        DomainError: If an argument has the wrong type.
     """
     if not isinstance(document, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("document", document, "the text of a privacy.json, or its bytes")
@@ -162,7 +164,7 @@ def verify(
 
 
 def _read(document: str | bytes) -> dict[str, Any]:
-    """The content of a canonical document whose digest is right."""
+    """The contents of a document; StatementError unless it is canonical and has the right digest."""
     try:
         text = document if isinstance(document, str) else document.decode("ascii")
         if len(text) > LARGEST:
@@ -181,7 +183,7 @@ def _read(document: str | bytes) -> dict[str, Any]:
 
 
 def _stated(content: Mapping[str, Any]) -> Statement:
-    """The statement that a document describes; any of many errors if it describes none."""
+    """The statement that a document describes; one of several exceptions if it describes none."""
     if content["format"] != FORMAT:
         raise ValueError(f"format {content['format']!r:.60}")
     text_of("producer", content["producer"])
@@ -206,7 +208,9 @@ def _stated(content: Mapping[str, Any]) -> Statement:
 
 
 def _priced_again(stated: Statement) -> Bound:
-    """Epsilon, certified here; the published numbers, rounded up, must not be below what is certified."""
+    """The certified epsilon; StatementError if a published number, rounded up, is below what is
+    certified.
+    """
     try:
         bound, risk = priced(stated.runs, stated.adjacency, stated.records, delta=stated.delta)
     except DPComposeError as error:
@@ -227,9 +231,14 @@ def _priced_again(stated: Statement) -> Bound:
 
 
 def _in_ledger(stated: Statement, ledger: Ledger) -> str:
-    """Check that the ledger is whole, and granted these mechanisms in these entries; what else it granted on the data.
+    """Verify that the ledger is intact and granted these mechanisms in these entries.
 
-    These are the other charges of the scopes, of those below them, and of those that they are in.
+    Returns:
+        A list, as text, of the other charges of the scopes, of their ancestors and of their
+        descendants.
+
+    Raises:
+        StatementError: If the ledger lacks a charge, or has it for another mechanism or adjacency.
     """
     if not isinstance(ledger, Ledger):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("ledger", ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")

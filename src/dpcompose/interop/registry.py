@@ -1,8 +1,8 @@
-"""A statement as an entry of the Differential Privacy Deployments Registry, in YAML.
+"""A privacy statement as an entry of the Differential Privacy Deployments Registry, in YAML.
 
-The registry (github.com/opendp/deployments-registry-data, as of July 2026) takes no fields but its own, and some take
-words of a list; both are checked here. Its strings are shown as Markdown: those that are yours stay as you wrote them,
-those that are ours are escaped.
+The registry (github.com/opendp/deployments-registry-data, as of July 2026) accepts only its own
+fields, and for some of them only words of a list; both are checked here. It displays strings as
+Markdown: text of the publisher is passed on unchanged, text of dpcompose is escaped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "data_source": ("Static", "Dynamic"),
     "access": ("Interactive", "Non-interactive"),
 }  # fmt: skip
-"""The words of the registry for each field that takes words of a list."""
+"""The words that the registry accepts, for each field restricted to a list."""
 _OPTIONAL = {
     *CHOICES,
     "sources",
@@ -40,32 +40,33 @@ _OPTIONAL = {
 
 @dataclass(frozen=True)
 class Deployment:
-    """The facts about a deployment that no accountant knows.
+    """Facts about a deployment that cannot be derived from its mechanisms.
 
     Args:
         name: The name of the data product.
-        curators: Who publishes it, at least one.
-        authors: Who writes the entry, at least one.
-        description: In one or more sentences.
-        intended_use: Likewise.
-        product_type: A word of `CHOICES`, as are `sector`, `model`, `release_type`, `data_source` and `access`.
+        curators: The publishers, at least one.
+        authors: The authors of the entry, at least one.
+        description: A description of the data product in one or more sentences.
+        intended_use: Its intended use in one or more sentences.
+        product_type: A word of `CHOICES`, as are `sector`, `model`, `release_type`, `data_source`
+            and `access`.
         region: The region that the data describe, or whose laws apply.
         publication_date: A date, or its text such as "2026-07-01".
-        sector: The domain of the product.
-        model: Whom people must trust.
-        release_type: Whether it is published once.
-        data_source: Whether new data come in.
-        access: Whether analysts can ask.
+        sector: The sector of the product.
+        model: The trust model, such as "Central" or "Local".
+        release_type: Whether there is one release or many.
+        data_source: Whether the data are static or new data arrive.
+        access: Whether analysts can ask queries.
         sources: Links to papers and posts.
-        notes: Anything else.
-        data_domain: Which data sets are protected.
+        notes: Further remarks.
+        data_domain: The datasets that are protected.
         unprotected: What is published without noise.
-        post_processing: What is done to the outputs.
-        tuning: How parameters were chosen, and at what cost in privacy.
-        slug: The address in the registry; by default made from the name.
+        post_processing: How outputs are processed.
+        tuning: How parameters were chosen, and the privacy cost of that.
+        slug: The address in the registry; by default derived from the name.
 
     Raises:
-        DomainError: If a field is missing or empty, or not of the registry's words.
+        DomainError: If a field is missing or empty, or is not one of the registry's words.
     """
 
     name: str
@@ -123,7 +124,9 @@ class Deployment:
 
 
 def _prose(name: str, value: Any) -> str:
-    """Text of the publisher's, in Markdown; without what the registry takes for a slip in its formulas."""
+    """The publisher's Markdown text; DomainError for a double backslash, which the registry takes
+    for a mistake in a formula.
+    """
     text = visible(text_of(name, value))
     if re.search(r"\\\\(?![()])", text):
         raise DomainError(
@@ -133,14 +136,18 @@ def _prose(name: str, value: Any) -> str:
 
 
 def registry_yaml(statement: Statement, deployment: Deployment, *, status: str = "Draft") -> str:
-    """The entry, as the file for the registry's folder `deployments`.
+    """The registry entry of a statement, as the contents of a file in the registry's folder
+    `deployments`.
 
-    Its tier is 2 where model, release type, data source and access are given, 1 where one is missing.
+    Its tier is 2 if model, release type, data source and access are given, otherwise 1.
 
     Args:
-        statement: What `statement` made.
+        statement: The statement, as `statement` returned it.
         deployment: The facts about the deployment.
-        status: "Draft" or "Pending"; the others are the registry's to give.
+        status: "Draft" or "Pending"; other statuses are assigned by the registry.
+
+    Raises:
+        DomainError: If the status is another one.
     """
     if status not in ("Draft", "Pending"):
         raise DomainError("status", status, "'Draft' or 'Pending'")

@@ -1,7 +1,8 @@
-"""Statements: what a publisher may say of the privacy of a release, in words that the certified numbers carry.
+"""Privacy statements: what a publisher can say about the privacy of a release, from certified
+numbers.
 
-Every number is rounded so that the sentence stays true: losses and the gains of an attacker upward, errors of an
-attacker downward. Nothing infinite is published.
+Every number is rounded so that the sentence remains true: losses and attackers' gains upward,
+attackers' errors downward. Infinite numbers are not published.
 """
 
 from __future__ import annotations
@@ -25,15 +26,21 @@ from dpcompose.values import Adjacency, Bound, down, up
 
 LONGEST = 10_000
 ISOLATED = "\u2068", "\u2069"
-"""First strong isolate, and its end: the text between orders itself, and nothing around it."""
+"""Unicode's first strong isolate and its end: the text between them determines its own direction.
+"""
 _INERT = set(" ,.;'\"-()=+%/?")
 
 
 def text_of(name: str, value: Any, *, empty: bool = False) -> str:
-    """`value` as text that can be published.
+    """The value itself if it is text that can be published.
+
+    Args:
+        name: The name of the argument in errors.
+        value: The value to check.
+        empty: Whether empty text is accepted.
 
     Raises:
-        DomainError: If it is no text, empty where it must not be, too long, or not encodable.
+        DomainError: If it is not text, is empty or too long, or contains lone surrogates.
     """
     known = isinstance(value, str) and len(value) <= LONGEST and (empty or bool(value.strip()))
     if not known or (
@@ -46,7 +53,9 @@ def text_of(name: str, value: Any, *, empty: bool = False) -> str:
 
 
 def visible(text: str) -> str:
-    """`text`, its lines kept, with each character that is not printable spelled out, as in (U+202E)."""
+    """The text with each unprintable character replaced by its code point, such as (U+202E); line
+    breaks are retained.
+    """
     lines = text.replace("\r\n", "\n").split("\n")
     return "\n".join(
         "".join(each if each.isprintable() else f"(U+{ord(each):04X})" for each in line)
@@ -55,21 +64,25 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` on one line of visible characters, isolated where it has letters that run from right to left."""
+    """The text on one line of visible characters, directionally isolated if it has right-to-left
+    letters.
+    """
     line = visible(" ".join(text.split()))
     turned = any(unicodedata.bidirectional(each) in ("R", "AL", "AN") for each in line)
     return line.join(ISOLATED) if turned else line
 
 
 def markdown(text: str) -> str:
-    """`text` on one line, for the middle of a line of Markdown or a cell of a table: nothing in it is markup."""
+    """The text on one line for Markdown, with all markup characters escaped."""
     marked = set(string.punctuation) - _INERT
     escaped = "".join(f"&#{ord(each)};" if each in marked else each for each in one_line(text))
     return re.sub(r"(?i)(www)\.", r"\1&#46;", escaped)
 
 
 def yaml(value: Any, indent: str = "") -> str:
-    """Mappings, lists, text and numbers as YAML; text always in double quotes."""
+    """Mappings, lists, text and numbers as YAML, with text in double quotes; `indent` precedes each
+    line of a mapping.
+    """
     if isinstance(value, Mapping):
         rows = [f"{key}:{_below(each, indent)}" for key, each in value.items()]  # pyright: ignore
         return "\n".join(f"{indent}{row}" for row in rows)
@@ -100,7 +113,7 @@ def _quoted(character: str) -> str:
 
 FALSE_POSITIVE_RATE = 0.001
 TOLERANCE = 1e-6
-"""Of the numbers about attackers, which are published with three digits."""
+"""The tolerance of the attack risks, which are published with three digits."""
 _NEIGHBORS = {
     Adjacency.ADD_REMOVE: "are in one of them and not in the other",
     Adjacency.REPLACE: "have other values in the other",
@@ -113,9 +126,9 @@ class Run:
     """A mechanism that ran.
 
     Args:
-        name: The name in the plan; empty if it has none.
-        mechanism: The call that makes it, as `mechanism.text` writes and reads it.
-        times: How often it ran.
+        name: Its name in the plan; empty if it has none.
+        mechanism: The mechanism as text that `parse` of `dpcompose.mechanisms` reads back.
+        times: The number of times it ran.
     """
 
     name: str
@@ -131,7 +144,13 @@ class Run:
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """A charge in a ledger: the scope, the number of the entry in its chain, and the hash of the entry."""
+    """A charge in a ledger.
+
+    Args:
+        scope: The path of the charged scope.
+        sequence: The number of the entry in its chain.
+        hash: The hash of the entry.
+    """
 
     scope: str
     sequence: int
@@ -140,12 +159,14 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class AttackRisk:
-    """The most that somebody gains who sees every output and knows all data but those of one unit.
+    """Upper bounds for an attacker who sees all outputs and knows all data except those of one
+    unit.
 
     Args:
-        advantage: True positive rate minus false positive rate, at most.
-        power: The true positive rate at a false positive rate of 1 in 1,000, at most.
-        guess: The probability of a right guess whether the unit is in the data, at even odds, at most.
+        advantage: True positive rate minus false positive rate.
+        power: The true positive rate at a false positive rate of 1 in 1,000.
+        guess: The probability of guessing correctly whether the unit is in the data, at even prior
+            odds.
     """
 
     advantage: Bound
@@ -155,18 +176,18 @@ class AttackRisk:
 
 @dataclass(frozen=True)
 class Statement:
-    """A certified statement about a release; `statement` makes it.
+    """A certified privacy statement about a release, created by `statement`.
 
     Args:
-        runs: What ran.
-        adjacency: What one record may change.
-        records: How many records of one unit the data have at most.
+        runs: The mechanisms that ran.
+        adjacency: The neighboring relation.
+        records: The largest number of records of one unit.
         delta: The delta of the guarantee.
         bound: The certified epsilon of one unit.
-        risk: What an attacker gains at most.
+        risk: Bounds on what an attacker gains.
         unit: The unit of privacy, in the publisher's words.
-        sampling: How records were drawn, in the publisher's words; empty if nothing is said.
-        entries: The charges in a ledger that paid for it; empty if there were none.
+        sampling: How records were sampled, in the publisher's words; empty if nothing is stated.
+        entries: The ledger charges that paid for the release; empty if there are none.
         anchor: The heads of that ledger afterwards, or None.
     """
 
@@ -183,17 +204,17 @@ class Statement:
 
     @property
     def composition(self) -> Composition:
-        """Everything that ran."""
+        """The composition of all mechanisms that ran."""
         return compose(*(parse(run.mechanism) * run.times for run in self.runs))
 
     @property
     def epsilon(self) -> str:
-        """The epsilon to publish: six digits, rounded up."""
+        """The epsilon to publish, as text: six digits, rounded up."""
         return above(self.bound.upper)
 
     @property
     def guarantee(self) -> str:
-        """The name of the guarantee with its parameters."""
+        """The guarantee in words, such as "(1.5, 1e-06)-differentially private"."""
         pure = f"{self.epsilon}-differentially private"
         return (
             f"({self.epsilon}, {exactly(self.delta)})-differentially private"
@@ -203,13 +224,13 @@ class Statement:
 
     @property
     def neighbors(self) -> str:
-        """The sentence that says which data sets are neighbors."""
+        """A sentence that defines neighboring datasets."""
         amount = "one record" if self.records == 1 else f"at most {self.records} records"
         return f"Two data sets are neighbors if the data of one unit ({amount}) {_NEIGHBORS[self.adjacency]}."
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Everything that was assumed, a sentence each; the last may quote the publisher."""
+        """The assumptions of the guarantee, one sentence each; the last may quote the publisher."""
         counted = "one record" if self.records == 1 else f"{self.records} records"
         found = [
             "Each mechanism ran as stated, at most as often as stated, with fresh and exact noise.",
@@ -228,7 +249,7 @@ class Statement:
 
     @property
     def attacks(self) -> tuple[str, ...]:
-        """The most that an attacker gains, a sentence each."""
+        """The bounds on what an attacker gains, one sentence each."""
         return (
             "Whoever sees all outputs and knows all other data tells with an advantage (true minus false positive rate)"
             f" of at most {above(self.risk.advantage.upper, 3)} whether a unit was in the data as stated.",
@@ -239,7 +260,7 @@ class Statement:
 
     @property
     def paragraph(self) -> str:
-        """One paragraph of plain text to publish."""
+        """The whole statement as a paragraph of plain text to publish."""
         ran = "; ".join(one_line(run.described) for run in self.runs)
         return " ".join(
             [
@@ -253,7 +274,7 @@ class Statement:
 
     @property
     def model_card(self) -> str:
-        """A section of a model card, in Markdown."""
+        """The statement as a model card section in Markdown."""
         rows = [
             ("Guarantee", self.guarantee),
             ("Unit of privacy", self.unit),
@@ -276,7 +297,7 @@ def statement(
     receipts: Sequence[Receipt] = (),
     anchor: Anchor | None = None,
 ) -> Statement:
-    """A statement about everything that ran, certified.
+    """A certified privacy statement about everything that ran.
 
     >>> from dpcompose import Gaussian
     >>> stated = statement(Gaussian(20.0) * 100, delta=1e-6, unit="one user")
@@ -284,18 +305,19 @@ def statement(
     '(2.25409, 1e-06)-differentially private'
 
     Args:
-        total: A plan, or a mechanism or composition.
+        total: What ran: a plan, mechanism or composition.
         unit: The unit of privacy, such as "one user".
-        delta: In [0, 1); by default the plan's.
-        sampling: How records were drawn, in your words, such as "Poisson, as run".
-        records: How many records of one unit the data have at most; the guarantee is that of a group of so many.
-        adjacency: What one record may change; by default the plan's, or add-remove.
-        receipts: The charges in a ledger that paid for it, if any.
-        anchor: The heads of the ledger afterwards.
+        delta: The delta of the guarantee, in [0, 1); by default that of the plan.
+        sampling: How records were sampled, in your words, such as "Poisson, as run".
+        records: The largest number of records of one unit; the guarantee is group privacy for that
+            many.
+        adjacency: The neighboring relation; by default that of the plan, or add-remove.
+        receipts: The receipts of the ledger charges that paid for the release, if any.
+        anchor: The heads of the ledger after the release, or None.
 
     Raises:
         DomainError: If an argument is outside its domain.
-        UnsupportedError: If a mechanism cannot be written down, or no finite epsilon holds.
+        UnsupportedError: If a mechanism cannot be written as text, or no finite epsilon holds.
     """
     if isinstance(total, Plan):
         named = [(entry.name, entry.mechanism, entry.times) for entry in total.entries]
@@ -348,9 +370,16 @@ def _run(name: str, mechanism: Any, times: int) -> Run:
 def priced(
     runs: Sequence[Run], adjacency: Adjacency, records: int, *, delta: float
 ) -> tuple[Bound, AttackRisk]:
-    """Epsilon and the risk of what ran, for a group of so many records.
+    """The certified epsilon and the attack risk of what ran, for a group of `records` records.
+
+    Args:
+        runs: The mechanisms that ran.
+        adjacency: The neighboring relation.
+        records: The size of the group.
+        delta: The delta of the guarantee.
 
     Raises:
+        DomainError: If delta is not below 1.
         UnsupportedError: If no finite epsilon holds.
     """
     if not delta < 1:

@@ -1,4 +1,6 @@
-"""The budget that training steps are charged to: a scope of a ledger, and what an earlier attempt left there."""
+"""The budget of a training guard: a scope of a ledger, with the unredeemed charges of an earlier
+attempt.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +28,23 @@ from dpcompose.mechanisms import parse, serialize
 from dpcompose.values import Adjacency
 
 TYPED = 1 + 1e-12
-"""A filter for a typed target keeps it up to the rounding of a double."""
+"""A filter for a target written in decimals satisfies it up to double rounding."""
 ORDERS = (1.0, 0.7, 0.45)
-"""Of the best order for much noise, less 1: the parts that less noise needs."""
+"""The Renyi orders of a budget, less 1, as fractions of the best order for much noise, less 1;
+lower orders suit less noise.
+"""
 
 
 @dataclass(frozen=True)
 class TrainingTarget:
-    """The budget that a guard is asked to keep.
+    """The budget that a training guard must satisfy.
 
     Args:
-        epsilon: In nats, above 0.
-        delta: In (0, 1).
-        filter: A filter, a class of filters, or None for that of the scope.
-        adjacency: Likewise.
-        kinds: Everything that may be asked, if that is declared beforehand.
+        epsilon: The largest epsilon, in nats; above 0.
+        delta: The largest delta, in (0, 1).
+        filter: A filter or a class of filters; None for that of the scope.
+        adjacency: The neighboring relation; None for that of the scope.
+        kinds: The mechanisms of all possible steps, if they are declared beforehand.
     """
 
     epsilon: float
@@ -50,10 +54,18 @@ class TrainingTarget:
     kinds: Sequence[Composable] = ()
 
     def budget(self, ledger: Ledger, scope: str, actor: str, run: str | None) -> StepBudget:
-        """The budget on a scope, opened unless it is there.
+        """The budget on a scope of a ledger; the scope is opened if it does not exist.
+
+        Args:
+            ledger: The ledger.
+            scope: The path of the scope.
+            actor: Who charges and redeems.
+            run: The run whose unredeemed charges are resumed; None for none.
 
         Raises:
-            DomainError: If the scope promises less, or was opened with another filter or adjacency.
+            DomainError: If the scope allows more than the target, or has another filter or
+                adjacency.
+            ScopeKindError: If the scope is not of kind filter.
         """
         try:
             account = Account(ledger, scope=scope)
@@ -86,7 +98,11 @@ class TrainingTarget:
         return account
 
     def _require(self, account: Account) -> None:
-        """The nearest filter must be the one that was asked for, and promise what was asked for."""
+        """Raise DomainError unless the innermost filter of the account has the requested kind and
+        satisfies the target.
+
+        Raises UnsupportedError if the account has no filter.
+        """
         found = next((each.filter for each in account.chain[::-1] if each.filter is not None), None)
         if found is None:
             raise UnsupportedError(
@@ -113,7 +129,9 @@ class TrainingTarget:
 
 @lru_cache(maxsize=16)
 def any_order(epsilon: float, delta: float) -> Budget:
-    """Renyi divergences of several orders: the best one for much noise, and lower ones for less."""
+    """A filter on Renyi divergences at several orders: the best one for much noise, and lower ones
+    for less.
+    """
     best = Budget(epsilon, delta, only="renyi").parts[0].order
     return Budget(epsilon, delta, only="renyi", orders=[1 + (best - 1) * share for share in ORDERS])
 
@@ -122,20 +140,21 @@ Answer = TypeVar("Answer")
 TRIES = 3
 Delta = NumericLiteral | None
 Charges = Sequence[tuple[Composable, int]]
-"""Mechanisms with counts, in the order in which they were charged."""
+"""Mechanisms with counts, in the order of the charges."""
 
 
 def label_of(mechanism: Composable, delta: Delta) -> str:
-    """A mechanism and the delta at which it is charged, as text."""
+    """A text that identifies a mechanism and the delta at which it is charged."""
     return f"{serialize(mechanism)} at {None if delta is None else exact('delta', delta)}"
 
 
 @dataclass
 class StepBudget:
-    """A scope of a ledger, which any number of processes share; or one in memory.
+    """The budget of training steps: a scope of a ledger, shared by any number of processes, or one
+    in memory.
 
     Args:
-        account: The account on it.
+        account: The account on the scope.
         actor: Who charges and redeems.
         run: The run whose unredeemed charges are resumed; None for none.
     """
@@ -156,11 +175,13 @@ class StepBudget:
 
     @property
     def parts_people(self) -> bool:
-        """Whether a partition is above: then only one-shot or pure charges are sound."""
+        """Whether the scope is inside a partition, where only one-shot or pure charges are sound."""
         return any(each.scope.kind is Kind.PARTITION for each in self.account.chain)
 
     def room(self, mechanism: Composable, delta: Delta) -> int:
-        """How many more charges of this mechanism fit, the whole chain heeded; at most 10^15."""
+        """The number of further charges of this mechanism that fit the scope and all of its
+        ancestors; at most 10^15.
+        """
         most = self.account.room(self.account.price(mechanism, delta=delta))
         own = self.account.chain[-1]
         if most and own.schedule:
@@ -170,14 +191,26 @@ class StepBudget:
         return most
 
     def resumable(self, mechanism: Composable, delta: Delta) -> int:
-        """How many charges of this mechanism an earlier attempt of the run left unredeemed."""
+        """The number of charges of this mechanism that an earlier attempt of the run left
+        unredeemed.
+        """
         label = label_of(mechanism, delta) if self._unredeemed else ""
         return sum(text == label for text, _ in self._unredeemed)
 
     def charge(
         self, mechanism: Composable, delta: Delta, *, key: str, note: Mapping[str, Any]
     ) -> Receipt:
-        """A charge that an earlier attempt left, else a new one; OverdrawnError if it does not fit."""
+        """The receipt of an unredeemed charge of an earlier attempt, or else of a new charge.
+
+        Args:
+            mechanism: The mechanism of the step.
+            delta: The delta at which it is charged, or None.
+            key: The idempotency key of a new charge.
+            note: A description that the ledger records with a new charge.
+
+        Raises:
+            OverdrawnError: If a new charge does not fit the budget.
+        """
         if (found := self._resumed(mechanism, delta)) is not None:
             return found
 
@@ -189,7 +222,9 @@ class StepBudget:
         return _certain(charge)
 
     def _resumed(self, mechanism: Composable, delta: Delta) -> Receipt | None:
-        """A charge of an earlier attempt that was not redeemed, if it paid the price."""
+        """The receipt of an unredeemed earlier charge that covers the current price; None if there
+        is none.
+        """
         if not self._unredeemed:
             return None
         label, price = label_of(mechanism, delta), self.account.price(mechanism, delta=delta)
@@ -202,12 +237,14 @@ class StepBudget:
         return None
 
     def redeem(self, receipt: Receipt) -> None:
-        """Redeem under a nonce that dies with this call: another attempt at the same receipt is refused."""
+        """Redeem a charge under a random nonce that is not stored, so that another attempt at the
+        same receipt is refused.
+        """
         nonce = secrets.token_hex(32)
         _certain(lambda: self.account.ledger.redeem(receipt, actor=self.actor, nonce=nonce))
 
     def __post_init__(self) -> None:
-        """Find what an earlier attempt of the run charged and did not redeem."""
+        """Collect the charges that an earlier attempt of the run did not redeem."""
         found: dict[int, tuple[str, Receipt]] = {}
         own = (self.name, self.actor, self.run)
         for entry in self.account.ledger.entries(self.name) if self.run is not None else ():
@@ -222,7 +259,9 @@ class StepBudget:
         self._unredeemed = list(found.values())
 
     def charges(self) -> Charges:
-        """The charges of the scope itself, by whomever, read from the ledger as far as they are new."""
+        """All charges of the scope itself, by every process; only new entries are read from the
+        ledger.
+        """
         with self._lock:
             for entry in self.account.ledger.entries(self.name, after=self._read):
                 if entry.kind == Entry.GRANTED and entry.scope == self.name:
@@ -245,7 +284,7 @@ class StepBudget:
         return self._known[text]
 
     def share_left(self) -> float:
-        """The share of the budget of the nearest filter that is left, in [0, 1]."""
+        """The unspent fraction of the budget of the innermost filter, in [0, 1]."""
         own = next(each.scope for each in self.account.chain[::-1] if each.filter is not None)
         with self.account.ledger.moment() as moment:
             spent = moment.upcoming(own.path).spent.units
@@ -260,7 +299,13 @@ class StepBudget:
 
 
 def _scheduled(schedule: Schedule, taken: int, text: str | None) -> int:
-    """How many rounds of a committed schedule are next and of one mechanism."""
+    """The number of next rounds of a committed schedule that have one mechanism.
+
+    Args:
+        schedule: Mechanisms, as text, with their numbers of rounds.
+        taken: The number of rounds already taken.
+        text: The mechanism, as text.
+    """
     found = 0
     for each, times in schedule:
         rest = max(times - taken, 0)
@@ -272,7 +317,9 @@ def _scheduled(schedule: Schedule, taken: int, text: str | None) -> int:
 
 
 def _certain(action: Callable[[], Answer]) -> Answer:
-    """Do what may be asked again with the same name, until it is certain whether it was done."""
+    """Run an idempotent action again, up to `TRIES` times, while a StoreError leaves its effect
+    uncertain.
+    """
     for _ in range(TRIES - 1):
         try:
             return action()
@@ -283,7 +330,7 @@ def _certain(action: Callable[[], Answer]) -> Answer:
 
 
 def _run_of(description: Mapping[str, Any]) -> str | None:
-    """The run that charged a mechanism; None for other charges."""
+    """The run recorded in the description of a charge; None for charges of other origin."""
     note: Any = description.get("note")
     return (
         cast("dict[str, Any]", note).get("run")
@@ -293,7 +340,9 @@ def _run_of(description: Mapping[str, Any]) -> str | None:
 
 
 def _append(charges: list[tuple[Composable, int]], mechanism: Composable) -> None:
-    """One more charge; equal ones in a row are counted. A plan is its parts."""
+    """Append a charge to a list with counts; equal neighbors are merged, and a plan is appended as
+    its parts.
+    """
     for part, times in compose(mechanism).parts:
         if charges and charges[-1][0] == part:
             charges[-1] = part, charges[-1][1] + times
