@@ -144,7 +144,7 @@ def _adversary(
     from dpcompose.experiment import Greedy, ManyDatabases, Repeater, Wanderer, about_bob
 
     queries = [about_bob(entry.mechanism, adjacency=plan.adjacency) for entry in plan.entries]
-    turned = [query.turned for query in queries] if free else []
+    turned = [query.exchanged for query in queries] if free else []
     if player is Player.REPEATER:
         return Repeater(*queries)
     if player is Player.GREEDY:
