@@ -54,7 +54,7 @@ def exact_game(seed: int) -> Experiment:
     # A record that is replaced is in both databases, and the statistic that falls turns the pair.
     queries += [Query(each.mechanism, each.zero, each.one, _lacks_bob) for each in queries]
     if orientation is Orientation.FREE:
-        queries += [query.turned for query in queries]
+        queries += [query.exchanged for query in queries]
     kind, rounds = rng.random(), int(rng.integers(1, 5))
     if kind < 0.4:
         adversary = Wanderer(queries, seed=seed, quits=0.1)
@@ -123,7 +123,7 @@ def game(seed: int) -> tuple[Experiment, tuple[int, int, Orientation]]:
     queries = [about_bob(mechanism) for mechanism in family]
     queries += [Query(family[0], ("Alice", "Bob"), ("Alice",), Holds("Bob"))]
     if orientation is Orientation.FREE:
-        queries += [query.turned for query in queries]
+        queries += [query.exchanged for query in queries]
     greedy = rng.random() < 0.3
     adversary = (
         Greedy(queries, epsilon=float(rng.uniform(0.0, 2.0)))

@@ -432,7 +432,7 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
         "support": lambda: (-8.0, 8.0),
         "breakpoints": lambda: (),
     },
-    "divergence.Distribution": {"given": lambda: [0.5, 0.5]},
+    "divergence.Distribution": {"finite": lambda: [0.5, 0.5]},
     "experiment.Holds": {"value": lambda: 1.0},
     "plan.Plan": {"entries": lambda: plan.Plan.parse(PLAN).entries, "question": lambda: None},
     **dict.fromkeys(
@@ -581,6 +581,7 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "IndividualFilter.gaussian_prices": {"sensitivity": lambda: [1.0, 2.0]},
     "Session.quantile": {"q": lambda: 0.5},
     "Session.top": QUESTION,
+    "Session.contingency": {"threshold": lambda: None},
     "Session.left_out": QUESTION | {"spend": lambda: {"epsilon": 0.01}},
     "Session.workload": {
         "questions": lambda: [release.Count(by="x", keys=(1, 2))],

@@ -14,12 +14,13 @@ class Opens:
     find: ClassVar[Callable[[str], Callable[..., Any]]]
     """A function of the room `account`, by its name."""
 
-    def open(self, ledger: Any, path: str, **terms: Any) -> Any:
+    def open(self, ledger: Any, path: str, *, actor: str, **terms: Any) -> Any:
         """Open it in a ledger, and return the account on it.
 
         Args:
             ledger: Where.
             path: The new scope; the one above it must be open.
-            terms: As `account.open_scope` takes them: the actor, an adjacency, when it renews.
+            actor: Who opens it.
+            terms: As `account.open_scope` takes them: an adjacency, when it renews.
         """
-        return Opens.find("open_scope")(ledger, path, filter=self, **terms)
+        return Opens.find("open_scope")(ledger, path, filter=self, actor=actor, **terms)

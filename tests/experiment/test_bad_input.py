@@ -301,7 +301,9 @@ def test_arguments_are_checked(make: Callable[[], object]) -> None:
 
 
 def test_orientation_same_keeps_the_record_in_world_zero() -> None:
-    game = Experiment(Repeater(GOOD.turned), family=FAMILY, rounds=1, orientation=Orientation.SAME)
+    game = Experiment(
+        Repeater(GOOD.exchanged), family=FAMILY, rounds=1, orientation=Orientation.SAME
+    )
     with pytest.raises(RefusedRoundError, match="FREE"):
         game.play(World.ZERO, transcripts=1, rng=RNG)
 

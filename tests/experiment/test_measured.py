@@ -21,8 +21,7 @@ from dpcompose import (
 )
 from dpcompose.composition import Composable
 from dpcompose.experiment import Experiment, Holds, Query, Repeater, Tally, Wanderer, World
-from dpcompose.experiment.measured import ranks_of, shares_of, survival
-from dpcompose.experiment.tally import BINS, EDGES, bins_of
+from dpcompose.experiment.measured import BINS, EDGES, bins_of, ranks_of, shares_of, survival
 
 EPSILONS = np.array([-1.0, -0.2, 0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 3.0])
 ADVERSARIES, FAILURE = 500, 1e-6
@@ -65,7 +64,7 @@ def wandering(seed: int, family: int, rounds: int, free: bool) -> Experiment:
     # Other databases: Alice's with Bob in it, and one in which nothing changes.
     queries.append(Query(FAMILIES[family][0], ("Alice", "Bob"), ("Alice",), Holds("Bob")))
     queries.append(Query(FAMILIES[family][-1], ("Alice",), ("Alice",), Holds("Bob")))
-    queries += [query.turned for query in queries if free]
+    queries += [query.exchanged for query in queries if free]
     wanderer = Wanderer(queries, seed=seed, quits=0.05, coins=seed % 2 == 1)
     orientation = Orientation.FREE if free else Orientation.SAME
     return Experiment(wanderer, family=FAMILIES[family], rounds=rounds, orientation=orientation)
@@ -132,7 +131,7 @@ def test_the_repeater_is_between_its_limits(mechanism: Composable, turned: bool)
     """Every limit, of both kinds, at once: false alarm 1e-6 for each mechanism. The width is below one in a hundred."""
     query = Query(mechanism, ("Bob",), (), Holds("Bob"))
     # Bob in world 1 alone: the two directions are exchanged, and the larger is the same.
-    game = Experiment(Repeater(query.turned if turned else query), family=[mechanism], rounds=3)
+    game = Experiment(Repeater(query.exchanged if turned else query), family=[mechanism], rounds=3)
     found = game.measure(transcripts=1 << 17, rng=np.random.default_rng(11)).delta(EPSILONS)
     truth = (mechanism * 3).profile()(EPSILONS)
     assert np.all(found.lower <= truth.upper)

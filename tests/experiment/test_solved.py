@@ -91,7 +91,9 @@ def test_free_orientation_reaches_more_than_the_same_one_allows() -> None:
     mechanism, point = RandomizedResponse(1.0).sampled(0.1), 0.107826199675374
     query = about_bob(mechanism)
     turning = (
-        Experiment(Repeater(query, query.turned), family=[mechanism], rounds=2).solve().delta(point)
+        Experiment(Repeater(query, query.exchanged), family=[mechanism], rounds=2)
+        .solve()
+        .delta(point)
     )
     same = (mechanism * 2).delta(epsilon=point)
     free = (mechanism * 2).delta(epsilon=point, orientation=Orientation.FREE)
@@ -136,7 +138,7 @@ def test_the_same_orientation_refuses_to_turn() -> None:
     mechanism = RandomizedResponse(1.0).sampled(0.1)
     query = about_bob(mechanism)
     game = Experiment(
-        Repeater(query, query.turned), family=[mechanism], rounds=2, orientation=Orientation.SAME
+        Repeater(query, query.exchanged), family=[mechanism], rounds=2, orientation=Orientation.SAME
     )
     with pytest.raises(RefusedRoundError, match=r"round 2.*world 0"):
         game.solve()
@@ -166,7 +168,7 @@ def test_no_adversary_is_above_the_certified_bound(
 ) -> None:
     orientation = Orientation.FREE if free else Orientation.SAME
     asked = [about_bob(mechanism) for mechanism in FAMILIES[family]]
-    queries = [*asked, *(query.turned for query in asked if free)]
+    queries = [*asked, *(query.exchanged for query in asked if free)]
     game = Experiment(
         Wanderer(queries, seed=seed, quits=0.1),
         family=FAMILIES[family],
@@ -188,7 +190,7 @@ def test_the_certificate_is_that_of_the_game() -> None:
     assert above == 0 and caught > 0 and nearest > 0.99
     sampled = RandomizedResponse(1.0).sampled(0.1)
     query = about_bob(sampled)
-    turning = Experiment(Repeater(query, query.turned), family=[sampled], rounds=2)
+    turning = Experiment(Repeater(query, query.exchanged), family=[sampled], rounds=2)
     reached = turning.solve().delta(0.107826)
     assert reached.lower > 0.025242 - 1e-6
     assert turning.composition.delta(epsilon=0.107826).upper >= reached.lower

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,17 +21,17 @@ from dpcompose.adaptive.amount import (
     written,
 )
 from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, PriceRule, Spending
-from dpcompose.adaptive.pricing import Remainder
 from dpcompose.adaptive.theorems import (
     BasicFilter,
     ConcentratedFilter,
     GaussianFilter,
     PureFilter,
     RenyiFilter,
+    Theorem,
     best_order,
 )
-from dpcompose.adaptive.total import Total, optimal
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.adaptive.total import Total
+from dpcompose.errors import DomainError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts
 from dpcompose.values import Adjacency, exact, rounded_down, rounded_up
 
@@ -46,106 +46,64 @@ DEFAULT_SHARES = {
 MOST_ORDERS = 3
 
 
-@dataclass(frozen=True)
-class Currency:
-    """A quantity that adds up along every path, and the theorem that turns its sum into (epsilon, delta).
-
-    Args:
-        name: In balances; with the order, for a Renyi divergence.
-        price: From what remains of a mechanism without its delta to its amount; None if it has none.
-        of_limit: The filter of the theorem, from a limit and an order.
-        of_target: The filter of the theorem with the largest limit within (epsilon, delta).
-        has_order: Whether the theorem needs a Renyi order.
-    """
-
-    name: str
-    price: Callable[[Remainder, float], Fraction | None]
-    of_limit: Callable[[float | Fraction, float], Filter]
-    of_target: Callable[[Fraction, Fraction, float | None], Filter]
-    has_order: bool = False
-
-
-CURRENCIES: dict[str, Currency] = {
-    "pure": Currency(
-        "epsilon",
-        lambda remainder, _: remainder.epsilon,
-        lambda limit, _: PureFilter(limit),
-        lambda epsilon, delta, _: PureFilter.for_target(epsilon, delta=delta),
-    ),
-    "zcdp": Currency(
-        "rho",
-        lambda remainder, _: remainder.rho,
-        lambda limit, _: ConcentratedFilter(limit, delta=0),
-        lambda epsilon, delta, _: ConcentratedFilter.for_target(epsilon, delta=delta),
-    ),
-    "renyi": Currency(
-        "renyi",
-        lambda remainder, order: remainder.divergence(order),
-        lambda limit, order: RenyiFilter(order, budget=limit),
-        lambda epsilon, delta, order: RenyiFilter.for_target(epsilon, delta=delta, order=order),
-        has_order=True,
-    ),
-    "gaussian": Currency(
-        "mu squared",
-        lambda remainder, _: remainder.mu_squared,
-        lambda limit, _: GaussianFilter(limit),
-        lambda epsilon, delta, _: GaussianFilter.for_target(epsilon, delta=delta),
-    ),
+THEOREMS: dict[str, type[Theorem]] = {
+    "pure": PureFilter,
+    "zcdp": ConcentratedFilter,
+    "renyi": RenyiFilter,
+    "gaussian": GaussianFilter,
 }
 """All theorems of a budget, by the name that `only` takes."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One theorem of a budget.
+    """One theorem of a budget, for charges without a delta.
 
     Args:
-        currency: A key of `CURRENCIES`.
-        share: Its share of delta, exact.
-        limit: The largest rho, mu or other parameter of the theorem, exact.
-        order: The Renyi order; 0 where there is none.
+        theorem: The theorem with its limit.
+        delta: Its part of the budget's delta, exact.
     """
 
-    currency: str
-    share: Fraction
-    limit: Fraction
-    order: float = 0.0
+    theorem: Theorem
+    delta: Fraction
 
     @classmethod
-    def of_target(
-        cls, currency: str, epsilon: Fraction, share: Fraction, order: float | None
-    ) -> Self:
-        """The part with the largest limit within (epsilon, share)."""
-        row = CURRENCIES[currency]
-        if row.has_order and order is None:
-            order = _short_order(epsilon, share)
-        theorem = row.of_target(epsilon, share, order)
-        stated = theorem.order if isinstance(theorem, RenyiFilter) else 0.0
-        return cls(currency, share, exact(_limit(theorem)), stated)
+    def of_target(cls, name: str, epsilon: Fraction, delta: Fraction, order: float | None) -> Self:
+        """The part with the largest limit within (epsilon, delta)."""
+        if name != "renyi":
+            return cls(THEOREMS[name].for_target(epsilon, delta=delta), delta)
+        if order is None:
+            order = _short_order(epsilon, delta)
+        return cls(RenyiFilter.for_target(epsilon, delta=delta, order=order), delta)
 
-    @cached_property
-    def filter(self) -> Filter:
-        """The theorem with this limit, for charges without a delta."""
-        return CURRENCIES[self.currency].of_limit(self.limit, self.order)
+    @property
+    def name(self) -> str:
+        """The key of the theorem in `THEOREMS`."""
+        return next(name for name, each in THEOREMS.items() if isinstance(self.theorem, each))
+
+    @property
+    def order(self) -> float:
+        """The Renyi order; 0 where there is none."""
+        return self.theorem.order if isinstance(self.theorem, RenyiFilter) else 0.0
 
     @cached_property
     def cap(self) -> tuple[str, Fraction]:
         """The name of its currency and the largest sum."""
-        ((name, cap), *_) = self.filter.limits.items()
+        ((name, cap), *_) = self.theorem.limits.items()
         return name, cap
 
-    def price(self, remainder: Remainder) -> Fraction | None:
-        """The amount of a charge; None if this theorem says nothing about it."""
-        return CURRENCIES[self.currency].price(remainder, self.order)
-
     def epsilon(self) -> float:
-        """The epsilon that the limit implies at the share."""
-        return self.filter.epsilon_at(delta=rounded_down(self.share))
+        """The epsilon that the limit implies at its delta."""
+        return self.theorem.epsilon_at(delta=rounded_down(self.delta))
 
     def description(self) -> dict[str, str]:
         """As plain text, which `described` reads."""
-        stated = {name: written(getattr(self, name)) for name in ("share", "limit", "order")}
-        return {"currency": self.currency, **stated}
+        return {
+            "currency": self.name,
+            "share": written(self.delta),
+            "limit": written(self.theorem.limit),
+            "order": written(self.order),
+        }
 
     @classmethod
     def described(cls, stated: Any) -> Self:
@@ -153,13 +111,13 @@ class Part:
         values = dict(mapping(stated))
         if sorted(values) != ["currency", "limit", "order", "share"]:
             raise DomainError("parts", [*values], "parts with currency, share, limit and order")
-        currency = _one_of("currency", values["currency"], CURRENCIES)
-        share, limit = (
-            exact(bounded(name, read(name, values[name])))
-            for name, bounded in (("share", probability), ("limit", nonnegative))
+        name = _one_of("currency", values["currency"], THEOREMS)
+        delta, limit = (
+            exact(bounded(key, read(key, values[key])))
+            for key, bounded in (("share", probability), ("limit", nonnegative))
         )
         order = float(read("order", values["order"]))
-        return cls(currency, share, limit, order)
+        return cls(THEOREMS[name].of_limit(limit, order), delta)
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -228,7 +186,7 @@ class Budget(Filter):
             raise DomainError("orders", orders, f"from 1 to {MOST_ORDERS} orders")
         parts: list[Part] = []
         for name, share in divided.items():
-            chosen = orders if CURRENCIES[name].has_order else (None,)
+            chosen = orders if name == "renyi" else (None,)
             # Without a share of delta only the pure theorem says anything.
             if share > 0 or name == "pure":
                 parts += [
@@ -249,12 +207,12 @@ class Budget(Filter):
             object.__setattr__(self, name, value)
         if not parts or len({each.cap[0] for each in parts}) < len(parts):
             raise DomainError("parts", parts, "at least one theorem, each with its own currency")
-        if not reserve + sum(each.share for each in parts) <= exact(delta):
+        if not reserve + sum(each.delta for each in parts) <= exact(delta):
             raise DomainError("shares", parts, "shares that are with the reserve at most delta")
 
     def __repr__(self) -> str:
-        names = {each.currency for each in self.parts}
-        only = "basic" if names == {"pure"} and self.reserve else self.parts[0].currency
+        names = {each.name for each in self.parts}
+        only = "basic" if names == {"pure"} and self.reserve else self.parts[0].name
         named = "" if len(names) > 1 else f", only={only!r}"
         return f"Budget({_short(self.epsilon)}, {_short(self.delta)}{named})"
 
@@ -271,11 +229,12 @@ class Budget(Filter):
         if len(self.parts) > 1:
             return None
         part = next(iter(self.parts))
-        if part.currency == "zcdp":
-            return ConcentratedFilter(part.limit, delta=self.reserve)
+        limit = part.theorem.limit
+        if part.name == "zcdp":
+            return ConcentratedFilter(limit, delta=self.reserve)
         if self.reserve == 0:
-            return part.filter
-        return BasicFilter(part.limit, delta=self.reserve) if part.currency == "pure" else None
+            return part.theorem
+        return BasicFilter(limit, delta=self.reserve) if part.name == "pure" else None
 
     @property
     def limits(self) -> dict[str, Fraction]:
@@ -325,13 +284,11 @@ class Budget(Filter):
             raise DomainError(
                 "shares", self.parts, "theorems that promise something at their shares"
             )
-        whole = self.reserve + sum(each.share for each in self.parts)
+        whole = self.reserve + sum(each.delta for each in self.parts)
         return ApproximateDP(largest, delta=rounded_up(whole))
 
     def _total(self, times: int, delta: float) -> Total:
-        if self._single is not None:
-            return self._single._total(times, delta)
-        return optimal(self.guarantee(), times, delta=delta)
+        return (self._single or super())._total(times, delta)
 
     def epsilon_of(self, amounts: Amounts, *, delta: float, left: bool = False) -> float | None:
         """Each theorem at its share of delta: the most that one of them leaves, or the least that one counts."""
@@ -340,8 +297,8 @@ class Budget(Filter):
         check.probability("delta", delta)
         check.flag("left", left)
         known = [
-            each.filter.epsilon_of(
-                {**mapping(amounts), "delta": _ZERO}, delta=rounded_down(each.share)
+            each.theorem.epsilon_of(
+                {**mapping(amounts), "delta": _ZERO}, delta=rounded_down(each.delta)
             )
             for each in self.parts
         ]
@@ -353,7 +310,7 @@ class Budget(Filter):
     def _charged_delta(self) -> Fraction:
         if self._single is not None:
             return self._single._charged_delta()
-        return self.reserve + sum(each.share for each in self.parts)
+        return self.reserve + sum(each.delta for each in self.parts)
 
     def concentrated(self) -> ConcentratedDP | None:
         return None if self._single is None else self._single.concentrated()
@@ -382,7 +339,7 @@ class Budget(Filter):
         if self._single is not None:
             return self._single._price(mechanism, delta, adjacency)
         remainder = pricing.remainder(mechanism, delta=delta, adjacency=adjacency)
-        prices = [each.price(remainder) for each in self.parts]
+        prices = [each.theorem.amount(remainder) for each in self.parts]
         if not any(price is not None for price in prices):
             reason = "it is neither pure nor has a rho, a Renyi divergence or an (epsilon, delta)"
             raise pricing.refused(mechanism, reason, "Name the delta to be charged: delta=...")
@@ -431,21 +388,6 @@ def _short(value: float | Fraction) -> str:
     return decimal if exact(float(value)) == exact(value) else str(value)
 
 
-def _limit(theorem: Filter) -> float | Fraction:
-    """The parameter that a theorem limits."""
-    match theorem:
-        case PureFilter():
-            return theorem.epsilon
-        case ConcentratedFilter():
-            return theorem.rho
-        case RenyiFilter():
-            return theorem.budget
-        case GaussianFilter():
-            return theorem.mu
-        case _:
-            raise UnsupportedError(repr(theorem), "it is no part of a budget")
-
-
 def _one_of(name: str, value: Any, listed: Collection[str]) -> str:
     if not isinstance(value, str) or value not in listed:
         raise DomainError(name, value, f"one of {', '.join(listed)}")
@@ -463,7 +405,7 @@ def _divided(
     if kept is not None and not kept <= delta:
         raise DomainError("reserve", reserve, f"at most delta = {float(delta):g}")
     if only is not None:
-        _one_of("only", only, [*CURRENCIES, "basic"])
+        _one_of("only", only, [*THEOREMS, "basic"])
         if shares is not None:
             raise DomainError("shares", shares, "left out beside only, which has all of delta")
         if only == "basic":
@@ -474,13 +416,13 @@ def _divided(
         return kept, {only: delta - kept}
     if shares is None:
         kept = delta * DEFAULT_SHARES["reserve"] if kept is None else kept
-        weights = {name: DEFAULT_SHARES[name] for name in CURRENCIES if name != "pure"}
+        weights = {name: DEFAULT_SHARES[name] for name in THEOREMS if name != "pure"}
         whole = sum(weights.values(), _ZERO)
         divided = {name: (delta - kept) * weight / whole for name, weight in weights.items()}
         return kept, {"pure": _ZERO, **divided}
     stated: dict[str, Fraction] = {"pure": _ZERO}
     for name, share in mapping(shares).items():
-        _one_of("shares", name, [each for each in CURRENCIES if each != "pure"])
+        _one_of("shares", name, [each for each in THEOREMS if each != "pure"])
         stated[name] = exact(probability(f"shares[{name!r}]", share))
     used = sum(stated.values(), _ZERO)
     kept = delta - used if kept is None else kept

@@ -20,7 +20,7 @@ from dpcompose.adaptive.theorems import (
     PureFilter,
     RenyiFilter,
 )
-from dpcompose.adaptive.total import Target, Total, asked, optimal
+from dpcompose.adaptive.total import Target, asked
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, Priced
 from dpcompose.values import Adjacency, exact, rounded_down, rounded_up
@@ -158,12 +158,6 @@ class UnionFilter(Filter):
                 "shares", self.shares, "shares at which every filter has a finite epsilon"
             )
         return ApproximateDP(max(epsilons), delta=rounded_up(self.delta))
-
-    def _total(self, times: int, delta: float) -> Total:
-        return optimal(self.guarantee(), times, delta=delta)
-
-    def promise(self) -> ApproximateDP:
-        return self.guarantee()
 
     def _charged_delta(self) -> Fraction:
         return self.delta

@@ -25,7 +25,7 @@ from dpcompose.adaptive.amount import (
     shown,
     written,
 )
-from dpcompose.adaptive.total import Total, asked
+from dpcompose.adaptive.total import Total, asked, optimal
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import (
@@ -171,9 +171,9 @@ class Filter(Opens, ABC):
     def guarantee(self) -> Guarantee:
         """The guarantee of the whole interaction, however long it is and however its parts are chosen."""
 
-    @abstractmethod
     def _total(self, times: int, delta: float) -> Total:
-        """See `total`; both arguments are checked."""
+        """See `total`; both arguments are checked. Overridden where more than one (epsilon, delta) is promised."""
+        return optimal(cast("ApproximateDP", self.promise()), times, delta=delta)
 
     def total(self, times: int, *, delta: float) -> Total:
         """The smallest epsilon found for `times` such budgets, fixed in advance and spent in any order, at `delta`.
@@ -203,7 +203,8 @@ class Filter(Opens, ABC):
 
     def promise(self) -> ApproximateDP | None:
         """The one (epsilon, delta) of the interaction; None where it has a whole curve."""
-        return None
+        promise = self.guarantee()
+        return promise if isinstance(promise, ApproximateDP) else None
 
     def concentrated(self) -> ConcentratedDP | None:
         """The rho that the charges inside cannot exceed in total, but for a mass of delta; None if there is none."""

@@ -23,7 +23,6 @@ from dpcompose.adaptive.amount import (
 )
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending
-from dpcompose.adaptive.total import Total, optimal
 from dpcompose.adaptive.worst_case import FINE, WorstCase, worst_case
 from dpcompose.composition import Composable, Composition, compose, gathered
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
@@ -241,12 +240,6 @@ class MenuFilter(Filter):
             if known <= self.delta or _is_symmetric(self.menu[0], self.adjacency):
                 return known
         return min(_worst(self, fine) for fine in FINE[: 1 + (_worst(self, FINE[0]) > self.delta)])
-
-    def _total(self, times: int, delta: float) -> Total:
-        return optimal(self.guarantee(), times, delta=delta)
-
-    def promise(self) -> ApproximateDP:
-        return self.guarantee()
 
     def _charged_delta(self) -> Fraction:
         return exact(self.delta)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal
@@ -16,6 +17,7 @@ from dpcompose import check
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import LARGEST, Number, below, nonnegative, probability
 from dpcompose.adaptive.filter import Filter, PriceRule, Reals
+from dpcompose.adaptive.pricing import Remainder
 from dpcompose.adaptive.total import Target, Total, curve, largest, least, optimal, sum_of_rho
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import (
@@ -44,8 +46,29 @@ from dpcompose.values import (
 )
 
 
+class Theorem(Filter):
+    """A filter that limits one sum: a part of `Budget`."""
+
+    parameter: ClassVar[str]
+    """The name of the parameter that is the limit."""
+
+    @property
+    def limit(self) -> Fraction:
+        """The limit, exact."""
+        return exact(getattr(self, self.parameter))
+
+    @classmethod
+    def of_limit(cls, limit: float | Fraction, order: float) -> Self:
+        """The theorem with this limit; the order is that of a Renyi divergence."""
+        return cls(**{cls.parameter: limit})
+
+    @abstractmethod
+    def amount(self, remainder: Remainder) -> Fraction | None:
+        """The amount of a charge without its delta; None if the theorem says nothing about it."""
+
+
 @dataclass(frozen=True, eq=False)
-class PureFilter(Filter):
+class PureFilter(Theorem):
     """Charges pure epsilons while their sum is at most `epsilon`: then the interaction is (epsilon, 0)-DP.
 
     Along every transcript the loss is at most the sum of the epsilons, each known before its answer.
@@ -66,6 +89,7 @@ class PureFilter(Filter):
 
     epsilon: float | Fraction
     kind: ClassVar[str] = "pure"
+    parameter: ClassVar[str] = "epsilon"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
@@ -101,12 +125,6 @@ class PureFilter(Filter):
     def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float:
         return rounded_up(amounts[0])
 
-    def _total(self, times: int, delta: float) -> Total:
-        return optimal(self.guarantee(), times, delta=delta)
-
-    def promise(self) -> ApproximateDP:
-        return self.guarantee()
-
     def concentrated(self) -> ConcentratedDP:
         """epsilon tanh(epsilon / 2): tanh grows, so along a path the sum is largest for one charge of everything."""
         return pure_concentrated(self.guarantee().epsilon)
@@ -122,6 +140,9 @@ class PureFilter(Filter):
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         return (pricing.pure(mechanism, adjacency=adjacency),)
+
+    def amount(self, remainder: Remainder) -> Fraction | None:
+        return remainder.epsilon
 
     @property
     def individual_laplace(self) -> PriceRule:
@@ -177,12 +198,6 @@ class BasicFilter(Filter):
 
     def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float:
         return rounded_up(amounts[0])
-
-    def _total(self, times: int, delta: float) -> Total:
-        return optimal(self.guarantee(), times, delta=delta)
-
-    def promise(self) -> ApproximateDP:
-        return self.guarantee()
 
     def concentrated(self) -> ConcentratedDP:
         """epsilon tanh(epsilon / 2), but for delta: see `PureFilter`."""
@@ -292,9 +307,6 @@ class AdvancedFilter(Filter):
             found.append(points)
         return least(found)
 
-    def promise(self) -> ApproximateDP:
-        return self.guarantee()
-
     def concentrated(self) -> ConcentratedDP:
         squares, delta = self.limits.values()
         return ConcentratedDP(rounded_up(squares / 2), delta=rounded_up(delta))
@@ -307,7 +319,7 @@ class AdvancedFilter(Filter):
 
 
 @dataclass(frozen=True, eq=False)
-class ConcentratedFilter(Filter):
+class ConcentratedFilter(Theorem):
     """Charges rho and delta while both sums stay within the caps: then the interaction is rho-zCDP but for delta.
 
     An answer that is rho_i-zCDP but for delta_i is a mixture: with probability delta_i it is anything, else it is of
@@ -334,6 +346,7 @@ class ConcentratedFilter(Filter):
     _: KW_ONLY
     delta: float | Fraction
     kind: ClassVar[str] = "concentrated"
+    parameter: ClassVar[str] = "rho"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", nonnegative("rho", self.rho))
@@ -392,6 +405,13 @@ class ConcentratedFilter(Filter):
     ) -> tuple[Fraction, ...]:
         return pricing.rho(mechanism, delta=delta, adjacency=adjacency)
 
+    @classmethod
+    def of_limit(cls, limit: float | Fraction, order: float) -> Self:
+        return cls(limit, delta=0)
+
+    def amount(self, remainder: Remainder) -> Fraction | None:
+        return remainder.rho
+
     @property
     def individual_gaussian(self) -> PriceRule:
         return lambda mu_squared: mu_squared / 2.0
@@ -402,7 +422,7 @@ class ConcentratedFilter(Filter):
 
 
 @dataclass(frozen=True, eq=False)
-class RenyiFilter(Filter):
+class RenyiFilter(Theorem):
     """Charges the Renyi divergence of one order: while its sum is at most `budget`, that of the interaction is.
 
     E[e^((order - 1) L - (order - 1) (sum so far))] never grows, however the mechanisms are chosen; the order is fixed
@@ -427,6 +447,7 @@ class RenyiFilter(Filter):
     _: KW_ONLY
     budget: float | Fraction
     kind: ClassVar[str] = "renyi"
+    parameter: ClassVar[str] = "budget"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", check.order(self.order))
@@ -495,6 +516,13 @@ class RenyiFilter(Filter):
     ) -> tuple[Fraction, ...]:
         return (pricing.renyi(mechanism, self.order, adjacency=adjacency),)
 
+    @classmethod
+    def of_limit(cls, limit: float | Fraction, order: float) -> Self:
+        return cls(order, budget=limit)
+
+    def amount(self, remainder: Remainder) -> Fraction | None:
+        return remainder.divergence(self.order)
+
     @property
     def individual_gaussian(self) -> PriceRule:
         return lambda mu_squared: mu_squared * (self.order / 2.0)
@@ -533,7 +561,7 @@ def best_order(epsilon: float, delta: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianFilter(Filter):
+class GaussianFilter(Theorem):
     """Charges mu squared while the sum is at most `mu` squared: then the interaction is mu-GDP, without any loss.
 
     A mu_i-GDP answer is a post-processing of the distance that a Brownian motion, whose drift is the world, goes during
@@ -556,6 +584,7 @@ class GaussianFilter(Filter):
 
     mu: float | Fraction
     kind: ClassVar[str] = "gaussian"
+    parameter: ClassVar[str] = "mu"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", nonnegative("mu", self.mu))
@@ -611,6 +640,9 @@ class GaussianFilter(Filter):
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         return (pricing.mu_squared(mechanism, adjacency=adjacency),)
+
+    def amount(self, remainder: Remainder) -> Fraction | None:
+        return remainder.mu_squared
 
     @property
     def individual_gaussian(self) -> PriceRule:

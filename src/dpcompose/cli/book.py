@@ -228,13 +228,13 @@ def _adversary(
     from dpcompose.experiment import Greedy, ManyDatabases, Repeater, Wanderer, about_bob
 
     queries = [about_bob(entry.mechanism, adjacency=plan.adjacency) for entry in plan.entries]
-    turned = [query.turned for query in queries] if free else []
+    exchanged = [query.exchanged for query in queries] if free else []
     if player is Player.REPEATER:
         return Repeater(*queries)
     if player is Player.GREEDY:
-        return Greedy([*queries, *turned], epsilon=epsilon, adjacency=plan.adjacency)
+        return Greedy([*queries, *exchanged], epsilon=epsilon, adjacency=plan.adjacency)
     if player is Player.RANDOM:
-        return Wanderer([*queries, *turned], seed=seed)
+        return Wanderer([*queries, *exchanged], seed=seed)
     # Each database has other people in it.
     asked = (queries * (rounds // len(queries) + 1))[:rounds]
     others = [(f"person {place}",) for place in range(rounds)]

@@ -30,6 +30,7 @@ if True:
         Pairs as Pairs,
         Part as Part,
         gathered as gathered,
+        loss_of as loss_of,
         pair_on_sample as pair_on_sample,
     )
     from .profile import risk as risk

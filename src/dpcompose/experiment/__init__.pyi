@@ -8,14 +8,22 @@ from .adversaries import (
     Repeater as Repeater,
     Wanderer as Wanderer,
 )
-from .bob import about_bob as about_bob
 from .channel import Channel as Channel, Outcome as Outcome, World as World
 from .experiment import Certified as Certified, Experiment as Experiment
-from .measured import Limits as Limits, Measured as Measured
-from .position import Position as Position, Refusal as Refusal
-from .query import Database as Database, Holds as Holds, Query as Query, count as count
+from .measured import (
+    Limits as Limits,
+    Measured as Measured,
+    Questions as Questions,
+    Tally as Tally,
+    Views as Views,
+)
+from .query import (
+    Database as Database,
+    Holds as Holds,
+    Query as Query,
+    about_bob as about_bob,
+    count as count,
+)
 from .round import Round as Round
-from .solved import Solved as Solved
+from .solved import Position as Position, Refusal as Refusal, Solved as Solved
 from .summary import Summary as Summary, summarize as summarize
-from .tally import Tally as Tally
-from .view import Questions as Questions, Views as Views

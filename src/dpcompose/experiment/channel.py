@@ -1,19 +1,35 @@
-"""A mechanism between two databases: the distributions of its answer in both worlds, and the loss of an answer."""
+"""The mechanisms that the experiment draws: their answers in both worlds, and the loss of an answer.
+
+First what every one of them has, then those with finitely many answers, added noise, and Poisson samples.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from enum import Enum
-from functools import singledispatch
+from functools import cached_property, singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.composition import Composable
-from dpcompose.errors import UnsupportedError
-from dpcompose.values import Adjacency
+from dpcompose.composition import Composable, Sampled, loss_of
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.mechanisms import (
+    BlackBox,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    DominatingPair,
+    Gaussian,
+    Laplace,
+    RandomizedResponse,
+    Stated,
+)
+from dpcompose.numerics import log_mixed
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency
 
 Reals = NDArray[np.float64]
 
@@ -84,8 +100,6 @@ class Between:
 def channel_of(mechanism: Composable, between: Between) -> Channel:
     """The mechanism's answers about two databases.
 
-    The file of each kind of noise registers its mechanisms here.
-
     Raises:
         UnsupportedError: If there is no sampler for the mechanism.
         DomainError: If the two values are farther apart than the mechanism's sensitivity, or it does not take them.
@@ -95,3 +109,356 @@ def channel_of(mechanism: Composable, between: Between) -> Channel:
         "the experiment cannot draw its answers",
         "BlackBox(epsilon, delta=...) plays the worst case",
     )
+
+
+# Mechanisms with finitely many answers: randomized response, the worst case of a guarantee, and atoms.
+
+
+DIGITS = 60
+"""Decimal digits of probabilities."""
+
+
+@dataclass(frozen=True)
+class FiniteChannel(Channel):
+    """Finitely many answers.
+
+    Args:
+        all: The answers with their probabilities.
+    """
+
+    all: tuple[Outcome, ...]
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        return self.all
+
+    def draw(self, rng: np.random.Generator, world: World, answers: Reals, spare: Reals) -> None:
+        rng.random(out=spare)
+        edges = self._edges[world]
+        if len(edges) == 1:
+            # Two answers: 0 or 1, scaled, is faster than a search.
+            np.greater_equal(spare, edges[0], out=answers, casting="unsafe")
+            low, high = self.all[0].answer, self.all[1].answer
+            answers *= high - low
+            answers += low
+        else:
+            np.take(self._answers, np.searchsorted(edges, spare, side="right"), out=answers)
+
+    def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
+        if len(self.all) == 2 and np.all(np.isfinite(self._losses)):
+            low, high = self.all[0].answer, self.all[1].answer
+            slope = (self._losses[1] - self._losses[0]) / (high - low)
+            np.subtract(answers, low, out=spare)
+            spare *= slope
+            spare += self._losses[0]
+        else:
+            np.take(self._losses, np.searchsorted(self._answers, answers), out=spare)
+        losses += spare
+
+    @cached_property
+    def _answers(self) -> Reals:
+        return np.array([outcome.answer for outcome in self.all])
+
+    @cached_property
+    def _losses(self) -> Reals:
+        with localcontext(Context(prec=DIGITS)):
+            return np.array([_log_ratio(outcome.zero, outcome.one) for outcome in self.all])
+
+    @cached_property
+    def _edges(self) -> dict[World, Reals]:
+        """The cumulative probabilities but the last."""
+        zero = np.cumsum([float(outcome.zero) for outcome in self.all])[:-1]
+        one = np.cumsum([float(outcome.one) for outcome in self.all])[:-1]
+        return {World.ZERO: zero, World.ONE: one}
+
+
+def finite(zero: Sequence[Decimal], one: Sequence[Decimal]) -> FiniteChannel:
+    """Answers 0, 1, 2, ... with these probabilities; those that neither world gives are left out."""
+    both = enumerate(zip(zero, one, strict=True))
+    return FiniteChannel(
+        tuple(Outcome(float(answer), p, q) for answer, (p, q) in both if p > 0 or q > 0)
+    )
+
+
+def _log_ratio(p: Decimal, q: Decimal) -> float:
+    if p == q:
+        return 0.0
+    return float("inf") if q == 0 else float("-inf") if p == 0 else float((p / q).ln())
+
+
+@channel_of.register
+def _(mechanism: RandomizedResponse, between: Between) -> Channel:
+    _require(mechanism, between.adjacency)
+    values = (between.zero, between.one)
+    for value in values:
+        if not (value == int(value) and 0 <= value < mechanism.categories):
+            raise DomainError(
+                "statistic", value, f"a category from 0 to {mechanism.categories - 1}"
+            )
+    if not mechanism.categories <= 4096:
+        raise UnsupportedError(repr(mechanism), "the experiment draws at most 4096 categories")
+    with localcontext(Context(prec=DIGITS)):
+        growth = Decimal(mechanism.stated).exp()
+        whole = growth + mechanism.categories - 1
+        masses = [
+            [growth / whole if k == value else 1 / whole for k in range(mechanism.categories)]
+            for value in values
+        ]
+    return finite(*masses)
+
+
+@channel_of.register
+def _(mechanism: BlackBox, between: Between) -> Channel:
+    """The worst mechanism with this promise: it says in which world it is with probability delta."""
+    _require(mechanism, between.adjacency)
+    with localcontext(Context(prec=DIGITS)):
+        delta, growth = Decimal(mechanism.stated.delta), Decimal(mechanism.stated.epsilon).exp()
+        more, less = (1 - delta) * growth / (1 + growth), (1 - delta) / (1 + growth)
+        if between.zero == between.one:
+            return finite([Decimal(1)], [Decimal(1)])
+        first, second = [delta, more, less, Decimal(0)], [Decimal(0), less, more, delta]
+    return finite(first, second) if between.holder is World.ZERO else finite(second, first)
+
+
+@channel_of.register
+def _(mechanism: DominatingPair, between: Between) -> Channel:
+    """Its atoms: with the record those of `upper`. A pair from a profile is drawn as its atoms above."""
+    mechanism.pairs(between.adjacency)
+    atoms = loss_of(mechanism.pair.remove).atoms()
+    upper, lower = [Decimal(mass) for mass in atoms.upper], [Decimal(mass) for mass in atoms.lower]
+    if between.zero == between.one:
+        return finite(lower, lower)
+    return finite(upper, lower) if between.holder is World.ZERO else finite(lower, upper)
+
+
+def _require(mechanism: Stated, adjacency: Adjacency) -> None:
+    if adjacency is not mechanism.holds_under:
+        stated = f"it is stated under {mechanism.holds_under.value}, and the experiment is under {adjacency.value}"
+        raise UnsupportedError(repr(mechanism), stated, "State it with holds_under=...")
+
+
+# Noise that is added to a value: Laplace and Gaussian, on the real line and on the integers.
+
+
+DISTANCE_ERROR = 1e-12
+"""The relative error granted to the distance of two statistics."""
+LARGEST_TABLE = 1 << 16
+
+
+@dataclass(frozen=True)
+class AddedNoise(Channel):
+    """The value plus noise.
+
+    Args:
+        size: The parameter of the noise: a scale or a sigma.
+        zero: The value in world 0.
+        one: The value in world 1.
+    """
+
+    size: float
+    zero: float
+    one: float
+
+    @abstractmethod
+    def noise(self, rng: np.random.Generator, answers: Reals, spare: Reals) -> None:
+        """Fill `answers` with noise; `spare` may be overwritten."""
+
+    def draw(self, rng: np.random.Generator, world: World, answers: Reals, spare: Reals) -> None:
+        self.noise(rng, answers, spare)
+        answers += self.zero if world is World.ZERO else self.one
+
+    def _centered(self, answers: Reals, spare: Reals) -> None:
+        """Fill `spare` with the distance of the answers from the middle of the two values; exact for integers."""
+        np.subtract(answers, (self.zero + self.one) / 2, out=spare)
+
+
+class AddedLaplace(AddedNoise):
+    """Two-sided exponential noise, on the line or on the integers: the loss is the same."""
+
+    def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
+        """(|y - one| - |y - zero|) / size, which is linear between the two values and constant outside."""
+        self._centered(answers, spare)
+        apart = self.zero - self.one
+        spare *= np.copysign(2 / self.size, apart)
+        most = abs(apart) / self.size
+        np.minimum(spare, most, out=spare)
+        np.maximum(spare, -most, out=spare)
+        losses += spare
+
+
+class AddedGaussian(AddedNoise):
+    """Gaussian noise, on the line or on the integers: the loss is the same."""
+
+    def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
+        """(zero - one) (y - (zero + one) / 2) / size^2."""
+        self._centered(answers, spare)
+        spare *= (self.zero - self.one) / self.size**2
+        losses += spare
+
+
+class LaplaceChannel(AddedLaplace):
+    """Laplace noise on the line."""
+
+    def noise(self, rng: np.random.Generator, answers: Reals, spare: Reals) -> None:
+        # The difference of two exponential variables.
+        rng.standard_exponential(out=answers)
+        rng.standard_exponential(out=spare)
+        answers -= spare
+        answers *= self.size
+
+    @property
+    def error(self) -> float:
+        return 8 * UNIT_ROUNDOFF * (abs(self.zero) + abs(self.one)) / self.size
+
+
+class GaussianChannel(AddedGaussian):
+    """Gaussian noise on the line."""
+
+    def noise(self, rng: np.random.Generator, answers: Reals, spare: Reals) -> None:
+        rng.standard_normal(out=answers)
+        answers *= self.size
+
+    @property
+    def error(self) -> float:
+        slope = abs(self.zero - self.one) / self.size**2
+        return 8 * UNIT_ROUNDOFF * (abs(self.zero) + abs(self.one)) * slope
+
+
+class DiscreteLaplaceChannel(AddedLaplace):
+    """Laplace noise on the integers: the difference of two geometric variables."""
+
+    def noise(self, rng: np.random.Generator, answers: Reals, spare: Reals) -> None:
+        # The integer part of an exponential variable is geometric.
+        for drawn in (answers, spare):
+            rng.standard_exponential(out=drawn)
+            np.multiply(drawn, self.size, out=drawn)
+            np.floor(drawn, out=drawn)
+        answers -= spare
+
+
+class DiscreteGaussianChannel(AddedGaussian):
+    """Gaussian noise on the integers, drawn from a table that omits a mass of less than 1e-300."""
+
+    def noise(self, rng: np.random.Generator, answers: Reals, spare: Reals) -> None:
+        rng.random(out=spare)
+        np.take(self._table[0], np.searchsorted(self._table[1], spare, side="right"), out=answers)
+
+    @cached_property
+    def _table(self) -> tuple[Reals, Reals]:
+        reach = math.ceil(38 * self.size) + 1
+        values = np.arange(-reach, reach + 1, dtype=np.float64)
+        mass = np.exp(-np.square(values / self.size) / 2)
+        return values, np.cumsum(mass / np.sum(mass))[:-1]
+
+
+def _require_within(between: Between, most: float) -> None:
+    """Raise DomainError unless the values are at most `most` apart, rounding aside."""
+    apart = abs(between.zero - between.one)
+    if not apart <= most * (1 + DISTANCE_ERROR):
+        name = "|statistic(zero) - statistic(one)|"
+        raise DomainError(name, apart, f"at most the sensitivity {most!r} of the mechanism")
+
+
+@channel_of.register
+def _(mechanism: Laplace, between: Between) -> Channel:
+    _require_within(between, mechanism.sensitivity_under(between.adjacency))
+    return LaplaceChannel(mechanism.scale, between.zero, between.one)
+
+
+@channel_of.register
+def _(mechanism: Gaussian, between: Between) -> Channel:
+    _require_within(between, mechanism.sensitivity_under(between.adjacency))
+    return GaussianChannel(mechanism.sigma, between.zero, between.one)
+
+
+def _require_integers(mechanism: DiscreteLaplace | DiscreteGaussian, between: Between) -> None:
+    change = mechanism.replace if between.adjacency is Adjacency.REPLACE else mechanism.shift
+    if isinstance(mechanism.shift, tuple) or isinstance(change, tuple):
+        raise UnsupportedError(repr(mechanism), "the experiment draws one coordinate")
+    _require_within(between, abs(2 * mechanism.shift if change is None else change))
+    for value in (between.zero, between.one):
+        if not (value == math.floor(value) and abs(value) < 2**50):
+            raise DomainError("statistic", value, "an integer")
+
+
+@channel_of.register
+def _(mechanism: DiscreteLaplace, between: Between) -> Channel:
+    _require_integers(mechanism, between)
+    return DiscreteLaplaceChannel(mechanism.scale, between.zero, between.one)
+
+
+@channel_of.register
+def _(mechanism: DiscreteGaussian, between: Between) -> Channel:
+    _require_integers(mechanism, between)
+    if not 76 * mechanism.sigma < LARGEST_TABLE:
+        raise UnsupportedError(
+            repr(mechanism), f"the experiment draws from a table of at most {LARGEST_TABLE} values"
+        )
+    return DiscreteGaussianChannel(mechanism.sigma, between.zero, between.one)
+
+
+# A mechanism on a Poisson sample: the differing record is in it or not, and the others are held fixed.
+
+
+@dataclass(frozen=True)
+class SampledChannel(Channel):
+    """The channel of a sample: in the world with the record, a mixture of the answers with and without it.
+
+    Args:
+        base: The mechanism that runs on the sample, between the same two values.
+        rate: The probability that the record is in the sample.
+        holder: The world whose database holds the record.
+    """
+
+    base: Channel
+    rate: float
+    holder: World
+
+    def draw(self, rng: np.random.Generator, world: World, answers: Reals, spare: Reals) -> None:
+        without = World.ONE if self.holder is World.ZERO else World.ZERO
+        self.base.draw(rng, without, answers, spare)
+        if world is not self.holder:
+            return
+        rng.random(out=spare)
+        inside = np.flatnonzero(spare < self.rate)
+        found, more = np.empty(len(inside)), np.empty(len(inside))
+        self.base.draw(rng, world, found, more)
+        answers[inside] = found
+
+    @property
+    def error(self) -> float:
+        return self.base.error
+
+    def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
+        """ln(1 - q + q e^loss), or minus that of minus the loss."""
+        sign = 1.0 if self.holder is World.ZERO else -1.0
+        one = np.zeros(len(answers))
+        self.base.add_loss(answers, one, spare)
+        one *= sign
+        losses += sign * log_mixed(one, self.rate)
+
+
+@channel_of.register
+def _(mechanism: Sampled, between: Between) -> Channel:
+    if between.adjacency is Adjacency.REPLACE:
+        raise UnsupportedError(
+            repr(mechanism), "the experiment samples under add-remove and zero-out"
+        )
+    if mechanism.base.count != 1:
+        raise UnsupportedError(repr(mechanism), "the experiment samples one mechanism at a time")
+    base = channel_of(mechanism.base.parts[0][0], between)
+    outcomes = base.outcomes()
+    if outcomes is None:
+        return SampledChannel(base, mechanism.rate, between.holder)
+    return _mixed(outcomes, mechanism.rate, between.holder)
+
+
+def _mixed(outcomes: tuple[Outcome, ...], rate: float, holder: World) -> FiniteChannel:
+    with localcontext(Context(prec=DIGITS)):
+        q = Decimal(rate)
+        mixed = tuple(
+            Outcome(each.answer, q * each.zero + (1 - q) * each.one, each.one)
+            if holder is World.ZERO
+            else Outcome(each.answer, each.zero, q * each.one + (1 - q) * each.zero)
+            for each in outcomes
+        )
+    return FiniteChannel(mixed)

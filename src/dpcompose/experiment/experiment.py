@@ -16,12 +16,9 @@ from dpcompose.composition import Comparison, Composable, Composition, Profile, 
 from dpcompose.errors import DomainError, RefusedRoundError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Reals, World
-from dpcompose.experiment.measured import Measured
-from dpcompose.experiment.position import Position, Refusal, answer, opened, proposed
+from dpcompose.experiment.measured import Measured, Seed, Tally, Views, coins_of
 from dpcompose.experiment.round import Channels, Rules
-from dpcompose.experiment.solved import Solved, walk
-from dpcompose.experiment.tally import Tally
-from dpcompose.experiment.view import Seed, Views, coins_of
+from dpcompose.experiment.solved import Position, Refusal, Solved, answer, opened, proposed, walk
 from dpcompose.values import Adjacency, Bound, Certificate, Orientation
 
 _REMEDY = (
@@ -29,7 +26,7 @@ _REMEDY = (
 )
 
 
-class Asked(TypedDict, total=False):
+class Options(TypedDict, total=False):
     """The further arguments of a question about a composition: see `Composable.delta`."""
 
     adjacency: Adjacency | None
@@ -57,38 +54,38 @@ class Certified:
     orientation: Orientation
     filter: Filter | None = None
 
-    def delta(self, *, epsilon: float, **asked: Unpack[Asked]) -> Bound:
+    def delta(self, *, epsilon: float, **options: Unpack[Options]) -> Bound:
         """The largest delta of every adversary at an epsilon; its upper end holds for each.
 
         Raises:
             DomainError: If a number is outside its domain, or the adjacency or orientation is not the game's.
         """
-        found = self.rounds.delta(epsilon=epsilon, **self._game(asked))
+        found = self.rounds.delta(epsilon=epsilon, **self._game(options))
         return (
             found
             if self.filter is None
             else _promised(self.filter, found, _delta_at(self.filter, epsilon))
         )
 
-    def epsilon(self, *, delta: float, **asked: Unpack[Asked]) -> Bound:
+    def epsilon(self, *, delta: float, **options: Unpack[Options]) -> Bound:
         """The largest epsilon of every adversary at a delta; its upper end holds for each. Raises as `delta` does."""
-        found = self.rounds.epsilon(delta=delta, **self._game(asked))
+        found = self.rounds.epsilon(delta=delta, **self._game(options))
         return (
             found
             if self.filter is None
             else _promised(self.filter, found, self.filter.epsilon_at(delta=delta))
         )
 
-    def profile(self, **asked: Unpack[Asked]) -> Profile:
+    def profile(self, **options: Unpack[Options]) -> Profile:
         """The curve delta(epsilon) of the rounds, to be called at an array of epsilons. Raises as `delta` does.
 
         Where a filter decides, its upper ends hold too; its lower ends do not.
         """
-        return self.rounds.profile(**self._game(asked))
+        return self.rounds.profile(**self._game(options))
 
-    def compare(self, *, delta: float, **asked: Unpack[Asked]) -> tuple[Comparison, ...]:
+    def compare(self, *, delta: float, **options: Unpack[Options]) -> tuple[Comparison, ...]:
         """Every theorem that applies, tightest first; it takes no `proof`. Raises as `delta` does."""
-        rows = self.rounds.compare(delta=delta, **self._game(asked))
+        rows = self.rounds.compare(delta=delta, **self._game(options))
         if self.filter is None:
             return rows
         total = self.filter.total(1, delta=delta)
@@ -105,12 +102,12 @@ class Certified:
         )
         return tuple(sorted((own, *others), key=lambda row: (row.kind == "estimate", row.epsilon)))
 
-    def _game(self, asked: Asked) -> dict[str, Any]:
+    def _game(self, options: Options) -> dict[str, Any]:
         game: dict[str, Any] = {"adjacency": self.adjacency, "orientation": self.orientation}
         for name, own in game.items():
-            if asked.get(name) is not None and asked.get(name) is not own:
-                raise DomainError(name, asked.get(name), f"{own}, that of the game", _REMEDY)
-        return asked | game
+            if options.get(name) is not None and options.get(name) is not own:
+                raise DomainError(name, options.get(name), f"{own}, that of the game", _REMEDY)
+        return options | game
 
 
 def _promised(filter: Filter, rounds: Bound, promise: float) -> Bound:

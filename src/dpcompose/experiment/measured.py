@@ -1,4 +1,4 @@
-"""Measured losses, and confidence limits for delta at all epsilons at once.
+"""Measured losses, views and their counts, and confidence limits for delta at all epsilons at once.
 
 With S(t) = P(L > t), L the loss of a transcript drawn in one world,
   delta(epsilon) = E (1 - e^(epsilon - L))_+ = the integral over t > epsilon of e^(epsilon - t) S(t):
@@ -16,16 +16,212 @@ are relative to S: sharp in the tail, where a band of one width for all t (Dvore
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from dpcompose import check
-from dpcompose.errors import DomainError
-from dpcompose.experiment.channel import Reals
-from dpcompose.experiment.tally import EDGES, LARGEST, Tally
+from dpcompose.errors import DomainError, RefusedRoundError
+from dpcompose.experiment.adversaries import Adversary
+from dpcompose.experiment.channel import Reals, World
+from dpcompose.experiment.query import Query
+from dpcompose.experiment.round import STOPPED, reason_of
+from dpcompose.experiment.solved import opened
+
+# Counts of the privacy losses of many transcripts, in bins that are fixed beforehand.
+#
+# Counts take the same memory for any number of transcripts.
+
+
+SMALLEST, LARGEST = -20, 11
+"""Binary exponents between which a loss has a bin of its relative size."""
+BITS = 10
+SHIFT = 52 - BITS
+BASE = (1023 + SMALLEST) << BITS
+HALF = (LARGEST - SMALLEST) << BITS
+"""Bins on one side of zero; then one for what is larger still."""
+BINS = 2 * (HALF + 1) + 1
+
+
+def _edges() -> Reals:
+    """All edges, BINS + 1 of them, from -inf to inf."""
+    keys = (np.arange(HALF + 1, dtype=np.int64) + BASE) << SHIFT
+    positive = keys.view(np.float64)
+    return np.concatenate([[-np.inf], -positive[::-1], positive, [np.inf]])
+
+
+EDGES = _edges()
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The numbers of transcripts by their privacy loss.
+
+    Bins are about a thousandth wide, relative to the loss: bin i is from EDGES[i] to EDGES[i + 1].
+
+    Args:
+        counts: The number of losses in each bin, shape (BINS,).
+        weights: The sums of e^-loss, same shape.
+        infinite: The number of infinite losses, which are in the last bin.
+    """
+
+    counts: NDArray[np.int64]
+    weights: Reals
+    infinite: int = 0
+
+    @property
+    def transcripts(self) -> int:
+        """The number of transcripts."""
+        return int(np.sum(self.counts))
+
+    @classmethod
+    def of(cls, loss: Reals) -> Tally:
+        """The tally of losses of any number of transcripts, shape (transcripts,)."""
+        keys = bins_of(loss)
+        weight = np.exp(-np.maximum(loss, -700.0))
+        counts = np.bincount(keys, minlength=BINS)
+        weights = np.bincount(keys, weight, minlength=BINS).astype(np.float64)
+        return cls(counts, weights, int(np.sum(loss == np.inf)))
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.counts + other.counts, self.weights + other.weights, self.infinite + other.infinite
+        )
+
+    def estimate(self, epsilons: Reals) -> Reals:
+        """The mean of (1 - e^(epsilon - loss))_+, within the width of a bin."""
+        above = np.searchsorted(EDGES[:-1], epsilons, side="left")
+        count = np.append(np.cumsum(self.counts[::-1])[::-1], 0)[above]
+        weight = np.append(np.cumsum(self.weights[::-1])[::-1], 0.0)[above]
+        # Above epsilon 700 the sums of e^-loss are below e^-700, less than the effect of a bin's width.
+        growth = np.exp(np.minimum(epsilons, 700.0))
+        return np.clip((count - growth * weight) / self.transcripts, 0.0, 1.0)
+
+
+def bins_of(loss: Reals) -> NDArray[np.int64]:
+    """The bin of every loss."""
+    size = np.abs(loss)
+    keys = (np.minimum(size, 2.0**LARGEST).view(np.int64) >> SHIFT) - BASE
+    np.clip(keys, -1, HALF, out=keys)
+    keys += 1
+    np.negative(keys, out=keys, where=loss < 0)
+    keys += HALF + 1
+    return keys
+
+
+# The views of many transcripts: answers and coins, from which the questions follow.
+
+
+Seed = tuple[int, ...]
+
+
+def coins_of(seed: Seed) -> np.random.Generator:
+    """The coins, or the noise, that a seed stands for."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed)))
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions of many transcripts.
+
+    >>> from dpcompose import Laplace
+    >>> from dpcompose.experiment import Experiment, Query, Repeater, World
+    >>> adversary = Repeater(Query(Laplace(1.0), ("Bob",), ()))
+    >>> game = Experiment(adversary, family=[Laplace(1.0)], rounds=2)
+    >>> views = game.play(World.ONE, transcripts=3, rng=np.random.default_rng(1))
+    >>> [query.mechanism for query in views.questions(adversary).of(0)]
+    [Laplace(1.0), Laplace(1.0)]
+
+    Args:
+        queries: Every query that some transcript asked.
+        which: Shape (rounds, transcripts): the place of a question in `queries`; -1 where nothing was asked.
+    """
+
+    queries: tuple[Query, ...]
+    which: NDArray[np.intp]
+
+    def of(self, transcript: int) -> tuple[Query | None, ...]:
+        """The questions of one transcript, round after round; None where it asked nothing.
+
+        Args:
+            transcript: Its place, from zero.
+
+        Raises:
+            DomainError: If there is no such transcript.
+        """
+        played, place = self.which.shape[1], check.integer("transcript", transcript)
+        if not 0 <= place < played:
+            raise DomainError("transcript", transcript, f"an integer from 0 to {played - 1}")
+        places: list[int] = self.which[:, place].tolist()
+        return tuple(None if place == STOPPED else self.queries[place] for place in places)
+
+
+@dataclass(frozen=True)
+class Views:
+    """The views of many independent transcripts.
+
+    Args:
+        world: The world in which they were played.
+        answers: Shape (rounds, transcripts): y_1, ..., y_k; NaN where nothing was asked.
+        loss: ln V^0(view) / V^1(view), shape (transcripts,): the adversary's coins are the same in both worlds.
+        coins: The seeds of the adversary's coins, each by the first transcript that it serves.
+    """
+
+    world: World
+    answers: Reals
+    loss: Reals
+    coins: Mapping[int, Seed] = field(default_factory=dict[int, Seed])
+
+    @property
+    def tally(self) -> Tally:
+        """The losses in the direction of this world, counted."""
+        return Tally.of(self.loss if self.world is World.ZERO else -self.loss)
+
+    def questions(self, adversary: Adversary) -> Questions:
+        """The questions of the adversary: they follow from its coins and the answers alone, as the definition says.
+
+        The adversary is started with the same coins and shown the same answers; no database is looked at.
+
+        Args:
+            adversary: The one that played.
+
+        Raises:
+            DomainError: If these views have no coins, as `play` keeps them, or it is no adversary.
+            RefusedRoundError: If it fails, as another one may.
+        """
+        if not self.coins:
+            raise DomainError("coins", self.coins, "the seeds that `play` keeps")
+        if not isinstance(adversary, Adversary):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("adversary", adversary, "an adversary, with `first` and `choose`")
+        places, which = dict[Query, int](), np.full(self.answers.shape, STOPPED)
+        ends = [*list(self.coins)[1:], len(self.loss)]
+        for (start, seed), end in zip(self.coins.items(), ends, strict=True):
+            state, answers, asked = (
+                opened(adversary, coins_of(seed)),
+                self.answers[:, start:end],
+                which[:, start:end],
+            )
+            for number in range(len(answers)):
+                sealed = answers[:number].view()
+                sealed.flags.writeable = False
+                try:
+                    state, chosen = adversary.choose(state, sealed)
+                except Exception as error:
+                    raise RefusedRoundError(number + 1, reason_of(error)) from error
+                if chosen is None:
+                    break
+                known = np.array(
+                    [STOPPED, *(places.setdefault(query, len(places)) for query in chosen.queries)]
+                )
+                asked[number] = known[1 if chosen.which is None else chosen.which + 1]
+        return Questions(tuple(places), which)
+
+
+# Confidence limits: see above.
+
 
 MOST_BINS = 10**6
 STRIDE = 0.8

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from dpcompose.adaptive import REFUSED, Places, States
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError
-from dpcompose.experiment import finite, noise, sampled
 from dpcompose.experiment.channel import Between, Channel, World, channel_of
 from dpcompose.experiment.query import Query, direction
 from dpcompose.mechanisms import BlackBox
@@ -22,9 +21,6 @@ from dpcompose.values import Adjacency, Orientation
 STOPPED = -1
 MOST_KNOWN = 4096
 """Questions whose check is remembered."""
-
-SAMPLERS = (finite, noise, sampled)
-"""Importing these files registers the mechanisms that each can draw."""
 
 
 @dataclass(frozen=True)
@@ -133,17 +129,17 @@ class Channels:
     rules: Rules
     states: States | None = None
     error: float = 0.0
-    _known: dict[Query, Channel] = field(default_factory=dict[Query, Channel])
+    _channels: dict[Query, Channel] = field(default_factory=dict[Query, Channel])
 
     def __call__(self, query: Query) -> Channel:
         """The channel of a question. Raises as `Rules.channel` does."""
-        found = self._known.get(query)
+        found = self._channels.get(query)
         if found is None:
-            if len(self._known) >= MOST_KNOWN:
+            if len(self._channels) >= MOST_KNOWN:
                 # An adversary may make up new questions in every block.
-                self._known.clear()
+                self._channels.clear()
             found = self.rules.channel(query)
-            self._known[query] = found
+            self._channels[query] = found
             self.error = max(self.error, found.error)
         return found
 

@@ -1,4 +1,4 @@
-"""The experiment solved exactly: every view with its probability in both worlds."""
+"""One round of a game, and the experiment solved exactly: every view with its probability in both worlds."""
 
 from __future__ import annotations
 
@@ -6,17 +6,105 @@ import math
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from dpcompose import check
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.adaptive import Places
+from dpcompose.errors import DomainError, RefusedRoundError, UnsupportedError
 from dpcompose.experiment.adversaries import Adversary
-from dpcompose.experiment.channel import Outcome, Reals
-from dpcompose.experiment.finite import DIGITS
-from dpcompose.experiment.position import opened, proposed
-from dpcompose.experiment.round import Channels, Groups
+from dpcompose.experiment.channel import DIGITS, Outcome, Reals, World
+from dpcompose.experiment.round import Channels, Groups, checked, reason_of
 from dpcompose.values import Bound, Certificate, down, up
+
+# The position of a game, and one round of it.
+
+
+@dataclass(frozen=True)
+class Position:
+    """The position after some rounds, in one world.
+
+    Args:
+        state: The state of the adversary.
+        answers: The answers, shape (rounds so far, transcripts); NaN where a transcript asked nothing.
+        loss: ln p_0 / p_1 of every transcript's answers.
+        places: The place of every transcript in the states of the game's filter; zeros where it has none.
+        ended: Whether the adversary asks nothing more, in any transcript.
+    """
+
+    state: Any
+    answers: Reals
+    loss: Reals
+    places: Places
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A round that was not asked; the position is as before.
+
+    Args:
+        number: The number of the round, from 1.
+        reason: Why it is refused.
+    """
+
+    number: int
+    reason: str
+
+
+def opened(adversary: Adversary, rng: np.random.Generator | None) -> Any:
+    """The adversary's first state.
+
+    Raises:
+        RefusedRoundError: If it fails.
+    """
+    try:
+        return adversary.first(rng)
+    except Exception as error:
+        without = " (it was given no coins)" if rng is None else ""
+        raise RefusedRoundError(1, f"{reason_of(error)}{without}") from error
+
+
+def proposed(
+    adversary: Adversary, state: Any, answers: Reals, places: Places, channels: Channels
+) -> tuple[Any, Groups | None]:
+    """The next state, and the next round of the adversary, checked; None if it stops.
+
+    Raises:
+        RefusedRoundError: If it may not, or fails.
+    """
+    sealed = answers.view()  # the adversary cannot write to it
+    sealed.flags.writeable = False
+    try:
+        state, chosen = adversary.choose(state, sealed)
+        return state, None if chosen is None else checked(chosen, places, channels)
+    except Exception as error:
+        raise RefusedRoundError(len(answers) + 1, reason_of(error)) from error
+
+
+def answer(
+    groups: Groups,
+    world: World,
+    rng: np.random.Generator,
+    answers: Reals,
+    loss: Reals,
+    spare: Reals,
+) -> None:
+    """Draw a round's answers into `answers` and add their losses to `loss`; all of shape (transcripts,)."""
+    for channel, asking in groups.channels:
+        if asking is None:
+            channel.draw(rng, world, answers, spare)
+            channel.add_loss(answers, loss, spare)
+            continue
+        count = len(asking)
+        drawn, part, room = np.empty(count), loss[asking], spare[:count]
+        channel.draw(rng, world, drawn, room)
+        channel.add_loss(drawn, part, room)
+        answers[asking], loss[asking] = drawn, part
+    if groups.stopped is not None:
+        answers[groups.stopped] = np.nan
+
 
 CONTEXT = Context(prec=DIGITS, Emin=-(10**9), Emax=10**9)
 LARGEST = 1e8
@@ -156,7 +244,7 @@ def walk(adversary: Adversary, rounds: int, channels: Channels, *, leaves: int) 
     answers = np.empty((0, 1))
     zero, one = [Decimal(1)], [Decimal(1)]
     for number in range(rounds):
-        groups = _asked(adversary, answers, channels)
+        groups = _groups_of(adversary, answers, channels)
         if groups is None:
             break
         outcomes = _outcomes(groups, answers.shape[1])
@@ -176,7 +264,7 @@ def walk(adversary: Adversary, rounds: int, channels: Channels, *, leaves: int) 
     return Solved(tuple(zero), tuple(one), answers)
 
 
-def _asked(adversary: Adversary, answers: Reals, channels: Channels) -> Groups | None:
+def _groups_of(adversary: Adversary, answers: Reals, channels: Channels) -> Groups | None:
     """The round after these histories, by playing them from the start."""
     state = opened(adversary, None)
     groups, places = None, np.zeros(answers.shape[1], dtype=np.intp)

@@ -103,11 +103,11 @@ def summarize(
         np.random.default_rng(check.count("seed", seed, least=0)),
     )
     measured = game.measure(transcripts=transcripts, rng=rng, failure=failure, progress=progress)
-    told = progress or _silent
-    told("certifying", 0, DELTAS + 2)
+    report = progress or _silent
+    report("certifying", 0, DELTAS + 2)
     epsilons = _points(game, point, transcripts)
     ceiling = game.composition.profile(tolerance=DRAWN)(epsilons).upper
-    told("certifying", 1, DELTAS + 2)
+    report("certifying", 1, DELTAS + 2)
     solved = None
     # Some experiments have infinitely many answers, or coins.
     with suppress(UnsupportedError, RefusedRoundError):
@@ -129,7 +129,7 @@ def summarize(
         curve=measured.delta(epsilons),
         ceiling=ceiling,
         walked=walked,
-        theorems=_theorems(game, transcripts, told),
+        theorems=_theorems(game, transcripts, report),
     )
 
 
@@ -142,23 +142,23 @@ def _silent(what: str, done: int, total: int) -> None:
     pass
 
 
-def _points(game: Experiment, asked: float, transcripts: int) -> Reals:
+def _points(game: Experiment, epsilon: float, transcripts: int) -> Reals:
     """Epsilons from 0 to where delta is too small to be seen."""
     seen = game.composition.epsilon(delta=min(1.0 / transcripts, 0.5), tolerance=1e-3)
-    end = max(asked, min(seen.upper, 50.0) if math.isfinite(seen.upper) else 2 * asked + 1, 0.1)
+    end = max(epsilon, min(seen.upper, 50.0) if math.isfinite(seen.upper) else 2 * epsilon + 1, 0.1)
     # Short decimals, so that a page shows epsilons without rounding them.
     step = float(f"{end * 1.05 / (POINTS - 1):.2g}")
     return np.array([float(f"{step * place:.9g}") for place in range(POINTS)])
 
 
-def _theorems(game: Experiment, transcripts: int, told: Progress) -> tuple[TheoremCurve, ...]:
+def _theorems(game: Experiment, transcripts: int, report: Progress) -> tuple[TheoremCurve, ...]:
     """The curve of each theorem that applies, at a few deltas."""
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     deltas = [
         float(f"{each:.2g}") for each in np.geomspace(0.3, min(0.1, 1.0 / transcripts), DELTAS)
     ]
     for number, delta in enumerate(deltas):
-        told("asking every theorem", number + 2, DELTAS + 2)
+        report("asking every theorem", number + 2, DELTAS + 2)
         for row in game.composition.compare(delta=delta, tolerance=DRAWN):
             if row.kind != "estimate" and row.epsilon < math.inf:
                 found.setdefault((row.name, row.reference), []).append((row.epsilon, delta))
