@@ -36,7 +36,7 @@ def advise(
         from dpcompose.report import advice_document, advice_page
 
         read = read_plan(plan)
-        stated = {} if read.question is None else {read.question.given: read.question.value}
+        stated = {} if read.question is None else {read.question.fixed: read.question.value}
         given = {
             name: value
             for name, value in (("epsilon", epsilon), ("delta", delta))
