@@ -98,7 +98,7 @@ def census() -> Iterator[str]:
 
 
 def _lines(release: Release, done: PlanAccount, said: str) -> Iterator[str]:
-    yield f"\n  {release.title}: {len(done.shares)} mechanisms"
+    yield f"\n  {release.title}: {len(done.contributions)} mechanisms"
     yield f"    published  {said}"
     yield f"    certified  {_certified(done)}"
     yield f"    see        {OUT}/census_{Path(release.plan).stem}.html and .png"
@@ -113,7 +113,7 @@ def bob_everywhere(years: int = 1) -> Iterator[str]:
         delta=bob.DELTA, adjacency=with_unknown.adjacency
     )
     _write("bob", bob_page(table, done, years=years), done)
-    answers = sum(share.entry.times for share in done.shares)
+    answers = sum(share.entry.times for share in done.contributions)
     yield f"\nBob in {len(table.deployments)} published deployments, {answers:,} answers in {years} year"
     yield "    published  no total; each organization states its own number, for its own unit"
     yield f"    certified  {_certified(done)}"

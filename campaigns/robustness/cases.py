@@ -103,7 +103,7 @@ MADE = [
     "PlanAccount",
     "PlanCalibration",
     "PlanRisk",
-    "Share",
+    "Contribution",
     "Amounts",
     "Anchor",
     "Balance",

@@ -84,10 +84,10 @@ def _accounted(text: str) -> object:
     if plan.Plan.parse(read.toml()) != read:
         raise AssertionError("its own TOML reads as another plan")
     found = plan.account(read, read.question or plan.PlanQuestion("delta", 1e-6))
-    if any(share.alone.lower > found.total.upper for share in found.shares):
+    if any(share.alone.lower > found.total.upper for share in found.contributions):
         raise AssertionError("a part costs more than the whole")
     return (
         found.total,
-        [share.alone for share in found.shares],
+        [share.alone for share in found.contributions],
         [each.epsilon for each in found.comparisons],
     )

@@ -2,28 +2,28 @@
 
 DPComposeError
 ├── DomainError(ValueError)        a value outside its domain: name, value, domain, remedy
-├── UnsupportedError               a combination without a sound answer
-│   └── UnknownMethodError(AttributeError)  a method that other libraries have, and that is refused here
-├── UnreachableError               a target that no parameter can reach; carries the limit
-├── PlanError(ValueError)          a plan file that cannot be read: file, table, key, value, expected
-├── MissingExtraError(ImportError) an optional part that is not installed
-├── RefusedRoundError              a round that an adversary may not ask: its number and the reason
-├── StatementError                 a published statement that does not hold, or was changed: the reason
-├── ReleaseError                   a charge stands, and no answer left
-│   ├── EngineError                the engine failed
+├── UnsupportedError               a combination for which no sound result is known
+│   └── UnknownMethodError(AttributeError)  a method of other libraries that is refused
+├── UnreachableError               a target that no value of a parameter reaches; carries the limit
+├── PlanError(ValueError)          a plan file that cannot be parsed: file, table, key, value, expected
+├── MissingExtraError(ImportError) an optional dependency that is not installed
+├── RefusedRoundError              a round that an adversary may not play: its number and the reason
+├── StatementError                 a published statement that is invalid or was modified: the reason
+├── ReleaseError                   a failure after the charge: no answer was returned
+│   ├── EngineError                the database engine failed
 │   └── SpentError                 a charge that was redeemed before, whose answer is not stored
-└── LedgerError                    the ledger will not, or cannot; nothing was changed
-    ├── OverdrawnError             more asked than is left: scope, currency, asked, left
-    │   └── StepRefusedError       a training step that does not fit; how many of those asked would
-    ├── UnknownScopeError          no scope of that path
-    ├── ScopeExistsError           a scope of that path was opened otherwise
-    ├── ScopeKindError             an operation that this kind of scope does not take
+└── LedgerError                    a refusal or failure of the ledger; no balance was changed
+    ├── OverdrawnError             a charge above the remaining budget: scope, currency, asked, left
+    │   └── StepRefusedError       training steps above the remaining budget; how many would fit
+    ├── UnknownScopeError          no open scope with that path
+    ├── ScopeExistsError           a scope with that path and other caps, kind, description or key
+    ├── ScopeKindError             an operation that is not possible in this kind of scope
     ├── ClosedScopeError           a scope that was closed
-    ├── CurrencyError              a currency that is missing, or that no scope of the chain caps
+    ├── CurrencyError              a cost that names other units than the scope and its ancestors cap
     ├── KeyReusedError             a key that was used for another request
-    ├── ReceiptError               a receipt that this ledger did not give
+    ├── ReceiptError               a receipt that this ledger did not issue
     │   └── AlreadyRedeemedError   a receipt that was redeemed before
-    ├── TamperedError              entries, balances or an anchor that do not agree
+    ├── TamperedError              entries, balances or an anchor that contradict each other
     └── StoreError                 a file or server that fails, or is not safe to use
         └── NewerSchemaError       written by a later version of dpcompose
 """
@@ -35,15 +35,24 @@ from typing import Any
 
 
 class DPComposeError(Exception):
-    """The root of every error that dpcompose raises on purpose."""
+    """The base class of every error that dpcompose raises on purpose."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As it is, so that a pool of processes hands it on: most are made from more than their message."""
+        """The state for pickling: the message and the attributes, without a call of the
+        constructor.
+        """
         return _restored, (type(self), self.args, dict(self.__dict__))
 
 
 class DomainError(DPComposeError, ValueError):
-    """A value lies outside the domain of the call that received it; None stands for one that is missing."""
+    """An argument lies outside its domain.
+
+    Args:
+        name: The name of the argument.
+        value: The value passed; None if it is missing.
+        domain: The values accepted.
+        remedy: A way to repair the call; may be empty.
+    """
 
     def __init__(self, name: str, value: Any, domain: str, remedy: str = "") -> None:
         self.name, self.value, self.domain, self.remedy = name, value, domain, remedy
@@ -52,12 +61,12 @@ class DomainError(DPComposeError, ValueError):
 
 
 class UnsupportedError(DPComposeError):
-    """No sound answer is known for this combination.
+    """No sound result is known for this combination of arguments.
 
     Args:
-        what: The combination that was asked for.
-        reason: Why there is no sound answer, or none yet.
-        remedy: What can be asked instead.
+        what: The combination.
+        reason: The reason why no sound result is known or implemented.
+        remedy: A supported alternative; may be empty.
     """
 
     def __init__(self, what: str, reason: str, remedy: str = "") -> None:
@@ -67,11 +76,18 @@ class UnsupportedError(DPComposeError):
 
 
 class UnknownMethodError(UnsupportedError, AttributeError):
-    """A method that other libraries have, refused here by its name; to `hasattr` it is not there."""
+    """A method of other privacy libraries that dpcompose refuses; `hasattr` returns False for it."""
 
 
 class UnreachableError(DPComposeError):
-    """No value of the parameter reaches the target; `limit` is the best that can be reached."""
+    """No value of the parameter reaches the target.
+
+    Args:
+        what: The parameter, or the calibration.
+        target: The target value.
+        limit: The best value that can be reached.
+        remedy: The cause, or a way to a feasible target; may be empty.
+    """
 
     def __init__(self, what: str, target: float, limit: float, remedy: str = "") -> None:
         self.what, self.target, self.limit, self.remedy = what, target, limit, remedy
@@ -80,14 +96,14 @@ class UnreachableError(DPComposeError):
 
 
 class PlanError(DPComposeError, ValueError):
-    """A plan file that cannot be understood.
+    """A plan file cannot be parsed.
 
     Args:
-        file: Where the plan was read from.
-        table: The TOML table, such as `mechanism[2]`; empty for the file itself or its top level.
-        key: The offending key, or empty.
-        value: The offending value, or None.
-        expected: What was expected there.
+        file: The name of the file or text.
+        table: The TOML table, such as `mechanism[2]`; empty for the top level or the whole file.
+        key: The key at fault; may be empty.
+        value: The value at fault, or None.
+        expected: The content accepted instead.
     """
 
     def __init__(self, file: str, table: str, key: str, value: Any, expected: str) -> None:
@@ -104,7 +120,9 @@ class PlanError(DPComposeError, ValueError):
 
 
 class MissingExtraError(DPComposeError, ImportError):
-    """An optional part of dpcompose is not installed; the message is the line to type."""
+    """An optional dependency of dpcompose is not installed; the message is the command that
+    installs it.
+    """
 
     def __init__(self, what: str, extra: str) -> None:
         self.what, self.extra = what, extra
@@ -113,11 +131,11 @@ class MissingExtraError(DPComposeError, ImportError):
 
 
 class RefusedRoundError(DPComposeError):
-    """A round of the experiment that the adversary may not ask; nothing was answered, the state is as before.
+    """A round of the experiment that the adversary is not allowed to play; the state is unchanged.
 
     Args:
-        number: Which round, from 1.
-        reason: Why.
+        number: The number of the round, from 1.
+        reason: The rule that it breaks.
     """
 
     def __init__(self, number: int, reason: str) -> None:
@@ -126,7 +144,7 @@ class RefusedRoundError(DPComposeError):
 
 
 class StatementError(DPComposeError):
-    """A published statement that does not hold, or was changed; `reason` says why."""
+    """A published privacy statement is invalid or was modified; `reason` says in what respect."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -134,15 +152,15 @@ class StatementError(DPComposeError):
 
 
 class ReleaseError(DPComposeError):
-    """A charge stands, and no answer left."""
+    """A release failed after its charge: the budget is spent, and no answer was returned."""
 
 
 class EngineError(ReleaseError):
-    """The engine that holds the table failed; its own words may speak of rows, and are not repeated.
+    """The database engine failed; its message may contain data and is not repeated.
 
     Args:
         engine: The name of the engine.
-        charged: Whether it was after the charge.
+        charged: Whether the budget was charged before the failure.
     """
 
     def __init__(self, engine: str, *, charged: bool = True) -> None:
@@ -155,7 +173,9 @@ class EngineError(ReleaseError):
 
 
 class SpentError(ReleaseError):
-    """The charge of this key was redeemed before, and its answer is not stored: a second one would be a second draw.
+    """The charge of this key was redeemed before, and its answer is not stored.
+
+    A second answer would be a second release, with new noise.
 
     Args:
         key: The idempotency key of the request.
@@ -170,17 +190,18 @@ class SpentError(ReleaseError):
 
 
 class LedgerError(DPComposeError):
-    """The ledger refuses, or cannot answer; no balance was changed."""
+    """The ledger refuses an operation or cannot carry it out; no balance was changed."""
 
 
 class OverdrawnError(LedgerError):
-    """More was asked than is left.
+    """A charge exceeds the remaining budget.
 
     Args:
-        scope: The path of the first scope from the root down where it does not fit.
-        currency: The currency that is short; `slots` for a scope of slots that are all taken.
-        asked: The amount asked there, exact.
-        left: The amount left there, exact.
+        scope: The path of the first scope, from the root down, whose budget it exceeds.
+        currency: The unit of the exceeded cap, such as `epsilon` or `rho`; `slots` if all slots of
+            a scope are taken.
+        asked: The amount requested in that scope, exact.
+        left: The amount that remains in that scope, exact.
     """
 
     def __init__(self, scope: str, currency: str, asked: Any, left: Any) -> None:
@@ -191,18 +212,18 @@ class OverdrawnError(LedgerError):
         super().__init__(f"{scope}: {amounts}. Nothing was spent; ask for less")
 
     def reworded(self, text: str) -> OverdrawnError:
-        """The same refusal with another text."""
+        """This error, with the message replaced by `text`."""
         self.args = (text,)
         return self
 
 
 class StepRefusedError(OverdrawnError):
-    """A training step, or a plan of steps, that does not fit; nothing was spent, and nothing of it may run.
+    """One or more training steps exceed the remaining budget; nothing was spent, and none may run.
 
     Args:
         scope, currency, asked, left: See `OverdrawnError`.
-        steps: How many steps were asked.
-        fitting: How many of them would fit.
+        steps: The number of steps requested.
+        fitting: The number of these steps that the budget allows.
     """
 
     def __init__(
@@ -219,7 +240,9 @@ class StepRefusedError(OverdrawnError):
 
 
 class ReservedError(OverdrawnError):
-    """It would fit, but what is left is reserved for others; nothing was spent."""
+    """A charge exceeds the budget that reservations of others leave, though not the cap; nothing
+    was spent.
+    """
 
     def __init__(self, scope: str, currency: str, asked: Any, left: Any) -> None:
         super().__init__(scope, currency, asked, left)
@@ -229,7 +252,7 @@ class ReservedError(OverdrawnError):
 
 
 class ReservationError(LedgerError):
-    """A reservation that is not there, has ended, or is too small for this charge; nothing was spent."""
+    """A reservation does not exist, has ended, or is smaller than the charge; nothing was spent."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -237,14 +260,16 @@ class ReservationError(LedgerError):
 
 
 class QuotaError(LedgerError):
-    """More than a person may spend in a period, by a cap that is no promise of privacy; nothing was spent.
+    """A charge exceeds a person's quota for a period; nothing was spent.
+
+    A quota limits one analyst and is not a privacy guarantee.
 
     Args:
-        scope: Where the quota holds.
+        scope: The path of the scope of the quota.
         period: The period, such as `2030-05`; `total` for all time.
-        currency: The currency that is short.
-        asked: The amount asked, exact.
-        left: The amount left to this person, exact.
+        currency: The unit of the exceeded quota, such as `epsilon` or `rho`.
+        asked: The amount requested, exact.
+        left: The amount that remains to this person, exact.
     """
 
     def __init__(self, scope: str, period: str, *, currency: str, asked: Any, left: Any) -> None:
@@ -262,7 +287,9 @@ class QuotaError(LedgerError):
 
 
 class ApprovalError(LedgerError):
-    """A charge above a threshold that no second person has approved, or has declined; nothing was spent."""
+    """A charge above a threshold was not approved by a second person, or was declined; nothing was
+    spent.
+    """
 
     def __init__(self, scope: str, reason: str) -> None:
         self.scope, self.reason = scope, reason
@@ -270,7 +297,7 @@ class ApprovalError(LedgerError):
 
 
 class UnknownScopeError(LedgerError):
-    """No scope of that path is open."""
+    """No scope with the path `scope` is open."""
 
     def __init__(self, scope: str) -> None:
         self.scope = scope
@@ -280,7 +307,7 @@ class UnknownScopeError(LedgerError):
 
 
 class ScopeExistsError(LedgerError):
-    """A scope of that path was opened before, with other caps, kind, description or key."""
+    """A scope with this path was opened before, with other caps, kind, description or key."""
 
     def __init__(self, scope: str) -> None:
         self.scope = scope
@@ -290,7 +317,7 @@ class ScopeExistsError(LedgerError):
 
 
 class ScopeKindError(LedgerError):
-    """An operation that this kind of scope does not take."""
+    """The operation is not possible in a scope of this kind, such as a partition."""
 
     def __init__(self, scope: str, kind: str, remedy: str) -> None:
         self.scope, self.kind, self.remedy = scope, kind, remedy
@@ -298,7 +325,7 @@ class ScopeKindError(LedgerError):
 
 
 class ClosedScopeError(LedgerError):
-    """The scope, or one above it, was closed."""
+    """The scope, or one of its ancestors, was closed."""
 
     def __init__(self, scope: str) -> None:
         self.scope = scope
@@ -308,12 +335,12 @@ class ClosedScopeError(LedgerError):
 
 
 class CurrencyError(LedgerError):
-    """A cost that does not name exactly the currencies that are capped on the chain of its scope.
+    """A cost names other units than those capped by the scope and its ancestors.
 
     Args:
         scope: The path of the scope.
-        currency: The currency that is missing or unknown.
-        expected: The currencies to name.
+        currency: The unit, such as `epsilon` or `rho`, that is missing or not capped.
+        expected: The units that the cost must name.
     """
 
     def __init__(self, scope: str, currency: str, expected: Any, *, missing: bool) -> None:
@@ -333,7 +360,7 @@ class CurrencyError(LedgerError):
 
 
 class KeyReusedError(LedgerError):
-    """An idempotency key that was used for another request."""
+    """An idempotency key was used before for a different request."""
 
     def __init__(self, key: str, scope: str) -> None:
         self.key, self.scope = key, scope
@@ -343,7 +370,7 @@ class KeyReusedError(LedgerError):
 
 
 class ReceiptError(LedgerError):
-    """A receipt that this ledger did not give."""
+    """A receipt was not issued by this ledger."""
 
     def __init__(self, scope: str, sequence: int, reason: str) -> None:
         self.scope, self.sequence, self.reason = scope, sequence, reason
@@ -351,7 +378,7 @@ class ReceiptError(LedgerError):
 
 
 class AlreadyRedeemedError(ReceiptError):
-    """A receipt that was redeemed before: one charge pays for one answer."""
+    """A receipt was redeemed before; one charge pays for one answer."""
 
     def __init__(self, scope: str, sequence: int) -> None:
         super().__init__(
@@ -362,7 +389,7 @@ class AlreadyRedeemedError(ReceiptError):
 
 
 class TamperedError(LedgerError):
-    """The stored entries do not agree with each other, or with the anchor; `problems` says where."""
+    """The stored entries contradict each other or the anchor; `problems` lists the contradictions."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -371,7 +398,9 @@ class TamperedError(LedgerError):
 
 
 class EvidenceError(LedgerError):
-    """A checkpoint or a proof that shows nothing: a wrong signature, another tree, hashes that do not fit."""
+    """A checkpoint or proof is invalid: a wrong signature, another ledger, or hashes that do not
+    match.
+    """
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -379,13 +408,14 @@ class EvidenceError(LedgerError):
 
 
 class StoreError(LedgerError):
-    """The file or server of a ledger fails, or is not safe to use.
+    """The file or database server of a ledger fails, or is not safe to use.
 
     Args:
-        where: The file or server.
-        what: What happened.
-        remedy: What can be done.
-        uncertain: Whether the change may have been made all the same; asking again with the same key tells.
+        where: The name of the file or server.
+        what: A description of the failure.
+        remedy: A way to repair it; may be empty.
+        uncertain: Whether the change may have been stored nevertheless; a second request with the
+            same key tells.
     """
 
     def __init__(self, where: str, what: str, remedy: str = "", *, uncertain: bool = False) -> None:
@@ -396,7 +426,7 @@ class StoreError(LedgerError):
 
 
 class NewerSchemaError(StoreError):
-    """A ledger that a later version of dpcompose wrote."""
+    """The ledger was written by a later version of dpcompose."""
 
     def __init__(self, where: str, found: int, known: int) -> None:
         self.found, self.known = found, known
@@ -407,7 +437,7 @@ class NewerSchemaError(StoreError):
 
 
 def printable(text: str) -> str:
-    """`text` on one line, with whatever a terminal would obey, such as an escape or a newline, as Python writes it."""
+    """`text` on one line, with control characters such as escapes and newlines as escape sequences."""
     if text.isprintable():
         return text
     return "".join(
@@ -416,12 +446,14 @@ def printable(text: str) -> str:
 
 
 def stated(name: str, value: Any) -> str:
-    """A name and its value for a message, or that the value is missing."""
+    """The text "name = value", or "name is missing" if `value` is None."""
     return f"{name} is missing" if value is None else f"{name} = {_shown(value)}"
 
 
 def few_digits(amount: Any, *, up: bool) -> str:
-    """An amount to six digits, rounded up where it was asked, down where it is left; other text as it is."""
+    """`amount` to six digits, rounded up if `up`, else down; text that is not a number is returned
+    as it is.
+    """
     from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
     try:

@@ -35,7 +35,7 @@ def test_the_interval_shown_contains_the_certified_one(
 ) -> None:
     plan = Plan.read(EXAMPLES / path)
     assert plan.question is not None
-    assert plan.question.given == "delta"
+    assert plan.question.fixed == "delta"
     assert plan.question.value == float(delta)
     bound = plan.composition().epsilon(delta=plan.question.value, adjacency=plan.adjacency)
     assert float(lower) <= bound.lower <= bound.upper <= float(upper)

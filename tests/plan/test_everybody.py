@@ -94,7 +94,7 @@ def test_a_rate_that_is_found_to_be_one() -> None:
     found = calibrate(
         plan("gaussian", "rate = 0.5\n"), "mechanism.one.rate", epsilon=5.0, delta=1e-6
     )
-    assert found.value == 1.0 and found.found.neighbor is None
+    assert found.value == 1.0 and found.calibration.neighbor is None
     again = Plan.parse(found.plan.toml())
     assert found.plan.question is not None
     assert account(again, found.plan.question).total.upper <= 5.0

@@ -1,4 +1,6 @@
-"""Dwork and Roth's statements on composition, one function each, errors included; by number in `STATEMENTS`."""
+"""Dwork and Roth's statements on composition, one function each, errata included; by number in
+`STATEMENTS`.
+"""
 
 from dpcompose.face import face
 

@@ -1,4 +1,6 @@
-"""A statement of the book as a value: what it says, its parameters, what evaluates it, and where it is wrong."""
+"""A numbered statement of the book: its text, parameters, the function that evaluates it, and its
+errata.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,14 @@ from dpcompose.values import Bound
 
 @dataclass(frozen=True)
 class Parameter:
-    """One keyword of a statement.
+    """One keyword parameter of a statement.
 
     Args:
         name: The keyword.
         kind: The type of one value: float or int.
-        meaning: One line for a reader.
-        required: Whether it must be given.
-        many: Whether it is a sequence of such values.
+        meaning: A description of one line.
+        required: Whether the parameter has no default.
+        many: Whether the parameter is a sequence of such values.
     """
 
     name: str
@@ -31,23 +33,28 @@ class Parameter:
 
     @property
     def option(self) -> str:
-        """The option of a command that sets it, in brackets if it may be left out."""
+        """The command-line option that sets the parameter, such as `--delta`; in brackets if it is
+        optional.
+        """
         return f"--{self.name}" if self.required else f"[--{self.name}]"
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of the book.
+    """A numbered statement of the book that can be evaluated.
 
     Args:
         number: As printed, such as "3.20".
-        title: Its name.
-        says: The statement, in a sentence with its formula.
-        call: Takes the parameters as keywords; returns a number, a `Bound`, or a frozen dataclass of numbers.
-        parameters: Its parameters, in order.
-        caveats: Where the printed statement is loose or wrong, and what to use instead.
-        reference: Its source.
-        down: The values that are lower ends or allowances, which a page rounds down. All others are upper bounds.
+        title: The name of the statement.
+        says: The text of the statement, a sentence with its formula.
+        call: The function that evaluates it, from the parameters as keywords to a number, a
+            `Bound`, or a frozen dataclass of numbers.
+        parameters: The parameters of the function, in order.
+        caveats: The cases in which the printed statement is loose or wrong, and the function to use
+            instead.
+        reference: The publication of the statement.
+        down: The names of the results that are lower bounds or allowances, which are displayed
+            rounded down. All others are upper bounds.
     """
 
     number: str
@@ -60,13 +67,14 @@ class Statement:
     down: tuple[str, ...] = ()
 
     def evaluate(self, **arguments: float | Sequence[float]) -> tuple[tuple[str, float], ...]:
-        """The named numbers of its value: rows for a table.
+        """The results of the statement, as pairs (name, number).
 
         Args:
             arguments: The parameters by name.
 
         Raises:
-            DomainError: If a required parameter is missing, one is unknown, or a value lies outside its domain.
+            DomainError: If a required parameter is missing, one is unknown, or a value lies outside
+                its domain.
         """
         known = {parameter.name for parameter in self.parameters}
         required = [parameter.name for parameter in self.parameters if parameter.required]

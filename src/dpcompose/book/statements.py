@@ -1,4 +1,6 @@
-"""Every statement of sections 2.2, 2.3 and 3.5 that can be evaluated, by its number; of the others, what runs them."""
+"""The statements of sections 2.2, 2.3 and 3.5 by number; for those without a formula, the code that
+demonstrates them.
+"""
 
 from __future__ import annotations
 

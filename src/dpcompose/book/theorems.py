@@ -1,6 +1,7 @@
-"""The book's statements, one function each: theorems of composition, the lemmas behind them, a promise, an example.
+"""The statements of the book, one function each: composition theorems, their lemmas, and an
+example.
 
-Each theorem is an adapter of the function of `dpcompose.guarantee` that holds the formula and its rounding.
+Each theorem calls the function of `dpcompose.guarantee` that evaluates the formula and rounds it.
 """
 
 from __future__ import annotations
@@ -131,17 +132,20 @@ TECHNICALITIES = (
 
 
 def group(epsilon: float, *, delta: float = 0.0, size: int) -> ApproximateDP:
-    """A group of k: (epsilon, delta) becomes (k epsilon, delta (1 + e^epsilon + ... + e^((k - 1) epsilon))).
+    """The guarantee for groups of k = `size` people that (epsilon, delta)-DP implies.
 
-    With delta = 0 it is the book's (k epsilon, 0). Both numbers are rounded up. The delta is the smallest at k epsilon;
-    for smaller epsilons `guarantee.group.group_delta` has the exact curve, and for Gaussians k mu is exact.
+    It is (k epsilon, delta (1 + e^epsilon + ... + e^((k - 1) epsilon))).
+
+    Both numbers are rounded up. With delta = 0 it is the book's (k epsilon, 0). The delta is the
+    smallest possible at k epsilon; `guarantee.group.group_delta` returns the smallest at any
+    epsilon. For mu-GDP the group's k mu is exact.
 
     >>> group(0.25, size=4)
     ApproximateDP(epsilon=1.0, delta=0.0)
 
     Args:
-        epsilon: For one person, in [0, inf].
-        delta: For one person, in [0, 1].
+        epsilon: The epsilon for neighbors that differ in one person, in [0, inf].
+        delta: The delta for neighbors that differ in one person, in [0, 1].
         size: The number of people, an integer from 1 to 10^5.
 
     Raises:
@@ -153,16 +157,18 @@ def group(epsilon: float, *, delta: float = 0.0, size: int) -> ApproximateDP:
 
 
 def basic(promises: Iterable[tuple[float, float]]) -> ApproximateDP:
-    """Mechanisms that are (epsilon_i, delta_i)-DP compose to (sum epsilon_i, sum delta_i)-DP; each sum is rounded up.
+    """The total (sum epsilon_i, sum delta_i) of basic composition; each sum is rounded up.
 
-    Theorem 3.14 and Corollary 3.15 are the case of zero deltas. It also holds when mechanisms, databases and parameters
-    are chosen from earlier answers, as long as the sums stay within a budget fixed in advance.
+    Theorem 3.14 and Corollary 3.15 are the case of zero deltas. It also holds if mechanisms,
+    databases and parameters are chosen after seeing earlier answers, as long as the sums stay
+    within a budget fixed in advance.
 
     >>> basic([(0.5, 0.0), (0.25, 1e-6)])
     ApproximateDP(epsilon=0.75, delta=1e-06)
 
     Args:
-        promises: Pairs (epsilon, delta): epsilon in [0, inf], delta in [0, 1].
+        promises: The guarantees of the mechanisms, pairs (epsilon_i, delta_i) in [0, inf] and [0,
+            1].
 
     Raises:
         DomainError: If an element is not such a pair.
@@ -182,11 +188,13 @@ def basic(promises: Iterable[tuple[float, float]]) -> ApproximateDP:
 
 
 def advanced(epsilon: float, *, delta: float = 0.0, times: int, slack: float) -> ApproximateDP:
-    """k mechanisms, each (epsilon, delta)-DP, compose to (epsilon', k delta + slack)-DP; both numbers are rounded up.
+    """The total (epsilon', k delta + slack) of k = `times` mechanisms, each (epsilon, delta)-DP, by
+    Theorem 3.20.
 
-    epsilon' = sqrt(2 k log(1 / slack)) epsilon + k epsilon (e^epsilon - 1). Mechanisms and databases may be chosen
-    from earlier answers; epsilon and delta are fixed in advance. It is often worse than `basic`, always worse than
-    `optimal`, and does not give the 1/801 of Example 3.7 (see `example_3_7`).
+    epsilon' = sqrt(2 k log(1 / slack)) epsilon + k epsilon (e^epsilon - 1). Both numbers are
+    rounded up. Mechanisms and databases may be chosen after seeing earlier answers; epsilon and
+    delta are fixed in advance. The total is often larger than that of `basic`, always larger than
+    that of `optimal`, and does not give the 1/801 of Example 3.7 (see `example_3_7`).
 
     >>> round(advanced(1 / 801, times=10_000, slack=1.2664165549094176e-14).epsilon, 14)
     1.01434730431488
@@ -208,9 +216,12 @@ def advanced(epsilon: float, *, delta: float = 0.0, times: int, slack: float) ->
 def advanced_tight(
     epsilon: float, *, delta: float = 0.0, times: int, slack: float
 ) -> ApproximateDP:
-    """Theorem 3.20 with the tight mean loss: epsilon' = sqrt(2 k log(1 / slack)) epsilon + k epsilon tanh(epsilon / 2).
+    """The total (epsilon', k delta + slack) of Theorem 3.20 with the tight mean loss; rounded up.
 
-    The same proof with the best constant of Lemma 3.18, hence never larger than `advanced`; rounded up.
+    epsilon' = sqrt(2 k log(1 / slack)) epsilon + k epsilon tanh(epsilon / 2) for k = `times`.
+
+    The proof is that of Theorem 3.20 with the best constant of Lemma 3.18, so that the total is
+    never larger than that of `advanced`.
 
     >>> round(advanced_tight(0.1, times=100, slack=1e-6).epsilon, 12)
     5.756105519336
@@ -232,17 +243,22 @@ def advanced_tight(
 def advanced_heterogeneous(
     promises: Iterable[tuple[float, float]], *, slack: float
 ) -> ApproximateDP:
-    """Different promises: epsilon' = sum epsilon_i^2 / 2 + sqrt(2 log(1 / slack) sum epsilon_i^2), by concentration.
+    """The total (epsilon', sum delta_i + slack) of different mechanisms, by way of zCDP; rounded
+    up.
 
-    The delta is sum delta_i + slack; both are rounded up. Each (epsilon_i, 0) is (epsilon_i^2 / 2)-zCDP, these add up
-    and convert. For equal epsilons it is below `advanced` too, epsilon^2 / 2 being below epsilon (e^epsilon - 1).
+    epsilon' = sum epsilon_i^2 / 2 + sqrt(2 log(1 / slack) sum epsilon_i^2).
+
+    (epsilon_i, 0)-DP implies (epsilon_i^2 / 2)-zCDP; the sum of these rho is converted to
+    (epsilon', slack). For equal epsilons the total is below that of `advanced`, since epsilon^2 / 2
+    < epsilon (e^epsilon - 1).
 
     >>> round(advanced_heterogeneous([(0.1, 0.0)] * 10, slack=1e-6).epsilon, 11)
     1.71225813627
 
     Args:
-        promises: Pairs (epsilon, delta): epsilon in [0, inf], delta in [0, 1].
-        slack: In (0, 1).
+        promises: The guarantees of the mechanisms, pairs (epsilon_i, delta_i) in [0, inf] and [0,
+            1].
+        slack: The part of the total delta for a large loss, in (0, 1).
 
     Raises:
         DomainError: If an element is not such a pair, or slack is outside (0, 1).
@@ -253,24 +269,30 @@ def advanced_heterogeneous(
 
 
 def advanced_per_mechanism(epsilon: float, *, slack: float, times: int) -> float:
-    """The epsilon that each of k mechanisms may have for (epsilon, k delta + slack) in total; rounded down.
+    """The epsilon_0 that Corollary 3.21 allows each of k = `times` mechanisms for a total of
+    (epsilon, k delta + slack).
 
-    epsilon_0 = epsilon / (2 sqrt(2 k log(1 / slack))). The book asks for 0 < epsilon < 1 and slack > 0. That is neither
-    needed nor enough: Theorem 3.20 implies it exactly where epsilon <= 2 sqrt(2 k L) log(1 + sqrt(2 L / k)), with
-    L = log(1 / slack). At slack 1e-6 this allows an epsilon up to 19 at any k; near slack 1 the corollary is false
-    (epsilon 0.99, k 100, slack 0.998: the optimum is delta 0.99982). Outside that region it is refused.
+    It is rounded down.
+
+    epsilon_0 = epsilon / (2 sqrt(2 k log(1 / slack))). The book requires 0 < epsilon < 1 and slack
+    > 0, which is neither necessary nor sufficient: Theorem 3.20 implies the corollary exactly if
+    epsilon <= 2 sqrt(2 k L) log(1 + sqrt(2 L / k)), with L = log(1 / slack). At slack 1e-6 this
+    allows an epsilon up to 19 at any k; near slack 1 the corollary is false (at epsilon 0.99, k 100
+    and slack 0.998 the smallest total delta is 0.99982). Outside that region the function raises
+    UnsupportedError.
 
     >>> round(advanced_per_mechanism(0.9, slack=1e-6, times=100), 15)
     0.008560793994787
 
     Args:
-        epsilon: The total, in nats; finite, > 0.
+        epsilon: The total epsilon of the composition, in nats; finite, > 0.
         slack: The delta' of Theorem 3.20, in (0, 1).
         times: The number of mechanisms, an integer from 1 to 10^15.
 
     Raises:
         DomainError: If a number lies outside its domain.
-        UnsupportedError: Where Theorem 3.20 does not imply the corollary: it says whether the corollary is false there.
+        UnsupportedError: If Theorem 3.20 does not imply the corollary; the text says whether it is
+            false.
 
     Reference: [DworkRoth2014, Corollary 3.21]
     """
@@ -286,9 +308,11 @@ def advanced_per_mechanism(epsilon: float, *, slack: float, times: int) -> float
 
 
 def advanced_inverse(epsilon: float, *, slack: float, times: int) -> float:
-    """The largest epsilon that each of k mechanisms may have for Theorem 3.20 to promise `epsilon` in total.
+    """The largest epsilon of each of k = `times` mechanisms for which Theorem 3.20 gives a total of
+    at most `epsilon`.
 
-    Unlike Corollary 3.21 it needs no condition: it is found from the theorem itself, to the last double.
+    It inverts the formula of the theorem to the last double and, unlike Corollary 3.21, needs no
+    condition.
 
     >>> each = advanced_inverse(0.9, slack=1e-6, times=100)
     >>> advanced(each, times=100, slack=1e-6).epsilon <= 0.9
@@ -297,7 +321,7 @@ def advanced_inverse(epsilon: float, *, slack: float, times: int) -> float:
     True
 
     Args:
-        epsilon: The total, in nats; finite, > 0.
+        epsilon: The total epsilon of the composition, in nats; finite, > 0.
         slack: The delta' of Theorem 3.20, in (0, 1).
         times: The number of mechanisms, an integer from 1 to 10^15.
 
@@ -318,10 +342,12 @@ def advanced_inverse(epsilon: float, *, slack: float, times: int) -> float:
 
 
 def optimal(epsilon: float, *, delta: float = 0.0, times: int, total_delta: float) -> ApproximateDP:
-    """k mechanisms, each (epsilon, delta)-DP, make (epsilon', total_delta)-DP with the least epsilon'; rounded up.
+    """The smallest total (epsilon', total_delta) of k = `times` mechanisms, each (epsilon,
+    delta)-DP; rounded up.
 
-    No theorem that knows only epsilon and delta of each mechanism can give less. Infinite where
-    total_delta < 1 - (1 - delta)^k. `guarantee.optimal.homogeneous_epsilon` returns both ends.
+    No theorem from the epsilon and delta of each mechanism alone can give less. epsilon' is
+    infinite if total_delta < 1 - (1 - delta)^k. `guarantee.optimal.homogeneous_epsilon` returns
+    both ends.
 
     >>> round(optimal(0.1, times=100, total_delta=1e-6).epsilon, 12)
     4.774567588108
@@ -343,10 +369,10 @@ def optimal(epsilon: float, *, delta: float = 0.0, times: int, total_delta: floa
 
 
 def _promises_of(pairs: Any) -> list[ApproximateDP]:
-    """Pairs (epsilon, delta) as promises.
+    """The pairs (epsilon, delta) as a list of ApproximateDP.
 
     Raises:
-        DomainError: If it is not an iterable of such pairs.
+        DomainError: If `pairs` is not an iterable of such pairs.
     """
     try:
         items = list(pairs)
@@ -390,8 +416,8 @@ class MeanLoss:
     """Two upper bounds on a Kullback-Leibler divergence, in nats.
 
     Args:
-        book: As printed.
-        tight: The least that is true.
+        book: The bound as printed in the book.
+        tight: The smallest valid bound.
     """
 
     book: float
@@ -399,17 +425,20 @@ class MeanLoss:
 
 
 def kl_bound(epsilon: float) -> MeanLoss:
-    """If the loss lies within +-epsilon in both directions, its mean is at most epsilon (e^epsilon - 1); rounded up.
+    """Upper bounds on the mean loss of a pair whose losses lie within +-epsilon in both directions;
+    rounded up.
 
-    The tight bound is epsilon tanh(epsilon / 2) = epsilon (e^epsilon - 1) / (e^epsilon + 1), attained by randomized
-    response (`book.extreme_pair`): more than twice smaller.
+    The bound as printed is epsilon (e^epsilon - 1).
+
+    The tight bound is epsilon tanh(epsilon / 2) = epsilon (e^epsilon - 1) / (e^epsilon + 1),
+    attained by randomized response (`book.extreme_pair`): less than half of the printed one.
 
     >>> bound = kl_bound(1.0)
     >>> round(bound.book, 12), round(bound.tight, 12)
     (1.718281828459, 0.46211715726)
 
     Args:
-        epsilon: In nats; in [0, inf].
+        epsilon: The bound on the privacy loss, in nats; in [0, inf].
 
     Raises:
         DomainError: If epsilon is negative or NaN.
@@ -429,11 +458,11 @@ def kl_bound(epsilon: float) -> MeanLoss:
 
 @dataclass(frozen=True)
 class Deviation:
-    """P[sum > threshold] <= probability, both rounded up.
+    """A tail bound: P[sum > threshold] <= probability, both rounded up.
 
     Args:
-        threshold: The number that the sum is compared with.
-        probability: The bound.
+        threshold: The number that the sum exceeds.
+        probability: An upper bound on the probability of that.
     """
 
     threshold: float
@@ -441,10 +470,13 @@ class Deviation:
 
 
 def azuma(deviations: float, *, times: int, size: float, drift: float) -> Deviation:
-    """If |C_i| <= size and E[C_i | past] <= drift, then P[sum C_i > k drift + z sqrt(k) size] <= e^(-z^2 / 2).
+    """The threshold k drift + z sqrt(k) size and the bound e^(-z^2 / 2) of Lemma 3.19 on a sum C_1
+    + ... + C_k.
 
-    It is Hoeffding's form, which uses that each C_i varies over a range of 2 size; Azuma's own, with |C_i - E C_i| <=
-    2 size, would give e^(-z^2 / 8).
+    If |C_i| <= size and E[C_i | past] <= drift, then P[sum C_i > threshold] <= e^(-z^2 / 2).
+
+    This is Hoeffding's form, for C_i within a range of length 2 size; Azuma's, with |C_i - E C_i|
+    <= 2 size, would give e^(-z^2 / 8).
 
     >>> round(azuma(3.0, times=100, size=0.1, drift=0.005).probability, 15)
     0.011108996538242
@@ -452,8 +484,9 @@ def azuma(deviations: float, *, times: int, size: float, drift: float) -> Deviat
     Args:
         deviations: The z of the lemma; finite, > 0.
         times: The number of variables, an integer from 1 to 10^15.
-        size: The bound on each of them; finite, >= 0.
-        drift: The bound on each conditional mean; finite, of at most `size` in absolute value.
+        size: The bound on each |C_i|; finite, >= 0.
+        drift: The bound on each conditional mean E[C_i | past]; finite, of at most `size` in
+            absolute value.
 
     Raises:
         DomainError: If a number lies outside its domain.
@@ -479,44 +512,48 @@ def azuma(deviations: float, *, times: int, size: float, drift: float) -> Deviat
 
 
 class HasLower(Protocol):
-    """A bound, or a curve at one point."""
+    """A number with a proved lower end, such as a `Bound`."""
 
     @property
     def lower(self) -> SupportsFloat:
-        """Not above the truth."""
+        """A proved lower bound on the number."""
         ...
 
 
 @runtime_checkable
 class HasTradeoff(Protocol):
-    """A guarantee, or the profile of a composition: anything with a trade-off function."""
+    """A guarantee, or a profile of a composition, that has a trade-off function."""
 
     def tradeoff(self, alpha: float, /) -> HasLower:
-        """The smallest type II error at type I error alpha, for both orders of the pair."""
+        """The smallest type II error of a test with type I error `alpha`, for both orders of the
+        pair.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Promise:
-    """The consequence of a guarantee for a utility in [0, utility_range].
+    """The bounds of a guarantee on the expected utility of a person, for a utility in [0,
+    utility_range].
 
     Args:
-        guarantee: The guarantee of the mechanism.
-        utility_range: The largest utility; infinite for pure guarantees alone.
+        guarantee: The privacy guarantee of the mechanism.
+        utility_range: The largest utility; infinite only if the guarantee has delta 0.
     """
 
     guarantee: HasTradeoff
     utility_range: float
 
     def expected(self, without: float) -> Bound:
-        """The interval that the expected utility in the other world lies in.
+        """The smallest and largest expected utility on a neighboring data set, given the mean
+        `without` on one; rounded outward.
 
-        For utilities in [0, B] and f the trade-off function it is B [f(1 - m / B), 1 - f(m / B)]: u / B is a randomized
-        test. No better interval is true of every such mechanism. For pure guarantees and unbounded utilities it is
-        [e^-epsilon m, e^epsilon m]. Both ends are rounded outward.
+        For utilities u in [0, B] and the trade-off function f it is B [f(1 - m / B), 1 - f(m / B)],
+        since u / B is a randomized test. No smaller interval holds for every such mechanism. For
+        pure guarantees and unbounded utilities it is [e^-epsilon m, e^epsilon m].
 
         Args:
-            without: m, the expected utility in one world, in [0, utility_range].
+            without: The expected utility m on one of the two data sets, in [0, utility_range].
 
         Raises:
             DomainError: If `without` is outside [0, utility_range].
@@ -545,10 +582,12 @@ class Promise:
 
 
 def promise(profile: HasTradeoff, *, utility_range: float) -> Promise:
-    """The promise of a guarantee about expected utilities in [0, utility_range]: ask the result for `.expected(m)`.
+    """The bounds that a guarantee puts on expected utilities in [0, utility_range]; `.expected(m)`
+    evaluates them.
 
-    Pure epsilon: a nonnegative utility changes by a factor of e^epsilon at most, however large it can be. With delta
-    above 0 a bounded utility is needed: an event of probability delta may be worth anything.
+    Under pure epsilon-DP the mean of a nonnegative utility changes by a factor of e^epsilon at
+    most. With delta > 0 the utility must be bounded, since an event of probability delta can have
+    any utility.
 
     >>> from dpcompose.guarantee.approximate import ApproximateDP
     >>> bound = promise(ApproximateDP(0.5, delta=1e-3), utility_range=1.0).expected(0.3)
@@ -557,7 +596,7 @@ def promise(profile: HasTradeoff, *, utility_range: float) -> Promise:
 
     Args:
         profile: An `ApproximateDP`, a `GaussianTradeoff`, or a composition's profile.
-        utility_range: The largest utility; > 0, infinite for pure guarantees alone.
+        utility_range: The largest utility; > 0, infinite only if the guarantee has delta 0.
 
     Raises:
         DomainError: If utility_range is not a number > 0, or `profile` has no trade-off function.
@@ -582,7 +621,7 @@ def promise(profile: HasTradeoff, *, utility_range: float) -> Promise:
 
 
 def _pure_epsilon(guarantee: HasTradeoff) -> float:
-    """The epsilon of a guarantee with delta 0; infinite for every other."""
+    """The epsilon of a guarantee with delta 0; infinite for any other guarantee."""
     return (
         guarantee.epsilon
         if isinstance(guarantee, ApproximateDP) and guarantee.delta == 0.0
@@ -591,17 +630,20 @@ def _pure_epsilon(guarantee: HasTradeoff) -> float:
 
 
 def gaussian_noise(epsilon: float, *, delta: float) -> float:
-    """For 0 < epsilon < 1 Gaussian noise of sigma > sqrt(2 log(1.25 / delta)) / epsilon is (epsilon, delta)-DP.
+    """The noise scale sigma = sqrt(2 log(1.25 / delta)) / epsilon of Theorem 3.22, for l2
+    sensitivity 1; rounded up.
 
-    This is that sigma, for an l2 sensitivity of 1, rounded up. The least is smaller: 7.0318 for 9.6896 here, by
-    `calibrate(Gaussian, epsilon=0.5, delta=1e-5)`. At epsilon 10 the formula is false.
+    Gaussian noise of a larger sigma is (epsilon, delta)-DP for 0 < epsilon < 1.
+
+    The smallest valid sigma is `calibrate(Gaussian, epsilon=0.5, delta=1e-5)`: 7.0318 instead of
+    9.6896. At epsilon 10 the formula is false.
 
     >>> round(gaussian_noise(0.5, delta=1e-5), 4)
     9.6896
 
     Args:
-        epsilon: In nats, in (0, 1).
-        delta: In (0, 1).
+        epsilon: The epsilon of the guarantee, in nats, in (0, 1).
+        delta: The delta of the guarantee, in (0, 1).
 
     Raises:
         DomainError: If a number lies outside its domain.
@@ -622,17 +664,22 @@ SLACK = math.exp(-32.0)
 
 @dataclass(frozen=True)
 class Example:
-    """Upper bounds on the total epsilon of 10,000 mechanisms of the same epsilon at delta = e^-32, by theorem.
+    """The numbers of Example 3.7: 10,000 mechanisms of one epsilon, at a total delta of e^-32.
 
     Args:
-        theorem_3_20: As printed.
-        theorem_3_20_tight: With the tight mean loss.
-        optimum: The smallest total epsilon there is.
-        optimum_delta: The smallest delta at a total epsilon of 1.
-        corollary_3_21: The epsilon that Corollary 3.21 allows each mechanism for a total of 1, rounded down: 1/1600.
-        loss_above_1: The probability that the total loss exceeds 1, for every adversary: an upper bound.
-        loss_above_1_response: The same probability of 10,000 randomized responses, rounded down.
-        loss_above_1_stopping: Of an adversary who ends them as soon as the loss is above 1, rounded down.
+        theorem_3_20: The total epsilon by Theorem 3.20 as printed, an upper bound like the next
+            two.
+        theorem_3_20_tight: The total epsilon by Theorem 3.20 with the tight mean loss.
+        optimum: The smallest total epsilon that holds for all such mechanisms.
+        optimum_delta: The smallest total delta at a total epsilon of 1, rounded up.
+        corollary_3_21: The epsilon that Corollary 3.21 allows each mechanism for a total of 1,
+            rounded down: 1/1600.
+        loss_above_1: An upper bound, for every adversary, on the probability that the total loss
+            exceeds 1.
+        loss_above_1_response: The probability that the total loss of 10,000 randomized responses
+            exceeds 1, rounded down.
+        loss_above_1_stopping: That probability for an adversary who stops them as soon as the loss
+            exceeds 1, rounded down.
     """
 
     theorem_3_20: float
@@ -646,19 +693,25 @@ class Example:
 
 
 def example_3_7(epsilon: float = 1 / 801) -> Example:
-    """A person in 10,000 databases wants a total of 1 but for e^-32: the book says that epsilon = 1/801 each suffices.
+    """The numbers of Example 3.7, by theorem, if each of 10,000 databases runs a mechanism with
+    this epsilon.
 
-    "Bounded by 1 with probability 1 - e^-32" can be read in two ways. As (1, e^-32)-DP, the conclusion of Theorem 3.20:
-    the theorem as printed gives 1.0143 at 1/801, and with the tight mean loss 1.0065, so neither certifies 1/801 (801
-    is 800 + 1 and drops the term of second order). The claim is true all the same: the optimum at 1/801 is 0.8905, and
-    delta(1) is 1.4e-17, far below e^-32 = 1.3e-14. The largest epsilon that each theorem allows: Corollary 3.21 1/1600,
+    The book says that epsilon = 1/801 each suffices for a total loss of 1 except with probability
+    e^-32.
+
+    "Bounded by 1 with probability 1 - e^-32" can be read in two ways. As (1, e^-32)-DP, the
+    conclusion of Theorem 3.20: the theorem as printed gives 1.0143 at 1/801, and with the tight
+    mean loss 1.0065, so neither certifies 1/801 (801 is 800 + 1 and drops the term of second
+    order). The claim is true nevertheless: the optimum at 1/801 is 0.8905, and delta(1) is 1.4e-17,
+    far below e^-32 = 1.3e-14. The largest epsilon that each theorem allows: Corollary 3.21 1/1600,
     Theorem 3.20 1/812.318, with the tight mean loss 1/806.202, the optimum 1/715.511.
 
-    As the words say, that the loss exceeds 1 with probability e^-32 at most, which is more than (1, e^-32)-DP:
-    `loss_above_1` is 0.20 e^-32 at 1/801, and within e^-32 up to 1/781. Since (1 - e^(x - 1)) P[L > 1] <= delta(x) for
-    every x < 1, it is the least delta(x) / (1 - e^(x - 1)) found. From below: 10,000 randomized responses exceed e^-32
-    above 1/768, and above 1/776 so does an adversary who ends them as soon as the loss is above 1, before it falls
-    again; losses of several sizes do so at 1/776 itself (docs/book.md). So this reading is true to 1/781, false from
+    Literally, that the loss exceeds 1 with probability e^-32 at most, which is more than (1,
+    e^-32)-DP: `loss_above_1` is 0.20 e^-32 at 1/801, and within e^-32 up to 1/781. Since (1 - e^(x
+    - 1)) P[L > 1] <= delta(x) for every x < 1, it is the least delta(x) / (1 - e^(x - 1)) over the
+    x tried. From below: 10,000 randomized responses exceed e^-32 above 1/768, and above 1/776 so
+    does an adversary who ends them as soon as the loss is above 1, before it falls again; losses of
+    several sizes do so at 1/776 itself (docs/book.md). So this reading is true to 1/781, false from
     1/776 on, and open between.
 
     >>> example = example_3_7()
@@ -700,10 +753,12 @@ def _loss_above_1(epsilon: float) -> float:
 
 
 def _responses_above_1(epsilon: float) -> tuple[float, float]:
-    """P[loss > 1] of 10,000 randomized responses, and of those that end as soon as it is above 1; rounded down.
+    """P[loss > 1] of 10,000 randomized responses, and of those stopped as soon as the loss exceeds
+    1; rounded down.
 
-    The loss is epsilon times a walk. A walk that reaches `first` and ends r below it is, mirrored from there on, one
-    that ends r above it, and e^(-r epsilon) times as likely.
+    The loss is epsilon times a random walk. Reflection at `first`, the first level above 1: a walk
+    that reaches it and ends r below it mirrors one that ends r above it, and is e^(-r epsilon)
+    times as likely.
     """
     if not epsilon > 0.0:
         return 0.0, 0.0

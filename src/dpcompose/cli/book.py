@@ -202,7 +202,7 @@ def _game(
     if file is None:
         raise DomainError("PLAN", None, "a plan file, whose mechanisms are the family")
     read = read_plan(file)
-    if epsilon is None and read.question is not None and read.question.given == "epsilon":
+    if epsilon is None and read.question is not None and read.question.fixed == "epsilon":
         epsilon = read.question.value
     number = sum(entry.times for entry in read.entries) if rounds is None else rounds
     if not number <= 10_000:

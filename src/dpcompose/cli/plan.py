@@ -145,7 +145,7 @@ def advise(
     from dpcompose.report import document, page
 
     read = read_plan(plan)
-    target = {} if read.question is None else {read.question.given: read.question.value}
+    target = {} if read.question is None else {read.question.fixed: read.question.value}
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if value is not None:
             target[name] = value

@@ -1,8 +1,9 @@
-"""Divergences between two distributions: of finite ones exactly, of densities by estimate.
+"""Divergences between two distributions: exact for finite ones, estimated for densities.
 
-Every function reads a finite distribution as a mapping outcome -> mass or as masses in order, with int, Fraction,
-Decimal or float masses taken exactly as they are, and returns a `Bound` that contains the truth (an `Exact`, with the
-rational `.value`, where the truth is rational). Two `Density` give an `Estimate`, which proves nothing.
+A finite distribution is a mapping outcome -> mass or a sequence of masses (int, Fraction, Decimal
+or float, each taken exactly). For two of them, every function returns a `Bound` that contains the
+divergence; it is an `Exact`, with the rational `.value`, if the divergence is rational. For two
+`Density` it returns an `Estimate`, which has no proved error.
 """
 
 from dpcompose.face import face

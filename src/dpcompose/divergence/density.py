@@ -1,4 +1,6 @@
-"""Distributions with a density on the real line, and integrals over them: estimates by quadrature, never bounds."""
+"""Distributions with a density on the real line, and integrals over them by quadrature: estimates
+without proof.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ _DISTANCES = tuple(2.0 ** (k / 2) for k in range(-60, 200))
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number without a certificate: the result of quadrature or of a search over callables.
+    """A number without a proved error: the result of quadrature, or of a search over a function.
 
-    `float(estimate)` is its value. No error bound is proved; it is no `Bound`, and no privacy claim may rest on it.
+    `float(estimate)` is its value. It is not a `Bound`, and no privacy claim may rest on it.
 
     Args:
         value: The estimate.
-        error: The method's own estimate of its error.
+        error: An estimate of its absolute error, by the numerical method.
     """
 
     value: float
@@ -37,7 +39,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Density:
-    """A distribution on the real line, by the logarithm of its density.
+    """A distribution on the real line, represented by the logarithm of its density.
 
     The logarithm gives ratios of densities where the densities themselves underflow.
 
@@ -45,14 +47,15 @@ class Density:
     >>> laplace = Density(lambda x: -abs(x) - math.log(2), breakpoints=(0.0,))
 
     Args:
-        log_pdf: The natural logarithm of the density at a float; -inf where it is 0. It is asked inside the support
-            only.
+        log_pdf: The natural logarithm of the density at a float; -inf where it is 0. It is called
+            inside the support only.
         support: The interval outside of which the density is 0.
-        breakpoints: The kinks of the density, and the place of its mass if that is far from 0 or very narrow.
+        breakpoints: The kinks of the density, and a point inside the bulk of its mass if that is
+            narrow or not around 0.
 
     Raises:
-        DomainError: If the support is no interval, a breakpoint no finite number, or the density does not integrate to
-            1 within 1e-8 by quadrature.
+        DomainError: If the support is not an interval, a breakpoint is not a finite number, or the
+            quadrature of the density differs from 1 by more than 1e-8.
     """
 
     log_pdf: Callable[[float], float]
@@ -85,7 +88,7 @@ class Density:
             raise DomainError("integral of the density", mass, f"1 within {MASS_TOLERANCE}", remedy)
 
     def __call__(self, x: float) -> float:
-        """The logarithm of the density at x."""
+        """The natural logarithm of the density at `x`; -inf outside the support."""
         if not self.support[0] <= x <= self.support[1]:
             return -math.inf
         given: Any = self.log_pdf(x)
@@ -101,12 +104,14 @@ class Density:
 def integral(
     first: Density, second: Density, integrand: Callable[[float, float], float]
 ) -> Estimate:
-    """The integral of `integrand(log y, log z)` over the support of the first, by adaptive quadrature.
+    """The integral over x in the support of `first` of `integrand`, by adaptive quadrature.
 
-    It is infinite where the integrand is infinite at a point of positive density.
+    The integrand is called with the logarithms (log y(x), log z(x)) of both densities.
+
+    The result is infinite if the integrand is infinite at a point of positive density.
 
     Raises:
-        UnsupportedError: If the quadrature does not converge: the integral may be infinite.
+        UnsupportedError: If the quadrature does not converge, so that the integral may be infinite.
     """
 
     def at(x: float) -> float:
@@ -117,7 +122,11 @@ def integral(
 
 
 def tilted(first: Density, second: Density, order: float) -> Estimate:
-    """The logarithm of the integral of y^order z^(1 - order), scaled by its peak; its error is absolute."""
+    """The logarithm of the integral of y^order z^(1 - order), y and z the densities; its error is
+    absolute.
+
+    The integrand is divided by its peak before integration, so that it does not overflow.
+    """
 
     def exponent(x: float) -> float:
         log_first, log_second = first(x), second(x)
@@ -139,9 +148,14 @@ def tilted(first: Density, second: Density, order: float) -> Estimate:
 def search(
     function: Callable[[float], float], first: Density, second: Density, *, depth: float
 ) -> tuple[float, float, bool]:
-    """The maximum of a function on the support of the first density: its place, its value, and whether it is unbounded.
+    """(x, value, unbounded): the maximum of `function` over the support of `first`, and whether it
+    grows forever.
 
-    Points where the log-density is below -`depth` are left out: there, its differences are round-off.
+    Points at which the log-density of `first` is below -`depth` are skipped, since rounding
+    dominates there. `second` contributes its breakpoints.
+
+    Points at which the log-density of `first` is below -`depth` are skipped, since rounding
+    dominates there. `second` contributes its breakpoints.
     """
     from scipy import optimize
 
@@ -180,7 +194,7 @@ def search(
 
 
 def _cuts(first: Density, second: Density) -> list[float]:
-    """The ends and breakpoints inside the support of the first density, the ends included."""
+    """The ends of the first support, and the breakpoints of both densities inside it, increasing."""
     lower, upper = first.support
     inner = {*second.support, *first.breakpoints, *second.breakpoints}
     cuts = sorted({lower, upper, *(x for x in inner if lower < x < upper)})
@@ -188,7 +202,10 @@ def _cuts(first: Density, second: Density) -> list[float]:
 
 
 def _panels(cuts: list[float]) -> list[tuple[float, float]]:
-    """Panels that widen by a factor 8 away from every cut, so that mass at a cut is found whatever its scale."""
+    """Intervals of integration whose lengths grow by a factor 8 away from every cut.
+
+    Mass concentrated at a cut is resolved whatever its width.
+    """
     lower, upper = cuts[0], cuts[-1]
     sided = {
         cut + sign * 8.0**k

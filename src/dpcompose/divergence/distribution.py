@@ -38,35 +38,35 @@ _VANISHING = Fraction(1, 10**1000)
 
 @dataclass(frozen=True, eq=False)
 class Exact(Bound):
-    """A bound whose truth is the rational number `value`; its ends are the floats around it.
+    """A bound on a known rational number `value`; its ends are the floats around it.
 
     Args:
-        value: The truth.
+        value: The rational number.
     """
 
     value: Fraction = Fraction(0)
 
     @classmethod
     def of(cls, value: Fraction) -> Exact:
-        """The bound of a known rational number."""
+        """The Exact bound whose ends are the floats next to the rational number `value`."""
         return cls(_floor(value), _ceiling(value), RATIONAL, value)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The real numbers between two decimals, ends included."""
+    """A closed interval of real numbers with decimal ends."""
 
     lower: Decimal
     upper: Decimal
 
     @property
     def ends(self) -> tuple[Decimal, Decimal]:
-        """The lower end and the upper end."""
+        """The pair (lower end, upper end)."""
         return self.lower, self.upper
 
 
 class Arithmetic:
-    """Interval arithmetic with a number of decimal digits.
+    """Interval arithmetic with a number of decimal digits; results are rounded outward.
 
     Args:
         digits: The working precision; the exponents are practically unlimited.
@@ -81,14 +81,16 @@ class Arithmetic:
         )
 
     def of(self, value: Fraction) -> Interval:
-        """An interval around a rational number."""
+        """An interval that contains the rational number `value`."""
         numerator, denominator = Decimal(value.numerator), Decimal(value.denominator)
         return Interval(
             self._down.divide(numerator, denominator), self._up.divide(numerator, denominator)
         )
 
     def log(self, value: Interval) -> Interval:
-        """The natural logarithm of a nonnegative interval; of 1 it is exactly 0."""
+        """An interval around the natural logarithms of a nonnegative interval; exactly 0 for [1,
+        1].
+        """
         lower = self._down.ln(value.lower)
         upper = lower if value.upper == value.lower else self._up.ln(value.upper)
         return Interval(
@@ -97,24 +99,24 @@ class Arithmetic:
         )
 
     def exp(self, value: Interval) -> Interval:
-        """The exponential."""
+        """An interval around the exponentials of an interval."""
         lower = self._down.next_minus(self._down.exp(value.lower))
         return Interval(max(lower, Decimal(0)), self._up.next_plus(self._up.exp(value.upper)))
 
     def add(self, left: Interval, right: Interval) -> Interval:
-        """The sum."""
+        """An interval around the sums of a number in `left` and one in `right`."""
         return Interval(
             self._down.add(left.lower, right.lower), self._up.add(left.upper, right.upper)
         )
 
     def subtract(self, left: Interval, right: Interval) -> Interval:
-        """The difference."""
+        """An interval around the differences of a number in `left` and one in `right`."""
         return Interval(
             self._down.subtract(left.lower, right.upper), self._up.subtract(left.upper, right.lower)
         )
 
     def multiply(self, left: Interval, right: Interval) -> Interval:
-        """The product: the extremes are at the ends."""
+        """An interval around the products of a number in `left` and one in `right`."""
         ends = [(a, b) for a in (left.lower, left.upper) for b in (right.lower, right.upper)]
         lower = min(self._down.multiply(a, b) for a, b in ends)
         return Interval(lower, max(self._up.multiply(a, b) for a, b in ends))
@@ -123,7 +125,11 @@ class Arithmetic:
 def narrowed(
     enclosure: Callable[[Arithmetic], tuple[Fraction, Fraction] | tuple[Decimal, Decimal]],
 ) -> Bound:
-    """The bound from the first precision at which the two ends of `enclosure` lie between neighboring floats."""
+    """The `Bound` of neighboring floats around the number that `enclosure` encloses.
+
+    `enclosure` is called with growing precision until both of its ends lie between neighboring
+    floats.
+    """
     bound = Bound(-math.inf, math.inf)
     for digits in _DIGITS:
         lower, upper = enclosure(Arithmetic(digits))
@@ -134,14 +140,14 @@ def narrowed(
 
 
 def log_bound(value: Fraction) -> Bound:
-    """The natural logarithm of a rational number >= 0; -inf at 0, and exactly 0 at 1."""
+    """The natural logarithm of a rational number >= 0, enclosed; -inf at 0, and exactly 0 at 1."""
     if value == 0:
         return Bound(-math.inf, -math.inf)
     return narrowed(lambda arithmetic: arithmetic.log(arithmetic.of(value)).ends)
 
 
 def exact_ratio(value: Any, *, least: int = 0) -> Fraction:
-    """`value` as a rational ratio e^epsilon of at least `least`."""
+    """`value` as a rational ratio e^epsilon >= `least`; raises DomainError otherwise."""
     domain = f"a finite ratio e^epsilon >= {least}"
     ratio = exact("ratio", value, domain)
     if not ratio >= least:
@@ -150,13 +156,15 @@ def exact_ratio(value: Any, *, least: int = 0) -> Fraction:
 
 
 def one_of(epsilon: Any, ratio: Any) -> None:
-    """Refuse unless exactly one of the two is given."""
+    """Raise DomainError unless exactly one of `epsilon` and `ratio` is not None."""
     if (epsilon is None) == (ratio is None):
         raise DomainError("epsilon, ratio", (epsilon, ratio), "exactly one of the two")
 
 
 def exponential(epsilon: Fraction, *, arithmetic: Arithmetic) -> tuple[Fraction, Fraction]:
-    """Rational numbers (lower, upper) around e^epsilon; equal where it is rational."""
+    """Rational numbers (lower, upper) around e^epsilon, with the digits of `arithmetic`; both 1 for
+    epsilon 0.
+    """
     if epsilon == 0:
         return Fraction(1), Fraction(1)
     if epsilon < -3000:
@@ -166,10 +174,11 @@ def exponential(epsilon: Fraction, *, arithmetic: Arithmetic) -> tuple[Fraction,
 
 
 def floor_ratio(epsilon: Rational | None, ratio: Rational | None) -> Fraction:
-    """The ratio a >= 1 itself, or a rational number in [1, e^epsilon] within a relative 1e-58 of e^epsilon.
+    """`ratio` itself, or a rational number in [1, e^epsilon] that is smaller than e^epsilon by a
+    relative 1e-58 at most.
 
     Raises:
-        DomainError: Unless exactly one is given, and epsilon in [0, 1e6] or ratio >= 1.
+        DomainError: Unless exactly one of both is passed, and epsilon is in [0, 1e6] or ratio >= 1.
     """
     one_of(epsilon, ratio)
     if epsilon is None:
@@ -204,19 +213,22 @@ MOST_DIGITS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Distribution(Mapping[Any, Fraction]):
-    """A distribution over finitely many outcomes, as exact masses; itself a mapping outcome -> mass.
+    """A distribution over finitely many outcomes with exact masses; a read-only mapping outcome ->
+    mass.
 
     >>> Distribution({"yes": Fraction(3, 4), "no": Fraction(1, 4)})["yes"]
     Fraction(3, 4)
 
     Args:
-        finite: A mapping outcome -> mass, or masses in order (outcomes 0, 1, 2, ...). Masses are int, Fraction, Decimal
-            or float, each taken exactly as it is. Exact masses sum to 1; if one of the n masses is a float, the sum may
-            differ from 1 by 4 n 2^-53, and stays as it is.
-        name: Its name in an error.
+        finite: A mapping outcome -> mass, or masses in order (outcomes 0, 1, 2, ...). Masses are
+            int, Fraction, Decimal or float, each taken exactly as it is. Exact masses sum to 1; if
+            one of the n masses is a float, the sum may differ from 1 by 4 n 2^-53; it is not
+            normalized.
+        name: The name that an error calls the distribution by.
 
     Raises:
-        DomainError: Naming the entry, if a mass is negative, NaN, infinite or no number; or if the sum is not 1.
+        DomainError: If a mass is negative, NaN, infinite or not a number (the error names it), or
+            the sum is not 1.
     """
 
     finite: InitVar[Finite]
@@ -247,11 +259,13 @@ class Distribution(Mapping[Any, Fraction]):
 
     @classmethod
     def read(cls, name: str, finite: Any) -> Distribution:
-        """The distribution that `finite` is, or describes; an error calls it `name`."""
+        """The Distribution of the mapping or masses `finite`, or `finite` itself if it is one;
+        errors call it `name`.
+        """
         return finite if isinstance(finite, Distribution) else cls(finite, name)
 
     def rearranged(self, masses: Mapping[Any, Fraction]) -> Distribution:
-        """A distribution of the same total mass on other outcomes."""
+        """A distribution with other masses of the same total, which is not checked."""
         moved = object.__new__(Distribution)
         object.__setattr__(moved, "masses", MappingProxyType(dict(masses)))
         object.__setattr__(moved, "length", self.length)
@@ -272,18 +286,18 @@ class Distribution(Mapping[Any, Fraction]):
 
     @property
     def total(self) -> Fraction:
-        """The sum of the masses: 1, or nearly so where floats were given."""
+        """The sum of the masses: 1, or within 4 n 2^-53 of it if one of n masses was a float."""
         return sum(self.masses.values(), Fraction(0))
 
 
 @dataclass(frozen=True)
 class Coupled:
-    """Two distributions over the union of their supports.
+    """The masses of two distributions on the union of their supports.
 
     Args:
-        outcomes: Those of the first, then the others.
-        first: The masses of the first distribution, in that order.
-        second: The masses of the second.
+        outcomes: The outcomes of the first distribution, then those of the second alone.
+        first: The masses of the first distribution, in the order of `outcomes`.
+        second: The masses of the second distribution, in the same order.
     """
 
     outcomes: tuple[Any, ...]
@@ -292,16 +306,16 @@ class Coupled:
 
     @property
     def masses(self) -> list[tuple[Fraction, Fraction]]:
-        """The pairs of masses."""
+        """The pairs (Y(x), Z(x)) of the masses of each outcome x."""
         return list(zip(self.first, self.second, strict=True))
 
 
 def coupled(first: Any, second: Any) -> Coupled:
-    """Two finite distributions over the union of their supports.
+    """The masses of the finite distributions `first` and `second` on the union of their supports.
 
     Raises:
-        DomainError: If either is no distribution, or if one gives its masses in order and the other has another length,
-            or names an outcome that is none of the positions.
+        DomainError: If either is not a distribution; or if one is a sequence of masses and the
+            other has a different length, or an outcome that is not an index of the sequence.
     """
     left, right = Distribution.read("first", first), Distribution.read("second", second)
     for name, one, other in (("second", left, right), ("first", right, left)):
@@ -323,7 +337,9 @@ def coupled(first: Any, second: Any) -> Coupled:
 
 
 def exact(name: str, value: Any, domain: str = "a finite real number") -> Fraction:
-    """`value` as a rational number, exactly; a bool is no number here."""
+    """`value` as an exact rational number; raises DomainError with the text `domain` if it is not
+    one, or a bool.
+    """
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         raise DomainError(name, value, domain)
     if (
@@ -342,7 +358,9 @@ def exact(name: str, value: Any, domain: str = "a finite real number") -> Fracti
 
 
 def exact_probability(name: str, value: Any) -> Fraction:
-    """`value` as a rational number in [0, 1]."""
+    """`value` as an exact rational number in [0, 1]; raises DomainError, which calls it `name`,
+    otherwise.
+    """
     number = exact(name, value, "a number in [0, 1]")
     if not 0 <= number <= 1:
         raise DomainError(name, value, "a number in [0, 1]")

@@ -1,4 +1,6 @@
-"""The hockey-stick divergence, the delta at which an epsilon holds; and total variation, its value at epsilon 0."""
+"""The hockey-stick divergence (delta at an epsilon), total variation, and the max divergence
+(epsilon at a delta).
+"""
 
 from __future__ import annotations
 
@@ -43,12 +45,13 @@ def hockey_stick(
     epsilon: Rational | None = None,
     ratio: Rational | None = None,
 ) -> Bound | Estimate:
-    """The smallest delta with Y(S) <= e^epsilon Z(S) + delta for every event S, for Y = `first`, Z = `second`.
+    """The smallest delta with Y(S) <= e^epsilon Z(S) + delta for every event S, for Y = `first`, Z
+    = `second`.
 
-    H_a(Y||Z) = max_S Y(S) - a Z(S) = sum_x max(0, Y(x) - a Z(x)), with a = e^epsilon. Then Y and Z satisfy the
-    inequality of (epsilon, delta)-differential privacy, in this order, exactly when delta >= H_a(Y||Z). For finite
-    distributions the bound contains the truth: exact rational arithmetic, with e^epsilon enclosed. For densities it is
-    a quadrature estimate.
+    H_a(Y||Z) = max_S Y(S) - a Z(S) = sum_x max(0, Y(x) - a Z(x)), with a = e^epsilon. Then Y and Z
+    satisfy the inequality of (epsilon, delta)-differential privacy, in this order, exactly when
+    delta >= H_a(Y||Z). For finite distributions the bound contains the truth: exact rational
+    arithmetic, with e^epsilon enclosed. For densities it is a quadrature estimate.
 
     >>> hockey_stick([Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)], ratio=2).value
     Fraction(1, 4)
@@ -56,11 +59,14 @@ def hockey_stick(
     Args:
         first: The distribution Y.
         second: The distribution Z, over outcomes that need not be the same.
-        epsilon: A loss in nats, any real number, or an infinite float; or
-        ratio: e^epsilon itself, >= 0, taken exactly; then the result is `Exact`, with the rational `.value`.
+        epsilon: A privacy loss in nats, any real number or an infinite float. Either epsilon or
+            ratio is passed.
+        ratio: e^epsilon, >= 0, taken exactly; then the result is `Exact`, with the rational
+            `.value`.
 
     Raises:
-        DomainError: If a distribution is none, or unless exactly one of epsilon and ratio is given, in its domain.
+        DomainError: If `first` or `second` is not a distribution, or unless exactly one of epsilon
+            and ratio is passed, within its domain.
 
     Reference: [DworkRoth2014, Definition 2.4 and Remark 3.1].
     """
@@ -79,12 +85,12 @@ def hockey_stick(
 
 
 def excess(pair: Coupled, ratio: Fraction) -> Fraction:
-    """The sum of the positive parts of Y(x) - ratio Z(x)."""
+    """The sum over outcomes x of max(0, Y(x) - ratio Z(x)), exactly."""
     return sum((y - ratio * z for y, z in pair.masses if y > ratio * z), Fraction(0))
 
 
 def singular(pair: Coupled) -> Fraction:
-    """The mass of Y where Z has none."""
+    """The mass under Y of the outcomes impossible under Z."""
     return sum((y for y, z in pair.masses if z == 0), Fraction(0))
 
 
@@ -95,20 +101,21 @@ def total_variation(first: Finite, second: Finite) -> Exact: ...
 
 
 def total_variation(first: Finite | Density, second: Finite | Density) -> Exact | Estimate:
-    """The statistical distance of two distributions, exactly.
+    """The total variation (statistical) distance of two distributions.
 
-    Delta(Y, Z) = max_S |Y(S) - Z(S)| = half the sum of |Y(x) - Z(x)| = H_1(Y||Z), the largest advantage in telling them
-    apart. The result carries the rational number itself as `.value`. For densities it is a quadrature estimate.
+    Delta(Y, Z) = max_S |Y(S) - Z(S)| = half the sum of |Y(x) - Z(x)| = H_1(Y||Z), the largest
+    advantage of a test between them. For finite distributions the result is exact, with the
+    rational `.value`; for densities it is a quadrature estimate.
 
     >>> total_variation({"a": 1}, {"a": Fraction(2, 3), "b": Fraction(1, 3)}).value
     Fraction(1, 3)
 
     Args:
-        first: One distribution.
-        second: The other.
+        first: The distribution Y.
+        second: The distribution Z.
 
     Raises:
-        DomainError: If a distribution is none.
+        DomainError: If `first` or `second` is not a distribution.
 
     Reference: [DworkRoth2014, section 3.5.1].
     """
@@ -124,7 +131,9 @@ def total_variation(first: Finite | Density, second: Finite | Density) -> Exact 
 
 
 def distance(pair: Coupled) -> Fraction:
-    """The larger of Y(S) - Z(S) and Z(S) - Y(S) over all events: they agree when the masses have the same sum."""
+    """The larger of max_S Y(S) - Z(S) and max_S Z(S) - Y(S), S an event; they are equal if the
+    masses have equal sums.
+    """
     forward = excess(pair, Fraction(1))
     return max(forward, forward - sum(pair.first, Fraction(0)) + sum(pair.second, Fraction(0)))
 
@@ -136,7 +145,7 @@ def _enclosed(pair: Coupled, power: Fraction, arithmetic: Arithmetic) -> tuple[F
 
 
 def _ceiling_of_losses(pair: Coupled) -> int:
-    """An integer that no finite loss ln(Y(x)/Z(x)) exceeds: ln(p/q) <= ln 2 * (bits of p - bits of q + 1)."""
+    """An integer >= every finite loss ln(Y(x)/Z(x)): ln(p/q) <= ln 2 * (bits of p - bits of q + 1)."""
     ratios = [y / z for y, z in pair.masses if z > 0]
     return max(
         0, *(ratio.numerator.bit_length() - ratio.denominator.bit_length() + 1 for ratio in ratios)
@@ -170,9 +179,10 @@ def max_divergence(first: Finite, second: Finite) -> Bound: ...
 def max_divergence(first: Finite | Density, second: Finite | Density) -> Bound | Estimate:
     """The max divergence of Y = `first` and Z = `second`: the largest privacy loss, in nats.
 
-    D_inf(Y||Z) = max_S ln(Y(S)/Z(S)) = ln max_x Y(x)/Z(x); infinite if Y has mass where Z has none. The ratio itself is
-    `max_ratio`. For densities it is the largest log-ratio that a search over the support finds, and infinite where that
-    still grows at the end of the line: an estimate, which a spike between the points of the search escapes.
+    D_inf(Y||Z) = max_S ln(Y(S)/Z(S)) = ln max_x Y(x)/Z(x); infinite if Y has mass where Z has none.
+    The ratio itself is `max_ratio`. For densities it is an estimate: the largest log-ratio on a
+    grid over the support, infinite if that still grows at the end of the grid. A spike between grid
+    points is missed.
 
     >>> max_divergence([0.75, 0.25], [0.25, 0.75]), max_divergence([1, 0], [0, 1]).upper
     (Bound(lower=1.0986122886681096, upper=1.0986122886681098), inf)
@@ -182,7 +192,7 @@ def max_divergence(first: Finite | Density, second: Finite | Density) -> Bound |
         second: The distribution Z.
 
     Raises:
-        DomainError: If a distribution is none.
+        DomainError: If `first` or `second` is not a distribution.
 
     Reference: [DworkRoth2014, Definition 3.6].
     """
@@ -207,10 +217,11 @@ def approximate_max(
 ) -> Bound | Estimate:
     """The delta-approximate max divergence of Y = `first` and Z = `second`, in nats.
 
-    D_inf^delta(Y||Z) = max over events S with Y(S) >= delta of ln((Y(S) - delta)/Z(S)): the smallest epsilon, possibly
-    negative, with H_{e^epsilon}(Y||Z) <= delta. It is infinite if Y has more than delta of its mass where Z has none,
-    and -inf at delta = 1. The maximum is attained on the outcomes of largest Y(x)/Z(x), so that sorting finds it
-    exactly; the ratio itself is `max_ratio`. For densities it is an estimate, by quadrature and root finding.
+    D_inf^delta(Y||Z) = max over events S with Y(S) >= delta of ln((Y(S) - delta)/Z(S)): the
+    smallest epsilon, possibly negative, with H_{e^epsilon}(Y||Z) <= delta. It is infinite if Y has
+    more than delta of its mass where Z has none, and -inf at delta = 1. An event of the outcomes
+    with the largest Y(x)/Z(x) attains the maximum, which sorting therefore computes exactly;
+    `max_ratio` returns the ratio. For densities it is an estimate, by quadrature and root finding.
 
     >>> approximate_max([0.75, 0.25], [0.25, 0.75], delta=0.25)
     Bound(lower=0.6931471805599453, upper=0.6931471805599454)
@@ -221,7 +232,7 @@ def approximate_max(
         delta: A probability, taken exactly.
 
     Raises:
-        DomainError: If a distribution is none, or delta outside [0, 1].
+        DomainError: If `first` or `second` is not a distribution, or delta is outside [0, 1].
 
     Reference: [DworkRoth2014, Definition 3.6].
     """
@@ -231,7 +242,8 @@ def approximate_max(
 
 
 def max_ratio(first: Finite, second: Finite, *, delta: Rational = 0) -> Fraction | float:
-    """The exact e^epsilon of `approximate_max`: max_S (Y(S) - delta)/Z(S), or 0; the float inf if infinite.
+    """e^epsilon of `approximate_max`, exactly: max(0, max_S (Y(S) - delta)/Z(S)); the float inf if
+    it is infinite.
 
     >>> max_ratio([Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)])
     Fraction(3, 1)
@@ -242,13 +254,15 @@ def max_ratio(first: Finite, second: Finite, *, delta: Rational = 0) -> Fraction
         delta: A probability, taken exactly.
 
     Raises:
-        DomainError: If a distribution is none, or delta outside [0, 1].
+        DomainError: If `first` or `second` is not a distribution, or delta is outside [0, 1].
     """
     return largest_ratio(coupled(first, second), exact_probability("delta", delta))
 
 
 def largest_ratio(pair: Coupled, delta: Fraction) -> Fraction | float:
-    """max_S (Y(S) - delta)/Z(S) over events with Y(S) > delta, or 0 if there is none."""
+    """The largest (Y(S) - delta)/Z(S) over events S with Y(S) > delta; 0 if there is none, inf if
+    infinite.
+    """
     mass = singular(pair)
     if mass > delta:
         return math.inf
@@ -264,7 +278,7 @@ def largest_ratio(pair: Coupled, delta: Fraction) -> Fraction | float:
 
 
 def log_ratio(ratio: Fraction | float) -> Bound:
-    """The logarithm of a ratio, infinite or exact."""
+    """The natural logarithm of a rational or infinite ratio, enclosed."""
     return log_bound(ratio) if isinstance(ratio, Fraction) else Bound(math.inf, math.inf)
 
 

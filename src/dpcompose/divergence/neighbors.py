@@ -1,4 +1,4 @@
-"""Remark 3.1: the smallest epsilon of a mechanism, from its output distributions on all neighboring inputs."""
+"""The smallest epsilon of a mechanism with finitely many inputs and outputs (Remark 3.1)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from dpcompose.values import Bound
 
 @dataclass(frozen=True)
 class SmallestEpsilon:
-    """The smallest epsilon of a mechanism for a delta, and where it is attained.
+    """The smallest epsilon of a mechanism at a delta, with the pair of inputs that attains it.
 
     Args:
-        epsilon: The smallest epsilon >= 0, between its two ends; infinite if there is none.
-        delta: The delta that it belongs to.
-        ratio: max_S (Y(S) - delta)/Z(S) for the attaining pair, exactly, below 1 if epsilon is 0; the float inf if
-            infinite.
-        pair: The inputs (x, y) with Y = M(x), Z = M(y), in the order that attains it.
+        epsilon: The smallest epsilon >= 0 in nats, enclosed; infinite if no finite one holds.
+        delta: The delta of the (epsilon, delta) guarantee.
+        ratio: max_S (Y(S) - delta)/Z(S) for the pair, exactly (below 1 if epsilon is 0); the float
+            inf if infinite.
+        pair: The inputs (x, y) with Y = M(x) and Z = M(y).
     """
 
     epsilon: Bound
@@ -44,22 +44,26 @@ def smallest_epsilon(
     delta: Rational = 0,
     neighbors: Iterable[tuple[Any, Any]] | None = None,
 ) -> SmallestEpsilon:
-    """The smallest epsilon >= 0 of (epsilon, delta)-differential privacy for a mechanism, and the pair attaining it.
+    """The smallest epsilon >= 0 for which a mechanism is (epsilon, delta)-DP, and the pair of
+    inputs that attains it.
 
-    M is (epsilon, delta)-differentially private exactly when D_inf^delta(M(x)||M(y)) <= epsilon for every two neighbors
-    in both orders (Remark 3.1), so the smallest epsilon is their maximum, or 0.
+    M is (epsilon, delta)-differentially private exactly when D_inf^delta(M(x)||M(y)) <= epsilon for
+    every two neighbors in both orders (Remark 3.1), so the smallest epsilon is their maximum, or 0.
 
     >>> coin = {"heads": [Fraction(3, 4), Fraction(1, 4)], "tails": [Fraction(1, 4), Fraction(3, 4)]}
     >>> smallest_epsilon(coin).ratio, smallest_epsilon(coin, delta=Fraction(1, 4)).ratio
     (Fraction(3, 1), Fraction(2, 1))
 
     Args:
-        outputs: The mechanism: each input with the finite distribution of its output.
+        outputs: The mechanism M, as a mapping from each input to the finite distribution of its
+            output.
         delta: A probability, taken exactly.
-        neighbors: The pairs of neighboring inputs, each in one order or both; None: every two inputs are neighbors.
+        neighbors: The pairs of neighboring inputs, each in one order or both. If None, every two
+            inputs are neighbors.
 
     Raises:
-        DomainError: If an output is no distribution, a neighbor no input, delta outside [0, 1], or if there is no pair.
+        DomainError: If an output is not a distribution, a neighbor is not an input, delta is
+            outside [0, 1], or there is no pair of neighbors.
 
     Reference: [DworkRoth2014, Remark 3.1].
     """
@@ -88,7 +92,10 @@ def smallest_epsilon(
 def _pairs(
     read: Mapping[Any, Distribution], neighbors: Iterable[tuple[Any, Any]] | None
 ) -> list[tuple[Any, Any]]:
-    """The pairs of neighbors, each of two inputs that are known."""
+    """The pairs of neighboring inputs: `neighbors`, or every two inputs.
+
+    Raises DomainError if an element is not a pair of inputs in `read`.
+    """
     if neighbors is None:
         return list(itertools.combinations(read, 2))
     domain = "pairs of inputs among the keys of outputs"

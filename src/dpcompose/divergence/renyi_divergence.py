@@ -1,4 +1,4 @@
-"""The Kullback-Leibler divergence of Definition 3.5, which has order 1, and the Renyi divergence of every order."""
+"""The Kullback-Leibler divergence (Definition 3.5) and the Renyi divergence of every order."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def kl(first: Finite, second: Finite) -> Bound: ...
 def kl(first: Finite | Density, second: Finite | Density) -> Bound | Estimate:
     """The Kullback-Leibler divergence of Y = `first` from Z = `second`, in nats.
 
-    D(Y||Z) = E_{x ~ Y} ln(Y(x)/Z(x)) = sum_x Y(x) ln(Y(x)/Z(x)); infinite if Y has mass where Z has none, by
-    the book's convention for denominators of 0; 0 ln 0 = 0. For finite distributions the bound contains the truth; for
-    densities it is a quadrature estimate. (Where floats were given, masses may sum to 1 + 1e-16, and D be as much below
-    0.)
+    D(Y||Z) = E_{x ~ Y} ln(Y(x)/Z(x)) = sum_x Y(x) ln(Y(x)/Z(x)); infinite if Y has mass where Z has
+    none, by the book's convention for denominators of 0; 0 ln 0 = 0. For finite distributions the
+    bound contains the truth; for densities it is a quadrature estimate. (Float masses may sum to 1
+    + 1e-16; then D may be below 0 by as much.)
 
     >>> kl([0.5, 0.5], [0.25, 0.75]), kl([0.5, 0.5], [1, 0]).lower
     (Bound(lower=0.14384103622589045, upper=0.14384103622589048), inf)
@@ -47,7 +47,7 @@ def kl(first: Finite | Density, second: Finite | Density) -> Bound | Estimate:
         second: The distribution Z.
 
     Raises:
-        DomainError: If a distribution is none.
+        DomainError: If `first` or `second` is not a distribution.
 
     Reference: [DworkRoth2014, Definition 3.5].
     """
@@ -57,7 +57,7 @@ def kl(first: Finite | Density, second: Finite | Density) -> Bound | Estimate:
 
 
 def mean_loss(pair: Coupled) -> Bound:
-    """The sum of Y(x) ln(Y(x)/Z(x)) over two coupled distributions."""
+    """The sum over x of Y(x) ln(Y(x)/Z(x)) for two coupled distributions, enclosed."""
     if any(y > 0 == z for y, z in pair.masses):
         return Bound(math.inf, math.inf)
     if pair.first == pair.second:
@@ -93,9 +93,10 @@ def renyi(
 ) -> Bound | Estimate:
     """The Renyi divergence of Y = `first` and Z = `second`, in nats.
 
-    D_order(Y||Z) = ln(sum_x Y(x)^order Z(x)^(1 - order)) / (order - 1); `kl` at order 1, `max_divergence` at infinity.
-    It does not decrease with the order; infinite if Y has mass where Z has none (order >= 1), or if they share no
-    outcome. For finite distributions the bound contains the truth; for densities it is a quadrature estimate.
+    D_order(Y||Z) = ln(sum_x Y(x)^order Z(x)^(1 - order)) / (order - 1); `kl` at order 1,
+    `max_divergence` at infinity. It does not decrease with the order; infinite if Y has mass where
+    Z has none (order >= 1), or if they have no outcome in common. For finite distributions the
+    bound contains the truth; for densities it is a quadrature estimate.
 
     >>> renyi([0.75, 0.25], [0.25, 0.75], order=2)
     Bound(lower=0.8472978603872036, upper=0.8472978603872037)
@@ -103,10 +104,10 @@ def renyi(
     Args:
         first: The distribution Y.
         second: The distribution Z.
-        order: A number > 0, taken exactly; possibly inf.
+        order: The order, > 0, taken exactly; may be inf.
 
     Raises:
-        DomainError: If a distribution is none, or the order is not > 0.
+        DomainError: If `first` or `second` is not a distribution, or the order is not > 0.
 
     Reference: [Mironov2017, Definition 3].
     """

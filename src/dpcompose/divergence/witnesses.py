@@ -1,7 +1,8 @@
-"""The witnesses of Lemmas 3.17 and 3.18.
+"""The distributions whose existence Lemmas 3.17 and 3.18 state, computed exactly.
 
-Lemma 3.17: two distributions are close within (epsilon, delta) exactly when distributions at distance delta from them
-are close within epsilon. Lemma 3.18: the pair of largest mean loss.
+Lemma 3.17: a pair is (epsilon, delta)-indistinguishable exactly when distributions within total
+variation distance delta of it are epsilon-indistinguishable. Lemma 3.18: the pair of largest mean
+loss.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ _UNEQUAL = (
 
 @dataclass(frozen=True)
 class OneSidedWitness:
-    """Part 1 of Lemma 3.17: a distribution near the first that the second covers.
+    """Part 1 of Lemma 3.17: the distribution Y' closest to Y with Y'(x) <= a Z(x) everywhere.
 
     Args:
-        first: Y.
-        second: Z.
-        nearby: Y', with the same total mass as Y.
-        ratio: a rational a, with Y'(x) <= a Z(x) everywhere.
-        distance: Delta(Y, Y'), exactly; it equals H_a(Y||Z), and nothing nearer exists.
+        first: The distribution Y.
+        second: The distribution Z.
+        nearby: The distribution Y', of the same total mass as Y.
+        ratio: The rational number a >= 1.
+        distance: The total variation distance of Y and Y', exactly; it equals H_a(Y||Z), and no
+            smaller one is possible.
     """
 
     first: Distribution
@@ -45,7 +47,9 @@ class OneSidedWitness:
     distance: Fraction
 
     def check(self) -> bool:
-        """Recompute the statement from the distributions; also that the distance is the least possible."""
+        """Whether the inequalities hold, and `distance` is both the true distance and the least
+        possible; recomputed.
+        """
         least = excess(coupled(self.first, self.second), self.ratio)
         apart = distance(coupled(self.first, self.nearby))
         return (
@@ -57,16 +61,17 @@ class OneSidedWitness:
 
 @dataclass(frozen=True)
 class SymmetricWitness:
-    """Part 2 of Lemma 3.17: two distributions near the given ones that cover each other.
+    """Part 2 of Lemma 3.17: the distributions (Y', Z') closest to (Y, Z) whose ratio is at most a
+    in both directions.
 
     Args:
-        first: Y.
-        second: Z.
-        nearby_first: Y', with the same total mass as Y.
-        nearby_second: Z', with the same total mass as Z.
-        ratio: A rational a, with Y'(x) <= a Z'(x) and Z'(x) <= a Y'(x) everywhere.
-        distance: Delta(Y, Y') = Delta(Z, Z'), exactly; it equals max(H_a(Y||Z), H_a(Z||Y)) / (1 + a), and no pair is
-            nearer.
+        first: The distribution Y.
+        second: The distribution Z.
+        nearby_first: The distribution Y', of the same total mass as Y.
+        nearby_second: The distribution Z', of the same total mass as Z.
+        ratio: The rational number a >= 1 with Y'(x) <= a Z'(x) and Z'(x) <= a Y'(x) everywhere.
+        distance: Delta(Y, Y') = Delta(Z, Z'), exactly; it equals max(H_a(Y||Z), H_a(Z||Y)) / (1 +
+            a), and no pair is closer.
     """
 
     first: Distribution
@@ -77,7 +82,9 @@ class SymmetricWitness:
     distance: Fraction
 
     def check(self) -> bool:
-        """Recompute the statement from the distributions; also that the distance is the least possible."""
+        """Whether the inequalities hold, and `distance` is both the true distance and the least
+        possible; recomputed.
+        """
         forward, backward = coupled(self.first, self.second), coupled(self.second, self.first)
         least = max(excess(forward, self.ratio), excess(backward, self.ratio)) / (1 + self.ratio)
         apart = (
@@ -97,12 +104,13 @@ class SymmetricWitness:
 def one_sided_witness(
     first: Finite, second: Finite, *, epsilon: Rational | None = None, ratio: Rational | None = None
 ) -> OneSidedWitness:
-    """The distribution Y' of Lemma 3.17, part 1: the nearest to Y = `first` that Z = `second` covers.
+    """The distribution Y' closest to Y = `first` with Y' <= e^epsilon Z, Z = `second` (Lemma 3.17,
+    part 1).
 
-    D_inf^delta(Y||Z) <= epsilon if and only if some Y' has Delta(Y, Y') <= delta and D_inf(Y'||Z) <= epsilon, for
-    epsilon >= 0. The witness cuts Y down to a Z, a = e^epsilon, and spreads what it cut, H_a(Y||Z), in proportion to
-    the room a Z - Y that is left; so Delta(Y, Y') = H_a(Y||Z) exactly, and the statement holds for every delta from
-    there on. Everything is rational.
+    D_inf^delta(Y||Z) <= epsilon if and only if some Y' has Delta(Y, Y') <= delta and D_inf(Y'||Z)
+    <= epsilon, for epsilon >= 0. The witness cuts Y down to a Z, a = e^epsilon, and spreads the
+    mass removed, H_a(Y||Z), in proportion to a Z - Y where that is positive; so Delta(Y, Y') =
+    H_a(Y||Z) exactly, and the lemma holds for every delta >= H_a(Y||Z). All numbers are rational.
 
     >>> one_sided_witness([1, 0], [Fraction(1, 4), Fraction(3, 4)], ratio=2).nearby.masses[0]
     Fraction(1, 2)
@@ -110,14 +118,15 @@ def one_sided_witness(
     Args:
         first: The distribution Y.
         second: The distribution Z.
-        epsilon: A loss in nats in [0, 1e6]: a is then a rational number just below e^epsilon (relative 1e-58), so that
-            D_inf(Y'||Z) <= epsilon is true, at a distance larger than H by as little; or
-        ratio: a itself, >= 1, taken exactly.
+        epsilon: A loss in nats in [0, 1e6]: a is then a rational number just below e^epsilon
+            (relative 1e-58), so that D_inf(Y'||Z) <= epsilon is exact, at a distance larger than H
+            by a relative error of that size. Either epsilon or ratio is passed.
+        ratio: a, >= 1, taken exactly.
 
     Raises:
-        DomainError: If a distribution is none, or unless exactly one of epsilon and ratio is given, in its domain.
-            Below 0 there is no witness: a Z has not enough mass.
-        UnsupportedError: If masses given as floats have sums that differ, and a Z has not enough mass.
+        DomainError: If `first` or `second` is not a distribution, or unless exactly one of epsilon
+            and ratio is passed, within its domain. For epsilon < 0, a Z has too little mass.
+        UnsupportedError: If float masses have different sums, and a Z has too little mass.
 
     Reference: [DworkRoth2014, Lemma 3.17].
     """
@@ -138,16 +147,17 @@ def one_sided_witness(
 def symmetric_witness(
     first: Finite, second: Finite, *, epsilon: Rational | None = None, ratio: Rational | None = None
 ) -> SymmetricWitness:
-    """The distributions Y', Z' of Lemma 3.17, part 2: the nearest to Y = `first`, Z = `second` that cover each other.
+    """The distributions (Y', Z') closest to Y = `first`, Z = `second` that are
+    epsilon-indistinguishable (Lemma 3.17, part 2).
 
-    Both D_inf^delta(Y||Z) <= epsilon and D_inf^delta(Z||Y) <= epsilon if and only if some Y', Z' have Delta(Y, Y') and
-    Delta(Z, Z') at most delta/(1 + e^epsilon), D_inf(Y'||Z') <= epsilon **and D_inf(Z'||Y') <= epsilon**, for epsilon
-    >= 0. The distance of the witness is the least possible, max(H_a(Y||Z), H_a(Z||Y))/(1 + a), a = e^epsilon, and
-    everything is rational.
+    Both D_inf^delta(Y||Z) <= epsilon and D_inf^delta(Z||Y) <= epsilon if and only if some Y', Z'
+    have Delta(Y, Y') and Delta(Z, Z') at most delta/(1 + e^epsilon), D_inf(Y'||Z') <= epsilon **and
+    D_inf(Z'||Y') <= epsilon**, for epsilon >= 0. The distance of (Y', Z') is the least possible,
+    max(H_a(Y||Z), H_a(Z||Y))/(1 + a), a = e^epsilon, and all numbers are rational.
 
-    The book prints only D_inf(Y'||Z') <= epsilon. Read so, the "if" is false: Y = (1, 0) and Z = (1/a, 1 - 1/a) have
-    D_inf(Y||Z) = epsilon, so that Y' = Y, Z' = Z serve at distance 0 for every delta, yet Z is 1 - 1/a away from being
-    covered by Y:
+    The book prints only D_inf(Y'||Z') <= epsilon. Read so, the "if" is false: Y = (1, 0) and Z =
+    (1/a, 1 - 1/a) have D_inf(Y||Z) = epsilon, so that Y' = Y, Z' = Z satisfy it at distance 0 for
+    every delta, yet D_inf^delta(Z||Y) <= epsilon needs delta >= 1 - 1/a:
 
     >>> from dpcompose.divergence import hockey_stick, max_ratio
     >>> y, z = [1, 0], [Fraction(1, 2), Fraction(1, 2)]
@@ -157,13 +167,16 @@ def symmetric_witness(
     Args:
         first: The distribution Y.
         second: The distribution Z.
-        epsilon: A loss in nats in [0, 1e6]: a is then a rational number just below e^epsilon (relative 1e-58), so that
-            both max divergences are truly at most epsilon; or
-        ratio: a itself, >= 1, taken exactly.
+        epsilon: A loss in nats in [0, 1e6]: a is then a rational number just below e^epsilon
+            (relative 1e-58), so that both max divergences are at most epsilon exactly. Either
+            epsilon or ratio is passed.
+        ratio: a, >= 1, taken exactly.
 
     Raises:
-        DomainError: If a distribution is none, or unless exactly one of epsilon and ratio is given, in its domain.
-        UnsupportedError: If masses given as floats have sums that differ by more than there is room to balance.
+        DomainError: If `first` or `second` is not a distribution, or unless exactly one of epsilon
+            and ratio is passed, within its domain.
+        UnsupportedError: If float masses have sums that differ by more than the exchange of mass
+            can balance.
 
     Reference: [DworkRoth2014, Lemma 3.17].
     """
@@ -185,23 +198,25 @@ def symmetric_witness(
 def extreme_pair(
     *, epsilon: Rational | None = None, ratio: Rational | None = None
 ) -> tuple[Distribution, Distribution]:
-    """The pair (a, 1)/(1 + a) and (1, a)/(1 + a), a = e^epsilon, which attains the tight form of Lemma 3.18.
+    """The pair (a, 1)/(1 + a) and (1, a)/(1 + a), a = e^epsilon, which attains the tight form of
+    Lemma 3.18.
 
-    If D_inf(Y||Z) <= epsilon and D_inf(Z||Y) <= epsilon then D(Y||Z) <= epsilon (e^epsilon - 1)/(e^epsilon + 1) =
-    epsilon tanh(epsilon/2), with equality for this pair, the two answers of randomized response. The book's bound,
-    epsilon (e^epsilon - 1), is larger by the factor e^epsilon + 1. (The pair is extreme in every sense: all others
-    within epsilon are post-processings of it.)
+    If D_inf(Y||Z) <= epsilon and D_inf(Z||Y) <= epsilon then D(Y||Z) <= epsilon (e^epsilon -
+    1)/(e^epsilon + 1) = epsilon tanh(epsilon/2), with equality for this pair, the two answers of
+    randomized response. The book's bound, epsilon (e^epsilon - 1), is larger by the factor
+    e^epsilon + 1. (All pairs within epsilon are post-processings of it.)
 
     >>> y, z = extreme_pair(ratio=3)
     >>> y.masses[0], z.masses[0]
     (Fraction(3, 4), Fraction(1, 4))
 
     Args:
-        epsilon: A loss in nats in [0, 1e6]: a is then a rational number just below e^epsilon (relative 1e-58); or
-        ratio: a itself, >= 1, taken exactly.
+        epsilon: A loss in nats in [0, 1e6]: a is then a rational number just below e^epsilon
+            (relative 1e-58). Either epsilon or ratio is passed.
+        ratio: a, >= 1, taken exactly.
 
     Raises:
-        DomainError: Unless exactly one of epsilon and ratio is given, in its domain.
+        DomainError: Unless exactly one of epsilon and ratio is passed, within its domain.
 
     Reference: [DworkRoth2014, Lemma 3.18].
     """
@@ -211,7 +226,7 @@ def extreme_pair(
 
 
 def _meeting(y: Fraction, z: Fraction, a: Fraction) -> tuple[Fraction, Fraction]:
-    """Where the ratio of two masses exceeds a, the masses of the same sum at which it is a."""
+    """(y', z') with y' + z' = y + z and a ratio of exactly `a`, if y > a z or z > a y; else (y, z)."""
     if y > a * z:
         return a * (y + z) / (1 + a), (y + z) / (1 + a)
     if z > a * y:
@@ -222,7 +237,13 @@ def _meeting(y: Fraction, z: Fraction, a: Fraction) -> tuple[Fraction, Fraction]
 def _balanced(
     pair: Coupled, met: list[tuple[Fraction, Fraction]]
 ) -> list[tuple[Fraction, Fraction]]:
-    """Give each side back the mass that it lost, where it has the smaller mass; no ratio grows by that."""
+    """The masses `met` after each distribution of `pair` has its lost mass back, where its mass is
+    smaller.
+
+    No ratio grows. Raises UnsupportedError if the total masses differ by too much.
+
+    No ratio grows beyond its value before.
+    """
     deficit = sum(pair.first, Fraction(0)) - sum((y for y, _ in met), Fraction(0))
     if deficit < 0:
         mirrored = Coupled(pair.outcomes, pair.second, pair.first)

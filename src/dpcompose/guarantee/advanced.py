@@ -1,4 +1,6 @@
-"""Advanced composition of (epsilon, delta) promises: the bound of Dwork, Rothblum and Vadhan, and two below it."""
+"""Advanced composition of (epsilon, delta) guarantees: the theorem of Dwork, Rothblum and Vadhan,
+and two smaller bounds.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +21,26 @@ from dpcompose.values import (
 )
 
 Counted = Sequence[tuple[ApproximateDP, int]]
-"""Promises, each with how many times it is used."""
+"""Pairs (guarantee, count): an (epsilon, delta) guarantee and the number of mechanisms that have
+it.
+"""
 
 
 def printed_advanced(promises: Counted, *, slack: float) -> ApproximateDP:
-    """epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i (e^epsilon_i - 1).
+    """(epsilon', sum delta_i + slack), the total of the advanced composition theorem as printed.
 
-    The delta is sum delta_i + slack; both are rounded up. For equal promises it is Theorem 3.20; the proof is the same
-    for different ones.
+    epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i (e^epsilon_i - 1); both
+    numbers are rounded up.
+
+    For equal guarantees this is Theorem 3.20, whose proof holds for different ones too.
 
     >>> round(printed_advanced([(ApproximateDP(0.1), 100)], slack=1e-6).epsilon, 12)
     6.308230950513
 
     Args:
-        promises: Of the mechanisms, fixed in advance, with their counts.
-        slack: The theorem's delta', in (0, 1).
+        promises: Pairs of the (epsilon_i, delta_i) guarantee of a mechanism and the number of its
+            uses. All are fixed before the first answer.
+        slack: The delta' of the theorem, the probability of a large total loss; in (0, 1).
 
     Raises:
         DomainError: If slack is outside (0, 1).
@@ -49,17 +56,21 @@ def printed_advanced(promises: Counted, *, slack: float) -> ApproximateDP:
 
 
 def tight_advanced(promises: Counted, *, slack: float) -> ApproximateDP:
-    """epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i tanh(epsilon_i / 2).
+    """(epsilon', sum delta_i + slack), the total of advanced composition with the tight mean loss.
 
-    The delta is sum delta_i + slack; both are rounded up. The proof is that of Theorem 3.20, with the largest mean that
-    a loss within +-epsilon can have.
+    epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i tanh(epsilon_i / 2); both
+    numbers are rounded up.
+
+    The proof is that of Theorem 3.20, with epsilon tanh(epsilon / 2), the largest mean of a privacy
+    loss within +-epsilon.
 
     >>> round(tight_advanced([(ApproximateDP(0.1), 100)], slack=1e-6).epsilon, 12)
     5.756105519336
 
     Args:
-        promises: Of the mechanisms, fixed in advance, with their counts.
-        slack: The theorem's delta', in (0, 1).
+        promises: Pairs of the (epsilon_i, delta_i) guarantee of a mechanism and the number of its
+            uses. All are fixed before the first answer.
+        slack: The delta' of the theorem, the probability of a large total loss; in (0, 1).
 
     Raises:
         DomainError: If slack is outside (0, 1).
@@ -74,17 +85,21 @@ def tight_advanced(promises: Counted, *, slack: float) -> ApproximateDP:
 
 
 def advanced_half_squares(promises: Counted, *, slack: float) -> ApproximateDP:
-    """epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i^2 / 2.
+    """(epsilon', sum delta_i + slack), the total of advanced composition by way of zCDP.
 
-    The delta is sum delta_i + slack; both are rounded up. Each (epsilon_i, 0) is (epsilon_i^2 / 2)-zCDP; these add up,
-    and convert. The bound lies between the two others.
+    epsilon' = sqrt(2 log(1 / slack) sum epsilon_i^2) + sum epsilon_i^2 / 2; both numbers are
+    rounded up.
+
+    (epsilon_i, 0)-DP implies (epsilon_i^2 / 2)-zCDP; the sum of these rho is converted to
+    (epsilon', slack). The bound lies between `tight_advanced` and `printed_advanced`.
 
     >>> round(advanced_half_squares([(ApproximateDP(0.1), 10)], slack=1e-6).epsilon, 11)
     1.71225813627
 
     Args:
-        promises: Of the mechanisms, fixed in advance, with their counts.
-        slack: The theorem's delta', in (0, 1).
+        promises: Pairs of the (epsilon_i, delta_i) guarantee of a mechanism and the number of its
+            uses. All are fixed before the first answer.
+        slack: The delta' of the theorem, the probability of a large total loss; in (0, 1).
 
     Raises:
         DomainError: If slack is outside (0, 1).
@@ -97,7 +112,11 @@ def advanced_half_squares(promises: Counted, *, slack: float) -> ApproximateDP:
 
 
 def advanced_slack(promises: Counted, *, delta: float) -> float | None:
-    """delta - sum delta_i, rounded down: the slack that remains; None if it is negative."""
+    """The slack with which advanced composition has a total delta of `delta`: delta - sum delta_i,
+    rounded down.
+
+    None if the difference is negative. Raises DomainError if `delta` is outside [0, 1].
+    """
     remaining = Fraction(check.probability("delta", delta)) - _total_delta(promises)
     return rounded_down(remaining) if remaining >= 0 else None
 

@@ -18,16 +18,17 @@ _CLOSED_FORM = Certificate("closed form, round-off bounded", unit="relative type
 
 @dataclass(frozen=True)
 class ApproximateDP:
-    """P[M(x) in S] <= e^epsilon P[M(x') in S] + delta, for both orders of every pair of neighbors and every S.
+    """An (epsilon, delta)-differential privacy guarantee.
 
-    An infinite epsilon, or a delta of 1, promises nothing.
+    P[M(x) in S] <= e^epsilon P[M(x') in S] + delta, for both orders of every pair of neighbors and
+    every event S. With epsilon infinite or delta 1 it guarantees nothing.
 
     >>> ApproximateDP(0.5, delta=1e-6)
     ApproximateDP(epsilon=0.5, delta=1e-06)
 
     Args:
-        epsilon: In nats; >= 0, infinite allowed.
-        delta: In [0, 1].
+        epsilon: The bound on the privacy loss, in nats; >= 0, infinite allowed.
+        delta: The additive slack in probability, in [0, 1].
 
     Raises:
         DomainError: If epsilon is negative or NaN, or delta is outside [0, 1].
@@ -45,25 +46,28 @@ class ApproximateDP:
 
     @property
     def vacuous(self) -> bool:
-        """Whether nothing is promised."""
+        """Whether the guarantee holds for every mechanism: epsilon is infinite or delta is 1."""
         return self.epsilon == math.inf or self.delta == 1.0
 
     def tradeoff(self, alpha: float) -> Bound:
-        """The smallest type II error that the promise allows at type I error alpha: the function `tradeoff`."""
+        """The trade-off function of this guarantee at type I error `alpha`, in [0, 1]; see
+        `tradeoff`.
+        """
         return tradeoff(alpha, promise=self)
 
 
 def blowup(alpha: float, *, promise: ApproximateDP) -> Bound:
-    """The largest power at level alpha of a test against an (epsilon, delta)-DP mechanism: 1 minus the trade-off.
+    """The largest power of a level-`alpha` test between neighbors, under (epsilon, delta)-DP.
 
-    min(1, delta + e^epsilon alpha, 1 - e^-epsilon (1 - delta - alpha)); certified to a few units in the last place.
+    It is 1 minus the trade-off function, min(1, delta + e^epsilon alpha, 1 - e^-epsilon (1 - delta
+    - alpha)), certified to a few units in the last place.
 
     >>> round(blowup(0.3, promise=ApproximateDP(0.5, delta=1e-3)).upper, 13)
     0.49561638121
 
     Args:
         alpha: The type I error, in [0, 1].
-        promise: The mechanism's promise.
+        promise: The (epsilon, delta) guarantee of the mechanism.
 
     Raises:
         DomainError: If alpha is outside [0, 1], or promise is not an ApproximateDP.
@@ -87,14 +91,17 @@ def blowup(alpha: float, *, promise: ApproximateDP) -> Bound:
 
 
 def tradeoff(alpha: float, *, promise: ApproximateDP) -> Bound:
-    """The trade-off of (epsilon, delta)-DP: max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha)).
+    """The smallest type II error of a test between neighbors with type I error `alpha`, under
+    (epsilon, delta)-DP.
+
+    It is max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha)), with certified ends.
 
     >>> tradeoff(0.05, promise=ApproximateDP(1.0, delta=1e-5)).contains(0.8640759085770477)
     True
 
     Args:
         alpha: The type I error, in [0, 1].
-        promise: The mechanism's promise.
+        promise: The (epsilon, delta) guarantee of the mechanism.
 
     Raises:
         DomainError: If alpha is outside [0, 1], or promise is not an ApproximateDP.
@@ -112,14 +119,16 @@ def tradeoff(alpha: float, *, promise: ApproximateDP) -> Bound:
 
 
 def promise_of(value: object) -> ApproximateDP:
-    """`value`, if it is an (epsilon, delta) promise."""
+    """`value` itself; raises DomainError if it is not an ApproximateDP."""
     if not isinstance(value, ApproximateDP):
         raise DomainError("promise", value, "an ApproximateDP")
     return value
 
 
 def checked_epsilon(name: str, value: object) -> float:
-    """`value` as a float in [0, inf]."""
+    """`value` as a float in [0, inf]; raises DomainError, which calls it `name`, if it is NaN or
+    negative.
+    """
     number = check.real(name, value)
     if not number >= 0.0:
         raise DomainError(name, value, "a number >= 0")
@@ -130,11 +139,19 @@ def checked_epsilon(name: str, value: object) -> float:
 
 
 Failures = Sequence[tuple[float, int]]
-"""Pairs (delta, times)."""
+"""Pairs (delta_i, k_i): k_i mechanisms, each of which fails (has an infinite loss) with probability
+delta_i.
+"""
 
 
 def with_failures(pure: Bound, failures: Failures, certificate: Certificate) -> Bound:
-    """1 - prod (1 - delta_i)^(k_i) (1 - pure): the infinite losses put together with the finite ones, certified."""
+    """The delta of a composition, 1 - (1 - pure) prod (1 - delta_i)^(k_i), with certified ends.
+
+    Args:
+        pure: The delta of the composition given that no mechanism fails.
+        failures: The failure probability delta_i of the mechanisms, each with its count k_i.
+        certificate: The certificate of the result.
+    """
     if any(delta == 1.0 and times for delta, times in failures):
         return Bound(1.0, 1.0, certificate)
     exponent = math.fsum(times * math.log1p(-delta) for delta, times in failures)
@@ -149,9 +166,14 @@ def with_failures(pure: Bound, failures: Failures, certificate: Certificate) -> 
 
 
 def remaining_delta(target: float, failures: Failures) -> Bound | None:
-    """(target - D) / (1 - D), D = 1 - prod (1 - delta_i)^(k_i), enclosed; None where it is certainly negative.
+    """The delta that a composition may have, given that no mechanism fails, for a delta of `target`
+    in all.
 
-    The lower end is negative where it is not known whether the target is feasible.
+    It is (target - D) / (1 - D), where D = 1 - prod (1 - delta_i)^(k_i) is the probability that
+    some mechanism fails. The result encloses it, and is None if it is certainly negative, that is
+    if the target is infeasible.
+
+    A negative lower end means that feasibility could not be decided.
     """
     failures = [(delta, times) for delta, times in failures if delta > 0.0 and times > 0]
     if not failures:
@@ -178,7 +200,7 @@ def remaining_delta(target: float, failures: Failures) -> Bound | None:
 
 
 def _remaining(target: float, failures: Failures) -> Bound | None:
-    """The same in floats, where the difference keeps its digits."""
+    """`remaining_delta` in floats; None where target - D would lose digits to cancellation."""
     if any(delta > 0.5 for delta, _ in failures):
         return None
     exponent = math.fsum(times * math.log1p(-delta) for delta, times in failures)
@@ -199,9 +221,15 @@ def _remaining(target: float, failures: Failures) -> Bound | None:
 def mirrored_epsilon(
     target: float, delta: Callable[[float], Bound], certificate: Certificate
 ) -> Bound:
-    """The profile of a symmetric pair at a negative epsilon from the one at its opposite.
+    """The delta of a symmetric pair of distributions at `target` < 0.
 
-    delta(epsilon) = 1 - e^epsilon + e^epsilon delta(-epsilon); every term is positive.
+    For such a pair delta(epsilon) = 1 - e^epsilon + e^epsilon delta(-epsilon), a sum of positive
+    terms.
+
+    Args:
+        target: The epsilon, in nats; negative.
+        delta: The privacy profile of the pair at epsilons >= 0.
+        certificate: The certificate of the result.
     """
     floor, factor, other = -math.expm1(target), math.exp(target), delta(-target)
     error = 24 * UNIT_ROUNDOFF

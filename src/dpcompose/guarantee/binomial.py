@@ -1,20 +1,21 @@
-"""Binomial laws: their masses, and sums over their upper ends, each with a proved error.
+"""Binomial distributions: their probabilities, and the sums over their tails that optimal
+composition needs, with proved errors.
 
-Masses: those around the terms that matter, up to 1e11 trials. One mass, the anchor, is evaluated in sixty-digit
-decimals (Stirling's series with its enveloping remainder); every other one through its ratio to the anchor: by the
-recurrence when the window is short, else by Loader's deviance, whose terms all pull the same way, so that nothing
-cancels.
+`window` returns the probabilities (masses) that are not negligible, for up to 1e11 trials. One
+mass, the anchor, is evaluated in sixty-digit decimals (Stirling's series with its enveloping
+remainder); every other one through its ratio to the anchor: by the recurrence when the window is
+short, else by Loader's deviance, whose terms all pull the same way, so that nothing cancels.
 
-Sums: in floats whose rounding is bounded term by term. Let i of k losses be -epsilon: L = l_i = (k - 2 i) epsilon with
-mass w_i = C(k, i) x^i / (1 + x)^k, x = e^-epsilon. Then
+`Sums` are evaluated in floats whose rounding is bounded term by term. Let i of k losses be
+-epsilon: L = l_i = (k - 2 i) epsilon with mass w_i = C(k, i) x^i / (1 + x)^k, x = e^-epsilon. Then
 
     D_m = sum_(i<m) w_i (1 - e^(-2 (m - i) epsilon)),    B_m = sum_(i<=m) w_i e^(-2 (m - i) epsilon),
     D_(m+1) = D_m + B_m (1 - e^(-2 epsilon)),            B_(m+1) = B_m e^(-2 epsilon) + w_(m+1).
 
-Nothing is subtracted, hence rounding errors add up and never grow. With u = 2^-53: exp, expm1 and log1p err by 8 u, one
-operation by u. Where x and e^(-2 epsilon) come from `math.exp`, w errs by 11 u more at each step, and D and B by 12 u
-more than the worst of the three; where they are rounded to nearest, by 4 u and 5 u. D errs by 10 u once more for the
-factor 1 - e^(-2 epsilon).
+Nothing is subtracted, hence rounding errors add up and never grow. With u = 2^-53: exp, expm1 and
+log1p err by 8 u, one operation by u. Where x and e^(-2 epsilon) come from `math.exp`, w errs by 11
+u more at each step, and D and B by 12 u more than the worst of the three; where they are rounded to
+nearest, by 4 u and 5 u. D errs by 10 u once more for the factor 1 - e^(-2 epsilon).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from dpcompose.values import (
 Reals = NDArray[np.float64]
 
 LONGEST = 2**22
-"""Terms in a window beyond which it is refused."""
+"""The largest number of masses in a window; `window` raises UnsupportedError beyond it."""
 _SHORT = 300
 # log n! - (n log n - n + log(2 pi n) / 2) for n = 0 (never used) and 1..15, rounded from ball arithmetic.
 _STIRLING_ERRORS = np.array(
@@ -74,16 +75,21 @@ _STIRLING_ERRORS = np.array(
 
 @dataclass(frozen=True)
 class Window:
-    """Consecutive masses P[Bin(times, 1 / (1 + e^-epsilon)) = first, first + 1, ...], as multiples of e^(scale + fine).
+    """Consecutive masses of a binomial distribution, as multiples of e^(scale + fine).
+
+    They are P[Bin(times, 1 / (1 + e^-epsilon)) = j] for j = first, first + 1, ...
 
     Args:
         first: The number of successes that the first mass belongs to.
-        masses: The masses, divided by the anchor's.
-        errors: A proved bound on the relative error of each.
-        scale: The logarithm of the anchor's mass, rounded to a float.
-        fine: The remainder of that rounding.
-        below: The ratio at which masses decay below the window, at most; 0 when nothing is below.
-        above: The ratio at which masses decay above it, at most; 0 when nothing is above.
+        masses: The masses divided by the mass at the anchor, the number of successes that sets the
+            scale.
+        errors: A proved bound on the relative error of each mass.
+        scale: The logarithm of the mass at the anchor, rounded to a float.
+        fine: The exact logarithm minus `scale`.
+        below: The largest ratio of a mass below the window to the next higher one; 0 if none is
+            omitted below.
+        above: The largest ratio of a mass above the window to the next lower one; 0 if there is
+            none above.
     """
 
     first: int
@@ -96,14 +102,17 @@ class Window:
 
 
 def window(times: int, *, epsilon: float, anchor: int, least: int, depth: float = 50.0) -> Window:
-    """The masses from max(`least`, where they are negligible) up to where they are negligible, around `anchor`.
+    """The masses of Bin(times, 1 / (1 + e^-epsilon)) around `anchor` that are not negligible, from
+    `least` successes on.
 
     Args:
         times: The number of trials, at least 1.
         epsilon: The log odds of a success; > 0, finite.
-        anchor: Where the masses are scaled to 1: the mode, or `least` if that lies above the mode.
-        least: The smallest number of successes that matters.
-        depth: The window ends where masses have fallen by about e^-depth; what lies beyond is bounded in any case.
+        anchor: The number of successes whose mass is scaled to 1: the mode, or `least` if that lies
+            above the mode.
+        least: The smallest number of successes in the window.
+        depth: The window ends where masses are about e^-depth of the mass at the anchor, or beyond;
+            the omitted masses are bounded by `Window.below` and `Window.above`.
 
     Raises:
         UnsupportedError: If the window would have more than 2^22 terms.
@@ -147,12 +156,12 @@ def window(times: int, *, epsilon: float, anchor: int, least: int, depth: float 
 
 
 def geometric(ratio: float) -> float:
-    """ratio + ratio^2 + ..., rounded up; infinite unless the ratio is below 1."""
+    """ratio + ratio^2 + ..., rounded up; infinite if ratio >= 1."""
     return ratio / (1.0 - ratio) * (1.0 + 1e-14) if ratio < 1.0 else math.inf
 
 
 def mode(times: int, *, epsilon: float) -> int:
-    """A most likely number of successes, up to one."""
+    """A most likely number of successes in `times` trials of log odds `epsilon`, to within one."""
     return min(times, math.floor((times + 1) / (1.0 + math.exp(-epsilon))))
 
 
@@ -202,7 +211,11 @@ def _recurrence(
 def deviance(
     times: int, *, anchor: int, first: int, last: int, drift: float
 ) -> tuple[Reals, Reals]:
-    """The masses from `first` to `last` over that of `anchor`, and their relative errors.
+    """The masses for `first` to `last` successes in `times` trials, divided by the mass at
+    `anchor`; and their errors.
+
+    `drift` is log((times - anchor) / anchor) plus the log odds of a success, as a correctly rounded
+    float. The errors are proved bounds on the relative errors of the masses.
 
     `drift` is log((times - anchor) / anchor) plus the log odds of a success, to the last bit.
     """
@@ -256,7 +269,9 @@ _DEPTH = 43.0
 
 
 class Ratios(NamedTuple):
-    """x, e^(-2 epsilon), 1 - e^(-2 epsilon), and what a step of the recurrences adds to the relative errors."""
+    """Constants of the recurrences for the sums D and B: x = e^-epsilon (`odds`), x^2, 1 - x^2, and
+    the relative error of one step.
+    """
 
     odds: float
     shrink: float
@@ -265,7 +280,12 @@ class Ratios(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """D, B and w at one position in units of 2^`unit`, relative error `error`; `omitted` mass may add to D and B."""
+    """The sums D (`value`) and B (`weight`) and the mass w at index `position`, all in units of
+    2^`unit`.
+
+    The relative error of each is at most `error`; masses that were left out may add up to `omitted`
+    to D and B.
+    """
 
     position: int
     value: float
@@ -277,7 +297,7 @@ class Sums(NamedTuple):
     factors: Ratios
 
     def continued(self, index: int, times: int) -> Sums:
-        """The sums at a higher position."""
+        """The sums at the index `index` >= `position`, by the recurrences, for `times` losses."""
         first, value, weight, mass, error, _, _, (odds, shrink, growth, drift) = self
         for at in range(first + 1, index + 1):
             value += weight * growth
@@ -288,7 +308,10 @@ class Sums(NamedTuple):
 
 
 def first_sums(epsilon: float, times: int) -> Sums:
-    """The sums at 0: w_0 = (1 + x)^-k, whose exponent errs by 17 u of itself."""
+    """The sums D, B and w at index 0 for `times` losses +-`epsilon`.
+
+    There w_0 = (1 + x)^-k, whose exponent has a relative error of 17 u.
+    """
     odds = math.exp(-epsilon)
     exponent = times * math.log1p(odds)
     mass = math.exp(-exponent)
@@ -298,7 +321,9 @@ def first_sums(epsilon: float, times: int) -> Sums:
 
 
 class BinomialLaw:
-    """The masses of one law, their logarithms in fixed point: good to 1e-20 before they are rounded to floats."""
+    """The masses w_i of `times` losses +-`epsilon`, from logarithms in fixed point that are
+    accurate to 1e-20.
+    """
 
     def __init__(self, epsilon: float, times: int) -> None:
         self.epsilon, self.times, self.exponent = epsilon, times, fixed(epsilon)
@@ -320,7 +345,10 @@ class BinomialLaw:
         """Beyond this position the sums gain nothing more, or losses are negative."""
 
     def first(self, position: int) -> int:
-        """Up to where masses matter below a position: they fall by e^(-descent d - d^2 / (2 v)) at least."""
+        """An index below which masses are negligible in the sums at `position`; 0, or at least 16.
+
+        Below the peak, masses at distance d fall by e^(-descent d - d^2 / (2 v)) at least.
+        """
         peak = min(position, int(self.mode))
         if peak <= 32:
             return 0
@@ -331,7 +359,9 @@ class BinomialLaw:
         return lowest if lowest >= 16 else 0
 
     def start(self, first: int) -> Sums:
-        """The sums at `first`, 0 or at least 16, as if nothing were below."""
+        """The sums at index `first` (0, or at least 16) without the masses below it, which
+        `omitted` bounds.
+        """
         mass, unit = self._mass(first)
         omitted = self._omitted(first, mass)
         return Sums(
@@ -339,9 +369,12 @@ class BinomialLaw:
         )
 
     def window(self, position: int, first: int, *, careful: bool = False) -> Sums:
-        """The sums at `position` over the masses from `first` on, as an array; `careful` through logarithms.
+        """The sums at index `position` over the masses from index `first` on, evaluated with numpy.
 
-        Each ratio of masses errs by 4 u, exp and expm1 by 8 u and the rounding of the distance, a pairwise sum by 40 u.
+        With `careful`, each mass comes from its logarithm, otherwise from a product of ratios.
+
+        Relative errors: 4 u for each ratio of masses, 8 u and the rounding of the argument for exp
+        and expm1, 40 u for a pairwise sum.
         """
         if position - first < 2:
             return self.start(first)
@@ -373,7 +406,9 @@ class BinomialLaw:
         )
 
     def _masses(self, position: int, first: int) -> tuple[Reals, Reals]:
-        """The masses below a position over that at it, downward, with their errors."""
+        """The masses at position - 1, ..., first divided by the mass at `position`, and their
+        relative errors.
+        """
         drift = fixed_logarithm(self.times - position << FIXED_BITS) - fixed_logarithm(
             position << FIXED_BITS
         )
@@ -384,7 +419,10 @@ class BinomialLaw:
         return masses[::-1], errors[::-1]
 
     def guess(self, log_target: float) -> tuple[float, float]:
-        """About where D is the target, and how steeply log D rises there: Newton's method from Stirling's formula."""
+        """An estimate of the index at which log D is `log_target`, and of the slope of log D at it.
+
+        It is Newton's method on an approximation of D by Stirling's formula; nothing is proved.
+        """
         times, epsilon, odds = self.times, self.epsilon, self.factors.odds
         normal = math.lgamma(times + 1.0) - times * (self.normal / FIXED_ONE)
         most, steep = self.far, 1.0
@@ -409,7 +447,7 @@ class BinomialLaw:
         return index, steep
 
     def _mass(self, index: int) -> tuple[float, int]:
-        """(m, n): w_index = m 2^n, relative error at most 10 u."""
+        """(m, n) with w_index = m 2^n, relative error at most 10 u."""
         times = self.times
         total = -index * self.exponent - times * self.normal
         if index:
@@ -428,13 +466,17 @@ class BinomialLaw:
         return math.exp(leading) * (1.0 + rest), unit
 
     def _omitted(self, first: int, mass: float) -> float:
-        """A bound on the masses below `first`, whose own is given: their ratios fall."""
+        """An upper bound on the sum of the masses below index `first`, from the mass `mass` at
+        `first`.
+        """
         ratio = first / ((self.times - first + 1) * self.factors.odds) * (1.0 + 8.0 * U)
         return mass * ratio / (1.0 - ratio) * (1.0 + 1e-9) if ratio < 1.0 - 1e-4 else math.inf
 
 
 def _stirling(count: int) -> float:
-    """log n! - (n + 1/2) log n + n - log(2 pi) / 2 for n >= 16: Stirling's series, whose next term is below 3e-20."""
+    """log n! - (n + 1/2) log n + n - log(2 pi) / 2 for n = count >= 16, to 3e-20, by Stirling's
+    series.
+    """
     inverse = 1.0 / count
     square = inverse * inverse
     series = 0.0

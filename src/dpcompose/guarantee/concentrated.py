@@ -1,4 +1,4 @@
-"""Zero-concentrated differential privacy, and what it implies at a delta."""
+"""Zero-concentrated differential privacy (zCDP) and its conversions to and from (epsilon, delta)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from dpcompose.values import UNIT_ROUNDOFF, up
 
 @dataclass(frozen=True)
 class ConcentratedDP:
-    """rho-zCDP but for a mass of delta: the Renyi divergence of every order above 1 is at most rho times the order.
+    """rho-zCDP up to delta: outside a mass of delta the Renyi divergence of every order a > 1 is at
+    most rho a.
 
-    With delta > 0 both output distributions have, but for an event of probability at most delta, that property.
+    With delta > 0 the bound holds for both output distributions conditioned on an event of
+    probability at least 1 - delta.
 
     >>> ConcentratedDP(0.5)
     ConcentratedDP(rho=0.5, delta=0.0)
 
     Args:
-        rho: Finite, >= 0.
-        delta: In [0, 1].
+        rho: The bound on the Renyi divergence of order a, divided by a; finite, >= 0.
+        delta: The probability outside which the bound holds, in [0, 1].
 
     Raises:
         DomainError: If rho is not a finite number >= 0, or delta is outside [0, 1].
@@ -43,30 +45,32 @@ class ConcentratedDP:
         object.__setattr__(self, "delta", check.probability("delta", self.delta))
 
     def renyi(self, order: float) -> float:
-        """rho times the order, rounded up: the bound on the Renyi divergence outside the mass of delta."""
+        """The bound rho * order, rounded up, on the Renyi divergence of order `order`."""
         return up(self.rho * check.order(order))
 
     @property
     def orders(self) -> tuple[float, ...]:
-        """The corners of the curve: none."""
+        """The orders at which the slope of the curve jumps: the empty tuple, since it is a line."""
         return ()
 
     def epsilon(self, *, delta: float) -> float:
-        """The best epsilon at `delta` by the conversions below; see `best_epsilon`."""
+        """An epsilon, in nats, for which the guarantee implies (epsilon, delta)-DP; see
+        `best_epsilon`.
+        """
         return concentrated_epsilon(self, delta=delta)
 
 
 def bun_steinke_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
-    """An epsilon that zCDP implies: rho + 2 sqrt(rho log(1 / delta)); rounded up.
+    """The epsilon rho + 2 sqrt(rho log(1 / delta)) that rho-zCDP implies at `delta`; rounded up.
 
-    Where the promise itself fails with probability d, the delta of the formula is (delta - d) / (1 - d), and epsilon
+    If the guarantee has a delta d of its own, the formula is used at (delta - d) / (1 - d); epsilon
     is infinite for delta <= d (unless both are 0 and rho is 0).
 
     >>> round(bun_steinke_epsilon(ConcentratedDP(0.5), delta=1e-6), 13)
     5.7565217697569
 
     Args:
-        promise: The promise to convert.
+        promise: The zCDP guarantee to convert.
         delta: In [0, 1].
 
     Raises:
@@ -87,16 +91,18 @@ def bun_steinke_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
 
 
 def concentrated_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
-    """An epsilon that zCDP implies: the least over all orders of the exact conversion at that order; an upper bound.
+    """An upper bound on the smallest epsilon that zCDP implies at `delta`, by a search over Renyi
+    orders.
 
-    Never larger than `bun_steinke_epsilon`, nor than the conversion of [CanonneKamathSteinke2020, Corollary 13] by more
-    than the search misses. Where the promise fails with probability d, the remaining part is converted.
+    Each order is converted exactly. The result is at most that of `bun_steinke_epsilon` and, to the
+    accuracy of the search, of [CanonneKamathSteinke2020, Corollary 13]. If the guarantee has a
+    delta d of its own, the bound is converted at (delta - d) / (1 - d).
 
     >>> 5.2 < concentrated_epsilon(ConcentratedDP(0.5), delta=1e-6) < 5.2215344
     True
 
     Args:
-        promise: The promise to convert.
+        promise: The zCDP guarantee to convert.
         delta: In [0, 1].
 
     Raises:
@@ -119,13 +125,15 @@ def concentrated_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
 
 
 def optimal_moment_delta(promise: ConcentratedDP, *, epsilon: float) -> float:
-    """A delta that zCDP implies at `epsilon`: the least over orders of the optimal use of one moment; an upper bound.
+    """An upper bound on the smallest delta that zCDP implies at `epsilon`, by the best moment of
+    the loss.
 
     >>> round(optimal_moment_delta(ConcentratedDP(0.5), epsilon=5.0) * 1e6, 9)
     2.896122809
 
     Args:
-        promise: The promise to convert; its own delta is added as d + (1 - d) delta.
+        promise: The zCDP guarantee to convert; if it has a delta d of its own, the result is d + (1
+            - d) delta.
         epsilon: In nats; >= 0, infinite allowed.
 
     Raises:
@@ -155,17 +163,17 @@ def _remaining(promise: ConcentratedDP, delta: float) -> float | None:
 
 
 def pure_renyi(epsilon: float, *, order: float) -> float:
-    """The largest Renyi divergence that (epsilon, 0)-DP allows, that of randomized response; rounded up.
+    """The largest Renyi divergence of order `order` under (epsilon, 0)-DP, in nats; rounded up.
 
-    log(cosh((order - 1/2) epsilon) / cosh(epsilon / 2)) / (order - 1): every (epsilon, 0)-DP pair of distributions is a
-    post-processing of randomized response.
+    It is log(cosh((order - 1/2) epsilon) / cosh(epsilon / 2)) / (order - 1), the divergence of
+    randomized response, of which every (epsilon, 0)-DP pair of distributions is a post-processing.
 
     >>> round(pure_renyi(1.0, order=2.0), 14), round(pure_renyi(0.3, order=8.0), 14)
     (0.73532566405552, 0.22238464291144)
 
     Args:
         epsilon: In nats; >= 0, infinite allowed.
-        order: The order; finite, > 1.
+        order: The order of the divergence; finite, > 1.
 
     Raises:
         DomainError: If a number lies outside its domain.
@@ -193,11 +201,13 @@ def pure_renyi(epsilon: float, *, order: float) -> float:
 
 
 def pure_concentrated(epsilon: float) -> ConcentratedDP:
-    """The smallest rho for which (epsilon, 0)-DP implies rho-zCDP: epsilon tanh(epsilon / 2); rounded up.
+    """The smallest rho for which (epsilon, 0)-DP implies rho-zCDP: epsilon tanh(epsilon / 2),
+    rounded up.
 
-    By the Renyi divergence of randomized response: log cosh sqrt(w) is concave, hence the difference
-    log cosh((order - 1/2) epsilon) - log cosh(epsilon / 2) is at most order (order - 1) epsilon tanh(epsilon / 2), with
-    equality in the limit of order 1. It is below the epsilon^2 / 2 of [BunSteinke2016, Proposition 1.4].
+    Proof, from the Renyi divergence of randomized response: log cosh sqrt(w) is concave in w, hence
+    log cosh((order - 1/2) epsilon) - log cosh(epsilon / 2) is at most order (order - 1) epsilon
+    tanh(epsilon / 2), with equality in the limit of order 1. The rho is below the epsilon^2 / 2 of
+    [BunSteinke2016, Proposition 1.4].
 
     >>> round(pure_concentrated(1.0).rho, 14)
     0.46211715726001

@@ -1,10 +1,12 @@
-"""Gaussian differential privacy: the privacy profile of N(mu, 1) against N(0, 1), and its inverses, certified.
+"""Gaussian differential privacy: the privacy profile of N(mu, 1) against N(0, 1), and its inverses,
+certified.
 
-They rest on the upper tail of the normal distribution. `density`, `mills`, `mills_slope` and `mills_drop` return
-`(value, error)`: the truth lies within `error * |value|` of `value`. The errors are theorems about floating-point
-arithmetic, given that `math.exp` is accurate to 1 ulp (8 are allowed for) and that `scipy.special.erfcx` is accurate to
-`ERFCX_ERROR` on [-0.4, 3.6]: measured against ball arithmetic at 60,000 points of each of nine intervals, its worst
-error there is 10.4 units of roundoff; ten times that and more are allowed for.
+All rest on the upper tail of the normal distribution. `density`, `mills`, `mills_slope` and
+`mills_drop` return `(value, error)`: the true number lies within `error * |value|` of `value`. The
+errors are theorems about floating-point arithmetic, given that `math.exp` is accurate to 1 ulp (8
+are allowed for) and that `scipy.special.erfcx` is accurate to `ERFCX_ERROR` on [-0.4, 3.6]:
+measured against ball arithmetic at 60,000 points of each of nine intervals, its worst error there
+is 10.4 units of roundoff; ten times that and more are allowed for.
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 @dataclass(frozen=True)
 class GaussianTradeoff:
-    """mu-GDP: no test between the two worlds beats the best one between N(0, 1) and N(mu, 1).
+    """A mu-Gaussian differential privacy (mu-GDP) guarantee.
+
+    No test between the outputs on two neighbors is more powerful, at any level, than the best test
+    between N(0, 1) and N(mu, 1).
 
     >>> GaussianTradeoff(1.0).profile(1.0).contains(0.12693673750664395)
     True
@@ -49,24 +54,29 @@ class GaussianTradeoff:
         object.__setattr__(self, "mu", check.nonnegative("mu", self.mu))
 
     def profile(self, epsilon: float) -> Bound:
-        """The smallest delta for `epsilon`, of either sign."""
+        """The smallest delta for which mu-GDP implies (epsilon, delta)-DP; `epsilon` is any real
+        number, in nats.
+        """
         return gaussian_profile(epsilon, mu=self.mu)
 
     def epsilon(self, delta: float) -> Bound:
-        """The smallest epsilon >= 0 for `delta`."""
+        """The smallest epsilon >= 0, in nats, for which mu-GDP implies (epsilon, delta)-DP."""
         return gaussian_epsilon(delta, mu=self.mu)
 
     def tradeoff(self, alpha: float) -> Bound:
-        """The smallest type II error at type I error alpha: the function `tradeoff`."""
+        """The trade-off function of mu-GDP at type I error `alpha`, in [0, 1]; see
+        `gaussian_tradeoff`.
+        """
         return gaussian_tradeoff(alpha, mu=self.mu)
 
 
 def gaussian_profile(epsilon: float, *, mu: float) -> Bound:
     """The smallest delta for which mu-GDP implies (epsilon, delta)-differential privacy.
 
-    delta = Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu) = phi(a) (Mills(a) - Mills(a + mu)) with
-    a = epsilon / mu - mu / 2. Both ends are certified: relative width at most 2e-12 for delta >= 1e-300, an absolute
-    one of 1e-323 below. The squares are exact, the differences free of cancellation (see `mills_drop`).
+    delta = Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu) = phi(a) (Mills(a) -
+    Mills(a + mu)) with a = epsilon / mu - mu / 2. Both ends are certified. The relative width is at
+    most 2e-12 for delta >= 1e-300; below that, the absolute width is at most 1e-323. Squares are
+    exact and no difference cancels (see `mills_drop`).
 
     >>> gaussian_profile(5.0, mu=1.0).contains(5.793721691919494e-07)
     True
@@ -101,15 +111,16 @@ def gaussian_profile(epsilon: float, *, mu: float) -> Bound:
 def gaussian_epsilon(delta: float, *, mu: float) -> Bound:
     """The smallest epsilon >= 0 for which mu-GDP implies (epsilon, delta)-differential privacy.
 
-    The root of `profile`, found by Newton's method and then certified: at the upper end the upper end of the profile
-    is at most `delta`, at the lower end its lower end (or the end is 0) is at least `delta`. The relative width is at
-    most 1e-12 for delta from 1e-300 to 1 - 1e-12, except near epsilon = 0, where the problem is ill-conditioned.
+    The root of `gaussian_profile` by Newton's method, then certified: the profile is proved to be
+    at most `delta` at the upper end, and at least `delta` at the lower end unless that is 0. The
+    relative width is at most 1e-12 for delta from 1e-300 to 1 - 1e-12, except near epsilon = 0,
+    where the problem is ill-conditioned.
 
     >>> gaussian_epsilon(1e-5, mu=1.0).contains(4.377178095681225)
     True
 
     Args:
-        delta: A number in [0, 1]; at 0 the answer is infinite unless mu is 0.
+        delta: In [0, 1]; epsilon is infinite at 0 unless mu is 0.
         mu: The distance of the means in standard deviations; finite, >= 0.
 
     Raises:
@@ -144,7 +155,8 @@ def gaussian_epsilon(delta: float, *, mu: float) -> Bound:
 
 
 def gaussian_tradeoff(alpha: float, *, mu: float) -> Bound:
-    """The trade-off function of mu-GDP: Phi(Phi^-1(1 - alpha) - mu), certified.
+    """The smallest type II error at type I error `alpha` under mu-GDP: Phi(Phi^-1(1 - alpha) - mu),
+    certified.
 
     >>> gaussian_tradeoff(0.05, mu=1.0).contains(0.7404889771585559)
     True
@@ -167,7 +179,8 @@ def gaussian_tradeoff(alpha: float, *, mu: float) -> Bound:
 
 
 def gaussian_mu(epsilon: float, *, delta: float) -> Bound:
-    """The largest mu for which mu-GDP implies (epsilon, delta)-differential privacy; its lower end is the safe one.
+    """The largest mu for which mu-GDP implies (epsilon, delta)-DP; calibrate to the lower end, the
+    safe one.
 
     >>> gaussian_mu(1.0, delta=1e-5).contains(0.26805112321129422)
     True
@@ -237,13 +250,15 @@ class _Sides:
     complement: Bound
 
     def at_most(self, target: float) -> bool:
-        """Whether delta <= target is proved; 1 - target is exact from 1/2 on."""
+        """Whether the profile is proved to be at most `target`; 1 - target is exact for target >=
+        1/2.
+        """
         return self.delta.upper <= target or (
             target >= 0.5 and self.complement.lower >= 1.0 - target
         )
 
     def at_least(self, target: float) -> bool:
-        """Whether delta >= target is proved."""
+        """Whether the profile is proved to be at least `target`."""
         return self.delta.lower >= target or (
             target >= 0.5 and self.complement.upper <= 1.0 - target
         )
@@ -364,7 +379,9 @@ FRACTION_FROM = 5.0
 """From here on Mills' ratio comes from Laplace's continued fraction, whose error is proved."""
 FRACTION_TERMS = 24
 FRACTION_ERROR = 30 * UNIT_ROUNDOFF
-"""Truncation: consecutive convergents at x = 5 differ by 19.4 units of roundoff, less beyond. Rounding: 3.4 units."""
+"""Truncation: consecutive convergents at x = 5 differ by 19.4 units of roundoff, less beyond.
+Rounding: 3.4 units.
+"""
 
 # Abscissae and weights of the ten-point Gauss-Legendre rule on [0, 1], rounded from ball arithmetic.
 _NODES = (
@@ -382,7 +399,11 @@ _NODES = (
 
 
 def density(point: Fraction) -> tuple[float, float]:
-    """The normal density at `point`, whose square is taken exactly; below 1e-300 the error is an absolute one."""
+    """The standard normal density at `point`, and its relative error (absolute if the density is
+    below 1e-300).
+
+    The square of `point` is exact.
+    """
     exponent = -point * point / 2
     leading = float(exponent)
     remainder = float(exponent - Fraction(leading))
@@ -390,9 +411,11 @@ def density(point: Fraction) -> tuple[float, float]:
 
 
 def mills(point: float) -> tuple[float, float]:
-    """Mills' ratio (1 - Phi(x)) / phi(x) at x >= -1/2, including the effect of a rounding of x.
+    """Mills' ratio (1 - Phi(x)) / phi(x) at x = `point` >= -1/2, and a relative error that includes
+    a rounding of x.
 
-    The relative sensitivity of Mills' ratio to x is at most 1 for x >= 0, and at most 0.6 on [-1/2, 0].
+    The relative sensitivity of Mills' ratio to x is at most 1 for x >= 0, and at most 0.6 on [-1/2,
+    0].
     """
     if point < FRACTION_FROM:
         return math.sqrt(math.pi / 2.0) * float(
@@ -402,9 +425,11 @@ def mills(point: float) -> tuple[float, float]:
 
 
 def mills_slope(point: float) -> tuple[float, float]:
-    """1 - x Mills(x), which is minus the derivative of Mills' ratio, at x >= -1/2, up to a rounding of x.
+    """1 - x Mills(x), minus the derivative of Mills' ratio, at x = `point` >= -1/2, and its
+    relative error.
 
-    It is completely monotone, int_0^inf t exp(-x t - t^2 / 2) dt; its relative sensitivity to x is at most 2.
+    It is int_0^inf t exp(-x t - t^2 / 2) dt, hence completely monotone. The error includes a
+    rounding of x, to which the relative sensitivity is at most 2.
     """
     if point < FRACTION_FROM:
         ratio, error = mills(point)
@@ -417,13 +442,16 @@ def mills_slope(point: float) -> tuple[float, float]:
 
 
 def mills_drop(point: float, *, width: float) -> tuple[float, float]:
-    """Mills(x) - Mills(x + width), for x >= -1/2 and width > 0; for x >= 0 alone when the width exceeds 1.
+    """Mills(x) - Mills(x + width) at x = `point`, and its relative error.
 
-    Up to a width of 1 it is the integral of `mills_slope` by ten-point Gauss-Legendre quadrature. Even derivatives
-    of a completely monotone function are positive, hence the rule is too small, by less than 2e-16 of the truth for
-    x <= 45: the error is at most 1.4e-28 width^21 times the 20th derivative of the slope, itself at most
-    2^10 10! e^(1/2) / (3/4)^11, against a slope of at least 1 / ((x + width)^2 + 3).
-    Beyond, and from 1/4 on where erfcx serves both ends, it is the difference; the error accounts for cancellation.
+    It is defined for x >= -1/2 and 0 < width <= 1, and for x >= 0 and any width > 0.
+
+    Up to a width of 1 it is the integral of `mills_slope` by ten-point Gauss-Legendre quadrature.
+    Even derivatives of a completely monotone function are positive, hence the rule is too small, by
+    a relative 2e-16 at most for x <= 45: the error is at most 1.4e-28 width^21 times the 20th
+    derivative of the slope, itself at most 2^10 10! e^(1/2) / (3/4)^11, against a slope of at least
+    1 / ((x + width)^2 + 3). For larger widths, and from width 1/4 on where erfcx evaluates both
+    ends, the two values are subtracted and the error accounts for cancellation.
     """
     if width < 0.25 or (width <= 1.0 and point + width > FRACTION_FROM):
         total = worst = 0.0
@@ -450,7 +478,10 @@ def _fraction_tail(point: float) -> float:
 
 
 def upper_tail(point: Fraction) -> Bound:
-    """P[N(0, 1) > point], certified: the relative width is below 1e-13 for a point >= 0, that of 1 minus it below."""
+    """P[N(0, 1) > point], certified.
+
+    The relative width is below 1e-13 for point >= 0; for point < 0 that of its complement is.
+    """
     if point < 0:
         other = upper_tail(-point)
         return Bound(max(0.0, down(1.0 - other.upper)), min(1.0, up(1.0 - other.lower)))
@@ -464,7 +495,7 @@ def upper_tail(point: Fraction) -> Bound:
 
 
 def upper_quantile(tail: float) -> Bound:
-    """The point x with P[N(0, 1) > x] = tail, in (0, 1), certified."""
+    """The point x with P[N(0, 1) > x] = `tail`, for tail in (0, 1), certified."""
     if tail > 0.5:
         other = upper_quantile(1.0 - tail)
         return Bound(-other.upper, -other.lower)

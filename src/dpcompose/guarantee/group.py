@@ -1,4 +1,6 @@
-"""Group privacy: what a promise about one person says of `size` of them (Theorem 2.2 and beyond)."""
+"""Group privacy: the guarantee for groups of k people that a guarantee for one person implies
+(Theorem 2.2 and tighter).
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,19 @@ _CERTIFICATE = Certificate("trade-off function, iterated", unit="relative delta"
 
 
 def group_printed(promise: ApproximateDP, *, size: int) -> ApproximateDP:
-    """(k epsilon, k e^((k - 1) epsilon) delta) for a group of k; rounded up, delta at most 1.
+    """The guarantee (k epsilon, k e^((k - 1) epsilon) delta) for groups of k = `size` people, as
+    textbooks print it.
 
-    Pure promises: Theorem 2.2. With a delta it is the bound quoted with it, looser than `chained`.
+    Both numbers are rounded up; delta is at most 1.
+
+    For delta = 0 it is Theorem 2.2; for delta > 0 it is looser than `group_chained`.
 
     >>> group_printed(ApproximateDP(0.5), size=3)
     ApproximateDP(epsilon=1.5, delta=0.0)
 
     Args:
-        promise: For one person.
-        size: The number of people, an integer >= 1.
+        promise: The (epsilon, delta) guarantee for neighbors that differ in one person.
+        size: The number of people, an integer from 1 to 10^5.
 
     Raises:
         DomainError: If promise is not an ApproximateDP, or size not an integer from 1 to 10^5.
@@ -39,16 +44,19 @@ def group_printed(promise: ApproximateDP, *, size: int) -> ApproximateDP:
 
 
 def group_chained(promise: ApproximateDP, *, size: int) -> ApproximateDP:
-    """(k epsilon, delta (1 + e^epsilon + ... + e^((k - 1) epsilon))) for a group of k; rounded up, delta at most 1.
+    """The guarantee (k epsilon, delta (1 + e^epsilon + ... + e^((k - 1) epsilon))) for groups of k
+    = `size` people.
 
-    The sum is (e^(k epsilon) - 1) / (e^epsilon - 1). At k epsilon no smaller delta is true of every such mechanism; at
-    a smaller epsilon `tight_delta` is far better.
+    Both numbers are rounded up; delta is at most 1.
+
+    The sum is (e^(k epsilon) - 1) / (e^epsilon - 1). At k epsilon no smaller delta holds for every
+    (epsilon, delta)-DP mechanism; at smaller epsilons `group_delta` is far smaller.
 
     >>> round(group_chained(ApproximateDP(0.5, delta=1e-6), size=3).delta * 1e6, 12)
     5.367003099159
 
     Args:
-        promise: For one person.
+        promise: The (epsilon, delta) guarantee for neighbors that differ in one person.
         size: The number of people, an integer from 1 to 10^5.
 
     Raises:
@@ -66,19 +74,21 @@ def group_chained(promise: ApproximateDP, *, size: int) -> ApproximateDP:
 
 
 def group_delta(target_epsilon: float, *, promise: ApproximateDP, size: int) -> Bound:
-    """The smallest delta at `target_epsilon` for a group of k, over every mechanism that keeps the promise.
+    """The smallest delta at `target_epsilon` for groups of k = `size` people that holds for every
+    (epsilon, delta)-DP mechanism.
 
-    The trade-off function f of (epsilon, delta), as a blow-up function phi = 1 - f, is iterated: delta_k is the largest
-    phi(phi(...phi(a))) - e^target a over a in [0, 1]. The lower end evaluates this at a kink. The upper end is a split
-    of the target, delta_k(target) <= sum_i e^(e_1 + ... + e_(i - 1)) delta(e_i) with e_1 + ... + e_k = target, true for
-    any split and an equality at the slopes of phi along the way from that kink.
+    With phi = 1 - f, where f is the trade-off function of (epsilon, delta)-DP, delta_k is the
+    largest phi(phi(...phi(a))) - e^target a over a in [0, 1]. The lower end evaluates this at a
+    kink. The upper end is a split of the target, delta_k(target) <= sum_i e^(e_1 + ... + e_(i - 1))
+    delta(e_i) with e_1 + ... + e_k = target, which holds for every split, with equality if the e_i
+    are the logarithms of the slopes of phi along the iteration from that kink.
 
     >>> group_delta(1.0, promise=ApproximateDP(0.5, delta=1e-6), size=3).contains(0.2449220662063174)
     True
 
     Args:
         target_epsilon: In nats; finite, >= 0.
-        promise: For one person.
+        promise: The (epsilon, delta) guarantee for neighbors that differ in one person.
         size: The number of people, an integer from 1 to 10^5.
 
     Raises:

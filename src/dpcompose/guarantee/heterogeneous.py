@@ -1,4 +1,6 @@
-"""The optimal composition of different (epsilon, delta) promises (Murtagh, Vadhan), by enumeration, certified."""
+"""The optimal composition of different (epsilon, delta) guarantees (Murtagh, Vadhan), by
+enumeration, certified.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +40,14 @@ _TINY = 5e-324
 
 
 def heterogeneous_delta(target_epsilon: float, *, promises: Promises) -> Bound:
-    """The smallest delta' such that mechanisms with these promises compose to (target_epsilon, delta')-DP.
+    """The smallest delta' for which mechanisms with these guarantees compose to (target_epsilon,
+    delta')-DP.
 
-    delta' = 1 - prod (1 - delta_i) (1 - sum_S P[S] max(0, 1 - e^(target - L_S))): S runs over the signs of the losses
-    +-epsilon_i, each + with probability 1 / (1 + e^-epsilon_i). Equal epsilons are grouped into binomial laws, hence a
-    million equal promises among a few distinct ones stay cheap. Losses are added in twice the working precision. Both
-    ends are certified; for a handful of groups the relative width is below 2e-12.
+    delta' = 1 - prod (1 - delta_i) (1 - sum_S P[S] max(0, 1 - e^(target - L_S))), where S runs over
+    the signs of the losses +-epsilon_i, each positive with probability 1 / (1 + e^-epsilon_i), and
+    L_S is their sum. Equal epsilons are grouped into binomial distributions, so that a million
+    equal guarantees among a few distinct ones stay cheap. Losses are added in twice the working
+    precision. Both ends are certified; for a handful of groups the relative width is below 2e-12.
 
     >>> few = [ApproximateDP(number / 10) for number in (1, 2, 3, 4, 5)]
     >>> heterogeneous_delta(0.7, promises=few).contains(0.09252826376421648)
@@ -51,12 +55,14 @@ def heterogeneous_delta(target_epsilon: float, *, promises: Promises) -> Bound:
 
     Args:
         target_epsilon: In nats; any real number, infinite and negative ones included.
-        promises: Of the mechanisms: each an `ApproximateDP`, or a pair of one and how many times it is used.
+        promises: The guarantees of the mechanisms: each an `ApproximateDP`, or a pair of one and
+            its number of uses.
 
     Raises:
-        DomainError: If target_epsilon is not a real number, or an element of `promises` is neither of the two.
-        UnsupportedError: If there are more than 2^20 combinations of losses (the problem is #P-complete), or an
-            epsilon beyond 1e290.
+        DomainError: If target_epsilon is not a real number, or an element of `promises` is neither
+            of the two.
+        UnsupportedError: If there are more than 2^20 combinations of losses (the problem is
+            #P-complete), or an epsilon beyond 1e290.
 
     Reference: [MurtaghVadhan2016, Theorem 1.5]
     """
@@ -77,10 +83,11 @@ def heterogeneous_delta(target_epsilon: float, *, promises: Promises) -> Bound:
 
 
 def heterogeneous_epsilon(target_delta: float, *, promises: Promises) -> Bound:
-    """The smallest epsilon' >= 0 such that mechanisms with these promises compose to (epsilon', target_delta)-DP.
+    """The smallest epsilon' >= 0 for which mechanisms with these guarantees compose to (epsilon',
+    target_delta)-DP.
 
-    The inverse of `heterogeneous_delta`, by Newton's method; then both ends are certified. Infinite where
-    target_delta < 1 - prod (1 - delta_i).
+    The inverse of `heterogeneous_delta`, by Newton's method; then both ends are certified. Infinite
+    where target_delta < 1 - prod (1 - delta_i).
 
     >>> few = [ApproximateDP(number / 10) for number in (1, 2, 3, 4, 5)]
     >>> heterogeneous_epsilon(1e-3, promises=few).contains(1.4836842681808437)
@@ -88,11 +95,14 @@ def heterogeneous_epsilon(target_delta: float, *, promises: Promises) -> Bound:
 
     Args:
         target_delta: In [0, 1].
-        promises: Of the mechanisms: each an `ApproximateDP`, or a pair of one and how many times it is used.
+        promises: The guarantees of the mechanisms: each an `ApproximateDP`, or a pair of one and
+            its number of uses.
 
     Raises:
-        DomainError: If target_delta is outside [0, 1], or an element of `promises` is not what is expected.
-        UnsupportedError: If there are more than 2^20 combinations of losses, or an epsilon beyond 1e290.
+        DomainError: If target_delta is outside [0, 1], or an element of `promises` is neither of
+            the two.
+        UnsupportedError: If there are more than 2^20 combinations of losses, or an epsilon beyond
+            1e290.
 
     Reference: [MurtaghVadhan2016, Theorem 1.5]
     """
@@ -125,7 +135,10 @@ def heterogeneous_epsilon(target_delta: float, *, promises: Promises) -> Bound:
 
 @dataclass(frozen=True)
 class _Atoms:
-    """A discrete loss: values high + low, masses with relative `errors`, and at most `omitted` mass omitted."""
+    """A discrete privacy loss: its values `high` + `low`, and their masses with relative `errors`.
+
+    Masses of at most `omitted` in all are left out; each value errs by at most `loss_error`.
+    """
 
     maximum: Fraction
     high: Reals
@@ -136,7 +149,9 @@ class _Atoms:
     loss_error: float
 
     def shares(self, target: float) -> tuple[Reals, Reals]:
-        """Masses above `target`, and their distance to it, free of cancellation."""
+        """The masses of the losses above `target`, and the distances of these losses to it, free of
+        cancellation.
+        """
         difference = self.high - target
         # Knuth's exact difference: the part that the subtraction rounded away is added back.
         virtual = difference - self.high
@@ -145,7 +160,7 @@ class _Atoms:
         return np.where(distance > 0.0, self.masses, 0.0), np.maximum(distance, 0.0)
 
     def delta(self, target: float) -> Bound:
-        """E[(1 - e^(target - L))_+] for a target >= 0."""
+        """E[(1 - e^(target - L))_+], the delta at the epsilon `target` >= 0, with certified ends."""
         if target == math.inf or Fraction(target) >= self.maximum:
             return Bound(0.0, 0.0)
         masses, distance = self.shares(target)
@@ -162,7 +177,7 @@ class _Atoms:
         )
 
     def logarithm(self, target: float) -> tuple[float, float]:
-        """log delta and minus its slope, uncertified."""
+        """log delta at the epsilon `target`, and minus its slope; nothing is proved about either."""
         masses, distance = self.shares(target)
         value = float(dots(masses, -np.expm1(-distance)))
         if not value > 0.0:

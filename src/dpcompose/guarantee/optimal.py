@@ -1,9 +1,12 @@
-"""The optimal composition of equal (epsilon, delta) promises (Kairouz, Oh, Viswanath), certified, for any number.
+"""The optimal composition of equal (epsilon, delta) guarantees (Kairouz, Oh, Viswanath), certified,
+for any number.
 
-Two ways lead to the same number. In floats: with the sums D and B of `numerics.binomial`, on the cell
-l_(m+1) <= t <= l_m between neighboring losses the profile is D_m + B_m (1 - e^(t - l_m)). It is convex in e^t, so the
-line of each cell is below it everywhere: a lower end needs no proof that it lies in the right cell. Where those sums
-would leave the range of floats or be too long: a window of masses around an anchor in decimals.
+The number is computed by one of two methods. In floats: with the sums D and B of
+`guarantee.binomial`, on the cell l_(m+1) <= t <= l_m between neighboring losses the profile is D_m
++ B_m (1 - e^(t - l_m)). It is convex in e^t, so the line of each cell is below it everywhere, and a
+lower end is valid whichever cell it is computed from. In decimals, where those sums would leave the
+range of floats or have too many terms: with a window of binomial masses scaled by the mass at one
+index.
 """
 
 from __future__ import annotations
@@ -46,19 +49,21 @@ _LEAST_MASS = 1e-280
 def homogeneous_delta(
     target_epsilon: float, *, epsilon: float, delta: float = 0.0, times: int
 ) -> Bound:
-    """The smallest delta' such that k mechanisms, each (epsilon, delta)-DP, compose to (target_epsilon, delta')-DP.
+    """The smallest delta' for which k = `times` mechanisms, each (epsilon, delta)-DP, compose to
+    (target_epsilon, delta')-DP.
 
-    delta' = 1 - (1 - delta)^k (1 - sum_j C(k, j) p^j (1 - p)^(k - j) max(0, 1 - e^(target - (2 j - k) epsilon))),
-    p = 1 / (1 + e^-epsilon). Optimal over all such mechanisms, chosen adaptively, with epsilon and delta fixed in
-    advance. Both ends are certified; their relative distance is at most 2e-12 for delta' >= 1e-300.
+    delta' = 1 - (1 - delta)^k (1 - sum_j C(k, j) p^j (1 - p)^(k - j) max(0, 1 - e^(target - (2 j -
+    k) epsilon))), p = 1 / (1 + e^-epsilon). It is attained, and holds for mechanisms chosen
+    adaptively, with epsilon and delta fixed in advance. Both ends are certified; their relative
+    distance is at most 2e-12 for delta' >= 1e-300.
 
     >>> homogeneous_delta(0.8, epsilon=0.1, delta=1e-5, times=20).contains(0.008426020906263041)
     True
 
     Args:
         target_epsilon: In nats; any real number, infinite and negative ones included.
-        epsilon: Of each mechanism; >= 0, infinite allowed.
-        delta: Of each mechanism; in [0, 1].
+        epsilon: The epsilon of each mechanism, in nats; >= 0, infinite allowed.
+        delta: The delta of each mechanism; in [0, 1].
         times: The number of mechanisms, an integer from 0 to 10^15.
 
     Raises:
@@ -79,19 +84,21 @@ def homogeneous_delta(
 def homogeneous_epsilon(
     target_delta: float, *, epsilon: float, delta: float = 0.0, times: int
 ) -> Bound:
-    """The smallest epsilon' >= 0 such that k mechanisms, each (epsilon, delta)-DP, make (epsilon', target_delta)-DP.
+    """The smallest epsilon' >= 0 for which k = `times` mechanisms, each (epsilon, delta)-DP,
+    compose to (epsilon', target_delta)-DP.
 
-    The inverse of `homogeneous_delta`: between the lattice points (2 j - k) epsilon it is linear in e^epsilon', so the
-    root is exact there; then both ends are certified. Infinite where target_delta < 1 - (1 - delta)^k. The relative
-    width is at most 1e-12 for target_delta >= 1e-300, except near epsilon' = 0 and near infeasibility.
+    Between the lattice points (2 j - k) epsilon, the delta of `homogeneous_delta` is linear in
+    e^epsilon', so that its root has a closed form; then both ends are certified. epsilon' is
+    infinite if target_delta < 1 - (1 - delta)^k. The relative width is at most 1e-12 for
+    target_delta >= 1e-300, except near epsilon' = 0 and near infeasibility.
 
     >>> homogeneous_epsilon(1e-6, epsilon=0.1, times=100).contains(4.774567588107986)
     True
 
     Args:
         target_delta: In [0, 1].
-        epsilon: Of each mechanism; >= 0, infinite allowed.
-        delta: Of each mechanism; in [0, 1].
+        epsilon: The epsilon of each mechanism, in nats; >= 0, infinite allowed.
+        delta: The delta of each mechanism; in [0, 1].
         times: The number of mechanisms, an integer from 0 to 10^15.
 
     Raises:
@@ -180,10 +187,15 @@ def _finite(target: float, epsilon: float, times: int) -> Bound:
 
 @dataclass(frozen=True)
 class _Tail:
-    """E[(1 - e^(target - L))_+] = e^(scale + fine) total, L = (2 j - k) epsilon with j binomial; and its lattice cell.
+    """The delta of k losses +-epsilon at one target epsilon, e^(scale + fine) total, and its
+    formula between lattice points.
 
-    In the cell, that is for targets whose next lattice point is the same, it is e^(scale + fine) times
-    at_lattice - expm1(-y) weight, y the distance to that lattice point.
+    It is E[(1 - e^(target - L))_+] with L = (2 j - k) epsilon, j binomial. For every target with
+    the same next lattice point `lattice` it is e^(scale + fine) (at_lattice - expm1(-y) weight), y
+    the distance to that point.
+
+    In the cell, that is for targets whose next lattice point is the same, it is e^(scale + fine)
+    times at_lattice - expm1(-y) weight, y the distance to that lattice point.
     """
 
     total: float
@@ -302,14 +314,18 @@ def _in_cell(tail: _Tail, target: float, width: float) -> float | None:
 def piecewise_root(
     least: float, most: float, *, epsilon: float, times: int, careful: bool = False
 ) -> tuple[float, float] | None:
-    """(lower, upper) >= 0: the profile is at most `least` from the upper on; `most` or more up to the lower, if not 0.
+    """Floats (lower, upper) >= 0 around the epsilon at which the delta of `times` losses
+    +-`epsilon` is between two values.
+
+    The delta is at most `least` from `upper` on, and at least `most` up to `lower` if that is
+    positive. None where floats cannot prove this.
 
     Args:
-        least: In (0, 1).
-        most: At least `least`, below 1.
-        epsilon: Of each loss.
-        times: How many losses; at least 1.
-        careful: Whether to spend more on digits.
+        least: The smaller delta, in (0, 1).
+        most: The larger delta, at least `least` and below 1.
+        epsilon: The absolute value of each loss, in nats.
+        times: The number of losses; at least 1.
+        careful: Whether to take more time for smaller errors.
     """
     if not (_SMALLEST <= epsilon <= _LARGEST and times <= _MOST and 1e-300 <= least <= most < 1.0):
         return None
@@ -356,7 +372,11 @@ def piecewise_root(
 
 
 def _before_lattice_point(short: float, weight: float, width: float) -> float:
-    """How far above the lattice point, at most, weight (1 - e^y) reaches `short`, y in [-width, 0]; positive if not."""
+    """The largest y in [-width, 0] with weight (1 - e^y) >= `short`, rounded up; +inf if `short` <
+    0.
+
+    y is an epsilon relative to a lattice point, on the line of the cell below it.
+    """
     if not short >= 0.0:
         return math.inf
     # Below the cell the profile is at most what it is at the lower edge.
@@ -365,7 +385,11 @@ def _before_lattice_point(short: float, weight: float, width: float) -> float:
 
 
 def _past_lattice_point(excess: float, weight: float) -> float:
-    """How far above the lattice point, on the line of the next cell, the profile has fallen by `excess`."""
+    """The distance above a lattice point at which the profile is `excess` lower, on the line of the
+    next cell; rounded up.
+
+    `weight` is the slope of that line in -e^y, y the distance.
+    """
     return (
         math.log1p(excess / weight * (1.0 + 4.0 * U)) * (1.0 + 9.0 * U)
         if weight > 0.0
@@ -376,7 +400,11 @@ def _past_lattice_point(excess: float, weight: float) -> float:
 def piecewise_value(
     target: float, *, epsilon: float, times: int, careful: bool = False
 ) -> tuple[float, float] | None:
-    """Between which floats the profile at `target` >= 0 lies."""
+    """Floats (lower, upper) around the delta of `times` losses +-`epsilon` at the epsilon `target`
+    >= 0.
+
+    None where floats cannot enclose it; `careful` takes more time for smaller errors.
+    """
     if not (
         _SMALLEST <= epsilon <= _LARGEST
         and times <= _MOST
@@ -400,13 +428,15 @@ def piecewise_value(
 
 
 def _distance(target: float, epsilon: float, count: int) -> float:
-    """count epsilon - target, exact before it is rounded to nearest."""
+    """count * epsilon - target, rounded to nearest once."""
     (factor, below), (term, under) = epsilon.as_integer_ratio(), target.as_integer_ratio()
     return (count * factor * under - term * below) / (below * under)
 
 
 def _sums_at(index: int, epsilon: float, times: int, careful: bool) -> Sums | None:
-    """The sums at one index."""
+    """The sums D and B of `guarantee.binomial` at `index`; None if they have too many terms for
+    floats.
+    """
     if times <= _FEW and not careful:
         return first_sums(epsilon, times).continued(index, times)
     law = BinomialLaw(epsilon, times)
@@ -422,7 +452,9 @@ def _sums_at(index: int, epsilon: float, times: int, careful: bool) -> Sums | No
 
 
 def _sums_below(target: float, epsilon: float, times: int, careful: bool) -> Sums | None:
-    """The sums at an index where D is not yet the target, and not far from it."""
+    """The sums D and B at an index where D is below `target`, but close to it; None if they have
+    too many terms.
+    """
     if times <= _FEW and not careful:
         return first_sums(epsilon, times)
     law = BinomialLaw(epsilon, times)

@@ -1,18 +1,23 @@
-"""Power functions that are piecewise linear, and their exact algebra.
+"""Piecewise linear power functions of pairs of distributions, and their composition, mixture and
+minimum.
 
-phi(alpha) is the largest P(S) over all tests S with Q(S) <= alpha: 1 minus the trade-off function, concave, increasing.
-If it is piecewise linear, the pair (P, Q) is a list of outcomes: a piece of length q and slope a is an outcome of
-probability q under Q and a q under P, phi(0) is the probability under P of what Q never shows, and 1 minus the sum
-of the lengths is the probability under Q of what P never shows.
+The power function of a pair (P, Q) is phi(alpha), the largest P(S) over all tests S with Q(S) <=
+alpha. It is 1 minus the trade-off function, concave and increasing. If it is piecewise linear, the
+pair (P, Q) is a list of outcomes: a piece of length q and slope a is an outcome of probability q
+under Q and a q under P, phi(0) is the probability under P of outcomes impossible under Q, and 1
+minus the sum of the lengths is the probability under Q of outcomes impossible under P.
 
-For pairs in a row, (P, M) and (M, Q), and any test S: M(S) <= phi_MQ(Q(S)), so P(S) <= phi_PM(phi_MQ(Q(S))). Nothing
-better follows from the two functions: with U uniform on [0, 1] under Q, and under M and P of distribution functions
-phi_MQ and phi_PM(phi_MQ), the tests [0, alpha] attain both functions and the composite.
+Chaining (`after`), for pairs (P, M) and (M, Q) and any test S: M(S) <= phi_MQ(Q(S)), so P(S) <=
+phi_PM(phi_MQ(Q(S))). Nothing better follows from the two functions: with U uniform on [0, 1] under
+Q, and under M and P of distribution functions phi_MQ and phi_PM(phi_MQ), the tests [0, alpha]
+attain both functions and the composite.
 
-For a mixture, P = sum of w_j P_j, P(S) = sum of w_j P_j(S) <= sum of w_j phi_j(Q(S)); attained where one family of
-tests is best for all j, as for shifts of noise with a log-concave density.
+Mixture (`power_mixture`), for P = sum of w_j P_j: P(S) = sum of w_j P_j(S) <= sum of w_j
+phi_j(Q(S)); attained where one family of tests is best for all j, as for shifts of noise with a
+log-concave density.
 
-Numbers are decimals of at least 100 digits: their roundings are far below those of the floats that come in and go out.
+Numbers are decimals of at least 100 digits, whose rounding is far below that of the floats of the
+arguments and results.
 
 Reference: [DongRothSu2022, Theorem 2.14]
 """
@@ -35,18 +40,21 @@ Piece = tuple[Decimal, Decimal]
 
 
 def _digits() -> Context:
-    """The digits of the caller, if these are more than enough: some masses are as small as e^-1600."""
+    """A decimal context of 100 digits, or the current one if that has more: some masses are as
+    small as e^-1600.
+    """
     return Context(prec=max(_DIGITS, getcontext().prec))
 
 
 @dataclass(frozen=True)
 class PowerCurve:
-    """A concave, piecewise linear power function.
+    """The concave, piecewise linear power function of a pair of distributions (P, Q).
 
     Args:
-        start: The power at level 0, the mass of P that Q never shows.
-        pieces: By falling slope; none of slope 0.
-        remainder: The mass of Q that P never shows.
+        start: The power at level 0: the mass under P of outcomes impossible under Q.
+        pieces: Pairs (length, gain), the increase of level and of power on each linear piece, by
+            falling slope; none of slope 0.
+        remainder: The mass under Q of outcomes impossible under P.
     """
 
     start: Decimal
@@ -57,7 +65,12 @@ class PowerCurve:
     def of_atoms(
         cls, upper: Sequence[float], lower: Sequence[float], *, lost: float = 0.0
     ) -> PowerCurve:
-        """Of the pair with these masses; `lost` is a mass of either that may be anywhere, and is detected here."""
+        """The power function of the pair (P, Q) with the masses `upper` (P) and `lower` (Q) of the
+        same outcomes.
+
+        A mass `lost` of each, of unknown outcomes, is added to `start` and `remainder`, as if it
+        identified P or Q.
+        """
         with localcontext(_digits()):
             masses = [(Decimal(q), Decimal(p)) for p, q in zip(upper, lower, strict=True)]
             finite = [each for each in masses if min(each) > 0]
@@ -68,12 +81,14 @@ class PowerCurve:
 
     @classmethod
     def of_segments(cls, start: Decimal, pieces: Iterable[Piece], remainder: Decimal) -> PowerCurve:
-        """From its parts, those of equal slope joined."""
+        """The power function with these fields; neighboring pieces of equal slope are joined."""
         with localcontext(_digits()):
             return cls(start, tuple(_merged(pieces)), remainder)
 
     def after(self, inner: PowerCurve) -> PowerCurve:
-        """This function of the other one: the pairs in a row."""
+        """The composite self(inner(alpha)): for self of (P, M) and inner of (M, Q), a power
+        function for (P, Q).
+        """
         with localcontext(_digits()):
             pieces = list(self._cut(inner))
             shown = [(length, gain) for length, gain in pieces if gain > 0]
@@ -83,7 +98,7 @@ class PowerCurve:
             return PowerCurve(self._at(inner.start), tuple(_merged(shown)), remainder)
 
     def repeated(self, times: int) -> PowerCurve:
-        """This function of itself, `times` in all; 0 times is the identity."""
+        """This function composed with itself, `times` factors in all; the identity for 0."""
         result, square = IDENTITY, self
         while times:
             result = square.after(result) if times & 1 else result
@@ -93,7 +108,7 @@ class PowerCurve:
 
     @property
     def mirrored(self) -> PowerCurve:
-        """Of the pair in the other order."""
+        """The power function of (Q, P), if this is the one of (P, Q)."""
         return PowerCurve(
             self.remainder,
             tuple((gain, length) for length, gain in reversed(self.pieces)),
@@ -101,7 +116,7 @@ class PowerCurve:
         )
 
     def least(self, other: PowerCurve) -> PowerCurve:
-        """The smaller of both at every level."""
+        """The smaller of this function and `other` at every level."""
         with localcontext(_digits()):
             pieces = tuple(_merged(_lower_of(self, other)))
             return PowerCurve(
@@ -109,9 +124,10 @@ class PowerCurve:
             )
 
     def thinned(self, most: int, *, above: bool) -> PowerCurve:
-        """Of at most about `most` pieces: not below this one if `above`, else not above it.
+        """A power function of about `most` pieces that is >= this one if `above`, else <= this one.
 
-        Above, an outcome that goes is split between its kept neighbors, masses kept; below, neighbors become one.
+        If `above`, a removed piece is divided between the two remaining neighbors, with the same
+        total length and gain; otherwise neighboring pieces are merged.
         """
         stride = -(-len(self.pieces) // max(most, 2))
         if stride < 2:
@@ -129,7 +145,11 @@ class PowerCurve:
         return power
 
     def _cut(self, inner: PowerCurve) -> Iterator[Piece]:
-        """The inner pieces, cut where their power crosses a corner of this function; beyond its last, without gain."""
+        """The pieces of the composite self(inner): inner's pieces, cut where the power crosses a
+        corner of self.
+
+        Beyond the last corner of self the pieces have gain 0.
+        """
         todo = [*reversed(self.pieces)]
         skipped = inner.start
         while todo and skipped > 0:
@@ -154,7 +174,7 @@ IDENTITY = PowerCurve(_ZERO, ((_ONE, _ONE),), _ZERO)
 
 
 def power_mixture(weights: Sequence[Decimal], curves: Sequence[PowerCurve]) -> PowerCurve:
-    """The weighted sum of power functions against the same distribution."""
+    """The weighted sum of the power functions `curves`, all against the same distribution Q."""
     with localcontext(_digits()):
         start = sum(
             (weight * curve.start for weight, curve in zip(weights, curves, strict=True)), _ZERO
@@ -172,17 +192,19 @@ def enclosing_power(
     mirrored: Sequence[Bound],
     limits: tuple[Bound, Bound],
 ) -> tuple[PowerCurve, PowerCurve]:
-    """Power functions above and below every one whose profile has these values, and whose pair in the other order too.
+    """Two power functions, above and below every one whose privacy profile lies within bounds at
+    some epsilons.
 
-    In a = e^epsilon the profile H is convex, and H(1 / a) = 1 - 1 / a + G(a) / a with G that of the other order.
-    Above: the greatest convex function below the upper ends, constant after the last. Below: between two nodes the
-    larger of the two neighboring chords, prolonged, from an upper to a lower end.
+    In a = e^epsilon the profile H of (P, Q) is convex, and H(1 / a) = 1 - 1 / a + G(a) / a with G
+    the profile of (Q, P). The function above comes from the greatest convex function below the
+    upper ends, constant after the last. The one below is, between two nodes, the larger of the two
+    neighboring chords from an upper to a lower end, extended.
 
     Args:
-        epsilons: Increasing, from 0.
-        deltas: The profile there.
-        mirrored: The profile of the other order there.
-        limits: Both profiles' limits, the probabilities of an infinite loss.
+        epsilons: The epsilons of the bounds in nats, increasing from 0.
+        deltas: Bounds on the profile of (P, Q) at these epsilons.
+        mirrored: Bounds on the profile of (Q, P) at the same epsilons.
+        limits: Bounds on the limits of both profiles, the probabilities of an infinite loss.
     """
     # Next to 0 the profile is 1 - a, up to e^-epsilon delta(epsilon).
     with localcontext(Context(prec=_DIGITS + math.ceil(epsilons[-1]))):
@@ -207,7 +229,11 @@ def enclosing_power(
 
 
 def _of_profile(points: list[Piece]) -> PowerCurve:
-    """From corners (a, H) of a convex profile, (0, 1) first: the length of a piece is a change of slope."""
+    """The power function of a convex profile H with the corners (a, H), a = e^epsilon, the first
+    (0, 1).
+
+    The length of a piece is the change of slope at a corner.
+    """
     corners = lower_hull(points)
     slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in pairwise(corners)]
     lengths = [after - before for before, after in zip(slopes, [*slopes[1:], _ZERO], strict=True)]
@@ -222,7 +248,11 @@ def _of_profile(points: list[Piece]) -> PowerCurve:
 def _underside(
     x: list[Decimal], lower: list[Decimal], upper: list[Decimal], limit: Decimal, remainder: Decimal
 ) -> Iterator[Piece]:
-    """Points below the profile; its slope at 0 is -1 + remainder."""
+    """The corners (a, H) of a function below the profile, from bounds `lower` and `upper` on it at
+    the points `x`.
+
+    The profile is at least `limit`, and its slope at 0 is at least -1 + remainder.
+    """
     yield x[0], lower[0]
     for i in range(len(x) - 1):
         left = (lower[i] - upper[i - 1]) / (x[i] - x[i - 1]) if i > 0 else remainder - 1
@@ -239,7 +269,7 @@ def _underside(
 
 
 def _merged(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Neighbors of equal slope as one piece, and what only the rounding of decimals keeps apart."""
+    """The pieces, with neighbors joined whose slopes are equal up to the rounding of decimals."""
     current: Piece | None = None
     for length, gain in pieces:
         if length <= 0 or gain <= 0:
@@ -265,7 +295,7 @@ def _alike(one: Piece, other: Piece) -> bool:
 
 
 def _capped(start: Decimal, pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The pieces up to a power of 1."""
+    """The pieces up to a power of 1, from the power `start` at level 0."""
     left = _ONE - start
     for length, gain in pieces:
         if left <= 0:
@@ -276,7 +306,7 @@ def _capped(start: Decimal, pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def _summed(weights: Sequence[Decimal], curves: Sequence[PowerCurve]) -> Iterator[Piece]:
-    """Cut at every corner of every curve."""
+    """The pieces of the weighted sum of the curves, cut at every corner of every curve."""
     todo = [[*reversed(curve.pieces)] for curve in curves]
     left = max((_ONE - curve.remainder for curve in curves), default=_ZERO)
     # Curves that end together do so up to the rounding of their lengths' sum.
@@ -295,7 +325,7 @@ def _summed(weights: Sequence[Decimal], curves: Sequence[PowerCurve]) -> Iterato
 
 
 def _lower_of(one: PowerCurve, other: PowerCurve) -> Iterator[Piece]:
-    """Cut at every corner of either and where they cross."""
+    """The pieces of the minimum of both curves, cut at their corners and where they cross."""
     todo, power = [[*reversed(one.pieces)], [*reversed(other.pieces)]], [one.start, other.start]
     left = _ONE - min(one.remainder, other.remainder)
     while any(todo) and left > _RESIDUE:

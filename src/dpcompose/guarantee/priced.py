@@ -1,4 +1,4 @@
-"""The interface of everything that costs privacy, as filters and ledgers use it."""
+"""The guarantees that a mechanism or composition states, as privacy filters and ledgers read them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TypedAmounts:
-    """Statements in amounts that a person typed, exact: a float is its shortest decimal.
+    """Privacy guarantees in exact fractions, where each float parameter stands for its shortest
+    decimal.
+
+    So Laplace noise of scale 10 has epsilon exactly 1/10. A missing guarantee is None.
 
     Args:
-        epsilon: It is (epsilon, delta)-differentially private; None if no amount says so.
-        delta: The delta of its statements.
-        rho: It is rho-zero-concentrated, but for delta.
-        mu_squared: It is mu-Gaussian differentially private.
+        epsilon: The epsilon of (epsilon, delta)-DP, in nats.
+        delta: The delta of all the guarantees.
+        rho: The rho of zCDP up to delta.
+        mu_squared: The square of the mu of Gaussian DP.
     """
 
     epsilon: Fraction | None = None
@@ -30,7 +33,7 @@ class TypedAmounts:
     mu_squared: Fraction | None = None
 
     def times(self, count: int) -> TypedAmounts:
-        """The sums over that many."""
+        """The guarantees of `count` independent runs: every amount multiplied by `count`."""
 
         def sum_of(one: Fraction | None) -> Fraction | None:
             return None if one is None else one * count
@@ -53,46 +56,60 @@ class TypedAmounts:
 
 @runtime_checkable
 class Priced(Protocol):
-    """Prices in every currency: each answer is an upper bound, or None where no finite one holds.
+    """An object whose privacy cost can be stated in several units: epsilon, rho, a Renyi curve, mu.
 
-    A charge at one point of a curve asks with `Orientation.FREE`: an adversary may turn every pair inside, and the
-    charge is the sum over the members of the larger order. The other answers are such sums under any orientation.
+    Every method returns an upper bound on one measure of privacy loss, or None if it has no finite
+    bound.
 
-    Every method raises UnsupportedError where the adjacency has no sound statement.
+    The curves `epsilon` and `renyi` depend on the orientation of the pairs inside a composition. A
+    filter or ledger passes `Orientation.FREE`, under which an adversary may choose the order of
+    every pair, so that the sum of charges holds. The other bounds hold under every orientation.
+
+    Every method raises UnsupportedError if no guarantee is known under the adjacency.
     """
 
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
-        """Its statements in typed amounts, exact; None if there is none."""
+        """The exact guarantees under `adjacency`, with floats read as decimals; None if none is
+        exact.
+        """
         ...
 
     def costlier(self) -> Priced:
-        """The same with every typed noise scale, sensitivity, rate and amount at its costlier reading."""
+        """A copy in which every noise scale, sensitivity, rate and amount takes the less private of
+        two values.
+
+        A float stands either for the double or for its shortest decimal.
+        """
         ...
 
     def pure(self, *, adjacency: Adjacency = ...) -> float | None:
-        """The epsilon of pure differential privacy."""
+        """The epsilon of pure differential privacy under `adjacency`, in nats."""
         ...
 
     def approximate(self, *, adjacency: Adjacency = ...) -> ApproximateDP | None:
-        """An (epsilon, delta) that holds without choosing a delta."""
+        """An (epsilon, delta) guarantee under `adjacency` whose delta is the mechanism's own."""
         ...
 
     def epsilon(
         self, *, delta: float, adjacency: Adjacency = ..., orientation: Orientation = ...
     ) -> Bound:
-        """The epsilon at a delta: a point of the curve, for whoever charges at one."""
+        """The smallest epsilon at `delta` under `adjacency`, in nats: one point of the privacy
+        curve.
+        """
         ...
 
     def renyi(
         self, order: float, *, adjacency: Adjacency = ..., orientation: Orientation = ...
     ) -> Bound:
-        """The Renyi divergence of an order above 1, the larger of both directions."""
+        """The Renyi divergence of an order above 1 under `adjacency`, in nats: the larger of both
+        directions.
+        """
         ...
 
     def zcdp(self, *, adjacency: Adjacency = ...) -> ConcentratedDP | None:
-        """The zero-concentrated guarantee."""
+        """The zero-concentrated guarantee under `adjacency`."""
         ...
 
     def gdp(self, *, adjacency: Adjacency = ...) -> float | None:
-        """The mu of Gaussian differential privacy."""
+        """The mu of Gaussian differential privacy under `adjacency`."""
         ...

@@ -1,4 +1,4 @@
-"""Promises about Renyi divergences, of mechanisms of which nothing else is known."""
+"""Guarantees that bound the Renyi divergences of mechanisms about which nothing else is known."""
 
 from __future__ import annotations
 
@@ -20,40 +20,50 @@ _TRIED = (1.001, 1.1, 1.5, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0, 256.0, 1024.0)
 
 
 class RenyiPromise(Protocol):
-    """Outside a mass of delta, the Renyi divergence of every order is at most `renyi(order)`, in both directions."""
+    """A guarantee on Renyi divergences.
+
+    Outside a mass of `delta`, the divergence of every order, in both directions, is at most
+    `renyi(order)`.
+    """
 
     @property
     def delta(self) -> float:
-        """The mass."""
+        """The probability outside which the bounds hold."""
         ...
 
     @property
     def rho(self) -> float | None:
-        """A rho with `renyi(order)` = rho * order for all orders above 1; None where there is none."""
+        """The rho with `renyi(order)` = rho * order for all orders above 1; None if the curve is
+        not such a line.
+        """
         ...
 
     @property
     def orders(self) -> tuple[float, ...]:
-        """The corners of the curve, where a search for the best order begins."""
+        """The orders at which the slope of the curve jumps; a search for the best order starts from
+        them.
+        """
         ...
 
     def renyi(self, order: float) -> float:
-        """The bound, rounded up; infinite where nothing is known."""
+        """The bound on the divergence of this order, in nats, rounded up; infinite if the guarantee
+        has none.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class KnownCurve:
-    """A Renyi curve given as a function of the order, or as values at some orders.
+    """A bound on Renyi divergences that is a function of the order, or values at some orders.
 
-    (order - 1) D_order is convex in the order and 0 at order 1, so that a value between two orders lies below the chord
-    of (order - 1) times the values there. A divergence grows with its order: the first value holds below the first
-    order. Beyond the last one nothing is known.
+    (order - 1) D_order is convex in the order and 0 at order 1, so that between two listed orders
+    it lies below its chord. A divergence does not decrease with its order, so that the first value
+    holds below the first order. Beyond the last order the bound is infinite.
 
     Args:
-        curve: The function, or the values.
-        orders: The orders of the values, increasing; empty for a function.
-        delta: The mass outside which the bounds hold.
+        curve: The function of the order, or the values at `orders`, in nats.
+        orders: The orders of the values, increasing, > 1; empty for a function.
+        delta: The probability outside which the bounds hold, in [0, 1].
     """
 
     curve: Curve | tuple[float, ...]
@@ -62,15 +72,16 @@ class KnownCurve:
 
     @property
     def rho(self) -> None:
-        """None: a rho may bound the curve, and is not it."""
+        """None: no zCDP guarantee is equal to a listed curve."""
         return None
 
     @classmethod
     def of(cls, curve: Any, orders: Any, delta: float) -> KnownCurve:
-        """The same, checked.
+        """A KnownCurve from a function, or from values at `orders`, with its arguments checked.
 
         Raises:
-            DomainError: If the curve is neither a function nor values at orders, or says nothing, or decreases.
+            DomainError: If the curve is neither a function of the order nor numbers >= 0 with as
+                many increasing orders > 1, is infinite everywhere, or decreases.
         """
         if callable(curve):
             if orders is not None:
@@ -109,7 +120,12 @@ class KnownCurve:
         return known
 
     def renyi(self, order: float) -> float:
-        """The function, which is infinite where it overflows, or the chord, rounded up."""
+        """The bound at `order`: the function, infinite if it overflows; or the chord between listed
+        orders, rounded up.
+
+        Raises DomainError if the order is not finite and above 1, or the function returns no number
+        >= 0.
+        """
         order = check.order(order)
         if callable(self.curve):
             try:
@@ -132,11 +148,11 @@ class KnownCurve:
 
 @dataclass(frozen=True)
 class RenyiLine:
-    """Renyi divergences of at most xi + rho * order, rounded up.
+    """The Renyi curve xi + rho * order, in nats; a call returns it at one order, rounded up.
 
     Args:
-        rho: How much the bound grows with the order.
-        xi: Its value at order 0.
+        rho: The slope of the bound in the order; >= 0.
+        xi: The bound at order 0.
     """
 
     rho: float
@@ -147,7 +163,11 @@ class RenyiLine:
 
 
 def _numbers(name: str, value: Any, domain: str) -> list[float]:
-    """A sequence of real numbers, which may be infinite."""
+    """The elements of `value` as floats, infinite ones included.
+
+    Raises DomainError, which calls it `name`, if `value` is not a sequence of real numbers or is
+    empty.
+    """
     try:
         items = [] if isinstance(value, str | bytes | dict) else list(cast("Sequence[Any]", value))
     except TypeError:

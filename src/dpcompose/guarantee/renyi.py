@@ -1,4 +1,6 @@
-"""Renyi differential privacy: a curve of bounds, one for each order, and what it implies at a delta."""
+"""Renyi differential privacy: a bound on the Renyi divergence of each order, and its conversions to
+(epsilon, delta).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from dpcompose.numerics import bracketed_root, largest, parabolic_minimum, walk
 from dpcompose.values import UNIT_ROUNDOFF, decimal_context, up
 
 RenyiCurve = Callable[[float], float]
-"""From an order in (1, inf) to an upper bound on the Renyi divergence of that order, in both directions."""
+"""From an order in (1, inf) to an upper bound on the Renyi divergence of that order, in both
+directions.
+"""
 
 _FARTHEST = 700.0
 _FAINT = 36.0
@@ -25,13 +29,17 @@ _ONE_MOMENT = "best use of one moment", "[CanonneKamathSteinke2020, Proposition 
 
 @dataclass(frozen=True)
 class RenyiDP:
-    """The Renyi divergence of every order is at most `curve(order)`, for both orders of every pair of neighbors.
+    """A Renyi differential privacy guarantee: the divergence of every order is at most
+    `curve(order)`.
+
+    It holds for both orders of every pair of neighbors.
 
     >>> RenyiDP(lambda order: order / 2)(3)
     1.5
 
     Args:
-        curve: From an order in (1, inf) to an upper bound in [0, inf]; infinite where nothing is known.
+        curve: A function from an order in (1, inf) to an upper bound in [0, inf]; infinite for
+            orders without a bound.
 
     Raises:
         DomainError: If the curve is not callable.
@@ -46,23 +54,28 @@ class RenyiDP:
             raise DomainError("curve", self.curve, "a function of the order")
 
     def __call__(self, order: float) -> float:
-        """The bound at `order`, in (1, inf)."""
+        """The bound on the divergence of order `order`, in (1, inf)."""
         return checked_epsilon("curve(order)", self.curve(check.order(order)))
 
     def epsilon(self, *, delta: float) -> Converted:
-        """The smallest epsilon found over all orders: see `best_epsilon`."""
+        """An epsilon for which the curve implies (epsilon, delta)-DP, the least over a search of
+        all orders.
+
+        See `best_epsilon`.
+        """
         return renyi_epsilon(self, delta=delta)
 
 
 @dataclass(frozen=True)
 class Converted:
-    """An upper bound on epsilon, and where on a Renyi curve it comes from.
+    """An upper bound on epsilon from a Renyi curve, with the order and theorem that it comes from.
 
     Args:
         epsilon: The bound, in nats.
-        order: The order that gives it; infinite if the curve gives none.
-        conversion: The name of the conversion.
-        reference: Where the conversion is proved.
+        order: The order of the divergence that gives the bound; infinite if the bound comes from no
+            single order.
+        conversion: The name of the conversion theorem.
+        reference: The publication that proves it.
     """
 
     epsilon: float
@@ -72,14 +85,15 @@ class Converted:
 
 
 def mironov_epsilon(rho: float, *, order: float, delta: float) -> float:
-    """An epsilon >= 0 that a Renyi divergence of at most `rho` implies: rho + log(1 / delta) / (order - 1); rounded up.
+    """The epsilon rho + log(1 / delta) / (order - 1) that a Renyi divergence of at most `rho`
+    implies; rounded up, >= 0.
 
     >>> round(mironov_epsilon(0.5, order=10, delta=1e-6), 12)
     2.035056728663
 
     Args:
         rho: The bound on the divergence, in nats; >= 0, infinite allowed.
-        order: The order; finite, > 1.
+        order: The order of the divergence; finite, > 1.
         delta: In [0, 1]; infinite epsilon at 0.
 
     Raises:
@@ -98,17 +112,18 @@ def mironov_epsilon(rho: float, *, order: float, delta: float) -> float:
 
 
 def optimal_moment_epsilon(rho: float, *, order: float, delta: float) -> float:
-    """An epsilon >= 0 that a Renyi divergence of at most `rho` implies, by the best use of one moment; rounded up.
+    """The epsilon >= 0 that a Renyi divergence of at most `rho` implies, as a moment of the privacy
+    loss; rounded up.
 
-    epsilon = rho + log(1 - 1 / order) - (log delta + log order) / (order - 1), never larger than Mironov's. (The
-    conversion that uses one order best is `lossless_epsilon`.)
+    epsilon = rho + log(1 - 1 / order) - (log delta + log order) / (order - 1), never larger than
+    `mironov_epsilon`. `lossless_epsilon` is the optimal conversion from one order.
 
     >>> round(optimal_moment_epsilon(0.5, order=10, delta=1e-6), 12)
     1.673853424894
 
     Args:
         rho: The bound on the divergence, in nats; >= 0, infinite allowed.
-        order: The order; finite, > 1.
+        order: The order of the divergence; finite, > 1.
         delta: In [0, 1]; infinite epsilon at 0.
 
     Raises:
@@ -131,16 +146,17 @@ def optimal_moment_epsilon(rho: float, *, order: float, delta: float) -> float:
 
 
 def optimal_moment_delta(rho: float, *, order: float, epsilon: float) -> float:
-    """A delta that a Renyi divergence of at most `rho` implies at `epsilon`, by the best use of one moment; rounded up.
+    """The delta that a Renyi divergence of at most `rho` implies at `epsilon`, as a moment of the
+    privacy loss; rounded up.
 
-    delta = e^((order - 1) (rho - epsilon)) (1 - 1 / order)^order / (order - 1), never above 1.
+    delta = min(1, e^((order - 1) (rho - epsilon)) (1 - 1 / order)^order / (order - 1)).
 
     >>> round(optimal_moment_delta(0.5, order=10, epsilon=2.0) * 1e8, 10)
     5.3113763965
 
     Args:
         rho: The bound on the divergence, in nats; >= 0, infinite allowed.
-        order: The order; finite, > 1.
+        order: The order of the divergence; finite, > 1.
         epsilon: In nats; >= 0, infinite allowed.
 
     Raises:
@@ -172,24 +188,30 @@ def _log_delta(rho: float, *, order: float, epsilon: float) -> float:
 def renyi_epsilon(
     curve: RenyiCurve, *, delta: float, exact: bool = True, orders: Sequence[float] = ()
 ) -> Converted:
-    """An epsilon >= 0 that a Renyi curve implies: the least that a search over all orders finds; an upper bound.
+    """An upper bound on the smallest epsilon >= 0 that a Renyi curve implies at `delta`, by a
+    search over all orders.
 
-    Every order gives a true statement at the same delta, so that the least of them is true whatever the search missed.
+    Every order implies a valid epsilon at the same delta, so that the least of those tried is valid
+    even if the search misses the best order.
 
     >>> round(renyi_epsilon(lambda order: order / 2, delta=1e-6).epsilon, 4)
     5.2215
 
     Args:
-        curve: From an order in (1, inf) to an upper bound on the divergence; may be infinite.
+        curve: A function from an order in (1, inf) to an upper bound on the divergence, which may
+            be infinite.
         delta: In [0, 1].
-        exact: Whether the conversion may be the exact one, which needs two probability measures; else the best use of
-            one moment.
-        orders: Where the curve may have corners; the search begins at the best of them.
+        exact: Whether to use `lossless_epsilon`, which requires that both outputs are probability
+            measures; if False, `optimal_moment_epsilon`.
+        orders: Orders at which the slope of the curve may jump; the search starts from the best of
+            them.
 
     Raises:
-        DomainError: If delta is outside [0, 1], or the curve is no function to numbers >= 0.
+        DomainError: If delta is outside [0, 1], or the curve is not a function that returns numbers
+            >= 0.
 
-    Reference: [Mironov2017, Proposition 3], [CanonneKamathSteinke2020, Proposition 12], [Asoodeh2021, Section III]
+    Reference: [Mironov2017, Proposition 3], [CanonneKamathSteinke2020, Proposition 12],
+    [Asoodeh2021, Section III]
     """
     delta = check.probability("delta", delta)
     if not callable(curve):
@@ -237,18 +259,22 @@ def renyi_epsilon(
 
 
 def renyi_delta(curve: RenyiCurve, *, epsilon: float, orders: Sequence[float] = ()) -> float:
-    """A delta that a Renyi curve implies at `epsilon`: the least that a search over all orders finds; an upper bound.
+    """An upper bound on the smallest delta that a Renyi curve implies at `epsilon`, by a search
+    over all orders.
 
     >>> renyi_delta(lambda order: 5e-30 * order, epsilon=1e-13) < 1e-200
     True
 
     Args:
-        curve: From an order in (1, inf) to an upper bound on the divergence; may be infinite.
+        curve: A function from an order in (1, inf) to an upper bound on the divergence, which may
+            be infinite.
         epsilon: In nats; >= 0, infinite allowed.
-        orders: Where the curve may have corners; the search begins at the best of them.
+        orders: Orders at which the slope of the curve may jump; the search starts from the best of
+            them.
 
     Raises:
-        DomainError: If epsilon is negative or NaN, or the curve is no function to numbers >= 0.
+        DomainError: If epsilon is negative or NaN, or the curve is not a function that returns
+            numbers >= 0.
 
     Reference: [CanonneKamathSteinke2020, Proposition 12]
     """
@@ -287,7 +313,11 @@ def _first(function: Callable[[float], float], orders: Sequence[float]) -> float
 
 
 def _last_finite(curve: RenyiCurve, point: float) -> list[float]:
-    """The largest order at which a curve is finite, if that lies within a step beyond `point`: it may be the best."""
+    """The largest order at which `curve` is finite, if it is within a step beyond the order
+    `point`; else no order.
+
+    The best order may be at this end.
+    """
     if not curve(_order_at(point)) < math.inf or curve(_order_at(point + 1.0)) < math.inf:
         return []
     return [largest(lambda each: curve(_order_at(each)) < math.inf, low=point, high=point + 1.0)]
@@ -298,20 +328,22 @@ LEAST_DELTA = 1e-290
 
 
 def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
-    """The smallest epsilon >= 0 that a Renyi divergence of at most `rho` at one order implies with `delta`; rounded up.
+    """The smallest epsilon >= 0 that a Renyi divergence of at most `rho` at one order implies at
+    `delta`; rounded up.
 
-    By data processing only pairs of two-point distributions matter, (p, 1 - p) against (q, 1 - q), and those within
-    rho form the convex set G(p, q) = p^a q^(1 - a) + (1 - p)^a (1 - q)^(1 - a) <= e^((a - 1) rho), a the order. Its
-    tangent at any point (p, q) gives p' - e^epsilon q' <= delta' for all of the set, e^epsilon = -G_q / G_p: an upper
-    bound whether or not the point is the best one. The best one is found in floats; its tangent is evaluated in sixty
-    or more digits. For delta >= 1 / order the corner p = 1 is best, and epsilon = rho + log(1 - delta).
+    By data processing only pairs of two-point distributions matter, (p, 1 - p) against (q, 1 - q),
+    and those within rho form the convex set G(p, q) = p^a q^(1 - a) + (1 - p)^a (1 - q)^(1 - a) <=
+    e^((a - 1) rho), a the order. Its tangent at any point (p, q) gives p' - e^epsilon q' <= delta'
+    for all of the set, e^epsilon = -G_q / G_p: an upper bound at every point, and a tight one at
+    the best point. That point is searched in floats; its tangent is evaluated in sixty or more
+    digits. For delta >= 1 / order the corner p = 1 is best, and epsilon = rho + log(1 - delta).
 
     >>> lossless_epsilon(0.5, order=10.0, delta=1e-6) >= 1.672612290475518
     True
 
     Args:
         rho: The bound on the divergence, in nats; >= 0, infinite allowed.
-        order: The order; finite, > 1.
+        order: The order of the divergence; finite, > 1.
         delta: In [0, 1].
 
     Raises:
@@ -342,7 +374,9 @@ def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
 
 
 def _inside(rho: float, *, order: float, delta: float) -> float:
-    """The tangent at the best point between the corners."""
+    """The bound of `lossless_epsilon` from the tangent at the best point with p < 1, for delta < 1
+    / order.
+    """
     found = [math.inf]
 
     def proved(point: float) -> bool:
@@ -360,7 +394,9 @@ def _inside(rho: float, *, order: float, delta: float) -> float:
 
 
 def estimated_epsilon(rho: float, *, order: float, delta: float) -> float:
-    """`lossless_epsilon` in floats, proved by nothing: for a search over orders, whose result is then proved."""
+    """`lossless_epsilon` in floats, without proof: for a search over orders whose result is proved
+    afterwards.
+    """
     if rho == 0.0 or delta == 1.0:
         return 0.0
     if delta * order >= 1.0:

@@ -324,7 +324,7 @@ def statement(
         adjacency = total.adjacency if adjacency is None else adjacency
         given = (
             total.question.value
-            if total.question is not None and total.question.given == "delta"
+            if total.question is not None and total.question.fixed == "delta"
             else None
         )
         delta = given if delta is None else delta

@@ -9,10 +9,10 @@ from typing import Any
 from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, KnownCurve, TypedAmounts
-from dpcompose.law import Chained, GaussianShift, Laws, TwoPoint, alike
+from dpcompose.law import Chained, GaussianShift, Laws, Pair, TwoPoint, alike
 from dpcompose.mechanisms.base import Stated, set_fields
 from dpcompose.mechanisms.parameter import DELTA, EPSILON, HOLDS_UNDER, Parameter, amount, declare
-from dpcompose.values import Adjacency, exact, larger_reading, smaller_reading
+from dpcompose.values import Adjacency, exact, larger_reading, smaller_reading, up
 
 
 def _mu(name: str, value: Any) -> float:
@@ -22,6 +22,8 @@ def _mu(name: str, value: Any) -> float:
     return mu
 
 
+SMALLEST = 1e-9
+"""Below this epsilon the losses of a group are not put on a lattice."""
 _VALUES = Parameter("numbers", lambda name, value: value)
 
 
@@ -66,6 +68,12 @@ class BlackBox(Stated):
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """The two-point loss, or the pair of its trade-off function iterated twice."""
+        if self._doubled(adjacency) and 0 < self.stated.epsilon < SMALLEST:
+            # The losses of a group lie on a lattice too fine for use; (2 epsilon, (1 + e^epsilon)
+            # delta) is above them.
+            delta = min(up(self.stated.delta * (2 + 4 * SMALLEST)), 1.0)
+            above = TwoPoint(2 * self.stated.epsilon, delta)
+            return ((Pair(above, above, attained=False), 1),)
         if self._doubled(adjacency):
             return alike(Chained(self.stated.epsilon, self.stated.delta, categories=2, steps=2))
         return alike(TwoPoint(self.stated.epsilon, self.stated.delta))

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.law import Atoms, Chained, Law, Laws, Response, TwoPoint, alike
+from dpcompose.law import Atoms, Chained, Law, Laws, Pair, Response, TwoPoint, alike
 from dpcompose.mechanisms.base import Stated
 from dpcompose.mechanisms.parameter import EPSILON, HOLDS_UNDER, count, declare
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact
 
-LARGEST = 300.0
+SMALLEST, LARGEST = 1e-9, 300.0
 _CATEGORIES = count(
     10**15,
     "an integer from 2 to 10^15",
@@ -65,7 +65,12 @@ class RandomizedResponse(Stated):
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """+epsilon, -epsilon, or 0 for an answer that is neither the one truth nor the other."""
-        if self._doubled(adjacency):
+        doubled = self._doubled(adjacency)
+        if (doubled or self.categories > 2) and 0 < self.stated < SMALLEST:
+            # A lattice this fine has too many points; the largest losses alone are above these.
+            above = TwoPoint(self.stated * (2 if doubled else 1))
+            return ((Pair(above, above, attained=False), 1),)
+        if doubled:
             return alike(Chained(self.stated, 0.0, self.categories, steps=2))
         return alike(_loss(self.stated, self.categories))
 

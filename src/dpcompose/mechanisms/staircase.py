@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dpcompose import check
 from dpcompose.errors import UnsupportedError
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.law import Atoms, Laws, TwoPoint, alike
+from dpcompose.law import Atoms, Laws, Pair, TwoPoint, alike
 from dpcompose.mechanisms.base import Stated
 from dpcompose.mechanisms.parameter import HOLDS_UNDER, Parameter, amount, at_most, declare
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact
@@ -71,7 +71,9 @@ class Staircase(Stated):
             )
         fall = math.exp(-self.stated)
         if self.stated < SMALLEST:
-            return alike(TwoPoint(self.stated))
+            # The largest losses alone: a pair above the one of the noise, which has smaller ones too.
+            above = TwoPoint(self.stated)
+            return ((Pair(above, above, attained=False), 1),)
         gamma = 1 / (1 + math.exp(self.stated / 2)) if self.gamma is None else self.gamma
         scale = -math.expm1(-self.stated) / (2 * (gamma + fall * (1 - gamma)))
         # What is left to 0, without cancellation; at the default 1 - 2 gamma is tanh(epsilon / 4).

@@ -1,4 +1,6 @@
-"""Numbers with two ends, and the numerical methods that certify them. No privacy words in here."""
+"""Numerical methods with proved errors: elementary functions, sums, tails and roots. Nothing here
+is about privacy.
+"""
 
 from dpcompose.face import face
 

@@ -1,4 +1,6 @@
-"""The tails of a binomial law at any rate: one mass from decimals, the others by their ratios, all positive."""
+"""The tails of a binomial distribution, as sums of positive terms: one mass in decimals, the others
+by their ratios.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ LONGEST = 2**22
 
 
 def at_least(least: int, *, times: int, rate: float) -> tuple[Bound, Bound]:
-    """P[Bin(times, rate) >= least] and P[Bin(times, rate) < least]: the tail beyond the mode is added up.
+    """P[Bin(times, rate) >= least] and P[Bin(times, rate) < least], certified.
+
+    The tail that does not contain the mode is summed; the other is its complement.
 
     Raises:
         UnsupportedError: If the tail has more than four million terms that matter.
@@ -31,7 +35,9 @@ def at_least(least: int, *, times: int, rate: float) -> tuple[Bound, Bound]:
 
 
 def _tail(first: int, times: int, rate: float, side: int) -> Bound:
-    """The mass of `first` and of all on that side of it, where the masses fall."""
+    """The sum of the masses from `first` upward (`side` 1) or downward (`side` -1), away from the
+    mode, certified.
+    """
     with localcontext(Context(prec=60)):
         q = Decimal(rate)
         log = log_factorial(times) - log_factorial(first) - log_factorial(times - first)

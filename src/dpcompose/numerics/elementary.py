@@ -1,8 +1,8 @@
-"""Differences of elementary functions without cancellation, each with a bound on its error.
+"""Elementary functions without cancellation, and sums in a fixed order, each with a proved error.
 
-The one assumption of the float engine stands here: numpy's real exp, expm1, log, log1p, sin, cos, tan and arctan2 err
-by at most `ULPS` units in the last place (their own test-suite asserts as much). Everything else is IEEE arithmetic and
-is derived.
+The float engine makes one assumption: numpy's real exp, expm1, log, log1p, sin, cos, tan and
+arctan2 err by at most `ULPS` units in the last place (their own test-suite asserts as much).
+Everything else is IEEE arithmetic and is derived.
 """
 
 from __future__ import annotations
@@ -34,19 +34,21 @@ _GRID, _FEW = 256, 32
 
 
 def between(x: Reals, low: Any, high: Any) -> Reals:
-    """x, moved into [low, high] where it lies outside; cheaper than numpy's clip on small arrays."""
+    """x clipped to [low, high], elementwise; faster than numpy's clip on small arrays."""
     return np.minimum(np.maximum(x, low), high)
 
 
 def row_sums(x: Reals) -> Reals:
-    """The sum of each row, as a column; cheaper than the method on small arrays."""
+    """The sum of each row of `x`, as a column; faster than numpy's method on small arrays."""
     return np.add.reduce(x, axis=-1, keepdims=True)
 
 
 def dots(x: Reals, y: Reals) -> Any:
-    """The sum of the products of each row, in one pass; good to n U of the sum of their sizes.
+    """The sum of the products x y over each row of n terms; error at most n U times the sum of |x
+    y|.
 
-    So many terms at once that a BLAS wakes no thread: it sums in the same order at every thread count.
+    Rows are summed in blocks too short for BLAS to use threads, so that the result does not depend
+    on their number.
     """
     if x.shape[-1] <= _DOT:
         return np.vecdot(x, y)
@@ -58,17 +60,19 @@ def dots(x: Reals, y: Reals) -> Any:
 
 
 def row_dots(x: Reals, y: Reals) -> Reals:
-    """`dots` as a column."""
+    """`dots` of `x` and `y`, as a column."""
     return dots(x, y)[..., None]
 
 
 def row_tops(x: Reals) -> Reals:
-    """The largest of each row, as a column."""
+    """The largest number of each row of `x`, as a column."""
     return np.maximum.reduce(x, axis=-1, keepdims=True)
 
 
 def exp_minus_linear(z: Reals) -> Reals:
-    """e^z - 1 - z for real z below 709, relative error at most 2^-43, and at most 24 U below |z| = 0.01."""
+    """e^z - 1 - z for real z below 709, relative error at most 2^-43, and at most 24 U below |z| =
+    0.01.
+    """
     small = between(z, -_SMALL, _SMALL)
     series = (
         0.5
@@ -80,7 +84,9 @@ def exp_minus_linear(z: Reals) -> Reals:
 
 
 def minus_log1p(y: Reals) -> Reals:
-    """y - log(1 + y) >= 0 for real y > -1, relative error at most 192 U, and at most 24 U below |y| = 0.1."""
+    """y - log(1 + y) >= 0 for real y > -1, relative error at most 192 U, and at most 24 U below |y|
+    = 0.1.
+    """
     small = between(y, -0.1, 0.1)
     # With s = y / (2 + y): log(1 + y) = 2 (s + s^3 / 3 + ...) and y - 2 s = y s.
     s = small / (2 + small)
@@ -91,10 +97,12 @@ def minus_log1p(y: Reals) -> Reals:
 
 
 def log_mixed(loss: Reals, rate: Reals | float) -> Reals:
-    """log(1 - q + q e^l) for q in (0, 1) and real l, infinite ones included, relative error at most 24 U.
+    """log(1 - q + q e^l) for q in (0, 1) and real l, infinite ones included, relative error at most
+    24 U.
 
-    Beyond l = 700 it is that of l and log q, 16 U times l over the result. 1 - q is exact where it matters, and nothing
-    is subtracted: r = 1 - q + q e^l goes through its distance from 1 where that is above -1/2, else through itself.
+    Here q = `rate`, l = `loss`. For l > 700 the error is that of l + log q, 16 U times l over the
+    result. No difference cancels: with r = 1 - q + q e^l the result is log1p(r - 1) if r > 1/2,
+    else log r.
     """
     low = np.minimum(loss, 700.0)
     y = rate * np.expm1(low)
@@ -111,9 +119,11 @@ def log_mixed(loss: Reals, rate: Reals | float) -> Reals:
 
 
 def log_unmixed(loss: float, rate: float) -> tuple[float, float] | None:
-    """y = ln(1 + (e^loss - 1) / rate), and a bound on its error; None if e^y is below 1e-9, or there is no y.
+    """y = ln(1 + (e^loss - 1) / rate), the inverse of `log_mixed`, and a bound on its error.
 
-    Beyond 40 it is loss - ln(rate), up to e^-40: less than U. Where the quotient is above the floats, ln 1 is nothing.
+    None if e^y is below 1e-9 or negative.
+
+    For loss > 40 it is loss - ln(rate) up to e^-40 < U.
     """
     inner = math.expm1(min(loss, 40.0)) / rate
     if loss > 40 or inner > 1e300:
@@ -128,11 +138,11 @@ def log_unmixed(loss: float, rate: float) -> tuple[float, float] | None:
 def sine_minus_linear(v: Reals, sine: Reals | None = None) -> Reals:
     """sin v - v, absolute error at most 72 U v^2 for every real v.
 
-    Beyond 0.25 that is the error of the sine: at most 16 U |v| = 64 U v^2 there.
+    For |v| > 0.25 this includes the error of the sine: at most 16 U |v| = 64 U v^2 there.
 
     Args:
         v: Real numbers.
-        sine: sin v to a relative 16 U, if at hand.
+        sine: sin v to a relative 16 U, if already computed.
     """
     if v.size <= _ONE_PASS or (v.max() <= 0.25 and v.min() >= -0.25):
         series = _sine_series(between(v, -0.25, 0.25))
@@ -152,9 +162,11 @@ def _sine_series(v: Reals) -> Reals:
 
 
 def log_one_plus(real: Reals, imaginary: Reals) -> Complexes:
-    """log(1 + x + iy), normwise relative error at most 16 U of max(|x + iy|, |log|) plus that of the argument.
+    """log(1 + x + iy), normwise relative error at most 16 U of max(|x + iy|, |log|) plus that of
+    the argument.
 
-    |1 + x + iy|^2 - 1 = x (2 + x) + y^2 cancels when the modulus is small: there the modulus itself is taken.
+    |1 + x + iy|^2 - 1 = x (2 + x) + y^2 cancels when the modulus is small: there the modulus itself
+    is taken.
     """
     excess = real * (2 + real) + imaginary * imaginary
     log = np.empty(excess.shape, dtype=np.complex128)
@@ -169,24 +181,24 @@ def log_one_plus(real: Reals, imaginary: Reals) -> Complexes:
 
 
 def exp_or_inf(x: float) -> float:
-    """e^x, infinite where that overflows: for bounds only."""
+    """e^x, or infinity if that overflows: valid in upper bounds only."""
     return math.exp(x) if x < 709 else math.inf
 
 
 def log_add_exp(x: float, y: float) -> float:
-    """log(e^x + e^y)."""
+    """log(e^x + e^y), without overflow."""
     top = max(x, y)
     return top + math.log1p(math.exp(min(x, y) - top))
 
 
 def log_sum_exp(exponents: Reals) -> float:
-    """log of the sum of e^exponents; -inf for an empty sum."""
+    """log of the sum of e^exponents, without overflow; -inf for an empty sum."""
     top = float(np.max(exponents, initial=-math.inf))
     return top if math.isinf(top) else top + math.log(float(np.sum(np.exp(exponents - top))))
 
 
 def log_sum(exponents: Reals) -> Reals:
-    """log of the sum of e^exponents of each row, shape (m, 1); finite exponents."""
+    """log of the sum of e^exponents over each row, as a column, for finite exponents."""
     top = row_tops(exponents)
     return top + np.log(row_sums(np.exp(exponents - top)))
 
@@ -194,11 +206,13 @@ def log_sum(exponents: Reals) -> Reals:
 def exponential_sums(
     frequencies: Reals, amplitude: Complexes | Reals, rate: Complexes
 ) -> Complexes:
-    """The sums over j of amplitude[j] e^(u rate[j]), Re rate <= 0, at each frequency u; rows apart.
+    """The sums over j of amplitude[j] e^(u rate[j]), Re rate <= 0, at each frequency u, separately
+    for each row.
 
-    Many frequencies on a grid are split as u = u_block + u_within, so that hardly more than their square root of
-    exponentials is taken and a matrix product does the rest; empty blocks are left out. Error: at most
-    (4 n + 64 + 16 u |rate|) U times the sum of the moduli, either way.
+    Many frequencies on a grid are split as u = u_block + u_within, so that about the square root of
+    their number of exponentials is computed, followed by a matrix product; empty blocks are
+    skipped. Split or not, the error is at most (4 n + 64 + 16 u |rate|) U times the sum of the
+    moduli.
     """
     count = len(frequencies)
     many = count > _GRID or (rate.ndim > 1 and count > _FEW)
@@ -226,9 +240,10 @@ def exponential_sums(
 
 
 def product(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """left @ right, some rows at a time: a BLAS that wakes no thread sums in the same order on every machine.
+    """left @ right in blocks of rows, with the same order of summation on every machine.
 
-    One row alone would be a product of a matrix and a vector, for which threads are woken much earlier: it goes as two.
+    Blocks are too small for BLAS to use threads. A single row is computed as two, since BLAS uses
+    threads for smaller matrix-vector products.
     """
     (count, inner), columns = left.shape[-2:], right.shape[-1]
     if count == 1:
@@ -251,7 +266,7 @@ def product(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
 
 
 def _on_grid(frequencies: Reals) -> Any:
-    """The frequencies as multiples of their least distance, exactly, if they are that and not too scattered."""
+    """The frequencies as integer multiples of their least distance, up to 2^40; else None."""
     step = float(np.diff(frequencies).min())
     places = np.rint(frequencies / step) if step > 0 else frequencies
     exact = step > 0 and places[-1] < 1 << 40 and bool(np.all(places * step == frequencies))
@@ -259,7 +274,7 @@ def _on_grid(frequencies: Reals) -> Any:
 
 
 def applied(matrix: Any, vector: Any) -> Any:
-    """matrix @ vector over the last axes, rows apart; small products, and rows, do not wake the threads of a BLAS."""
+    """matrix @ vector over the last axes, in blocks too small for BLAS to use threads."""
     if matrix.size <= _SERIAL or matrix.ndim > 2:
         if matrix.dtype == vector.dtype == np.float64:
             return dots(matrix, vector[..., None, :])

@@ -1,4 +1,6 @@
-"""Roots, least values and largest arguments of functions of one number, to be certified by whoever asked."""
+"""Roots, minima and largest arguments of functions of one number; only `walk` and `largest` prove
+their result.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,15 @@ def increasing_root(
     upper: float,
     steps: int = 200,
 ) -> float:
-    """An uncertified root, by guarded Newton steps, of a function that returns its value and its slope.
+    """A root of an increasing function, by guarded Newton steps, without proof of its error.
 
     Args:
-        function: Increasing; its value may be infinite, its slope zero, where a bisection then replaces the step.
-        start: The first point tried.
+        function: Returns (value, slope), the value increasing. If the value is infinite or the
+            slope is zero, bisection replaces the Newton step.
+        start: The first point.
         lower: A point where the function is at most 0.
         upper: A point where it is at least 0; finite.
-        steps: The number of evaluations after which the last point is returned as it is.
+        steps: The largest number of evaluations; then the last point is returned.
     """
     point = min(max(start, lower), upper)
     for _ in range(steps):
@@ -47,12 +50,13 @@ def increasing_root(
 
 
 def walk(point: float, margin: float, proved: Callable[[float], bool]) -> float:
-    """The first of point + margin, point + 2 margin, point + 4 margin, ... where a claim is proved.
+    """The first of point + margin, point + 2 margin, point + 4 margin, ... at which `proved` is
+    True.
 
     Args:
-        point: Where to start from.
+        point: The starting point.
         margin: The first step, of either sign, not 0.
-        proved: The claim; it must hold far enough from `point`.
+        proved: The claim; it must hold at some distance from `point`, else the search does not end.
     """
     while not proved(point + margin):
         margin *= 2.0
@@ -70,13 +74,16 @@ def largest(
     high: float,
     middle: Callable[[float, float], float] = _mean,
 ) -> float:
-    """The largest number at which a claim that holds below some point holds, by bisection; proved by `holds` alone.
+    """The largest float below `high` at which `holds` is True, by bisection.
+
+    `holds` must be True up to some point and False beyond it.
 
     Args:
-        holds: The claim; not asked at the two ends.
-        low: A number at which it holds.
-        high: A number at which it does not.
-        middle: A number between two others; the search ends where there is none.
+        holds: The claim; it is not called at the two ends.
+        low: A number at which the claim holds.
+        high: A number at which the claim does not hold.
+        middle: A function that returns a number between two others, or one of them, which ends the
+            search.
     """
     while low < (between := middle(low, high)) < high:
         low, high = (between, high) if holds(between) else (low, between)
@@ -86,13 +93,14 @@ def largest(
 def bracketed_root(
     function: Callable[[float], float], *, lower: float, upper: float, steps: int = 100
 ) -> float:
-    """An uncertified root in [lower, upper] of an increasing function, by regula falsi with halved ends (Illinois).
+    """A root in [lower, upper] of an increasing function, by the Illinois method, without proof of
+    its error.
 
     Args:
-        function: Increasing; its value may be infinite, where a bisection replaces the step.
+        function: The increasing function. If its value is infinite, bisection replaces the step.
         lower: A point where the function is at most 0.
         upper: A point where it is at least 0.
-        steps: The number of evaluations after which the last point is returned as it is.
+        steps: The largest number of evaluations; then the last point is returned.
     """
     below, above = function(lower), function(upper)
     point, side = lower, 0
@@ -115,13 +123,13 @@ def bracketed_root(
 def minimum(
     function: Callable[[float], float], *, start: float, step: float, limit: float, steps: int
 ) -> float:
-    """A point where a function that falls and then rises is about as small as it gets: downhill, then golden section.
+    """A point close to the minimum of a unimodal function, by steps downhill and golden sections.
 
     Args:
-        function: May be infinite, but not everywhere within reach.
-        start: The first point tried.
-        step: The stride of the walk downhill.
-        limit: The walk stays within +-limit.
+        function: Falls, then rises; may be infinite, but not at every point within +-limit.
+        start: The first point.
+        step: The first step of the descent.
+        limit: The search stays within +-limit.
         steps: The number of golden sections.
     """
     if function(start + step) > function(start):
@@ -155,14 +163,15 @@ def _golden(function: Callable[[float], float], lower: float, upper: float, step
 def parabolic_minimum(
     function: Callable[[float], float], *, start: float, step: float, limit: float, refinements: int
 ) -> float:
-    """About where a function that falls and then rises is least, in few evaluations: downhill, then parabolas.
+    """A point close to the minimum of a unimodal function, by steps downhill and fitted parabolas.
 
     Args:
-        function: May be infinite; where it is at the start, the first finite point below is the start.
-        start: The first point tried.
-        step: The stride of the walk downhill; a quarter of it, and so on, is the stride of the parabolas.
-        limit: The walk stays within +-limit.
-        refinements: The number of parabolas.
+        function: Falls, then rises; may be infinite. If it is infinite at the start, the search
+            starts from the first finite point below.
+        start: The first point.
+        step: The step of the descent; each parabola has a quarter of the previous step.
+        limit: The search stays within +-limit.
+        refinements: The number of fitted parabolas.
     """
     here, value = start, function(start)
     while value == math.inf and here > -_DEEPEST:

@@ -1,4 +1,4 @@
-"""TOML plans: read, checked, written, composed, varied and accounted for."""
+"""TOML plans of mechanisms: parsing, writing, composition, calibration and cost."""
 
 from dpcompose.face import face
 

@@ -1,7 +1,7 @@
 from .account import (
+    Contribution as Contribution,
     PlanAccount as PlanAccount,
     PlanCalibration as PlanCalibration,
-    Share as Share,
     account as account,
     calibrate as calibrate,
 )

@@ -1,4 +1,6 @@
-"""The account of a plan: its total cost, the bound of each theorem, and the contribution of each mechanism."""
+"""The privacy cost of a plan: its total, the bound of each composition theorem, and the
+contribution of each mechanism.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +29,18 @@ from dpcompose.values import Adjacency, Bound
 
 @dataclass(frozen=True)
 class PlanCalibration:
-    """A plan that keeps to a target.
+    """A plan with one parameter calibrated to a target.
 
     Args:
-        plan: The plan with the value found.
-        key: The parameter that was varied, such as `mechanism.training.sigma`.
-        value: The value found.
-        epsilon: The target; None with a target for an attacker.
-        delta: The delta of the target, likewise.
-        found: The certified number that the target limits, there and next to it.
-        attack: The target for an attacker, in the names of `composition.calibrate`; empty with an epsilon.
+        plan: The plan with the calibrated value.
+        key: The key of the calibrated parameter, such as `mechanism.training.sigma`.
+        value: The calibrated value.
+        epsilon: The target epsilon, in nats; None if the target is an attacker's success.
+        delta: The target delta; None if the target is an attacker's success.
+        calibration: The certified value of the targeted number at the parameter, and at the next
+            value beyond.
+        attack: The target for an attacker's success as pairs (name, value), with the names of
+            `composition.calibrate`; empty if epsilon is the target.
     """
 
     plan: Plan
@@ -44,13 +48,15 @@ class PlanCalibration:
     value: float
     epsilon: float | None
     delta: float | None
-    found: Calibration
+    calibration: Calibration
     attack: tuple[tuple[str, float], ...] = ()
 
     @property
     def extreme(self) -> str:
-        """The place of the value among those that keep to the target: smallest, largest or feasible."""
-        if not self.found.extreme:
+        """ "smallest" or "largest" if the value is the extreme one that meets the target, else
+        "feasible".
+        """
+        if not self.calibration.extreme:
             return "feasible"
         entry, parameter = self.plan.locate(self.key)
         response = MECHANISMS[entry.kind].key(parameter).response
@@ -60,20 +66,26 @@ class PlanCalibration:
 def calibrate(
     plan: Plan, key: str, *, epsilon: float | None = None, delta: float | None = None, **attack: Any
 ) -> PlanCalibration:
-    """The extreme value of `key` with which `plan` is certified to cost at most `epsilon` at `delta`.
+    """The extreme value of the parameter `key` for which `plan` is certified to be (epsilon,
+    delta)-DP.
+
+    It is the smallest value of a parameter such as a noise scale, the largest of one such as a
+    sampling rate.
 
     Args:
-        plan: The plan; its own question does not matter.
-        key: As in `Plan.locate`.
-        epsilon: In nats; finite, >= 0.
-        delta: In [0, 1].
-        attack: A target for an attacker instead, as in `composition.calibrate`: advantage, true_positive_rate and
-            false_positive_rate, or bayes_error and prior.
+        plan: The plan; its question is ignored.
+        key: The parameter, as `Plan.locate` reads it.
+        epsilon: The target epsilon, in nats; finite, >= 0.
+        delta: The target delta, in [0, 1].
+        attack: A target for an attacker's success in place of epsilon and delta, as in
+            `composition.calibrate`: advantage, true_positive_rate and false_positive_rate, or
+            bayes_error and prior.
 
     Raises:
-        DomainError: If the key names no number of the plan, or a target is outside its domain.
-        UnreachableError: If no value of it keeps to the target.
-        UnsupportedError: If some mechanisms have no sound guarantee under the plan's adjacency.
+        DomainError: If the key does not name a number of the plan, or a target is outside its
+            domain.
+        UnreachableError: If no value of the parameter meets the target, or every value does.
+        UnsupportedError: If some mechanisms have no guarantee under the plan's adjacency.
     """
     if unknown := attack.keys() - set(ATTACKS):
         raise DomainError(
@@ -103,25 +115,28 @@ def calibrate(
         raise UnreachableError(key, error.target, error.limit, remedy) from None
     changed = plan.with_value(key, found.value)
     return PlanCalibration(
-        changed, key, found.value, epsilon, delta, found=found, attack=tuple(attack.items())
+        changed, key, found.value, epsilon, delta, calibration=found, attack=tuple(attack.items())
     )
 
 
 Progress = Callable[[str, int, int], None]
-"""Called with what comes next, how many steps are done, and how many there are."""
+"""Called as progress(next step, steps done, steps in all)."""
 
 FEW = 12
-"""A plan of at most this many mechanisms is also composed without each of them, even if `every` is False."""
+"""The largest number of mechanisms at which `account` composes the plan without each of them by
+default.
+"""
 
 
 @dataclass(frozen=True)
-class Share:
-    """The contribution of one mechanism of a plan.
+class Contribution:
+    """The contribution of one mechanism to the cost of a plan.
 
     Args:
-        entry: The mechanism and how often it runs.
-        alone: The answer to the same question for this mechanism alone, all its runs together.
-        without: The answer for the rest of the plan; None if it was not asked for, or nothing is left.
+        entry: The mechanism, with its number of runs.
+        alone: The epsilon or delta of all runs of this mechanism alone.
+        without: The epsilon or delta of the plan without this mechanism; None if not computed, or
+            if it is the only one.
     """
 
     entry: PlanEntry
@@ -131,16 +146,17 @@ class Share:
 
 @dataclass(frozen=True)
 class PlanAccount:
-    """The cost of a plan.
+    """The certified privacy cost of a plan.
 
     Args:
         plan: The plan.
-        question: The delta or the epsilon that was given.
-        total: The certified answer: epsilon at that delta, or delta at that epsilon.
-        limit: The largest epsilon that the total may have, or None without a budget.
-        comparisons: Every theorem that applies, at the delta given or found; empty where that delta is 0 or 1.
-        shares: One for each mechanism, in the order of the plan.
-        finite: Where the total is infinite, the answer for the mechanisms that are finite alone; otherwise None.
+        question: The fixed delta, or the fixed epsilon.
+        total: The certified epsilon at the fixed delta, or delta at the fixed epsilon.
+        limit: The epsilon of the budget; None if there is none.
+        comparisons: The epsilon of every theorem that applies, at `delta`; empty if that is 0 or 1.
+        contributions: The contribution of each mechanism, in the order of the plan.
+        finite: If the total is vacuous (epsilon infinite or delta 1), the cost of the mechanisms
+            whose cost alone is not; else None.
     """
 
     plan: Plan
@@ -148,48 +164,52 @@ class PlanAccount:
     total: Bound
     limit: float | None
     comparisons: tuple[Comparison, ...]
-    shares: tuple[Share, ...]
+    contributions: tuple[Contribution, ...]
     finite: Bound | None
     plot = Plot("waterfall")
 
     @property
     def within(self) -> bool | None:
-        """Whether the total certainly keeps to the limit; None without one."""
+        """Whether the total is certified to be at most the limit; None without a limit."""
         return None if self.limit is None else self.total.upper <= self.limit
 
     @property
     def unbounded(self) -> tuple[str, ...]:
-        """The mechanisms without a useful bound for this question."""
+        """The names of the mechanisms whose cost alone is vacuous: epsilon infinite, or delta 1."""
         return tuple(
-            share.entry.name for share in self.shares if not _useful(self.question, share.alone)
+            share.entry.name
+            for share in self.contributions
+            if not _useful(self.question, share.alone)
         )
 
     @property
     def delta(self) -> float:
-        """The delta given, or the upper end of the delta found."""
-        return self.question.value if self.question.given == "delta" else self.total.upper
+        """The fixed delta, or the upper end of the computed one."""
+        return self.question.value if self.question.fixed == "delta" else self.total.upper
 
 
 def account(
     plan: Plan, question: PlanQuestion, *, limit: float | None = None, every: bool = False,
     progress: Progress | None = None,
 ) -> PlanAccount:  # fmt: skip
-    """The cost of `plan`, as an answer to `question`.
+    """The certified cost of `plan`: epsilon at a fixed delta, or delta at a fixed epsilon.
 
     Args:
         plan: The plan.
-        question: A delta, to ask for epsilon; or an epsilon, to ask for delta.
-        limit: A largest epsilon to hold the total against; only with a delta. Finite, >= 0.
-        every: Whether to compose the rest of the plan for every mechanism even when they are many.
+        question: The fixed delta, for which epsilon is computed, or the fixed epsilon, for which
+            delta is.
+        limit: The epsilon of a budget, finite, >= 0; only with a fixed delta.
+        every: Whether to compose the plan without each mechanism even if it has more than 12.
         progress: Called before each step.
 
     Raises:
-        DomainError: If a limit is given with an epsilon.
-        UnsupportedError: If some mechanisms have no sound guarantee under the plan's adjacency; it lists them.
+        DomainError: If `limit` is not a finite number >= 0, or is combined with a fixed epsilon.
+        UnsupportedError: If some mechanisms have no guarantee under the plan's adjacency; the text
+            lists them.
     """
     check.flag("every", every)
     if limit is not None:
-        if question.given != "delta":
+        if question.fixed != "delta":
             raise DomainError("limit", limit, "None unless a delta is given")
         limit = check.nonnegative("epsilon", limit)
     require_common_adjacency(plan)
@@ -203,31 +223,41 @@ def account(
     ask = cache(partial(_answer, question=question, adjacency=plan.adjacency))
     tell("the total")
     total = ask(plan.composition())
-    shares: list[Share] = []
+    contributions: list[Contribution] = []
     for entry in plan.entries:
         tell(f"{entry.name} alone")
         alone = ask(compose(entry.mechanism * entry.times))
         rest = plan.without(entry.name) if several else None
         if rest is not None:
             tell(f"all but {entry.name}")
-        shares.append(Share(entry, alone, None if rest is None else ask(rest.composition())))
+        contributions.append(
+            Contribution(entry, alone, None if rest is None else ask(rest.composition()))
+        )
     tell("other theorems")
-    delta = question.value if question.given == "delta" else total.upper
+    delta = question.value if question.fixed == "delta" else total.upper
     comparisons = (
         plan.composition().compare(delta=delta, adjacency=plan.adjacency) if 0 < delta < 1 else ()
     )
     finite = None
     if not _useful(question, total):
-        rest = [share.entry for share in shares if _useful(question, share.alone)]
-        if 0 < len(rest) < len(shares):
+        rest = [share.entry for share in contributions if _useful(question, share.alone)]
+        if 0 < len(rest) < len(contributions):
             finite = ask(replace(plan, entries=tuple(rest)).composition())
     return PlanAccount(
-        plan, question, total, limit, tuple(comparisons), shares=tuple(shares), finite=finite
+        plan,
+        question,
+        total,
+        limit,
+        tuple(comparisons),
+        contributions=tuple(contributions),
+        finite=finite,
     )
 
 
 def require_common_adjacency(plan: Plan) -> None:
-    """Raise UnsupportedError, with a list, if some mechanisms have no guarantee under the plan's adjacency."""
+    """Raise UnsupportedError, with a list, if some mechanisms have no guarantee under the plan's
+    adjacency.
+    """
     lacking = _lacking(plan, plan.adjacency)
     if lacking:
         others = [
@@ -256,10 +286,10 @@ def _lacking(plan: Plan, adjacency: Adjacency) -> list[tuple[str, str]]:
 
 
 def _answer(composition: Composition, *, question: PlanQuestion, adjacency: Adjacency) -> Bound:
-    if question.given == "delta":
+    if question.fixed == "delta":
         return composition.epsilon(delta=question.value, adjacency=adjacency)
     return composition.delta(epsilon=question.value, adjacency=adjacency)
 
 
 def _useful(question: PlanQuestion, bound: Bound) -> bool:
-    return bound.upper < (math.inf if question.given == "delta" else 1.0)
+    return bound.upper < (math.inf if question.fixed == "delta" else 1.0)

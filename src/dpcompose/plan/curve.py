@@ -20,12 +20,12 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class PlanRisk:
-    """The largest success of an attacker, as numbers and as a curve.
+    """The largest success of an attacker against a plan.
 
     Args:
-        risk: At even odds, and at a false positive rate of 1 in 1,000.
-        rates: False positive rates, increasing.
-        powers: The largest true positive rate at each of them.
+        risk: The success at even prior odds, and at a false positive rate of 1/1000.
+        rates: Increasing false positive rates.
+        powers: The largest true positive rate at each of `rates`, certified.
     """
 
     risk: Risk
@@ -33,7 +33,9 @@ class PlanRisk:
     powers: tuple[Bound, ...]
 
     def power(self, rate: float) -> Bound:
-        """The largest true positive rate at one of the rates; DomainError at any other."""
+        """The largest true positive rate at the false positive rate `rate`; DomainError if it is
+        not in `rates`.
+        """
         if check.real("rate", rate) not in self.rates:
             raise DomainError(
                 "rate", rate, "one of the rates of this risk", "Profile.power answers at any other"
@@ -42,14 +44,15 @@ class PlanRisk:
 
 
 def risk_of(plan: Plan, *, progress: Progress | None = None) -> PlanRisk:
-    """The best that an attacker can do who sees every answer and knows all but one person's data.
+    """The largest success of an attacker who sees every answer and knows all but one person's data.
 
     Args:
         plan: The plan.
         progress: Called before each step.
 
     Raises:
-        UnsupportedError: If some mechanisms have no sound guarantee under the plan's adjacency; it lists them.
+        UnsupportedError: If some mechanisms have no guarantee under the plan's adjacency; the text
+            lists them.
     """
     require_common_adjacency(plan)
     profile = plan.composition().profile(adjacency=plan.adjacency, tolerance=TOLERANCE)
@@ -71,22 +74,25 @@ def risk_of(plan: Plan, *, progress: Progress | None = None) -> PlanRisk:
 
 
 POINTS = 25
-"""Deltas at which the profile is drawn."""
+"""The number of deltas at which the profile is drawn."""
 STOPS = 10
-"""Multiplicities at which the theorems are compared."""
+"""The largest number of sizes at which the theorems are compared."""
 ENOUGH = 8
-"""Growth is drawn inside a plan whose multiplicities have at least this common divisor, otherwise by repeating it."""
+"""The least common divisor of the numbers of runs at which growth is drawn inside the plan.
+
+A plan with a smaller one is drawn as it is repeated.
+"""
 
 
 @dataclass(frozen=True)
 class EpsilonCurve:
-    """One line of a picture: a certified interval at each point, or a single bound or estimate.
+    """A curve of epsilon: certified intervals, or single upper bounds or estimates.
 
     Args:
-        name: The theorem.
+        name: The name of the theorem.
         kind: "certified", "upper bound" or "estimate".
-        points: Pairs of abscissa and epsilon, the upper end where there are two.
-        lower: The lower ends, for a certified curve.
+        points: Pairs (abscissa, epsilon); for a certified curve, epsilon is the upper end.
+        lower: The lower ends of a certified curve; else empty.
     """
 
     name: str
@@ -103,10 +109,10 @@ class Growth:
     """The growth of epsilon: one curve for each theorem.
 
     Args:
-        unit: The unit of the abscissa: answers, or repetitions of the whole plan.
-        stops: The abscissas.
-        delta: The delta at which epsilon is given.
-        curves: The theorems, tightest at the last stop first.
+        unit: The unit of `stops`: answers, or repetitions of the whole plan.
+        stops: The sizes of the plan, increasing.
+        delta: The delta of every epsilon.
+        curves: The epsilon of each theorem over `stops`, the tightest at the last stop first.
     """
 
     unit: str
@@ -116,12 +122,16 @@ class Growth:
 
 
 def drawn_delta(account: PlanAccount) -> float:
-    """The delta of the pictures: the account's, or 1e-6 where that is 0 or 1."""
+    """The delta of the pictures: that of the account, or 1e-6 if that is 0 or 1."""
     return account.delta if 0 < account.delta < 1 else 1e-6
 
 
 def over_delta(account: PlanAccount, *, progress: Progress | None = None) -> EpsilonCurve:
-    """The certified epsilon of a plan from delta = 0.1 to well below the delta it was asked at."""
+    """The certified epsilon of the plan at 25 deltas from 0.1 to the square of the account's, at
+    least to 1e-12.
+
+    `progress` is called before each of them.
+    """
     last = max(min(2 * math.log10(drawn_delta(account)), -12.0), -300.0)
     composition = account.plan.composition()
     points: list[tuple[float, float]] = []
@@ -137,9 +147,11 @@ def over_delta(account: PlanAccount, *, progress: Progress | None = None) -> Eps
 
 
 def over_times(account: PlanAccount, *, progress: Progress | None = None) -> Growth:
-    """The epsilon of each theorem as the plan grows: to its full size, or by repeating it if it cannot be divided.
+    """The epsilon of each theorem as the plan grows: up to its full size, or by repetition if it
+    cannot be divided.
 
-    A plan of several mechanisms grows by all of them in proportion, and its answers are counted.
+    Several mechanisms grow in proportion, and the size is their number of answers. `progress` is
+    called before each size.
     """
     unit, part, most, answers = _divided(account.plan)
     counts = sorted({round(most ** (step / (STOPS - 1))) for step in range(STOPS)})
@@ -162,7 +174,11 @@ def _curve(name: str, rows: list[tuple[int, float, float | None, str]]) -> Epsil
 
 
 def _divided(plan: Plan) -> tuple[str, Plan, int, int]:
-    """The unit of the abscissa, the part of the plan that is repeated, how often at most, and the units in one part."""
+    """(unit, part, count, answers): a part of the plan, its largest number of repetitions, and its
+    answers.
+
+    The unit is that of the sizes of a `Growth`.
+    """
     divisor = math.gcd(*(entry.times for entry in plan.entries))
     if divisor < ENOUGH:
         return "repetitions of the whole plan", plan, 64, 1

@@ -1,4 +1,6 @@
-"""A plan: named mechanisms, how often each runs, the question asked of them; and the one parser of plan files."""
+"""A plan: named mechanisms, their numbers of runs, and the fixed epsilon or delta; and the parser
+of plan files.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,16 @@ from dpcompose.values import Adjacency
 
 @dataclass(frozen=True)
 class PlanEntry:
-    """One `[[mechanism]]` table, checked: it describes `mechanism`, which runs `times` times.
+    """One `[[mechanism]]` table of a plan, checked; the attribute `mechanism` is the mechanism it
+    describes.
 
     Args:
-        name: Its name in reports.
-        kind: Its kind, a key of `MECHANISMS`.
-        parameters: The keys given and their values, in the constructor's order.
-        rate: The rate of a Poisson sample, fresh each time; None without sampling.
-        times: The number of its runs; an integer from 0 to 10^15.
+        name: The name of the mechanism in reports.
+        kind: The kind of mechanism, a key of `MECHANISMS`.
+        parameters: The parameters in the table as pairs (key, value), in the order of the
+            constructor.
+        rate: The rate of the Poisson sample that each run draws; None without sampling.
+        times: The number of runs; an integer from 0 to 10^15.
 
     Raises:
         DomainError: If a value lies outside its domain.
@@ -55,12 +59,12 @@ class PlanEntry:
         if not isinstance(self.kind, str) or self.kind not in MECHANISMS:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("kind", self.kind, choices(self.kind, MECHANISMS))
         check.times(self.times)
-        mechanism = MECHANISMS[self.kind].build(**self._given())
+        mechanism = MECHANISMS[self.kind].build(**self._arguments())
         # A sample of everybody is the mechanism itself.
         sampled = mechanism if self.rate is None or self.rate == 1 else mechanism.sampled(self.rate)
         object.__setattr__(self, "mechanism", sampled)
 
-    def _given(self) -> dict[str, Value]:
+    def _arguments(self) -> dict[str, Value]:
         known = MECHANISMS[self.kind].parameters
         try:
             given = dict(self.parameters)
@@ -76,7 +80,7 @@ class PlanEntry:
         return given
 
     def toml(self) -> str:
-        """This entry as a `[[mechanism]]` table."""
+        """The TOML text of this `[[mechanism]]` table."""
         given: dict[str, Any] = {"name": self.name, "kind": self.kind, **dict(self.parameters)}
         if self.rate is not None:
             given["rate"] = self.rate
@@ -94,33 +98,38 @@ Entry = PlanEntry
 
 @dataclass(frozen=True)
 class PlanQuestion:
-    """One number is given, the other is asked.
+    """The fixed one of delta and epsilon; the other is to be computed.
 
     Args:
-        given: The name of the one that is given.
-        value: Its value.
+        fixed: "delta" or "epsilon", the name of the fixed number.
+        value: The fixed number.
 
     Raises:
-        DomainError: If delta is outside [0, 1], or epsilon is negative or infinite.
+        DomainError: If the name is neither, delta is outside [0, 1], or epsilon is negative,
+            infinite or NaN.
     """
 
-    given: Literal["delta", "epsilon"]
+    fixed: Literal["delta", "epsilon"]
     value: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.given, str) or self.given not in ("delta", "epsilon"):  # pyright: ignore
-            raise DomainError("given", self.given, "delta or epsilon")
-        guard = check.probability if self.given == "delta" else check.nonnegative
-        object.__setattr__(self, "value", guard(self.given, self.value))
+        if not isinstance(self.fixed, str) or self.fixed not in ("delta", "epsilon"):  # pyright: ignore
+            raise DomainError("fixed", self.fixed, "delta or epsilon")
+        guard = check.probability if self.fixed == "delta" else check.nonnegative
+        object.__setattr__(self, "value", guard(self.fixed, self.value))
 
     @property
-    def asked(self) -> str:
-        """The number that is asked for."""
-        return "epsilon" if self.given == "delta" else "delta"
+    def computed(self) -> str:
+        """The name of the number to compute: "epsilon" for a fixed delta, "delta" for a fixed
+        epsilon.
+        """
+        return "epsilon" if self.fixed == "delta" else "delta"
 
     @classmethod
     def stated(cls, *, delta: Any = None, epsilon: Any = None) -> PlanQuestion | None:
-        """The question stated by one of the two; None if neither is given, DomainError if both are."""
+        """The question that fixes `delta` or `epsilon`; None if both are None, DomainError if
+        neither is.
+        """
         if delta is None and epsilon is None:
             return None
         if delta is not None and epsilon is not None:
@@ -137,9 +146,10 @@ class PlanQuestion:
 
 
 LARGEST_FILE = 1_000_000
-"""Bytes of a plan file; ten thousand mechanisms fit."""
+"""The largest plan file in bytes; ten thousand mechanisms fit."""
 LARGEST_INTEGER = 10**300
-"""An integer beyond this has no use as a float, and Python refuses to print the largest."""
+"""The largest integer of a plan file: floats do not reach beyond, and Python refuses to print some.
+"""
 
 _TOP = ("delta", "epsilon", "adjacency", "mechanism")
 
@@ -149,10 +159,10 @@ class Plan:
     """The content of a plan file.
 
     Args:
-        entries: The mechanisms, each with a name of its own.
-        question: The delta or epsilon given, or None when the caller is to give one.
-        adjacency: The neighboring relation.
-        source: The place that the plan was read from; two plans that differ only in it are equal.
+        entries: The mechanisms, with distinct names.
+        question: The fixed delta or epsilon; None if the file fixes neither.
+        adjacency: The neighboring relation of data sets.
+        source: The name of the file or text in errors; ignored by `==`.
 
     Raises:
         DomainError: If there is no entry, or two have the same name.
@@ -182,31 +192,37 @@ class Plan:
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
-        """The plan in the file at `path`, text or a path; a PlanError names the fault and its place."""
+        """The plan in the file at `path`.
+
+        Raises PlanError, which says where the fault is, if the file is not a plan.
+        """
         return cls.parse(load_toml(path, most=LARGEST_FILE, what="a plan file"), source=str(path))
 
     @classmethod
     def parse(cls, text: str, *, source: str = "plan") -> Plan:
-        """The plan that the TOML `text` describes; errors call the text `source`."""
+        """The plan that the TOML `text` describes.
+
+        Raises PlanError, which calls the text `source`, if it is not a plan.
+        """
         for name, given in (("text", text), ("source", source)):
             if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise DomainError(name, given, "text")
         return _parsed(text, source)
 
     def composition(self) -> Composition:
-        """All mechanisms of the plan together, each as often as it runs."""
+        """The composition of all mechanisms of the plan, each with its number of runs."""
         return compose(*(entry.mechanism * entry.times for entry in self.entries))
 
     def toml(self) -> str:
-        """The plan as TOML; parsing it gives an equal plan."""
+        """The plan as TOML text, which parses to an equal plan."""
         lines = (
-            [] if self.question is None else [f"{self.question.given} = {self.question.value!r}"]
+            [] if self.question is None else [f"{self.question.fixed} = {self.question.value!r}"]
         )
         lines.append(f"adjacency = {quoted(self.adjacency.value)}")
         return "\n\n".join(["\n".join(lines), *(entry.toml() for entry in self.entries)]) + "\n"
 
     def without(self, name: str) -> Plan | None:
-        """The plan without one mechanism; None if that was its last.
+        """The plan without the mechanism `name`; None if the plan has no other.
 
         Raises:
             DomainError: If no mechanism has that name.
@@ -218,10 +234,10 @@ class Plan:
         return replace(self, entries=rest) if rest else None
 
     def locate(self, key: str) -> tuple[PlanEntry, str]:
-        """The entry and the parameter that a key such as `mechanism.training.sigma` names.
+        """The entry and the parameter named by `key`, such as `mechanism.training.sigma`.
 
         Raises:
-            DomainError: If there is no such mechanism, or it has no such parameter.
+            DomainError: If the plan has no such mechanism, or the mechanism no such number.
         """
         path, _, parameter = key.rpartition(".") if isinstance(key, str) else ("", "", "")  # pyright: ignore
         table, _, name = path.partition(".")
@@ -245,7 +261,10 @@ class Plan:
         return entry, parameter
 
     def with_value(self, key: str, value: float) -> Plan:
-        """The plan with one number replaced; `key` as in `locate`, `value` in the domain of that parameter."""
+        """The plan with the parameter `key` (as in `locate`) set to `value`.
+
+        Raises DomainError if the value is outside the domain of the parameter.
+        """
         entry, parameter = self.locate(key)
         argument: Any = FORMS[parameter].read(parameter, value)
         if (
@@ -264,8 +283,8 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class _Place:
-    """A position in a file."""
+class _Location:
+    """The location of a fault: a file, and a table in it."""
 
     file: str
     table: str = ""
@@ -281,60 +300,64 @@ class _Place:
 
 
 def _parsed(text: str, source: str) -> Plan:
-    place = _Place(source)
+    location = _Location(source)
     top = read_toml(text, source=source)
-    _refuse_unknown(top, _TOP, place, elsewhere=FORMS, hint="it belongs below a [[mechanism]] line")
+    _refuse_unknown(
+        top, _TOP, location, elsewhere=FORMS, hint="it belongs below a [[mechanism]] line"
+    )
     tables = top.get("mechanism", [])
     if not isinstance(tables, list):
-        raise place.error(
+        raise location.error(
             "mechanism",
             _plain(tables),
             "a list of tables, each begun by [[mechanism]] on its own line",
         )
     tables = cast(list[Any], tables)
     if not tables:
-        raise place.error("", None, "at least one [[mechanism]] table")
+        raise location.error("", None, "at least one [[mechanism]] table")
     for key in ("delta", "epsilon", "adjacency"):
-        _refuse_container(key, top, place)
+        _refuse_container(key, top, location)
     try:
         question = PlanQuestion.stated(delta=top.get("delta"), epsilon=top.get("epsilon"))
         adjacent = (
             adjacency("adjacency", top["adjacency"]) if "adjacency" in top else Adjacency.ADD_REMOVE
         )
     except DomainError as error:
-        raise place.from_domain(error, top) from None
+        raise location.from_domain(error, top) from None
     names = _names(tables)
     entries: dict[str, PlanEntry] = {}
     for position, (table, name) in enumerate(zip(tables, names, strict=True), start=1):
         entry = _entry(table, name, position, source)
         if entry.name in entries:
-            here = _Place(source, f"mechanism[{position}]")
-            raise here.error("name", entry.name, "a name that no other mechanism of the plan has")
+            location = _Location(source, f"mechanism[{position}]")
+            raise location.error(
+                "name", entry.name, "a name that no other mechanism of the plan has"
+            )
         entries[entry.name] = entry
     return Plan(tuple(entries.values()), question, adjacent, source)
 
 
 def _entry(table: Any, name: str, position: int, source: str) -> PlanEntry:
-    place = _Place(source, f"mechanism[{position}]")
+    location = _Location(source, f"mechanism[{position}]")
     if not isinstance(table, dict):
-        raise place.error("", _plain(table), "a table, begun by [[mechanism]] on its own line")
+        raise location.error("", _plain(table), "a table, begun by [[mechanism]] on its own line")
     keys = cast(dict[str, Any], table)
     if "name" in keys:
         try:
             label("name", _plain(keys["name"]))
         except DomainError as error:
-            raise place.from_domain(error, keys) from None
-        place = _Place(source, f'mechanism[{position}] "{name}"')
-    kind = _kind(keys, place)
+            raise location.from_domain(error, keys) from None
+        location = _Location(source, f'mechanism[{position}] "{name}"')
+    kind = _kind(keys, location)
     known = (*COMMON, *kind.parameters)
     _refuse_unknown(
-        keys, known, place, elsewhere=_TOP, hint="it belongs above the first [[mechanism]] line"
+        keys, known, location, elsewhere=_TOP, hint="it belongs above the first [[mechanism]] line"
     )
     for key in keys:
-        _refuse_container(key, keys, place, nested=FORMS[key].nested)
+        _refuse_container(key, keys, location, nested=FORMS[key].nested)
     for required, key in kind.parameters.items():
         if key.required and required not in keys:
-            raise place.error(
+            raise location.error(
                 required,
                 None,
                 f"a value, {kind.name} needs it; a {kind.name} knows {', '.join(known)}",
@@ -349,24 +372,26 @@ def _entry(table: Any, name: str, position: int, source: str) -> PlanEntry:
         }
         return PlanEntry(name, kind.name, parameters, **cast(dict[str, Any], optional))
     except DomainError as error:
-        raise place.from_domain(error, keys) from None
+        raise location.from_domain(error, keys) from None
     except UnsupportedError as error:
         raise UnsupportedError(
-            f"{source}: {place.table}: {error.what}", error.reason, error.remedy
+            f"{source}: {location.table}: {error.what}", error.reason, error.remedy
         ) from None
 
 
-def _kind(keys: dict[str, Any], place: _Place) -> MechanismKind:
+def _kind(keys: dict[str, Any], location: _Location) -> MechanismKind:
     if "kind" not in keys:
-        raise place.error("kind", None, f"a value, {choices('', MECHANISMS)}")
+        raise location.error("kind", None, f"a value, {choices('', MECHANISMS)}")
     kind = _plain(keys["kind"])
     if not isinstance(kind, str) or kind not in MECHANISMS:
-        raise place.error("kind", kind, choices(kind, MECHANISMS))
+        raise location.error("kind", kind, choices(kind, MECHANISMS))
     return MECHANISMS[kind]
 
 
 def _names(tables: list[Any]) -> list[str]:
-    """The names given; for the others the kind, with the position where two would be alike."""
+    """The name of each table; a table without one is called by its kind, with its position if that
+    is ambiguous.
+    """
     rows = [cast(dict[str, Any], row) if isinstance(row, dict) else {} for row in tables]
     names = [str(_plain(row.get("name", row.get("kind", "")))) for row in rows]
     given = {name for name, row in zip(names, rows, strict=True) if "name" in row}
@@ -385,25 +410,34 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _refuse_unknown(
-    table: dict[str, Any], known: tuple[str, ...], place: _Place, *, elsewhere: Any, hint: str
+    table: dict[str, Any],
+    allowed: tuple[str, ...],
+    location: _Location,
+    *,
+    elsewhere: Any,
+    hint: str,
 ) -> None:
     for key, value in table.items():
-        if key not in known:
-            expected = f"{choices(key, known)}" + (f"; {hint}" if key in elsewhere else "")
-            raise place.error(_short(key), _plain(value), expected)
+        if key not in allowed:
+            expected = f"{choices(key, allowed)}" + (f"; {hint}" if key in elsewhere else "")
+            raise location.error(_short(key), _plain(value), expected)
 
 
-def _refuse_container(key: str, table: dict[str, Any], place: _Place, *, nested: int = 0) -> None:
-    """Refuse a value that no key can have, before anything tries to print it."""
+def _refuse_container(
+    key: str, table: dict[str, Any], location: _Location, *, nested: int = 0
+) -> None:
+    """Raise PlanError if the value of `key` has more than `nested` levels of containers, or an
+    integer too large.
+    """
     items = _items(table.get(key), nested > 0)
     for _ in range(nested):
         items = [each for item in items for each in _items(item, True)]
     if any(isinstance(item, list | dict) for item in items):
-        raise place.error(key, _plain(table.get(key)), "a plain value")
+        raise location.error(key, _plain(table.get(key)), "a plain value")
     if any(
         isinstance(item, int) and not -LARGEST_INTEGER <= item <= LARGEST_INTEGER for item in items
     ):
-        raise place.error(
+        raise location.error(
             key, "a larger integer", f"an integer of at most {len(str(LARGEST_INTEGER))} digits"
         )
 
@@ -415,7 +449,7 @@ def _items(value: Any, nested: bool) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """`value` if it can safely be shown, otherwise its type in words."""
+    """`value` as an error may show it: itself, or a description of a container or a huge integer."""
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):

@@ -1,4 +1,6 @@
-"""The schema of a plan file: the mechanisms that it may name, and how each parameter is read, written and varied."""
+"""The schema of plan files: the kinds of mechanism, and how each parameter is read, written and
+varied.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from dpcompose.values import Adjacency
 
 
 def number(name: str, value: Any) -> float:
-    """A TOML float or integer as a float; the constructor checks the domain, and NaN is refused here."""
+    """A TOML float or integer as a float.
+
+    Raises DomainError, which calls it `name`, for other types and NaN.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DomainError(name, value, "a number")
     try:
@@ -33,19 +38,23 @@ def number(name: str, value: Any) -> float:
 
 
 def integer(name: str, value: Any) -> int:
-    """A TOML integer; a boolean is none."""
+    """`value`, if it is a TOML integer (not a boolean); raises DomainError, which calls it `name`,
+    otherwise.
+    """
     if isinstance(value, bool) or not isinstance(value, int):
         raise DomainError(name, value, "an integer")
     return value
 
 
 def truth(name: str, value: Any) -> bool:
-    """A TOML boolean."""
+    """`value`, if it is a TOML boolean; raises DomainError, which calls it `name`, otherwise."""
     return check.flag(name, value)
 
 
 def integers(name: str, value: Any) -> int | tuple[int, ...]:
-    """A TOML integer, or an array of them as a tuple."""
+    """A TOML integer, or an array of integers as a tuple; raises DomainError, which calls it
+    `name`, otherwise.
+    """
     if not isinstance(value, list):
         return integer(name, value)
     items = cast("list[Any]", value)
@@ -57,14 +66,18 @@ def integers(name: str, value: Any) -> int | tuple[int, ...]:
 
 
 def numbers(name: str, value: Any) -> tuple[float, ...]:
-    """A TOML array of numbers."""
+    """A nonempty TOML array of numbers as a tuple of floats; raises DomainError, which calls it
+    `name`, otherwise.
+    """
     if not isinstance(value, list) or not value:
         raise DomainError(name, value, "an array of numbers")
     return tuple(number(f"{name}[{at}]", each) for at, each in enumerate(cast("list[Any]", value)))
 
 
 def rows(name: str, value: Any) -> tuple[tuple[float, ...], ...]:
-    """A TOML array of arrays of numbers."""
+    """A nonempty TOML array of arrays of numbers as tuples of floats; raises DomainError, which
+    calls it `name`, otherwise.
+    """
     given = cast("list[Any]", value) if isinstance(value, list) else []
     if not given or not all(isinstance(row, list) for row in given):
         raise DomainError(name, value, "an array of rows, each an array of numbers")
@@ -74,7 +87,9 @@ def rows(name: str, value: Any) -> tuple[tuple[float, ...], ...]:
 
 
 def participation(name: str, value: Any) -> Participation:
-    """A TOML table of the arguments of `Participation`."""
+    """A `Participation` from a TOML table of its arguments; raises DomainError, which calls it
+    `name`, otherwise.
+    """
     known = inspect.signature(Participation).parameters
     given = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": value}
     if not given.keys() <= known.keys():
@@ -85,7 +100,9 @@ def participation(name: str, value: Any) -> Participation:
 
 
 def adjacency(name: str, value: Any) -> Adjacency:
-    """The adjacency of that name."""
+    """The Adjacency with the value `value`, such as "replace"; raises DomainError, which calls it
+    `name`, otherwise.
+    """
     names = [member.value for member in Adjacency]
     if value not in names:
         raise DomainError(name, value, "one of " + ", ".join(f'"{each}"' for each in names))
@@ -93,7 +110,9 @@ def adjacency(name: str, value: Any) -> Adjacency:
 
 
 def label(name: str, value: Any) -> str:
-    """A name to show: printable, on one line, at most 100 characters."""
+    """`value`, if it is printable text of 1 to 100 characters on one line; raises DomainError,
+    which calls it `name`, otherwise.
+    """
     if (
         not isinstance(value, str)
         or not value.isprintable()
@@ -107,17 +126,17 @@ def label(name: str, value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """Text as a TOML string."""
+    """`text` as a TOML string."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def array_text(value: int | tuple[float, ...]) -> str:
-    """A number, or an array of numbers, as TOML."""
+    """A number, or a tuple of numbers, as TOML text."""
     return repr(list(value)) if isinstance(value, tuple) else repr(value)
 
 
 def table_text(value: Participation) -> str:
-    """A participation as a TOML table."""
+    """A `Participation` as a TOML inline table."""
     given = {"separation": value.separation, "most": value.most, "fixed": value.fixed}
     written = [f"{name} = {json.dumps(each)}" for name, each in given.items() if each is not None]
     return f"{{ {', '.join(written)} }}"
@@ -125,7 +144,7 @@ def table_text(value: Participation) -> str:
 
 Numbers = tuple[float, ...] | tuple[tuple[float, ...], ...]
 Base = tuple[tuple[str, Any], ...]
-"""The keys of a `[[mechanism]]` table inside another one, with their values."""
+"""A mechanism described inside another `[[mechanism]]` table: pairs (key, value)."""
 Value = (
     float
     | int
@@ -143,9 +162,10 @@ class Key(NamedTuple):
     """A key of a `[[mechanism]]` table.
 
     Args:
-        role: What it is, as the mechanism declares it; it decides how the value is read and written.
-        response: How epsilon responds when it grows; None where that is not known, so it cannot be varied.
-        required: Whether a table must have it.
+        role: The role of the parameter, such as "noise" or "count", which selects its `Form`.
+        response: "increasing" or "decreasing", as epsilon is in the parameter; None if unknown, and
+            then it cannot be calibrated.
+        required: Whether the table must contain the key.
     """
 
     role: str
@@ -155,12 +175,14 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Form:
-    """The TOML form of the values of one role.
+    """The TOML form of the parameters of one role.
 
     Args:
-        read: Turns the TOML value into the argument of the constructor; raises DomainError on a wrong type.
-        write: The TOML text of such an argument; reading it back gives the same argument.
-        nested: How many levels of arrays and tables there may be inside the value.
+        read: A function of the key and the TOML value that returns the argument of the constructor,
+            or raises DomainError.
+        write: A function of the argument that returns its TOML text, from which `read` returns the
+            same argument.
+        nested: The largest number of levels of arrays and tables inside the value.
     """
 
     read: Callable[[str, Any], Value]
@@ -170,12 +192,12 @@ class Form:
 
 @dataclass(frozen=True)
 class MechanismKind:
-    """A kind of mechanism: its name in a plan, and the constructor whose parameters are its keys.
+    """A kind of mechanism in plans: its name, and the constructor whose parameters are its keys.
 
     Args:
-        name: The value of `kind`: the name of its class, with dashes.
-        build: The constructor; called with keyword arguments.
-        parameters: Its parameters, in the constructor's order.
+        name: The value of the key `kind`: the name of the class, in lower case with dashes.
+        build: The constructor, called with keyword arguments.
+        parameters: The parameters of the constructor by name, in order.
     """
 
     name: str
@@ -183,12 +205,18 @@ class MechanismKind:
     parameters: dict[str, Key]
 
     def key(self, name: str) -> Key:
-        """The key of that name: one of its parameters, or one that every kind has."""
+        """The `Key` of the parameter `name`, or the common key of that name; KeyError if there is
+        neither.
+        """
         return self.parameters.get(name) or COMMON[name]
 
 
 def base(name: str, value: Any) -> Base:
-    """A TOML table that describes one mechanism: its kind, its parameters, and perhaps `rate` and `times`."""
+    """The pairs (key, argument) of a TOML table that describes one mechanism, with optional `rate`
+    and `times`.
+
+    Raises DomainError, which calls it `name`, if the table is not of that form.
+    """
     given = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     kind = given.get("kind")
     if not isinstance(kind, str) or kind not in MECHANISMS or kind == SELECTION:
@@ -207,12 +235,18 @@ def base(name: str, value: Any) -> Base:
 
 
 def selection(base: Base, *, tries: float, shape: float = math.inf) -> Any:
-    """The private selection among runs of the mechanism that `base` describes."""
+    """The private selection from a random number of runs of the mechanism that `base` describes.
+
+    `tries` is the mean of that number and `shape` the shape of its distribution, as in
+    `PrivateSelection`.
+    """
     return mechanisms.PrivateSelection(_built(base), tries=tries, shape=shape)
 
 
 def bases(name: str, value: Any) -> tuple[Base, ...]:
-    """A TOML array of tables, each of which describes one mechanism."""
+    """The descriptions, as `base` returns them, of a TOML array of mechanism tables; raises
+    DomainError, which calls it `name`, otherwise.
+    """
     given = cast("list[Any]", value) if isinstance(value, list) else []
     if not given:
         raise DomainError(
@@ -224,17 +258,21 @@ def bases(name: str, value: Any) -> tuple[Base, ...]:
 
 
 def composition(*, parts: tuple[Base, ...]) -> Any:
-    """The composition of the mechanisms that `parts` describe: what runs on one sample together."""
+    """The composition of the mechanisms that `parts` describe, which run on the same sample."""
     return compose(*[_built(each) for each in parts])
 
 
 def dominating_pair(*, upper: Numbers, lower: Numbers, holds_under: Adjacency) -> Any:
-    """The pair of exactly these masses, with the record and without it."""
+    """The mechanism dominated by the discrete pair with the masses `upper` and `lower`, under
+    `holds_under`.
+    """
     return mechanisms.DominatingPair.atoms(upper=upper, lower=lower, adjacency=holds_under)
 
 
 def renyi_line(*, rho: float, xi: float, holds_under: Adjacency) -> Any:
-    """Any mechanism whose Renyi divergence of each order is at most xi + rho times the order."""
+    """A mechanism known only by its Renyi divergences, at most xi + rho * order under
+    `holds_under`.
+    """
     line = RenyiLine(check.nonnegative("rho", rho), check.nonnegative("xi", xi))
     return mechanisms.RenyiCurve(line, holds_under=holds_under)
 
@@ -250,24 +288,27 @@ def _inner(value: Base) -> str:
     return f"{{ {', '.join(f'{key} = {FORMS[key].write(each)}' for key, each in value)} }}"
 
 
-def choices(given: object, known: Iterable[str]) -> str:
-    """The sentence "one of a, b, c; did you mean b?"; the question only where some name is similar."""
-    names = list(known)
+def choices(value: object, options: Iterable[str]) -> str:
+    """The text "one of a, b, c; did you mean b?" for the names `options`.
+
+    The question is omitted if no name is similar to `value`.
+    """
+    names = list(options)
     nearest = (
-        difflib.get_close_matches(given[:100], names, n=1, cutoff=0.6)
-        if isinstance(given, str)
+        difflib.get_close_matches(value[:100], names, n=1, cutoff=0.6)
+        if isinstance(value, str)
         else []
     )
     return f"one of {', '.join(names)}" + (f"; did you mean {nearest[0]}?" if nearest else "")
 
 
 def dashed(name: str) -> str:
-    """The kind that a class of that name has."""
+    """The kind of the class `name`: its words in lower case, joined by dashes."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
 def _declared(build: type[Any]) -> dict[str, Key]:
-    """The parameters that a mechanism declares."""
+    """The key of each parameter that the constructor `build` declares."""
     return {
         name: Key(
             argument.parameter.role,
@@ -307,7 +348,9 @@ COMMON = {
     "rate": Key("rate", "increasing", False),
     "times": Key("count", "increasing", False),
 }
-"""The keys of every kind; `rate` is that of a Poisson sample, unless the kind has a rate of its own."""
+"""The keys of every kind; `rate` is that of a Poisson sample, unless the kind has a parameter of
+that name.
+"""
 _FORMS = {
     "change": Form(integers, array_text),
     "count": Form(integer),
@@ -326,4 +369,4 @@ FORMS: dict[str, Form] = {
     for keys in (COMMON, *(kind.parameters for kind in MECHANISMS.values()))
     for name, key in keys.items()
 }
-"""How each key is read and written, by its name: all kinds that have it read it alike."""
+"""The form of each key by its name, which is the same in all kinds."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpcompose.composition import Comparison
-from dpcompose.plan import Plan, PlanAccount, PlanCalibration, PlanRisk, Share
+from dpcompose.plan import Contribution, Plan, PlanAccount, PlanCalibration, PlanRisk
 from dpcompose.report.layout import Fact, Heading, Page, PageTable, Tone
 from dpcompose.report.number import above, below, bound_document, digits_of, exactly, interval, near
 from dpcompose.report.words import answer, in_words, meaning, tolerance
@@ -47,15 +47,15 @@ def account_document(account: PlanAccount, *, risk: PlanRisk | None = None) -> d
     """The account for programs: every number in full precision, infinite ones as "inf"."""
     return {
         "plan": plan_document(account.plan),
-        "given": {account.question.given: account.question.value},
-        "asked": account.question.asked,
+        "given": {account.question.fixed: account.question.value},
+        "asked": account.question.computed,
         "total": bound_document(account.total),
         "budget": None
         if account.limit is None
         else {"epsilon": account.limit, "within": account.within},
         "comparison_delta": account.delta if account.comparisons else None,
         "comparison": [_compared(each) for each in account.comparisons],
-        "mechanisms": [_shared(share) for share in account.shares],
+        "mechanisms": [_shared(share) for share in account.contributions],
         "unbounded": list(account.unbounded),
         "total_without_unbounded": None
         if account.finite is None
@@ -119,7 +119,7 @@ def risk_document(found: PlanRisk) -> dict[str, Any]:
 
 def calibration_page(found: PlanCalibration) -> Page:
     """The value found, and the certified epsilon, or gain of an attacker, that it gives."""
-    low, high = interval(found.found.bound)
+    low, high = interval(found.calibration.bound)
     number = "epsilon"
     target = ", ".join(f"{name.replace('_', ' ')} {exactly(value)}" for name, value in found.attack)
     if found.epsilon is not None and found.delta is not None:
@@ -130,22 +130,22 @@ def calibration_page(found: PlanCalibration) -> Page:
     facts = [
         Fact("target", target),
         Fact("certified", f"{low} <= {number} <= {high}"),
-        Fact("method", found.found.bound.certificate.method),
+        Fact("method", found.calibration.bound.certificate.method),
     ]
-    if found.found.neighbor is not None:
+    if found.calibration.neighbor is not None:
         beyond = (
             "infinite"
-            if found.found.neighbor.upper == math.inf
-            else above(found.found.neighbor.upper, 12)
+            if found.calibration.neighbor.upper == math.inf
+            else above(found.calibration.neighbor.upper, 12)
         )
         facts.append(Fact("just beyond", f"{number} is only certified to be at most {beyond}"))
     notes = (
         ()
-        if found.found.extreme
+        if found.calibration.extreme
         else ("Epsilon is not monotone in this parameter: a smaller value may do as well.",)
     )
     headline = f"{found.key} = {exactly(found.value)} is the {found.extreme} value"
-    if not found.found.extreme:
+    if not found.calibration.extreme:
         headline = f"{found.key} = {exactly(found.value)} keeps to the target"
     title, source = f"Calibration of {found.key}", found.plan.toml()
     return Page(title, headline, "good", tuple(facts), (), notes=notes, source=source)
@@ -158,14 +158,16 @@ def calibration_document(found: PlanCalibration) -> dict[str, Any]:
         "value": found.value,
         "which": found.extreme,
         "target": dict(found.attack) or {"epsilon": found.epsilon, "delta": found.delta},
-        "gain" if found.attack else "epsilon": bound_document(found.found.bound),
-        "beyond": None if found.found.neighbor is None else bound_document(found.found.neighbor),
+        "gain" if found.attack else "epsilon": bound_document(found.calibration.bound),
+        "beyond": None
+        if found.calibration.neighbor is None
+        else bound_document(found.calibration.neighbor),
         "plan": plan_document(found.plan),
     }
 
 
 def _headline(account: PlanAccount) -> str:
-    asked, given = account.question.asked, account.question.given
+    asked, given = account.question.computed, account.question.fixed
     at = f"at {given} = {exactly(account.question.value)}"
     total = above(account.total.upper, min(digits_of(account.total), 10))
     answer = f"{asked} is infinite" if total == "infinite" else f"{asked} <= {total}"
@@ -183,25 +185,25 @@ def _verdict(account: PlanAccount) -> str:
 
 def _facts(account: PlanAccount) -> tuple[Fact, ...]:
     lower, upper = interval(account.total)
-    answers = sum(share.entry.times for share in account.shares)
+    answers = sum(share.entry.times for share in account.contributions)
     return (
         Fact(
             "certified",
-            f"{lower} <= {account.question.asked} <= {upper}   width {above(account.total.width, 2)}",
+            f"{lower} <= {account.question.computed} <= {upper}   width {above(account.total.width, 2)}",
             tolerance(account),
         ),
         Fact("method", account.total.certificate.method),
         Fact("neighbors", account.plan.adjacency.value),
-        Fact("mechanisms", f"{len(account.shares):,}, run {answers:,} times in all"),
+        Fact("mechanisms", f"{len(account.contributions):,}, run {answers:,} times in all"),
     )
 
 
 def _notes(account: PlanAccount, explain: bool) -> tuple[str, ...]:
     notes: list[str] = []
-    asked = account.question.asked
+    asked = account.question.computed
     if account.unbounded:
         notes.append(
-            f"Nothing useful is known at this {account.question.given} of: {', '.join(account.unbounded)}."
+            f"Nothing useful is known at this {account.question.fixed} of: {', '.join(account.unbounded)}."
         )
     if account.finite is not None:
         notes.append(f"Without these, {asked} <= {above(account.finite.upper, 10)}.")
@@ -215,8 +217,8 @@ def _notes(account: PlanAccount, explain: bool) -> tuple[str, ...]:
 
 
 def _mechanisms(account: PlanAccount) -> PageTable:
-    asked = account.question.asked
-    several = any(share.without is not None for share in account.shares)
+    asked = account.question.computed
+    several = any(share.without is not None for share in account.contributions)
     columns = [
         Heading("mechanism", wrap=True),
         Heading("what it is", wrap=True),
@@ -225,9 +227,9 @@ def _mechanisms(account: PlanAccount) -> PageTable:
     columns.append(Heading(f"{asked} alone", NUMBER))
     if several:
         columns.append(Heading(f"{asked} without it", NUMBER))
-    largest_first = sorted(account.shares, key=lambda share: -share.alone.upper)
+    largest_first = sorted(account.contributions, key=lambda share: -share.alone.upper)
     rows = tuple(_share_row(share, several) for share in largest_first)
-    most = max((share.alone.upper for share in account.shares), default=0.0)
+    most = max((share.alone.upper for share in account.contributions), default=0.0)
     parts = tuple(_part(share.alone.upper, most) for share in largest_first)
     return PageTable("What each mechanism contributes", tuple(columns), rows, shares=parts)
 
@@ -237,7 +239,7 @@ def _part(value: float, most: float) -> float:
     return 1.0 if value == most else 0.0 if most == math.inf else min(value / most, 0.99)
 
 
-def _share_row(share: Share, several: bool) -> tuple[str, ...]:
+def _share_row(share: Contribution, several: bool) -> tuple[str, ...]:
     row = (
         share.entry.name,
         in_words(share.entry),
@@ -309,7 +311,7 @@ def _compared(each: Comparison) -> dict[str, Any]:
     }
 
 
-def _shared(share: Share) -> dict[str, Any]:
+def _shared(share: Contribution) -> dict[str, Any]:
     return {
         "name": share.entry.name,
         "times": share.entry.times,
@@ -352,7 +354,7 @@ def comparison_page(accounts: Sequence[PlanAccount]) -> Page:
         PageTable(f"Epsilon of each theorem at delta = {delta}", heads, rows),
     )
     best = order[0]
-    at = f"at {question.given} = {exactly(question.value)}"
+    at = f"at {question.fixed} = {exactly(question.value)}"
     headline = f"{best.plan.source} has the least {question.asked} {at}: {above(best.total.upper)}"
     if len(order) == 1:
         headline = f"{question.asked} <= {above(best.total.upper)} {at}"
@@ -363,7 +365,7 @@ def comparison_document(accounts: Sequence[PlanAccount]) -> dict[str, Any]:
     """The same for programs, in the order of the plans."""
     question = accounts[0].question
     return {
-        "given": {question.given: question.value},
+        "given": {question.fixed: question.value},
         "asked": question.asked,
         "plans": [
             {

@@ -104,11 +104,11 @@ def steps(
 def waterfall(account: PlanAccount, *, axes: Axes | None = None) -> Axes:
     """The cost of each mechanism of a plan alone and on top of the others; the line is the total."""
     axes = _axes(axes)
-    shares = sorted(account.shares, key=lambda share: -share.alone.upper)[:SHOWN]
-    asked, total = account.question.asked, account.total
+    shares = sorted(account.contributions, key=lambda share: -share.alone.upper)[:SHOWN]
+    asked, total = account.question.computed, account.total
     axes.set(
         xlabel=asked,
-        title=f"Contributions at {account.question.given} = {exactly(account.question.value)}",
+        title=f"Contributions at {account.question.fixed} = {exactly(account.question.value)}",
     )
     finite = [share for share in shares if share.alone.upper < math.inf]
     if not finite:

@@ -53,7 +53,7 @@ def _few(value: Any) -> str:
 
 def answer(account: PlanAccount, *, published: float | None = None) -> str:
     """The answer in one line, beside the published epsilon at the same delta if there is one."""
-    asked, given = account.question.asked, account.question.given
+    asked, given = account.question.computed, account.question.fixed
     total = above(account.total.upper)
     said = f"{asked} is infinite" if total == "infinite" else f"{asked} <= {total}"
     said += f" ({given} = {exactly(account.question.value)})"
@@ -73,8 +73,8 @@ def compared(account: PlanAccount, published: float) -> str:
 def meaning(account: PlanAccount) -> str:
     """One sentence on what the answer promises, and one on the budget if there is one."""
     question = account.question
-    epsilon = account.total.upper if question.asked == "epsilon" else question.value
-    delta = account.total.upper if question.asked == "delta" else question.value
+    epsilon = account.total.upper if question.computed == "epsilon" else question.value
+    delta = account.total.upper if question.computed == "delta" else question.value
     changes = (
         f"If the data of one protected unit, such as a person, {_CHANGES[account.plan.adjacency]}"
     )
@@ -86,7 +86,7 @@ def meaning(account: PlanAccount) -> str:
         )
     else:
         factor = above(math.nextafter(math.exp(epsilon) * (1 + 1e-12), math.inf), 3)
-        shown = above(delta) if question.asked == "delta" else exactly(delta)
+        shown = above(delta) if question.computed == "delta" else exactly(delta)
         beyond = f", and by at most {shown} beyond that" if delta else ""
         promise = (
             f"{changes}, the chance of any outcome grows at most by the factor {factor}{beyond}."

@@ -1,4 +1,4 @@
-"""Which data sets are neighbors, and who orients the two worlds."""
+"""The neighboring relations of data sets, and the order of the pairs of neighbors in a composition."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Literal
 
 
 class Adjacency(Enum):
-    """Which data sets are neighbors."""
+    """The neighboring relation of data sets, such as adding or removing one record."""
 
     ADD_REMOVE = "add-remove"
-    """One has one record more than the other (Dwork and Roth's ||x - x'||_1 <= 1)."""
+    """One data set has one record more than the other (Dwork and Roth's ||x - x'||_1 <= 1)."""
     REPLACE = "replace"
-    """They differ in the value of one record; their size is the same."""
+    """The data sets have the same size and differ in the value of one record."""
     ZERO_OUT = "zero-out"
-    """One record is replaced by a special null record."""
+    """In one data set, one record of the other is replaced by a special null record."""
 
 
 class Orientation(Enum):
-    """Which of the two neighbors stands in which world."""
+    """The order of the pair of neighbors at each query of a composition."""
 
     SAME = "same"
-    """Bob's data is present in one whole world and absent in the other (section 3.5.2's reading)."""
+    """One world contains the person's record at every query, the other at none (section 3.5.2)."""
     FREE = "free"
-    """Definition 3.7 to the letter: the adversary orients each pair anew."""
+    """The adversary chooses the order at each query (Definition 3.7 as printed)."""
 
 
 AdjacencyName = Adjacency | Literal["add-remove", "replace", "zero-out"]
 OrientationName = Orientation | Literal["same", "free"]
-"""A member, or its value, as plans write it."""
+"""A member, or its value as a plan writes it."""

@@ -1,4 +1,4 @@
-"""A number known to lie between two floats, and how it was certified."""
+"""A number with certified lower and upper ends, and the method that certified it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ DOUBLE_DIGITS = 17
 
 @dataclass(frozen=True)
 class Certificate:
-    """How a bound was obtained.
+    """The method that produced a bound, with its error budget.
 
     Args:
-        method: The engine or theorem, in words.
-        budget: Named contributions to the width, in the unit of the quantity that the method bounds (`unit`).
-        unit: The unit of the budget: "delta" or "epsilon", relative or absolute as it says.
-        notes: Sentences a reader should know, such as which end comes from a sub-case.
+        method: The name of the numerical method or theorem.
+        budget: Named contributions to the width of the bound, in `unit`.
+        unit: The unit of the budget, such as "relative delta" or "epsilon".
+        notes: Remarks, such as that one end comes from a special case.
     """
 
     method: str
@@ -34,7 +34,7 @@ class Certificate:
 
     @property
     def widest(self) -> str:
-        """The name of the largest term of the budget, or the empty string."""
+        """The name of the largest term of the error budget; empty if the budget is."""
         return max(self.budget, key=lambda term: term[1])[0] if self.budget else ""
 
 
@@ -43,11 +43,12 @@ EXACT = Certificate("exact")
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """A number that provably satisfies `lower <= truth <= upper`.
+    """A number with `lower <= number <= upper`, proved.
 
-    `float(bound)` is the upper end, the safe one for a privacy loss. Two bounds are equal when both ends are. `format`
-    and `round` give the upper end rounded up (`"%.1f" % bound` formats the float, to the nearest). A comparison is True
-    or False where it holds for the truth, wherever that lies between the ends, and an error where that is not known.
+    `float(bound)` is the upper end, the safe one for a privacy loss. Two bounds are equal when both
+    ends are. `format` and `round` give the upper end rounded up (`"%.1f" % bound` formats the
+    float, to the nearest). A comparison is True or False if it has that value for every number
+    between the ends; otherwise it raises UnsupportedError.
 
     >>> Bound(0.25, 0.5).contains(0.3), float(Bound(0.25, 0.5)), Bound(0.25, 0.5).width
     (True, 0.5, 0.25)
@@ -57,7 +58,7 @@ class Bound:
     Args:
         lower: The lower end, possibly -inf; never NaN.
         upper: The upper end, possibly inf; never NaN.
-        certificate: The method and its error budget.
+        certificate: The method of proof and its error budget.
 
     Raises:
         DomainError: If an end is NaN or the ends are reversed.
@@ -87,7 +88,11 @@ class Bound:
         return hash((self.lower, self.upper))
 
     def __format__(self, form: str) -> str:
-        """The upper end rounded up as `form` says; of equal ends the shortest decimal that reads back, to 17 digits."""
+        """The upper end, rounded up to the digits of the format specification `form`.
+
+        For equal ends and no specification, the shortest decimal of up to 17 digits that parses to
+        that float.
+        """
         if not form:
             return str(self)
         if not math.isfinite(self.upper):
@@ -102,7 +107,9 @@ class Bound:
             return shortest if plain else format(Decimal(self.upper), form)
 
     def __round__(self, digits: int = 0) -> float:
-        """The upper end, rounded up to that many decimals; to tens, hundreds and so on for fewer than none."""
+        """The upper end, rounded up to `digits` decimals; to tens, hundreds, ... if that is
+        negative.
+        """
         places = check.integer("digits", digits)
         if places >= 0 or not math.isfinite(self.upper):
             return float(format(self, f".{max(places, 0)}f"))
@@ -132,13 +139,13 @@ class Bound:
         raise UnsupportedError(f"{self!r} {sign} {other!r}", reason, remedy)
 
     def to_dict(self) -> dict[str, Any]:
-        """Both ends and the method, ready for JSON: an infinite end is "inf" or "-inf"."""
+        """Both ends and the method in JSON types; an infinite end is the string "inf" or "-inf"."""
         ends = {"lower": self.lower, "upper": self.upper}
         finite = {name: end if math.isfinite(end) else str(end) for name, end in ends.items()}
         return {**finite, "method": self.certificate.method}
 
     def _repr_html_(self) -> str:
-        """For a notebook: both ends, and how they were found."""
+        """The HTML that a notebook shows: both ends and the certificate."""
         return f"<code>{html.escape(repr(self))}</code> <small>{html.escape(self.certificate.method)}</small>"
 
     @property
@@ -152,7 +159,7 @@ class Bound:
 
 
 def _ends(other: object) -> tuple[float | Fraction, float | Fraction]:
-    """The ends of a bound, or a number twice."""
+    """The (lower, upper) ends of a bound; for a number, that number as both."""
     if isinstance(other, Bound):
         return other.lower, other.upper
     if isinstance(other, Decimal) and other.is_finite():
@@ -164,7 +171,12 @@ def _ends(other: object) -> tuple[float | Fraction, float | Fraction]:
 
 
 def _outward(name: str, end: Any, beyond: float) -> float:
-    """An end as a float; of an exact number that is none, the next float towards `beyond`."""
+    """The end `end` as a float, rounded in the direction of `beyond` if it lies between two floats.
+
+    Raises DomainError, which calls it `name`, if it is not a real number.
+
+    Raises DomainError, which calls it `name`, if it is not a real number.
+    """
     found = check.real(name, end)
     inside = (
         isinstance(end, int | Fraction)
@@ -183,7 +195,7 @@ def around(
         value: The computed number; an infinite one is returned as it is.
         relative: A proved bound on the relative error.
         absolute: A proved bound on the absolute error.
-        certificate: How the value was obtained.
+        certificate: The method that gave the value and its errors.
     """
     if math.isinf(value):
         return Bound(value, value, certificate)
@@ -192,10 +204,10 @@ def around(
 
 
 def down(value: float) -> float:
-    """The next float below `value`: undoes one rounding to nearest, downward."""
+    """The next float below `value`: a lower bound on a result that was rounded to nearest."""
     return math.nextafter(value, -math.inf)
 
 
 def up(value: float) -> float:
-    """The next float above `value`: undoes one rounding to nearest, upward."""
+    """The next float above `value`: an upper bound on a result that was rounded to nearest."""
     return math.nextafter(value, math.inf)

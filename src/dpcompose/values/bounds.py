@@ -1,4 +1,4 @@
-"""Many bounds at once: arrays of lower and upper ends, and the questions among them that were refused."""
+"""Arrays of certified bounds: the results of a batch of questions, some of which may have failed."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ from dpcompose.values.bound import EXACT, Bound, Certificate
 
 @dataclass(frozen=True, eq=False)
 class Bounds(Sequence[Bound]):
-    """Numbers with lower[i] <= truth[i] <= upper[i]; an index gives a `Bound`, a slice gives `Bounds`.
+    """Certified bounds lower[i] <= number[i] <= upper[i]; an index gives a `Bound`, a slice gives
+    `Bounds`.
 
     >>> found = Bounds(np.array([0.25, 1.0]), np.array([0.5, 1.5]))
     >>> found[1].contains(1.25), len(found), found.width.tolist()
     (True, 2, [0.25, 0.5])
 
     Args:
-        lower: The lower ends, shape (n,); not to be written to. NaN where the question was refused.
-        upper: The upper ends, likewise.
-        certificates: How each was obtained; empty if all are exact.
-        refusals: The error of each question that was refused, by its index.
+        lower: The lower ends, shape (n,), read-only. NaN where the question was refused.
+        upper: The upper ends, shape (n,), read-only. NaN where the question was refused.
+        certificates: The certificate of each bound; empty if all are exact.
+        refusals: The error of each refused question, by its index.
 
     Raises:
-        DomainError: If ends are reversed, NaN without a refusal, no numbers, or not as many of each.
+        DomainError: If lower[i] > upper[i], an end is NaN without a refusal, ends are not real
+            numbers, or the lengths differ.
     """
 
     lower: NDArray[np.float64]
@@ -39,7 +41,7 @@ class Bounds(Sequence[Bound]):
     refusals: Mapping[int, DPComposeError] = field(default_factory=dict[int, DPComposeError])
 
     def __post_init__(self) -> None:
-        """Keep copies that nobody can write to."""
+        """Replace the arrays by read-only copies, and check them."""
         for name in ("lower", "upper"):
             object.__setattr__(self, name, _ends(name, self.__dict__[name]))
         object.__setattr__(self, "refusals", MappingProxyType(dict(self.refusals)))
@@ -67,13 +69,13 @@ class Bounds(Sequence[Bound]):
 
     @property
     def width(self) -> NDArray[np.float64]:
-        """upper - lower; 0 where both ends are the same infinity, NaN where the question was refused."""
+        """upper - lower, shape (n,); 0 for equal infinite ends, NaN where the question was refused."""
         same = self.lower == self.upper
         return np.where(same, 0.0, self.upper - np.where(same, 0.0, self.lower))
 
     @property
     def refused(self) -> NDArray[np.bool_]:
-        """Which questions were refused, shape (n,)."""
+        """A mask of the refused questions, shape (n,)."""
         found = np.zeros(len(self), dtype=bool)
         found[list(self.refusals)] = True
         return found
@@ -88,7 +90,10 @@ class Bounds(Sequence[Bound]):
     def __getitem__(self, index: slice) -> Bounds: ...
 
     def __getitem__(self, index: int | slice) -> Bound | Bounds:
-        """One bound, or those of a slice. Raises the error of a question that was refused."""
+        """The bound at an integer index, or the bounds of a slice.
+
+        Raises the stored error of a refused question, and IndexError beyond the last one.
+        """
         if isinstance(index, slice):
             kept = {
                 at: self.refusals[place]
@@ -104,7 +109,10 @@ class Bounds(Sequence[Bound]):
 
 
 def _ends(name: str, values: Any) -> NDArray[np.float64]:
-    """The ends as an array of their own that is not written to."""
+    """A read-only copy of `values` as an array of floats.
+
+    Raises DomainError, which calls it `name`, if it is not a sequence of real numbers.
+    """
     array = np.asarray(values, dtype=None if isinstance(values, np.ndarray) else object)
     if array.ndim != 1 or isinstance(values, np.ma.MaskedArray):
         raise DomainError(name, values, "numbers in an array of shape (n,), not masked")

@@ -1,7 +1,9 @@
-"""Exact numbers, typed fractions, decimals of many digits and fixed point, and the floats on a stated side of them.
+"""Exact numbers: decimal readings of floats, fractions, decimals of many digits, fixed point; and
+directed rounding to floats.
 
-Decimal arithmetic runs in a context from `digits`, whatever the caller's own decimal context says. Numbers in fixed
-point are integers in units of 2^-128; their exponentials and logarithms have a proved absolute error.
+Decimal arithmetic runs in a context from `decimal_context`, not in the caller's. Numbers in fixed
+point are integers in units of 2^-128; their exponentials and logarithms have a proved absolute
+error.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ Number = TypeVar("Number", Decimal, Fraction, int)
 
 
 def exact(value: float | Fraction) -> Fraction:
-    """The amount that was typed: a float is its shortest decimal, so 0.1 is one tenth."""
+    """`value` as a fraction; a float is read as its shortest decimal, so that 0.1 is 1/10."""
     return _decimal(float(value)) if isinstance(value, float) else Fraction(value)
 
 
@@ -30,22 +32,22 @@ def _decimal(value: float) -> Fraction:
 
 
 def larger_reading(value: float) -> float:
-    """`value`, or the next float if its shortest decimal is above the double: at least as large as either reading."""
+    """The smallest float >= both the double `value` and its shortest decimal."""
     return up(value) if _decimal(value) > Fraction(value) else value
 
 
 def smaller_reading(value: float) -> float:
-    """`value`, or the float before it if its shortest decimal is below the double: at most as large as either."""
+    """The largest float <= both the double `value` and its shortest decimal."""
     return down(value) if _decimal(value) < Fraction(value) else value
 
 
 def rounded_up(number: Fraction) -> float:
-    """The smallest float of which neither reading, the double and its shortest decimal, is below `number` >= 0."""
+    """The smallest float that is >= `number` >= 0 both as a double and as its shortest decimal."""
     return quotient_rounded_up(*number.as_integer_ratio())
 
 
 def float_sum(values: Iterable[float]) -> float:
-    """The sum of numbers >= 0, rounded once; infinite beyond the floats."""
+    """The sum of numbers >= 0, rounded to nearest once; infinite beyond the largest float."""
     try:
         return math.fsum(values)
     except OverflowError:
@@ -53,7 +55,12 @@ def float_sum(values: Iterable[float]) -> float:
 
 
 def sum_rounded_up(terms: Iterable[tuple[Fraction, int]]) -> float:
-    """`rounded_up` of a sum of numbers, each so many times, without common divisors: their search takes longer."""
+    """`rounded_up` of the sum of number * count over the pairs (number, count) in `terms`.
+
+    Common divisors are not searched for, which would take longer than the sum.
+
+    No common divisors are computed.
+    """
     over, under = 0, 1
     for number, times in terms:
         numerator, denominator = number.as_integer_ratio()
@@ -66,7 +73,7 @@ def sum_rounded_up(terms: Iterable[tuple[Fraction, int]]) -> float:
 
 @lru_cache(maxsize=1 << 12)
 def quotient_rounded_up(over: int, under: int) -> float:
-    """`rounded_up` of over / under >= 0, whole numbers with or without a common divisor."""
+    """`rounded_up` of over / under >= 0, for integers that may have a common divisor."""
     try:
         result = over / under
     except OverflowError:
@@ -78,7 +85,7 @@ def quotient_rounded_up(over: int, under: int) -> float:
 
 
 def rounded_down(number: Fraction) -> float:
-    """The largest float of which neither reading, the double and its shortest decimal, is above `number` >= 0."""
+    """The largest float that is <= `number` >= 0 both as a double and as its shortest decimal."""
     result = nearest(number)
     return down(result) if max(Fraction(result), _decimal(result)) > number else result
 
@@ -90,7 +97,7 @@ def double_below(number: Fraction) -> float:
 
 
 def nearest(number: Fraction) -> float:
-    """The float nearest to `number` >= 0; the largest one beyond it."""
+    """The float nearest to `number` >= 0; the largest finite float if the number exceeds it."""
     try:
         return float(number)
     except OverflowError:
@@ -98,7 +105,7 @@ def nearest(number: Fraction) -> float:
 
 
 def lower_hull(points: Iterable[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
-    """The corners of the greatest convex function below points by rising x (Andrew's monotone chain)."""
+    """The corners of the lower convex hull of points (x, y) by increasing x (Andrew's algorithm)."""
     kept: list[tuple[Number, Number]] = []
     for x, y in points:
         while len(kept) > 1:
@@ -125,11 +132,13 @@ STIRLING = (
     (43867, 244188),
     (-174611, 125400),
 )
-"""B_2i / (2 i (2 i - 1)) for i = 1..10: the coefficients of Stirling's series, whose partial sums enclose the truth."""
+"""B_2i / (2 i (2 i - 1)) for i = 1..10: the coefficients of Stirling's series, whose partial sums
+enclose the truth.
+"""
 
 
 def decimal_context(number: int) -> decimal.Context:
-    """A fresh context of `number` digits in which overflow and underflow go to infinity and zero in silence."""
+    """A new decimal context of `number` digits in which overflow gives infinity and underflow 0."""
     return decimal.Context(
         prec=number,
         rounding=decimal.ROUND_HALF_EVEN,
@@ -140,21 +149,21 @@ def decimal_context(number: int) -> decimal.Context:
 
 
 def float_above(number: Decimal) -> float:
-    """The smallest float at or above `number`, which is known to fifty digits in the current context."""
+    """The smallest float >= `number`, which is accurate to fifty digits in the current context."""
     safe = number + abs(number) * Decimal("1e-50")
     result = float(safe)
     return up(result) if Decimal(result) < safe else result
 
 
 def float_below(number: Decimal) -> float:
-    """The largest float at or below `number`, which is known to fifty digits in the current context."""
+    """The largest float <= `number`, which is accurate to fifty digits in the current context."""
     safe = number - abs(number) * Decimal("1e-50")
     result = float(safe)
     return down(result) if Decimal(result) > safe else result
 
 
 def decimal_tanh(number: Decimal) -> Decimal:
-    """tanh of a number >= 0, in the current context; near 0 by its series."""
+    """tanh(number) for number >= 0, in the current decimal context; by its series near 0."""
     if number < Decimal("1e-12"):
         square = number * number
         return number * (1 - square / 3 * (1 - square * 2 / 5 * (1 - square * 17 / 42)))
@@ -163,7 +172,7 @@ def decimal_tanh(number: Decimal) -> Decimal:
 
 
 def decimal_expm1(number: Decimal) -> Decimal:
-    """e^x - 1 of a number >= 0, in the current context; near 0 by its series."""
+    """e^number - 1 for number >= 0, in the current decimal context; by its series near 0."""
     if number < Decimal("1e-12"):
         return number * (1 + number / 2 * (1 + number / 3 * (1 + number / 4 * (1 + number / 5))))
     # Of the context's eighty digits the difference loses twelve at most.
@@ -172,7 +181,7 @@ def decimal_expm1(number: Decimal) -> Decimal:
 
 
 def log_factorial(number: int) -> Decimal:
-    """log n! in the current decimal context, to 36 digits after the point if the context has them."""
+    """log(number!) in the current decimal context, to 36 decimals if the context has the digits."""
     if number < 64:
         return Decimal(math.factorial(number)).ln()
     count = Decimal(number)
@@ -191,16 +200,20 @@ FIXED_LN2PI = 625397158267482887231032432550145572935
 
 
 def fixed(number: float) -> int:
-    """A finite float, exact if it is a multiple of 2^-128, else rounded down."""
+    """The float `number` in fixed point, an integer multiple of 2^-128: exact if possible, else
+    rounded down.
+    """
     mantissa, power = number.as_integer_ratio()
     return (mantissa << FIXED_BITS) // power
 
 
 def fixed_exponential(exponent: int) -> tuple[int, int]:
-    """(m, n) with m 2^n = e^exponent, m within 2^-112 of the truth and in [1, 2), for |exponent| below 2^10.
+    """(m, n) with m 2^n = e^exponent, m within 2^-112 of the truth and in [1, 2), for |exponent|
+    below 2^10.
 
-    Errors in units of 2^-128: n times that of log 2, at most 2^11; one from the shift by 8; 14 from the series, whose
-    next term is below 2^-140; eight squarings multiply an error by less than 2^8 * 2 and add less than 2^10.
+    Errors in units of 2^-128: n times that of log 2, at most 2^11; one from the shift by 8; 14 from
+    the series, whose next term is below 2^-140; eight squarings multiply an error by less than 2^8
+    * 2 and add less than 2^10.
     """
     power, remainder = divmod(exponent, FIXED_LN2)
     remainder >>= 8
@@ -214,7 +227,9 @@ def fixed_exponential(exponent: int) -> tuple[int, int]:
 
 
 def fixed_logarithm(number: int) -> int:
-    """log(number / 2^128) for a number from 2^128 to 2^180, within 2^-110: one step of Newton's method from a float."""
+    """log(number / 2^128) for a number from 2^128 to 2^180, within 2^-110: one step of Newton's
+    method from a float.
+    """
     start = fixed(math.log(number / FIXED_ONE))
     mantissa, power = fixed_exponential(-start)
     # e^(log number - start) = 1 + remainder with |remainder| < 2^-40: the next term of its logarithm is below 2^-120.
@@ -224,6 +239,6 @@ def fixed_logarithm(number: int) -> int:
 
 
 def fixed_split(number: int) -> tuple[float, float]:
-    """The nearest float and the remainder."""
+    """(nearest float, remainder) of the fixed-point number `number`."""
     leading = number / FIXED_ONE
     return leading, (number - fixed(leading)) / FIXED_ONE
