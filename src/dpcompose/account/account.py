@@ -48,7 +48,7 @@ from dpcompose.values import Adjacency
 
 
 def chain_cost(
-    found: Sequence[ScopeBudget],
+    budgets: Sequence[ScopeBudget],
     mechanism: Priced,
     *,
     delta: NumericLiteral | None,
@@ -59,7 +59,7 @@ def chain_cost(
     A larger amount is a price too, so that filters which share a currency are charged the largest of theirs.
 
     Args:
-        found: The chain.
+        budgets: The chain.
         mechanism: What is to run.
         delta: Where on its curve it is charged; a float is its shortest decimal.
         adjacency: What one person's data may change.
@@ -72,7 +72,7 @@ def chain_cost(
     """
     named = None if delta is None else exact("delta", delta)
     amounts: dict[str, Amount] = {}
-    for each in found:
+    for each in budgets:
         if each.filter is None:
             continue
         try:
@@ -86,7 +86,7 @@ def chain_cost(
         for currency, amount in asked.items():
             amounts[currency] = max(Amount.up(amount), amounts.get(currency, Amount(0)))
     if not isinstance(mechanism, Composable) and any(
-        each.scope.kind is Kind.PARTITION for each in found
+        each.scope.kind is Kind.PARTITION for each in budgets
     ):
         _pure_alone(mechanism, adjacency)
     return amounts
@@ -437,52 +437,52 @@ class Quote:
         return Charge(self.account.scope, self.cost, recorded, *named, self.account.scopes)
 
 
-def charge_together(asked: Sequence[tuple[Account, Charge]]) -> list[Receipt | DPComposeError]:
+def charge_together(charges: Sequence[tuple[Account, Charge]]) -> list[Receipt | DPComposeError]:
     """Charges of accounts on one tree, in that order, durable with one commit: the receipt of each, or its refusal.
 
     Raises:
         StoreError: They could not be made durable.
     """
-    found = asked[0][0].ledger.charge_together([charge for _, charge in asked])
+    found = charges[0][0].ledger.charge_together([charge for _, charge in charges])
     return [
         _in_words(each, account, charge)
-        for each, (account, charge) in zip(found, asked, strict=True)
+        for each, (account, charge) in zip(found, charges, strict=True)
     ]
 
 
 def _in_words(
-    found: Receipt | DPComposeError, account: Account, charge: Charge
+    outcome: Receipt | DPComposeError, account: Account, charge: Charge
 ) -> Receipt | DPComposeError:
-    if not isinstance(found, OverdrawnError):
-        return found
+    if not isinstance(outcome, OverdrawnError):
+        return outcome
     with suppress(LedgerError):  # others were charged with it
-        return refusal_in_words(found, account.ledger, account.scope, asked=dict(charge.cost))
-    return found
+        return refusal_in_words(outcome, account.ledger, account.scope, cost=dict(charge.cost))
+    return outcome
 
 
-def nearest_target(found: Sequence[ScopeBudget]) -> ScopeBudget | None:
+def nearest_target(budgets: Sequence[ScopeBudget]) -> ScopeBudget | None:
     """The budget of a chain, the highest first, that was opened for a target and is nearest to the last scope."""
-    return next((each for each in reversed(found) if each.target is not None), None)
+    return next((each for each in reversed(budgets) if each.target is not None), None)
 
 
 def charge_in_epsilon(
-    found: Sequence[ScopeBudget], asked: Mapping[str, Amount], left: Mapping[str, Amount]
+    budgets: Sequence[ScopeBudget], cost: Mapping[str, Amount], left: Mapping[str, Amount]
 ) -> tuple[float, float] | None:
     """Both what a charge asks and what is left, in epsilon at the delta of the nearest target, if there is one."""
-    budget = nearest_target(found)
-    return None if budget is None else _both(budget, asked, left)
+    budget = nearest_target(budgets)
+    return None if budget is None else _both(budget, cost, left)
 
 
 def _both(
-    budget: ScopeBudget, asked: Mapping[str, Amount], left: Mapping[str, Amount]
+    budget: ScopeBudget, cost: Mapping[str, Amount], left: Mapping[str, Amount]
 ) -> tuple[float, float] | None:
     if budget.filter is None or budget.target is None:
         return None
-    return both_in_epsilon(budget.filter, budget.target, asked, left)
+    return both_in_epsilon(budget.filter, budget.target, cost, left)
 
 
 def refusal_in_words(
-    refusal: OverdrawnError, ledger: Ledger, path: str, *, asked: Mapping[str, Amount]
+    refusal: OverdrawnError, ledger: Ledger, path: str, *, cost: Mapping[str, Amount]
 ) -> OverdrawnError:
     """The refusal of a charge, about the scope that was named: in epsilon, where a budget on its chain has a target.
 
@@ -490,19 +490,19 @@ def refusal_in_words(
         refusal: What the ledger said, about the first scope from the root down that is short.
         ledger: Where.
         path: The scope that was named.
-        asked: What was asked there.
+        cost: What was asked there.
     """
     left, currency = ledger.available(path), refusal.currency
-    if currency not in asked or currency not in left:
+    if currency not in cost or currency not in left:
         return refusal
     budget = None
     with suppress(UnsupportedError):  # caps without a filter have no epsilon
         budget = nearest_target(chain(ledger, path))
     amounts = (
-        f"{few_digits(asked[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
+        f"{few_digits(cost[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
     )
     words = f"{path}: {currency} {amounts}"
-    both = None if budget is None else _both(budget, asked, left)
+    both = None if budget is None else _both(budget, cost, left)
     if both is not None and budget is not None and budget.target is not None:
         asked_epsilon, left_epsilon = few_digits(both[0], up=True), few_digits(both[1], up=False)
         at = few_digits(budget.target[1], up=True)

@@ -125,7 +125,7 @@ def exposure(
         promised,
         spending(trees, delta=delta),
         next(iter(stated)) if len(stated) == 1 else None,
-        window=_said(length),
+        window=_window_text(length),
         periods=periods if promised.available else {},
     )
 
@@ -142,7 +142,7 @@ def _length(window: Window) -> Renewal | Fraction:
     return length
 
 
-def _said(length: Renewal | Fraction | None) -> str:
+def _window_text(length: Renewal | Fraction | None) -> str:
     if isinstance(length, Fraction):
         return f"{few_digits(length, up=True)} periods"
     return "" if length is None else length.text
@@ -320,33 +320,33 @@ def _as_concentrated(filter: Filter, times: int) -> Composable | None:
     return None if found is None else Concentrated(found.rho, delta=found.delta)
 
 
-def _as_promise(share: float) -> AsMechanism:
+def _as_promise(delta: float) -> AsMechanism:
     """One (epsilon, delta) each: the filter's own, else the one at an equal share of delta."""
 
-    def made(filter: Filter, times: int) -> Composable | None:
+    def mechanism_of(filter: Filter, times: int) -> Composable | None:
         promise = filter.promise()
         try:
             if promise is not None:
                 return BlackBox(promise.epsilon, delta=promise.delta) * times
-            return BlackBox(filter.epsilon_at(delta=share / times), delta=share / times) * times
+            return BlackBox(filter.epsilon_at(delta=delta / times), delta=delta / times) * times
         except ValueError:
             return None
 
-    return made
+    return mechanism_of
 
 
-def _as_known(share: float) -> AsMechanism:
+def _as_known(delta: float) -> AsMechanism:
     """The closest thing: a Gaussian where it is one, its (epsilon, delta) where it has one, else its rho."""
-    promised = _as_promise(share)
+    promised = _as_promise(delta)
 
-    def made(filter: Filter, times: int) -> Composable | None:
+    def mechanism_of(filter: Filter, times: int) -> Composable | None:
         mu = filter.mu_of(times)
         if mu is not None:
             return GaussianDP(mu)
         promise = filter.promise()
         return promised(filter, times) if promise is not None else _as_concentrated(filter, times)
 
-    return made
+    return mechanism_of
 
 
 def fix_budgets(ledger: Ledger, *, paths: Sequence[str], actor: str) -> tuple[str, ...]:

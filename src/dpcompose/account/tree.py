@@ -527,7 +527,7 @@ class _Covered:
     """The mileage that each odometer must show, and the pure epsilons that none covers."""
 
     mileage: dict[str, tuple[Odometer, Mileage]]
-    rest: Fraction = Fraction(0)
+    uncovered: Fraction = Fraction(0)
 
 
 def _odometers(trees: Sequence[Tree], charged: Charged) -> ExposureStatement:
@@ -543,7 +543,7 @@ def _odometers(trees: Sequence[Tree], charged: Charged) -> ExposureStatement:
         if isinstance(found, str):
             return unavailable(found)
         covered |= found.mileage
-        rest += found.rest
+        rest += found.uncovered
     total, failure = rounded_up(rest), 0.0
     for path, (odometer, mileage) in covered.items():
         if not mileage.failure <= Fraction(odometer.mechanism_delta):
@@ -579,7 +579,7 @@ def _covered(tree: Tree, charged: Charged) -> _Covered | str:
                 odometer,
                 merge(merged[path][1], mileage) if path in merged else mileage,
             )
-    rests = [part.rest for part in known]
+    rests = [part.uncovered for part in known]
     return _Covered(merged, max(rests) if tree.parts_people else sum(rests, Fraction(0)))
 
 

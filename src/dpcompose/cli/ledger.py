@@ -237,7 +237,7 @@ def _in_words(
     from dpcompose.ledger import Amount
 
     asked = {name: Amount.of(text, name=name) for name, text in pairs("--cost", cost).items()}
-    return refusal_in_words(refusal, ledger, path, asked=asked)
+    return refusal_in_words(refusal, ledger, path, cost=asked)
 
 
 @app.command()

@@ -63,7 +63,7 @@ def restore(
 
         wanted = None if anchor is None else anchor_in(anchor, trust)
         made = restored_from(source, url, anchor=wanted, actor=actor, progress=steps)
-    found, lost = made.found, made.lost
+    found, lost = made.verification, made.lost
     counts = {"entries": found.entries, "scopes": found.scopes, "anchored": anchor is not None}
     if json:
         short = [{"scope": root, "has": has, "anchor": had} for root, (has, had) in lost.items()]

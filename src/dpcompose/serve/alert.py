@@ -79,7 +79,7 @@ class Alerts:
         for root in roots:
             while self._noted(root):
                 pass
-        return self._told()
+        return self._deliver()
 
     def _noted(self, root: str) -> bool:
         """Note the crossings of some entries of a tree; whether there were any entries."""
@@ -118,15 +118,17 @@ class Alerts:
             and balance.spent[name].fraction >= self.share * cap.fraction
         ]
 
-    def _note(self, run: Run, found: dict[str, Any]) -> None:
-        identity = json.dumps([found["scope"], found["currency"], found["period"], self.share])
-        body = json.dumps({"id": identity, "share": self.share, **found}, sort_keys=True)
+    def _note(self, run: Run, crossing: dict[str, Any]) -> None:
+        identity = json.dumps(
+            [crossing["scope"], crossing["currency"], crossing["period"], self.share]
+        )
+        body = json.dumps({"id": identity, "share": self.share, **crossing}, sort_keys=True)
         run(
             "insert into service_alert (id, body, due, tries, told) values (?, ?, 0, 0, 0) on conflict (id) do nothing",
             (identity, body),
         )
 
-    def _told(self) -> int:
+    def _deliver(self) -> int:
         now, told = self.database.now(), 0
         with self.database.transaction(write=False) as run:
             waiting = run(

@@ -22,9 +22,9 @@ from dpcompose.errors import (
     UnknownScopeError,
 )
 from dpcompose.ledger import scope_path
-from dpcompose.serve.asked import Answer, Fields
 from dpcompose.serve.identity import PERMISSIONS, Identity
 from dpcompose.serve.queue import Queue
+from dpcompose.serve.request import Answer, Fields
 from dpcompose.serve.service import HANDLERS, Service
 from dpcompose.serve.workers import Workers
 
@@ -117,19 +117,19 @@ class Gate:
         """Whether only an issuer can say whose token it is."""
         return self.service.people.issuer is not None and "." in token
 
-    def admitted(self, caller: str, found: Identity | None) -> Identity:
+    def admitted(self, caller: str, identity: Identity | None) -> Identity:
         """Whoever was found by a token.
 
         Raises:
             HTTPException: See `identified`.
         """
-        if found is None:  # whoever has a token is let in, whatever comes from the same address
+        if identity is None:  # whoever has a token is let in, whatever comes from the same address
             if not self.failures.admits(caller):
                 raise HTTPException(429, TOO_MANY)
             raise HTTPException(401, "a valid token is needed")
-        if not self.limit.admits(f"{found.role}:{found.actor}"):
+        if not self.limit.admits(f"{identity.role}:{identity.actor}"):
             raise HTTPException(429, "too many requests; wait a second")
-        return found
+        return identity
 
     def answered(self, name: str, who: Identity, fields: Fields) -> Answer:
         """The answer of a route, if this identity may ask it of this scope.

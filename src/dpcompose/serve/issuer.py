@@ -44,7 +44,7 @@ class Issuer:
     clock: Callable[[], float] = time.monotonic
     _keys: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     _got: float | None = None
-    _asked: float | None = None
+    _last_request: float | None = None
     _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
@@ -108,9 +108,9 @@ class Issuer:
             blocking=False
         ):  # one asks; meanwhile the others go on with the keys that are known
             try:
-                waits = self._asked is not None and now - self._asked < AGAIN
+                waits = self._last_request is not None and now - self._last_request < AGAIN
                 if not (self._is_fresh() and kid in self._keys) and not waits:
-                    self._asked = now
+                    self._last_request = now
                     self._fetch(now)
             finally:
                 self._lock.release()

@@ -170,18 +170,18 @@ class Look:
         service: What answers.
         moment: Of its ledger.
         who: Who looks.
-        asked: What was typed into the page, empty where nothing was.
+        query: What was typed into the page, empty where nothing was.
     """
 
     service: Service
     moment: Moment
     who: Identity
-    asked: Mapping[str, str]
+    query: Mapping[str, str]
 
     @cached_property
     def tops(self) -> list[str]:
         """Where the page begins."""
-        return tops_of(self.moment, self.who, self.asked["at"])
+        return tops_of(self.moment, self.who, self.query["at"])
 
     @property
     def focus(self) -> str:
@@ -275,7 +275,7 @@ class Look:
     @cached_property
     def window(self) -> Window:
         """The entries that are looked at."""
-        before = self.asked["before"]
+        before = self.query["before"]
         number = (
             int(before) if before.isdecimal() and before.isascii() and len(before) < 16 else None
         )
@@ -284,7 +284,7 @@ class Look:
     @cached_property
     def entries(self) -> list[dict[str, Any]]:
         """Those of the window that are asked for."""
-        actor, kind, words = (self.asked[name] for name in SEARCHED)
+        actor, kind, words = (self.query[name] for name in SEARCHED)
         found = (
             each
             for each in self.window.entries
@@ -347,7 +347,7 @@ class Look:
 
         Of a scope that renews, in its period alone.
         """
-        if not self.currency or self.who.role is Role.ANALYST or self.asked["before"]:
+        if not self.currency or self.who.role is Role.ANALYST or self.query["before"]:
             return None
         balance = self.moment.balance(self.focus)
         begin, renewed = balance.period or ("", "9999")
@@ -404,7 +404,7 @@ class Look:
     @cached_property
     def price(self) -> str:
         """The price of a question that was typed, or why there is none; empty if none was."""
-        scope, mechanism = self.asked["scope"], self.asked["mechanism"]
+        scope, mechanism = self.query["scope"], self.query["mechanism"]
         if not (scope and mechanism) or self.who.role is Role.AUDITOR:
             return ""
         if not self.who.covers(scope):

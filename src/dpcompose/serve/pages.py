@@ -20,10 +20,10 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from dpcompose.errors import DomainError, DPComposeError, StoreError
 from dpcompose.ledger import root_of
-from dpcompose.serve.asked import Answer
 from dpcompose.serve.gate import Gate, body_of, caller_of, refusal
 from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.look import SEARCHED, Look
+from dpcompose.serve.request import Answer
 from dpcompose.serve.service import Service
 
 _TEMPLATES = files("dpcompose.serve") / "templates"
@@ -55,21 +55,21 @@ def login_page(problem: str) -> str:
 def page_for(
     service: Service,
     who: Identity,
-    asked: Mapping[str, str],
+    query: Mapping[str, str],
     *,
     form: str = "",
-    said: Mapping[str, str] | None = None,
+    outcome: Mapping[str, str] | None = None,
 ) -> str:
     """The page of an identity; what it asks in the URL is answered on it.
 
     Args:
         service: What answers.
         who: Who looks.
-        asked: The fields of the URL.
+        query: The fields of the URL.
         form: What proves that a form came from this page.
-        said: What became of a form that was sent.
+        outcome: What became of a form that was sent.
     """
-    typed = {name: asked.get(name, "")[:4096] for name in _TYPED}
+    typed = {name: query.get(name, "")[:4096] for name in _TYPED}
     with service.ledger.moment() as moment:
         found = Look(service, moment, who, typed)
         return (
@@ -78,12 +78,12 @@ def page_for(
             .render(
                 who=who,
                 form=form,
-                said=said or {},
+                said=outcome or {},
                 asked=typed,
                 here="/?" + urlencode({name: text for name, text in typed.items() if text}),
                 look=found,
                 verified=service.verify(who, found.tops[0], {})
-                if "verify" in asked and found.tops and who.role is Role.AUDITOR
+                if "verify" in query and found.tops and who.role is Role.AUDITOR
                 else None,
             )
         )
@@ -144,7 +144,7 @@ class Pages:
                 raise HTTPException(403, "send the form from the page of this service")
             said, status = self._acted(who, fields)
             here = dict(parse_qsl(urlsplit(fields.get("here", "")).query))
-            page = page_for(self.gate.service, who, here, form=form_of(token), said=said)
+            page = page_for(self.gate.service, who, here, form=form_of(token), outcome=said)
             return Response(page, status, media_type="text/html")
 
         try:

@@ -25,7 +25,7 @@ from dpcompose.account import Account
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Amounts, DisagreementError, Entry, Ledger, Replay, root_of
 from dpcompose.mechanisms import parse
-from dpcompose.serve.asked import Answer, Fields
+from dpcompose.serve.request import Answer, Fields
 from dpcompose.serve.workers import Workers
 
 LONGEST = 30.0
@@ -195,7 +195,7 @@ def page(ledger: Ledger, scope: str, fields: Fields, wanted: Callable[[Entry], b
     with ledger.moment() as moment:
         moment.balance(scope)
         end = moment.snapshot.head(root_of(scope)).sequence + 1
-        before = min(_place(fields, "before", end), end)
+        before = min(_sequence(fields, "before", end), end)
         first = max(before - WINDOW, 1)
         found = list(moment.snapshot.records_of(scope, below=True, after=first - 1, limit=WINDOW))
     entries: list[Entry] = []
@@ -207,7 +207,7 @@ def page(ledger: Ledger, scope: str, fields: Fields, wanted: Callable[[Entry], b
     return Page(entries, first if first > 1 else None)
 
 
-def _place(fields: Fields, name: str, default: int) -> int:
+def _sequence(fields: Fields, name: str, default: int) -> int:
     """A number of an entry, which a URL brings as text."""
     value = fields.get(name, default)
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 19:
@@ -235,7 +235,7 @@ class Verifier:
         Raises:
             DomainError: That number is not where this server stopped.
         """
-        after = _place(fields, "after", 0)
+        after = _sequence(fields, "after", 0)
         with self._lock:
             replay = self._running.pop((actor, root), None) if after else Replay(root)
         if replay is None or replay.last.sequence != after:

@@ -28,10 +28,10 @@ from dpcompose.ledger import (
     spend,
 )
 from dpcompose.serve.approval import require_approved, require_no_threshold
-from dpcompose.serve.asked import Asked, note_of
 from dpcompose.serve.database import Database, Run
 from dpcompose.serve.identity import Identity
 from dpcompose.serve.quota import Quota, quotas_of
+from dpcompose.serve.request import PricedCharge, note_of
 from dpcompose.serve.reservation import Reservation, end_expired, reservations_of, reserved_again
 
 _TERMS = " union all ".join(
@@ -179,7 +179,9 @@ class Tree:
             if each.id == besides or any(node.closed for node in chain):
                 continue
             room = available(chain)
-            rest = {name: min(units, room.get(name, units)) for name, units in each.rest.items()}
+            rest = {
+                name: min(units, room.get(name, units)) for name, units in each.remaining.items()
+            }
             try:
                 self._nodes |= {node.scope.path: node for node in spend(chain, rest)}
             except OverdrawnError:
@@ -229,17 +231,17 @@ class Terms:
         """Who may charge which tree now."""
         return Turns(self.database)
 
-    def charged(self, asked: Asked, commit: Callable[[dict[str, Any]], Receipt]) -> Receipt:
+    def charged(self, charge: PricedCharge, commit: Callable[[dict[str, Any]], Receipt]) -> Receipt:
         """Commit a charge, if the terms allow it; `commit` is given what is to be noted in the entry.
 
         A charge that is in the ledger already is answered as it was, whatever the terms have become.
         """
-        root = root_of(asked.scope)
+        root = root_of(charge.scope)
         now, receipt = self.database.now(), None
         try:
             with self.turns.alone(root) as run:
                 with self.ledger.moment() as moment:
-                    noted = self._admitted(run, moment, asked, now)
+                    noted = self._admitted(run, moment, charge, now)
                 receipt = commit(noted)
         except StoreError as error:
             if receipt is None:
@@ -247,28 +249,30 @@ class Terms:
             _log.error("a charge stands, and what it used is counted later: %s", error)
         return receipt
 
-    def _admitted(self, run: Run, moment: Moment, asked: Asked, now: float) -> dict[str, Any]:
-        root = root_of(asked.scope)
-        named = {} if asked.reservation is None else {"reservation": asked.reservation}
-        earlier = moment.snapshot.keyed(root, asked.key)
+    def _admitted(
+        self, run: Run, moment: Moment, charge: PricedCharge, now: float
+    ) -> dict[str, Any]:
+        root = root_of(charge.scope)
+        named = {} if charge.reservation is None else {"reservation": charge.reservation}
+        earlier = moment.snapshot.keyed(root, charge.key)
         if earlier is not None:
             approved = note_of(earlier).get("approved")
             return named if approved is None else {**named, "approved": approved}
         tree = Tree.caught_up(run, moment, root, now)
-        if asked.reservation is not None:
-            reserved_again(run, asked.reservation, now).require(asked)
-        chain = tree.chain(asked.scope)
-        chain[-1].require_currencies(asked.cost.units)
+        if charge.reservation is not None:
+            reserved_again(run, charge.reservation, now).require(charge)
+        chain = tree.chain(charge.scope)
+        chain[-1].require_currencies(charge.cost.units)
         try:
-            spend(chain, asked.cost.units)
+            spend(chain, charge.cost.units)
         except OverdrawnError:
             return named  # the ledger refuses it, and keeps that it did
-        approved = require_approved(tree.run, asked, tree.now)
+        approved = require_approved(tree.run, charge, tree.now)
         for quota in tree.quotas:
-            if quota.is_about(asked.scope, asked.who.actor):
-                quota.require(tree.run, asked.who.actor, asked.cost, tree.time)
-        tree.hold(besides=asked.reservation)
-        require_room(tree.chain(asked.scope), asked.cost)
+            if quota.is_about(charge.scope, charge.who.actor):
+                quota.require(tree.run, charge.who.actor, charge.cost, tree.time)
+        tree.hold(besides=charge.reservation)
+        require_room(tree.chain(charge.scope), charge.cost)
         return named if approved is None else {**named, "approved": approved}
 
     def opened(self, who: Identity, path: str, cost: Amounts, commit: Callable[[], object]) -> None:
