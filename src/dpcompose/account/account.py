@@ -93,7 +93,7 @@ def chain_cost(
 
 
 def _pure_alone(mechanism: Priced, adjacency: Adjacency) -> None:
-    """Refuse what is no one-shot mechanism, unless it is pure: a bound on every answer, after every other."""
+    """Refuse a mechanism that answers repeatedly, unless it is pure: its bound then holds after any earlier answers."""
     typed = mechanism.typed(adjacency=adjacency)
     if typed is None or typed.epsilon is None or typed.delta > 0:
         raise UnsupportedError(
@@ -181,7 +181,7 @@ class Account:
 
     @cached_property
     def chain(self) -> list[ScopeBudget]:
-        """The scope and those above it that its charges reach, the highest first; a charge checks that they are."""
+        """The scope and the scopes above it that its charges reach, the highest first; each charge checks them again."""
         return chain(self.ledger, self.scope)
 
     @property
@@ -246,20 +246,20 @@ class Account:
 
     @cached_property
     def _quotes(self) -> deque[Quote]:
-        """The last that were asked for: a training run charges one object many times, a service a few."""
+        """The last quotes: a training run charges one mechanism many times, a service a few of them."""
         return deque(maxlen=MOST_QUOTES)
 
     @cached_property
     def scopes(self) -> tuple[Scope, ...]:
-        """Those of the chain."""
+        """The scopes of the chain."""
         return tuple(each.scope for each in self.chain)
 
     def left(self) -> dict[str, Amount]:
-        """The most that a charge could still ask, each currency by itself, the whole chain heeded."""
+        """The largest amounts that one charge could still have, each currency by itself, under the whole chain."""
         return dict(self.ledger.available(self.scope))
 
     def room(self, cost: Mapping[str, Amount]) -> int:
-        """How many more charges of this cost fit, the whole chain and the alternatives of each filter heeded.
+        """How many more charges of this cost fit, under the whole chain and the alternatives of each filter.
 
         At most 10^15; none if the scope or one above it is closed.
         """
@@ -284,7 +284,7 @@ class Account:
         return most
 
     def _repr_html_(self) -> str:
-        """For a notebook: the budgets on the way, and what is left."""
+        """For a notebook: the budgets of the chain, and what is left."""
         budgets = [
             f"{each.path}: {each.in_words}" for each in self.chain if each.filter is not None
         ]
@@ -369,7 +369,7 @@ class Account:
 
     @cached_property
     def odometer(self) -> Odometer | None:
-        """The nearest at the scope or above it, slots and partitions passed."""
+        """The odometer of the scope, or of the closest scope above it, across slots and partitions."""
         for path in paths_down_to(self.scope)[::-1]:
             found = ScopeBudget.of(self.ledger.balance(path).scope)
             if found.odometer is not None:
@@ -397,7 +397,7 @@ class Quote:
 
     @cached_property
     def description(self) -> Mapping[str, Any]:
-        """Its text, and what an odometer and the sum along the path will need."""
+        """The mechanism as text, with the bounds that an odometer and the total of a path need."""
         if self.described is not None:
             return self.described
         mechanism, adjacency = self.mechanism, self.account.adjacency

@@ -233,7 +233,7 @@ def _unrecorded(tree: Tree, others: Sequence[Tree]) -> str | None:
 
 
 def _tops(trees: Sequence[Tree]) -> list[tuple[Tree, list[Tree]]] | str:
-    """Each tree with its `tops_of`; the sentence where something about the person has no bound."""
+    """Each tree with its `tops_of`; or the sentence that says which part of it has no bound."""
     tops: list[tuple[Tree, list[Tree]]] = []
     for tree in trees:
         found = tops_of(tree)
@@ -269,7 +269,7 @@ def tops_of(tree: Tree) -> list[Tree] | str:
 
 @lru_cache(maxsize=1 << 10)
 def _least(budgets: tuple[tuple[Curators, int], ...], delta: float) -> Total:
-    """Of all totals; many people have the same budgets."""
+    """The least of all totals; many people have the same budgets."""
     return least(_totals(budgets, delta))
 
 
@@ -321,7 +321,7 @@ def _as_concentrated(filter: Filter, times: int) -> Composable | None:
 
 
 def _as_promise(delta: float) -> AsMechanism:
-    """One (epsilon, delta) each: the filter's own, else the one at an equal share of delta."""
+    """Each budget as (epsilon, delta): the filter's own, else that at an equal part of delta."""
 
     def mechanism_of(filter: Filter, times: int) -> Composable | None:
         promise = filter.promise()
@@ -336,7 +336,7 @@ def _as_promise(delta: float) -> AsMechanism:
 
 
 def _as_known(delta: float) -> AsMechanism:
-    """The closest thing: a Gaussian where it is one, its (epsilon, delta) where it has one, else its rho."""
+    """Each budget by its tightest form: a Gaussian if it is one, else its (epsilon, delta), else its rho."""
     promised = _as_promise(delta)
 
     def mechanism_of(filter: Filter, times: int) -> Composable | None:

@@ -1,6 +1,6 @@
 """Copies of a ledger at one moment, verified before and after: backups, ledgers restored from them, new schemas.
 
-A copy has its name, or its tables, once it is whole and was found to hold every entry; until then there is nothing.
+A copy gets its name, or its tables, once it is complete and verified; until then there is nothing.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Restored:
 
 
 def backup(ledger: Ledger, out: Path, *, progress: Progress | None = None) -> Verification:
-    """Copy a ledger, which others may go on using, into a new file: a ledger by itself, that of one moment.
+    """Copy the state of a ledger at one moment into a new file, which is a ledger itself; others may go on using the ledger.
 
     Args:
         ledger: Any ledger.
@@ -117,7 +117,7 @@ def _require_sound(problems: Sequence[str]) -> None:
 
 
 def _parted(anchor: Anchor, last: Mapping[str, int]) -> tuple[Anchor, dict[str, tuple[int, int]]]:
-    """The part of an anchor that chains of these lengths can hold, and what they lack of the rest."""
+    """The part of an anchor that chains of these lengths can hold, and the entries that they lack."""
     sizes = [(root, head.sequence) for root, head in anchor.heads] + [
         (c.root, c.size) for c in anchor.checkpoints
     ]
@@ -170,7 +170,7 @@ def _destination(
 
 @contextmanager
 def _new_file(path: Path, progress: Progress | None, anchor: Anchor) -> Generator[_Copy]:
-    """A file without its name, which it gets once it is on disk and was verified."""
+    """A file under a temporary name; it gets its own once it is on disk and verified."""
     for each in (path, *(beside(path, end) for end in BESIDE)):
         if os.path.lexists(each):
             raise StoreError(

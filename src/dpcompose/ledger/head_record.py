@@ -237,7 +237,7 @@ class CheckedTables(LedgerTables):
         return found
 
     def _last(self, root: str) -> Head:
-        """The last entry; and the schema is still one that we know, which another program may have renewed."""
+        """The last entry of a tree; raises if another program has changed the schema to an unknown version."""
         row = self.rows.row(_HEAD_AND_VERSION, (root,))
         sequence, hash, version = row or (0, GENESIS, (self.rows.row(LATEST) or (0,))[0])
         if version != VERSION:
@@ -322,7 +322,7 @@ class CheckedFile:
                 raise self.lost(what) from error
 
     def _belongs(self, log: str, claims: Sequence[Claim]) -> bool:
-        """Whether a log is known to go on where this file ends; if not, it may, and everything is looked at."""
+        """Whether a log certainly continues this file; if not, every claim is checked."""
         if not log:
             return True
         if not claims or claims[0].log != log:

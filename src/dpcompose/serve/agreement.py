@@ -38,7 +38,7 @@ MOST_SHOWN = 1000
 
 @dataclass(frozen=True)
 class Agreements:
-    """Makes, changes and shows the terms of trees.
+    """Creates, changes and shows the policies of a tree: reservations, quotas and thresholds.
 
     Args:
         terms: Those that charges heed.
@@ -233,7 +233,7 @@ def _sum(amounts: Sequence[Mapping[str, int]]) -> Amounts:
 
 
 def _folded(name: str) -> str:
-    """One text for all spellings of a name: small and capital letters, letters with their marks apart, wide letters."""
+    """Folds the spellings of a name into one text: letter case, combining marks and full-width letters."""
     return normalize("NFKC", normalize("NFKC", name).casefold())
 
 
@@ -249,7 +249,7 @@ def _named(fields: Fields) -> dict[str, Any]:
 
 
 def _require_not_above(who: Identity, keeper: str) -> None:
-    """Refuse the keeper of less to change what the keeper of more has set."""
+    """Refuse a keeper of a smaller subtree who would change what the keeper of a larger one set."""
     if who.subtree and not (keeper and who.covers(keeper)):
         raise UnsupportedError(
             "changing this", "a keeper of a larger subtree has set it", "Ask that keeper"

@@ -1,4 +1,4 @@
-"""Alerts: a webhook is told once when most of a budget is spent. Charges know nothing of it, and never wait for it."""
+"""Alerts: a webhook is called once when most of a budget is spent. No charge waits for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CLAIMED = 60.0
 
 @dataclass(frozen=True)
 class Alerts:
-    """Follows the log, notes each budget that crosses the share, and tells the webhook until it answers.
+    """Follows the log, records each budget that crosses the share, and calls the webhook until it answers.
 
     A crossing is noted once for a scope, a currency and a period, whichever server sees it; it is told again until the
     webhook answers with 2xx, always with the same `id`.
@@ -54,13 +54,13 @@ class Alerts:
             raise DomainError("url", self.url, "an address that begins with https:// or http://")
 
     def start(self) -> Thread:
-        """Look from now on, in a thread that ends with the program."""
+        """Start a thread that looks for crossings; it ends with the program."""
         thread = Thread(target=self._run, name="dpcompose-alerts", daemon=True)
         thread.start()
         return thread
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the thread."""
         self._stop.set()
 
     def _run(self) -> None:
@@ -73,7 +73,7 @@ class Alerts:
                 )
 
     def look(self) -> int:
-        """Note the crossings since the last look, try to tell what is not told; how many were told."""
+        """Record the crossings since the last call and deliver those still waiting; returns how many were delivered."""
         with self.ledger.moment() as moment:
             roots = moment.snapshot.roots()
         for root in roots:
@@ -82,7 +82,7 @@ class Alerts:
         return self._deliver()
 
     def _noted(self, root: str) -> bool:
-        """Note the crossings of some entries of a tree; whether there were any entries."""
+        """Record the crossings of the next entries of a tree; returns whether there were any entries."""
         with self.database.transaction(write=False) as run:
             rows = run("select sequence from service_alert_progress where root = ?", (root,))
         after = rows[0][0] if rows else 0

@@ -56,7 +56,7 @@ class ApprovalRequest:
         return cls(number, scope, actor, name, asked, Amounts.read(json.loads(cost)), **last)
 
     def shown(self) -> dict[str, Any]:
-        """For an answer."""
+        """The request as an answer shows it."""
         named = {"request": self.id, "scope": self.scope, "actor": self.actor, "state": self.state}
         fields: dict[str, Any] = json.loads(self.charge)
         return {
@@ -75,7 +75,7 @@ def request_of(run: Run, number: str) -> ApprovalRequest | None:
 
 
 def keep(run: Run, root: str, request: ApprovalRequest, *, now: float) -> None:
-    """A new request.
+    """Store a new request.
 
     Raises:
         ApprovalError: This person has too many open ones.
@@ -112,7 +112,7 @@ def decide(
 
 
 def requests_of(run: Run, root: str, limit: int) -> list[ApprovalRequest]:
-    """Those of a tree, the newest first."""
+    """The requests of a tree, the newest first."""
     wanted = f"select {_COLUMNS} from service_request where root = ? order by made desc, id limit ?"
     return [ApprovalRequest.read(row) for row in run(wanted, (root, limit))]
 
@@ -150,7 +150,7 @@ def require_no_threshold(run: Run, path: str, cost: Amounts) -> None:
 
 
 def require_approved(run: Run, charge: PricedCharge, now: float) -> str | None:
-    """Who approved a charge; None where none of its amounts is above a threshold.
+    """The name of who approved a charge; None if none of its amounts is above a threshold.
 
     Raises:
         ApprovalError: It needs an approval, and has none.

@@ -197,7 +197,7 @@ class RemoteAccount:
 
     @cached_property
     def _budget(self) -> dict[str, Any]:
-        """A scope never changes."""
+        """The scope as the service describes it; it never changes, so it is requested once."""
         return self._request("GET", "budget")
 
     @cached_property

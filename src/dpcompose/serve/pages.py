@@ -48,7 +48,7 @@ def _query(named: dict[str, object]) -> str:
 
 
 def login_page(problem: str) -> str:
-    """Where a token is typed."""
+    """The page that asks for a token."""
     return _environment().get_template("login.html").render(problem=problem)
 
 
@@ -60,7 +60,7 @@ def page_for(
     form: str = "",
     outcome: Mapping[str, str] | None = None,
 ) -> str:
-    """The page of an identity; what it asks in the URL is answered on it.
+    """The dashboard of an identity, with the answer to the query in its URL.
 
     Args:
         service: What answers.
@@ -132,7 +132,7 @@ class Pages:
             return refusal(error)
 
     async def act(self, request: Request) -> Response:
-        """A form of the page, answered by the page."""
+        """Process a form of the page, and answer with the page."""
         require_own(request)
         token = request.cookies.get(COOKIE, "")
         fields = dict(
@@ -189,7 +189,7 @@ class Pages:
             return refusal(error)
 
     async def events(self, request: Request) -> Response:
-        """Server-sent events: that something changed, never what."""
+        """Server-sent events that say that something changed, without saying what."""
         caller, token = caller_of(request), request.cookies.get(COOKIE, "")
         who: Identity = await self.gate.workers.run(lambda: self.gate.identified(caller, token))
         watching = self._watchers[f"{who.role}:{who.actor}"]
@@ -225,7 +225,7 @@ class Pages:
             self._watchers[name] -= 1
 
     def _state(self, who: Identity, token: str) -> str | None:
-        """A text that is another one after each change; None if the token is no longer good."""
+        """A text that differs after each change; None if the token is no longer valid."""
         service = self.gate.service
         if service.people.find(token) != who:
             return None
@@ -278,7 +278,7 @@ class Pages:
 
 
 def form_of(token: str) -> str:
-    """The mark that a form of the page carries, and nobody can make without the token."""
+    """The secret of a form against cross-site requests; it cannot be computed without the token."""
     return sha256(f"form of {token}".encode()).hexdigest()
 
 
@@ -289,7 +289,7 @@ def require_own(request: Request) -> None:
 
 
 def typed(action: str, fields: dict[str, str]) -> Answer:
-    """The fields of a route, from what was typed into its form."""
+    """The fields of a route, from the fields of its form."""
     found: Answer = {"scope": fields.get("scope", "")}
     match action:
         case "open":

@@ -39,7 +39,7 @@ class Stop:
     error: Exception | None = None
 
     async def watch(self, request: Request) -> None:
-        """Wait until whoever asked has left, or has waited too long."""
+        """Wait until the client disconnects or the time limit passes."""
         try:
             async with asyncio.timeout(LONGEST):
                 while (await request.receive())["type"] != "http.disconnect":
@@ -64,7 +64,7 @@ _STOP: ContextVar[Stop | None] = ContextVar("_STOP", default=None)
 
 
 def heed() -> None:
-    """Raise if the work of this thread is to end: to be called between its steps."""
+    """Raise if the work of this thread shall stop; long work calls it between its steps."""
     stop = _STOP.get()
     if stop is not None and stop.error is not None:
         raise stop.error
@@ -72,7 +72,7 @@ def heed() -> None:
 
 @dataclass(eq=False)
 class Queue:
-    """Work that may take long: some at once, one for each name. All but the work happens in one loop.
+    """A queue of long work: a limited number of jobs run at once, at most one for each name.
 
     Args:
         running: At once.
@@ -93,7 +93,7 @@ class Queue:
     async def run(
         self, request: Request, name: str, workers: Workers, work: Callable[[], Any]
     ) -> Any:
-        """Do work in its turn, for as long as whoever asks is there; a name with many requests holds no other back.
+        """Run a job when its turn comes, while the client stays connected; names take turns, so none delays the others.
 
         Raises:
             HTTPException: 429 or 503: too many wait, or this one waited too long.
@@ -208,7 +208,7 @@ def page(ledger: Ledger, scope: str, fields: Fields, wanted: Callable[[Entry], b
 
 
 def _sequence(fields: Fields, name: str, default: int) -> int:
-    """A number of an entry, which a URL brings as text."""
+    """The number of an entry, which a URL holds as text."""
     value = fields.get(name, default)
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 19:
         value = int(value)

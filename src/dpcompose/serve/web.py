@@ -127,7 +127,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Charges:
-    """Makes charges together.
+    """Commits the charges of a tree as one batch.
 
     Args:
         gate: What lets in.
@@ -166,7 +166,7 @@ class Charges:
     def _committed(
         self, root: str, charges: list[tuple[Account, Charge]]
     ) -> Sequence[Receipt | DPComposeError]:
-        """The receipt or refusal of each; none where the tree has terms."""
+        """The receipt or refusal of each charge; empty if the tree has policies."""
         made: Sequence[Receipt | DPComposeError] = []
         if charges:
             try:
@@ -196,7 +196,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Straight:
-    """Leads to the interface for programs, past the layers between: they cost as much as a charge does.
+    """The fast path to the programs' interface: the layers of the web framework cost as much as a charge.
 
     Args:
         app: What answers everything else.
@@ -233,7 +233,7 @@ class Web:
 
     @cached_property
     def charges(self) -> Together:
-        """Where charges of one tree wait for each other."""
+        """The batches in which charges of one tree wait for each other."""
         return Together(self.gate.workers, Charges(self.gate).outcomes)
 
     def application(self) -> Starlette:

@@ -1,4 +1,4 @@
-"""Threads that do what waits for a disk, and hand their answers back to the loop many at a time."""
+"""Threads for work that waits for a disk; they return results to the event loop in batches."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Workers:
 
 @dataclass(eq=False)
 class Together:
-    """Jobs of one name are done together, by one thread at a time: those that came while it was busy.
+    """Batches of jobs by name: jobs that arrive while a batch of their name runs form the next one.
 
     Everything here happens in the loop where it is asked, but for the work itself.
 
