@@ -316,13 +316,15 @@ class Account:
             OverdrawnError: If it does not fit; no balance is changed.
             LedgerError: See `Ledger.charge`.
         """
-        asked = self.asked(mechanism, actor=actor, key=key, delta=delta, description=description)
+        asked = self.ledger_charge(
+            mechanism, actor=actor, key=key, delta=delta, description=description
+        )
         (found,) = charge_together([(self, asked)])
         if isinstance(found, DPComposeError):
             raise found
         return found
 
-    def asked(
+    def ledger_charge(
         self,
         mechanism: Priced,
         *,
@@ -344,7 +346,7 @@ class Account:
         found: Any = self.chain[-1].scope.description.get("note")
         return as_mapping("note", found)
 
-    def kept(self, name: str) -> Mapping[str, Any] | None:
+    def description_of(self, name: str) -> Mapping[str, Any] | None:
         """The description that is kept below the scope under a name; None if there is none.
 
         Raises:

@@ -87,7 +87,7 @@ class Payer(Redeemer, Protocol):
         """Charge a mechanism, durably, before it runs."""
         ...
 
-    def kept(self, name: str) -> Mapping[str, Any] | None:
+    def description_of(self, name: str) -> Mapping[str, Any] | None:
         """The description that is kept below the scope under a name."""
         ...
 
@@ -153,7 +153,7 @@ class Binding:
         Raises:
             DomainError: If the scope holds for another unit, or for other bounds.
         """
-        described = payer.kept(PLACE)
+        described = payer.description_of(PLACE)
         if described is None:
             return self
         try:

@@ -187,8 +187,8 @@ class RemoteAccount:
         """The note with which the scope was opened."""
         return self._budget["note"]
 
-    def kept(self, name: str) -> Mapping[str, Any] | None:
-        """The description that is kept below the scope under a name; see `Account.kept`."""
+    def description_of(self, name: str) -> Mapping[str, Any] | None:
+        """The description that is kept below the scope under a name; see `Account.description_of`."""
         return self._request("GET", "kept", name=name)["description"]
 
     def keep(self, name: str, description: Mapping[str, Any], *, actor: str = "") -> None:

@@ -241,7 +241,7 @@ class Service:
 
     def kept(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The unit and bounds that a scope holds for; null where it was never asked."""
-        return {"description": self.account(scope).kept(_binding_name(fields))}
+        return {"description": self.account(scope).description_of(_binding_name(fields))}
 
     def keep(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Keep the unit and bounds that a scope holds for; the first who says them has said them for all."""
