@@ -505,7 +505,7 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "account.open_partition": {"path": lambda: "world/more", "filter": lambda: None},
     "account.take_slot": {"path": lambda: "world/slots/a"},
     "account.open_slots": {"path": lambda: "world/others", "delta": lambda: None},
-    "release.accuracy_curves": {"found": _counting},
+    "release.accuracy_curves": {"plan": _counting},
     "ledger.Amount": {"units": lambda: 5},
     "release.questions_of_sql": {
         "text": lambda: "SELECT COUNT(*) FROM t",
@@ -554,7 +554,7 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
             Charge.of("world", {"epsilon": "0.1", "delta": "0"}, None, actor="Ada", key="one")
         ]
     },
-    "Account.asked": {"description": lambda: None, "delta": lambda: None},
+    "Account.ledger_charge": {"description": lambda: None, "delta": lambda: None},
     "Ledger.redeem": {"receipt": lambda: None},
     "Account.redeem": {"receipt": lambda: None, "nonce": lambda: None},
     "Account.charge": {"description": lambda: None, "delta": lambda: None},
@@ -596,7 +596,7 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
         "keys": lambda: None,
     },
     "Session.explain": {
-        "asked": release.Count,
+        "request": release.Count,
         "spend": lambda: {"epsilon": 0.01},
         "tables": lambda: None,
         "keys": lambda: None,

@@ -53,7 +53,7 @@ def serve(ledger: str, people: str, port: int, control: str) -> None:
             open_scope(lost, scope.path, filter=PureFilter(1e9), actor="keeper")
         service = Service(lost, service.people)
     if control == CONTROLS[1]:
-        Charges.made = _unsure(Charges.made)
+        Charges.outcomes = _unsure(Charges.outcomes)
     app = application(service, rate=1e9)
     uvicorn.run(app, port=port, log_level="critical", access_log=False, timeout_keep_alive=1)
 

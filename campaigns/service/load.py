@@ -38,7 +38,7 @@ from dpcompose.account import open_scope
 from dpcompose.adaptive import PureFilter
 from dpcompose.ledger import Amount, Ledger, Receipt
 from dpcompose.serve import Identities, Identity, Role, Service
-from dpcompose.serve.asked import Answer, Fields
+from dpcompose.serve.request import Answer, Fields
 from dpcompose.serve.service import HANDLERS
 
 STALE = "what is left is told late"

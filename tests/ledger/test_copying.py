@@ -55,7 +55,7 @@ def test_a_backup_is_a_ledger_and_is_restored_to_the_byte(path: Path, tmp_path: 
         entries = list(ledger.entries("city")), ledger.balances()
     assert copy.stat().st_mode & 0o077 == 0
     restored = restore(copy, str(again), anchor=found.anchor, actor="keeper")
-    assert (restored.found.anchor, restored.lost) == (found.anchor, {})
+    assert (restored.verification.anchor, restored.lost) == (found.anchor, {})
     with Ledger.open(again) as ledger:
         assert (list(ledger.entries("city")), ledger.balances()) == entries
         assert exposure(ledger, paths=["city"], delta=0.0).spent.epsilon == 0.1
@@ -218,7 +218,10 @@ def test_a_ledger_moves_between_files_and_databases(
     _kill(tmp_path, url, 7)
     with pytest.raises(StoreError, match="no ledger here"):
         Ledger.open(url, read_only=True)
-    assert restore(tmp_path / "copy.db", url, anchor=anchor, actor="keeper").found.anchor == anchor
+    assert (
+        restore(tmp_path / "copy.db", url, anchor=anchor, actor="keeper").verification.anchor
+        == anchor
+    )
     with pytest.raises(StoreError, match="there is a ledger already"):
         restore(tmp_path / "copy.db", url, anchor=anchor, actor="keeper")
     with Ledger.open(url) as ledger:

@@ -90,7 +90,7 @@ def test_with_a_delta_the_coordinated_error_grows_as_the_square_root() -> None:
 def test_a_round_of_the_coordinated_row_costs_its_share() -> None:
     """T choices and T measurements of the row's own noise are certified within epsilon at delta."""
     epsilon, delta, turns = 1.0, 1e-6, 500
-    pure, concentrated = counting.ways(epsilon, delta)
+    pure, concentrated = counting.round_costs(epsilon, delta)
     choice, scale = Exponential(2 / pure.choice(turns)), Laplace(2 * turns / epsilon)
     assert compose(choice * turns, scale * turns).epsilon(delta=0.0).upper <= epsilon * (1 + 1e-9)
     choice, sigma = Exponential(2 / concentrated.choice(turns)), concentrated.noise(turns, 0.5)

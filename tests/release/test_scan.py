@@ -89,6 +89,6 @@ def test_a_batch_sorts_the_rows_of_questions_that_share_once() -> None:
     questions = [release.Sum("x", **ends, spend=spend), release.Mean("x", **ends, spend=spend)]
     words = Scan.of(
         table, [question.design(table).aggregation for question in questions]
-    ).made.words
+    ).statement.words
     one = statement(table, questions[0].design(table).aggregation).words
     assert words.count(" OVER ") == one.count(" OVER ") > 0

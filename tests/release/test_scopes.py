@@ -78,8 +78,8 @@ def test_who_writes_the_binding_first_decides() -> None:
     account = Account(world.ledger(), scope="world")
     one, other = Binding.of(world.table()), Binding.of(world.table())
     assert one.key != other.key
-    kept = one.kept(account, actor="ana")
-    assert kept == one == other.kept(account, actor="ben")
+    kept = one.write(account, actor="ana")
+    assert kept == one == other.write(account, actor="ben")
     assert kept.sampling.key != kept.seal
 
 

@@ -29,7 +29,7 @@ from dpcompose.errors import (
 from dpcompose.ledger import Ledger
 from dpcompose.release import KINDS, LeftOut, sampler, session as sessions
 from dpcompose.release.engines import OnDuckDB
-from dpcompose.release.session import told
+from dpcompose.release.session import progress_message
 from tests.release import world
 from tests.release.world import session
 
@@ -383,7 +383,7 @@ def test_a_long_question_says_on_a_terminal_what_is_computed(
         with monkeypatch.context() as patched:
             patched.setattr(sessions, "SECONDS", 0.0)
             asked = world.session()
-            with told(asked.table.engine.name, ["count", "sum", "count"]):
+            with progress_message(asked.table.engine.name, ["count", "sum", "count"]):
                 time.sleep(0.05)
         said[terminal] = stream.getvalue()
         assert asked.count(spend=TENTH).value is not None

@@ -353,9 +353,11 @@ def test_each_side_of_a_join_keeps_the_same_few_rows_of_a_unit_whatever_others_h
 def test_a_join_of_unbounded_sides_and_an_order_that_is_not_total_are_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole = truncation.kept
+    whole = truncation.sampled_rows
     monkeypatch.setattr(
-        truncation, "kept", lambda table, rows, of, names, **how: whole(table, rows, of, [], **how)
+        truncation,
+        "sampled_rows",
+        lambda table, rows, of, names, **how: whole(table, rows, of, [], **how),
     )
     alone, among = (_joined(rows) for rows in _shuffled())
     assert alone != among

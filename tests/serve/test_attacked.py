@@ -154,7 +154,7 @@ def test_what_is_kept_for_good_has_its_form(town: Town):
         with pytest.raises(DomainError):
             ada.keep(PLACE, {"release": release})
     ada.keep(PLACE, {"release": {"unit": [column], "bounds": [1, 1, 1], "key": key}})
-    assert ada.kept(PLACE) is not None
+    assert ada.description_of(PLACE) is not None
 
 
 def test_addresses_that_are_none(town: Town):

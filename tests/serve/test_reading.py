@@ -53,7 +53,7 @@ def test_a_tree_is_verified_in_several_requests(long: Town, monkeypatch: pytest.
     first = long.ask("verify", auditor.token, scope="city", after=0).json()
     assert first == {"agrees": True, "done": False, "followed": 4, "entries": 22}
     with pytest.raises(DomainError):
-        auditor._asked("GET", "verify", after=5)
+        auditor._request("GET", "verify", after=5)
     change(
         long, "UPDATE entry SET body = replace(body, 'Ada@city', 'Eve@city') WHERE sequence = 10"
     )

@@ -104,7 +104,7 @@ def test_an_answer_that_was_lost_between_charge_and_noise_is_asked_again(
     paid: Town, monkeypatch: pytest.MonkeyPatch
 ):
     account, lost = paid.person("Ada", subtree="people"), ["charge", "redeem"]
-    asked = type(account)._asked
+    asked = type(account)._request
 
     def loses(self: Any, method: str, route: str, **fields: Any) -> Any:
         answer = asked(self, method, route, **fields)
@@ -113,7 +113,7 @@ def test_an_answer_that_was_lost_between_charge_and_noise_is_asked_again(
             raise StoreError("service", "gone", uncertain=True)
         return answer
 
-    monkeypatch.setattr(type(account), "_asked", loses)
+    monkeypatch.setattr(type(account), "_request", loses)
     session = release.Session(table(), account=account, actor="Ada")
     with pytest.raises(StoreError):
         session.count(spend={"epsilon": "0.2"}, key="k")

@@ -23,7 +23,7 @@ from dpcompose.errors import (
 )
 from dpcompose.ledger import Amount, Amounts, Ledger
 from dpcompose.serve import RemoteAccount, Role
-from dpcompose.serve.asked import note_of
+from dpcompose.serve.request import note_of
 from tests.serve.conftest import Town, budget
 
 LARGE, SMALL = Gaussian(10.0), Gaussian(50.0)  # rho of 1/200 and of 1/5000

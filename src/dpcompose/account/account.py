@@ -48,7 +48,7 @@ from dpcompose.values import Adjacency
 
 
 def chain_cost(
-    found: Sequence[ScopeBudget],
+    budgets: Sequence[ScopeBudget],
     mechanism: Priced,
     *,
     delta: NumericLiteral | None,
@@ -59,7 +59,7 @@ def chain_cost(
     A larger amount is a price too, so that filters which share a currency are charged the largest of theirs.
 
     Args:
-        found: The chain.
+        budgets: The chain.
         mechanism: What is to run.
         delta: Where on its curve it is charged; a float is its shortest decimal.
         adjacency: What one person's data may change.
@@ -72,7 +72,7 @@ def chain_cost(
     """
     named = None if delta is None else exact("delta", delta)
     amounts: dict[str, Amount] = {}
-    for each in found:
+    for each in budgets:
         if each.filter is None:
             continue
         try:
@@ -86,14 +86,14 @@ def chain_cost(
         for currency, amount in asked.items():
             amounts[currency] = max(Amount.up(amount), amounts.get(currency, Amount(0)))
     if not isinstance(mechanism, Composable) and any(
-        each.scope.kind is Kind.PARTITION for each in found
+        each.scope.kind is Kind.PARTITION for each in budgets
     ):
         _pure_alone(mechanism, adjacency)
     return amounts
 
 
 def _pure_alone(mechanism: Priced, adjacency: Adjacency) -> None:
-    """Refuse what is no one-shot mechanism, unless it is pure: a bound on every answer, after every other."""
+    """Refuse a mechanism that answers repeatedly, unless it is pure: its bound then holds after any earlier answers."""
     typed = mechanism.typed(adjacency=adjacency)
     if typed is None or typed.epsilon is None or typed.delta > 0:
         raise UnsupportedError(
@@ -181,7 +181,7 @@ class Account:
 
     @cached_property
     def chain(self) -> list[ScopeBudget]:
-        """The scope and those above it that its charges reach, the highest first; a charge checks that they are."""
+        """The scope and the scopes above it that its charges reach, the highest first; each charge checks them again."""
         return chain(self.ledger, self.scope)
 
     @property
@@ -246,20 +246,20 @@ class Account:
 
     @cached_property
     def _quotes(self) -> deque[Quote]:
-        """The last that were asked for: a training run charges one object many times, a service a few."""
+        """The last quotes: a training run charges one mechanism many times, a service a few of them."""
         return deque(maxlen=MOST_QUOTES)
 
     @cached_property
     def scopes(self) -> tuple[Scope, ...]:
-        """Those of the chain."""
+        """The scopes of the chain."""
         return tuple(each.scope for each in self.chain)
 
     def left(self) -> dict[str, Amount]:
-        """The most that a charge could still ask, each currency by itself, the whole chain heeded."""
+        """The largest amounts that one charge could still have, each currency by itself, under the whole chain."""
         return dict(self.ledger.available(self.scope))
 
     def room(self, cost: Mapping[str, Amount]) -> int:
-        """How many more charges of this cost fit, the whole chain and the alternatives of each filter heeded.
+        """How many more charges of this cost fit, under the whole chain and the alternatives of each filter.
 
         At most 10^15; none if the scope or one above it is closed.
         """
@@ -284,7 +284,7 @@ class Account:
         return most
 
     def _repr_html_(self) -> str:
-        """For a notebook: the budgets on the way, and what is left."""
+        """For a notebook: the budgets of the chain, and what is left."""
         budgets = [
             f"{each.path}: {each.in_words}" for each in self.chain if each.filter is not None
         ]
@@ -316,13 +316,15 @@ class Account:
             OverdrawnError: If it does not fit; no balance is changed.
             LedgerError: See `Ledger.charge`.
         """
-        asked = self.asked(mechanism, actor=actor, key=key, delta=delta, description=description)
+        asked = self.ledger_charge(
+            mechanism, actor=actor, key=key, delta=delta, description=description
+        )
         (found,) = charge_together([(self, asked)])
         if isinstance(found, DPComposeError):
             raise found
         return found
 
-    def asked(
+    def ledger_charge(
         self,
         mechanism: Priced,
         *,
@@ -344,7 +346,7 @@ class Account:
         found: Any = self.chain[-1].scope.description.get("note")
         return as_mapping("note", found)
 
-    def kept(self, name: str) -> Mapping[str, Any] | None:
+    def description_of(self, name: str) -> Mapping[str, Any] | None:
         """The description that is kept below the scope under a name; None if there is none.
 
         Raises:
@@ -369,7 +371,7 @@ class Account:
 
     @cached_property
     def odometer(self) -> Odometer | None:
-        """The nearest at the scope or above it, slots and partitions passed."""
+        """The odometer of the scope, or of the closest scope above it, across slots and partitions."""
         for path in paths_down_to(self.scope)[::-1]:
             found = ScopeBudget.of(self.ledger.balance(path).scope)
             if found.odometer is not None:
@@ -397,7 +399,7 @@ class Quote:
 
     @cached_property
     def description(self) -> Mapping[str, Any]:
-        """Its text, and what an odometer and the sum along the path will need."""
+        """The mechanism as text, with the bounds that an odometer and the total of a path need."""
         if self.described is not None:
             return self.described
         mechanism, adjacency = self.mechanism, self.account.adjacency
@@ -437,52 +439,52 @@ class Quote:
         return Charge(self.account.scope, self.cost, recorded, *named, self.account.scopes)
 
 
-def charge_together(asked: Sequence[tuple[Account, Charge]]) -> list[Receipt | DPComposeError]:
+def charge_together(charges: Sequence[tuple[Account, Charge]]) -> list[Receipt | DPComposeError]:
     """Charges of accounts on one tree, in that order, durable with one commit: the receipt of each, or its refusal.
 
     Raises:
         StoreError: They could not be made durable.
     """
-    found = asked[0][0].ledger.charge_together([charge for _, charge in asked])
+    found = charges[0][0].ledger.charge_together([charge for _, charge in charges])
     return [
         _in_words(each, account, charge)
-        for each, (account, charge) in zip(found, asked, strict=True)
+        for each, (account, charge) in zip(found, charges, strict=True)
     ]
 
 
 def _in_words(
-    found: Receipt | DPComposeError, account: Account, charge: Charge
+    outcome: Receipt | DPComposeError, account: Account, charge: Charge
 ) -> Receipt | DPComposeError:
-    if not isinstance(found, OverdrawnError):
-        return found
+    if not isinstance(outcome, OverdrawnError):
+        return outcome
     with suppress(LedgerError):  # others were charged with it
-        return refusal_in_words(found, account.ledger, account.scope, asked=dict(charge.cost))
-    return found
+        return refusal_in_words(outcome, account.ledger, account.scope, cost=dict(charge.cost))
+    return outcome
 
 
-def nearest_target(found: Sequence[ScopeBudget]) -> ScopeBudget | None:
+def nearest_target(budgets: Sequence[ScopeBudget]) -> ScopeBudget | None:
     """The budget of a chain, the highest first, that was opened for a target and is nearest to the last scope."""
-    return next((each for each in reversed(found) if each.target is not None), None)
+    return next((each for each in reversed(budgets) if each.target is not None), None)
 
 
 def charge_in_epsilon(
-    found: Sequence[ScopeBudget], asked: Mapping[str, Amount], left: Mapping[str, Amount]
+    budgets: Sequence[ScopeBudget], cost: Mapping[str, Amount], left: Mapping[str, Amount]
 ) -> tuple[float, float] | None:
     """Both what a charge asks and what is left, in epsilon at the delta of the nearest target, if there is one."""
-    budget = nearest_target(found)
-    return None if budget is None else _both(budget, asked, left)
+    budget = nearest_target(budgets)
+    return None if budget is None else _both(budget, cost, left)
 
 
 def _both(
-    budget: ScopeBudget, asked: Mapping[str, Amount], left: Mapping[str, Amount]
+    budget: ScopeBudget, cost: Mapping[str, Amount], left: Mapping[str, Amount]
 ) -> tuple[float, float] | None:
     if budget.filter is None or budget.target is None:
         return None
-    return both_in_epsilon(budget.filter, budget.target, asked, left)
+    return both_in_epsilon(budget.filter, budget.target, cost, left)
 
 
 def refusal_in_words(
-    refusal: OverdrawnError, ledger: Ledger, path: str, *, asked: Mapping[str, Amount]
+    refusal: OverdrawnError, ledger: Ledger, path: str, *, cost: Mapping[str, Amount]
 ) -> OverdrawnError:
     """The refusal of a charge, about the scope that was named: in epsilon, where a budget on its chain has a target.
 
@@ -490,19 +492,19 @@ def refusal_in_words(
         refusal: What the ledger said, about the first scope from the root down that is short.
         ledger: Where.
         path: The scope that was named.
-        asked: What was asked there.
+        cost: What was asked there.
     """
     left, currency = ledger.available(path), refusal.currency
-    if currency not in asked or currency not in left:
+    if currency not in cost or currency not in left:
         return refusal
     budget = None
     with suppress(UnsupportedError):  # caps without a filter have no epsilon
         budget = nearest_target(chain(ledger, path))
     amounts = (
-        f"{few_digits(asked[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
+        f"{few_digits(cost[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
     )
     words = f"{path}: {currency} {amounts}"
-    both = None if budget is None else _both(budget, asked, left)
+    both = None if budget is None else _both(budget, cost, left)
     if both is not None and budget is not None and budget.target is not None:
         asked_epsilon, left_epsilon = few_digits(both[0], up=True), few_digits(both[1], up=False)
         at = few_digits(budget.target[1], up=True)

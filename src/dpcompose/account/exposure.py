@@ -125,7 +125,7 @@ def exposure(
         promised,
         spending(trees, delta=delta),
         next(iter(stated)) if len(stated) == 1 else None,
-        window=_said(length),
+        window=_window_text(length),
         periods=periods if promised.available else {},
     )
 
@@ -142,7 +142,7 @@ def _length(window: Window) -> Renewal | Fraction:
     return length
 
 
-def _said(length: Renewal | Fraction | None) -> str:
+def _window_text(length: Renewal | Fraction | None) -> str:
     if isinstance(length, Fraction):
         return f"{few_digits(length, up=True)} periods"
     return "" if length is None else length.text
@@ -233,7 +233,7 @@ def _unrecorded(tree: Tree, others: Sequence[Tree]) -> str | None:
 
 
 def _tops(trees: Sequence[Tree]) -> list[tuple[Tree, list[Tree]]] | str:
-    """Each tree with its `tops_of`; the sentence where something about the person has no bound."""
+    """Each tree with its `tops_of`; or the sentence that says which part of it has no bound."""
     tops: list[tuple[Tree, list[Tree]]] = []
     for tree in trees:
         found = tops_of(tree)
@@ -269,7 +269,7 @@ def tops_of(tree: Tree) -> list[Tree] | str:
 
 @lru_cache(maxsize=1 << 10)
 def _least(budgets: tuple[tuple[Curators, int], ...], delta: float) -> Total:
-    """Of all totals; many people have the same budgets."""
+    """The least of all totals; many people have the same budgets."""
     return least(_totals(budgets, delta))
 
 
@@ -320,33 +320,33 @@ def _as_concentrated(filter: Filter, times: int) -> Composable | None:
     return None if found is None else Concentrated(found.rho, delta=found.delta)
 
 
-def _as_promise(share: float) -> AsMechanism:
-    """One (epsilon, delta) each: the filter's own, else the one at an equal share of delta."""
+def _as_promise(delta: float) -> AsMechanism:
+    """Each budget as (epsilon, delta): the filter's own, else that at an equal part of delta."""
 
-    def made(filter: Filter, times: int) -> Composable | None:
+    def mechanism_of(filter: Filter, times: int) -> Composable | None:
         promise = filter.promise()
         try:
             if promise is not None:
                 return BlackBox(promise.epsilon, delta=promise.delta) * times
-            return BlackBox(filter.epsilon_at(delta=share / times), delta=share / times) * times
+            return BlackBox(filter.epsilon_at(delta=delta / times), delta=delta / times) * times
         except ValueError:
             return None
 
-    return made
+    return mechanism_of
 
 
-def _as_known(share: float) -> AsMechanism:
-    """The closest thing: a Gaussian where it is one, its (epsilon, delta) where it has one, else its rho."""
-    promised = _as_promise(share)
+def _as_known(delta: float) -> AsMechanism:
+    """Each budget by its tightest form: a Gaussian if it is one, else its (epsilon, delta), else its rho."""
+    promised = _as_promise(delta)
 
-    def made(filter: Filter, times: int) -> Composable | None:
+    def mechanism_of(filter: Filter, times: int) -> Composable | None:
         mu = filter.mu_of(times)
         if mu is not None:
             return GaussianDP(mu)
         promise = filter.promise()
         return promised(filter, times) if promise is not None else _as_concentrated(filter, times)
 
-    return made
+    return mechanism_of
 
 
 def fix_budgets(ledger: Ledger, *, paths: Sequence[str], actor: str) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ def open_scope(
     """
     adjacency = check.named("adjacency", adjacency, Adjacency)
     require_same_adjacency(ledger, path, adjacency)
-    budget = _made(filter, epsilon, delta, mechanism_delta, adjacency)
+    budget = _filter_of(filter, epsilon, delta, mechanism_delta, adjacency)
     committed = _schedule(schedule)
     if committed and budget is None:
         raise DomainError("schedule", schedule, "none in a scope without a filter")
@@ -162,7 +162,7 @@ def open_partition(
     )
 
 
-def _made(
+def _filter_of(
     filter: Any,
     epsilon: NumericLiteral | None,
     delta: NumericLiteral | None,
@@ -321,7 +321,7 @@ class BudgetArguments:
             case Kind.FILTER:
                 budget = self._filter()
                 target = _target(budget, self.target.get("epsilon"), self.target.get("delta"))
-                _made(budget, None, None, 0, common["adjacency"])
+                _filter_of(budget, None, None, 0, common["adjacency"])
                 require_same_adjacency(ledger, path, common["adjacency"])
                 stated = described(
                     budget, common["adjacency"], self._odometer(), (), self.note, target

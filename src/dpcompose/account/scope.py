@@ -196,11 +196,11 @@ def chain(ledger: Ledger, path: str) -> list[ScopeBudget]:
     return found[::-1]
 
 
-def adjacency_of(found: Sequence[ScopeBudget], default: Adjacency) -> Adjacency:
+def adjacency_of(budgets: Sequence[ScopeBudget], default: Adjacency) -> Adjacency:
     """The adjacency that all budgets of a chain share, and its partitions: that these part people depends on it."""
     stated = {
         each.adjacency
-        for each in found
+        for each in budgets
         if each.adjacency is not None
         and (each.filter is not None or each.scope.kind is Kind.PARTITION)
     }

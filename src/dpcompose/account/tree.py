@@ -57,7 +57,7 @@ class ExposureStatement:
 
 
 def unavailable(why: str) -> ExposureStatement:
-    """No number."""
+    """A statement without a number, and its reason."""
     return ExposureStatement(math.inf, "unavailable", why)
 
 
@@ -352,7 +352,7 @@ def _is_short(prices: Sequence[Costs], cost: Costs) -> bool:
 
 
 def _adjacency(chain: Sequence[ScopeBudget]) -> Adjacency:
-    """Of its budgets, which are opened under one; `spent` has a number for no other chain."""
+    """The adjacency of its budgets, which are all opened under one; a chain under several has no number."""
     return next(
         (each.adjacency for each in chain if each.filter is not None and each.adjacency),
         Adjacency.ADD_REMOVE,
@@ -527,7 +527,7 @@ class _Covered:
     """The mileage that each odometer must show, and the pure epsilons that none covers."""
 
     mileage: dict[str, tuple[Odometer, Mileage]]
-    rest: Fraction = Fraction(0)
+    uncovered: Fraction = Fraction(0)
 
 
 def _odometers(trees: Sequence[Tree], charged: Charged) -> ExposureStatement:
@@ -543,7 +543,7 @@ def _odometers(trees: Sequence[Tree], charged: Charged) -> ExposureStatement:
         if isinstance(found, str):
             return unavailable(found)
         covered |= found.mileage
-        rest += found.rest
+        rest += found.uncovered
     total, failure = rounded_up(rest), 0.0
     for path, (odometer, mileage) in covered.items():
         if not mileage.failure <= Fraction(odometer.mechanism_delta):
@@ -579,7 +579,7 @@ def _covered(tree: Tree, charged: Charged) -> _Covered | str:
                 odometer,
                 merge(merged[path][1], mileage) if path in merged else mileage,
             )
-    rests = [part.rest for part in known]
+    rests = [part.uncovered for part in known]
     return _Covered(merged, max(rests) if tree.parts_people else sum(rests, Fraction(0)))
 
 
@@ -602,7 +602,7 @@ def _own_cover(tree: Tree, charged: Charged) -> _Covered | str:
 
 
 def _largest(one: Mileage, other: Mileage) -> Mileage:
-    """A mileage that neither exceeds."""
+    """The larger of two mileages in every part, so that neither exceeds it."""
     both = None if one.epsilon is None or other.epsilon is None else max(one.epsilon, other.epsilon)
     return Mileage(
         max(one.rho, other.rho), max(one.drift, other.drift), max(one.failure, other.failure), both

@@ -228,7 +228,7 @@ def _in_words(
     from dpcompose.ledger import Amount
 
     amounts = {name: Amount.of(text, name=name) for name, text in pairs("--cost", cost).items()}
-    return refusal_in_words(refusal, ledger, path, asked=amounts)
+    return refusal_in_words(refusal, ledger, path, cost=amounts)
 
 
 @command("json", doing=None)

@@ -122,7 +122,7 @@ class _Waiter:
         self.gate.acquire()
 
     def wake(self) -> None:
-        """Open the gate; called twice, it stays open."""
+        """Release the waiting thread; a second call has no effect."""
         if self.gate.locked():
             self.gate.release()
 
@@ -212,6 +212,6 @@ def _outcome_of(waiter: _Waiter) -> Outcome:
 
 
 def _lost(error: BaseException) -> StoreError:
-    """The error for the others when their leader was stopped by something that is not about the ledger."""
+    """The error for the other requests when their leader was stopped by an error outside the ledger."""
     what = f"the commit was interrupted ({type(error).__name__})"
     return StoreError("ledger", what, "Ask again with the same key", uncertain=True)

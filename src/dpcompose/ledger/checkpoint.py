@@ -54,7 +54,7 @@ def _key_id(name: str, public: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class VerifierKey:
-    """The public key of a signer: what those who check are given, by a way of its own.
+    """The public key of a signer. Auditors get it by a channel of their own, not from the ledger.
 
     Args:
         name: Of the signer, such as acme.example/privacy.
@@ -221,7 +221,7 @@ def opened_note(note: str, keys: Sequence[VerifierKey]) -> tuple[str, VerifierKe
 
 
 def _signature(line: str, key: VerifierKey) -> bytes | None:
-    """The signature of a line, if it says that it is this key's."""
+    """The signature of a line, if the line names this key."""
     dash, _, rest = line.partition(" ")
     name, _, encoded = rest.rpartition(" ")
     try:

@@ -1,6 +1,6 @@
 """Copies of a ledger at one moment, verified before and after: backups, ledgers restored from them, new schemas.
 
-A copy has its name, or its tables, once it is whole and was found to hold every entry; until then there is nothing.
+A copy gets its name, or its tables, once it is complete and verified; until then there is nothing.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ class Restored:
     """A ledger that was restored.
 
     Args:
-        found: What was found in it.
+        verification: The verification of the restored ledger.
         lost: By top-level scope, the number of its last entry here, and of the last one in the anchor. Those between
             are lost, and the scope is closed.
     """
 
-    found: Verification
+    verification: Verification
     lost: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
 
 def backup(ledger: Ledger, out: Path, *, progress: Progress | None = None) -> Verification:
-    """Copy a ledger, which others may go on using, into a new file: a ledger by itself, that of one moment.
+    """Copy the state of a ledger at one moment into a new file, which is a ledger itself; others may go on using the ledger.
 
     Args:
         ledger: Any ledger.
         out: The file; there is none yet.
-        progress: Told how far it is.
+        progress: Called with how far it is.
 
     Raises:
         TamperedError: The ledger does not agree with itself; nothing is copied.
@@ -70,8 +70,8 @@ def backup(ledger: Ledger, out: Path, *, progress: Progress | None = None) -> Ve
     with ledger.store.snapshot() as snapshot, _new_file(out, progress, Anchor.of(snapshot)) as made:
         _require_sound(followed(snapshot, Anchor(), progress).problems)
         _copy(snapshot, made.rows)
-    assert made.found is not None, "it was verified before it got its name"
-    return made.found
+    assert made.verification is not None, "it was verified before it got its name"
+    return made.verification
 
 
 def restore(
@@ -92,7 +92,7 @@ def restore(
         url: Where; there is no ledger yet.
         anchor: Heads or checkpoints that were kept elsewhere.
         actor: Who restores, for the entries that close scopes.
-        progress: Told how far it is.
+        progress: Called with how far it is.
 
     Raises:
         TamperedError: The backup does not agree with itself, or is another history than the anchor's.
@@ -104,11 +104,11 @@ def restore(
         last = {root: head.sequence for root, head in own.heads}
         within, lost = _parted(wanted, last)
         _require_sound(followed(snapshot, within, progress).problems)
-        with _place(url, path, progress, own if not lost else Anchor()) as made:
+        with _destination(url, path, progress, own if not lost else Anchor()) as made:
             _copy(snapshot, made.rows)
             _close(made.rows, {root: last[root] for root in lost if root in last}, actor)
-    assert made.found is not None, "it was verified before it got its name"
-    return Restored(made.found, lost)
+    assert made.verification is not None, "it was verified before it got its name"
+    return Restored(made.verification, lost)
 
 
 def _require_sound(problems: Sequence[str]) -> None:
@@ -117,7 +117,7 @@ def _require_sound(problems: Sequence[str]) -> None:
 
 
 def _parted(anchor: Anchor, last: Mapping[str, int]) -> tuple[Anchor, dict[str, tuple[int, int]]]:
-    """The part of an anchor that chains of these lengths can hold, and what they lack of the rest."""
+    """The part of an anchor that chains of these lengths can hold, and the entries that they lack."""
     sizes = [(root, head.sequence) for root, head in anchor.heads] + [
         (c.root, c.size) for c in anchor.checkpoints
     ]
@@ -132,22 +132,22 @@ def _parted(anchor: Anchor, last: Mapping[str, int]) -> tuple[Anchor, dict[str, 
 
 
 @dataclass
-class _Made:
-    """A copy that is being made.
+class _Copy:
+    """A copy while it is written.
 
     Args:
-        rows: Inside the transaction that makes it.
-        found: What was found in it in the end.
+        rows: Its tables, inside the transaction that writes it.
+        verification: Its verification, once it is complete.
     """
 
     rows: Rows
-    found: Verification | None = None
+    verification: Verification | None = None
 
 
 @contextmanager
-def _place(
+def _destination(
     url: str, path: Path | None, progress: Progress | None, anchor: Anchor
-) -> Generator[_Made]:
+) -> Generator[_Copy]:
     """A new file, or an empty database."""
     if path is not None:
         with _new_file(path, progress, anchor) as made:
@@ -161,16 +161,16 @@ def _place(
     from dpcompose.ledger.postgres_connection import differences
 
     with new_tables(address_of(url)) as rows:
-        made = _Made(rows)
+        made = _Copy(rows)
         yield made
-        made.found = verify(
+        made.verification = verify(
             LedgerTables(rows, inspect=differences), anchor=anchor, progress=progress
         )
 
 
 @contextmanager
-def _new_file(path: Path, progress: Progress | None, anchor: Anchor) -> Generator[_Made]:
-    """A file without its name, which it gets once it is on disk and was verified."""
+def _new_file(path: Path, progress: Progress | None, anchor: Anchor) -> Generator[_Copy]:
+    """A file under a temporary name; it gets its own once it is on disk and verified."""
     for each in (path, *(beside(path, end) for end in BESIDE)):
         if os.path.lexists(each):
             raise StoreError(
@@ -186,10 +186,10 @@ def _new_file(path: Path, progress: Progress | None, anchor: Anchor) -> Generato
         part = Path(name)
         try:
             with closing(_connect(part)) as connection:
-                made = _Made(SQLiteRows(connection))
+                made = _Copy(SQLiteRows(connection))
                 yield made
                 connection.execute("COMMIT")
-            made.found = _reread(part, progress, anchor)
+            made.verification = _reread(part, progress, anchor)
             _name(part, path)
             settle(path)
         finally:

@@ -19,7 +19,7 @@ from dpcompose.ledger.text import encode, scope_path
 
 
 def now(last: str = "") -> str:
-    """This moment, in UTC, such as 2030-01-31T12:00:00.000000Z; never before `last`, wherever the clock is set."""
+    """The time now in UTC, such as 2030-01-31T12:00:00.000000Z; never before `last`, even if the clock is."""
     seconds, rest = divmod(time.time_ns(), 10**9)
     return max(
         f"{_second(seconds)}.{rest // 1000:06d}Z", last
@@ -28,7 +28,7 @@ def now(last: str = "") -> str:
 
 @lru_cache(maxsize=1)
 def _second(seconds: int) -> str:
-    """The second that most charges share with the one before."""
+    """The text of a second; cached, because most charges are in the same second as the one before."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").removesuffix("+00:00")
 
 

@@ -1,4 +1,4 @@
-"""Announced keys, and proofs for auditors: that an entry is in a signed log, and that a later log extends an earlier one."""
+"""Keys announced in the log, and proofs: that an entry is in a signed log, and that a later log extends an earlier one."""
 
 from __future__ import annotations
 

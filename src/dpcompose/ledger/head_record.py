@@ -98,9 +98,9 @@ def read_claims(path: Path) -> list[Claim]:
     An empty sector is none: after a power loss a record that grew may have its size and not its content.
     """
     data = path.read_bytes()
-    sectors = [data[place : place + SECTOR] for place in range(0, len(data), SECTOR)]
+    sectors = [data[index : index + SECTOR] for index in range(0, len(data), SECTOR)]
     claims = [
-        Claim.read(sector) for place, sector in enumerate(sectors) if not place or any(sector)
+        Claim.read(sector) for index, sector in enumerate(sectors) if not index or any(sector)
     ]
     if not claims:
         raise ValueError("an empty record")
@@ -108,7 +108,7 @@ def read_claims(path: Path) -> list[Claim]:
 
 
 def write_record(path: Path, heads: Mapping[str, Head], *, like: Path) -> None:
-    """A new record in place of the one that was there, durable; as open to others as the ledger `like`."""
+    """Replace the record by a new one, durably, with the owner and permissions of the ledger `like`."""
     new = path.with_name(f"{path.name}-new")
     claims = [Claim(NO_LOG, Head()), *(Claim(label_of(root), head) for root, head in heads.items())]
     with suppress(FileNotFoundError):
@@ -116,12 +116,12 @@ def write_record(path: Path, heads: Mapping[str, Head], *, like: Path) -> None:
     with open(new, "xb", buffering=0) as handle:
         for claim in claims:
             _require_written(handle.write(claim.sector), of=SECTOR)
-        share(new, like=like)
+        copy_permissions(new, like=like)
         os.fsync(handle.fileno())
     new.replace(path)
 
 
-def share(path: Path, *, like: Path) -> None:
+def copy_permissions(path: Path, *, like: Path) -> None:
     """Give the file at `path` the owner and the permissions of `like`, as SQLite does with its log."""
     wanted = like.stat()
     with suppress(OSError):
@@ -140,27 +140,27 @@ class HeadRecord:
     def __init__(self, path: Path) -> None:
         self._path, self._handle = path, os.open(path, os.O_RDWR)
         self._closing = finalize(self, os.close, self._handle)
-        self._places: dict[str, int] = {}
+        self._indices: dict[str, int] = {}
         self._labels: dict[str, int] = {}
         self._searched = 1
         self._known: dict[int, tuple[bytes, Claim]] = {}
 
     def claim(self, root: str) -> Head:
         """How far the chain of a top-level scope had come; number 0 where the record does not say."""
-        place = self._places.get(root) or self._place(root)
-        return Head() if place is None else self._at(place).head
+        index = self._indices.get(root) or self._index(root)
+        return Head() if index is None else self._at(index).head
 
     def reserve(self, root: str) -> None:
         """Make room for a top-level scope before its first entry is committed."""
-        if self._place(root) is None:
-            place = -(-os.lseek(self._handle, 0, os.SEEK_END) // SECTOR)
-            self._put(place, Claim(label_of(root), Head()))
-            self._places[root] = place
+        if self._index(root) is None:
+            index = -(-os.lseek(self._handle, 0, os.SEEK_END) // SECTOR)
+            self._put(index, Claim(label_of(root), Head()))
+            self._indices[root] = index
 
     def advance(self, root: str, head: Head) -> None:
         """Claim `head`, which is on disk; room was made before."""
-        place = self._places[root]
-        self._put(place, Claim(self._known[place][1].label, head))
+        index = self._indices[root]
+        self._put(index, Claim(self._known[index][1].label, head))
 
     def is_beside(self, log: str) -> bool:
         """Whether the record names this log."""
@@ -176,42 +176,42 @@ class HeadRecord:
         """Let go of the file."""
         self._closing()
 
-    def _place(self, root: str) -> int | None:
-        if root not in self._places:
+    def _index(self, root: str) -> int | None:
+        if root not in self._indices:
             label, stop = label_of(root), os.lseek(self._handle, 0, os.SEEK_END) // SECTOR
-            for place in range(self._searched, stop):  # what other processes made room for
-                self._labels[self._at(place).label] = place
+            for index in range(self._searched, stop):  # what other processes made room for
+                self._labels[self._at(index).label] = index
             self._searched = stop
             if label not in self._labels:
                 return None
-            self._places[root] = self._labels[label]
-        return self._places[root]
+            self._indices[root] = self._labels[label]
+        return self._indices[root]
 
-    def _at(self, place: int) -> Claim:
-        sector = os.pread(self._handle, SECTOR, place * SECTOR)
-        known = self._known.get(place)
+    def _at(self, index: int) -> Claim:
+        sector = os.pread(self._handle, SECTOR, index * SECTOR)
+        known = self._known.get(index)
         if known is None or known[0] != sector:
             try:
-                known = self._known[place] = sector, Claim.read(sector)
+                known = self._known[index] = sector, Claim.read(sector)
             except (
                 ValueError
             ):  # while another process writes it, or after a power loss: it claims nothing
                 return Claim(NO_LOG, Head())
         return known[1]
 
-    def _put(self, place: int, claim: Claim) -> None:
+    def _put(self, index: int, claim: Claim) -> None:
         """Write a sector to its end; a new one that cannot be finished is cut off, for it would read as damage."""
-        sector, start, done = claim.sector, place * SECTOR, 0
+        sector, start, done = claim.sector, index * SECTOR, 0
         try:
             while done < SECTOR:
                 written = os.pwrite(self._handle, sector[done:], start + done)
                 _require_written(written, of=1)
                 done += written
         except OSError:
-            if place not in self._known:
+            if index not in self._known:
                 os.ftruncate(self._handle, start)
             raise
-        self._known[place] = sector, claim
+        self._known[index] = sector, claim
 
 
 def _require_written(written: int | None, *, of: int) -> None:
@@ -227,7 +227,7 @@ class CheckedTables(LedgerTables):
     url: str = field(kw_only=True)
 
     def head(self, root: str) -> Head:
-        found, claimed, kept = self._last(root), self.record.claim(root), self.known[root]
+        found, claimed, kept = self._last(root), self.record.claim(root), self.cache[root]
         if not kept.is_at(found):
             kept.head = found
         if claimed is found or claimed == found:
@@ -237,12 +237,12 @@ class CheckedTables(LedgerTables):
         return found
 
     def _last(self, root: str) -> Head:
-        """The last entry; and the schema is still one that we know, which another program may have renewed."""
+        """The last entry of a tree; raises if another program has changed the schema to an unknown version."""
         row = self.rows.row(_HEAD_AND_VERSION, (root,))
         sequence, hash, version = row or (0, GENESIS, (self.rows.row(LATEST) or (0,))[0])
         if version != VERSION:
             require_known(version, url=self.url)
-        head = self.known[root].head  # mostly that which was written here before
+        head = self.cache[root].head  # mostly that which was written here before
         return head if (head.sequence, head.hash) == (sequence, hash) else Head(sequence, hash)
 
 
@@ -322,7 +322,7 @@ class CheckedFile:
                 raise self.lost(what) from error
 
     def _belongs(self, log: str, claims: Sequence[Claim]) -> bool:
-        """Whether a log is known to go on where this file ends; if not, it may, and everything is looked at."""
+        """Whether a log certainly continues this file; if not, every claim is checked."""
         if not log:
             return True
         if not claims or claims[0].log != log:

@@ -164,14 +164,14 @@ class _Transaction(PostgresRows):
     url: str
     committing: bool = False
 
-    def commit(self, root: str, requests: Sequence[Request], known: Cache) -> list[Outcome]:
+    def commit(self, root: str, requests: Sequence[Request], cache: Cache) -> list[Outcome]:
         """Decide and commit."""
         found = self.row(_LOCK, (root, root))
         assert found is not None, "a SELECT without a condition has a row"
         *settings, version, _ = found
         require_durable(settings, self.url)
         require_known(version, url=self.url)
-        stored = LedgerTables(self, known)
+        stored = LedgerTables(self, cache)
         batch = Batch(stored)
         outcomes = batch.decide_all(requests)
         if batch.records:

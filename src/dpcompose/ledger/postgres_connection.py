@@ -140,7 +140,7 @@ _CAUSES: Mapping[str, tuple[str, str]] = {
 }
 
 
-def pool_of(given: str, *, reading: bool = False) -> Pool[psycopg.Connection[Any]]:
+def pool_of(dsn: str, *, reading: bool = False) -> Pool[psycopg.Connection[Any]]:
     """Connections that are all checked; their name for messages has no password.
 
     If they are for reading alone, nothing is asked of the server's settings, and every write is refused by it.
@@ -148,9 +148,9 @@ def pool_of(given: str, *, reading: bool = False) -> Pool[psycopg.Connection[Any
     Raises:
         DomainError: The address is none.
     """
-    given = given.replace(" ", "%20")  # libpq takes no blank
+    dsn = dsn.replace(" ", "%20")  # libpq takes no blank
     try:
-        address = conninfo_to_dict(given)
+        address = conninfo_to_dict(dsn)
         ports = str(address.get("port") or "0").split(",")
         if not all(port.isascii() and port.isdigit() for port in ports if port):
             raise ValueError(ports)
@@ -162,7 +162,7 @@ def pool_of(given: str, *, reading: bool = False) -> Pool[psycopg.Connection[Any
     pinned: list[str] = []
 
     def connect() -> psycopg.Connection[Any]:
-        connection = psycopg.connect(given)
+        connection = psycopg.connect(dsn)
         try:
             # A transaction locks before it reads, and reads what is committed by then: stricter levels only fail more.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED

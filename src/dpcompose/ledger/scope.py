@@ -272,16 +272,16 @@ class Scope:
             most |= {name: max(units, most[name]) for name, units in left.items()}
         return most
 
-    def committed(self, place: int) -> str | None:
-        """The text of the mechanism that its schedule has at a place, from 0; None beyond its end.
+    def committed(self, position: int) -> str | None:
+        """The text of the mechanism that the schedule has at a position, from 0; None beyond its end.
 
-        A schedule that cannot be read has nothing in any place.
+        A schedule that cannot be read has no mechanism at any position.
         """
         try:
             for text, times in self.schedule:
-                if 0 <= place < times and isinstance(text, str):
+                if 0 <= position < times and isinstance(text, str):
                     return text
-                place -= times
+                position -= times
         except (TypeError, ValueError):
             pass
         return None

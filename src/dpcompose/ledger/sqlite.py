@@ -21,8 +21,8 @@ from dpcompose.ledger.head_record import (
     CheckedTables,
     HeadRecord,
     LossError,
+    copy_permissions,
     heads_of,
-    share,
     write_record,
 )
 from dpcompose.ledger.requests import Outcome, Request
@@ -146,7 +146,7 @@ class SQLiteStore:
             if (log := log_at(path)) != before:
                 with closing(HeadRecord(record)) as written:
                     written.begin_log(log, *next(iter(heads.items()), ("", Head())))
-        share(beside(path, "-turn"), like=path)
+        copy_permissions(beside(path, "-turn"), like=path)
         self._writer.execute(
             "PRAGMA wal_checkpoint"
         ).fetchall()  # the mark is in the file, whatever befalls the log

@@ -80,7 +80,7 @@ _LASTING = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def is_lasting(error: BaseException) -> bool:
-    """Whether the store stops until it is opened again: what the disk holds is not known."""
+    """Whether the store must stop until it is opened again, because it is uncertain what the disk holds."""
     return isinstance(error, sqlite3.Error) and _code(error) in _LASTING
 
 
@@ -347,7 +347,7 @@ def damage_of(rows: Rows) -> Iterator[str]:
 
 
 class FileLock:
-    """The right to go next, among all processes that use this file; held for one transaction.
+    """A lock among all processes that use this file, in the order of their requests; held for one transaction.
 
     Args:
         path: A file of its own. The database itself must not be opened for it: closing it would drop SQLite's locks.
@@ -362,7 +362,7 @@ class FileLock:
         self._waiter: Thread | None = None
 
     def __enter__(self) -> None:
-        """Wait for the turn, and keep it inside the block."""
+        """Acquire the lock, and hold it inside the block."""
         if fcntl is None or self._handle is None:
             return
         try:
@@ -379,7 +379,7 @@ class FileLock:
             fcntl.flock(self._handle, fcntl.LOCK_UN)
 
     def _wait(self, handle: int) -> None:
-        """Wait in another thread: a wait in the kernel has no limit of its own."""
+        """Wait in another thread, because a wait in the kernel has no time limit."""
         if self._waiter is not None and self._waiter.is_alive():
             return  # whoever holds it has held it for too long already
         arrived, given_up = Lock(), Lock()

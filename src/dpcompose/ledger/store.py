@@ -95,7 +95,7 @@ def is_at_or_below(path: str, top: str) -> bool:
 
 
 class Store(Protocol):
-    """A place that keeps a ledger."""
+    """The storage of a ledger."""
 
     @property
     def url(self) -> str:
@@ -144,7 +144,7 @@ def scope_row(scope: Scope) -> Row:
 
 
 def scope_of(row: Row) -> Scope:
-    """The scope of such a row."""
+    """The scope of a row as `scope_row` writes it."""
     root, path, kind, caps, slots, description, opened = row
     try:
         if root != root_of(path):

@@ -212,18 +212,18 @@ class LedgerTables:
 
     Args:
         rows: The connection, inside a transaction.
-        known: What a store keeps from one transaction to the next.
+        cache: Nodes and heads that a store keeps from one transaction to the next.
         inspect: The faults of the database itself, and what was added to it.
     """
 
     rows: Rows
-    known: Cache = field(default_factory=lambda: defaultdict(Cached))
+    cache: Cache = field(default_factory=lambda: defaultdict(Cached))
     inspect: Callable[[Rows], Iterator[str]] = _none
 
     def node(self, path: str) -> AccountNode | None:
         """See `View`; asked after `head`, which forgets the scopes of another history."""
         root = root_of(path)
-        kept = self.known[root]
+        kept = self.cache[root]
         known = kept.nodes.get(path)
         if known is not None and path in kept.current:
             return known[1]
@@ -255,7 +255,7 @@ class LedgerTables:
         return None if row is None else row[0]
 
     def head(self, root: str) -> Head:
-        row, kept = self.rows.row(HEAD, (root,)), self.known[root]
+        row, kept = self.rows.row(HEAD, (root,)), self.cache[root]
         head = Head() if row is None else Head(*row)
         if not kept.is_at(head) and kept.nodes and not self._goes_on(root, kept.head):
             kept.nodes.clear()
@@ -263,7 +263,7 @@ class LedgerTables:
         return head
 
     def time(self, root: str) -> str:
-        kept = self.known[root]
+        kept = self.cache[root]
         if kept.time[0] != kept.head.hash:
             last = self.entry(root, kept.head.sequence)
             kept.time = kept.head.hash, "" if last is None else last.time
@@ -355,9 +355,9 @@ class LedgerTables:
         # Whether this is committed or not: such a row will mean such a balance, and only after such an entry. Heads
         # first: if we are interrupted in between, they are not those that are stored, and balances are read again.
         for root, head in batch.ends.items():
-            self.known[root].head, self.known[root].time = head, (head.hash, batch.times[root])
+            self.cache[root].head, self.cache[root].time = head, (head.hash, batch.times[root])
         for path, row in changed.items():
-            self.known[root_of(path)].nodes[path] = row[:3], batch.balances[path]
+            self.cache[root_of(path)].nodes[path] = row[:3], batch.balances[path]
 
     def _write(self, statement: str, rows: Sequence[Row]) -> None:
         if (written := self.rows.many(statement, rows)) != len(rows):

@@ -106,7 +106,7 @@ class Replay:
         self.last = Head(record.sequence, record.hash)
 
     def _in_time(self, form: Any, time: Any) -> None:
-        """Time does not run back, and nobody goes back to the form in which it could."""
+        """Check that neither the time nor the version of the form is below that of the entry before."""
         _demand(type(form) is int and 1 <= form <= VERSION, "is of a form that is not known")
         _demand(form >= self.form, f"is of form {form}, and one before it of form {self.form}")
         if form > 1:
@@ -147,7 +147,7 @@ class Replay:
         self._unredeemed.append(0)
 
     def _decided(self, entry: Entry, fields: Mapping[str, Any]) -> None:
-        """Openings, refusals and closings, asked of the same rules again: the answer must be the same to the byte."""
+        """Decide an opening, a refusal or a closing again by the same rules: the entry must be equal to the byte."""
         decision = _request(fields).decide(self, time=fields["time"])
         expected = decision.entry and decision.entry.in_form(fields["version"])
         _demand(expected == entry, "is not what the rules decide")
@@ -161,7 +161,7 @@ class Replay:
         return self.balances.get(path)
 
     def keyed(self, root: str, key: str) -> Entry | None:
-        """Nothing: that keys are used once is checked as they come."""
+        """None: `follow` checks that each key is used once."""
         return None
 
     def entry(self, root: str, sequence: int) -> Entry | None:

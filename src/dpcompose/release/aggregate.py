@@ -18,7 +18,7 @@ from dpcompose.errors import UnsupportedError
 from dpcompose.release.aggregation import Aggregation, FixedPointGrid, Term
 from dpcompose.release.engines import EngineStatement, Expression, narrowest, run, without_warnings
 from dpcompose.release.table import Key, Table
-from dpcompose.release.truncation import ANY, Sampling, bounded, kept
+from dpcompose.release.truncation import ANY, Sampling, bounded, sampled_rows
 
 LARGEST_KEY = 2**63 - 1
 
@@ -90,8 +90,8 @@ def same(table: Table, name: str) -> Any:
     return table.engine.binary_collation(column) if _text(table, name) else column
 
 
-def there(table: Table, name: str) -> Any:
-    """Whether a column holds a value that can be told from all others."""
+def is_readable(table: Table, name: str) -> Any:
+    """Whether a column holds a value that can be distinguished from all others."""
     column: Any = table.data[name]
     return table.engine.readable(column) if _text(table, name) else column.notnull()
 
@@ -110,7 +110,7 @@ def possible(table: Table, names: Sequence[str]) -> list[Any]:
     conditions: list[Any] = []
     for name in names:
         column: Any = table.data[name]
-        conditions.append(there(table, name))
+        conditions.append(is_readable(table, name))
         if table.column(name).kind == "date":
             conditions += [column >= ibis.literal(date.min), column <= ibis.literal(date.max)]
         if table.column(name).type == "uint64":
@@ -139,7 +139,7 @@ Numbers = tuple[int, ...]
 
 
 def exact(
-    table: Table, what: Aggregation, made: EngineStatement | None = None
+    table: Table, what: Aggregation, compiled: EngineStatement | None = None
 ) -> Mapping[Key, Mapping[int, Numbers]]:
     """The integers of every group that has rows, by bin (0 where there are no bins), by a statement made before.
 
@@ -152,7 +152,7 @@ def exact(
     found: dict[Key, dict[int, Numbers]] = {}
     wanted = None if what.public is None else set(what.public)
     by, read = len(what.by), key_reader(table, what)
-    for row in run(table.engine, statement(table, what) if made is None else made):
+    for row in run(table.engine, statement(table, what) if compiled is None else compiled):
         key = read(row)
         bin, numbers = (int(row[by]), row[by + 1 :]) if what.bins is not None else (0, row[by:])
         if wanted is None or key in wanted:
@@ -166,15 +166,15 @@ def statement(table: Table, what: Aggregation, sampling: Sampling = ANY) -> Engi
         return in_words(table, of_one(table, what, sampling))
 
 
-def in_words(table: Table, made: Expression) -> EngineStatement:
+def in_words(table: Table, expression: Expression) -> EngineStatement:
     """An expression as a statement.
 
     Raises:
         UnsupportedError: If the engine has no words for it, which is found before anything is charged.
     """
     try:
-        backend = made.get_backend()
-        return EngineStatement(made, backend.compile(made), backend)
+        backend = expression.get_backend()
+        return EngineStatement(expression, backend.compile(expression), backend)
     except Exception as error:
         reason = f"{table.engine.name} cannot say it ({type(error).__name__})"
         raise UnsupportedError("this question to this table", reason) from None
@@ -334,16 +334,16 @@ def projected(table: Table, what: Aggregation, raw: str | None = None) -> Expres
     data: Expression = table.data
     columns: dict[str, Any] = {f"unit{i}": same(table, name) for i, name in enumerate(table.unit)}
     columns |= {f"key{i}": same(table, name) for i, name in enumerate(what.by)}
-    rows = [there(table, name) for name in table.unit]
+    rows = [is_readable(table, name) for name in table.unit]
     rows += possible(table, what.by) if what.public is None else asked_for(table, what)
     for name, values in zip(what.by, what.among or (), strict=what.among is not None):
         rows.append(table.engine.is_in(same(table, name), list(values)))
     if what.value is not None:
         name, grid, _ = what.value
-        rows.append(_told(table, name))
+        rows.append(_is_number(table, name))
         columns["value"] = _sorted_steps(table, name, grid)
     for term in what.terms:
-        rows.append(_told(table, term.column))
+        rows.append(_is_number(table, term.column))
         columns[_steps(what, term)] = _sorted_steps(table, term.column, term.grid)
     if what.item is not None:
         rows += possible(table, [what.item])
@@ -353,7 +353,7 @@ def projected(table: Table, what: Aggregation, raw: str | None = None) -> Expres
         bin = bins.index(_number(table, name), whole=is_whole(table, name))
         columns["bin"] = bin.cast(narrowest(0, bins.count))
     if raw is not None:
-        columns["raw"] = ibis.cases((_told(table, raw), _number(table, raw)), else_=None)
+        columns["raw"] = ibis.cases((_is_number(table, raw), _number(table, raw)), else_=None)
     if not table.unit:
         # There may be no condition and no other column then.
         rows.append(ibis.literal(True))
@@ -383,7 +383,7 @@ def _steps(what: Aggregation, term: Term) -> str:
     )
 
 
-def _told(table: Table, name: str) -> Any:
+def _is_number(table: Table, name: str) -> Any:
     """Whether a column holds a number."""
     number = _number(table, name)
     return number.notnull() if is_whole(table, name) else number.notnull() & ~number.isnan()
@@ -442,7 +442,7 @@ def _in_some_groups(
     """One row for each unit and group: those of as many groups of each unit as it may be in."""
     most = min(table.bounds.groups, table.bounds.rows)
     if keys and (what.public is None or most < len(what.public)):
-        return kept(table, pairs, units, keys, most=most, sampling=sampling, stage="groups")
+        return sampled_rows(table, pairs, units, keys, most=most, sampling=sampling, stage="groups")
     return pairs
 
 

@@ -1,4 +1,4 @@
-"""What is aggregated for a question: keys, bins, and the fixed-point grid of a column.
+"""The aggregation of a question: its keys, bins, and the fixed-point grid of a column.
 
 The one file that writes values as ibis expressions; everything that a row can hold has a defined result.
 """

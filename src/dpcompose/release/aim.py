@@ -84,23 +84,23 @@ class GraphicalModel:
 
     Args:
         sizes: How many values each column has.
-        found: The model of mbi; None before anything was measured.
+        model: The model of mbi; None before anything was measured.
     """
 
     sizes: tuple[int, ...]
-    found: Any = field(default=None, repr=False)
+    model: Any = field(default=None, repr=False)
 
     def counts(self, columns: Columns) -> Sequence[float]:
         import numpy
 
-        return numpy.asarray(self.found.project(_names(columns)).datavector(), dtype=float).tolist()
+        return numpy.asarray(self.model.project(_names(columns)).datavector(), dtype=float).tolist()
 
     def megabytes(self, columns: Columns) -> float:
         library = require()
-        if any(set(_names(columns)) <= set(clique) for clique in self.found.cliques):
+        if any(set(_names(columns)) <= set(clique) for clique in self.model.cliques):
             return 0.0
         return library.junction_tree.hypothetical_model_size(
-            self.found.domain, [*self.found.cliques, _names(columns)]
+            self.model.domain, [*self.model.cliques, _names(columns)]
         )
 
     def after(self, measured: Sequence[Marginal], *, steps: int = STEPS) -> GraphicalModel:
@@ -115,8 +115,8 @@ class GraphicalModel:
             for each in measured
         ]
         before = None
-        if self.found is not None:
-            before = self.found.potentials.expand(list({_names(each.columns) for each in measured}))
+        if self.model is not None:
+            before = self.model.potentials.expand(list({_names(each.columns) for each in measured}))
         return GraphicalModel(
             self.sizes,
             library.estimation.mirror_descent(domain, noisy, iters=steps, potentials=before),
@@ -124,7 +124,7 @@ class GraphicalModel:
 
     def sample(self, rows: int) -> list[Sequence[int]]:
         """So many rows drawn from it: for each column the places of their values."""
-        drawn = self.found.synthetic_data(rows=rows)
+        drawn = self.model.synthetic_data(rows=rows)
         return [drawn.to_dict()[name].tolist() for name in _names(range(len(self.sizes)))]
 
 
@@ -321,26 +321,26 @@ class ExactMarginals:
 
     cells: Sequence[Sequence[int]] = field(repr=False)
     sizes: tuple[int, ...]
-    kept: dict[Columns, Any] = field(default_factory=dict[Columns, Any], repr=False)
+    marginals: dict[Columns, Any] = field(default_factory=dict[Columns, Any], repr=False)
 
     def counts(self, columns: Columns) -> Any:
         """The counts of a marginal, the last column running fastest, as 64-bit integers."""
         import numpy
 
-        if columns not in self.kept:
-            if () not in self.kept:
-                self.kept[()] = (
+        if columns not in self.marginals:
+            if () not in self.marginals:
+                self.marginals[()] = (
                     numpy.array(self.cells, dtype=numpy.int64).reshape(-1, len(self.sizes) + 1).T
                 )
-            table, place = self.kept[()], 0
+            table, place = self.marginals[()], 0
             for column in columns:
                 place = place * self.sizes[column] + table[column]
             found = numpy.zeros(
                 math.prod(self.sizes[column] for column in columns), dtype=numpy.int64
             )
             numpy.add.at(found, place, table[-1])
-            self.kept[columns] = found
-        return self.kept[columns]
+            self.marginals[columns] = found
+        return self.marginals[columns]
 
     def distance(self, columns: Columns, guess: Sequence[float]) -> int:
         """The L1 distance of a marginal from public numbers, in parts of a row: exact, so one row moves it by UNIT."""

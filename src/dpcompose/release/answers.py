@@ -46,18 +46,18 @@ class AnswerStore(Protocol):
 class InMemory:
     """Answers of one process."""
 
-    kept: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    texts: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     turns: dict[str, Lock] = field(default_factory=dict[str, Lock], repr=False)
 
     def turn(self, receipt: Receipt) -> AbstractContextManager[object]:
         return self.turns.setdefault(receipt.to_json(), Lock())
 
     def find(self, receipt: Receipt, seal: bytes) -> list[Any] | None:
-        text = self.kept.get(receipt.to_json())
+        text = self.texts.get(receipt.to_json())
         return None if text is None else json.loads(text)
 
     def keep(self, receipt: Receipt, answers: list[Any], seal: bytes) -> None:
-        self.kept[receipt.to_json()] = json.dumps(answers)
+        self.texts[receipt.to_json()] = json.dumps(answers)
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,9 @@ def _sealed(receipt: Receipt, answers: Any, seal: bytes) -> str:
     return hmac.new(seal, text.encode(), hashlib.sha256).hexdigest()
 
 
-def answers_at(place: str | Path | None) -> AnswerStore:
+def answers_at(directory: str | Path | None) -> AnswerStore:
     """The answers in a directory; of this process alone for None."""
-    return InMemory() if place is None else InDirectory(path_of("answers", place))
+    return InMemory() if directory is None else InDirectory(path_of("answers", directory))
 
 
 TURNS = 3

@@ -49,7 +49,7 @@ class World:
     """One world of an audited question: a design, and the exact integers that it draws from."""
 
     design: Design
-    found: Aggregates
+    aggregates: Aggregates
 
 
 def audited_question(question: Question, zero: Table, one: Table) -> AuditedRelease:
@@ -80,7 +80,7 @@ def audited_worlds(zero: World, one: World, *, claim: Composable, name: str) -> 
     keys: dict[Key, int] = {}
     for world in worlds:
         public = world.design.aggregation.public
-        for key in world.found if public is None else public:
+        for key in world.aggregates if public is None else public:
             keys.setdefault(key, len(keys))
 
     def batch(world: int, rows: int) -> list[list[float]]:
@@ -100,7 +100,9 @@ def _drawn(world: World, keys: dict[Key, int], copies: int) -> list[list[float]]
         if aggregation.public is None
         else tuple((i, *key) for i in range(copies) for key in aggregation.public)
     )
-    many = {(copy, *key): numbers for copy in range(copies) for key, numbers in world.found.items()}
+    many = {
+        (copy, *key): numbers for copy in range(copies) for key, numbers in world.aggregates.items()
+    }
     drawn = replace(design, aggregation=replace(aggregation, public=groups)).draw(many)
     bins = 1 if aggregation.bins is None else aggregation.bins[1].count
     sizes = [

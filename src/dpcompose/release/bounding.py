@@ -87,7 +87,7 @@ class Payer(Redeemer, Protocol):
         """Charge a mechanism, durably, before it runs."""
         ...
 
-    def kept(self, name: str) -> Mapping[str, Any] | None:
+    def description_of(self, name: str) -> Mapping[str, Any] | None:
         """The description that is kept below the scope under a name."""
         ...
 
@@ -147,13 +147,13 @@ class Binding:
             self._require_same(Binding.of(table), "the session's table")
         return self
 
-    def found(self, payer: Payer) -> Binding:
-        """The binding of the scope; this one where the scope is asked for the first time.
+    def stored(self, payer: Payer) -> Binding:
+        """The binding that the scope stores; this one if the scope stores none yet.
 
         Raises:
             DomainError: If the scope holds for another unit, or for other bounds.
         """
-        described = payer.kept(PLACE)
+        described = payer.description_of(PLACE)
         if described is None:
             return self
         try:
@@ -182,7 +182,7 @@ class Binding:
                     name, _shown(given), domain, "Another unit or bound needs a scope of its own"
                 )
 
-    def kept(self, payer: Payer, *, actor: str) -> Binding:
+    def write(self, payer: Payer, *, actor: str) -> Binding:
         """Write the binding, durably; return it, or the one that another program wrote first.
 
         Raises:
@@ -192,7 +192,7 @@ class Binding:
         payer.keep(
             PLACE, {"release": {"unit": unit, "bounds": bounds, "key": self.key}}, actor=actor
         )
-        return self.found(payer)
+        return self.stored(payer)
 
     @property
     def sampling(self) -> Sampling:
@@ -265,7 +265,7 @@ def opened_parts(
     if None in found or len(set(found)) < len(found):
         raise DomainError("keys", len(found), "different keys, without NULL: it is no part")
     # The scope holds for one unit from now on: parts of two units would not be disjoint.
-    Binding.of(table).found(account).kept(account, actor=actor)
+    Binding.of(table).stored(account).write(account, actor=actor)
     above: Any = ledger.balance(scope).scope.description.get("note", {})
     note = {"trust_view": above.get("trust_view", [])}
     if "catalog" in above:

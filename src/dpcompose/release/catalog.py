@@ -123,7 +123,7 @@ class Catalog:
             if not isinstance(given, Mapping) or not _NEEDED <= {*given} <= _POSSIBLE:  # pyright: ignore[reportUnnecessaryIsInstance]
                 domain = f"{', '.join(sorted(_NEEDED))}, and perhaps {', '.join(sorted(_POSSIBLE - _NEEDED))}"
                 raise DomainError(f"tables[{label!r}]", [*given], domain)
-            definition: dict[str, Any] = dict(given) | {"source": _place(given["source"])}
+            definition: dict[str, Any] = dict(given) | {"source": _location(given["source"])}
             ranges = definition.pop("ranges", {})
             made = table(**definition)
             definition |= {"unit": list(made.unit), "ranges": _ranges(made, ranges)}
@@ -145,7 +145,7 @@ class Catalog:
                 "public", type(listed).__name__, "a mapping from names that no table has to files"
             )
         known = {
-            check.line("public", name): public_source(name, _place(path))
+            check.line("public", name): public_source(name, _location(path))
             for name, path in listed.items()
         }
         described = {
@@ -185,16 +185,16 @@ class Catalog:
         )
 
 
-def _ranges(made: Table, given: object) -> dict[str, list[str]]:
+def _ranges(source: Table, ranges: object) -> dict[str, list[str]]:
     """The ends of columns, as they are written down."""
-    if not isinstance(given, Mapping):
+    if not isinstance(ranges, Mapping):
         raise DomainError(
-            "ranges", given, "a mapping from columns to their ends, such as {'age': (0, 120)}"
+            "ranges", ranges, "a mapping from columns to their ends, such as {'age': (0, 120)}"
         )
     found: dict[str, list[str]] = {}
-    for column, ends in cast("Mapping[str, Any]", given).items():
+    for column, ends in cast("Mapping[str, Any]", ranges).items():
         name = f"ranges[{column!r}]"
-        of_numbers(made, column)
+        of_numbers(source, column)
         if not isinstance(ends, tuple | list) or len(cast("Sequence[Any]", ends)) != 2:
             raise DomainError(name, ends, "a lower and an upper end")
         least, most = (exact(name, each) for each in cast("Sequence[Any]", ends))
@@ -224,7 +224,7 @@ def open_file(
         DomainError: If the file cannot be opened, or was opened in other words.
     """
     check.count("max_rows_per_person", max_rows_per_person)
-    path = Path(_place(source))
+    path = Path(_location(source))
     definition: dict[str, Any] = {
         "source": str(path),
         "unit": [check.line("person", person)],
@@ -255,7 +255,7 @@ def open_file(
     return Session(found.table("file"), ledger=ledger, scope=scope, actor="owner")
 
 
-def _place(source: object) -> str:
+def _location(source: object) -> str:
     """A path in full, or a URL, without a password, that will be written down."""
     if not isinstance(source, str | Path):
         raise DomainError(

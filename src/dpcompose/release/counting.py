@@ -137,7 +137,9 @@ def plan(
         _row("tight, Laplace", tight, _tight(Laplace(scale), total, delta), scale, size, 2),
         _row("tight, Gaussian", tight, _tight(Gaussian(sigma), total, delta), sigma, size, 2),
     )
-    coordinated = tuple(_coordinated(way, reach, size, level, kinds) for way in ways(total, delta))
+    coordinated = tuple(
+        _coordinated(way, reach, size, level, kinds) for way in round_costs(total, delta)
+    )
     rows = (*independent, *coordinated)
     return CountingPlan(size, part, level, epsilon=total, delta=delta, domain=kinds, rows=rows)
 
@@ -150,24 +152,24 @@ class AccuracyCurve:
     points: tuple[tuple[int, float], ...]
 
 
-def accuracy_curves(found: CountingPlan, *, points: int = 25) -> tuple[AccuracyCurve, ...]:
+def accuracy_curves(plan: CountingPlan, *, points: int = 25) -> tuple[AccuracyCurve, ...]:
     """For each method, the error that is reached with so many queries: the picture of a plan."""
     if not check.count("points", points, least=2) <= MOST_POINTS:
         raise DomainError("points", points, f"an integer from 2 to {MOST_POINTS}")
-    most = max(row.queries for row in found.rows if row.accuracy == "each")
+    most = max(row.queries for row in plan.rows if row.accuracy == "each")
     last = min(max(math.log10(max(most, 10)) + 1, 3), math.log10(MOST_QUERIES))
     counts = sorted(
         {max(round(10 ** (last * position / (points - 1))), 1) for position in range(points)}
     )
     errors: dict[str, Callable[[int], float]] = {
-        "basic composition": lambda k: _laplace_error(k / found.epsilon, found),
-        "Theorem 3.20": lambda k: _laplace_error(1 / _each(k, found), found),
-        "tight, Laplace": lambda k: _laplace_error(_tight_scale(k, found), found),
-        "tight, Gaussian": lambda k: _gaussian_error(k, found),
+        "basic composition": lambda k: _laplace_error(k / plan.epsilon, plan),
+        "Theorem 3.20": lambda k: _laplace_error(1 / _each(k, plan), plan),
+        "tight, Laplace": lambda k: _laplace_error(_tight_scale(k, plan), plan),
+        "tight, Gaussian": lambda k: _gaussian_error(k, plan),
     }
     errors |= {
-        way.method: partial(_coordinated_error, way, found)
-        for way in ways(found.epsilon, found.delta)
+        way.method: partial(_coordinated_error, way, plan)
+        for way in round_costs(plan.epsilon, plan.delta)
     }
     return tuple(
         AccuracyCurve(name, tuple((k, min(error(k), 1.0)) for k in counts))
@@ -235,7 +237,7 @@ def _row(
 
 
 @dataclass(frozen=True)
-class Way:
+class RoundCosts:
     """How T rounds share what they may cost: T choices, and T measurements.
 
     With t = ln(2 T / (1 - confidence)), so that each choice and each noise fails with (1 - confidence) / (2 T), all q
@@ -261,7 +263,7 @@ class Way:
         return initial + self.choice(turns) * failing + self.noise(turns, failing)
 
 
-def ways(epsilon: float, delta: float) -> tuple[Way, Way]:
+def round_costs(epsilon: float, delta: float) -> tuple[RoundCosts, RoundCosts]:
     """By epsilon alone, epsilon / (2 T) for each choice and each Laplace noise; and by zCDP, rho / (2 T) for each.
 
     A choice by the exponential mechanism with e0 is e0^2 / 8 zCDP, and its scale is 2 / e0; Gaussian noise of sigma is
@@ -269,12 +271,12 @@ def ways(epsilon: float, delta: float) -> tuple[Way, Way]:
     """
     rho = calibrate(Concentrated, epsilon=epsilon, delta=delta).value
     return (
-        Way(
+        RoundCosts(
             "coordinated",
             lambda turns: 4 * turns / epsilon,
             lambda turns, t: 2 * turns * t / epsilon,
         ),
-        Way(
+        RoundCosts(
             "coordinated, zCDP",
             lambda turns: math.sqrt(turns / rho),
             lambda turns, t: math.sqrt(2 * t * turns / rho),
@@ -282,51 +284,58 @@ def ways(epsilon: float, delta: float) -> tuple[Way, Way]:
     )
 
 
-def _coordinated(way: Way, reach: int, units: int, confidence: float, domain: int) -> Counted:
+def _coordinated(
+    costs: RoundCosts, reach: int, units: int, confidence: float, domain: int
+) -> Counted:
     """The most queries whose error is within reach for some number of rounds."""
     best, rounds = 0.0, 0
     for turns in _ROUNDS:
-        left = reach - way.error(turns, units=units, domain=domain, confidence=confidence)
-        logarithm = left / way.choice(turns)
+        left = reach - costs.error(turns, units=units, domain=domain, confidence=confidence)
+        logarithm = left / costs.choice(turns)
         if logarithm > best:
             best, rounds = logarithm, turns
     queries = 0.0 if rounds == 0 else math.floor(math.exp(best)) if best < 690 else math.inf
     growth = f"e^(n / {units / best:.4g})" if best else "none"
     return Counted(
-        way.method, "[HardtLigettMcSherry2012, Theorem 2.2]", queries, rounds, growth, "all at once"
+        costs.method,
+        "[HardtLigettMcSherry2012, Theorem 2.2]",
+        queries,
+        rounds,
+        growth,
+        "all at once",
     )
 
 
-def _laplace_error(scale: float, found: CountingPlan) -> float:
-    return scale * _laplace_reach(found.confidence) / found.units
+def _laplace_error(scale: float, plan: CountingPlan) -> float:
+    return scale * _laplace_reach(plan.confidence) / plan.units
 
 
-def _each(times: int, found: CountingPlan) -> float:
+def _each(times: int, plan: CountingPlan) -> float:
     """The epsilon that Theorem 3.20 leaves each of so many queries."""
 
     def fits(each: float) -> bool:
-        total = printed_advanced([(ApproximateDP(each), times)], slack=found.delta)
-        return each < 1e-300 or total.epsilon <= found.epsilon
+        total = printed_advanced([(ApproximateDP(each), times)], slack=plan.delta)
+        return each < 1e-300 or total.epsilon <= plan.epsilon
 
-    return max(largest(fits, low=0.0, high=found.epsilon), 1e-300)
+    return max(largest(fits, low=0.0, high=plan.epsilon), 1e-300)
 
 
-def _tight_scale(times: int, found: CountingPlan) -> float:
+def _tight_scale(times: int, plan: CountingPlan) -> float:
     """The least scale of Laplace noise with which so many queries are within the budget."""
     return calibrate(
-        lambda scale: Laplace(scale) * times, epsilon=found.epsilon, delta=found.delta
+        lambda scale: Laplace(scale) * times, epsilon=plan.epsilon, delta=plan.delta
     ).value
 
 
-def _gaussian_error(times: int, found: CountingPlan) -> float:
+def _gaussian_error(times: int, plan: CountingPlan) -> float:
     """mu adds up in squares: k queries need sqrt(k) times the sigma of one."""
-    one = calibrate(Gaussian, epsilon=found.epsilon, delta=found.delta).value
-    return one * math.sqrt(times) * _gaussian_reach(found.confidence) / found.units
+    one = calibrate(Gaussian, epsilon=plan.epsilon, delta=plan.delta).value
+    return one * math.sqrt(times) * _gaussian_reach(plan.confidence) / plan.units
 
 
-def _coordinated_error(way: Way, found: CountingPlan, times: int) -> float:
+def _coordinated_error(costs: RoundCosts, plan: CountingPlan, times: int) -> float:
     def error(turns: int) -> float:
-        rest = way.error(turns, units=found.units, domain=found.domain, confidence=found.confidence)
-        return way.choice(turns) * math.log(times) + rest
+        rest = costs.error(turns, units=plan.units, domain=plan.domain, confidence=plan.confidence)
+        return costs.choice(turns) * math.log(times) + rest
 
-    return min(error(turns) for turns in _ROUNDS) / found.units
+    return min(error(turns) for turns in _ROUNDS) / plan.units

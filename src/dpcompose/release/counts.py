@@ -262,10 +262,10 @@ class Top(Question):
             return noisy
         return replace(noisy, aggregation=Aggregation(by, public), steps=(step,))
 
-    def _peeling(self, table: Table, public: Sequence[Key], asked: Spend) -> PeelingStep:
-        half, chosen = asked.share(Fraction(1, 2), delta=False), table.bounds.within(self.number)
+    def _peeling(self, table: Table, public: Sequence[Key], spend: Spend) -> PeelingStep:
+        half, chosen = spend.part(Fraction(1, 2), delta=False), table.bounds.within(self.number)
         one = table.bounds.within(len(public)).change(1).largest
-        selection = Selection.costing(one, half.share(Fraction(1, self.number)), monotone=True)
+        selection = Selection.costing(one, half.part(Fraction(1, self.number)), monotone=True)
         return PeelingStep(selection, noise_for(chosen.change(1), half), self.number)
 
     def ordered(self, drawn: Released) -> Released:

@@ -343,29 +343,32 @@ class Design:
         }
         return found if self.threshold is None else found | {"keys out": self.threshold.plain()}
 
-    def draw(self, found: Aggregates) -> Released:
+    def draw(self, aggregates: Aggregates) -> Released:
         """The noise on exact integers: the only line between what is private and what is released."""
-        keys, first = self._keys(found)
+        keys, first = self._keys(aggregates)
         bins = 1 if self.aggregation.bins is None else self.aggregation.bins[1].count
         empty: Mapping[int, Numbers] = {}
         nothing = (0,) * self.aggregation.width
         released = list(first)
         for step, measure in zip(self.steps, self.measures, strict=True):
             cells = [
-                [found.get(key, empty).get(bin, nothing)[measure] for bin in range(bins)]
+                [aggregates.get(key, empty).get(bin, nothing)[measure] for bin in range(bins)]
                 for key in keys
             ]
             released.append(tuple(step.draw(cells)))
         return Released(keys, tuple(released))
 
-    def _keys(self, found: Aggregates) -> tuple[tuple[Key, ...], list[tuple[tuple[int, ...], ...]]]:
+    def _keys(
+        self, aggregates: Aggregates
+    ) -> tuple[tuple[Key, ...], list[tuple[tuple[int, ...], ...]]]:
         """The groups that come out; for private ones also their noisy numbers, if nothing else is wanted."""
         if self.threshold is None:
             assert self.aggregation.public is not None
             return self.aggregation.public, []
         measure, fewest = self.threshold.measure, self.threshold.fewest
         counted = {
-            key: sum(numbers[measure] for numbers in bins.values()) for key, bins in found.items()
+            key: sum(numbers[measure] for numbers in bins.values())
+            for key, bins in aggregates.items()
         }
         there = sorted((key for key, number in counted.items() if number >= fewest), key=sorting)
         drawn = self.threshold.draw([counted[key] for key in there])

@@ -30,13 +30,13 @@ class Relation:
     Args:
         name: As the database has it, with its schema.
         plain: Whether its rows are stored as they are: no view, no computed columns, no rows hidden by a policy.
-        place: Where it is for good; None if it lives as long as the connection.
+        location: Where it is for good; None if it lives as long as the connection.
         unique: Columns that no two of its rows agree in, where the database keeps it so.
     """
 
     name: str
     plain: bool
-    place: str | None
+    location: str | None
     unique: tuple[frozenset[str], ...] = ()
 
 
@@ -168,7 +168,7 @@ class Engine(ABC):
         """Connect again where the connection was lost, and not closed; an embedded engine has none to lose."""
 
     @abstractmethod
-    def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
+    def rows(self, statement: EngineStatement) -> Sequence[tuple[Any, ...]]:
         """The rows of a small result as plain Python values."""
 
 
@@ -211,7 +211,7 @@ def turn(backend: Any) -> Lock:
     return backend.__dict__.setdefault("dpcompose_turn", Lock())
 
 
-def run(engine: Engine, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
+def run(engine: Engine, statement: EngineStatement) -> Sequence[tuple[Any, ...]]:
     """The rows of a statement; whatever the engine says when it fails stays without_warnings, for it may speak of rows.
 
     Raises:
@@ -219,10 +219,10 @@ def run(engine: Engine, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
     """
     failed = False
     found: Sequence[tuple[Any, ...]] = ()
-    with without_warnings(), turn(asked.backend):
+    with without_warnings(), turn(statement.backend):
         try:
-            engine.require(asked.backend)
-            found = engine.rows(asked)
+            engine.require(statement.backend)
+            found = engine.rows(statement)
         except Exception:
             failed = True
     # Raised out here, so that the engine's own error is not even its context.
@@ -363,9 +363,9 @@ class OnDuckDB(Engine):
             remedy = "Equal keys would be written as one row or another has them: RESET default_collation"
             raise DomainError("default_collation", found, "none, or binary", remedy)
 
-    def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
-        asked.backend._run_pre_execute_hooks(asked.expression)
-        found = asked.backend.con.execute(asked.words).to_arrow_table()
+    def rows(self, statement: EngineStatement) -> Sequence[tuple[Any, ...]]:
+        statement.backend._run_pre_execute_hooks(statement.expression)
+        found = statement.backend.con.execute(statement.words).to_arrow_table()
         return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
@@ -500,9 +500,9 @@ class OnPostgreSQL(Engine):
         if backend.con.broken:
             backend.__dict__.get("dpcompose_connect", backend.reconnect)()
 
-    def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
-        asked.backend._run_pre_execute_hooks(asked.expression)
-        with asked.backend._safe_raw_sql(asked.words) as cursor:
+    def rows(self, statement: EngineStatement) -> Sequence[tuple[Any, ...]]:
+        statement.backend._run_pre_execute_hooks(statement.expression)
+        with statement.backend._safe_raw_sql(statement.words) as cursor:
             return cursor.fetchall()
 
 
@@ -559,6 +559,6 @@ class OnSpark(Engine):
     def require(self, backend: Any) -> None:
         """Nothing: the columns are compared byte by byte, whatever is set."""
 
-    def rows(self, asked: EngineStatement) -> Sequence[tuple[Any, ...]]:
-        asked.backend._run_pre_execute_hooks(asked.expression)
-        return [tuple(row) for row in asked.backend.raw_sql(asked.words).collect()]
+    def rows(self, statement: EngineStatement) -> Sequence[tuple[Any, ...]]:
+        statement.backend._run_pre_execute_hooks(statement.expression)
+        return [tuple(row) for row in statement.backend.raw_sql(statement.words).collect()]

@@ -1,4 +1,4 @@
-"""What questions cost and why: the least spend for an error, and the explanation of a question."""
+"""The cost of questions and its reasons: the least spend for an error, and the explanation of a question."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def spend_within(question: Question, table: Table, currency: str) -> Mapping[str
             "error", question.error, domain, "Name a spend; the quote says the error for a count"
         )
 
-    def error(place: int) -> float:
-        spend = {currency: _amount(place)} | given
+    def error(index: int) -> float:
+        spend = {currency: _amount(index)} | given
         found = question.errors(question.bought(spend).design(table), failure, ())
         return cast("float", found)
 
@@ -56,9 +56,9 @@ def spend_within(question: Question, table: Table, currency: str) -> Mapping[str
     return {currency: _amount(low)} | given
 
 
-def _amount(place: int) -> Fraction:
+def _amount(index: int) -> Fraction:
     """The numbers of three digits, in their order."""
-    decade, digits = divmod(place, 900)
+    decade, digits = divmod(index, 900)
     return (100 + digits) * Fraction(10) ** (LEAST + decade - 2)
 
 
@@ -107,7 +107,7 @@ class Explanation:
         """One mapping for each question: question, table, unit, stability, noise, price."""
         return [
             {
-                "question": _asked(quote),
+                "question": _question_text(quote),
                 "table": "; ".join([str(quote.design.plain["table"]), *quote.design.table.steps]),
                 "unit": f"{', '.join(quote.design.table.roots[0].unit)}: neighbors differ in all rows of one",
                 "stability": _stability(quote),
@@ -125,7 +125,7 @@ class Explanation:
         )
 
 
-def _asked(quote: Quote) -> str:
+def _question_text(quote: Quote) -> str:
     aggregation = quote.design.aggregation
     if aggregation.among is not None:
         keys = f"{math.prod(len(values) for values in aggregation.among):,} public cells"

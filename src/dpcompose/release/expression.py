@@ -132,9 +132,9 @@ class RowExpression:
         """Whether it is one of these values, at most 1,000."""
         if (
             isinstance(values, str | bytes)
-            or not isinstance(values, Sequence)
+            or not isinstance(values, Sequence)  # pyright: ignore[reportUnnecessaryIsInstance]
             or not 1 <= len(values) <= MOST_VALUES
-        ):  # pyright: ignore[reportUnnecessaryIsInstance]
+        ):
             raise DomainError(
                 "values", type(values).__name__, f"a list of 1 to {MOST_VALUES:,} values"
             )
@@ -325,19 +325,19 @@ def one_to_one(expression: RowExpression, names: Mapping[str, str]) -> str | Non
     return names.get(expression.name) if isinstance(expression, ColumnName) else None
 
 
-def row_expression(where: str, given: object) -> RowExpression:
+def row_expression(where: str, value: object) -> RowExpression:
     """The expression that was given; a truth value stands for itself.
 
     Raises:
         UnsupportedError: If it is none; the error names the clause, and says what it is.
     """
-    if isinstance(given, bool):
-        return LiteralValue(given)
-    if not isinstance(given, RowExpression):
+    if isinstance(value, bool):
+        return LiteralValue(value)
+    if not isinstance(value, RowExpression):
         reason = "only functions of one row are known to be sound"
         remedy = "Use release.col, release.lit, release.case and their methods"
-        raise UnsupportedError(f"{where}: {called(given)}", reason, remedy)
-    return given
+        raise UnsupportedError(f"{where}: {called(value)}", reason, remedy)
+    return value
 
 
 def call(name: str, *arguments: object) -> RowExpression:

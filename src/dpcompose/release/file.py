@@ -63,33 +63,35 @@ def questions(path: str | Path) -> tuple[Question, ...]:
     )
 
 
-def _question(table: object, file: str, place: str) -> Question:
+def _question(table: object, file: str, position: str) -> Question:
     if not isinstance(table, dict):
-        raise PlanError(file, place, "", table, "a table")
+        raise PlanError(file, position, "", table, "a table")
     given = cast("dict[str, Any]", table)
     kind = given.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise PlanError(file, place, "kind", kind, f"one of {', '.join(KINDS)}")
+        raise PlanError(file, position, "kind", kind, f"one of {', '.join(KINDS)}")
     needed, optional = arguments_of(kind)
     for name in sorted(needed - set(given)):
-        raise PlanError(file, place, name, None, f"a value; a {kind} needs it")
+        raise PlanError(file, position, name, None, f"a value; a {kind} needs it")
     for name in sorted(set(given) - needed - optional - _COMMON):
         raise PlanError(
             file,
-            place,
+            position,
             name,
             given[name],
             f"one of {', '.join(sorted(needed | optional | _COMMON))}",
         )
     given = {name: value for name, value in given.items() if name != "kind"}
     if "by" in given and not _names(given["by"]):
-        raise PlanError(file, place, "by", given["by"], "the name of a column, or a list of names")
+        raise PlanError(
+            file, position, "by", given["by"], "the name of a column, or a list of names"
+        )
     if "keys" in given:
-        given["keys"] = _keys(given["keys"], file, place)
+        given["keys"] = _keys(given["keys"], file, position)
     try:
         return KINDS[kind](**given)
     except (DomainError, TypeError) as error:
-        raise PlanError(file, place, "", None, str(error)) from None
+        raise PlanError(file, position, "", None, str(error)) from None
 
 
 def _names(value: object) -> bool:
@@ -99,8 +101,8 @@ def _names(value: object) -> bool:
     )
 
 
-def _keys(value: object, file: str, place: str) -> list[Any]:
+def _keys(value: object, file: str, position: str) -> list[Any]:
     if not isinstance(value, list):
-        raise PlanError(file, place, "keys", value, "a list of values")
+        raise PlanError(file, position, "keys", value, "a list of values")
     listed = cast("list[Any]", value)
     return [tuple(cast("list[Any]", each)) if isinstance(each, list) else each for each in listed]

@@ -232,28 +232,30 @@ def _only(kind: str, gives: str) -> Callable[[tuple[str, ...]], str | None]:
     return lambda kinds: gives if all(each == kind for each in kinds) else None
 
 
-def _as(kind: str | None, given: Compiled) -> Expression:
+def _as(kind: str | None, arguments: Compiled) -> Expression:
     return (
-        given.value.cast("float64") if kind == "float" and given.kind == "integer" else given.value
+        arguments.value.cast("float64")
+        if kind == "float" and arguments.kind == "integer"
+        else arguments.value
     )
 
 
-def _common(given: Sequence[Compiled]) -> list[Expression]:
+def _common(arguments: Sequence[Compiled]) -> list[Expression]:
     """The arguments as their common kind."""
-    kind = _alike(tuple(each.kind for each in given))
-    return [_as(kind, each) for each in given]
+    kind = _alike(tuple(each.kind for each in arguments))
+    return [_as(kind, each) for each in arguments]
 
 
 def _arithmetic(of: Callable[[Any, Any], Any]) -> Function:
     """Integers beyond 2^62 in size are NULL: where a result is none, the operation is given 0 and 0."""
 
     def says(
-        engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+        engine: Engine, arguments: Sequence[Compiled], written: Sequence[RowExpression]
     ) -> Expression:
         import ibis
 
-        one, two = given
-        floats = [each.value.cast("float64") for each in given]
+        one, two = arguments
+        floats = [each.value.cast("float64") for each in arguments]
         if "float" in (one.kind, two.kind):
             return _finite(of(*floats))
         fits = of(*floats).between(-(2.0**62), 2.0**62)
@@ -265,10 +267,10 @@ def _arithmetic(of: Callable[[Any, Any], Any]) -> Function:
 
 
 def _divide(
-    engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+    engine: Engine, arguments: Sequence[Compiled], written: Sequence[RowExpression]
 ) -> Expression:
     """x / 0 is NULL."""
-    one, two = (each.value.cast("float64") for each in given)
+    one, two = (each.value.cast("float64") for each in arguments)
     return _finite(one / two.nullif(0.0))
 
 
@@ -276,13 +278,13 @@ def _by_constant(name: str, least: int, of: Callable[[Any, Any], Any]) -> Functi
     """A function of an integer and the size of a constant one that is not 0; engines' % has the sign of the former."""
 
     def says(
-        engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+        engine: Engine, arguments: Sequence[Compiled], written: Sequence[RowExpression]
     ) -> Expression:
         import ibis
 
         match written[1]:
             case LiteralValue(value) if least <= value <= 2**31 and value != 0:
-                return of(given[0].value, ibis.literal(abs(value), "int64"))
+                return of(arguments[0].value, ibis.literal(abs(value), "int64"))
             case _:
                 raise DomainError(
                     name, written[1].text, f"a constant from {least:,} to 2^31 that is not 0"
@@ -292,50 +294,52 @@ def _by_constant(name: str, least: int, of: Callable[[Any, Any], Any]) -> Functi
 
 
 def _less(
-    engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+    engine: Engine, arguments: Sequence[Compiled], written: Sequence[RowExpression]
 ) -> Expression:
-    one, two = _common(given)
-    if given[0].kind == "text":
+    one, two = _common(arguments)
+    if arguments[0].kind == "text":
         one, two = engine.by_code_point(one), engine.by_code_point(two)
     return one < two
 
 
-def _in_brackets(given: Sequence[Compiled]) -> list[Compiled]:
+def _in_brackets(arguments: Sequence[Compiled]) -> list[Compiled]:
     """Conditions to be compared: SQL reads NOT x IS NULL as NOT (x IS NULL), and x IN (y) IS NULL not at all."""
     import ibis
 
     return [
         replace(each, value=ibis.coalesce(each.value)) if each.kind == "boolean" else each
-        for each in given
+        for each in arguments
     ]
 
 
 def _equal(
-    engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+    engine: Engine, arguments: Sequence[Compiled], written: Sequence[RowExpression]
 ) -> Expression:
-    one, two = _common(_in_brackets(given))
+    one, two = _common(_in_brackets(arguments))
     return one == two
 
 
 def _is_null(
-    engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+    engine: Engine, arguments: Sequence[Compiled], written: Sequence[RowExpression]
 ) -> Expression:
-    return _in_brackets(given)[0].value.isnull()
+    return _in_brackets(arguments)[0].value.isnull()
 
 
 def _is_in(
-    engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+    engine: Engine, arguments: Sequence[Compiled], written: Sequence[RowExpression]
 ) -> Expression:
-    value, *others = _common(_in_brackets(given))
+    value, *others = _common(_in_brackets(arguments))
     return value.isin(others)
 
 
-def _abs(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]) -> Expression:
+def _abs(
+    engine: Engine, arguments: Sequence[Compiled], written: Sequence[RowExpression]
+) -> Expression:
     """The size of -2^63 is NULL."""
     import ibis
 
-    (value,) = (each.value for each in given)
-    if given[0].kind == "float":
+    (value,) = (each.value for each in arguments)
+    if arguments[0].kind == "float":
         return value.abs()
     least = ibis.literal(-(2**63) + 1, "int64")
     found: Any = ibis.cases((value >= least, value), else_=ibis.null("int64"))
@@ -343,13 +347,13 @@ def _abs(engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpress
 
 
 def _floor(
-    engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+    engine: Engine, arguments: Sequence[Compiled], written: Sequence[RowExpression]
 ) -> Expression:
     import ibis
 
-    if given[0].kind == "integer":
-        return given[0].value
-    value = given[0].value
+    if arguments[0].kind == "integer":
+        return arguments[0].value
+    value = arguments[0].value
     inside: Any = ibis.cases(
         (value.between(-(2.0**53), 2.0**53), value), else_=ibis.null("float64")
     )
@@ -363,12 +367,12 @@ def _one_or_zero(truth: Expression) -> Expression:
 
 
 def _case(
-    engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+    engine: Engine, arguments: Sequence[Compiled], written: Sequence[RowExpression]
 ) -> Expression:
     import ibis
 
-    values = _common([*given[1:-1:2], given[-1]])
-    conditions = [each.value for each in given[:-1:2]]
+    values = _common([*arguments[1:-1:2], arguments[-1]])
+    conditions = [each.value for each in arguments[:-1:2]]
     return ibis.cases(*zip(conditions, values[:-1], strict=True), else_=values[-1])
 
 
@@ -416,15 +420,15 @@ def _conditions(kinds: tuple[str, ...]) -> str | None:
 def _connected(says: Callable[..., Any]) -> Callable[..., Any]:
     """Conditions in halves of halves, so that engines read a long chain as one of few levels."""
 
-    def found(
-        engine: Engine, given: Sequence[Compiled], written: Sequence[RowExpression]
+    def halved(
+        engine: Engine, arguments: Sequence[Compiled], written: Sequence[RowExpression]
     ) -> Expression:
-        if len(given) == 1:
-            return given[0].value
-        middle = (len(given) + 1) // 2
-        return says(found(engine, given[:middle], ()), found(engine, given[middle:], ()))
+        if len(arguments) == 1:
+            return arguments[0].value
+        middle = (len(arguments) + 1) // 2
+        return says(halved(engine, arguments[:middle], ()), halved(engine, arguments[middle:], ()))
 
-    return found
+    return halved
 
 
 FUNCTIONS: Mapping[str, Function] = {

@@ -387,12 +387,12 @@ def quotient_interval(
     return _edge(plausible, low, middle), _edge(plausible, high, middle)
 
 
-def _edge(plausible: Callable[[float], bool], far: float, near: float) -> float:
-    """The plausible number next to `far`, approached from outside; `near` is plausible."""
-    inside, outside = near, far
+def _edge(plausible: Callable[[float], bool], outer: float, inner: float) -> float:
+    """The plausible number next to `outer`, approached from outside; `inner` is plausible."""
+    inside, outside = inner, outer
     for step in range(SCANNED):
         # Finer towards `near`, where intervals end.
-        place = near + (far - near) * ((SCANNED - step) / SCANNED) ** 6
+        place = inner + (outer - inner) * ((SCANNED - step) / SCANNED) ** 6
         if plausible(place):
             inside = place
             break
@@ -432,8 +432,8 @@ def _beyond(spread: float, other: float, within: float, *, laplace: bool) -> flo
     return math.exp(-place) * (1 - inner) / (1 - ratio * ratio)
 
 
-def _shape(spread: float, place: float, laplace: bool) -> float:
-    return math.exp(-place / spread if laplace else -0.5 * (place / spread) ** 2)
+def _shape(spread: float, offset: float, laplace: bool) -> float:
+    return math.exp(-offset / spread if laplace else -0.5 * (offset / spread) ** 2)
 
 
 @cache

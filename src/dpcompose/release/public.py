@@ -93,13 +93,13 @@ class PublicSource:
         return found
 
 
-def frozen(given: Any) -> Any:
+def frozen(source: Any) -> Any:
     """The public table that an entry of a catalog names; anything else as it is.
 
     Raises:
         DomainError: As `PublicSource.opened`.
     """
-    return given.opened() if isinstance(given, PublicSource) else given
+    return source.opened() if isinstance(source, PublicSource) else source
 
 
 def public_source(name: str, source: str) -> PublicSource:

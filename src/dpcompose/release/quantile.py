@@ -44,7 +44,7 @@ class Chosen(OfColumn):
         self,
         table: Table,
         spend: Mapping[str, Any] | None,
-        made: Callable[[Change, Spend, GridPoints], Sequence[SelectionStep | RankStep]],
+        steps_of: Callable[[Change, Spend, GridPoints], Sequence[SelectionStep | RankStep]],
         parts: int = 1,
         **described: object,
     ) -> Design:
@@ -61,10 +61,10 @@ class Chosen(OfColumn):
         if private:
             KeyThreshold.require(asked)
         if private or parts > 1:
-            part = asked.share(Fraction(1, parts + private), delta=not private)
+            part = asked.part(Fraction(1, parts + private), delta=not private)
         if private:
             threshold = KeyThreshold.costing(table.bounds.presence, part.with_delta(asked.delta))
-        steps = tuple(made(table.bounds.within(aggregation.groups).change(1), part, points))
+        steps = tuple(steps_of(table.bounds.within(aggregation.groups).change(1), part, points))
         measures = (int(private),) * len(steps)
         plain = self._described(by, public, column=self.column, **described, **_ends(points.grid))
         return Design(
@@ -109,7 +109,7 @@ class Quantile(Chosen):
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         of_numbers(table, self.column)
-        q = _share("q", self.q)
+        q = _level("q", self.q)
         return self._chosen(
             table, spend, lambda change, part, _: [_step(q, change, part)], q=str(q)
         )
@@ -144,21 +144,21 @@ class Quantiles(Chosen):
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         of_numbers(table, self.column)
-        shares = [_share(f"qs[{place}]", each) for place, each in enumerate(_listed("qs", self.qs))]
+        shares = [_level(f"qs[{place}]", each) for place, each in enumerate(_listed("qs", self.qs))]
         if not all(one < other for one, other in pairwise(shares)):
             raise DomainError("qs", list(self.qs), "increasing shares")
 
-        def made(change: Change, part: Spend, _: GridPoints) -> Sequence[SelectionStep]:
+        def steps_of(change: Change, part: Spend, _: GridPoints) -> Sequence[SelectionStep]:
             return [_step(q, change, part) for q in shares]
 
-        return self._chosen(table, spend, made, parts=len(shares), qs=[str(q) for q in shares])
+        return self._chosen(table, spend, steps_of, parts=len(shares), qs=[str(q) for q in shares])
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         ordered = [
             tuple((index,) for (index,) in sorted(group))
             for group in zip(*drawn.released, strict=True)
         ]
-        shares = tuple(float(_share("qs", q)) for q in self.qs)
+        shares = tuple(float(_level("qs", q)) for q in self.qs)
         flat = [index for group in ordered for index in group]
         return Values("q", "double", shares * len(drawn.keys)), self._points(
             "quantile", design, flat
@@ -189,11 +189,11 @@ class Minimum(Chosen):
     above: ClassVar[bool] = False
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
-        def made(change: Change, part: Spend, points: GridPoints) -> Sequence[RankStep]:
+        def steps_of(change: Change, part: Spend, points: GridPoints) -> Sequence[RankStep]:
             selection = Selection.costing(change.l1, part)
             return [RankStep(selection, math.ceil(selection.error(points.count, 0.05)), self.above)]
 
-        return self._chosen(table, spend, made)
+        return self._chosen(table, spend, steps_of)
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         return (self._points(self.kind, design, drawn.released[0]),)
@@ -221,7 +221,7 @@ class Maximum(Minimum):
     above: ClassVar[bool] = True
 
 
-def _share(name: str, value: Any) -> Fraction:
+def _level(name: str, value: Any) -> Fraction:
     q = exact(name, value)
     if not (0 < q < 1 and q.denominator <= FINEST):
         raise DomainError(name, value, "a share in (0, 1), of at most 10^6 parts")

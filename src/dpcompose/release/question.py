@@ -125,8 +125,8 @@ class Question(ABC):
             )
         return self.design(table if self.table is None else self.table, spend)
 
-    def _spend(self, given: Mapping[str, Any] | None) -> Spend:
-        return Spend.stated(given if self.spend is None else self.spend)
+    def _spend(self, spend: Mapping[str, Any] | None) -> Spend:
+        return Spend.stated(spend if self.spend is None else self.spend)
 
     def _groups(self, table: Table) -> tuple[tuple[str, ...], tuple[Key, ...] | None]:
         """The grouping columns, and the public keys or None."""
@@ -180,19 +180,19 @@ class OfColumn(Question):
         check.line("column", self.column)
 
 
-def one_of(name: str, given: Any, words: Sequence[str]) -> None:
-    """Raise DomainError unless `given` is one of some words."""
-    if not (isinstance(given, str) and given in words):
-        raise DomainError(name, given, " or ".join(words))
+def one_of(name: str, value: Any, words: Sequence[str]) -> None:
+    """Raise DomainError unless `value` is one of some words."""
+    if not (isinstance(value, str) and value in words):
+        raise DomainError(name, value, " or ".join(words))
 
 
-def questions_of(given: Any, *, most: int, kind: type[Asked]) -> tuple[Asked, ...]:
-    """`given` as questions of a kind, at least one.
+def questions_of(value: Any, *, most: int, kind: type[Asked]) -> tuple[Asked, ...]:
+    """`value` as questions of a kind, at least one.
 
     Raises:
         DomainError: If it is no list of them, or a longer one.
     """
-    found = tuple(cast("Sequence[Any]", given)) if isinstance(given, Sequence) else (given,)
+    found = tuple(cast("Sequence[Any]", value)) if isinstance(value, Sequence) else (value,)
     for each in found:
         if not isinstance(each, kind):
             raise DomainError(
@@ -256,13 +256,13 @@ def measured(
     part = Fraction(1, sum(weights) + private)
     # With private keys the delta is the threshold's, so an epsilon buys Laplace noise.
     steps = tuple(
-        NoiseStep(noise_for(change, spend.share(weight * part, delta=not private)))
+        NoiseStep(noise_for(change, spend.part(weight * part, delta=not private)))
         for change, weight in zip(changes, weights, strict=True)
     )
     threshold = None
     if private:
         threshold = KeyThreshold.costing(
-            table.bounds.presence, spend.share(part, delta=False).with_delta(spend.delta)
+            table.bounds.presence, spend.part(part, delta=False).with_delta(spend.delta)
         )
     measures = tuple(range(first + private, first + private + len(changes)))
     return Design(

@@ -161,13 +161,13 @@ def refused_method(of: str, name: str) -> UnknownMethodError:
     )
 
 
-def called(given: object) -> str:
+def called(value: object) -> str:
     """The words for something given in place of an expression; it is not evaluated, nor shown."""
     import ibis.expr.operations as operations
     from ibis.common.deferred import Deferred
     from ibis.expr.types import Expr
 
-    match given:
+    match value:
         case Expr():
             kinds = {
                 "a window": (operations.WindowFunction, operations.Analytic),
@@ -175,13 +175,13 @@ def called(given: object) -> str:
                 "an aggregate": operations.Reduction,
                 "a random number, or the time": operations.Impure,
             }
-            found = [name for name, kind in kinds.items() if given.op().find(kind)]
+            found = [name for name, kind in kinds.items() if value.op().find(kind)]
             return f"{found[0]} of ibis" if found else "an expression of ibis"
         case Deferred():
             return "an expression of ibis"
         case str():
             return "a text"
-        case _ if callable(given):
+        case _ if callable(value):
             return "a function of your own"
         case _:
-            return type(given).__name__
+            return type(value).__name__

@@ -18,14 +18,14 @@ from dpcompose.errors import MissingExtraError
 MOST_KEPT = 32
 
 
-class _Kept(local):
+class _Choices(local):
     """The choices that a thread has made before: to set one up takes twice as long as to draw."""
 
     def __init__(self) -> None:
         self.choices = dict[tuple[float, bool], Any]()
 
 
-_KEPT = _Kept()
+_KEPT = _Choices()
 
 
 def discrete_laplace(values: Sequence[int], *, scale: float) -> list[int]:

@@ -47,12 +47,12 @@ class Part:
     """One branch of the statement: some integers of every group.
 
     Args:
-        found: Columns of the groups, of the bin if there is one, and of integers.
+        rows: Columns of the groups, of the bin if there is one, and of integers.
         what: What it is for: its groups and bins.
         takers: The questions that it is for, by their places, and the names of the integers of each.
     """
 
-    found: Expression
+    rows: Expression
     what: Aggregation
     takers: tuple[tuple[int, tuple[str, ...]], ...]
 
@@ -70,13 +70,13 @@ class Scan:
         table: The table that is asked.
         whats: What is wanted of it.
         parts: The branches of the statement.
-        made: The statement.
+        statement: The statement.
     """
 
     table: Table
     whats: tuple[Aggregation, ...]
     parts: tuple[Part, ...]
-    made: EngineStatement
+    statement: EngineStatement
 
     @classmethod
     def of(cls, table: Table, whats: Sequence[Aggregation], sampling: Sampling = ANY) -> Scan:
@@ -102,7 +102,7 @@ class Scan:
         wanted = [None if what.public is None else set(what.public) for what in self.whats]
         names = list(_schema(self.parts))
         readers = [self._reader(part, names) for part in self.parts]
-        for row in run(self.table.engine, self.made):
+        for row in run(self.table.engine, self.statement):
             part = self.parts[row[0]]
             key, bin, numbers = readers[row[0]](row)
             for place, integers in part.takers:
@@ -117,7 +117,7 @@ class Scan:
 
     def _reader(self, part: Part, names: list[str]) -> Any:
         read = key_reader(self.table, part.what)
-        keys = [names.index(name) for name in _keys(part.found).values()]
+        keys = [names.index(name) for name in _keys(part.rows).values()]
         numbers = {name: names.index(f"number{at}") for at, name in enumerate(part.numbers)}
         bin = names.index("bin")
 
@@ -142,14 +142,14 @@ class Scans:
     scans: tuple[tuple[tuple[int, ...], Scan], ...]
 
     @classmethod
-    def of(cls, asked: Sequence[tuple[Table, Aggregation]], sampling: Sampling = ANY) -> Scans:
+    def of(cls, requests: Sequence[tuple[Table, Aggregation]], sampling: Sampling = ANY) -> Scans:
         """The statements for these questions to these tables; tables that are the same rows are scanned once.
 
         Raises:
             UnsupportedError: If an engine has no words for one.
         """
         places: dict[object, list[int]] = {}
-        for place, (table, _) in enumerate(asked):
+        for place, (table, _) in enumerate(requests):
             # Tables of one name and schema are equal to ibis, whatever connection they are on.
             where = id(table.data.get_backend()), table.data.op()
             places.setdefault((where, table.unit, table.bounds), []).append(place)
@@ -157,7 +157,7 @@ class Scans:
             tuple(
                 (
                     tuple(each),
-                    Scan.of(asked[each[0]][0], [asked[place][1] for place in each], sampling),
+                    Scan.of(requests[each[0]][0], [requests[place][1] for place in each], sampling),
                 )
                 for each in places.values()
             )
@@ -278,9 +278,9 @@ def _of_units(table: Table, units: Expression, names: Collection[str]) -> Table:
     return replace(table, data=data.semi_join(units, of).select(*sorted(names)))
 
 
-def _alone(what: Aggregation, place: int, found: Expression) -> Part:
-    numbers = tuple(name for name in found.columns if name != "bin" and not name.startswith("key"))
-    return Part(found, what, ((place, numbers),))
+def _alone(what: Aggregation, position: int, rows: Expression) -> Part:
+    numbers = tuple(name for name in rows.columns if name != "bin" and not name.startswith("key"))
+    return Part(rows, what, ((position, numbers),))
 
 
 def _images(whats: Sequence[Aggregation]) -> Images:
@@ -411,16 +411,16 @@ def _all(conditions: Sequence[Any]) -> Any:
     return found
 
 
-def _keys(found: Expression) -> dict[str, str]:
+def _keys(rows: Expression) -> dict[str, str]:
     """The columns of the groups, and what they are called in the whole: by their place and type."""
-    names = [name for name in found.columns if name.startswith("key")]
-    return {name: f"{name} {str(found[name].type()).lstrip('!')}" for name in names}
+    names = [name for name in rows.columns if name.startswith("key")]
+    return {name: f"{name} {str(rows[name].type()).lstrip('!')}" for name in names}
 
 
 def _schema(parts: Sequence[Part]) -> dict[str, str]:
     """The columns of the whole, and their types."""
     keys = {
-        called: called.split(" ", 1)[1] for part in parts for called in _keys(part.found).values()
+        called: called.split(" ", 1)[1] for part in parts for called in _keys(part.rows).values()
     }
     numbers = max(len(part.numbers) for part in parts)
     return {"part": "int64", **keys, "bin": "int64"} | {
@@ -435,7 +435,7 @@ def _united(parts: Sequence[Part]) -> Expression:
     schema = _schema(parts)
     branches: list[Any] = []
     for at, part in enumerate(parts):
-        found = part.found
+        found = part.rows
         has: dict[str, Any] = {called: found[name] for name, called in _keys(found).items()}
         has |= {f"number{n}": found[name].cast("int64") for n, name in enumerate(part.numbers)}
         has |= {"part": ibis.literal(at, "int64")}

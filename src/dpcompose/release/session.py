@@ -59,16 +59,16 @@ SECONDS = 1.0
 
 
 @contextmanager
-def told(engine: str, asked: Sequence[str]) -> Generator[None]:
+def progress_message(engine: str, questions: Sequence[str]) -> Generator[None]:
     """Say on a terminal's standard error what is computed, once it takes longer than a second.
 
     The words are those of the questions and the engine; how long it takes is seen by whoever waits.
 
     Args:
         engine: The name of the engine.
-        asked: The kinds of the questions.
+        questions: The kinds of the questions.
     """
-    kinds = ", ".join(dict.fromkeys(asked))
+    kinds = ", ".join(dict.fromkeys(questions))
     timer = Timer(SECONDS, lambda: sys.stderr.write(f"{engine} is computing {kinds} ...\n"))
     timer.daemon = True
     if sys.stderr.isatty():
@@ -230,11 +230,11 @@ class Session(Asking):
             table.require_plain(self._trusted)
             require_part(table, self.scope)
         own = Binding.of(self.table).shared(design.table for design in designs)
-        binding = own.found(self.account)
+        binding = own.stored(self.account)
         scans = self._scans(designs, binding)
         if binding is own:
             # Nothing is written for a question that the engine has no words for.
-            binding = own.kept(self.account, actor=self.actor)
+            binding = own.write(self.account, actor=self.actor)
             # Another program may have been first, with another key.
             scans = scans if binding == own else self._scans(designs, binding)
         receipt = self.account.charge(
@@ -251,7 +251,9 @@ class Session(Asking):
             except AlreadyRedeemedError:
                 return self._stored(designs, questions, receipt, binding)
             # From here on the charge is spent, whatever happens.
-            with told(designs[0].table.engine.name, [question.kind for question in questions]):
+            with progress_message(
+                designs[0].table.engine.name, [question.kind for question in questions]
+            ):
                 answers = tuple(
                     answered(design, question, design.draw(found), receipt)
                     for design, question, found in zip(
@@ -330,7 +332,7 @@ class Session(Asking):
         # What every ask refuses has no price; the engine is not asked for it.
         design.table.require_trusted(self._trusted)
         require_part(design.table, self.scope)
-        Binding.of(self.table).shared([design.table]).found(self.account)
+        Binding.of(self.table).shared([design.table]).stored(self.account)
         mechanism = design.mechanism
         price = self.account.price(mechanism, delta=_delta([design]))
         left = self.account.left()
@@ -372,7 +374,7 @@ class Session(Asking):
 
     def explain(
         self,
-        asked: str | Question | Sequence[Question],
+        request: str | Question | Sequence[Question],
         *,
         spend: Mapping[str, Any] | None = None,
         keys: Sequence[Any] | None = None,
@@ -383,10 +385,10 @@ class Session(Asking):
         Raises:
             DomainError, UnsupportedError: As `ask` would, before the charge.
         """
-        if isinstance(asked, str):
-            questions = questions_of_sql(asked, self.table, tables=tables, keys=keys)
+        if isinstance(request, str):
+            questions = questions_of_sql(request, self.table, tables=tables, keys=keys)
         else:
-            questions = questions_of(asked, most=MOST_QUESTIONS, kind=Question)
+            questions = questions_of(request, most=MOST_QUESTIONS, kind=Question)
         part = None if spend is None else self.part(questions, spend)
         return Explanation(tuple(self.quote(each, spend=part) for each in questions), self.scope)
 
@@ -400,7 +402,7 @@ class Session(Asking):
         )
         if not sharing:
             return None
-        each = Spend.stated(spend).share(Fraction(1, sharing))
+        each = Spend.stated(spend).part(Fraction(1, sharing))
         return {each.currency: each.amount} | ({"delta": each.delta} if each.delta else {})
 
     def _designed(
@@ -427,8 +429,8 @@ class Session(Asking):
         if question.error is None:
             return question
 
-        def price(asked: Question) -> Any:
-            design = asked.designed(self.table)
+        def price(candidate: Question) -> Any:
+            design = candidate.designed(self.table)
             amounts = self.account.price(design.mechanism, delta=_delta([design]))
             return [amounts[name] for name in sorted(amounts, key=lambda name: name == "delta")]
 

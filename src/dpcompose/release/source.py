@@ -85,7 +85,7 @@ def together(data: Expression, backend: Any) -> Expression | None:
             if opening is None or not here:
                 return None
             name = next((name for name, known in here.items() if known is opening), None)
-            found = backend.table(name) if name is not None else _kept(opening, backend)
+            found = backend.table(name) if name is not None else _record_opening(opening, backend)
             if found.schema() != node.schema:
                 raise DomainError(
                     "table", list(found.columns), "the columns that the file had when it was opened"
@@ -99,13 +99,13 @@ def _embedded(opening: Opening) -> Expression:
 
     connection = ibis.duckdb.connect()
     try:
-        return _kept(opening, connection)
+        return _record_opening(opening, connection)
     except Exception:
         connection.disconnect()
         raise
 
 
-def _kept(opening: Opening, connection: Any) -> Expression:
+def _record_opening(opening: Opening, connection: Any) -> Expression:
     found = opening(connection)
     _openings(connection)[found.op().name] = opening
     return found
@@ -259,7 +259,7 @@ def opened(
             with turn(data.get_backend()):
                 engine.require(data.get_backend())
                 relation = engine.relation(table, data.get_backend())
-            place = relation.place
+            place = relation.location
         identity = place or (uuid.uuid4().hex if name is None else f"named {name}")
         return Source(
             name or label, _typed(_nullable(data, table), schema), engine, table, relation, identity

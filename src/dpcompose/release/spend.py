@@ -1,4 +1,4 @@
-"""What a question may cost, and exact decimals as they are typed."""
+"""The spend of a question, and exact decimals as they are typed."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Spend:
         currency = "rho" if "rho" in amounts else "epsilon"
         return cls(amounts[currency], currency, amounts.get("delta", Fraction(0)))
 
-    def share(self, part: Fraction, *, delta: bool = True) -> Spend:
+    def part(self, part: Fraction, *, delta: bool = True) -> Spend:
         """That part of the amount, with the same part of the delta or none."""
         return Spend(self.amount * part, self.currency, self.delta * part if delta else Fraction(0))
 

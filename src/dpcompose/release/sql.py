@@ -25,9 +25,9 @@ from dpcompose.release.sql_scalar import (
     conjuncts,
     left_joined,
     literal,
-    made,
     named_table,
     quantile,
+    question_of,
     scalar,
 )
 from dpcompose.release.sql_syntax import number, numbers, parsed, refusal, shown
@@ -98,7 +98,7 @@ class _Reader:
     base: Table
     table: Table
     named: Mapping[str, Table]
-    made: dict[str, Any] = field(default_factory=dict[str, Any])
+    computed: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @classmethod
     def of(cls, root: Any, table: Table, tables: Mapping[str, Any]) -> _Reader:
@@ -153,9 +153,9 @@ class _Reader:
             column: aliases.get(name, column) for name, column in zip(keyed, by, strict=True)
         }
         labels = [answer_labels(*each, columns) for each in zip(found, aggregates, strict=True)]
-        if self.made:
+        if self.computed:
             self.table = self.table.mutate(
-                **{name: scalar(node, self.named) for name, node in self.made.items()}
+                **{name: scalar(node, self.named) for name, node in self.computed.items()}
             )
         table = None if self.table is self.base else self.table
         return tuple(
@@ -165,12 +165,12 @@ class _Reader:
 
     # FROM, WHERE, GROUP BY
 
-    def _join(self, join: Any, known: Mapping[str, Any]) -> None:
+    def _join(self, join: Any, tables: Mapping[str, Any]) -> None:
         side, kind = (
             str(join.args.get("side") or "").lower(),
             str(join.args.get("kind") or "").lower(),
         )
-        alias, other = named_table(join.this, known)
+        alias, other = named_table(join.this, tables)
         using, condition = join.args.get("using") or [], join.args.get("on")
         pairs, bounds = [(each.name, each.name) for each in using], dict[str, Any]()
         for each in conjuncts(condition) if condition is not None else []:
@@ -299,7 +299,7 @@ class _Reader:
         taken = {column.name.casefold() for column in self.table.columns}
         if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII) or name.casefold() in taken:
             name = re.sub(r"\W+", "_", f"_{shown(node)}", flags=re.ASCII).lower()[:60].rstrip("_")
-        if self.made.setdefault(name, node) != node:
+        if self.computed.setdefault(name, node) != node:
             raise DomainError("sql: AS", name, "another name; it stands for something else already")
         return name
 
@@ -333,7 +333,7 @@ class _Reader:
             return self._count(inner, options)
         if kind in SUMS:
             column, ends = self._operand(inner.this, alias, kind.upper())
-            return made(SUMS[kind], inner, column=column, **ends, **options)
+            return question_of(SUMS[kind], inner, column=column, **ends, **options)
         if kind == "Div" and all(
             type(each).__name__ == "Sum" for each in (inner.this, inner.expression)
         ):
@@ -348,10 +348,10 @@ class _Reader:
                 "sql: CLAMP", shown(operand), "CLAMP(x, lower, upper, granularity) in a quantile"
             )
         if kind in ENDS:
-            return made(ENDS[kind], inner, column=column, **ends, **options)
+            return question_of(ENDS[kind], inner, column=column, **ends, **options)
         if len(shares) == 1:
-            return made("quantile", inner, column=column, q=shares[0], **ends, **options)
-        return made("quantiles", inner, column=column, qs=shares, **ends, **options)
+            return question_of("quantile", inner, column=column, q=shares[0], **ends, **options)
+        return question_of("quantiles", inner, column=column, qs=shares, **ends, **options)
 
     def _count(self, node: Any, options: Mapping[str, Any]) -> Question:
         if type(node.this).__name__ == "Star":
@@ -361,7 +361,7 @@ class _Reader:
             if set(names) == set(self.table.unit):
                 return KINDS["units"](**options)
             if len(names) == 1:
-                return made("distinct", node, column=names[0], **options)
+                return question_of("distinct", node, column=names[0], **options)
         raise UnsupportedError(
             f"sql: {shown(node)}",
             "no part of the SQL that is read",
@@ -371,7 +371,7 @@ class _Reader:
     def _ratio(self, node: Any, options: Mapping[str, Any]) -> Question:
         column, ends = self._operand(node.this.this, "", "SUM")
         per, below = self._operand(node.expression.this, "", "SUM")
-        return made(
+        return question_of(
             "ratio",
             node,
             column=column,
@@ -392,11 +392,13 @@ class _Reader:
             )
         inner, *edges = node.expressions
         listed = [number(each, "BIN") for each in edges]
-        return made("histogram", node, column=self._column(inner, ""), edges=listed, **options)
+        return question_of(
+            "histogram", node, column=self._column(inner, ""), edges=listed, **options
+        )
 
     # ORDER BY, LIMIT
 
-    def _ordered(self, question: Question, asked: int) -> Question:
+    def _ordered(self, question: Question, number_of_questions: int) -> Question:
         """The most frequent keys, where ORDER BY COUNT(*) DESC LIMIT k asks for them."""
         order, limit = self.root.args.get("order"), self.root.args.get("limit")
         if order is None and limit is None:
@@ -415,14 +417,14 @@ class _Reader:
             or shown(first) != "COUNT(*)"
             or limit is None
             or question.kind != "count"
-            or asked != 1
+            or number_of_questions != 1
         ):
             remedy = "ORDER BY COUNT(*) DESC LIMIT k, with one COUNT(*); else sort the answer: its numbers are yours"
             raise UnsupportedError(
                 "sql: ORDER BY or LIMIT", "the engine's order is private", remedy
             )
         options = {"by": question.by, "keys": question.keys}
-        return made("top", self.root, number=number(limit.expression, "LIMIT"), **options)
+        return question_of("top", self.root, number=number(limit.expression, "LIMIT"), **options)
 
 
 def _names(table: Table) -> list[str]:

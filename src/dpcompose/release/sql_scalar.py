@@ -46,13 +46,13 @@ def _columns(table: Any) -> list[str]:
     )
 
 
-def named_table(node: Any, known: Mapping[str, Any]) -> tuple[str, Any]:
+def named_table(node: Any, tables: Mapping[str, Any]) -> tuple[str, Any]:
     """The alias of a table in FROM or JOIN, and the table."""
     if type(node).__name__ != "Table" or type(node.this).__name__ != "Identifier":
         raise refusal(node) if type(node).__name__ != "Table" else refusal(node.this)
-    if node.name not in known:
-        raise DomainError("sql: FROM", node.name, f"one of {', '.join(dict.fromkeys(known))}")
-    return node.alias or node.name, frozen(known[node.name])
+    if node.name not in tables:
+        raise DomainError("sql: FROM", node.name, f"one of {', '.join(dict.fromkeys(tables))}")
+    return node.alias or node.name, frozen(tables[node.name])
 
 
 def left_joined(
@@ -306,7 +306,7 @@ def quantile(node: Any) -> tuple[Any, list[Any]] | None:
     return None
 
 
-def made(kind: str, node: Any, **arguments: Any) -> Question:
+def question_of(kind: str, node: Any, **arguments: Any) -> Question:
     """The question of a kind.
 
     Raises:

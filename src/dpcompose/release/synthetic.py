@@ -195,13 +195,13 @@ class Synthetic(Question):
 class MarginalsDesign(Design):
     """A design whose groups are the cells of all marginals that were measured."""
 
-    def draw(self, found: Aggregates) -> Released:
+    def draw(self, aggregates: Aggregates) -> Released:
         lists = self.aggregation.among
         assert lists is not None
         places = [{value: place for place, value in enumerate(values)} for values in lists]
         cells = [
             (*(at[value] for at, value in zip(places, key, strict=True)), bins[0][self.measures[0]])
-            for key, bins in found.items()
+            for key, bins in aggregates.items()
             if all(value in at for at, value in zip(places, key, strict=True))
         ]
         rows = self.steps[0].draw(cells)
@@ -331,20 +331,20 @@ class SyntheticData:
         return question.domain(self.answer.design.table)
 
 
-def rho_of(asked: Spend) -> float:
+def rho_of(spend: Spend) -> float:
     """The rho that a spend buys.
 
     Raises:
         DomainError: If it is an epsilon without a delta.
     """
-    if asked.currency == "rho":
-        return below(asked.amount)
-    if not asked.delta:
+    if spend.currency == "rho":
+        return below(spend.amount)
+    if not spend.delta:
         domain = "a rho, or an epsilon with a delta, where marginals are chosen in rounds"
         raise DomainError(
-            "spend", asked.typed(), domain, "Name a delta, such as {'epsilon': 1, 'delta': 1e-9}"
+            "spend", spend.typed(), domain, "Name a delta, such as {'epsilon': 1, 'delta': 1e-9}"
         )
-    epsilon, delta = below(asked.amount), below(asked.delta)
+    epsilon, delta = below(spend.amount), below(spend.delta)
     return calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing").value
 
 

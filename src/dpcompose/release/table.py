@@ -377,8 +377,8 @@ def _columns(data: Any) -> tuple[TableColumn, ...]:
 
 def _names(name: str, value: str | Sequence[str]) -> tuple[str, ...]:
     names = (
-        (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else ()
-    )  # pyright: ignore[reportUnnecessaryIsInstance]
+        (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
+    )
     names = tuple(check.line(name, each) for each in names)
     if not names or len(set(names)) < len(names):
         raise DomainError(name, value, "the name of a column, or several different ones")

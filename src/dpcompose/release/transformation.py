@@ -114,7 +114,7 @@ class Transformations(ABC):
                 )
             return self.changed(self.data.filter(found.value), f"where {predicate.text}")
 
-    def mutate(self, **made: RowExpression) -> Self:
+    def mutate(self, **expressions: RowExpression) -> Self:
         """The table with further columns, or with others of these names.
 
         Each value follows from its row alone, and no column of the unit changes: a unit's rows stay its rows.
@@ -123,7 +123,7 @@ class Transformations(ABC):
             DomainError: If a name is a unit's, or no name, or differs from a column's in its letters' case only.
             UnsupportedError: If one is no expression made by `release.col`.
         """
-        if not made:
+        if not expressions:
             raise DomainError(
                 "mutate", 0, "one column or more, such as hours=release.col('minutes') / 60"
             )
@@ -132,7 +132,7 @@ class Transformations(ABC):
         columns: dict[str, Any] = {}
         with without_warnings():
             expressions = {
-                name: row_expression(f"mutate {name}", each) for name, each in made.items()
+                name: row_expression(f"mutate {name}", each) for name, each in expressions.items()
             }
             for name, expression in expressions.items():
                 self._require_new(f"mutate {name}", name, {*columns})
@@ -145,8 +145,8 @@ class Transformations(ABC):
             step = "mutate " + ", ".join(
                 f"{name}={each.text}" for name, each in expressions.items()
             )
-            # A column that is made anew is no longer the one of which the keeper knows the ends.
-            ranges = {name: ends for name, ends in self.ranges.items() if name not in made}
+            # Recomputing a column drops the range that the catalog has for it.
+            ranges = {name: ends for name, ends in self.ranges.items() if name not in expressions}
             units = {**self.copies, **{name: name for name in self.unit}}
             same = {
                 name: one_to_one(expressions.get(name, col(name)), units)
@@ -313,7 +313,7 @@ class Transformations(ABC):
         theirs: Any,
         keys: tuple[str, ...],
         how: str,
-        given: tuple[object, object],
+        limits: tuple[object, object],
     ) -> Self:
         """Rows that belong to no unit; `keyed_join` proves how many of them one unit moves."""
         if (
@@ -339,7 +339,7 @@ class Transformations(ABC):
         for name in other.columns:
             if name.name not in (*self.unit, *keys):
                 self._require_new("join", name.name, set(), replaces=False)
-        ours, those = KeptRows.stated((self.bounds, other.bounds), *given)
+        ours, those = KeptRows.stated((self.bounds, other.bounds), *limits)
         bounds, at = joined_bounds(ours, those), len(self.steps)
         with without_warnings():
             left = few_of_each_key(self, self.data, keys, ours, stage=f"keyed join {at} left")

@@ -144,7 +144,7 @@ def whole_rows(table: UnitTable, data: Expression, *, stage: str) -> Expression:
     named = units | items
     rows = data.filter(*told).select(**{named[name]: column for name, column in same.items()})
     of, order = [*units.values()], [*items.values()]
-    rows = kept(table, rows, of, order, most=table.bounds.rows, sampling=ANY, stage=stage)
+    rows = sampled_rows(table, rows, of, order, most=table.bounds.rows, sampling=ANY, stage=stage)
     return rows.select(**{name: rows[named[name]] for name in same})
 
 
@@ -169,7 +169,7 @@ def bounded(
     bounds = table.bounds
     few = cells is not None and cells <= bounds.groups
     if not few and bounds.groups < bounds.rows:
-        rows = kept(
+        rows = sampled_rows(
             table,
             rows,
             units,
@@ -182,7 +182,7 @@ def bounded(
         few = True
     used = [name for name in rows.columns if name.startswith(("bin", "value", "item", "raw"))]
     if bounds.rows_per_group < bounds.rows:
-        rows = kept(
+        rows = sampled_rows(
             table,
             rows,
             [*units, *keys],
@@ -197,13 +197,13 @@ def bounded(
         and groups * bounds.rows_per_group <= bounds.rows
         and bounds.rows_per_group < bounds.rows
     ):
-        rows = kept(
+        rows = sampled_rows(
             table, rows, units, [*keys, *used], most=bounds.rows, sampling=sampling, stage="rows"
         )
     return rows
 
 
-def kept(
+def sampled_rows(
     table: UnitTable,
     rows: Expression,
     of: list[str],
@@ -278,14 +278,14 @@ def _texts(table: UnitTable) -> bool:
     return any(table.column(name).kind == "text" for name in table.unit)
 
 
-def _chosen(place: Any, number: Any, start: Any, most: int) -> Any:
+def _chosen(position: Any, number: Any, start: Any, most: int) -> Any:
     import ibis
 
     if most <= FEW:
-        return (place * most + start) % number < most
-    within: Any = ibis.least(place, MANY)
+        return (position * most + start) % number < most
+    within: Any = ibis.least(position, MANY)
     number = ibis.least(number, MANY)
-    return (place < MANY) & ((within * most + start) % number < most)
+    return (position < MANY) & ((within * most + start) % number < most)
 
 
 KINDS = ("integer", "text", "boolean", "date")
@@ -386,13 +386,13 @@ def joined(left: Expression, right: Expression, keys: Sequence[str]) -> Expressi
     return both.select(**{name.removeprefix("item_"): both[name] for name in items})
 
 
-def _pair(name: str, given: object) -> tuple[int, int]:
-    if not isinstance(given, tuple | list) or len(given) != 2:  # pyright: ignore[reportUnknownArgumentType]
+def _pair(name: str, value: object) -> tuple[int, int]:
+    if not isinstance(value, tuple | list) or len(value) != 2:  # pyright: ignore[reportUnknownArgumentType]
         raise DomainError(
-            name, given, "a pair: so many rows of this table, and so many of the other one"
+            name, value, "a pair: so many rows of this table, and so many of the other one"
         )
     found: list[int] = []
-    for each in given:
+    for each in value:
         number = check.count(name, each)
         if not 1 <= number <= MOST_ROWS:
             raise DomainError(name, number, f"integers from 1 to {MOST_ROWS:,}")

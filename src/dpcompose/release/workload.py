@@ -62,7 +62,7 @@ class Coordinated(Question):
         change = table.bounds.within(len(cells)).change(1)
         # A query adds up cells: one unit moves it by all its rows at most.
         one = Change(change.l1, 1, change.l1, change.l1**2, box=True)
-        each = asked.share(Fraction(1, 2 * self.rounds + 3), delta=False)
+        each = asked.part(Fraction(1, 2 * self.rounds + 3), delta=False)
         loop = Correction(
             noise_for(one, each), Selection.costing(change.l1, each), self.rounds, queries
         )

@@ -26,9 +26,9 @@ from dpcompose.ledger import (
 )
 from dpcompose.serve import approval, reservation
 from dpcompose.serve.approval import APPROVED, DECLINED, OPEN, ApprovalRequest
-from dpcompose.serve.asked import LONGEST_MECHANISM, Answer, Fields, amounts, number, text
 from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.quota import PERIODS, Quota, drop_quota, keep_quota
+from dpcompose.serve.request import LONGEST_MECHANISM, Answer, Fields, amounts, number, text
 from dpcompose.serve.reservation import Reservation
 from dpcompose.serve.terms import Terms, Tree, require_room
 
@@ -38,7 +38,7 @@ MOST_SHOWN = 1000
 
 @dataclass(frozen=True)
 class Agreements:
-    """Makes, changes and shows the terms of trees.
+    """Creates, changes and shows the policies of a tree: reservations, quotas and thresholds.
 
     Args:
         terms: Those that charges heed.
@@ -71,7 +71,7 @@ class Agreements:
         with self._tree(scope) as tree:
             found = reservation.reservation_named(tree.run, made)
             if found is not None:
-                if found.asked != asked:
+                if found.request != asked:
                     raise KeyReusedError(text(fields, "key"), scope)
                 return found.shown()
             own = [each for each in tree.reservations if each.actor == who.actor]
@@ -84,7 +84,7 @@ class Agreements:
             require_room(tree.chain(scope), cost)
             for quota in tree.quotas:
                 if quota.is_about(scope, who.actor):
-                    kept = [each.rest for each in own if quota.is_about(each.scope, who.actor)]
+                    kept = [each.remaining for each in own if quota.is_about(each.scope, who.actor)]
                     quota.require(tree.run, who.actor, _sum([cost.units, *kept]), tree.time)
             none = Amounts(dict.fromkeys(cost, 0))
             until = tree.now + seconds
@@ -158,8 +158,8 @@ class Agreements:
                 found = ApprovalRequest(
                     made, scope, who.actor, who.name, asked, expires=expires, **said
                 )
-                approval.keep(tree.run, tree.root, found, made=tree.now)
-            elif (found.asked, found.scope, found.reason) != (asked, scope, reason):
+                approval.keep(tree.run, tree.root, found, now=tree.now)
+            elif (found.charge, found.scope, found.reason) != (asked, scope, reason):
                 raise KeyReusedError(text(fields, "key"), scope)
             return found.shown()
 
@@ -233,7 +233,7 @@ def _sum(amounts: Sequence[Mapping[str, int]]) -> Amounts:
 
 
 def _folded(name: str) -> str:
-    """One text for all spellings of a name: small and capital letters, letters with their marks apart, wide letters."""
+    """Folds the spellings of a name into one text: letter case, combining marks and full-width letters."""
     return normalize("NFKC", normalize("NFKC", name).casefold())
 
 
@@ -249,7 +249,7 @@ def _named(fields: Fields) -> dict[str, Any]:
 
 
 def _require_not_above(who: Identity, keeper: str) -> None:
-    """Refuse the keeper of less to change what the keeper of more has set."""
+    """Refuse a keeper of a smaller subtree who would change what the keeper of a larger one set."""
     if who.subtree and not (keeper and who.covers(keeper)):
         raise UnsupportedError(
             "changing this", "a keeper of a larger subtree has set it", "Ask that keeper"

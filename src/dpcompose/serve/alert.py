@@ -1,4 +1,4 @@
-"""Alerts: a webhook is told once when most of a budget is spent. Charges know nothing of it, and never wait for it."""
+"""Alerts: a webhook is called once when most of a budget is spent. No charge waits for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CLAIMED = 60.0
 
 @dataclass(frozen=True)
 class Alerts:
-    """Follows the log, notes each budget that crosses the share, and tells the webhook until it answers.
+    """Follows the log, records each budget that crosses the share, and calls the webhook until it answers.
 
     A crossing is noted once for a scope, a currency and a period, whichever server sees it; it is told again until the
     webhook answers with 2xx, always with the same `id`.
@@ -54,13 +54,13 @@ class Alerts:
             raise DomainError("url", self.url, "an address that begins with https:// or http://")
 
     def start(self) -> Thread:
-        """Look from now on, in a thread that ends with the program."""
+        """Start a thread that looks for crossings; it ends with the program."""
         thread = Thread(target=self._run, name="dpcompose-alerts", daemon=True)
         thread.start()
         return thread
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the thread."""
         self._stop.set()
 
     def _run(self) -> None:
@@ -73,16 +73,16 @@ class Alerts:
                 )
 
     def look(self) -> int:
-        """Note the crossings since the last look, try to tell what is not told; how many were told."""
+        """Record the crossings since the last call and deliver those still waiting; returns how many were delivered."""
         with self.ledger.moment() as moment:
             roots = moment.snapshot.roots()
         for root in roots:
             while self._noted(root):
                 pass
-        return self._told()
+        return self._deliver()
 
     def _noted(self, root: str) -> bool:
-        """Note the crossings of some entries of a tree; whether there were any entries."""
+        """Record the crossings of the next entries of a tree; returns whether there were any entries."""
         with self.database.transaction(write=False) as run:
             rows = run("select sequence from service_alert_progress where root = ?", (root,))
         after = rows[0][0] if rows else 0
@@ -118,15 +118,17 @@ class Alerts:
             and balance.spent[name].fraction >= self.share * cap.fraction
         ]
 
-    def _note(self, run: Run, found: dict[str, Any]) -> None:
-        identity = json.dumps([found["scope"], found["currency"], found["period"], self.share])
-        body = json.dumps({"id": identity, "share": self.share, **found}, sort_keys=True)
+    def _note(self, run: Run, crossing: dict[str, Any]) -> None:
+        identity = json.dumps(
+            [crossing["scope"], crossing["currency"], crossing["period"], self.share]
+        )
+        body = json.dumps({"id": identity, "share": self.share, **crossing}, sort_keys=True)
         run(
             "insert into service_alert (id, body, due, tries, told) values (?, ?, 0, 0, 0) on conflict (id) do nothing",
             (identity, body),
         )
 
-    def _told(self) -> int:
+    def _deliver(self) -> int:
         now, told = self.database.now(), 0
         with self.database.transaction(write=False) as run:
             waiting = run(

@@ -8,8 +8,8 @@ from typing import Any
 
 from dpcompose.errors import ApprovalError
 from dpcompose.ledger import Amounts, paths_down_to
-from dpcompose.serve.asked import Asked
 from dpcompose.serve.database import Run
+from dpcompose.serve.request import PricedCharge
 
 LASTS = 30 * 86400.0
 """Seconds for which a request is open, and after that for which an approval is good."""
@@ -29,7 +29,7 @@ class ApprovalRequest:
         scope: Where.
         actor: Who wants it.
         name: The same, without the subtree: whoever decides must have another name.
-        asked: What, as it was asked.
+        charge: The requested charge, as JSON.
         cost: The server's price when it was asked; the charge is priced again.
         reason: Why, in words.
         state: open, approved or declined.
@@ -41,7 +41,7 @@ class ApprovalRequest:
     scope: str
     actor: str
     name: str
-    asked: str
+    charge: str
     cost: Amounts
     reason: str
     state: str
@@ -56,15 +56,15 @@ class ApprovalRequest:
         return cls(number, scope, actor, name, asked, Amounts.read(json.loads(cost)), **last)
 
     def shown(self) -> dict[str, Any]:
-        """For an answer."""
+        """The request as an answer shows it."""
         named = {"request": self.id, "scope": self.scope, "actor": self.actor, "state": self.state}
-        asked: dict[str, Any] = json.loads(self.asked)
+        fields: dict[str, Any] = json.loads(self.charge)
         return {
             **named,
             "decided_by": self.decided_by,
             "reason": self.reason,
             "cost": self.cost.texts(),
-            **asked,
+            **fields,
         }
 
 
@@ -74,14 +74,14 @@ def request_of(run: Run, number: str) -> ApprovalRequest | None:
     return ApprovalRequest.read(rows[0]) if rows else None
 
 
-def keep(run: Run, root: str, request: ApprovalRequest, *, made: float) -> None:
-    """A new request.
+def keep(run: Run, root: str, request: ApprovalRequest, *, now: float) -> None:
+    """Store a new request.
 
     Raises:
         ApprovalError: This person has too many open ones.
     """
     counted = "select count(*) from service_request where root = ? and actor = ? and state = ? and expires > ?"
-    ((waiting,),) = run(counted, (root, request.actor, OPEN, made))
+    ((waiting,),) = run(counted, (root, request.actor, OPEN, now))
     if not waiting < MOST:
         raise ApprovalError(
             request.scope, f"{MOST} of your requests are not decided yet. Wait for those"
@@ -91,11 +91,11 @@ def keep(run: Run, root: str, request: ApprovalRequest, *, made: float) -> None:
         request.scope,
         request.actor,
         request.name,
-        request.asked,
+        request.charge,
         request.cost.text,
         request.reason,
     )
-    values = *first, request.state, request.decided_by, request.expires, root, made
+    values = *first, request.state, request.decided_by, request.expires, root, now
     run(
         f"insert into service_request ({_COLUMNS}, root, made) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         values,
@@ -112,7 +112,7 @@ def decide(
 
 
 def requests_of(run: Run, root: str, limit: int) -> list[ApprovalRequest]:
-    """Those of a tree, the newest first."""
+    """The requests of a tree, the newest first."""
     wanted = f"select {_COLUMNS} from service_request where root = ? order by made desc, id limit ?"
     return [ApprovalRequest.read(row) for row in run(wanted, (root, limit))]
 
@@ -149,22 +149,22 @@ def require_no_threshold(run: Run, path: str, cost: Amounts) -> None:
         )
 
 
-def require_approved(run: Run, asked: Asked, now: float) -> str | None:
-    """Who approved a charge; None where none of its amounts is above a threshold.
+def require_approved(run: Run, charge: PricedCharge, now: float) -> str | None:
+    """The name of who approved a charge; None if none of its amounts is above a threshold.
 
     Raises:
         ApprovalError: It needs an approval, and has none.
     """
-    where = _exceeded(run, asked.scope, asked.cost)
+    where = _exceeded(run, charge.scope, charge.cost)
     if not where:
         return None
-    found = request_of(run, asked.key)
+    found = request_of(run, charge.key)
     if found is None:
         said = (
             "this charge is above a threshold. Request approval under the same key, then ask again"
         )
         raise ApprovalError(where[0], said)
-    if json.loads(found.asked) != dict(asked.fields) or found.scope != asked.scope:
+    if json.loads(found.charge) != dict(charge.fields) or found.scope != charge.scope:
         raise ApprovalError(
             where[0],
             "another charge was requested under this key. Request this one under a new key",

@@ -58,11 +58,13 @@ class RemoteAccount:
 
     def price(self, mechanism: Composable, *, delta: Any = None) -> dict[str, Amount]:
         """The cost of a mechanism here, by currency; see `Account.price`."""
-        return dict(Amounts.read(self._asked("POST", "price", **_named(mechanism, delta))["cost"]))
+        return dict(
+            Amounts.read(self._request("POST", "price", **_named(mechanism, delta))["cost"])
+        )
 
     def left(self) -> dict[str, Amount]:
         """The most that a charge could still ask, each currency by itself."""
-        return dict(Amounts.read(self._asked("GET", "left")["left"]))
+        return dict(Amounts.read(self._request("GET", "left")["left"]))
 
     def room(self, cost: Mapping[str, Amount]) -> int:
         """Whether the cost fits, 1 or 0, by what is left of each currency; of several theorems it may say 0."""
@@ -100,11 +102,11 @@ class RemoteAccount:
             named["description"] = dict(description)
         if reservation is not None:
             named["reservation"] = reservation
-        return Receipt.read(self._asked("POST", "charge", **named)["receipt"])
+        return Receipt.read(self._request("POST", "charge", **named)["receipt"])
 
     def redeem(self, receipt: Receipt, *, actor: str = "", nonce: str) -> None:
         """Use up a receipt before any noise is drawn; see `Ledger.redeem` for the nonce."""
-        self._asked("POST", "redeem", receipt=receipt.to_json(), nonce=nonce)
+        self._request("POST", "redeem", receipt=receipt.to_json(), nonce=nonce)
 
     def reserve(
         self, mechanism: Composable, *, key: str, seconds: float, times: int = 1, delta: Any = None
@@ -118,27 +120,27 @@ class RemoteAccount:
             times: How many charges.
             delta: See `price`.
         """
-        return self._asked(
+        return self._request(
             "POST", "reserve", key=key, seconds=seconds, times=times, **_named(mechanism, delta)
         )
 
     def unreserve(self, key: str) -> None:
         """Give a reservation back."""
-        self._asked("POST", "unreserve", key=key)
+        self._request("POST", "unreserve", key=key)
 
     def request(
         self, mechanism: Composable, *, key: str, reason: str, delta: Any = None
     ) -> dict[str, Any]:
         """Ask a second person to approve the charge that will be made under this key; `state` says what was decided."""
-        return self._asked("POST", "request", key=key, reason=reason, **_named(mechanism, delta))
+        return self._request("POST", "request", key=key, reason=reason, **_named(mechanism, delta))
 
     def requests(self) -> list[dict[str, Any]]:
         """Requests at or below the scope, the newest first; an analyst's own."""
-        return self._asked("GET", "requests")["requests"]
+        return self._request("GET", "requests")["requests"]
 
     def decide(self, request: str, *, approve: bool) -> dict[str, Any]:
         """A keeper's decision on a request of somebody else."""
-        return self._asked(
+        return self._request(
             "POST", "decide", request=request, decision="approved" if approve else "declined"
         )
 
@@ -146,19 +148,19 @@ class RemoteAccount:
         self, actor: str, caps: Mapping[str, Any], *, period: str = "total"
     ) -> dict[str, Any]:
         """A keeper's cap on what an actor (`*`: each) spends here in each day, month, year or in total; empty: none."""
-        return self._asked(
+        return self._request(
             "POST", "quota", actor=actor, caps=Amounts.of(caps).texts(), period=period
         )
 
     def threshold(self, amounts: Mapping[str, Any]) -> dict[str, Any]:
         """A keeper's amounts above which a charge here needs a second person; empty: none."""
-        return self._asked("POST", "threshold", amounts=Amounts.of(amounts).texts())
+        return self._request("POST", "threshold", amounts=Amounts.of(amounts).texts())
 
     def history(self) -> Iterator[dict[str, Any]]:
         """The own entries, the newest first, asked for page by page."""
         named: dict[str, Any] = {}
         while True:
-            found = self._asked("GET", "history", **named)
+            found = self._request("GET", "history", **named)
             yield from found["entries"]
             if found["before"] is None:
                 return
@@ -168,12 +170,12 @@ class RemoteAccount:
         """Follow the whole tree of the scope, in as many requests as that takes: an auditor's."""
         found: dict[str, Any] = {"agrees": True, "followed": 0}
         while found["agrees"] and not found.get("done", False):
-            found = self._asked("GET", "verify", after=found["followed"])
+            found = self._request("GET", "verify", after=found["followed"])
         return found
 
     def agreed(self) -> dict[str, Any]:
         """The reservations, quotas and thresholds that hold here."""
-        return self._asked("GET", "agreed")
+        return self._request("GET", "agreed")
 
     @property
     def adjacency(self) -> Adjacency:
@@ -185,18 +187,18 @@ class RemoteAccount:
         """The note with which the scope was opened."""
         return self._budget["note"]
 
-    def kept(self, name: str) -> Mapping[str, Any] | None:
-        """The description that is kept below the scope under a name; see `Account.kept`."""
-        return self._asked("GET", "kept", name=name)["description"]
+    def description_of(self, name: str) -> Mapping[str, Any] | None:
+        """The description that is kept below the scope under a name; see `Account.description_of`."""
+        return self._request("GET", "kept", name=name)["description"]
 
     def keep(self, name: str, description: Mapping[str, Any], *, actor: str = "") -> None:
         """Keep a description below the scope under a name; see `Account.keep`."""
-        self._asked("POST", "keep", name=name, description=dict(description))
+        self._request("POST", "keep", name=name, description=dict(description))
 
     @cached_property
     def _budget(self) -> dict[str, Any]:
-        """A scope never changes."""
-        return self._asked("GET", "budget")
+        """The scope as the service describes it; it never changes, so it is requested once."""
+        return self._request("GET", "budget")
 
     @cached_property
     def _http(self) -> httpx.Client:
@@ -204,7 +206,7 @@ class RemoteAccount:
 
         return httpx.Client(base_url=self.url, timeout=10.0) if self.client is None else self.client
 
-    def _asked(self, method: str, route: str, **fields: Any) -> dict[str, Any]:
+    def _request(self, method: str, route: str, **fields: Any) -> dict[str, Any]:
         import httpx
 
         sent: dict[str, Any] = (

@@ -79,18 +79,18 @@ class Database(ABC):
 
     @abstractmethod
     def transaction(self, *, write: bool = True) -> Any:
-        """A context that gives a `Run`; committed when the block ends, nothing of it is kept when it raises."""
+        """A transaction as a context: it commits when the block ends and rolls back when the block raises."""
 
     @abstractmethod
     def locked(self, root: str, *, shared: bool = False) -> Any:
-        """A transaction that keeps other servers from this tree; from all but those that share."""
+        """A transaction that holds the lock of a tree; with `shared`, together with other shared holders."""
 
     @abstractmethod
     def close(self) -> None:
         """Let go of the connections; nothing is read or written any more."""
 
     def now(self) -> float:
-        """The time, which never runs back: a token that expired stays so when a clock is set back.
+        """The time in seconds; it never runs back, so an expired token stays expired when the clock is set back.
 
         It runs on where the clock was ahead once, so that what begins meanwhile ends when it should.
         """
@@ -110,7 +110,7 @@ class Database(ABC):
         return self._latest
 
     def trust_clock(self) -> float:
-        """Take the clock for right, though a later time was seen: the seconds between the two.
+        """Accept the clock although a later time was recorded; returns the seconds between the two.
 
         Tokens that were given in the time that is still to come are revoked, and what would last too long ends now.
         """

@@ -7,9 +7,9 @@ from typing import Any
 
 from dpcompose.serve.agreement import MOST_TIMES
 from dpcompose.serve.approval import APPROVED, DECLINED
-from dpcompose.serve.asked import LONGEST_MECHANISM
 from dpcompose.serve.identity import PERMISSIONS, YEAR, Role
 from dpcompose.serve.quota import PERIODS
+from dpcompose.serve.request import LONGEST_MECHANISM
 from dpcompose.serve.reservation import LONGEST
 from dpcompose.serve.service import PLACE
 from dpcompose.version import __version__
@@ -17,12 +17,16 @@ from dpcompose.version import __version__
 Schema = dict[str, Any]
 
 
-def _line(said: str, *, most: int = 5000, **more: Any) -> Schema:
-    return {"type": "string", "minLength": 1, "maxLength": most, "description": said, **more}
+def _line(description: str, *, most: int = 5000, **more: Any) -> Schema:
+    return {"type": "string", "minLength": 1, "maxLength": most, "description": description, **more}
 
 
-def _texts(said: str) -> Schema:
-    return {"type": "object", "additionalProperties": {"type": "string"}, "description": said}
+def _texts(description: str) -> Schema:
+    return {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "description": description,
+    }
 
 
 _SCOPE = _line("The path of a scope in the own subtree, such as city/health.", most=512)
@@ -177,11 +181,11 @@ _ERROR: Schema = {
 }
 
 
-def document(said: Mapping[str, str]) -> Schema:
+def document(summaries: Mapping[str, str]) -> Schema:
     """The document.
 
     Args:
-        said: A sentence for each route.
+        summaries: A sentence for each route.
     """
     paths: dict[str, Schema] = {}
     for name in FIELDS:
@@ -189,9 +193,9 @@ def document(said: Mapping[str, str]) -> Schema:
         roles = ", ".join(sorted(permission.roles or ()))
         operation = {
             "operationId": name,
-            "summary": said[name],
+            "summary": summaries[name],
             "description": f"For: {roles}.",
-            **_asked(name),
+            **_parameters(name),
         }
         paths[permission.path] = {
             permission.method.lower(): {**operation, "responses": _responses()}
@@ -206,7 +210,7 @@ def document(said: Mapping[str, str]) -> Schema:
     }
 
 
-def _asked(name: str) -> Schema:
+def _parameters(name: str) -> Schema:
     """The parameters of a GET, or the body of a POST."""
     fields, required = FIELDS[name]
     if PERMISSIONS[name].method == "GET":

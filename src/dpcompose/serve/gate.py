@@ -1,4 +1,4 @@
-"""Who may ask: tokens, rate limits and sizes; and errors of the library as answers."""
+"""Authentication, rate limits and size limits; and errors of the library as answers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from dpcompose.errors import (
     UnknownScopeError,
 )
 from dpcompose.ledger import scope_path
-from dpcompose.serve.asked import Answer, Fields
 from dpcompose.serve.identity import PERMISSIONS, Identity
 from dpcompose.serve.queue import Queue
+from dpcompose.serve.request import Answer, Fields
 from dpcompose.serve.service import HANDLERS, Service
 from dpcompose.serve.workers import Workers
 
@@ -36,7 +36,7 @@ Work = Response | Callable[[], Response]
 
 @dataclass
 class RateLimit:
-    """So many requests a second for each name, with as many saved up as one burst has.
+    """A rate limit for each name: a number of requests per second, and of requests in a burst.
 
     >>> limit = RateLimit(1.0, 2, clock=lambda: 0.0)
     >>> [limit.admits("Ada") for _ in range(3)]
@@ -50,7 +50,7 @@ class RateLimit:
     _lock: Lock = field(default_factory=Lock)
 
     def admits(self, name: str) -> bool:
-        """Whether one more request of that name is answered now."""
+        """Whether the limit admits one more request of that name now."""
         with self._lock:
             now = self.clock()
             if len(self._saved) > 10_000:
@@ -68,7 +68,7 @@ class RateLimit:
 
 @dataclass(frozen=True)
 class Gate:
-    """A service behind its limits.
+    """The service behind authentication and rate limits.
 
     Args:
         service: What answers.
@@ -87,7 +87,7 @@ class Gate:
     async def run(
         self, request: Request, caller: str | Identity, work: Callable[[Identity], Work]
     ) -> Response:
-        """The answer to whoever has a token. Work that may take long has its turn, and ends when they leave."""
+        """The answer to a request with a token. Long work waits in the queue, and stops if the client disconnects."""
 
         def begin() -> tuple[Identity, Work]:
             who = self.identified(caller_of(request), caller) if isinstance(caller, str) else caller
@@ -99,7 +99,7 @@ class Gate:
         return await self.queue.run(request, f"{who.role}:{who.actor}", self.workers, found)
 
     def identified(self, caller: str, token: str) -> Identity:
-        """Whose token it is.
+        """The identity that a token belongs to.
 
         Raises:
             HTTPException: 401 for nobody's, 429 for one that asks too often.
@@ -114,22 +114,22 @@ class Gate:
             raise
 
     def is_foreign(self, token: str) -> bool:
-        """Whether only an issuer can say whose token it is."""
+        """Whether only an issuer can identify the token."""
         return self.service.people.issuer is not None and "." in token
 
-    def admitted(self, caller: str, found: Identity | None) -> Identity:
-        """Whoever was found by a token.
+    def admitted(self, caller: str, identity: Identity | None) -> Identity:
+        """The identity of a token, if its rate limit admits one more request.
 
         Raises:
             HTTPException: See `identified`.
         """
-        if found is None:  # whoever has a token is let in, whatever comes from the same address
+        if identity is None:  # whoever has a token is let in, whatever comes from the same address
             if not self.failures.admits(caller):
                 raise HTTPException(429, TOO_MANY)
             raise HTTPException(401, "a valid token is needed")
-        if not self.limit.admits(f"{found.role}:{found.actor}"):
+        if not self.limit.admits(f"{identity.role}:{identity.actor}"):
             raise HTTPException(429, "too many requests; wait a second")
-        return found
+        return identity
 
     def answered(self, name: str, who: Identity, fields: Fields) -> Answer:
         """The answer of a route, if this identity may ask it of this scope.
@@ -154,7 +154,7 @@ class Gate:
 
 
 async def body_of(request: Request) -> bytes:
-    """The body; one that is announced or found to be too large is not read on."""
+    """The body of a request; reading stops once it is announced or measured as too large."""
     announced = request.headers.get("content-length", "0")
     if not (announced.isdecimal() and len(announced) < 12 and int(announced) <= LARGEST_BODY):
         raise HTTPException(413, f"a body of at most {LARGEST_BODY} bytes is taken")
@@ -170,7 +170,7 @@ async def body_of(request: Request) -> bytes:
 
 
 def caller_of(request: Request) -> str:
-    """The address that asks."""
+    """The address of the client."""
     return request.client.host if request.client else ""
 
 

@@ -20,7 +20,7 @@ from dpcompose.serve.issuer import Issuer
 
 
 class Role(StrEnum):
-    """The part that an identity has in its subtree."""
+    """The role of an identity in its subtree."""
 
     KEEPER = "keeper"
     """Opens and closes budgets, and invites."""
@@ -32,7 +32,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Permission:
-    """One route, and who may ask it of scopes in their subtree; of other scopes nobody may.
+    """A route, and the roles that may call it for scopes of their own subtree.
 
     >>> PERMISSIONS["charge"].allows(Role.AUDITOR)
     False
@@ -50,7 +50,7 @@ class Permission:
     scoped: bool = True
 
     def allows(self, role: Role) -> bool:
-        """Whether that role may ask it, of its own subtree."""
+        """Whether that role may call it, for its own subtree."""
         return self.roles is None or role in self.roles
 
 
@@ -122,7 +122,7 @@ class Identity:
 
     @property
     def actor(self) -> str:
-        """As entries name it. Who may invite in one subtree can so be nobody of another."""
+        """The actor as entries name it. It holds the subtree, so no keeper can invite an actor of another subtree."""
         return f"{self.name}@{self.subtree}" if self.subtree else self.name
 
     def covers(self, path: str) -> bool:
@@ -132,7 +132,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Identities:
-    """The tokens that were given, in a file of their own.
+    """The issued tokens, in a database of their own.
 
     >>> people = Identities.open(":memory:")
     >>> token = people.invite("Ada", Role.ANALYST, "city/health")
@@ -170,7 +170,7 @@ class Identities:
         return cls(Database.open(path, clock=clock), issuer)
 
     def invite(self, name: str, role: Role, subtree: str, *, seconds: float = YEAR) -> str:
-        """A new token, which is shown once and kept nowhere.
+        """A new token; it is shown once, and only its digest is stored.
 
         Raises:
             DomainError: A value outside its domain.
@@ -183,7 +183,7 @@ class Identities:
     def admit(
         self, subject: str, name: str, role: Role, subtree: str, *, seconds: float = YEAR
     ) -> None:
-        """Invite somebody whom the issuer knows by that subject; no token of ours is made.
+        """Invite the subject of an issuer; no token of the service is created.
 
         Raises:
             DomainError: A value outside its domain.
@@ -224,11 +224,11 @@ class Identities:
             run("insert into service_issued (digest, issued) values (?, ?)", (digest, now))
 
     def find(self, token: str) -> Identity | None:
-        """Whose token it is; None for one that was never given, has expired or was revoked."""
+        """The identity of a token; None if it was never issued, has expired or was revoked."""
         return self.find_all([token])[token]
 
     def find_all(self, tokens: Collection[str]) -> dict[str, Identity | None]:
-        """Whose tokens they are, found at one moment."""
+        """The identities of several tokens at one moment."""
         digests = {token: self._digest_of(token) for token in tokens}
         asked = [digest for digest in digests.values() if digest is not None]
         found: dict[str | None, Identity] = {}

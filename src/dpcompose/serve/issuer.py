@@ -1,4 +1,4 @@
-"""Single sign-on: tokens of an OpenID Connect issuer, believed only as far as they are signed for this service."""
+"""Single sign-on: tokens that an OpenID Connect issuer signed for this service."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LONGEST_TOKEN, LARGEST_ANSWER, LONGEST = 8192, 262144, 5.0
 
 @dataclass(eq=False)
 class Issuer:
-    """An issuer that says who somebody is; what they may do is kept here.
+    """An issuer that authenticates people; what they may do is stored by the service.
 
     Args:
         url: As it stands in the tokens; https, or http on this machine.
@@ -44,7 +44,7 @@ class Issuer:
     clock: Callable[[], float] = time.monotonic
     _keys: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     _got: float | None = None
-    _asked: float | None = None
+    _last_request: float | None = None
     _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class Issuer:
             raise MissingExtraError("Single sign-on", "serve") from None
 
     def subject(self, token: str, now: float) -> str | None:
-        """Whose token it is, in the issuer's words; None for one that is not valid now.
+        """The subject of a token, as the issuer names it; None if the token is not valid now.
 
         Raises:
             StoreError: The issuer's keys are not known, and it cannot be reached.
@@ -100,7 +100,7 @@ class Issuer:
         )
 
     def _key(self, kid: str) -> Mapping[str, Any] | None:
-        """The key of that name, asked for again if it is not known or the keys are old, but not again and again."""
+        """The key of that name. The keys are fetched again if it is unknown or they are old, at a limited rate."""
         if self._is_fresh() and (key := self._keys.get(kid)) is not None:
             return key
         now = self.clock()
@@ -108,9 +108,9 @@ class Issuer:
             blocking=False
         ):  # one asks; meanwhile the others go on with the keys that are known
             try:
-                waits = self._asked is not None and now - self._asked < AGAIN
+                waits = self._last_request is not None and now - self._last_request < AGAIN
                 if not (self._is_fresh() and kid in self._keys) and not waits:
-                    self._asked = now
+                    self._last_request = now
                     self._fetch(now)
             finally:
                 self._lock.release()
@@ -128,7 +128,7 @@ class Issuer:
         return self._got is not None and self.clock() - self._got < FRESH
 
     def _fetch(self, now: float) -> None:
-        """Ask for the keys; where that fails, those that are known stay."""
+        """Fetch the keys; if that fails, the present keys stay."""
         found = self._json(f"{self.url.rstrip('/')}/.well-known/openid-configuration")
         if found.get("issuer") != self.url or not isinstance(where := found.get("jwks_uri"), str):
             return

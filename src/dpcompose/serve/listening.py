@@ -1,4 +1,4 @@
-"""The server that listens: uvicorn, but head and body of an answer leave together, and wake who waits once."""
+"""The HTTP server: uvicorn, with the head and the body of a response joined into one write."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ def most_connections() -> int:
 
 
 class JoinedAnswers(HttpToolsProtocol):
-    """The protocol of uvicorn, which writes the two one after the other, and waits for requests without limits."""
+    """The protocol of uvicorn with joined writes and with time limits for requests that do not arrive."""
 
     waiting: ClassVar[dict[JoinedAnswers, asyncio.TimerHandle]] = {}
     """The connections whose client is waited for, the longest first, and when each is given up."""
     _size, _in_head = 0, True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Write through what joins; of too many connections, give up the one that is waited for the longest."""
+        """Install the joining transport; above the limit of connections, close the one that is idle the longest."""
         super().connection_made(cast("asyncio.Transport", Joined(transport)))
         self._wait()
         if len(self.connections) > most_connections():
             next(iter(self.waiting)).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Cancel the time limits."""
         self._go_on()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless the headers are too long."""
+        """Parse more data, unless the headers are too long."""
         while data and not self.transport.is_closing():
             if self._size == LARGEST_HEAD:
                 if cast("Any", self.cycle) is None or self.cycle.response_complete:
@@ -75,39 +75,39 @@ class JoinedAnswers(HttpToolsProtocol):
             self._wait()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; those after a body are not heard."""
+        """Take a header; trailers after a body are ignored."""
         if self._in_head:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The body comes next."""
+        """Begin to count the bytes of the body."""
         self._in_head = False
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Whatever is no body is counted anew."""
+        """Begin to count the bytes of headers again."""
         self._size = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The next request begins anew."""
+        """Begin the time limit of the next request."""
         self._size, self._in_head = 0, True
         self._go_on()
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """A connection that is idle is given up before one that is not."""
+        """Mark the connection as idle: idle connections are closed first."""
         super().on_response_complete()
         if not self.transport.is_closing():
             self._wait()
 
     def pause_writing(self) -> None:
-        """Wait until the client reads of its answer."""
+        """Pause writing until the client has read some of the response."""
         super().pause_writing()
         self._wait()
 
     def resume_writing(self) -> None:
-        """It reads."""
+        """Resume writing: the client reads again."""
         super().resume_writing()
         self._go_on()
 
@@ -122,7 +122,7 @@ class JoinedAnswers(HttpToolsProtocol):
 
 
 class Joined:
-    """A transport that sends at once what was written in one turn of the loop, and else does as another.
+    """A transport that joins the writes of one iteration of the loop, and otherwise delegates to another.
 
     Args:
         transport: The other.
@@ -132,7 +132,7 @@ class Joined:
         self._transport, self._written = transport, list[bytes]()
 
     def write(self, data: bytes) -> None:
-        """Send this, soon; at once if it is much, so that whoever writes is told to wait for a slow reader."""
+        """Buffer the data for a joined write; send a large buffer at once, so that flow control sees a slow reader."""
         if not self._written:
             asyncio.get_running_loop().call_soon(self._send)
         self._written.append(data)
@@ -140,7 +140,7 @@ class Joined:
             self._send()
 
     def close(self) -> None:
-        """Send what was written, and close; soon, even if nobody reads it."""
+        """Send the buffered data and close, after a time limit even if the client does not read."""
         self._send()
         if self._transport.get_write_buffer_size():
             asyncio.get_running_loop().call_later(PATIENCE, self._transport.abort)

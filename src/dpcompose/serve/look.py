@@ -1,4 +1,4 @@
-"""What a page shows of a ledger, at a cost that does not grow with it, and its budgets as SVG."""
+"""The view model of a page: it reads a bounded number of rows of the ledger, and draws budgets as SVG."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RECT = '<rect class="{kind}" x="{x:.2f}" y="0" width="{width:.2f}" height="8"/>
 
 
 def bar(spent: float, reserved: float, *, label: str) -> Markup:
-    """A budget as a bar: what is spent, what is promised, and the rest of it; shares of 1."""
+    """A budget as a bar of its spent, promised and remaining parts, each a fraction of 1."""
     spent = min(max(spent, 0.0), 1.0)
     reserved = min(max(reserved, 0.0), 1.0 - spent)
     parts = [
@@ -47,7 +47,7 @@ def bar(spent: float, reserved: float, *, label: str) -> Markup:
 
 
 def burn_down(points: Sequence[tuple[datetime, float]], *, label: str) -> Markup:
-    """The part that was left, step by step, as a share of the budget."""
+    """A burn-down chart: the part of the budget that was left after each charge."""
     first, last = points[0][0], points[-1][0]
     seconds = max((last - first).total_seconds(), 1.0)
     wide, high = _WIDTH - 2 * _EDGE, _HEIGHT - 2 * _EDGE
@@ -68,7 +68,7 @@ def burn_down(points: Sequence[tuple[datetime, float]], *, label: str) -> Markup
 
 
 def ends_at(points: Sequence[tuple[datetime, float]], left: float) -> datetime | None:
-    """When nothing is left of what is left now if it goes on at the rate of these points.
+    """The time at which the remaining budget ends if it is spent at the rate of these points.
 
     None if that cannot be said: nothing is left, or the points span less than a day, which is no rate for a date.
     """
@@ -86,7 +86,7 @@ MOST_SCOPES, MOST_TREES, MOST_ENTRIES = 25, 10, 1000
 
 
 def children(moment: Moment, path: str) -> Iterator[str]:
-    """The scopes right below a scope, sorted, with a short look-up or two for each, whatever is below them."""
+    """The children of a scope, sorted, by one or two index look-ups for each."""
     depth, stop, start = path.count("/") + 2, f"{path}0", f"{path}/"
     while True:
         found = next(moment.snapshot.nodes_between(start, stop, limit=1), None)
@@ -146,7 +146,7 @@ def window(moment: Moment, who: Identity, tops: list[str], *, before: int | None
 
 
 def tops_of(moment: Moment, who: Identity, at: str) -> list[str]:
-    """Where a page begins: at the scope that was asked for, else at the subtree, else at every tree."""
+    """The scopes at which a page begins: the one in the URL, else the person's subtree, else every tree."""
     asked = at or who.subtree
     if asked and who.covers(asked) and moment.snapshot.node(asked) is not None:
         return [asked]
@@ -170,18 +170,18 @@ class Look:
         service: What answers.
         moment: Of its ledger.
         who: Who looks.
-        asked: What was typed into the page, empty where nothing was.
+        query: What was typed into the page, empty where nothing was.
     """
 
     service: Service
     moment: Moment
     who: Identity
-    asked: Mapping[str, str]
+    query: Mapping[str, str]
 
     @cached_property
     def tops(self) -> list[str]:
-        """Where the page begins."""
-        return tops_of(self.moment, self.who, self.asked["at"])
+        """The scopes at which the page begins."""
+        return tops_of(self.moment, self.who, self.query["at"])
 
     @property
     def focus(self) -> str:
@@ -190,7 +190,7 @@ class Look:
 
     @cached_property
     def trail(self) -> list[str]:
-        """The scopes above that one, as far as they are this person's."""
+        """The scopes above the focus that this person may see."""
         parts = self.focus.split("/")
         above = ["/".join(parts[:count]) for count in range(1, len(parts))]
         return [each for each in above if self.who.covers(each)]
@@ -212,7 +212,7 @@ class Look:
 
     @cached_property
     def quotas(self) -> list[Mapping[str, Any]]:
-        """Those that hold here."""
+        """The quotas that hold at the scopes shown."""
         return [each for terms in self.agreed for each in terms["quotas"]][:LONGEST_LIST]
 
     @cached_property
@@ -274,8 +274,8 @@ class Look:
 
     @cached_property
     def window(self) -> Window:
-        """The entries that are looked at."""
-        before = self.asked["before"]
+        """The last entries of the scopes shown."""
+        before = self.query["before"]
         number = (
             int(before) if before.isdecimal() and before.isascii() and len(before) < 16 else None
         )
@@ -283,8 +283,8 @@ class Look:
 
     @cached_property
     def entries(self) -> list[dict[str, Any]]:
-        """Those of the window that are asked for."""
-        actor, kind, words = (self.asked[name] for name in SEARCHED)
+        """The entries of the window that match the search."""
+        actor, kind, words = (self.query[name] for name in SEARCHED)
         found = (
             each
             for each in self.window.entries
@@ -294,12 +294,12 @@ class Look:
 
     @cached_property
     def granted(self) -> list[Entry]:
-        """Its charges."""
+        """The charges of the window."""
         return [each for each in self.window.entries if each.kind == Entry.GRANTED]
 
     @cached_property
     def largest(self) -> list[dict[str, Any]]:
-        """Its largest charges."""
+        """The largest charges of the window."""
         most = sorted(
             self.granted, key=lambda entry: max(entry.cost.units.values(), default=0), reverse=True
         )
@@ -307,7 +307,7 @@ class Look:
 
     @cached_property
     def refused(self) -> list[dict[str, Any]]:
-        """Its refusals, with the reason."""
+        """The refusals of the window, with their reasons."""
         return [_row(each) for each in self.window.entries if each.kind == Entry.REFUSED][:10]
 
     @cached_property
@@ -347,7 +347,7 @@ class Look:
 
         Of a scope that renews, in its period alone.
         """
-        if not self.currency or self.who.role is Role.ANALYST or self.asked["before"]:
+        if not self.currency or self.who.role is Role.ANALYST or self.query["before"]:
             return None
         balance = self.moment.balance(self.focus)
         begin, renewed = balance.period or ("", "9999")
@@ -404,7 +404,7 @@ class Look:
     @cached_property
     def price(self) -> str:
         """The price of a question that was typed, or why there is none; empty if none was."""
-        scope, mechanism = self.asked["scope"], self.asked["mechanism"]
+        scope, mechanism = self.query["scope"], self.query["mechanism"]
         if not (scope and mechanism) or self.who.role is Role.AUDITOR:
             return ""
         if not self.who.covers(scope):

@@ -20,10 +20,10 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from dpcompose.errors import DomainError, DPComposeError, StoreError
 from dpcompose.ledger import root_of
-from dpcompose.serve.asked import Answer
 from dpcompose.serve.gate import Gate, body_of, caller_of, refusal
 from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.look import SEARCHED, Look
+from dpcompose.serve.request import Answer
 from dpcompose.serve.service import Service
 
 _TEMPLATES = files("dpcompose.serve") / "templates"
@@ -48,28 +48,28 @@ def _query(named: dict[str, object]) -> str:
 
 
 def login_page(problem: str) -> str:
-    """Where a token is typed."""
+    """The page that asks for a token."""
     return _environment().get_template("login.html").render(problem=problem)
 
 
 def page_for(
     service: Service,
     who: Identity,
-    asked: Mapping[str, str],
+    query: Mapping[str, str],
     *,
     form: str = "",
-    said: Mapping[str, str] | None = None,
+    outcome: Mapping[str, str] | None = None,
 ) -> str:
-    """The page of an identity; what it asks in the URL is answered on it.
+    """The dashboard of an identity, with the answer to the query in its URL.
 
     Args:
         service: What answers.
         who: Who looks.
-        asked: The fields of the URL.
+        query: The fields of the URL.
         form: What proves that a form came from this page.
-        said: What became of a form that was sent.
+        outcome: What became of a form that was sent.
     """
-    typed = {name: asked.get(name, "")[:4096] for name in _TYPED}
+    typed = {name: query.get(name, "")[:4096] for name in _TYPED}
     with service.ledger.moment() as moment:
         found = Look(service, moment, who, typed)
         return (
@@ -78,12 +78,12 @@ def page_for(
             .render(
                 who=who,
                 form=form,
-                said=said or {},
+                said=outcome or {},
                 asked=typed,
                 here="/?" + urlencode({name: text for name, text in typed.items() if text}),
                 look=found,
                 verified=service.verify(who, found.tops[0], {})
-                if "verify" in asked and found.tops and who.role is Role.AUDITOR
+                if "verify" in query and found.tops and who.role is Role.AUDITOR
                 else None,
             )
         )
@@ -132,7 +132,7 @@ class Pages:
             return refusal(error)
 
     async def act(self, request: Request) -> Response:
-        """A form of the page, answered by the page."""
+        """Process a form of the page, and answer with the page."""
         require_own(request)
         token = request.cookies.get(COOKIE, "")
         fields = dict(
@@ -144,7 +144,7 @@ class Pages:
                 raise HTTPException(403, "send the form from the page of this service")
             said, status = self._acted(who, fields)
             here = dict(parse_qsl(urlsplit(fields.get("here", "")).query))
-            page = page_for(self.gate.service, who, here, form=form_of(token), said=said)
+            page = page_for(self.gate.service, who, here, form=form_of(token), outcome=said)
             return Response(page, status, media_type="text/html")
 
         try:
@@ -189,7 +189,7 @@ class Pages:
             return refusal(error)
 
     async def events(self, request: Request) -> Response:
-        """Server-sent events: that something changed, never what."""
+        """Server-sent events that say that something changed, without saying what."""
         caller, token = caller_of(request), request.cookies.get(COOKIE, "")
         who: Identity = await self.gate.workers.run(lambda: self.gate.identified(caller, token))
         watching = self._watchers[f"{who.role}:{who.actor}"]
@@ -225,7 +225,7 @@ class Pages:
             self._watchers[name] -= 1
 
     def _state(self, who: Identity, token: str) -> str | None:
-        """A text that is another one after each change; None if the token is no longer good."""
+        """A text that differs after each change; None if the token is no longer valid."""
         service = self.gate.service
         if service.people.find(token) != who:
             return None
@@ -278,7 +278,7 @@ class Pages:
 
 
 def form_of(token: str) -> str:
-    """The mark that a form of the page carries, and nobody can make without the token."""
+    """The secret of a form against cross-site requests; it cannot be computed without the token."""
     return sha256(f"form of {token}".encode()).hexdigest()
 
 
@@ -289,7 +289,7 @@ def require_own(request: Request) -> None:
 
 
 def typed(action: str, fields: dict[str, str]) -> Answer:
-    """The fields of a route, from what was typed into its form."""
+    """The fields of a route, from the fields of its form."""
     found: Answer = {"scope": fields.get("scope", "")}
     match action:
         case "open":

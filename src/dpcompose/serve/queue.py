@@ -25,7 +25,7 @@ from dpcompose.account import Account
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Amounts, DisagreementError, Entry, Ledger, Replay, root_of
 from dpcompose.mechanisms import parse
-from dpcompose.serve.asked import Answer, Fields
+from dpcompose.serve.request import Answer, Fields
 from dpcompose.serve.workers import Workers
 
 LONGEST = 30.0
@@ -39,7 +39,7 @@ class Stop:
     error: Exception | None = None
 
     async def watch(self, request: Request) -> None:
-        """Wait until whoever asked has left, or has waited too long."""
+        """Wait until the client disconnects or the time limit passes."""
         try:
             async with asyncio.timeout(LONGEST):
                 while (await request.receive())["type"] != "http.disconnect":
@@ -64,7 +64,7 @@ _STOP: ContextVar[Stop | None] = ContextVar("_STOP", default=None)
 
 
 def heed() -> None:
-    """Raise if the work of this thread is to end: to be called between its steps."""
+    """Raise if the work of this thread shall stop; long work calls it between its steps."""
     stop = _STOP.get()
     if stop is not None and stop.error is not None:
         raise stop.error
@@ -72,7 +72,7 @@ def heed() -> None:
 
 @dataclass(eq=False)
 class Queue:
-    """Work that may take long: some at once, one for each name. All but the work happens in one loop.
+    """A queue of long work: a limited number of jobs run at once, at most one for each name.
 
     Args:
         running: At once.
@@ -93,7 +93,7 @@ class Queue:
     async def run(
         self, request: Request, name: str, workers: Workers, work: Callable[[], Any]
     ) -> Any:
-        """Do work in its turn, for as long as whoever asks is there; a name with many requests holds no other back.
+        """Run a job when its turn comes, while the client stays connected; names take turns, so none delays the others.
 
         Raises:
             HTTPException: 429 or 503: too many wait, or this one waited too long.
@@ -195,7 +195,7 @@ def page(ledger: Ledger, scope: str, fields: Fields, wanted: Callable[[Entry], b
     with ledger.moment() as moment:
         moment.balance(scope)
         end = moment.snapshot.head(root_of(scope)).sequence + 1
-        before = min(_place(fields, "before", end), end)
+        before = min(_sequence(fields, "before", end), end)
         first = max(before - WINDOW, 1)
         found = list(moment.snapshot.records_of(scope, below=True, after=first - 1, limit=WINDOW))
     entries: list[Entry] = []
@@ -207,8 +207,8 @@ def page(ledger: Ledger, scope: str, fields: Fields, wanted: Callable[[Entry], b
     return Page(entries, first if first > 1 else None)
 
 
-def _place(fields: Fields, name: str, default: int) -> int:
-    """A number of an entry, which a URL brings as text."""
+def _sequence(fields: Fields, name: str, default: int) -> int:
+    """The number of an entry, which a URL holds as text."""
     value = fields.get(name, default)
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 19:
         value = int(value)
@@ -235,7 +235,7 @@ class Verifier:
         Raises:
             DomainError: That number is not where this server stopped.
         """
-        after = _place(fields, "after", 0)
+        after = _sequence(fields, "after", 0)
         with self._lock:
             replay = self._running.pop((actor, root), None) if after else Replay(root)
         if replay is None or replay.last.sequence != after:

@@ -9,8 +9,8 @@ from typing import Any
 
 from dpcompose.errors import ReservationError
 from dpcompose.ledger import Amounts
-from dpcompose.serve.asked import Asked
 from dpcompose.serve.database import Run
+from dpcompose.serve.request import PricedCharge
 
 LONGEST = 90 * 86400.0
 MOST = 100
@@ -26,7 +26,7 @@ class Reservation:
         id: Made from the actor and the key.
         scope: Where.
         actor: Whose.
-        asked: As it was asked.
+        request: The request, as JSON.
         held: The amounts kept.
         used: What its charges have used of them.
         expires: When it ends; what was committed by then stays committed, and nothing is committed later.
@@ -36,7 +36,7 @@ class Reservation:
     id: str
     scope: str
     actor: str
-    asked: str
+    request: str
     held: Amounts
     used: Amounts
     expires: float
@@ -50,7 +50,7 @@ class Reservation:
         return cls(number, scope, actor, asked, *amounts, expires, bool(ended))
 
     @property
-    def rest(self) -> dict[str, int]:
+    def remaining(self) -> dict[str, int]:
         """The amounts that it still keeps, in units."""
         return {
             name: max(units - self.used.units[name], 0) for name, units in self.held.units.items()
@@ -65,16 +65,16 @@ class Reservation:
         """Write down what its charges have used."""
         run("update service_reservation set used = ? where id = ?", (self.used.text, self.id))
 
-    def require(self, asked: Asked) -> None:
+    def require(self, charge: PricedCharge) -> None:
         """Raise ReservationError unless the charge is of this person, in this scope, and fits."""
-        if self.actor != asked.who.actor:
+        if self.actor != charge.who.actor:
             raise ReservationError("there is none of that name")
-        if self.scope != asked.scope:
+        if self.scope != charge.scope:
             raise ReservationError(
                 f"it is one of {self.scope!r}. Charge that scope, or reserve in this one"
             )
-        rest = self.rest
-        if any(units > rest.get(name, 0) for name, units in asked.cost.units.items()):
+        rest = self.remaining
+        if any(units > rest.get(name, 0) for name, units in charge.cost.units.items()):
             raise ReservationError(
                 "less of it is left than this charge costs. Charge without it, or reserve more"
             )
@@ -125,10 +125,18 @@ def end(run: Run, number: str) -> None:
     run("update service_reservation set ended = 1 where id = ?", (number,))
 
 
-def keep(run: Run, root: str, made: Reservation) -> None:
+def keep(run: Run, root: str, reservation: Reservation) -> None:
     """A new reservation."""
-    amounts = made.held.text, made.used.text
-    values = made.id, made.scope, made.actor, made.asked, *amounts, made.expires, int(made.ended)
+    amounts = reservation.held.text, reservation.used.text
+    values = (
+        reservation.id,
+        reservation.scope,
+        reservation.actor,
+        reservation.request,
+        *amounts,
+        reservation.expires,
+        int(reservation.ended),
+    )
     run(
         f"insert into service_reservation (root, {_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (root, *values),

@@ -27,19 +27,19 @@ from dpcompose.ledger import (
 )
 from dpcompose.mechanisms import kinds, parse
 from dpcompose.serve.agreement import Agreements
-from dpcompose.serve.asked import (
+from dpcompose.serve.identity import YEAR, Identities, Identity, Role
+from dpcompose.serve.published import Published
+from dpcompose.serve.queue import Verifier, computed, page
+from dpcompose.serve.request import (
     LONGEST_MECHANISM,
     Answer,
-    Asked,
     Fields,
+    PricedCharge,
     delta,
     number,
     require_texts,
     text,
 )
-from dpcompose.serve.identity import YEAR, Identities, Identity, Role
-from dpcompose.serve.published import Published
-from dpcompose.serve.queue import Verifier, computed, page
 from dpcompose.serve.terms import Terms
 
 MOST, LONGEST = 10, 4096
@@ -175,7 +175,7 @@ class Service:
 
     def _charged(self, who: Identity, scope: str, fields: Fields) -> Answer:
         quote = self.quote(scope, fields)
-        account, charge = self.asked(who, quote, fields)
+        account, charge = self.ledger_charge(who, quote, fields)
         reserved = (
             None if fields.get("reservation") is None else own_key(who, text(fields, "reservation"))
         )
@@ -184,17 +184,19 @@ class Service:
         }
 
         def commit(noted: Answer) -> Receipt:
-            asked = self.asked(who, quote, fields, noted) if noted else (account, charge)
+            asked = self.ledger_charge(who, quote, fields, noted) if noted else (account, charge)
             (found,) = charge_together([asked])
             if isinstance(found, DPComposeError):
                 raise found
             return found
 
         return receipted(
-            self.terms.charged(Asked(who, scope, charge.key, charge.cost, named, reserved), commit)
+            self.terms.charged(
+                PricedCharge(who, scope, charge.key, charge.cost, named, reserved), commit
+            )
         )
 
-    def asked(
+    def ledger_charge(
         self, who: Identity, quote: Quote, fields: Fields, noted: Mapping[str, Any] = NOTHING
     ) -> tuple[Account, Charge]:
         """A charge as the ledger is asked for it, with what the service notes in its entry."""
@@ -239,11 +241,11 @@ class Service:
 
     def kept(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """The unit and bounds that a scope holds for; null where it was never asked."""
-        return {"description": self.account(scope).kept(_place(fields))}
+        return {"description": self.account(scope).description_of(_binding_name(fields))}
 
     def keep(self, who: Identity, scope: str, fields: Fields) -> Answer:
         """Keep the unit and bounds that a scope holds for; the first who says them has said them for all."""
-        place, described = _place(fields), fields.get("description")
+        place, described = _binding_name(fields), fields.get("description")
         if not _is_binding(described):
             raise DomainError(
                 "description", described, "what a scope holds for, as a release session writes it"
@@ -399,7 +401,7 @@ HANDLERS: Mapping[str, Handler] = {
 }
 
 
-def _place(fields: Fields) -> str:
+def _binding_name(fields: Fields) -> str:
     """The name of what is kept below a scope; releases have one."""
     name = text(fields, "name")
     if name != PLACE:

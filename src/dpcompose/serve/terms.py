@@ -28,10 +28,10 @@ from dpcompose.ledger import (
     spend,
 )
 from dpcompose.serve.approval import require_approved, require_no_threshold
-from dpcompose.serve.asked import Asked, note_of
 from dpcompose.serve.database import Database, Run
 from dpcompose.serve.identity import Identity
 from dpcompose.serve.quota import Quota, quotas_of
+from dpcompose.serve.request import PricedCharge, note_of
 from dpcompose.serve.reservation import Reservation, end_expired, reservations_of, reserved_again
 
 _TERMS = " union all ".join(
@@ -42,7 +42,7 @@ _TERMS = " union all ".join(
 
 @dataclass(eq=False)
 class Turns:
-    """Who may charge a tree now. No term is made or changed while anybody charges without heeding terms.
+    """Per-tree locks: charges without policies share the lock; charges and changes under a policy hold it exclusively.
 
     Args:
         database: Its locks hold for every server.
@@ -53,13 +53,13 @@ class Turns:
 
     @contextmanager
     def alone(self, root: str, *, shared: bool = False) -> Generator[Run]:
-        """The tree to oneself, in one transaction; in a shared turn, other servers may have one of theirs."""
+        """A transaction under the exclusive lock of a tree; with a shared one, other servers may share it."""
         with self._mine.setdefault(root, Lock()), self.database.locked(root, shared=shared) as run:
             yield run
 
     @contextmanager
     def plain(self, root: str) -> Generator[bool]:
-        """A shared turn; gives whether the tree has no terms, and will have none until the end."""
+        """The shared lock of a tree; yields whether the tree has no policies, which stays so inside the block."""
         with self.alone(root, shared=True) as run:
             yield not run(f"select 1 from ({_TERMS}) as terms limit 1", (root, root, root))
 
@@ -69,7 +69,7 @@ _log = logging.getLogger("dpcompose.serve")
 
 @dataclass
 class Tree:
-    """The terms and balances of a tree, while nobody else charges it through a service.
+    """The policies and balances of a tree, while its lock is held.
 
     Args:
         run: Its transaction.
@@ -86,12 +86,12 @@ class Tree:
 
     @cached_property
     def reservations(self) -> list[Reservation]:
-        """Those that have not ended."""
+        """The reservations that have not ended."""
         return reservations_of(self.run, self.root, self.now)
 
     @cached_property
     def quotas(self) -> list[Quota]:
-        """All of the tree."""
+        """All quotas of the tree."""
         return quotas_of(self.run, self.root)
 
     @cached_property
@@ -106,7 +106,7 @@ class Tree:
 
     @classmethod
     def caught_up(cls, run: Run, moment: Moment, root: str, now: float) -> Tree:
-        """The tree with everything counted that was charged."""
+        """The tree after every charge of the ledger was counted and recorded."""
         found = cls(run, moment, root, now)
         found._catch_up()
         end_expired(run, root, now)
@@ -114,14 +114,14 @@ class Tree:
 
     @classmethod
     def looked_at(cls, run: Run, moment: Moment, root: str, now: float) -> Tree:
-        """The tree with everything counted in its reservations that was charged; nothing is written."""
+        """The tree after every charge was counted in its reservations; nothing is written."""
         found = cls(run, moment, root, now)
         if found.reservations:
             found._count_charges(found._counted, keep=False)
         return found
 
     def _catch_up(self) -> None:
-        """Count what was charged since: the ledger alone says what was, whoever stopped in between."""
+        """Count the charges since the last counted entry, from the ledger, which alone says what was charged."""
         head = self.moment.snapshot.head(self.root).sequence
         if not (self.reservations or self.quotas):  # whatever is agreed on later counts from here
             self.run(
@@ -172,14 +172,16 @@ class Tree:
         return [each.at(self.time) for each in found if each is not None]
 
     def hold(self, *, besides: str | None) -> None:
-        """Count as spent what every other reservation may still use, as far as the budgets can keep it."""
+        """Count as spent what every other reservation may still use, as far as the budgets have room for it."""
         self._nodes.clear()
         for each in self.reservations:
             chain = self.chain(each.scope)
             if each.id == besides or any(node.closed for node in chain):
                 continue
             room = available(chain)
-            rest = {name: min(units, room.get(name, units)) for name, units in each.rest.items()}
+            rest = {
+                name: min(units, room.get(name, units)) for name, units in each.remaining.items()
+            }
             try:
                 self._nodes |= {node.scope.path: node for node in spend(chain, rest)}
             except OverdrawnError:
@@ -214,7 +216,7 @@ class Left:
 
 @dataclass(frozen=True)
 class Terms:
-    """Weighs the terms of a tree before the ledger is charged.
+    """Evaluates the policies of a tree before the ledger is charged.
 
     Args:
         ledger: Where charges are kept.
@@ -226,20 +228,20 @@ class Terms:
 
     @cached_property
     def turns(self) -> Turns:
-        """Who may charge which tree now."""
+        """The per-tree locks."""
         return Turns(self.database)
 
-    def charged(self, asked: Asked, commit: Callable[[dict[str, Any]], Receipt]) -> Receipt:
-        """Commit a charge, if the terms allow it; `commit` is given what is to be noted in the entry.
+    def charged(self, charge: PricedCharge, commit: Callable[[dict[str, Any]], Receipt]) -> Receipt:
+        """Commit a charge, if the policies allow it; `commit` receives the fields to note in the entry.
 
         A charge that is in the ledger already is answered as it was, whatever the terms have become.
         """
-        root = root_of(asked.scope)
+        root = root_of(charge.scope)
         now, receipt = self.database.now(), None
         try:
             with self.turns.alone(root) as run:
                 with self.ledger.moment() as moment:
-                    noted = self._admitted(run, moment, asked, now)
+                    noted = self._admitted(run, moment, charge, now)
                 receipt = commit(noted)
         except StoreError as error:
             if receipt is None:
@@ -247,32 +249,34 @@ class Terms:
             _log.error("a charge stands, and what it used is counted later: %s", error)
         return receipt
 
-    def _admitted(self, run: Run, moment: Moment, asked: Asked, now: float) -> dict[str, Any]:
-        root = root_of(asked.scope)
-        named = {} if asked.reservation is None else {"reservation": asked.reservation}
-        earlier = moment.snapshot.keyed(root, asked.key)
+    def _admitted(
+        self, run: Run, moment: Moment, charge: PricedCharge, now: float
+    ) -> dict[str, Any]:
+        root = root_of(charge.scope)
+        named = {} if charge.reservation is None else {"reservation": charge.reservation}
+        earlier = moment.snapshot.keyed(root, charge.key)
         if earlier is not None:
             approved = note_of(earlier).get("approved")
             return named if approved is None else {**named, "approved": approved}
         tree = Tree.caught_up(run, moment, root, now)
-        if asked.reservation is not None:
-            reserved_again(run, asked.reservation, now).require(asked)
-        chain = tree.chain(asked.scope)
-        chain[-1].require_currencies(asked.cost.units)
+        if charge.reservation is not None:
+            reserved_again(run, charge.reservation, now).require(charge)
+        chain = tree.chain(charge.scope)
+        chain[-1].require_currencies(charge.cost.units)
         try:
-            spend(chain, asked.cost.units)
+            spend(chain, charge.cost.units)
         except OverdrawnError:
             return named  # the ledger refuses it, and keeps that it did
-        approved = require_approved(tree.run, asked, tree.now)
+        approved = require_approved(tree.run, charge, tree.now)
         for quota in tree.quotas:
-            if quota.is_about(asked.scope, asked.who.actor):
-                quota.require(tree.run, asked.who.actor, asked.cost, tree.time)
-        tree.hold(besides=asked.reservation)
-        require_room(tree.chain(asked.scope), asked.cost)
+            if quota.is_about(charge.scope, charge.who.actor):
+                quota.require(tree.run, charge.who.actor, charge.cost, tree.time)
+        tree.hold(besides=charge.reservation)
+        require_room(tree.chain(charge.scope), charge.cost)
         return named if approved is None else {**named, "approved": approved}
 
     def opened(self, who: Identity, path: str, cost: Amounts, commit: Callable[[], object]) -> None:
-        """Open what is charged above when it is opened, if the terms there allow it.
+        """Open a scope whose opening charges the scopes above it, if their policies allow it.
 
         Raises:
             ApprovalError, QuotaError, ReservedError: They do not.

@@ -24,11 +24,11 @@ from dpcompose.account import Account, charge_together
 from dpcompose.errors import DPComposeError, KeyReusedError, ScopeExistsError, StoreError
 from dpcompose.files import each_once
 from dpcompose.ledger import Charge, Receipt, root_of, scope_path
-from dpcompose.serve.asked import Fields
 from dpcompose.serve.document import document
 from dpcompose.serve.gate import Gate, RateLimit, Work, body_of, caller_of, error_answer, refusal
 from dpcompose.serve.identity import PERMISSIONS, Identity
 from dpcompose.serve.pages import Pages
+from dpcompose.serve.request import Fields
 from dpcompose.serve.service import HANDLERS, Service, receipted
 from dpcompose.serve.workers import Together
 
@@ -127,7 +127,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Charges:
-    """Makes charges together.
+    """Commits the charges of a tree as one batch.
 
     Args:
         gate: What lets in.
@@ -135,43 +135,45 @@ class Charges:
 
     gate: Gate
 
-    def made(self, root: str, calls: Sequence[Call]) -> list[Outcome]:
+    def outcomes(self, root: str, calls: Sequence[Call]) -> list[Outcome]:
         """The outcome of each charge of a tree, in their order."""
         found: list[Outcome] = []
-        asked: dict[int, tuple[Account, Charge]] = {}
+        charges: dict[int, tuple[Account, Charge]] = {}
         people = self.gate.service.people.find_all(
             {call.token for call in calls if call.who is None}
         )
-        for place, call in enumerate(calls):
+        for index, call in enumerate(calls):
             try:
                 who = call.who or self.gate.admitted(call.caller, people[call.token])
                 found.append(who)
                 scope = self.gate.allowed("charge", who, call.fields)
                 quote = self.gate.service.quick_quote(scope, call.fields)
                 if quote is not None and call.fields.get("reservation") is None:
-                    asked[place] = self.gate.service.asked(who, quote, call.fields)
+                    charges[index] = self.gate.service.ledger_charge(who, quote, call.fields)
             except Exception as error:  # of this charge alone; raised where it was asked
-                found[place:] = [error]
-        for place, receipt in zip(asked, self._committed(root, list(asked.values())), strict=False):
+                found[index:] = [error]
+        for index, receipt in zip(
+            charges, self._committed(root, list(charges.values())), strict=False
+        ):
             if isinstance(receipt, Receipt):
-                found[place] = JSONResponse(receipted(receipt))
+                found[index] = JSONResponse(receipted(receipt))
             elif not isinstance(
                 receipt, KeyReusedError | ScopeExistsError
             ):  # with what is noted it may be the same
-                found[place] = receipt
+                found[index] = receipt
         return found
 
     def _committed(
-        self, root: str, asked: list[tuple[Account, Charge]]
+        self, root: str, charges: list[tuple[Account, Charge]]
     ) -> Sequence[Receipt | DPComposeError]:
-        """The receipt or refusal of each; none where the tree has terms."""
+        """The receipt or refusal of each charge; empty if the tree has policies."""
         made: Sequence[Receipt | DPComposeError] = []
-        if asked:
+        if charges:
             try:
                 with self.gate.service.terms.turns.plain(root) as plain:
-                    made = charge_together(asked) if plain else []
+                    made = charge_together(charges) if plain else []
             except StoreError as error:  # what was charged before is charged
-                made = made or [error] * len(asked)
+                made = made or [error] * len(charges)
         return made
 
 
@@ -194,7 +196,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Straight:
-    """Leads to the interface for programs, past the layers between: they cost as much as a charge does.
+    """The fast path to the programs' interface: the layers of the web framework cost as much as a charge.
 
     Args:
         app: What answers everything else.
@@ -231,8 +233,8 @@ class Web:
 
     @cached_property
     def charges(self) -> Together:
-        """Where charges of one tree wait for each other."""
-        return Together(self.gate.workers, Charges(self.gate).made)
+        """The batches in which charges of one tree wait for each other."""
+        return Together(self.gate.workers, Charges(self.gate).outcomes)
 
     def application(self) -> Starlette:
         """One route for each row of the table of permissions."""

@@ -1,4 +1,4 @@
-"""Threads that do what waits for a disk, and hand their answers back to the loop many at a time."""
+"""Threads for work that waits for a disk; they return results to the event loop in batches."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Workers:
 
 @dataclass(eq=False)
 class Together:
-    """Jobs of one name are done together, by one thread at a time: those that came while it was busy.
+    """Batches of jobs by name: jobs that arrive while a batch of their name runs form the next one.
 
     Everything here happens in the loop where it is asked, but for the work itself.
 
@@ -112,31 +112,31 @@ class Together:
     async def run(self, name: str, job: Any) -> Any:
         """The outcome of a job."""
         loop = asyncio.get_running_loop()
-        future, here = loop.create_future(), (loop, name)
-        if here in self._waiting:
-            self._waiting[here].append((job, future))
+        future, lane = loop.create_future(), (loop, name)
+        if lane in self._waiting:
+            self._waiting[lane].append((job, future))
         else:
-            self._start(here, [(job, future)])
+            self._start(lane, [(job, future)])
         return await future
 
-    def _start(self, here: _Name, jobs: list[tuple[Any, asyncio.Future[Any]]]) -> None:
-        now, self._waiting[here] = jobs[:MOST], jobs[MOST:]
+    def _start(self, lane: _Name, jobs: list[tuple[Any, asyncio.Future[Any]]]) -> None:
+        now, self._waiting[lane] = jobs[:MOST], jobs[MOST:]
         try:
-            done = self.workers.start(partial(self.work, here[1], [job for job, _ in now]))
+            done = self.workers.start(partial(self.work, lane[1], [job for job, _ in now]))
         except RuntimeError as error:  # no thread could be started
-            del self._waiting[here]
+            del self._waiting[lane]
             _give([future for _, future in jobs], [error] * len(jobs))
             return
-        done.add_done_callback(partial(self._hand_back, here, [future for _, future in now]))
+        done.add_done_callback(partial(self._hand_back, lane, [future for _, future in now]))
 
     def _hand_back(
-        self, here: _Name, futures: list[asyncio.Future[Any]], done: asyncio.Future[Any]
+        self, lane: _Name, futures: list[asyncio.Future[Any]], done: asyncio.Future[Any]
     ) -> None:
         error = done.exception()
         _give(futures, done.result() if error is None else [error] * len(futures))
-        waiting = self._waiting.pop(here)
+        waiting = self._waiting.pop(lane)
         if waiting:
-            self._start(here, waiting)
+            self._start(lane, waiting)
 
 
 def _give(futures: Sequence[asyncio.Future[Any]], outcomes: Sequence[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Requests as they were asked: their fields read, and a charge with the server's price of it."""
+"""The fields of a request, and a charge with the price that the server computed for it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _FRACTION = re.compile(r"[0-9]{1,400}/[1-9][0-9]{0,399}", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A charge as it was asked, and the server's price of it.
+class PricedCharge:
+    """A requested charge, and the price that the server computed for it.
 
     Args:
         who: The identity that asks.
