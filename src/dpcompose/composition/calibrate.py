@@ -261,21 +261,20 @@ def calibrate(
     """Return a parameter p at which the upper end of `family(p).epsilon(delta=delta)` is at most
     `epsilon`.
 
-    Where epsilon is decreasing in p (a noise scale) the smallest such p, where it is increasing (a
-    rate, a count) the largest, up to a relative 2e-10 or exactly for integers; where it is neither
-    (a discrete Gaussian's sigma), one that meets the target. If nothing is found in the direction
-    that is given, the other one is searched.
+    If epsilon decreases in p (a noise scale) it is the smallest such p, if epsilon increases in p
+    (a rate, a count) the largest, up to a relative 2e-10 or exactly for integers. If epsilon is not
+    monotone in p (the sigma of a discrete Gaussian) it is some p that meets the target.
 
     >>> from dpcompose import Gaussian
     >>> round(calibrate(Gaussian, epsilon=1.0, delta=1e-5).value, 9)
     3.730631635
 
-    Instead of an epsilon, what an attacker gains can be limited, in the words of `Risk`:
+    A target may instead limit the success of an attacker, in the terms of `Risk`:
 
     >>> round(calibrate(Gaussian, advantage=0.1).value, 6)
     3.978948
 
-    Many epsilons are met in one call:
+    Several families are calibrated in one call:
 
     >>> calibrate([Gaussian] * 2, epsilon=[1.0, 2.0], delta=1e-5).value.round(9).tolist()
     [3.730631635, 1.993812446]
