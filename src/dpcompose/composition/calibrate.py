@@ -424,10 +424,7 @@ class _Families:
             if not isinstance(member, DomainError)
         }
         bounds = many_epsilons(
-            asked.values(),
-            delta=[deltas[index] for index in asked],
-            masked=True,
-            **self.options,
+            asked.values(), delta=[deltas[index] for index in asked], masked=True, **self.options
         )
         for index, bound in _answers(members, asked, bounds):
             begun = active.pop(index)[0]
@@ -514,8 +511,7 @@ def search(
     """
     if not isinstance(parameter, str) or parameter not in DIRECTIONS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("parameter", parameter, "one of 'decreasing', 'increasing', 'unordered'")
-    if not isinstance(integer, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("integer", integer, "True or False")
+    check.flag("integer", integer)
     least, most = _bracket(bracket, integer)
     first = _Search(limit, -1.0 if parameter == "increasing" else 1.0, least, most, integer)
     good, bad = yield from _solve(

@@ -62,8 +62,8 @@ class Askable(ABC):
         """Return certified bounds, in nats, on the smallest epsilon >= 0 such that this is
         (epsilon, delta)-differentially private.
 
-        lower <= epsilon <= upper holds with every rounding error included; both are infinite if no
-        finite epsilon exists.
+        lower <= epsilon <= upper holds with every rounding error included; `upper` is infinite if
+        no finite epsilon is certified.
 
         >>> from dpcompose import Gaussian
         >>> (Gaussian(10.0) * 100).epsilon(delta=1e-5).contains(4.377178095681225)

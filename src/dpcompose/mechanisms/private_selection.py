@@ -56,8 +56,8 @@ class PrivateSelection(Mechanism):
     1) gamma / c, because 1 - c x <= e^r (1 - c y) for all x = F_Q and y = F_P says that
     delta_base(-r) <= (1 - e^-r) / c.
 
-    The upper end is close to the truth at small delta; at epsilon from 0.5 to 2 it may be many times the truth.
-    The lower end is that of one run, for finite shapes.
+    The upper end is close to the truth at small delta; at epsilon from 0.5 to 2 it may be many
+    times the truth. The lower end is that of one run, for finite shapes.
 
     >>> from dpcompose import BlackBox
     >>> from dpcompose.mechanisms import PrivateSelection
