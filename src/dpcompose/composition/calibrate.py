@@ -326,7 +326,10 @@ def calibrate(
         if limits:
             remedy = "Calibrate the families one by one"
             raise DomainError(
-                limits[0], attack[limits[0]], "an epsilon and a delta of many", remedy
+                limits[0],
+                attack[limits[0]],
+                "an epsilon and a delta as the target of several families",
+                remedy,
             )
         families = _Families([*family], integer, masked, progress, options)
         return families.calibrated(searching, epsilon, delta)

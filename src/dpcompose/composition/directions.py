@@ -90,7 +90,7 @@ def refuse_oriented_proof() -> None:
     """Raise an UnsupportedError: rounds with adversarial orientation are not evaluated in ball
     arithmetic.
     """
-    reason = "the loss above both orders is enclosed from values of their profiles in floats"
+    reason = "an adversarial orientation is evaluated from privacy profiles in floats, not in ball arithmetic"
     raise UnsupportedError(
         "proof=True with Orientation.FREE", reason, "Ask without proof, or with Orientation.SAME"
     )

@@ -67,7 +67,9 @@ class Choice(ComposablePart):
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
         """Raise an UnsupportedError: sample the options, not the choice among them."""
         raise UnsupportedError(
-            f"{self!r}.sampled({rate!r})", "the sample is each option's own", "Sample the options"
+            f"{self!r}.sampled({rate!r})",
+            "a choice is not sampled as a whole",
+            "Sample the options",
         )
 
 
@@ -136,7 +138,9 @@ class Parallel(Uncomposable):
 
     def __add__(self, other: object) -> NoReturn:
         raise UnsupportedError(
-            "parallel(...) + ...", "cells are not composed further", self.instead_of_composing
+            "parallel(...) + ...",
+            "a parallel composition cannot be composed further",
+            self.instead_of_composing,
         )
 
     __radd__ = __mul__ = __rmul__ = __add__
@@ -252,7 +256,7 @@ def parallel(
     adjacency = check.named("adjacency", adjacency, Adjacency)
     check.flag("moves", moves)
     if adjacency is Adjacency.ZERO_OUT and moves:
-        reason = "a null record belongs to no cell that is known"
+        reason = "a record becomes a null record, which belongs to no cell"
         raise UnsupportedError(
             "parallel under zero-out",
             reason,
@@ -330,6 +334,6 @@ def _added_or_removed(adjacency: Adjacency) -> Adjacency:
     if adjacency is not Adjacency.REPLACE:
         raise UnsupportedError(
             "a move between cells",
-            f"it replaces a record, and says nothing under {adjacency.value}",
+            f"a move replaces a record, and has no losses under {adjacency.value}",
         )
     return Adjacency.ADD_REMOVE

@@ -626,7 +626,7 @@ def loss_above(question: PrivacyQuestion, epsilon: float) -> LossAbove:
     if not question.tight or question.tight_alone or question.asking.proof:
         raise UnsupportedError(
             "the probability of a loss above epsilon",
-            "a pair that only dominates bounds every delta, and no probability of a loss",
+            "the losses only dominate those of the mechanism: they bound delta, not the probability of a loss",
             "Ask delta(epsilon=...), which holds for every pair; or ask without proof and with Orientation.SAME",
         )
     both = [_above(product, epsilon) for product in question.dominating[:2]]

@@ -174,7 +174,7 @@ class CorrelatedNoise(Mechanism):
     def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
         raise UnsupportedError(
             f"{self!r}.sampled({rate!r})",
-            "one sample for the whole run says nothing of a record that is drawn anew in each of its steps",
+            "one sample for the whole run does not cover a record that is drawn anew in each step",
             "Use MatrixMechanism(...).sampled_cyclically(rate) where the strategy has few bands",
         )
 
@@ -245,7 +245,7 @@ class MatrixMechanism(CorrelatedNoise):
         """
         steps, groups = self.strategy.steps, self.participation.separation
         if not self.strategy.bands <= groups:
-            reason = f"its {self.strategy.bands} bands overlap in the turns of {groups} groups"
+            reason = f"with {self.strategy.bands} bands and {groups} groups, the columns of one record overlap"
             raise UnsupportedError(
                 "sampled_cyclically",
                 reason,
