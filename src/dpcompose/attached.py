@@ -1,7 +1,8 @@
-"""Members that a higher room supplies to a class of a lower one, when one of them is first used.
+"""Members of a class that a higher room supplies when one of them is first used.
 
-A lower room says which names are supplied (`expect`), the higher room has them in a class of its own (`supply`), and
-the package says how that room is loaded (`Attached.load`). So what a mechanism is needs nothing of how it is answered.
+A lower room names the members (`expect`), the higher room defines them in a class of its own
+(`supply`), and the package sets how that room is imported (`Attached.load`). So a mechanism's
+definition does not import its evaluation.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _OWN = {
 
 
 class Attached:
-    """Stands for a member until the room that supplies it is loaded.
+    """A descriptor in place of a member until the room that supplies it is imported.
 
     Args:
         name: The name of the member.
@@ -25,7 +26,9 @@ class Attached:
 
     @staticmethod
     def load() -> object:
-        """Load what supplies all members; the package puts the loading function here."""
+        """Import the rooms that supply the members; the package replaces this function by one that
+        does.
+        """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -36,13 +39,17 @@ class Attached:
 
 
 def expect(lower: type, names: str) -> None:
-    """Declare members that a higher room supplies; names with spaces between them."""
+    """Declare that a higher room supplies members of the class `lower`; `names` has their names,
+    separated by spaces.
+    """
     for name in names.split():
         setattr(lower, name, Attached(name))
 
 
 def supply(lower: type) -> Callable[[Supplied], Supplied]:
-    """Move the members of the decorated class into `lower`, which takes its place."""
+    """Return a class decorator that moves the members of the decorated class into `lower` and
+    returns `lower`.
+    """
 
     def moved(higher: Supplied) -> Any:
         for name, member in vars(higher).items():

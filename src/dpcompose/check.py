@@ -1,4 +1,6 @@
-"""Guards on values that come from outside, written positively so that NaN fails."""
+"""Guards on arguments: each returns the checked value or raises a DomainError. Conditions are
+positive so that NaN fails.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _PLAIN_LINE = re.compile(r"[A-Za-z0-9 ._:@+/=#,~-]*", re.ASCII)
 
 
 def real(name: str, value: Any) -> float:
-    """`value` as a float, if it is a real number, not a bool and not NaN."""
+    """Return `value` as a float; raises a DomainError unless it is a real number, not a bool and
+    not NaN.
+    """
     if type(value) is float and value == value:  # nearly always, and much faster to tell
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
@@ -44,7 +48,7 @@ def real(name: str, value: Any) -> float:
 
 
 def finite(name: str, value: Any) -> float:
-    """`value` as a finite float."""
+    """Return `value` as a finite float; raises a DomainError if it is none."""
     number = real(name, value)
     if not -math.inf < number < math.inf:
         raise DomainError(name, value, "a finite number")
@@ -52,7 +56,9 @@ def finite(name: str, value: Any) -> float:
 
 
 def positive(name: str, value: Any, remedy: str = "") -> float:
-    """`value` as a finite float above 0."""
+    """Return `value` as a finite float above 0; raises a DomainError, with `remedy`, if it is
+    none.
+    """
     number = real(name, value)
     if not 0.0 < number < math.inf:
         raise DomainError(name, value, "a finite number > 0", remedy)
@@ -60,7 +66,9 @@ def positive(name: str, value: Any, remedy: str = "") -> float:
 
 
 def nonnegative(name: str, value: Any, remedy: str = "") -> float:
-    """`value` as a finite float of at least 0."""
+    """Return `value` as a finite float of at least 0; raises a DomainError, with `remedy`, if it is
+    none.
+    """
     number = real(name, value)
     if not 0.0 <= number < math.inf:
         raise DomainError(name, value, "a finite number >= 0", remedy)
@@ -68,7 +76,7 @@ def nonnegative(name: str, value: Any, remedy: str = "") -> float:
 
 
 def probability(name: str, value: Any) -> float:
-    """`value` as a float in [0, 1]."""
+    """Return `value` as a float in [0, 1]; raises a DomainError if it is none."""
     number = real(name, value)
     if not 0.0 <= number <= 1.0:
         raise DomainError(name, value, "a number in [0, 1]")
@@ -76,7 +84,7 @@ def probability(name: str, value: Any) -> float:
 
 
 def open_probability(name: str, value: Any) -> float:
-    """`value` as a float in (0, 1)."""
+    """Return `value` as a float in (0, 1); raises a DomainError if it is none."""
     number = real(name, value)
     if not 0.0 < number < 1.0:
         raise DomainError(name, value, "a number in (0, 1)")
@@ -84,7 +92,9 @@ def open_probability(name: str, value: Any) -> float:
 
 
 def count(name: str, value: Any, *, least: int = 0) -> int:
-    """`value` as an integer of at least `least`; a bool is not an integer here."""
+    """Return `value` as an integer of at least `least`; raises a DomainError if it is none, or a
+    bool.
+    """
     if type(value) is int and value >= least:  # nearly always, and much faster to tell
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
@@ -96,7 +106,11 @@ def count(name: str, value: Any, *, least: int = 0) -> int:
 
 
 def times(value: Any, *, least: int = 0) -> int:
-    """`value` as how often a mechanism is used: from `least` to 10^15, which every formula can hold in a float."""
+    """Return `value` as the number of runs of a mechanism, from `least` to 10^15; raises a
+    DomainError if it is none.
+
+    Up to 10^15 every integer is exact in a float.
+    """
     number = count("times", value, least=least)
     if number > _MOST_TIMES:
         raise DomainError("times", value, f"an integer from {least} to 10^15")
@@ -104,7 +118,9 @@ def times(value: Any, *, least: int = 0) -> int:
 
 
 def order(value: Any) -> float:
-    """`value` as the order of a Renyi divergence: a finite float above 1."""
+    """Return `value` as the order of a Renyi divergence, a finite float above 1; raises a
+    DomainError if it is none.
+    """
     number = real("order", value)
     if not 1.0 < number < math.inf:
         raise DomainError("order", value, "a finite number > 1")
@@ -112,14 +128,16 @@ def order(value: Any) -> float:
 
 
 def integer(name: str, value: Any) -> int:
-    """`value` as an integer of either sign; a bool is not one."""
+    """Return `value` as an integer of either sign; raises a DomainError if it is none, or a
+    bool.
+    """
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise DomainError(name, value, "an integer")
     return int(value)
 
 
 def flag(name: str, value: Any) -> bool:
-    """`value` as True or False, no number that stands for one."""
+    """Return `value` if it is True or False; raises a DomainError otherwise, also for 0 and 1."""
     if not isinstance(value, bool):
         raise DomainError(name, value, "True or False")
     return value
@@ -157,7 +175,7 @@ def _is_visible(text: str) -> bool:
 
 
 def progress(value: Any) -> None:
-    """Refuse a `progress` that nobody can call."""
+    """Raise a DomainError unless `value`, a progress callback, is callable or None."""
     if not (value is None or callable(value)):
         raise DomainError(
             "progress", value, "None or a function of how many are done, and of how many"
@@ -165,14 +183,18 @@ def progress(value: Any) -> None:
 
 
 def kind(name: str, value: Any, of: type[Kind], accepted: str, remedy: str = "") -> Kind:
-    """`value`, if it is of that class; else a DomainError that says what is `accepted`."""
+    """Return `value` if it is an instance of the class `of`; else raise a DomainError with
+    `accepted` and `remedy`.
+    """
     if not isinstance(value, of):
         raise DomainError(name, value, accepted, remedy)
     return value
 
 
 def member(name: str, value: Any, of: type[Member]) -> Member:
-    """`value`, if it is a member of that enumeration, such as an Adjacency."""
+    """Return `value` if it is a member of the enumeration `of`, such as `Adjacency`; else raise a
+    DomainError.
+    """
     if not isinstance(value, of):
         raise DomainError(
             name, value, f"{of.__name__}.{next(iter(of)).name}, or another {of.__name__}"
@@ -181,7 +203,9 @@ def member(name: str, value: Any, of: type[Member]) -> Member:
 
 
 def named(name: str, value: Any, of: type[Member]) -> Member:
-    """`value` as a member of that enumeration: one, or its value as plans write it, such as "add-remove"."""
+    """Return the member of the enumeration `of` that `value` is or names, such as "add-remove";
+    else raise a DomainError.
+    """
     if isinstance(value, of):
         return value
     for each in of:

@@ -29,26 +29,31 @@ Number = float | Literal["inf", "-inf"]
 class Document(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
 ):
-    """The base of documents: members by keyword; one that has its default is left out when it is written."""
+    """The base class of JSON documents: members are keywords; one equal to its default is left out
+    of the JSON.
+    """
 
 
 def read(of: type[Kind], content: str | bytes, *, name: str) -> Kind:
-    """The document in a JSON text, of that type.
+    """Return the document of type `of` in a JSON text.
 
     Args:
-        of: A class of documents, a dataclass, or another type that msgspec knows.
-        content: The text.
-        name: What the errors call the text.
+        of: A subclass of Document, a dataclass, or another type that msgspec decodes.
+        content: The JSON text.
+        name: The name of the text in errors.
 
     Raises:
-        DomainError: If it is not JSON, lacks a member, has another one, or one of another type; the error names the
-            member, such as `name.runs[2].times`, its value and what is accepted.
+        DomainError: If the text is not JSON, or a member is missing, unknown or of another type;
+            the error names the member, such as `name.runs[2].times`, its value and what is
+            accepted.
     """
     return checked(of, parsed(content, name=name), name=name)
 
 
 def parsed(content: str | bytes, *, name: str) -> Any:
-    """A JSON text as mappings, lists, texts and numbers; DomainError if it is none, or is nested too deeply."""
+    """Return a JSON text as mappings, lists, texts and numbers; DomainError if it is not JSON or
+    nested too deeply.
+    """
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -58,7 +63,7 @@ def parsed(content: str | bytes, *, name: str) -> Any:
 
 
 def checked(of: type[Kind], value: Any, *, name: str) -> Kind:
-    """A parsed JSON value as a document of that type; see `read`."""
+    """Return a parsed JSON value as a document of type `of`; raises as `read`."""
     try:
         return msgspec.convert(value, of)
     except msgspec.ValidationError as error:
@@ -68,17 +73,19 @@ def checked(of: type[Kind], value: Any, *, name: str) -> Kind:
 
 
 def plain(document: Any) -> Any:
-    """A document as mappings, lists, texts and numbers, as JSON has them; infinite numbers become texts."""
+    """Return a document as mappings, lists, texts and numbers for JSON; infinite numbers become
+    texts.
+    """
     return _finite(msgspec.to_builtins(document))
 
 
 def dumps(document: Any, *, indent: int | None = 2) -> str:
-    """A document as JSON text; NaN is a ValueError."""
+    """Return a document as JSON text; raises a ValueError for NaN."""
     return json.dumps(plain(document), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def schema(of: Any) -> dict[str, Any]:
-    """The JSON schema of a type of documents."""
+    """Return the JSON schema of the type `of` of documents."""
     return msgspec.json.schema(of)
 
 
@@ -95,7 +102,9 @@ def _finite(value: Any) -> Any:
 
 
 def _accepted(message: str) -> str:
-    """The domain that is accepted, in the words of an error of msgspec such as "Expected `int`, got `str`"."""
+    """Return the accepted domain that an error text of msgspec states, such as "Expected `int`, got
+    `str`".
+    """
     if match := re.fullmatch(r"Object missing required field `(.*)`", message):
         return f"a member {match[1]!r}"
     if match := re.fullmatch(r"Object contains unknown field `(.*)`", message):
@@ -107,7 +116,9 @@ def _accepted(message: str) -> str:
 
 
 def _at(value: Any, path: str) -> Any:
-    """The part of a value at a path such as `.runs[2].times`; the innermost one that it names."""
+    """Return the part of a JSON value at `path`, such as `.runs[2].times`; the innermost part that
+    the path reaches.
+    """
     for index, member in re.findall(r"\[(\d+)\]|\.([^.\[]+)", path):
         if index and isinstance(value, list):
             value = value[int(index)]  # pyright: ignore[reportUnknownVariableType]

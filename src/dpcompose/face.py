@@ -1,6 +1,7 @@
-"""The face of a room: the names that its stub `__init__.pyi` lists, each read from its file when it is first used.
+"""The face of a room: the names that its stub `__init__.pyi` lists, each imported from its file
+when first used.
 
-What stands at the left margin of a stub is for everybody, and is `__all__`; what stands below `if True:` is for the
+Names at the left margin of a stub are public and are `__all__`; names below `if True:` are for the
 other rooms of the package.
 """
 
@@ -15,7 +16,9 @@ Face = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
 
 
 def face(package: str, file: str) -> Face:
-    """`__getattr__`, `__dir__` and `__all__` of a package, from the stub beside its `__init__.py`."""
+    """Return `__getattr__`, `__dir__` and `__all__` of the package `package` from the stub beside
+    its `__init__.py`, `file`.
+    """
     attached = cast("Any", lazy_loader.attach_stub(package, file))  # pyright: ignore[reportUnknownMemberType]
     with open(f"{file}i", encoding="utf-8") as stub:
         public = stub.read().partition("if True:")[0]

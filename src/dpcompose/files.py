@@ -1,4 +1,6 @@
-"""Files of the caller's: a name is text or a path, reading is bounded, and a file is written whole or not at all."""
+"""Reading and writing files that the caller names: reading is bounded, and a file is written whole
+or not at all.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ LONGEST_LINE = 10_000
 
 
 def path_of(name: str, value: Any) -> Path:
-    """`value` as a path; DomainError for what names no file, such as a number, which would be an open descriptor."""
+    """Return `value` as a path; DomainError if it is neither text nor a path, such as a number (an
+    open descriptor).
+    """
     try:
         if b"\0" not in os.fsencode(value) and not isinstance(value, bytes):
             return Path(value)
@@ -28,7 +32,8 @@ def path_of(name: str, value: Any) -> Path:
 
 
 def read(path: Path, *, most: int) -> bytes:
-    """The first `most` + 1 bytes of a file. A named pipe into which nobody writes is empty, and does not block.
+    """Return the first `most` + 1 bytes of the file at `path`; a named pipe without a writer is
+    empty, and does not block.
 
     Raises:
         OSError: If the file cannot be read.
@@ -40,11 +45,16 @@ def read(path: Path, *, most: int) -> bytes:
 
 
 def load_toml(path: str | Path, *, most: int, what: str) -> str:
-    """The text of a TOML file of at most so many bytes; errors call it `what`.
+    """Return the text of a TOML file of at most `most` bytes.
+
+    Args:
+        path: The file.
+        most: The largest accepted size in bytes.
+        what: The name of the file's content in errors.
 
     Raises:
         DomainError: If `path` is neither text nor a path.
-        PlanError: If it is missing, not UTF-8 or too large.
+        PlanError: If the file is missing, not UTF-8 or too large.
     """
     file = path_of("path", path)
     try:
@@ -64,7 +74,9 @@ def load_toml(path: str | Path, *, most: int, what: str) -> str:
 
 
 def read_toml(text: str, *, source: str) -> dict[str, Any]:
-    """The tables of a TOML text; a PlanError calls it `source`."""
+    """Return the tables of a TOML text; raises a PlanError, which names `source`, if it is not
+    TOML.
+    """
     for position, line in enumerate(text.splitlines(), start=1):
         if len(line) > LONGEST_LINE:
             expected = f"lines of at most {LONGEST_LINE:,} characters; line {position} is longer"
@@ -88,9 +100,11 @@ def each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 @contextmanager
 def replacing(path: Path) -> Generator[Path]:
-    """A name to write to, in the same directory; at the end that file takes the place of `path`, and of no other name.
+    """Yield a path to write to, in the directory of `path`; on exit that file replaces `path`, if
+    nothing failed.
 
-    A symbolic link at `path` is replaced, and what it points to is left alone. If anything fails, nothing is changed.
+    A symbolic link at `path` is replaced, not the file it points to. If the block raises, nothing
+    is changed.
 
     Raises:
         OSError: If the file cannot be written, or `path` is a directory, a device or a pipe.

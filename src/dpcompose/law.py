@@ -1,7 +1,8 @@
-"""The laws of privacy losses, as plain data: all that a mechanism states about itself.
+"""The laws of privacy losses as plain data: everything that a mechanism states about itself.
 
-A law names a family of losses with its parameters, an `Atoms` lists the outcomes one by one, and a `Pair` has both
-orders. The room `loss` knows the moments and the profile of each family (`Law.loss`).
+A law names a family of losses with its parameters, `Atoms` lists the outcomes one by one, and a
+`Pair` has both orders. The room `loss` evaluates the moments and the privacy profile of each family
+(`Law.loss`).
 """
 
 from __future__ import annotations
@@ -23,27 +24,34 @@ LAST_EPSILON = 690.0
 
 
 class Law:
-    """The law of the privacy loss ln(p / q) under p, of one ordered pair (p, q) of distributions."""
+    """The law of the privacy loss ln(p / q) under p, for one ordered pair (p, q) of
+    distributions.
+    """
 
     if TYPE_CHECKING:
 
         def loss(self) -> Any:
-            """The privacy loss of this law, with its moments and its profile."""
+            """Return the privacy loss of this law, which has moments and a privacy profile."""
 
 
 expect(Law, "loss")
 
 
 class Pair(NamedTuple):
-    """A mechanism's losses under one adjacency: with the record against without it, and the other order.
+    """The losses of a mechanism under one adjacency: (with the record, without it) and the reverse
+    order.
 
     Args:
-        remove: The loss of (with the record, without it); a law, or what `Law.loss` returned.
-        add: The loss of (without the record, with it).
-        attained: Whether one mechanism has both losses; if not, they only dominate.
-        attained_parts: Attained losses below dominating ones, for the lower end of a composition.
-        tight_alone: Whether an uncomposed profile is attained at every epsilon, by one mechanism or another.
-        either_order: Whether an uncomposed truth is the largest answer of the attained parts, in either order.
+        remove: The law of the loss of (with the record, without it), or the privacy loss that
+            `Law.loss` returned.
+        add: The law of the loss of (without the record, with it), or its privacy loss.
+        attained: Whether one mechanism has both losses; if False, they only dominate.
+        attained_parts: Pairs that mechanisms attain, for the lower end of a composition whose
+            losses only dominate.
+        tight_alone: Whether a single run attains the profile at every epsilon, by different
+            mechanisms at different epsilons.
+        either_order: Whether the truth for a single run is the largest answer of `attained_parts`,
+            in either order.
     """
 
     remove: Any
@@ -64,18 +72,18 @@ Laws = tuple[tuple[Pair, int], ...]
 
 
 def alike(law: Law) -> Laws:
-    """One attained loss that is the same in both orders."""
+    """Return the losses of one attained law that is the same in both orders."""
     return ((Pair(law, law), 1),)
 
 
 def symmetric(*laws: tuple[Law, int]) -> Laws:
-    """Attained losses that are the same in both orders, as pairs."""
+    """Return the losses of attained laws that are the same in both orders, with their counts."""
     return tuple([(Pair(law, law), times) for law, times in laws])
 
 
 @dataclass(frozen=True)
 class GaussianShift(Law):
-    """Normal noise moved by `mu` standard deviations, which may be off by `ulps` units of roundoff."""
+    """N(mu, 1) against N(0, 1), where mu may be off by `ulps` units of roundoff."""
 
     mu: float
     ulps: int = 1
@@ -83,14 +91,18 @@ class GaussianShift(Law):
 
 @dataclass(frozen=True)
 class GaussianSum(Law):
-    """Many Gaussian shifts, (mu, times) each, as one."""
+    """A composition of Gaussian shifts, (mu, count) for each, as a single Gaussian."""
 
     members: tuple[tuple[float, int], ...]
 
 
 @dataclass(frozen=True)
 class LaplaceShift(Law):
-    """Laplace noise moved by `epsilon` scales; `quotient` is (distance, scale) where epsilon is their quotient."""
+    """Laplace noise shifted by `epsilon` scales; `quotient` is (distance, scale) if epsilon is
+    their quotient.
+
+    `epsilon` may be off by `ulps` units of roundoff.
+    """
 
     epsilon: float
     ulps: int = 1
@@ -99,7 +111,7 @@ class LaplaceShift(Law):
 
 @dataclass(frozen=True)
 class DiscreteLaplaceShift(Law):
-    """Integer noise like e^(-|x| / scale), moved by an integer."""
+    """Integer noise with mass proportional to e^(-|x| / scale), shifted by the integer `shift`."""
 
     scale: float
     shift: int
@@ -107,7 +119,9 @@ class DiscreteLaplaceShift(Law):
 
 @dataclass(frozen=True)
 class DiscreteGaussianShift(Law):
-    """Integer noise like e^(-x^2 / (2 sigma^2)), moved by an integer."""
+    """Integer noise with mass proportional to e^(-x^2 / (2 sigma^2)), shifted by the integer
+    `shift`.
+    """
 
     sigma: float
     shift: int
@@ -115,7 +129,9 @@ class DiscreteGaussianShift(Law):
 
 @dataclass(frozen=True)
 class SkellamShift(Law):
-    """The difference of two Poisson variables, moved by an integer."""
+    """The difference of two Poisson variables, of variance `variance` together, shifted by the
+    integer `shift`.
+    """
 
     variance: float
     shift: int
@@ -123,7 +139,11 @@ class SkellamShift(Law):
 
 @dataclass(frozen=True)
 class SampledGaussian(Law):
-    """(1 - rate) N(0) + rate N(1) against N(0) if `remove`, else the other order; noise per unit of the shift."""
+    """(1 - rate) N(0) + rate N(1) against N(0) if `remove`, else in reverse order.
+
+    `noise` is the standard deviation in units of the shift; it may be off by `ulps` units of
+    roundoff.
+    """
 
     noise: float
     rate: float
@@ -133,7 +153,9 @@ class SampledGaussian(Law):
 
 @dataclass(frozen=True)
 class ReplacedGaussian(Law):
-    """(1 - rate) N(0) + rate N(-1) against (1 - rate) N(0) + rate N(1)."""
+    """(1 - rate) N(0) + rate N(-1) against (1 - rate) N(0) + rate N(1), with standard deviation
+    `noise`.
+    """
 
     noise: float
     rate: float
@@ -141,7 +163,11 @@ class ReplacedGaussian(Law):
 
 @dataclass(frozen=True)
 class FixedSizeBatch(Law):
-    """The record that is replaced is in a batch with a probability between `rate` and `rate_above`."""
+    """Gaussian noise on a batch of fixed size with one record replaced.
+
+    The record is in the batch with a probability between `rate` and `rate_above`; `noise` is the
+    standard deviation in units of a record's norm.
+    """
 
     noise: float
     rate: float
@@ -150,7 +176,9 @@ class FixedSizeBatch(Law):
 
 @dataclass(frozen=True)
 class Allocated(Law):
-    """Gaussian noise at the one of `steps` steps that is drawn, removed or added."""
+    """Gaussian noise of standard deviation `sigma` in each of `steps` steps, with the record in one
+    random step; removed or added.
+    """
 
     sigma: float
     steps: int
@@ -159,7 +187,9 @@ class Allocated(Law):
 
 @dataclass(frozen=True)
 class LargestBatch(Law):
-    """How large the largest of shuffled batches is, while all other records contribute the opposite."""
+    """The size of the largest of `steps` shuffled batches, each with noise `sigma`, while all other
+    records contribute the opposite.
+    """
 
     sigma: float
     steps: int
@@ -167,12 +197,13 @@ class LargestBatch(Law):
 
 @dataclass(frozen=True)
 class Mixture(Law):
-    """Public choices among mixtures of normal distributions, each against N(0, 1).
+    """A public random choice among mixtures of normal distributions, each against N(0, 1).
 
     Args:
-        parts: (share, means, weights, weight_error) of each choice; means in units of the noise.
-        share_error: The relative error of the shares.
-        infinite_error: Mass that is left out.
+        parts: (share, means, weights, weight_error) of each choice: its probability, the means in
+            units of the noise, their weights and the relative error of these.
+        share_error: The relative error of the probabilities `share`.
+        infinite_error: The probability mass that is left out.
     """
 
     parts: tuple[tuple[float, tuple[float, ...], tuple[float, ...], float], ...]
@@ -182,7 +213,9 @@ class Mixture(Law):
 
 @dataclass(frozen=True)
 class TwoPoint(Law):
-    """The worst (epsilon, delta)-private mechanism: +epsilon, -epsilon, or infinite with probability delta."""
+    """The worst (epsilon, delta)-private mechanism: its loss is +epsilon, -epsilon, or infinite
+    with probability delta.
+    """
 
     epsilon: float
     delta: float = 0.0
@@ -190,14 +223,18 @@ class TwoPoint(Law):
 
 @dataclass(frozen=True)
 class BoundedRange(Law):
-    """The exponential mechanism: losses in a range of length epsilon."""
+    """The dominating loss of a mechanism whose losses lie in an interval of length epsilon, such as
+    the exponential mechanism.
+    """
 
     epsilon: float
 
 
 @dataclass(frozen=True)
 class BoundedRangeAttained(Law):
-    """One of the three losses of two outcomes that a bounded range is known to attain, by its index."""
+    """One of the three two-point losses that mechanisms of bounded range epsilon attain, by its
+    index `at`.
+    """
 
     epsilon: float
     at: int
@@ -205,7 +242,7 @@ class BoundedRangeAttained(Law):
 
 @dataclass(frozen=True)
 class Shuffled(Law):
-    """The stronger clones of shuffled epsilon-private reports."""
+    """The stronger-clones bound on `reports` shuffled reports, each epsilon-private."""
 
     epsilon: float
     reports: int
@@ -213,7 +250,9 @@ class Shuffled(Law):
 
 @dataclass(frozen=True)
 class ShuffledResponses(Law):
-    """Shuffled binary randomized response where all others say no; next to nothing where it would be."""
+    """Shuffled binary randomized response of `reports` people where all others answer "no"; the
+    zero loss where it would be negligible.
+    """
 
     epsilon: float
     reports: int
@@ -221,7 +260,9 @@ class ShuffledResponses(Law):
 
 @dataclass(frozen=True)
 class Chained(Law):
-    """A group of `steps` people under k-ary randomized response with delta."""
+    """A group of `steps` people under randomized response over `categories` that fails with
+    probability delta.
+    """
 
     epsilon: float
     delta: float
@@ -231,7 +272,7 @@ class Chained(Law):
 
 @dataclass(frozen=True)
 class Response(Law):
-    """The exact masses of randomized response over `categories`, for proofs."""
+    """The exact masses of randomized response with `epsilon` over `categories`, used in proofs."""
 
     epsilon: float
     categories: int
@@ -239,7 +280,7 @@ class Response(Law):
 
 @dataclass(frozen=True)
 class Encoding(Law):
-    """The exact masses of two encoded bits, for proofs."""
+    """The exact masses of two bits, set with probabilities `keep` and `flip`, used in proofs."""
 
     keep: float
     flip: float
@@ -247,18 +288,20 @@ class Encoding(Law):
 
 @dataclass(frozen=True)
 class Atoms(Law):
-    """Outcomes with mass `upper[i]` under P and `lower[i]` under Q; one that only P has is an infinite loss.
+    """The loss of finitely many outcomes with mass `upper[i]` under P and `lower[i]` under Q;
+    infinite where only P has mass.
 
     Args:
         upper: Masses under P, each good to `relative_error`.
-        lower: Masses under Q, likewise, same length.
-        log_ratio: ln(upper / lower), inf where only P and -inf where only Q has the outcome; empty: computed from the
-            masses, which are then exact unless `relative_error` says otherwise.
-        lattice: (spacing, offset) of the lattice on which the finite losses lie, if they do.
-        relative_error: Of the masses.
-        omitted_mass: Mass (of either measure) that is not in the lists, or may be misplaced.
-        formula: The exact masses, if they have a formula: what proofs use in their place.
-        log_ratio_relative_error: Of the log-ratios; None: `relative_error`.
+        lower: Masses under Q, with the same relative error and length.
+        log_ratio: ln(upper / lower), inf where only P and -inf where only Q has mass; if empty,
+            computed from the masses, which are exact unless `relative_error` is above 0.
+        lattice: (spacing, offset) of the lattice of the finite losses; None if they lie on none.
+        relative_error: The relative error of the masses.
+        omitted_mass: The mass under P or Q that is not listed, or may be at the wrong outcome.
+        formula: A law with the exact masses, which proofs use; None if there is none.
+        log_ratio_relative_error: The relative error of the log-ratios; None if it is
+            `relative_error`.
     """
 
     upper: tuple[float, ...]
@@ -272,18 +315,20 @@ class Atoms(Law):
 
     @property
     def reverse(self) -> Law:
-        """The loss of (Q, P)."""
+        """The law of the loss of (Q, P)."""
         return self if self.upper == self.lower else Reversed(self)
 
 
 @dataclass(frozen=True)
 class AtomsAbove(Law):
-    """Atoms above any profile, of either order, that is at most these deltas a little before these epsilons.
+    """Atoms that dominate every pair whose profile is at most `deltas[i]` just below `epsilons[i]`,
+    in either order.
 
     Args:
-        epsilons: Increasing, from 0 on.
-        deltas: In [0, 1]. The last holds for all that follows.
-        moment: An upper bound on K of the mechanism at an exponent, if it is less than that of the atoms.
+        epsilons: Increasing, from 0, in nats.
+        deltas: In [0, 1]; the last one holds for all larger epsilons.
+        moment: An upper bound on the log moment of the mechanism at an exponent, if smaller than
+            that of the atoms.
     """
 
     epsilons: tuple[float, ...]
@@ -293,7 +338,9 @@ class AtomsAbove(Law):
 
 @dataclass(frozen=True)
 class AtomsOfProfile(Law):
-    """Atoms above a profile of which both ends are known at every real epsilon, or atoms below it."""
+    """Atoms that dominate a profile (`above`), or that it dominates; `profile` returns bounds on
+    delta at every real epsilon.
+    """
 
     profile: Callable[[float], Bound]
     above: bool
@@ -301,13 +348,15 @@ class AtomsOfProfile(Law):
 
 @dataclass(frozen=True)
 class Reversed(Law):
-    """The other order of a law that is given by its outcomes, or of a mixture."""
+    """The loss of (Q, P) for a law of atoms or of a mixture; any other law is symmetric."""
 
     law: Law
 
 
 @dataclass(frozen=True)
 class Envelope(Law):
-    """Atoms that dominate each of some losses; laws, or what `Law.loss` returned."""
+    """Atoms that dominate each of several losses, stated as laws or as the privacy losses that
+    `Law.loss` returned.
+    """
 
     laws: tuple[Any, ...]

@@ -1,4 +1,6 @@
-"""`.open` of a budget: the room that knows ledgers opens it, read when one is. The package says where it is (`find`)."""
+"""The method `.open` of a budget, which imports the room of ledger accounts on first use; the
+package sets `Opens.find`.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,18 @@ if TYPE_CHECKING:
 
 
 class Opens:
-    """A budget that may be opened in a ledger."""
+    """A budget that can be opened in a ledger."""
 
     find: ClassVar[Callable[[str], Callable[..., Any]]]
     """A function of the room `account`, by its name."""
 
     def open(self, ledger: Any, path: str, *, actor: str, **terms: Any) -> Any:
-        """Open it in a ledger, and return the account on it.
+        """Open this budget as a new scope of a ledger, and return the account that charges it.
 
         Args:
-            ledger: Where.
-            path: The new scope; the one above it must be open.
-            actor: Who opens it.
-            terms: As `account.open_scope` takes them: an adjacency, when it renews.
+            ledger: The ledger in which the scope is opened.
+            path: The path of the new scope; its parent scope must be open.
+            actor: Who opens it, recorded in the entry.
+            terms: The keywords of `account.open_scope`: an adjacency, the renewal period.
         """
         return Opens.find("open_scope")(ledger, path, filter=self, actor=actor, **terms)

@@ -1,4 +1,6 @@
-"""`.plot` of a value: the pictures that show it, read when one is drawn. The package says where they are (`find`)."""
+"""The attribute `.plot` of a value, which imports the gallery on first use; the package sets
+`Plot.find`.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,13 @@ def _itself(value: Any) -> tuple[Any, ...]:
 
 
 class Pictures:
-    """The pictures of one value: calling it draws the first. Each takes the named words of its function in the gallery.
+    """The plots of one value: a call draws the first, an attribute any other; both take the
+    keywords of the gallery's function.
 
     Args:
-        value: The value.
-        arguments: What each function of the gallery takes, by its name.
+        value: The value that is plotted.
+        arguments: For the name of each function of the gallery, the function from the value to its
+            positional arguments.
     """
 
     def __init__(self, value: Any, arguments: Mapping[str, Arguments]) -> None:
@@ -47,11 +51,13 @@ class Pictures:
 
 
 class Plot:
-    """The attribute `plot` of a class.
+    """The descriptor behind the attribute `plot` of a class.
 
     Args:
-        drawn: Functions of the gallery that take the value itself; the first is the usual one.
-        arguments: Others, each with what it takes instead.
+        drawn: The names of gallery functions that take the value itself; the first is the default
+            plot.
+        arguments: Other gallery functions by name, each with the function from the value to its
+            positional arguments.
     """
 
     find: Callable[[str], Callable[..., Any]]

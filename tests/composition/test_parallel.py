@@ -259,7 +259,7 @@ def test_cells_are_not_composed_further() -> None:
     """What sees everybody belongs into every cell, but not under replacement: who moves is replaced there, not two."""
     cells = parallel(Laplace(1.0), Laplace(2.0))
     for attempt in (lambda: cells + Laplace(1.0), lambda: Laplace(1.0) + cells, lambda: cells * 2):
-        with pytest.raises(UnsupportedError, match="not composed further"):
+        with pytest.raises(UnsupportedError, match="cannot be composed further"):
             attempt()
     with pytest.raises(DomainError, match="a mechanism or a composition"):
         compose(cells, Laplace(1.0))  # pyright: ignore[reportArgumentType]

@@ -148,7 +148,7 @@ def refuse_batch_options(masked: object, progress: object) -> None:
     """
     for name, value, absent in (("masked", masked, False), ("progress", progress, None)):
         if value is not absent:
-            remedy = "Put the composition or family into a list for an answer of many"
+            remedy = "Pass a list of one composition or family, or leave the option out"
             raise DomainError(name, value, f"{absent} beside a single composition", remedy)
 
 

@@ -261,21 +261,20 @@ def calibrate(
     """Return a parameter p at which the upper end of `family(p).epsilon(delta=delta)` is at most
     `epsilon`.
 
-    Where epsilon is decreasing in p (a noise scale) the smallest such p, where it is increasing (a
-    rate, a count) the largest, up to a relative 2e-10 or exactly for integers; where it is neither
-    (a discrete Gaussian's sigma), one that meets the target. If nothing is found in the direction
-    that is given, the other one is searched.
+    If epsilon decreases in p (a noise scale) it is the smallest such p, if epsilon increases in p
+    (a rate, a count) the largest, up to a relative 2e-10 or exactly for integers. If epsilon is not
+    monotone in p (the sigma of a discrete Gaussian) it is some p that meets the target.
 
     >>> from dpcompose import Gaussian
     >>> round(calibrate(Gaussian, epsilon=1.0, delta=1e-5).value, 9)
     3.730631635
 
-    Instead of an epsilon, what an attacker gains can be limited, in the words of `Risk`:
+    A target may instead limit the success of an attacker, in the terms of `Risk`:
 
     >>> round(calibrate(Gaussian, advantage=0.1).value, 6)
     3.978948
 
-    Many epsilons are met in one call:
+    Several families are calibrated in one call:
 
     >>> calibrate([Gaussian] * 2, epsilon=[1.0, 2.0], delta=1e-5).value.round(9).tolist()
     [3.730631635, 1.993812446]
@@ -327,7 +326,10 @@ def calibrate(
         if limits:
             remedy = "Calibrate the families one by one"
             raise DomainError(
-                limits[0], attack[limits[0]], "an epsilon and a delta of many", remedy
+                limits[0],
+                attack[limits[0]],
+                "an epsilon and a delta as the target of several families",
+                remedy,
             )
         families = _Families([*family], integer, masked, progress, options)
         return families.calibrated(searching, epsilon, delta)
@@ -425,10 +427,7 @@ class _Families:
             if not isinstance(member, DomainError)
         }
         bounds = many_epsilons(
-            asked.values(),
-            delta=[deltas[index] for index in asked],
-            masked=True,
-            **self.options,
+            asked.values(), delta=[deltas[index] for index in asked], masked=True, **self.options
         )
         for index, bound in _answers(members, asked, bounds):
             begun = active.pop(index)[0]
@@ -515,8 +514,7 @@ def search(
     """
     if not isinstance(parameter, str) or parameter not in DIRECTIONS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("parameter", parameter, "one of 'decreasing', 'increasing', 'unordered'")
-    if not isinstance(integer, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("integer", integer, "True or False")
+    check.flag("integer", integer)
     least, most = _bracket(bracket, integer)
     first = _Search(limit, -1.0 if parameter == "increasing" else 1.0, least, most, integer)
     good, bad = yield from _solve(

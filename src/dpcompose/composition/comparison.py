@@ -69,8 +69,8 @@ def theorems(question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:
     """Return the theorems that give a finite epsilon at `delta`, by epsilon, estimates last. The
     certified row is always included.
 
-    Reference: [KairouzOhViswanath2015, Theorem 3.3], [Mironov2017, Proposition 1], [BunSteinke2016,
-    Lemma 2.3]
+    Reference: [KairouzOhViswanath2015, Theorem 3.3], [Mironov2017, Proposition 1],
+    [BunSteinke2016, Lemma 2.3]
     """
     losses, mu = question.losses, question.losses.gdp()
     rows = [

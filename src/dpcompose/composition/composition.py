@@ -46,9 +46,9 @@ from dpcompose.values import (
 class Askable(ABC):
     """A mechanism, composition or group whose certified privacy can be computed.
 
-    Numbers are read as doubles: a fraction is the double next to it. `total.plot()` draws the
-    privacy profile, `total.plot.steps(delta=1e-6)` epsilon over the steps of a composition; see the
-    gallery.
+    Numbers are converted to doubles: a fraction becomes the nearest double. `total.plot()` draws
+    the privacy profile, `total.plot.steps(delta=1e-6)` epsilon over the steps of a composition; see
+    the gallery.
     """
 
     plot = Plot("privacy_profile", "trade_off", "steps")
@@ -62,8 +62,8 @@ class Askable(ABC):
         """Return certified bounds, in nats, on the smallest epsilon >= 0 such that this is
         (epsilon, delta)-differentially private.
 
-        lower <= epsilon <= upper holds with every rounding accounted for; infinite where nothing
-        finite does.
+        lower <= epsilon <= upper holds with every rounding error included; `upper` is infinite if
+        no finite epsilon is certified.
 
         >>> from dpcompose import Gaussian
         >>> (Gaussian(10.0) * 100).epsilon(delta=1e-5).contains(4.377178095681225)

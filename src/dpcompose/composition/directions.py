@@ -90,7 +90,7 @@ def refuse_oriented_proof() -> None:
     """Raise an UnsupportedError: rounds with adversarial orientation are not evaluated in ball
     arithmetic.
     """
-    reason = "the loss above both orders is enclosed from values of their profiles in floats"
+    reason = "an adversarial orientation is evaluated from privacy profiles in floats, not in ball arithmetic"
     raise UnsupportedError(
         "proof=True with Orientation.FREE", reason, "Ask without proof, or with Orientation.SAME"
     )
@@ -211,8 +211,8 @@ def epsilon_by_the_other_order(other: Product, delta: float, bound: Bound) -> Bo
     `bound`.
 
     A test of P against Q and its complement have P(S) - e^x Q(S) = 1 - e^x + e^x (Q(S^c) - e^-x
-    P(S^c)), so that the one order's delta at x is 1 - e^x + e^x H(-x), here to a rounding of 8 U (1
-    + e^x).
+    P(S^c)), so that delta of (P, Q) at x is 1 - e^x + e^x H(-x), computed with an error of at most
+    8 U (1 + e^x).
 
     Args:
         other: The losses of (Q, P).

@@ -335,12 +335,11 @@ class Group(Askable):
     """The privacy of a group of `size` people under a composition: all of them are in one data set
     and absent from the other, or some in each.
 
-    What holds of one neighbor holds of every step of a path from one world to the other. The
-    answers are those of the composition of the parts' group losses: never more, and for several
-    parts much less, than iterating the trade-off function of the whole. Where no closed form is
-    known, both ends come from piecewise linear power functions, about four digits apart. `compare`
-    shows the certified epsilon, the geometric sum and the book's bound. Build it with
-    `.group(size)`.
+    The bounds are those of the composition of the parts' group losses: never larger, and for
+    several parts much smaller, than those of the iterated trade-off function of the whole. Where no
+    closed form is known, both ends come from piecewise linear power functions, and agree to about
+    four digits. `compare` shows the certified epsilon, the geometric sum and the bound of
+    [DworkRoth2014, Theorem 2.2]. Build it with `.group(size)`.
 
     Args:
         composition: The composition.

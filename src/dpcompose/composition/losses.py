@@ -1,4 +1,6 @@
-"""The losses of all parts, gathered once for each question, and the guarantees that add up over them."""
+"""The privacy losses of all parts of a composition, collected once per question, and the guarantees
+that add over parts.
+"""
 
 from __future__ import annotations
 
@@ -51,24 +53,29 @@ _DIRECT = _SIMPLE.keys() - _KEPT
 
 @cache
 def _family(kind: type[Law]) -> Callable[..., Any]:
-    """The family of a simple law, read from its file when it is first asked for."""
+    """Return the constructor in the room `loss` for a law whose parameters are those of its family;
+    imported on first use.
+    """
     return getattr(families, _SIMPLE[kind])
 
 
 def loss_of(law: Any) -> Any:
-    """The loss of a law; a loss is its own."""
+    """Return the privacy loss of a law; an object that is a privacy loss already is returned
+    unchanged.
+    """
     if isinstance(law, Loss):
         return law
     return _constructed(law) if type(law) in _DIRECT else _cached(law)
 
 
 def _constructed(law: Law) -> Any:
+    """Return the privacy loss of a law whose fields are the parameters of its family."""
     return _family(type(law))(*vars(law).values())
 
 
 @lru_cache(maxsize=256)
 def _cached(law: Law) -> Any:
-    """The loss of a law that takes its time."""
+    """Return the privacy loss of a law, cached because its construction is costly."""
     match law:
         case laws.GaussianSum(members=members):
             return families.gaussian_sum(members, ulps=1)
@@ -111,6 +118,7 @@ def _cached(law: Law) -> Any:
 
 
 def _table(law: laws.Atoms) -> families.Atoms:
+    """Return the atoms that a law of listed outcomes states."""
     return families.Atoms(
         law.upper,
         law.lower,
@@ -125,25 +133,28 @@ def _table(law: laws.Atoms) -> families.Atoms:
 
 @lru_cache(maxsize=1)
 def _atomized(profile: Callable[[float], Bound]) -> tuple[families.Atoms, families.Atoms]:
-    """Atoms above a profile and atoms below it; both are taken from one reading."""
+    """Return the atoms that dominate a profile and the atoms that it dominates, from one evaluation
+    of the profile.
+    """
     return families.atomized(lambda epsilons: [profile(each) for each in epsilons], math.inf)
 
 
 @supply(Law)
 class _Answered(Law):
-    """The member of a law that is supplied by this room."""
+    """The members of `Law` that this room supplies."""
 
     def loss(self) -> Any:
-        """The privacy loss of this law, with its moments and its profile."""
+        """Return the privacy loss of this law, which has moments and a privacy profile."""
         return loss_of(self)
 
 
 def answered(stated: Laws) -> Pairs:
-    """The losses of the laws."""
+    """Return the privacy losses of the laws, with their counts."""
     return tuple([(_pair(pair), times) for pair, times in stated])
 
 
 def _pair(pair: laws.Pair) -> Pair:
+    """Return the pair with each law replaced by its privacy loss."""
     remove = loss_of(pair.remove)
     add = remove if pair.add is pair.remove else loss_of(pair.add)
     inside = tuple([_pair(each) for each in pair.attained_parts])
@@ -152,19 +163,24 @@ def _pair(pair: laws.Pair) -> Pair:
 
 @supply(Noun)
 class Part(Noun):
-    """One part, hashable: its losses follow from the laws that it states."""
+    """The members of a mechanism (`mechanisms.Part`) that follow from the laws it states."""
 
     def pairs(self, adjacency: Adjacency) -> Pairs | None:
-        """Its losses, a composition of pairs; None if it is known only by its Renyi curve.
+        """Return the losses under `adjacency`, a composition of pairs; None if the part only states
+        a Renyi curve.
 
         Raises:
-            UnsupportedError: Where nothing sound is known.
+            UnsupportedError: If no sound losses are known under the adjacency.
         """
         stated = self.laws(adjacency)
         return None if stated is None else answered(stated)
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
-        """Its losses on a Poisson sample. Raises UnsupportedError where nothing sound is known."""
+        """Return the losses on a Poisson sample with rate `rate`.
+
+        Raises:
+            UnsupportedError: If no sound losses on a sample are known under the adjacency.
+        """
         stated = self.sampled_laws(rate, adjacency)
         if stated is not None:
             return answered(stated)
@@ -178,12 +194,16 @@ class Part(Noun):
         return ((pair_on_sample(pairs, rate), 1),)
 
     def group_losses(self, size: int, adjacency: Adjacency) -> GroupLosses | None:
-        """The losses of a group, where more is known than follows from the losses of one person; else None."""
+        """Return the losses of a group of `size` if they are tighter than those derived from one
+        person's; else None.
+        """
         return None
 
     @classmethod
     def summed_pairs(cls, members: Sequence[tuple[Any, int]], adjacency: Adjacency) -> Pairs | None:
-        """The losses of many parts of this kind at once, if that is cheaper than to ask each for its own; else None."""
+        """Return the losses of many parts of this class as fewer pairs, if that is cheaper than one
+        pair for each; else None.
+        """
         stated = cls.summed_laws(members, adjacency)
         return None if stated is None else answered(stated)
 
@@ -194,22 +214,23 @@ Parts = tuple[tuple[Part, int], ...]
 
 
 class Composed(Protocol):
-    """Whatever consists of parts."""
+    """A composition, as far as its parts are concerned."""
 
     @property
     def parts(self) -> Parts:
-        """Its parts with their counts."""
+        """The parts with their counts."""
         ...
 
 
 @dataclass(frozen=True)
 class GroupLoss:
-    """The losses of a group, however it changes.
+    """The losses of a group of people under one mechanism.
 
     Args:
-        pair: All members removed, and all added.
-        mixed: Dominating losses where 1, 2, ..., size - 1 members are removed and the others added.
-        exact: Whether they follow from the losses of one person by arithmetic alone, not from values of a profile.
+        pair: The loss when all members are removed, and the one when all are added.
+        mixed: Dominating losses when 1, 2, ..., size - 1 members are removed and the others added.
+        exact: Whether the losses follow from those of one person by arithmetic; False if from
+            values of a profile.
     """
 
     pair: Pair
@@ -218,7 +239,7 @@ class GroupLoss:
 
     @property
     def symmetric(self) -> bool:
-        """Whether it does not matter who is removed and who is added."""
+        """Whether the loss is the same for every number of removed members."""
         return self.pair.symmetric and all(loss == self.pair.remove for loss in self.mixed)
 
 
@@ -226,10 +247,10 @@ GroupLosses = tuple[tuple[GroupLoss, int], ...]
 
 
 def merged(entries: Iterable[tuple[AnyPart, int]]) -> tuple[tuple[AnyPart, int], ...]:
-    """The multiset of the entries: equal parts joined, in order of first appearance.
+    """Return the entries with the counts of equal parts added, in order of first appearance.
 
     Raises:
-        DomainError: If a count is above 10^15.
+        DomainError: If a count exceeds 10^15.
     """
     counts: dict[AnyPart, int] = {}
     for part, times in entries:
@@ -247,7 +268,9 @@ def merged(entries: Iterable[tuple[AnyPart, int]]) -> tuple[tuple[AnyPart, int],
 
 
 def checked_times(name: str, value: object) -> int:
-    """A count of at most 10^15: every integer up to there is a float, and so are the sums that count with it."""
+    """Return `value` as a count from 0 to 10^15, up to which every integer and every sum over
+    counts is exact in a float.
+    """
     if type(value) is int and 0 <= value <= MOST_TIMES:
         return value
     times = check.count(name, value)
@@ -257,17 +280,24 @@ def checked_times(name: str, value: object) -> int:
 
 
 def pair_on_sample(pairs: Pairs, rate: float) -> Pair:
-    """The pair of a composition on one Poisson sample, from its losses: those of samples of every size."""
+    """Return the dominating pair of a composition on one Poisson sample with rate `rate`, valid for
+    samples of every size.
+    """
     remove = Product(tuple((pair.remove, times) for pair, times in pairs))
     add = Product(tuple((pair.add, times) for pair, times in pairs))
     return sampled_pair(remove, add, rate, attained=all(pair.attained for pair, _ in pairs))
 
 
 def composed_on_sample(parts: Parts, rate: float, adjacency: Adjacency) -> Pair:
-    """The pair of parts that run on one Poisson sample.
+    """Return the dominating pair of parts that run on one Poisson sample.
+
+    Args:
+        parts: The mechanisms on the sample, with their counts.
+        rate: The sampling rate.
+        adjacency: The adjacency of the losses.
 
     Raises:
-        UnsupportedError: If a part has no losses.
+        UnsupportedError: If a part only states a Renyi curve.
     """
     entries: list[tuple[Pair, int]] = []
     for part, times in parts:
@@ -286,14 +316,15 @@ FEW = 64
 
 
 class Losses(NamedTuple):
-    """All losses of a composition under one adjacency.
+    """The losses of all parts of a composition under one adjacency.
 
     Args:
-        parts: What is composed.
-        adjacency: What one person's data may change.
-        pairs: The losses, in one fixed order.
-        promises: The parts that have no losses but a promise, with it and their counts.
-        by_part: The losses of each part that was asked for its own.
+        parts: The parts with their counts.
+        adjacency: The adjacency of the losses.
+        pairs: The losses with their counts, in a fixed order.
+        promises: The parts that state a Renyi curve in place of losses, with the curve and their
+            counts.
+        by_part: Each part whose losses were computed by itself, with these losses.
     """
 
     parts: Parts
@@ -304,7 +335,7 @@ class Losses(NamedTuple):
 
     @property
     def single(self) -> Pair | None:
-        """The one pair, if nothing else is composed."""
+        """The only pair, if nothing else is composed; else None."""
         return (
             self.pairs[0][0]
             if len(self.pairs) == 1 and self.pairs[0][1] == 1 and not self.promises
@@ -313,12 +344,14 @@ class Losses(NamedTuple):
 
     @property
     def promised(self) -> list[tuple[RenyiPromise, int]]:
-        """The promises with their counts."""
+        """The stated Renyi curves with their counts."""
         return [(promise, times) for _, promise, times in self.promises]
 
     @property
     def samples_attained(self) -> bool:
-        """Whether the losses of every part on a sample are attained, where its divergences may be amplified."""
+        """Whether every loss on a sample, whose Renyi divergences could be amplified, is attained
+        by a mechanism.
+        """
         rows = [(part.unsampled(self.adjacency), pairs) for part, pairs in self.by_part]
         return all(
             pair.attained for inner, pairs in rows if inner and inner.rate < 1 for pair, _ in pairs
@@ -326,12 +359,12 @@ class Losses(NamedTuple):
 
     @property
     def largest_finite(self) -> float:
-        """Roughly the largest of the losses that are not unbounded."""
+        """The largest loss among those that are bounded, in nats, without certification."""
         ends = [loss.maximum for pair, _ in self.pairs for loss in _sides(pair)]
         return max([end for end in ends if end < math.inf], default=0.0)
 
     def one_by_one(self) -> list[tuple[Losses, int]]:
-        """The losses of each part, with its count; a part is asked again only where many were summed at once."""
+        """Return the losses of each part by itself, with its count."""
         known = {
             id(part): Losses(((part, 1),), self.adjacency, pairs, (), ())
             for part, pairs in self.by_part
@@ -344,9 +377,10 @@ class Losses(NamedTuple):
         ]
 
     def approximate(self) -> ApproximateDP | None:
-        """The sums of the largest finite losses and of the infinite ones' masses, rounded up.
+        """Return the (epsilon, delta) of basic composition, rounded up: the largest finite losses
+        and the infinite masses added.
 
-        None if a loss is unbounded, or a part has none.
+        None if a finite loss is unbounded or a part has no losses.
 
         Reference: [DworkRoth2014, Theorem 3.16]
         """
@@ -374,7 +408,7 @@ class Losses(NamedTuple):
         return ApproximateDP(sum_rounded_up(largest), delta=min(infinite, 1.0))
 
     def pure(self) -> float | None:
-        """The sum of the largest losses, rounded up; None if one may be infinite.
+        """Return the sum of the largest losses in nats, rounded up; None if a loss may be infinite.
 
         Reference: [DworkRoth2014, Corollary 3.15]
         """
@@ -382,7 +416,8 @@ class Losses(NamedTuple):
         return promise.epsilon if promise is not None and promise.delta == 0 else None
 
     def zcdp(self) -> ConcentratedDP | None:
-        """D_order <= rho * order for all orders above 1, outside a mass of delta; None if a part's rho is not known.
+        """Return rho and delta of zero-concentrated privacy: D_a <= rho a for all orders a > 1
+        outside a mass of delta. None if a part's rho is unknown.
 
         Reference: [BunSteinke2016, Lemma 2.3]
         """
@@ -409,7 +444,8 @@ class Losses(NamedTuple):
         )
 
     def gdp(self) -> float | None:
-        """The mu for which the composition is exactly mu-GDP, rounded up; None if a part is not Gaussian.
+        """Return the mu such that the composition is exactly mu-Gaussian private, rounded up; None
+        if a part is not Gaussian.
 
         Reference: [DongRothSu2022, Corollary 3.3]
         """
@@ -422,15 +458,17 @@ class Losses(NamedTuple):
 
 
 def gathered(parts: Parts, adjacency: Adjacency, *, summed: bool = False) -> Losses:
-    """The losses of all parts, and the promises of those without.
+    """Return the losses of all parts, and the Renyi curves of parts that state one.
 
     Args:
-        parts: What is composed.
-        adjacency: What one person's data may change.
-        summed: With one pair in place of many, where a kind of part can add them up in floats.
+        parts: The parts with their counts.
+        adjacency: The adjacency of the losses.
+        summed: Whether many parts of one class may be replaced by a single pair, where the class
+            can add them in floats.
 
     Raises:
-        UnsupportedError: If parts have neither; all of them are named.
+        UnsupportedError: If parts have neither losses nor a Renyi curve; the error names all of
+            them.
     """
     check.member("adjacency", adjacency, Adjacency)
     asked, pairs = _summed(parts, adjacency) if summed and len(parts) >= MANY else (parts, [])
@@ -455,13 +493,14 @@ def gathered(parts: Parts, adjacency: Adjacency, *, summed: bool = False) -> Los
 
 
 def _sides(pair: Pair) -> tuple[Loss, ...]:
-    """The losses of which the largest counts, in either order."""
+    """Return the losses of both orders that determine the largest loss."""
     if pair.either_order:
         return tuple(loss for each in pair.attained_parts for loss in _sides(each))
     return (pair.remove,) if pair.remove is pair.add else (pair.remove, pair.add)
 
 
 def _promise(part: Part, adjacency: Adjacency) -> RenyiPromise:
+    """Return the Renyi curve that a part without losses states."""
     promise = part.promise(adjacency)
     if promise is None:
         raise UnsupportedError(part.label, "it states neither a privacy loss nor a Renyi curve")
@@ -469,6 +508,7 @@ def _promise(part: Part, adjacency: Adjacency) -> RenyiPromise:
 
 
 def _refusal(refusals: Sequence[UnsupportedError], adjacency: Adjacency) -> UnsupportedError:
+    """Return one error that names all parts without sound losses."""
     if len(refusals) == 1:
         return refusals[0]
     more = "" if len(refusals) <= 5 else f"; and {len(refusals) - 5} more"
@@ -482,7 +522,9 @@ def _refusal(refusals: Sequence[UnsupportedError], adjacency: Adjacency) -> Unsu
 def _summed(
     parts: Parts, adjacency: Adjacency
 ) -> tuple[Sequence[tuple[Part, int]], list[tuple[Pair, int]]]:
-    """The parts that are to be asked for their pairs, and the pairs of all others."""
+    """Return the parts whose pairs must be computed one by one, and the summed pairs of all other
+    parts.
+    """
     kinds: dict[type[Part], list[tuple[Part, int]]] = defaultdict(list)
     for entry in parts:
         kinds[type(entry[0])].append(entry)
@@ -499,7 +541,9 @@ def _summed(
 
 
 def _ordered(parts: Sequence[tuple[Part, int]]) -> Sequence[tuple[Part, int]]:
-    """One fixed order, so that equal compositions have answers equal to the last bit."""
+    """Return the parts in an order fixed by their classes and parameters, so that equal
+    compositions have bitwise equal answers.
+    """
     try:
         return sorted(parts, key=_by_values)
     except (TypeError, ValueError):  # fields that have no order, such as one left at None

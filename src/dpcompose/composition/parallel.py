@@ -1,4 +1,4 @@
-"""Parallel composition: mechanisms that each see only their own cell of the people."""
+"""Parallel composition: each mechanism sees one cell of a partition of the records."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ from dpcompose.values import Adjacency, AdjacencyName, Bound, Orientation
 
 @dataclass(frozen=True)
 class Choice(ComposablePart):
-    """A round in which any of the options may run, chosen anew from all earlier answers. Build it with `one_of`.
+    """A round in which one of several mechanisms runs, chosen adaptively from all earlier answers.
+    Build it with `one_of`.
 
     Args:
-        options: Distinct parts, at least two.
+        options: Distinct mechanisms, at least two.
     """
 
     options: tuple[Part, ...]
@@ -42,11 +43,13 @@ class Choice(ComposablePart):
 
     @property
     def label(self) -> str:
-        """The name in a report."""
+        """The name of this mechanism in reports."""
         return f"one of {', '.join(option.label for option in self.options)}"
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
-        """The loss above the options', in each order; what one of them attains is attained."""
+        """Return a loss that dominates those of all options, in each order; every loss that one
+        option attains is attained.
+        """
         found = tuple(_one_pair(option, adjacency) for option in self.options)
         removed = _above(pair.remove for pair in found)
         added = (
@@ -62,17 +65,20 @@ class Choice(ComposablePart):
             option.require_any_size(question)
 
     def sampled_pairs(self, rate: float, adjacency: Adjacency) -> Pairs:
-        """Refused: what is chosen is sampled, not the choice."""
+        """Raise an UnsupportedError: sample the options, not the choice among them."""
         raise UnsupportedError(
-            f"{self!r}.sampled({rate!r})", "the sample is each option's own", "Sample the options"
+            f"{self!r}.sampled({rate!r})",
+            "a choice is not sampled as a whole",
+            "Sample the options",
         )
 
 
 def one_of(*options: Composable) -> Composable:
-    """A round in which one of these mechanisms runs, which one depending on all earlier answers.
+    """Return a round in which one of these mechanisms runs; which one may depend on all earlier
+    answers.
 
-    The parameters of each option are fixed, the choice is not: composed, it bounds every adversary of Definition 3.7
-    with this family.
+    The parameters of each option are fixed, the choice is adaptive: a composition of such rounds
+    bounds every adversary of [DworkRoth2014, Definition 3.7] with this family of mechanisms.
 
     >>> from dpcompose import Laplace, RandomizedResponse
     >>> (one_of(Laplace(1.0), RandomizedResponse(1.0)) * 10).delta(epsilon=3.0).upper < 0.62
@@ -82,7 +88,7 @@ def one_of(*options: Composable) -> Composable:
         options: Single mechanisms, at least one.
 
     Raises:
-        DomainError: If there is none, or one is a composition of several.
+        DomainError: If there is no option, or one is a composition of several mechanisms.
 
     Reference: [ZhuDongWang2022, Theorem 10]
     """
@@ -100,6 +106,7 @@ def one_of(*options: Composable) -> Composable:
 
 
 def _one_pair(option: Part, adjacency: Adjacency) -> Pair:
+    """Return the only pair of losses of an option."""
     pairs = option.pairs(adjacency)
     if pairs is None or sum(times for _, times in pairs) != 1:
         reason = "only an option with one privacy loss can be compared with others"
@@ -108,17 +115,19 @@ def _one_pair(option: Part, adjacency: Adjacency) -> Pair:
 
 
 def _above(losses: Iterable[Loss]) -> Loss:
+    """Return a loss that dominates all of these."""
     distinct = tuple(dict.fromkeys(losses))
     return distinct[0] if len(distinct) == 1 else envelope(distinct)
 
 
 @dataclass(frozen=True)
 class Parallel(Uncomposable):
-    """Mechanisms on disjoint people, asked like one composition. Build it with `parallel`.
+    """The privacy of mechanisms on disjoint sets of records. Build it with `parallel`.
 
     Args:
-        cases: The parts of every composition that one person's change can meet; the truth is their maximum.
-        adjacency: What one person's data may change.
+        cases: The compositions that a change of one record can affect; the answer is the maximum
+            over them.
+        adjacency: The adjacency of the answers.
     """
 
     cases: tuple[Parts, ...]
@@ -129,35 +138,47 @@ class Parallel(Uncomposable):
 
     def __add__(self, other: object) -> NoReturn:
         raise UnsupportedError(
-            "parallel(...) + ...", "cells are not composed further", self.instead_of_composing
+            "parallel(...) + ...",
+            "a parallel composition cannot be composed further",
+            self.instead_of_composing,
         )
 
     __radd__ = __mul__ = __rmul__ = __add__
 
     @asks("delta", without=("adjacency",))
     def epsilon(self, *, delta: float, **options: Unpack[Options]) -> Bound:
-        """The smallest epsilon >= 0 such that all of it together is (epsilon, delta)-differentially private."""
+        """Return bounds, in nats, on the smallest epsilon >= 0 such that all cells together are
+        (epsilon, delta)-private.
+        """
         questions = self._questions(Asking.read(options))
         return greatest([each.epsilon(check.probability("delta", delta)) for each in questions])
 
     @asks("epsilon", without=("adjacency",))
     def delta(self, *, epsilon: float, **options: Unpack[Options]) -> Bound:
-        """The smallest delta such that all of it together is (epsilon, delta)-differentially private."""
+        """Return bounds on the smallest delta such that all cells together are (epsilon,
+        delta)-private.
+        """
         questions = self._questions(Asking.read(options))
         return greatest([each.delta(check.real("epsilon", epsilon)) for each in questions])
 
     def renyi(self, order: float) -> Bound:
-        """The Renyi divergence of the given order > 1."""
+        """Return bounds on the Renyi divergence of `order` > 1, in nats, the larger of both
+        directions.
+        """
         return greatest([each.renyi(order) for each in self._questions(Asking())])
 
     def pure(self) -> float | None:
-        """The epsilon of pure differential privacy, rounded up, or None if there is none."""
+        """Return the epsilon of pure differential privacy in nats, rounded up; None if a loss is
+        unbounded.
+        """
         found = [losses.pure() for losses in self._losses()]
         known = [epsilon for epsilon in found if epsilon is not None]
         return max(known) if len(known) == len(found) else None
 
     def zcdp(self) -> ConcentratedDP | None:
-        """A zero-concentrated guarantee, the largest rho with the largest delta, or None if no finite one is known."""
+        """Return a zero-concentrated guarantee, the largest rho with the largest delta; None if no
+        finite rho is known.
+        """
         found = [losses.zcdp() for losses in self._losses()]
         known = [promise for promise in found if promise is not None]
         if len(known) < len(found):
@@ -170,7 +191,10 @@ class Parallel(Uncomposable):
         return [gathered(case, self.adjacency) for case in self.cases]
 
     def _questions(self, asking: Asking) -> list[PrivacyQuestion]:
-        """A question for each case. An adversary who may orient the pair in every round may change the cell too."""
+        """Return the question about each case.
+
+        If an adversary orients every round, it may also choose another cell in every round.
+        """
         if asking.orientation is Orientation.FREE:
             either = [
                 [((pair.remove, pair.add), times) for pair, times in losses.pairs]
@@ -190,18 +214,22 @@ class Parallel(Uncomposable):
 def parallel(
     *cells: Composable, adjacency: AdjacencyName = Adjacency.ADD_REMOVE, moves: bool = True
 ) -> Parallel:
-    """Mechanisms on disjoint people: cell i of the records is seen by `cells[i]` alone.
+    """Return the privacy of mechanisms on disjoint sets of records: `cells[i]` sees only the
+    records of cell i.
 
-    Which cell a record belongs to is a function of the record, fixed without looking at the data, and the data do not
-    change while the mechanisms answer. What runs on a cell may be chosen from the earlier answers of all of them.
+    The cell of a record is a function of the record, fixed without looking at the data, and the
+    data do not change while the mechanisms answer. The mechanism on a cell may be chosen from
+    earlier answers of all cells.
 
-    Adding or removing a record changes one cell: delta(epsilon) is the maximum of the cells' delta(epsilon).
+    Adding or removing a record changes one cell: delta(epsilon) is the maximum of the cells'
+    delta(epsilon).
 
-    Replacing one is worse, and the largest epsilon is not enough: the new record may fall into another cell, and then
-    two of them change, one by a removal and one by an addition. delta(epsilon) is the maximum, over i != j, of the
-    composition of i's loss of a removal with j's loss of an addition, and of each cell's own loss of a replacement. For
-    pure privacy that is the larger of two numbers: the sum of the two largest epsilons, and the largest epsilon under
-    replacement (twice epsilon, unless the mechanism knows better). Either alone is too small.
+    Replacing a record costs more than the largest epsilon: the new record may fall into another
+    cell, and then two cells change, one by a removal and one by an addition. delta(epsilon) is the
+    maximum, over i != j, of the composition of i's loss of a removal with j's loss of an addition,
+    and of each cell's own loss of a replacement. For pure privacy that is the larger of two
+    numbers: the sum of the two largest epsilons, and the largest epsilon under replacement (twice
+    epsilon, unless the mechanism states a smaller one).
 
     >>> from dpcompose import Adjacency, Laplace
     >>> cells = Laplace(1.0, replace_sensitivity=1.0), Laplace(2.0, replace_sensitivity=1.0)
@@ -209,15 +237,17 @@ def parallel(
     (1.0, 1.5)
 
     Args:
-        cells: One mechanism or composition a cell; at least one. k different ones are k (k + 1) / 2 questions under
-            replacement.
-        adjacency: What one person's data may change: `ADD_REMOVE` or `REPLACE`; `ZERO_OUT` only where records do not
-            move.
-        moves: Whether a replaced record may fall into another cell; False if the cell is that of a fixed, public key.
+        cells: One mechanism or composition for each cell; at least one. k distinct ones need k (k +
+            1) / 2 evaluations under replacement.
+        adjacency: The change of one person's data: `ADD_REMOVE`, `REPLACE`, or, if records do not
+            move, `ZERO_OUT`.
+        moves: Whether a replaced record may fall into another cell; False if the cell is a fixed,
+            public key of the record.
 
     Raises:
         DomainError: If there is no cell, or one is neither a mechanism nor a composition.
-        UnsupportedError: If a null record has no cell (`ZERO_OUT` with moves).
+        UnsupportedError: If the adjacency is `ZERO_OUT` and records move, since a null record has
+            no cell.
 
     Reference: [McSherry2009, Theorem 4], for adding or removing
     """
@@ -226,7 +256,7 @@ def parallel(
     adjacency = check.named("adjacency", adjacency, Adjacency)
     check.flag("moves", moves)
     if adjacency is Adjacency.ZERO_OUT and moves:
-        reason = "a null record belongs to no cell that is known"
+        reason = "a record becomes a null record, which belongs to no cell"
         raise UnsupportedError(
             "parallel under zero-out",
             reason,
@@ -240,7 +270,9 @@ def parallel(
 
 
 def _moves(counted: Counter[Composition]) -> list[Parts]:
-    """A removal from one cell with an addition to another; each is asked in both directions, so unordered pairs do."""
+    """Return the compositions of a removal from one cell and an addition to another, one for each
+    unordered pair of cells.
+    """
     same = [(cell, cell) for cell, times in counted.items() if times > 1]
     if len(counted) == 1 and not same:
         # The rest of the world is a cell on which nothing runs.
@@ -250,16 +282,17 @@ def _moves(counted: Counter[Composition]) -> list[Parts]:
 
 
 def _moved(cell: Composition, *, enters: bool) -> Parts:
+    """Return the parts of a cell that a replaced record enters or leaves."""
     return tuple((Move(part, enters), times) for part, times in cell.parts)
 
 
 @dataclass(frozen=True)
 class Move(Part):
-    """A part whose cell a replaced record leaves, or enters.
+    """A mechanism on a cell that a replaced record leaves or enters.
 
     Args:
-        part: What runs on the cell.
-        enters: Whether the record enters the cell in the world where a removal would take it out.
+        part: The mechanism on the cell.
+        enters: Whether the record enters the cell where a removal would take it out.
     """
 
     part: Part
@@ -267,30 +300,40 @@ class Move(Part):
 
     @property
     def label(self) -> str:
-        """The name in a report."""
+        """The name of this part in reports."""
         return f"{self.part.label}, {'entered' if self.enters else 'left'} by the record"
 
     def pairs(self, adjacency: Adjacency) -> Pairs | None:
-        """The losses of a removal, mirrored if the record enters."""
+        """Return the losses of removing a record from the cell, with both orders swapped if the
+        record enters; None if there are none.
+        """
         pairs = self.part.pairs(_added_or_removed(adjacency))
         if pairs is None or not self.enters:
             return pairs
         return tuple((_mirrored(pair), times) for pair, times in pairs)
 
     def promise(self, adjacency: Adjacency) -> RenyiPromise | None:
-        """The promise of the part when a record is added or removed."""
+        """Return the Renyi curve of the part when a record is added or removed; None if it has
+        losses.
+        """
         return self.part.promise(_added_or_removed(adjacency))
 
 
 def _mirrored(pair: Pair) -> Pair:
+    """Return the pair with both orders swapped."""
     attained_parts = tuple(_mirrored(each) for each in pair.attained_parts)
     return pair._replace(remove=pair.add, add=pair.remove, attained_parts=attained_parts)
 
 
 def _added_or_removed(adjacency: Adjacency) -> Adjacency:
+    """Return ADD_REMOVE, the adjacency of one cell when a record moves between cells.
+
+    Raises:
+        UnsupportedError: If the stated adjacency is not REPLACE.
+    """
     if adjacency is not Adjacency.REPLACE:
         raise UnsupportedError(
             "a move between cells",
-            f"it replaces a record, and says nothing under {adjacency.value}",
+            f"a move replaces a record, and has no losses under {adjacency.value}",
         )
     return Adjacency.ADD_REMOVE

@@ -43,7 +43,9 @@ from dpcompose.values import UNIT_ROUNDOFF, UNIT_ROUNDOFF as U, Bound, Certifica
 
 @dataclass(frozen=True)
 class Curve:
-    """Two arrays of the same shape between which the truth lies, entry by entry."""
+    """Certified lower and upper ends of a function at several points, in two arrays of one
+    shape.
+    """
 
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
@@ -52,7 +54,17 @@ class Curve:
 def _entries(
     name: str, values: ArrayLike, guard: Callable[[str, Any], float]
 ) -> NDArray[np.float64]:
-    """The entries of an array of any shape, each passed through the guard before numpy could make a number of it."""
+    """Return the entries of an array of any shape, each checked by `guard` before numpy converts
+    it.
+
+    Args:
+        name: The name of the argument, for errors.
+        values: The array.
+        guard: Returns the checked entry, or raises a DomainError.
+
+    Raises:
+        DomainError: If an entry is outside its domain, or the array is masked or ragged.
+    """
     if isinstance(values, np.ma.MaskedArray):
         raise DomainError(name, values, "no masked array", "Leave the masked entries out")
     try:
@@ -67,17 +79,21 @@ def _entries(
 
 @dataclass(frozen=True)
 class Profile:
-    """delta as a function of epsilon, certified at every point where it is asked.
+    """The privacy profile: certified bounds on delta as a function of epsilon.
 
     Args:
-        question: The composition under an adjacency.
+        question: The question about a composition under one adjacency.
     """
 
     question: PrivacyQuestion
     plot = Plot("privacy_profile", "trade_off")
 
     def __call__(self, epsilon: ArrayLike) -> Curve:
-        """delta at each entry of an array of epsilons, of any shape; DomainError if an entry is not a real number."""
+        """Return bounds on delta at each entry of an array of epsilons, in nats, of any shape.
+
+        Raises:
+            DomainError: If an entry is not a real number.
+        """
         points = _entries("epsilon", epsilon, check.real)
         bounds = self.question.deltas(points.ravel().tolist())
         lower = np.array([bound.lower for bound in bounds]).reshape(points.shape)
@@ -85,7 +101,7 @@ class Profile:
         return Curve(lower, upper)
 
     def _repr_html_(self) -> str:
-        """For a notebook: delta at a few epsilons."""
+        """Return an HTML table of delta at a few epsilons for a notebook."""
         at = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
         upper = self(at).upper.tolist()
         rows = [
@@ -95,10 +111,12 @@ class Profile:
         return notebook.lines("Profile", rows)
 
     def tradeoff(self, alpha: ArrayLike) -> Curve:
-        """The smallest type II error at each type I error: f(alpha) = sup over epsilon of 1 - delta - e^epsilon alpha.
+        """Return the smallest type II error at each type I error: f(alpha) = sup over epsilon of 1
+        - delta - e^epsilon alpha.
 
-        delta is the larger of both orders of the pair, so f is the convex hull of the smaller of the two orders'
-        trade-offs, and its own inverse. Both ends are good relative to f, however small it is.
+        delta is the larger of both orders of the pair, so f is the convex hull of the smaller of
+        the two orders' trade-offs, and its own inverse. Both ends are good relative to f, however
+        small it is.
 
         >>> from dpcompose import Gaussian
         >>> curve = Gaussian(1.0).profile().tradeoff(0.05)
@@ -117,7 +135,8 @@ class Profile:
         return Curve(test.error_lower, test.error_upper)
 
     def power(self, alpha: ArrayLike) -> Curve:
-        """The largest power (true positive rate) at each level alpha: 1 - f(alpha), good relative to the power.
+        """Return the largest power (true positive rate) at each level alpha: 1 - f(alpha), accurate
+        relative to the power.
 
         Args:
             alpha: Levels (false positive rates) in [0, 1], an array of any shape.
@@ -129,6 +148,7 @@ class Profile:
         return Curve(test.power_lower, test.power_upper)
 
     def _test(self, alpha: ArrayLike) -> BestTest:
+        """Return the best test at the levels `alpha`."""
         levels = _entries("alpha", alpha, check.probability)
 
         def ends(epsilon: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -145,11 +165,12 @@ class Profile:
 
     @cached_property
     def _infinite(self) -> Bound:
+        """The probability of an infinite loss."""
         return self.question.delta(math.inf)
 
     @property
     def _kinks(self) -> tuple[float, ...]:
-        """The largest losses: there an atom ends the profile."""
+        """The largest losses in nats, at which the profile has a kink."""
         return tuple(
             product.extremes.upper
             for product in self.question.dominating
@@ -171,13 +192,14 @@ _TOGETHER = 8
 
 @dataclass(frozen=True)
 class BestTest:
-    """The best test at each of several levels, certified; all arrays have the shape of the levels.
+    """Certified bounds on the power and type II error of the best test at several levels; arrays of
+    their shape.
 
     Args:
-        power_lower: Not above its power; good relative to the power.
-        power_upper: Not below its power.
-        error_lower: Not above its type II error; good relative to the error.
-        error_upper: Not below its type II error.
+        power_lower: Lower end of the power, accurate relative to the power.
+        power_upper: Upper end of the power.
+        error_lower: Lower end of the type II error, accurate relative to the error.
+        error_upper: Upper end of the type II error.
     """
 
     power_lower: Reals
@@ -189,14 +211,16 @@ class BestTest:
 def best_test(
     alpha: Reals, *, profile: Ends, infinite: Bound, kinks: tuple[float, ...] = (), tolerance: float
 ) -> BestTest:
-    """The largest power at each level, over all pairs with this profile, and the smallest type II error.
+    """Return the largest power at each level, over all pairs with this profile, and the smallest
+    type II error.
 
     Args:
         alpha: Levels in [0, 1], any shape.
-        profile: delta at epsilons >= 0, the larger of both orders of the pair; infinite epsilons are not asked.
-        infinite: The probability of an infinite loss, delta's limit.
-        kinks: Epsilons where the profile may have kinks, such as the largest loss.
-        tolerance: Wanted width, relative to the smaller of power and error; reached as far as the profile's own allows.
+        profile: Returns bounds on delta, the larger of both orders, at finite epsilons >= 0.
+        infinite: The probability of an infinite loss, the limit of delta.
+        kinks: Epsilons at which the profile may have kinks, such as the largest loss.
+        tolerance: The wanted width, relative to the smaller of power and error; limited by the
+            width of the profile.
     """
     levels = np.unique(alpha[(alpha > 0.0) & (alpha < 1.0)])
     # At level 0 only infinite losses are detected; at level 1 everything is.
@@ -221,7 +245,10 @@ def _complement(value: float, toward: float) -> float:
 def _refined(
     nodes: _Nodes, levels: Reals, profile: Ends, infinite: float, tolerance: float
 ) -> Reals:
-    """Nodes are added where the enclosure is widest. Rows: both ends of the power, both ends of the error."""
+    """Return the enclosures after adding nodes where they are widest.
+
+    The rows are the lower and upper ends of the power and of the type II error.
+    """
     search = _TestSearch(nodes, levels, infinite, tolerance)
     found = np.array([[0.0], [1.0], [0.0], [1.0]]) * np.ones(len(levels))
     for effort in range(ROUNDS):
@@ -237,7 +264,9 @@ def _refined(
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Where the profile is known: increasing epsilons from 0, and both ends of delta."""
+    """Points of the profile: increasing epsilons from 0, with the lower and upper ends of delta at
+    them.
+    """
 
     epsilon: Reals
     lower: Reals
@@ -245,10 +274,11 @@ class _Nodes:
 
     @classmethod
     def of(cls, levels: Reals, profile: Ends, kinks: tuple[float, ...]) -> _Nodes:
-        """A coarse grid, to where a alpha alone exceeds 1, and (1 - alpha - H) / a can only fall.
+        """Return a coarse grid of nodes, up to an epsilon beyond which no level has its optimum.
 
-        Beyond a node where H is a negligible part of alpha and of 1 - alpha, only a alpha and (1 - alpha) / a matter.
-        H falls: its upper end there serves.
+        That is where a alpha exceeds 1 and (1 - alpha - H) / a can only fall. Where H is negligible
+        against alpha and 1 - alpha, only a alpha and (1 - alpha) / a matter, and the upper end of H
+        at the node is used beyond it.
         """
         top, half = min(1.0 - math.log(float(levels[0])), FARTHEST), 0.5 * (1.0 - float(levels[-1]))
 
@@ -273,7 +303,7 @@ class _Nodes:
         return cls(grid, lower, upper)
 
     def joined(self, epsilon: Reals, profile: Ends) -> _Nodes:
-        """With the profile at more epsilons."""
+        """Return these nodes together with the profile at more epsilons."""
         lower, upper = profile(epsilon)
         every = np.concatenate([self.epsilon, epsilon])
         order = np.argsort(every)
@@ -284,7 +314,9 @@ class _Nodes:
         return _Nodes(every[order], *joined)
 
     def corners(self, infinite: float) -> tuple[Reals, Reals]:
-        """Epsilons where the two lines of each cell meet, and of the last line with the limit; values not above H."""
+        """Return the epsilons where the two lines of each cell meet, and the last line meets the
+        limit, with values at most H.
+        """
         at, low, high = self.epsilon, self.lower, self.upper
         # The node left of 0 is the mirror image of the first one right of it.
         mirrored = -math.expm1(-at[1]) + math.exp(-at[1]) * high[1]
@@ -314,7 +346,7 @@ class _Nodes:
 
 @dataclass(frozen=True)
 class _TestSearch:
-    """The enclosures at the levels by given nodes, and where more nodes are needed."""
+    """The enclosures at the levels that follow from the nodes, and the choice of further nodes."""
 
     nodes: _Nodes
     levels: Reals
@@ -322,7 +354,9 @@ class _TestSearch:
     tolerance: float
 
     def _lower_boundary(self) -> tuple[Reals, Reals, Reals]:
-        """Epsilons, D's objective and S's objective where they can be extreme; rows are levels."""
+        """Return the epsilons where D or S can be extreme, with the objectives of D and of S there;
+        one row for each level.
+        """
         corners, low = self.nodes.corners(self.infinite)
         at, low = (
             np.concatenate([self.nodes.epsilon, corners]),
@@ -333,7 +367,9 @@ class _TestSearch:
         return at, steep, ((1.0 - alpha) * (1.0 + _ROUNDING) - low) / ratio * (1.0 + _ROUNDING)
 
     def enclosed(self) -> Reals:
-        """Rows: both ends of the power, both ends of the error."""
+        """Return the enclosures, with rows: lower and upper end of the power, lower and upper end
+        of the type II error.
+        """
         alpha, ratio, high = self.levels[:, None], np.exp(self.nodes.epsilon), self.nodes.upper
         _, steep, shallow = self._lower_boundary()
         power_lower, error_upper = (
@@ -352,7 +388,13 @@ class _TestSearch:
         return np.clip(np.array(ends), 0.0, 1.0)
 
     def wanted(self, enclosure: Reals, effort: int) -> Reals:
-        """Epsilons to ask next for the levels that are not narrow yet."""
+        """Return the epsilons of further nodes for the levels whose enclosure is wider than the
+        tolerance.
+
+        Args:
+            enclosure: The enclosures, rows as in `enclosed`.
+            effort: The number of refinements so far.
+        """
         power, error = enclosure[:2], enclosure[2:]
         gap = np.minimum(np.ptp(power, axis=0), np.ptp(error, axis=0))
         at, steep, shallow = self._lower_boundary()
@@ -377,15 +419,24 @@ class _TestSearch:
         return points[distance > 1e-9 * points + 1e-14]
 
     def _middle(self, point: float) -> float:
-        """The middle of the cell of a point: halves what the line that meets another there bounds badly."""
+        """Return the middle of the cell that contains `point`; a node there halves the cell whose
+        lower lines are loose.
+        """
         at = self.nodes.epsilon
         right = min(max(int(np.searchsorted(at, point)), 1), len(at) - 1)
         return float(at[right - 1] + at[right]) / 2.0
 
     def _modeled(self, alpha: float, *, rising: bool, effort: int) -> tuple[list[float], float]:
-        """The vertex of a parabola through the objective's logarithms around its best node, and a point either side.
+        """Return epsilons around the modeled optimum at level `alpha`, and the uncertainty of the
+        objective at the best node.
 
-        Second, the uncertainty of the objective there.
+        The model is a parabola through the logarithms of the objective at three nodes; the epsilons
+        are its vertex and a point on either side.
+
+        Args:
+            alpha: The level.
+            rising: Whether D determines the power; if False, S.
+            effort: The number of refinements so far.
         """
         at, ratio, delta = self.nodes.epsilon, np.exp(self.nodes.epsilon), self.nodes.upper
         value = (
@@ -428,19 +479,22 @@ _TESTED = Certificate("best test against the certified profile", unit="relative 
 
 @dataclass(frozen=True)
 class Risk:
-    """The best that someone can do who sees every answer and knows all but one person's data.
+    """The success of the best attacker who sees every answer and knows the data of all other
+    people.
 
-    The attacker tells two worlds apart, that with the person's data and that without it (or with other data, under
-    replacement), in whichever order is better for the attacker. Each bound contains the supremum over all mechanisms
-    with the stated guarantees and all attackers.
+    The attacker distinguishes the data set with the person's data from the one without it (or with
+    other data, under replacement), in the order that is better for the attacker. Each bound
+    contains the supremum over all mechanisms with the stated guarantees and over all attackers.
 
     Args:
-        prior: The probability of the one world before the answers; for a reconstruction, of guessing the secret right.
-        false_positive_rate: How often the attacker may say "in" of somebody who is not.
-        true_positive_rate: How often the attacker then says "in" of somebody who is: 1 - f(false_positive_rate).
+        prior: The probability of the first data set before the answers; for a reconstruction, of
+            guessing the secret right.
+        false_positive_rate: The accepted probability of naming as a member someone who is not.
+        true_positive_rate: The probability of then naming a member as one: 1 -
+            f(false_positive_rate).
         advantage: The largest difference of the two rates, delta(0).
-        bayes_error: The smallest probability of naming the wrong world, p (1 - delta(ln((1 - p) / p))) with p the
-            smaller of prior and 1 - prior. What is promised is its lower end.
+        bayes_error: The smallest probability of naming the wrong data set, p (1 - delta(ln((1 - p)
+            / p))) with p the smaller of prior and 1 - prior; its lower end is the guarantee.
         reconstruction: The largest probability of reconstructing the secret: 1 - f(prior).
     """
 
@@ -453,7 +507,8 @@ class Risk:
 
 
 def risk(profile: Profile, *, prior: float, false_positive_rate: float) -> Risk:
-    """The gain of an attacker who sees answers with this profile.
+    """Return certified bounds on the success of an attacker who sees answers with this privacy
+    profile.
 
     >>> from dpcompose import Gaussian
     >>> found = risk(Gaussian(1.0).profile(), prior=0.3, false_positive_rate=0.001)
@@ -462,8 +517,9 @@ def risk(profile: Profile, *, prior: float, false_positive_rate: float) -> Risk:
 
     Args:
         profile: The curve delta(epsilon).
-        prior: In [0, 1].
-        false_positive_rate: In [0, 1].
+        prior: The probability of the first data set, or of guessing the secret, before the answers;
+            in [0, 1].
+        false_positive_rate: The false positive rate of the attack, in [0, 1].
 
     Raises:
         DomainError: If a number is outside [0, 1].
@@ -486,15 +542,21 @@ def risk(profile: Profile, *, prior: float, false_positive_rate: float) -> Risk:
 
 
 def _at(curve: Curve, index: int) -> Bound:
+    """Return the bound at one index of a curve."""
     return Bound(float(curve.lower[index]), float(curve.upper[index]), _TESTED)
 
 
 def _named(point: Curve, method: str) -> Bound:
+    """Return the only bound of a curve, with `method` as its certificate."""
     return Bound(float(point.lower), float(point.upper), Certificate(method))
 
 
 def _bayes_error(profile: Profile, prior: float) -> Bound:
-    """The least of prior * (type II error) + (1 - prior) * (type I error); 1 - prior for prior is the other order."""
+    """Return bounds on the minimum of prior * (type II error) + (1 - prior) * (type I error) over
+    all tests.
+
+    Exchanging prior and 1 - prior exchanges the two orders of the pair.
+    """
     rarer = min(prior, 1.0 - prior)
     if rarer == 0.0:
         return Bound(0.0, 0.0, Certificate("nothing to guess"))
@@ -530,13 +592,15 @@ _METHOD = Certificate("secants of the certified profile", unit="relative probabi
 
 @dataclass(frozen=True)
 class LossAbove:
-    """P[L > epsilon] for the pair of neighbors that attains delta(epsilon) at every epsilon.
+    """Bounds on P[L > epsilon] for the privacy loss L of the pair of neighbors that attains the
+    privacy profile.
+
+    P is the distribution of the answers with the record, Q the one without it.
 
     Args:
-        epsilon: The epsilon.
-        removed: With L = ln P / Q, P the answers' distribution with the record, Q without it, and the answers drawn
-            from P: how often an answer speaks so loudly of somebody who is in.
-        added: With L = ln Q / P, and the answers drawn from Q: the same of somebody who is not in.
+        epsilon: The threshold in nats.
+        removed: The probability that ln P / Q exceeds epsilon for answers drawn from P.
+        added: The probability that ln Q / P exceeds epsilon for answers drawn from Q.
     """
 
     epsilon: float
@@ -545,7 +609,7 @@ class LossAbove:
 
     @property
     def largest(self) -> Bound:
-        """The larger of the two."""
+        """The bound on the larger of the two probabilities."""
         return Bound(
             max(self.removed.lower, self.added.lower),
             max(self.removed.upper, self.added.upper),
@@ -554,15 +618,15 @@ class LossAbove:
 
 
 def loss_above(question: PrivacyQuestion, epsilon: float) -> LossAbove:
-    """Both probabilities.
+    """Return bounds on the probability of a loss above `epsilon`, in both directions.
 
     Raises:
-        UnsupportedError: If the losses are not those of one pair of neighbors, or a proof is asked for.
+        UnsupportedError: If no single pair attains the profile, or a proof is requested.
     """
     if not question.tight or question.tight_alone or question.asking.proof:
         raise UnsupportedError(
             "the probability of a loss above epsilon",
-            "a pair that only dominates bounds every delta, and no probability of a loss",
+            "the losses only dominate those of the mechanism: they bound delta, not the probability of a loss",
             "Ask delta(epsilon=...), which holds for every pair; or ask without proof and with Orientation.SAME",
         )
     both = [_above(product, epsilon) for product in question.dominating[:2]]
@@ -570,6 +634,10 @@ def loss_above(question: PrivacyQuestion, epsilon: float) -> LossAbove:
 
 
 def _above(product: Product, epsilon: float) -> Bound:
+    """Return bounds on the probability of a loss above `epsilon` from secants of the profile of one
+    direction.
+    """
+
     def at(point: float) -> Bound:
         return product.delta(point, tolerance=FINEST)
 

@@ -1,4 +1,9 @@
-"""Certified composition: both orders of every pair, composed apart, their maximum taken once."""
+"""The question about a composition: certified bounds on delta, epsilon and Renyi divergences from
+the losses of both directions.
+
+Both orders of every pair are composed separately, and the maximum is taken once, over the two
+products.
+"""
 
 from __future__ import annotations
 
@@ -53,13 +58,16 @@ TOLERANCE = 1e-9
 
 
 class Options(TypedDict, total=False):
-    """The options that every question takes, by keyword.
+    """The keyword options of every question.
 
     Attributes:
-        adjacency: What one person's data may change; "add-remove", "replace", "zero-out", or the member.
-        orientation: Whether the same world holds the record in every round.
-        tolerance: Wanted relative width of epsilon, in (0, 1); the width that was reached is in the bound.
-        proof: Evaluate in ball arithmetic, every error a theorem (extra `proof`), where the question offers it.
+        adjacency: The change of one person's data: "add-remove", "replace", "zero-out", or the
+            member of `Adjacency`.
+        orientation: Whether the same data set contains the record in every round.
+        tolerance: The wanted relative width of epsilon, in (0, 1); a bound states the width that
+            was reached.
+        proof: Whether to evaluate in ball arithmetic, where every error is bounded by a theorem
+            (extra `proof`).
     """
 
     adjacency: AdjacencyName
@@ -69,7 +77,7 @@ class Options(TypedDict, total=False):
 
 
 class Asking(NamedTuple):
-    """The options of one question, checked; fields as in `Options`."""
+    """The checked options of one question; fields as in `Options`."""
 
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     orientation: Orientation = Orientation.SAME
@@ -78,15 +86,16 @@ class Asking(NamedTuple):
 
     @classmethod
     def read(cls, options: Options, *, unproved: str = "") -> Asking:
-        """The options with their defaults.
+        """Return the options, checked, with defaults for those that are absent.
 
         Args:
-            options: The options that a caller wrote.
-            unproved: The quantity that is offered in floats alone; empty if proofs are offered.
+            options: The options passed by the caller.
+            unproved: The name of a quantity that has no evaluation in ball arithmetic; empty if it
+                has one.
 
         Raises:
-            DomainError: If one is outside its domain.
-            UnsupportedError: If a proof of `unproved` is asked for.
+            DomainError: If an option is outside its domain.
+            UnsupportedError: If `proof` is set for the quantity `unproved`.
         """
         if not options:
             return _DEFAULTS
@@ -120,11 +129,13 @@ OPTIONS = [
 def asks(
     number: str = "", *, without: tuple[str, ...] = ()
 ) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
-    """Show the options in the signature of a function that takes `**options`, and refuse every other keyword.
+    """Return a decorator that shows the options in the signature of a function of `**options`, and
+    refuses other keywords.
 
     Args:
-        number: The keyword of the number that a method takes: whoever leaves it out is told so.
-        without: Options that the question does not have.
+        number: The keyword of the method's number; a positional number raises a TypeError that
+            shows the keyword.
+        without: The options that the function does not take.
     """
 
     def decorated(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
@@ -158,16 +169,19 @@ _CONVERTED = "parts with a Renyi curve as one pair, by the profile of that curve
 
 @dataclass(frozen=True)
 class PrivacyQuestion:
-    """A composition under one adjacency, ready to be asked for delta, epsilon and Renyi divergences.
+    """A composition under one adjacency, whose delta, epsilon and Renyi divergences are bounded by
+    its methods.
 
     Args:
-        losses: All its losses.
-        asking: Who orients them, the wanted relative width of epsilon, and whether to evaluate in ball arithmetic.
-        dominating: One product a direction: their maximum bounds the truth from above, and is the truth if nothing in
-            `attained` differs.
+        losses: The losses of the composition.
+        asking: The orientation, the wanted relative width of epsilon, and whether to evaluate in
+            ball arithmetic.
+        dominating: One product for each direction: the maximum bounds the truth from above, and
+            equals it if `attained` has the same products.
         attained: Products whose maximum bounds the truth from below.
-        rounds: The alternatives of each round that an adversary orients; empty if the worlds stay the same.
-        compared: Whether wide answers are compared with the elementary theorems.
+        rounds: The alternatives of each round that an adversary orients; empty if the orientation
+            is fixed.
+        compared: Whether wide bounds are compared with the elementary theorems.
     """
 
     losses: Losses
@@ -179,22 +193,26 @@ class PrivacyQuestion:
 
     @property
     def tolerance(self) -> float:
-        """Wanted relative width of epsilon."""
+        """The wanted relative width of epsilon."""
         return self.asking.tolerance
 
     @property
     def tight(self) -> bool:
-        """Whether both ends come from the same losses."""
+        """Whether the upper and the lower end come from the same losses."""
         return self.dominating == self.attained and not self.losses.promises and not self.rounds
 
     @property
     def tight_alone(self) -> bool:
-        """Whether different mechanisms attain the one pair at different epsilons."""
+        """Whether the only pair is attained at every epsilon, by different mechanisms at different
+        epsilons.
+        """
         single = self.losses.single
         return single is not None and single.tight_alone
 
     def delta(self, epsilon: float) -> Bound:
-        """The largest delta(epsilon) of the directions, at most what an elementary theorem says."""
+        """Return bounds on delta at `epsilon`, the larger of both directions, improved by
+        elementary theorems where wide.
+        """
         if math.isinf(epsilon):
             return self._at_infinity(epsilon)
         readings = Readings()
@@ -202,6 +220,7 @@ class PrivacyQuestion:
         return self._least_delta(found, epsilon, readings) if wide(found, self.tolerance) else found
 
     def _delta(self, epsilon: float, readings: Readings) -> Bound:
+        """Return bounds on delta at `epsilon` from the products alone."""
         if self.losses.promises:
             found = self._converted_delta(epsilon, readings)
             if not found or not self.curve.hopeless(epsilon, found[0].upper, attained=False):
@@ -211,6 +230,7 @@ class PrivacyQuestion:
         return upper if self.tight else self._below(upper, epsilon, readings, self._deltas)
 
     def _least_delta(self, bound: Bound, epsilon: float, readings: Readings) -> Bound:
+        """Return `bound` with the smallest upper end of all theorems about delta at `epsilon`."""
         if self.asking.proof:
             return bound
         bound = self._by_parts(bound, epsilon, readings, for_delta=True)
@@ -237,7 +257,9 @@ class PrivacyQuestion:
         )
 
     def deltas(self, epsilons: Sequence[float]) -> list[Bound]:
-        """`delta` at many epsilons, in any order; neighbors share the lines that they are read from."""
+        """Return the bounds of `delta` at several epsilons, in any order; adjacent epsilons share
+        numerical work.
+        """
         order = sorted({epsilon for epsilon in epsilons if math.isfinite(epsilon)})
         singly = self.losses.promises or len(order) < 8 or self.asking.proof
         if singly or not (self.tight or self.rounds):
@@ -255,12 +277,14 @@ class PrivacyQuestion:
         return [known[epsilon] if epsilon in known else self.delta(epsilon) for epsilon in epsilons]
 
     def _shared(self, products: tuple[Product, ...], order: Sequence[float]) -> list[Bound]:
-        """The largest delta of the products at increasing epsilons."""
+        """Return bounds on the larger delta of the products at the increasing epsilons `order`."""
         rows = [product.deltas(order, tolerance=self.tolerance) for product in products]
         return [greatest([row[at] for row in rows]) for at in range(len(order))]
 
     def epsilon(self, delta: float) -> Bound:
-        """The largest epsilon(delta) of the directions, at most what an elementary theorem says."""
+        """Return bounds on epsilon at `delta` in nats, the larger of both directions, improved by
+        elementary theorems where wide.
+        """
         readings = Readings()
         found = self._epsilon(delta, readings)
         if wide(found, self.tolerance):
@@ -276,6 +300,7 @@ class PrivacyQuestion:
         return found
 
     def _least_epsilon(self, bound: Bound, delta: float, readings: Readings) -> Bound:
+        """Return `bound` with the smallest upper end of all theorems about epsilon at `delta`."""
         bound = self._by_parts(bound, delta, readings, for_delta=False)
         if not wide(bound, self.tolerance):
             return bound
@@ -297,6 +322,7 @@ class PrivacyQuestion:
     def _by_parts(
         self, bound: Bound, number: float, readings: Readings, *, for_delta: bool
     ) -> Bound:
+        """Return `bound` narrowed by evaluating parts of the composition separately."""
         theorems = self.elementary
         asked = (
             None if theorems is None else PartByPart(theorems, number, self.tolerance, for_delta)
@@ -304,11 +330,13 @@ class PrivacyQuestion:
         return bound if asked is None else asked.narrower(bound, readings.attained)
 
     def uncompared(self, number: float, *, for_delta: bool) -> Bound:
-        """delta at an epsilon, or epsilon at a delta, compared with no elementary theorem."""
+        """Return bounds on delta at epsilon = `number` (`for_delta`) or on epsilon at delta =
+        `number`, without elementary theorems.
+        """
         return (self._delta if for_delta else self._epsilon)(number, Readings())
 
     def attained_end(self, number: float, least: float, *, for_delta: bool) -> float:
-        """The lower end alone of `uncompared`, or `least` if that is larger."""
+        """Return the lower end of `uncompared`, or `least` if that is larger."""
         point = (number, least) if for_delta else (least, number)
         if all(product.at_most(*point) for product in self.attained):
             return least
@@ -316,6 +344,7 @@ class PrivacyQuestion:
         return max([least, *(bound.lower for bound in read(self.attained, number, Readings()))])
 
     def _epsilon(self, delta: float, readings: Readings) -> Bound:
+        """Return bounds on epsilon at `delta` from the products alone."""
         if self.losses.promises:
             found = self._converted_epsilon(delta, readings)
             known = found[0].upper if found else math.inf
@@ -325,16 +354,24 @@ class PrivacyQuestion:
         return upper if self.tight else self._below(upper, delta, readings, self._epsilons)
 
     def _below(self, upper: Bound, number: float, readings: Readings, read: _Read) -> Bound:
-        """The upper end with the lower one of the attained products."""
+        """Return the upper end with the lower end of the attained products.
+
+        Args:
+            upper: The bound whose upper end is taken.
+            number: The epsilon or delta at which `read` bounds the products.
+            readings: The intermediate results to share; their `attained` is set.
+            read: Returns the bounds of products at `number`.
+        """
         bounds = read(self._leading(readings), number, readings)
         readings.attained = max([bound.upper for bound in bounds], default=math.inf)
         return apart(bounds, upper)
 
     def _leading(self, readings: Readings) -> tuple[Product, ...]:
-        """The attained products, the one with the largest moment where the upper end was read first.
+        """Return the attained products, the one with the largest moment at the order of the upper
+        end first.
 
-        It is likely to lead, and the others are then proved to be below it. Of many losses it is the only one, of few
-        there is no order: there is little to save.
+        It probably has the largest answer, and the others are then shown to be below it. With many
+        losses only this product is returned; with few losses the order is left as it is.
         """
         order = readings.order((self._converted or self.dominating)[0])
         if len(self.losses.pairs) < _SEVERAL_LOSSES or order is None or len(self.attained) < 2:
@@ -343,7 +380,9 @@ class PrivacyQuestion:
         return tuple(found if len(self.losses.pairs) < _MANY_LOSSES else found[:1])
 
     def _at_the_top(self, epsilon: float) -> bool:
-        """Whether the largest losses, added up exactly, may be less by a rounding."""
+        """Return whether `epsilon` is close to the sum of the largest losses, whose exact sum may
+        be smaller by a rounding.
+        """
         for product in self.dominating:
             if not epsilon < 0.999999 * product.roughly_largest:
                 return epsilon > 0
@@ -351,16 +390,21 @@ class PrivacyQuestion:
 
     @property
     def _moments_attained(self) -> bool:
-        """Whether the losses are those of neighbors, all of them, and so are their moments."""
+        """Whether one pair of neighbors attains all losses, and so also their Renyi divergences."""
         return self.tight and not self.tight_alone
 
     @property
     def _in_closed_form(self) -> bool:
-        """Whether every upper end is a closed profile, of which no moment says more."""
+        """Whether every upper end is a closed-form profile that Renyi divergences cannot
+        improve.
+        """
         single = [product.single for product in self.dominating]
         return all(loss is not None and (self.tight_alone or _says_all(loss)) for loss in single)
 
     def _converted_delta(self, epsilon: float, readings: Readings) -> list[Bound]:
+        """Return the bound on delta at `epsilon` from the converted Renyi curves; empty if there
+        are none.
+        """
         return (
             [_named(greatest(self._deltas(self._converted, epsilon, readings)))]
             if self._converted
@@ -368,6 +412,9 @@ class PrivacyQuestion:
         )
 
     def _converted_epsilon(self, delta: float, readings: Readings) -> list[Bound]:
+        """Return the bound on epsilon at `delta` from the converted Renyi curves; empty if there
+        are none.
+        """
         return (
             [_named(greatest(self._epsilons(self._converted, delta, readings)))]
             if self._converted
@@ -376,7 +423,9 @@ class PrivacyQuestion:
 
     @cached_property
     def _converted(self) -> tuple[Product, ...]:
-        """Products with one pair for all parts of which a Renyi curve says more; empty if there are no others."""
+        """The products in which the parts with tighter Renyi curves are one pair; empty if this
+        replaces no part or all losses.
+        """
         promises = self.losses.promised
         rounds = self.rounds or tuple(
             ((pair.remove, pair.add), times) for pair, times in self.losses.pairs
@@ -399,7 +448,9 @@ class PrivacyQuestion:
     def _deltas(
         self, products: tuple[Product, ...], epsilon: float, readings: Readings
     ) -> list[Bound]:
-        """delta of each direction, but for those that an upper end proves to be below the first."""
+        """Return bounds on delta for the products, without those that are shown to be below the
+        first.
+        """
         found: list[Bound] = []
         for product in products:
             if not found or not product.at_most(epsilon, found[0].lower, readings=readings):
@@ -409,7 +460,9 @@ class PrivacyQuestion:
     def _epsilons(
         self, products: tuple[Product, ...], delta: float, readings: Readings
     ) -> list[Bound]:
-        """epsilon of each direction, but for those that an upper end proves to be below the first."""
+        """Return bounds on epsilon for the products, without those that are shown to be below the
+        first.
+        """
         found = [Bound(0.0, 0.0, Certificate("delta is 1"))] if delta == 1 else []
         for product in products if delta < 1 else ():
             if not found or not product.at_most(found[0].lower, delta, readings=readings):
@@ -419,6 +472,7 @@ class PrivacyQuestion:
         return found
 
     def _at_infinity(self, epsilon: float) -> Bound:
+        """Return bounds on delta at an infinite `epsilon`."""
         if epsilon < 0:
             return Bound(1.0, 1.0, Certificate("epsilon is -inf"))
         ends = [product.infinite for product in self.dominating] or [Bound(0.0, 0.0)]
@@ -428,7 +482,7 @@ class PrivacyQuestion:
 
     @cached_property
     def elementary(self) -> Elementary | None:
-        """The theorems that a wide answer is compared with, besides Renyi's."""
+        """The elementary theorems with which a wide bound is compared; None if it is not."""
         if not self.compared:
             return None
         again = self.asking._replace(proof=False)
@@ -436,7 +490,7 @@ class PrivacyQuestion:
 
     @property
     def curve(self) -> RenyiCurve:
-        """Renyi divergences, order by order."""
+        """The bounds on the Renyi divergences of the composition."""
         return self._curve
 
     @cached_property
@@ -454,7 +508,7 @@ class PrivacyQuestion:
         return self.elementary.samples if self.elementary else ()
 
     def renyi(self, order: float) -> Bound:
-        """The Renyi divergence of an order, the larger of the two directions.
+        """Return bounds on the Renyi divergence of `order`, the larger of both directions, in nats.
 
         Raises:
             DomainError: If the order is not a finite number above 1.
@@ -466,16 +520,29 @@ class PrivacyQuestion:
 
 
 def ask(parts: Parts, asking: Asking) -> PrivacyQuestion:
-    """The parts' losses in both directions.
+    """Return the question about the losses of these parts, in both directions.
+
+    Args:
+        parts: The mechanisms with their counts.
+        asking: The options.
 
     Raises:
-        UnsupportedError: If parts lack a statement under the adjacency (all are named), or a proof is not offered.
+        UnsupportedError: If parts have no sound losses under the adjacency (all are named), or no
+            proof is offered.
     """
     return directed(gathered(parts, asking.adjacency, summed=not asking.proof), asking)
 
 
 def proved(products: tuple[Product, ...], losses: Losses) -> tuple[Product, ...]:
-    """The same products, evaluated in ball arithmetic; parts known only by a Renyi curve are refused."""
+    """Return the products for evaluation in ball arithmetic.
+
+    Args:
+        products: The products for evaluation in floats.
+        losses: The losses of the composition.
+
+    Raises:
+        UnsupportedError: If a part only states a Renyi curve.
+    """
     if losses.promises:
         raise UnsupportedError(
             "proof=True",
@@ -486,12 +553,13 @@ def proved(products: tuple[Product, ...], losses: Losses) -> tuple[Product, ...]
 
 
 def directed(losses: Losses, asking: Asking, alternatives: Rounds | None = None) -> PrivacyQuestion:
-    """The question about these losses, in both directions.
+    """Return the question about these losses, in both directions.
 
     Args:
-        losses: All losses.
-        asking: The options; the adjacency is that of the losses.
-        alternatives: The losses that each round may have; None if they are those of the two directions.
+        losses: The losses of the composition.
+        asking: The options, with the adjacency of the losses.
+        alternatives: The losses that each round may have; None if each round has its pair's two
+            orders.
     """
     pairs, single = losses.pairs, losses.single
     if single and single.either_order:
@@ -521,13 +589,15 @@ def directed(losses: Losses, asking: Asking, alternatives: Rounds | None = None)
 
 
 def _says_all(loss: Loss) -> bool:
-    """Whether no mechanism below the loss is known to have lower moments, nor finite ones where it has none."""
+    """Return whether the loss's own moments are the smallest known of any mechanism it
+    dominates.
+    """
     lost = loss.infinite_mass + loss.unplaced_mass > 0
     return not curved(loss) and not (lost and loss.log_moment(1.0) < math.inf)
 
 
 def _named(bound: Bound) -> Bound:
-    """The upper end of a composition with a converted Renyi curve in it."""
+    """Return the bound with a certificate that also names the converted Renyi curve."""
     certificate = bound.certificate
     return replace(
         bound, certificate=replace(certificate, method=f"{certificate.method}; {_CONVERTED}")

@@ -1,4 +1,6 @@
-"""Renyi divergences of a composition, order by order, and what they imply for epsilon and delta."""
+"""Bounds on the Renyi divergences of a composition, and on the epsilon and delta that follow from
+them.
+"""
 
 from __future__ import annotations
 
@@ -45,16 +47,19 @@ Promises = Sequence[tuple[RenyiPromise, int]]
 
 
 def curved(loss: Loss) -> bool:
-    """Whether the mechanisms below a loss have lower moments than the loss itself."""
+    """Return whether mechanisms that a loss dominates are known to have smaller moments than the
+    loss itself.
+    """
     return type(loss).moments_below([(loss, 1)], np.ones(1)) is not None
 
 
 def converted(group: Group, promises: Promises) -> Group:
-    """Losses that dominate these parts together; empty if there are none.
+    """Return losses that dominate these parts together, from their Renyi curves; empty if there are
+    no parts.
 
     Args:
-        group: Losses that are `curved`, with their counts.
-        promises: The promises of parts without losses. Their deltas are infinite losses of their own.
+        group: Losses for which `curved` holds, with their counts.
+        promises: The Renyi curves of parts without losses; their deltas become infinite losses.
     """
     if not group and not promises:
         return ()
@@ -66,12 +71,19 @@ def converted(group: Group, promises: Promises) -> Group:
 
 
 def _rho(promises: Promises) -> float:
-    """The sum of the rho that there are."""
+    """Return the sum of rho * count over the curves that state a rho."""
     return float_sum(times * promise.rho for promise, times in promises if promise.rho is not None)
 
 
 @lru_cache(maxsize=32)
 def _one_pair(group: Group, rho: float, curves: tuple[tuple[RenyiPromise, int], ...]) -> AtomicLoss:
+    """Return atoms that dominate all losses, from the sum of their Renyi curves.
+
+    Args:
+        group: Losses with their counts.
+        rho: The sum of the rhos of parts with a zero-concentrated guarantee.
+        curves: The other Renyi curves with their counts.
+    """
     families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
     for loss, times in group:
         families[type(loss)].append((loss, times))
@@ -94,13 +106,17 @@ def _one_pair(group: Group, rho: float, curves: tuple[tuple[RenyiPromise, int], 
 
 
 def _order(exponent: float) -> float:
-    """The order of an exponent, or a float above it: a divergence grows with its order."""
+    """Return the order `exponent` + 1 rounded up, which is safe since a divergence grows with its
+    order.
+    """
     order = 1 + exponent
     return order if order - 1 >= exponent else math.nextafter(order, math.inf)
 
 
 def attained(promises: Promises) -> Pairs:
-    """Mechanisms that keep these promises: Gaussian noise with mu^2 / 2 = rho, which fails with probability delta."""
+    """Return losses that mechanisms with these guarantees attain: Gaussian noise with mu^2 / 2 =
+    rho that fails with probability delta.
+    """
     rho = _rho(promises)
     noise: Group = ((GaussianLoss(math.sqrt(2 * rho), ulps=8), 1),) if 0 < rho < 1e11 else ()
     mechanisms = (*noise, *_failing(promises))
@@ -108,6 +124,9 @@ def attained(promises: Promises) -> Pairs:
 
 
 def _failing(promises: Promises) -> Group:
+    """Return the losses that are infinite with the probabilities delta of the curves, with
+    counts.
+    """
     return tuple(
         (TwoPointLoss(0.0, promise.delta), times)
         for promise, times in promises
@@ -128,16 +147,17 @@ _FAR = (2.0, 16.0, 256.0, 1e4, 1e6, 1e9, 1e16, 1e50, 1e150)
 
 
 def _floor(product: Product, order: float) -> float:
-    """A lower end of one direction's divergence, at least 0."""
+    """Return a lower bound, at least 0, on one direction's divergence of `order`."""
     if product.infinite.upper > 0:
         return math.inf if product.infinite.lower > 0 else 0.0
     return max(_least(product, order), 0.0)
 
 
 def _floor_elsewhere(product: Product, order: float) -> float:
-    """A lower end from other orders.
+    """Return a lower bound on one direction's divergence of `order` from divergences of other
+    orders.
 
-    A divergence grows with its order, and by no more than half the greatest variance of the tilted losses.
+    A divergence grows with its order, by at most half the largest variance of the tilted losses.
     """
     if product.infinite.upper > 0:
         return 0.0
@@ -152,7 +172,7 @@ def _floor_elsewhere(product: Product, order: float) -> float:
 
 
 def _variance(loss: Loss) -> float:
-    """A bound on the variance of the loss tilted by an exponent of at most 0.01."""
+    """Return an upper bound on the variance of a loss tilted by an exponent of at most 0.01."""
     if math.isfinite(loss.maximum):
         return (loss.maximum - loss.minimum) ** 2 / 4
     bound = loss.transform(1).moment_bound(1.01) if math.isfinite(loss.minimum) else math.inf
@@ -161,9 +181,10 @@ def _variance(loss: Loss) -> float:
 
 
 def _real_line(product: Product, order: float) -> Line:
-    """log M at order - 1.
+    """Return the log moment at exponent `order` - 1, with its error.
 
-    An overflow, or a product without finite losses, gives an infinite or undefined value, which certifies nothing.
+    If it overflows or the product has no finite losses, the value is infinite or NaN, from which no
+    bound follows.
     """
     if product.transform.maximum == -math.inf:
         return Line(np.full(1, np.nan, dtype=complex), np.full(1, np.inf))
@@ -176,23 +197,23 @@ def _real_line(product: Product, order: float) -> Line:
 
 @np.errstate(all="ignore")
 def _least(product: Product, order: float) -> float:
+    """Return a lower bound on the divergence of `order` from the moment of one direction."""
     value = float(_real_line(product, order).floor[0]) / (order - 1)
     return value - 8 * UNIT_ROUNDOFF * abs(value) if -math.inf < value < math.inf else 0.0
 
 
 class RenyiCurve:
-    """The best upper bounds on the Renyi divergences of a composition: one order at a time, over all orders.
-
-    It keeps what it has found, an order at a time, for one question.
+    """Upper bounds on the Renyi divergences of a composition; values are cached by order.
 
     Args:
-        products: The losses, one product a direction.
-        promises: The promises of the parts that have no losses, with their counts.
-        rounds: In place of the products, where an adversary orients every round: at each order the largest moment of
-            its alternatives counts, whatever was chosen before.
-        samples: Asks for the curves of all parts as they are without their sample, each with its rate and count.
-        exact: Whether all losses on samples are attained: then no moment without the sample says more than a finite
-            one with it.
+        products: The losses, one product for each direction.
+        promises: The Renyi curves of parts without losses, with their counts.
+        rounds: The alternatives of each round that an adversary orients, used in place of the
+            products: at each order the alternative with the largest moment counts.
+        samples: Returns the Renyi curves of all parts without their samples, with sampling rates
+            and counts.
+        exact: Whether all losses on samples are attained, so that unsampled moments cannot improve
+            finite sampled ones.
     """
 
     def __init__(
@@ -230,7 +251,7 @@ class RenyiCurve:
 
     @cached_property
     def _corners(self) -> list[float]:
-        """The orders at which promised curves have corners."""
+        """The orders at which the stated curves have corners."""
         return sorted({order for promise, _ in self._promises for order in promise.orders})
 
     @cached_property
@@ -239,26 +260,28 @@ class RenyiCurve:
 
     @cached_property
     def _terms(self) -> list[list[list[_Term]]]:
-        """The families of losses of each alternative of each step."""
+        """For each round and each of its alternatives, the losses grouped by family."""
         return [[_terms(product) for product in step] for step in self._steps]
 
     @cached_property
     def largest(self) -> float:
-        """The largest finite loss, rounded up."""
+        """The largest finite loss in nats, rounded up."""
         ends = [
             max((product.extremes.upper for product in step), default=0.0) for step in self._steps
         ]
         return ends[0] if len(ends) == 1 else up(math.fsum(ends) * (1 + 4 * UNIT_ROUNDOFF))
 
     def enclosed(self, order: float, *, attained: Sequence[Product]) -> Bound:
-        """D_order = log E e^((order - 1) L) / (order - 1), the larger of the two directions; divergences add up.
+        """Return bounds on D = log E e^((order - 1) L) / (order - 1), the larger of both
+        directions, in nats.
 
-        Infinite where a loss may be; never above the largest loss, rho times the order, or what it is without
-        sampling. A part known only by its curve has a divergence of at least 0.
+        The upper end is infinite where a loss may be infinite, and otherwise at most the largest
+        loss, rho * order and the amplified divergence without samples. A part that only states a
+        curve has a lower end of 0.
 
         Args:
-            order: Finite, > 1.
-            attained: Products that are attained, whose divergences are lower ends.
+            order: The order of the divergence; finite, > 1.
+            attained: The products that mechanisms attain; their divergences give the lower end.
 
         Reference: [Mironov2017, Proposition 1]
         """
@@ -280,7 +303,9 @@ class RenyiCurve:
 
     @np.errstate(all="ignore")
     def _close(self, order: float) -> Bound | None:
-        """Both ends of the divergence of attained losses from their moments, where these are close; else None."""
+        """Return bounds on the divergence of attained losses from their moments; None if the bounds
+        are not close.
+        """
         if self._rounds or self._promises or self.lost:
             return None
         lines = [_real_line(product, order) for product in self._products if product.reduced]
@@ -294,12 +319,16 @@ class RenyiCurve:
         return Bound(low, high, Certificate("moment generating function", unit="absolute"))
 
     def divergence(self, order: float) -> float:
-        """An upper bound on the divergence of an order, both directions; infinite where a mass may be lost outright."""
+        """Return an upper bound on the divergence of `order` in both directions; infinite if a loss
+        may be infinite.
+        """
         return self._by_loss(order) if self.lost else self._finite(order)
 
     @np.errstate(all="ignore")
     def _by_loss(self, order: float) -> float:
-        """The same from each loss by itself: some stand for mechanisms that lose nothing outright."""
+        """Return an upper bound on the divergence as a sum over losses, some of which stand for
+        mechanisms without infinite losses.
+        """
         if any(promise.delta > 0 for promise, _ in self._promises):
             return math.inf
         rows = [times * promise.renyi(order) for promise, times in self._promises]
@@ -312,7 +341,9 @@ class RenyiCurve:
         return up(math.fsum(rows) * (1 + 16 * UNIT_ROUNDOFF))
 
     def _finite(self, order: float) -> float:
-        """log E e^((order - 1) L) / (order - 1) of what is not lost outright, or what a theorem says; rounded up."""
+        """Return an upper bound on log E e^((order - 1) L) / (order - 1) over the finite losses, or
+        that of another theorem.
+        """
         if order not in self._found:
             promised = float_sum(times * promise.renyi(order) for promise, times in self._promises)
             steps = [
@@ -329,6 +360,9 @@ class RenyiCurve:
         return self._found[order]
 
     def _amplified(self, order: float) -> float:
+        """Return an upper bound on the divergence from amplification of the curves without
+        samples.
+        """
         rows = [
             times * amplified(curve.divergence(order), order=order, rate=rate)
             for curve, rate, times in self._samples
@@ -338,15 +372,16 @@ class RenyiCurve:
     def hopeless(
         self, epsilon: float, delta: float, *, attained: bool, start: float | None = None
     ) -> bool:
-        """Whether no order gives less than delta at epsilon >= 0, as far as moments are known for planning.
+        """Return whether no order gives less than `delta` at `epsilon`, judged by approximate
+        moments.
 
-        Then there is no need to look at many orders, each with its error.
+        If so, the search over orders, each with its error, is skipped.
 
         Args:
-            epsilon: Where.
-            delta: What is known.
-            attained: Whether the products' divergences are the composition's own.
-            start: An order near the best one, if known.
+            epsilon: The epsilon in nats, >= 0.
+            delta: The delta to be improved on.
+            attained: Whether the products' divergences are those of the composition.
+            start: An order close to the best one, if available.
         """
         if not (0 < delta < 1 and epsilon < math.inf):
             return False
@@ -384,14 +419,22 @@ class RenyiCurve:
     def epsilons(
         self, delta: float, *, upper: float, attained: bool, start: float | None
     ) -> list[Bound]:
-        """Upper ends for epsilon that may be below what is known; the lower ends are 0. `start`: as in `hopeless`."""
+        """Return upper bounds on epsilon at `delta` that may be below `upper`, in nats; their lower
+        ends are 0.
+
+        Args:
+            delta: The delta of the bounds.
+            upper: The upper end to be improved on, in nats.
+            attained: As in `hopeless`.
+            start: As in `hopeless`.
+        """
         if not 0 < delta < 1 or not 0 < upper < math.inf:
             return [self.epsilon(delta)]
         hopeless = self.hopeless(upper, delta * _EXACT, attained=attained, start=start)
         return [] if hopeless else [self.epsilon(delta)]
 
     def epsilon(self, delta: float) -> Bound:
-        """An upper end for epsilon; the lower end is 0."""
+        """Return an upper bound on epsilon at `delta` in nats; the lower end is 0."""
         if self._finite_by_loss:
             found = renyi_epsilon(self._nonnegative_by_loss, delta=delta, exact=True, orders=())
             return Bound(0.0, found.epsilon, _BEST_ORDER)
@@ -406,7 +449,7 @@ class RenyiCurve:
         return Bound(0.0, found.epsilon, _BEST_ORDER)
 
     def delta(self, epsilon: float) -> Bound:
-        """An upper end for delta; the lower end is 0."""
+        """Return an upper bound on delta at `epsilon`; the lower end is 0."""
         finite = 1.0
         if self._finite_by_loss and epsilon >= 0:
             return Bound(
@@ -420,7 +463,9 @@ class RenyiCurve:
 
     @cached_property
     def _finite_by_loss(self) -> bool:
-        """Whether all that lose a mass outright stand for mechanisms that do not, whose moments are known."""
+        """Whether every loss with an infinite mass stands for mechanisms without one, whose moments
+        are known.
+        """
         return self.lost and self._by_loss(2.0) < math.inf
 
     def _nonnegative_by_loss(self, order: float) -> float:
@@ -431,16 +476,18 @@ class RenyiCurve:
 
 
 def amplified(divergence: float, *, order: float, rate: float) -> float:
-    """An upper bound, on a Poisson sample, of a divergence in both directions, rounded up.
+    """Return an upper bound on a Renyi divergence on a Poisson sample, in both directions, in nats,
+    rounded up.
 
-    For (1 - q) Q + q P against Q by Minkowski's inequality in L^order(Q); for P against (1 - q) P + q Q by convexity,
-    and because that is at least (1 - q) P.
+    For (1 - q) Q + q P against Q by Minkowski's inequality in L^order(Q); for P against (1 - q) P +
+    q Q by convexity, and because that is at least (1 - q) P.
 
     >>> round(amplified(250.0, order=500.0, rate=0.01), 9)
     245.385601016
 
     Args:
-        divergence: Without the sample; >= 0, infinite allowed.
+        divergence: The divergence of `order` without the sample, in both directions; >= 0, infinity
+            allowed.
         order: The order; finite, > 1.
         rate: The sampling rate, in (0, 1].
     """
@@ -464,7 +511,15 @@ def _exceeds(
     log_delta: float,
     start: float,
 ) -> bool:
-    """Whether no moment gives delta at epsilon; False where they overflow."""
+    """Return whether no moment gives at most `delta` at `epsilon`; False where the moments
+    overflow.
+
+    Args:
+        cumulants: Returns log E e^(a L) and its first two derivatives at an exponent a.
+        epsilon: The epsilon in nats.
+        log_delta: The logarithm of delta.
+        start: The order at which the search for the best one begins.
+    """
     try:
         with np.errstate(all="ignore"):
             return moments_exceed(cumulants, epsilon, log_delta, start=start)
@@ -474,13 +529,15 @@ def _exceeds(
 
 @dataclass(frozen=True)
 class _Term:
-    """The losses of one family."""
+    """The losses of one family in a product."""
 
     product: Product
 
     @cached_property
     def rho(self) -> float:
-        """A rho of theirs, infinite if none is known."""
+        """The sum of rho * count over the losses, rounded up; infinite if the rho of one is
+        unknown.
+        """
         rhos = [(loss.zcdp, times) for loss, times in self.product.group]
         known = [times * rho for rho, times in rhos if rho is not None]
         return (
@@ -488,13 +545,17 @@ class _Term:
         )
 
     def _below(self, exponents: list[float]) -> list[float] | None:
-        """K of the mechanisms below the losses, if that is less than K of the losses."""
+        """Return the log moments, at these exponents, of the mechanisms that the losses dominate;
+        None if none smaller than the losses' own are known.
+        """
         group = self.product.group
         found = type(group[0][0]).moments_below(group, np.array(exponents))
         return None if found is None else found.tolist()
 
     def cumulants(self, exponent: float) -> tuple[float, float, float]:
-        """K of the mechanisms below, or of the losses, and its first two derivatives; for planning."""
+        """Return the smallest known log moment at `exponent` with its first two derivatives,
+        without certification.
+        """
         step = exponent * 1e-3
         below = self._below([exponent - step, exponent, exponent + step])
         if below is None:
@@ -507,7 +568,9 @@ class _Term:
         )
 
     def divergence(self, order: float) -> float:
-        """The divergence of the mechanisms below, their moment, or rho times the order where that is infinite."""
+        """Return an upper bound on the divergence of `order`: from the mechanisms dominated, the
+        losses' moment, or rho * order.
+        """
         below = self._below([order - 1])
         if below is not None:
             return up(below[0] / (order - 1) * (1 + 16 * UNIT_ROUNDOFF))
@@ -516,6 +579,7 @@ class _Term:
 
 
 def _terms(product: Product) -> list[_Term]:
+    """Return the losses of a product grouped by family."""
     families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
     for loss, times in product.group:
         families[type(loss)].append((loss, times))
@@ -525,11 +589,13 @@ def _terms(product: Product) -> list[_Term]:
 
 
 def _added(terms: Sequence[_Term], order: float) -> float:
+    """Return the sum of the terms' divergences of `order`, rounded up."""
     found = [term.divergence(order) for term in terms]
     return found[0] if len(found) == 1 else up(math.fsum(found) * (1 + 4 * UNIT_ROUNDOFF))
 
 
 def _moment(product: Product, order: float) -> float:
+    """Return an upper bound on the divergence of `order` from the moment of the product."""
     if not product.reduced:
         return 0.0
     line = _real_line(product, order)

@@ -21,26 +21,31 @@ MOST_STEPS = 10**6
 
 @dataclass(frozen=True, repr=False)
 class RandomAllocation(Mechanism):
-    """An epoch of Gaussian steps, each record in `selected` of them, drawn by itself; repeated by `* epochs`.
+    """An epoch of Gaussian steps, with each record in `selected` random steps, drawn independently;
+    repeat it by `* epochs`.
 
-    Each record draws its steps alone and evenly, so that batches have no fixed size ("balls in bins"). Steps may be
-    chosen from earlier answers. Proof: let the record be in one step I, and contribute v_i to step i, a vector of norm
-    at most 1 that may depend on the answers before. Given t numbers, normal of variance sigma^2 around 0, but around 1
-    at I, one can write the answers down one by one: the i-th number times |v_i| in the direction of v_i, with fresh
-    noise that makes up for the rest of the variance, added to the contributions of the others. So the epoch is
-    post-processing of the mixture (N(e_1) + ... + N(e_t)) / t against N(0), which one epoch attains; the same holds
-    for further epochs, each with a fresh draw. Of k steps from t, a draw is a partition of the steps into k blocks,
-    as even as can be and drawn first, and one step of each block: given the partition the record is in one step of
-    each block, by itself, so that the product of k allocations dominates.
+    Each record draws its steps independently and uniformly, so that batches have no fixed size
+    ("balls in bins"). Steps may be chosen from earlier answers. Proof: let the record be in one
+    step I, and contribute v_i to step i, a vector of norm at most 1 that may depend on earlier
+    answers. Let t numbers be normal of variance sigma^2 with mean 0, but mean 1 at I. The answers
+    can be computed from them one by one: the i-th number times |v_i| in the direction of v_i, with
+    independent noise that supplies the rest of the variance, added to the contributions of the
+    others. So the epoch is post-processing of the mixture (N(e_1) + ... + N(e_t)) / t against N(0),
+    which one epoch attains; the same holds for further epochs, each with a new draw. A draw of k of
+    t steps is a partition of the steps into k blocks of nearly equal size, drawn first, and one
+    step of each block: given the partition, the record is in one step of each block, independently,
+    so that the product of k allocations dominates.
 
     >>> from dpcompose.mechanisms import RandomAllocation
     >>> RandomAllocation(1.0, steps=100).delta(epsilon=0.5).contains(4.408908033863041618e-5)
     True
 
     Args:
-        sigma: The standard deviation of the noise of a step; a record contributes a norm of at most 1.
+        sigma: The standard deviation of the noise of a step; a record contributes a vector of norm
+            at most 1.
         steps: The number of steps in an epoch; >= 1.
-        selected: In how many of them a record takes part; from 1 to `steps`. Above 1 the two ends differ by nature.
+        selected: The number of steps in which a record takes part, from 1 to `steps`. Above 1, the
+            ends of a bound differ by more than numerical error.
 
     Raises:
         DomainError: If a number is outside its domain.
@@ -71,13 +76,17 @@ class RandomAllocation(Mechanism):
             raise UnsupportedError(repr(self), reason, remedy)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Those of the steps of a record if it is known which, at the costlier reading of sigma."""
+        """Return the amounts of the record's steps as if they were known, at the reading of sigma
+        that costs more.
+        """
         self._accept(adjacency)
         square = self.selected * quotient(self.sigma, 1.0, None, Adjacency.ADD_REMOVE) ** 2
         return TypedAmounts(rho=square / 2, mu_squared=square)
 
     def unsampled(self, adjacency: Adjacency) -> Unsampled:
-        """The steps of the record, if it were known which: hockey-stick divergences are jointly convex."""
+        """Return the record's steps as if they were known; they dominate, as hockey-stick
+        divergences are jointly convex.
+        """
         return Unsampled(((Gaussian(self.sigma), self.selected),), 1.0)
 
     def require_group(self, size: int, adjacency: Adjacency) -> None:
@@ -98,7 +107,9 @@ class RandomAllocation(Mechanism):
 
 @lru_cache(maxsize=64)
 def _pairs(sigma: float, steps: int, selected: int) -> Laws:
-    """One pair for each block; below several, the sum of all steps, and the first step alone."""
+    """Return one pair for each block of steps; if there are several, with attained pairs: the sum
+    of all steps, and the first step.
+    """
     short, longer = divmod(steps, selected)
     if selected == 1:
         return ((_block(sigma, steps, attained=True), 1),)
@@ -116,12 +127,12 @@ def _pairs(sigma: float, steps: int, selected: int) -> Laws:
 
 
 def _total(sigma: float, steps: int, size: int) -> GaussianShift:
-    """The loss of the sum of all steps, where it moves by `size`; rounded down."""
+    """Return the loss of the sum of all steps, which moves by `size`; mu is rounded down."""
     return GaussianShift(down(size / (sigma * math.sqrt(steps)) * (1 - 1e-15)), 0)
 
 
 def _block(sigma: float, steps: int, *, attained: bool) -> Pair:
-    """One step of a block of so many."""
+    """Return the pair of one random step of a block of `steps`."""
     if steps == 1:
         alone: Law = GaussianShift(1 / sigma, rounded(sigma))
         return Pair(alone, alone, attained)

@@ -1,6 +1,6 @@
-"""The base of every mechanism: a part, its own composition of one, which says why where it has no sound losses.
+"""The base classes of mechanisms. A subclass of `Mechanism` states its laws under each adjacency.
 
-A member states its losses; `Stated` adds a statement under one adjacency, `ContinuousNoise` a size of noise.
+`Stated` adds a guarantee stated under one adjacency, `ContinuousNoise` the scale of a noise.
 """
 
 from __future__ import annotations
@@ -23,32 +23,38 @@ from dpcompose.values import Adjacency, exact, larger_reading, smaller_reading
 
 
 class Mechanism(ComposablePart):
-    """A building block. A member names its losses under each adjacency; sampling and composition follow."""
+    """A mechanism: its class states its laws under each adjacency, from which composition and
+    sampling follow.
+    """
 
     closed_form: ClassVar[bool] = False
     """Whether its prices follow from its parameters by formulas, so that no search is needed to charge it."""
 
     def __post_init__(self) -> None:
-        """Check each field by its declaration."""
+        """Check each field by its declaration; raises a DomainError for a value outside its
+        domain.
+        """
         for name, argument in arguments_of(type(self)).items():
             value = argument.parameter.domain(name, argument.value(self))
             object.__setattr__(self, name, value)
 
     def _checked(self, **arguments: object) -> dict[str, Any]:
-        """The arguments of a constructor, each checked by its declaration."""
+        """Return the constructor's arguments by name, each checked by its declaration."""
         declared = arguments_of(type(self))
         return {
             name: declared[name].parameter.domain(name, value) for name, value in arguments.items()
         }
 
     def _state(self, **arguments: object) -> None:
-        """Set the fields of the arguments of a constructor, each checked by its declaration."""
+        """Set the fields that hold the constructor's arguments, each checked by its declaration."""
         declared = arguments_of(type(self))
         for name, value in self._checked(**arguments).items():
             object.__setattr__(self, declared[name].field, value)
 
     def __repr__(self) -> str:
-        """The call that constructs it; arguments by name are left out at their default."""
+        """Return the call that constructs this mechanism, without keyword arguments at their
+        default.
+        """
         stated: list[str] = []
         for name, argument in arguments_of(type(self)).items():
             value = argument.value(self)
@@ -60,7 +66,7 @@ class Mechanism(ComposablePart):
 
     @property
     def label(self) -> str:
-        """The name in a report: its own repr."""
+        """The name of this mechanism in reports: its repr."""
         return repr(self)
 
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
@@ -72,11 +78,13 @@ class Mechanism(ComposablePart):
         return self if found == self else found
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
-        """See `typed`."""
+        """Return the amounts of `typed`, or None if no exact ones are stated."""
         return None
 
     def _costlier(self) -> Mechanism:
-        """See `costlier`: every argument at its conservative reading; an equal mechanism will do."""
+        """Return this mechanism, or an equal one, with every argument at the reading (double or
+        decimal) that costs more.
+        """
         values = {
             name: (argument.parameter, argument.value(self))
             for name, argument in arguments_of(type(self)).items()
@@ -86,7 +94,13 @@ class Mechanism(ComposablePart):
         return type(self)(**read) if changed else self
 
     def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws | None:
-        """None: the mixture of its own pairs; with replacement only where a member says so."""
+        """Return None: the laws on a Poisson sample are those of the mixture of the mechanism's own
+        pairs.
+
+        Raises:
+            UnsupportedError: If the adjacency is REPLACE; subclasses with sound laws override this
+                method.
+        """
         if adjacency is Adjacency.REPLACE:
             raise UnsupportedError(
                 f"{self!r}.sampled({rate!r})",
@@ -97,7 +111,7 @@ class Mechanism(ComposablePart):
 
 
 class Stated(Mechanism):
-    """A mechanism whose losses or guarantee are stated for one adjacency, `holds_under`."""
+    """A mechanism whose losses or guarantee are stated under one adjacency, `holds_under`."""
 
     holds_under: Adjacency
     event: ClassVar[tuple[str, Mapping[str, str | float]] | None] = None
@@ -105,11 +119,12 @@ class Stated(Mechanism):
     parameter that it equals, or a number. With parameters alone it is also read back."""
 
     def _require(self, adjacency: Adjacency) -> None:
-        """Refuse an adjacency other than the one of the statement."""
+        """Raise an UnsupportedError unless `adjacency` is the one of the stated guarantee."""
         if adjacency is not self.holds_under:
             raise self._unstated(adjacency)
 
     def _unstated(self, adjacency: Adjacency) -> UnsupportedError:
+        """Return the error for an adjacency that the stated guarantee does not cover."""
         return UnsupportedError(
             f"{self!r}",
             f"its guarantee is stated under {self.holds_under.value} and says nothing under {adjacency.value}",
@@ -117,7 +132,12 @@ class Stated(Mechanism):
         )
 
     def _doubled(self, adjacency: Adjacency) -> bool:
-        """Whether the question is about a group of two; refuses an adjacency that the statement does not cover."""
+        """Return whether `adjacency` replaces a record while the guarantee is stated under
+        add-remove, as for a group of two.
+
+        Raises:
+            UnsupportedError: If the stated guarantee does not cover the adjacency.
+        """
         if adjacency is self.holds_under:
             return False
         if self.holds_under is Adjacency.ADD_REMOVE and adjacency is Adjacency.REPLACE:
@@ -127,11 +147,14 @@ class Stated(Mechanism):
 
 @dataclass(frozen=True, repr=False)
 class ContinuousNoise(Mechanism):
-    """Continuous noise of one size on each coordinate. A member adds the size as its one positional field.
+    """Continuous noise of one scale on each coordinate. A subclass adds the scale as its only
+    positional field.
 
     Args:
-        sensitivity: The distance that adding or removing one record can make; finite, > 0.
-        replace_sensitivity: The distance that replacing one can make, if better than twice that.
+        sensitivity: The largest distance of the outputs without noise when a record is added or
+            removed; finite, > 0.
+        replace_sensitivity: The largest distance when a record is replaced; None: twice the
+            sensitivity.
     """
 
     _: KW_ONLY
@@ -144,7 +167,7 @@ class ContinuousNoise(Mechanism):
 
     @property
     def _noise(self) -> float:
-        """The size of the noise."""
+        """The scale of the noise."""
         return getattr(self, self.noise_name)
 
     def __post_init__(self) -> None:
@@ -175,7 +198,9 @@ class ContinuousNoise(Mechanism):
         set_fields(self, replace_sensitivity=two)
 
     def sensitivity_under(self, adjacency: Adjacency) -> float:
-        """The sensitivity under an adjacency: a null record contributes nothing, and a replaced one at most twice."""
+        """Return the sensitivity under an adjacency; under replacement at most twice
+        `sensitivity`.
+        """
         if adjacency is Adjacency.REPLACE:
             return (
                 2 * self.sensitivity
@@ -185,10 +210,15 @@ class ContinuousNoise(Mechanism):
         return self.sensitivity
 
     def _quotient(self, adjacency: Adjacency) -> Fraction:
+        """Return the exact sensitivity divided by the scale of the noise, at the readings that make
+        it larger.
+        """
         return quotient(self._noise, self.sensitivity, self.replace_sensitivity, adjacency)
 
     def _costlier(self) -> Self:
-        """A replaced record moves at most twice as far as one that is added."""
+        """Return this noise at the costlier readings; the replace sensitivity stays within twice
+        the sensitivity.
+        """
         noise, one = smaller_reading(self._noise), larger_reading(self.sensitivity)
         two = self.replace_sensitivity
         two = None if two is None else min(larger_reading(two), 2 * one)
@@ -199,7 +229,9 @@ class ContinuousNoise(Mechanism):
 
 @cache
 def _states_its_own(kind: type[Mechanism]) -> bool:
-    """Whether the typed amounts of a class are about its own losses: not if a subclass overrides the losses."""
+    """Return whether the exact amounts of a class are those of its own laws; False if a subclass
+    overrides only the laws.
+    """
     stating, losing = (
         next(each for each in kind.__mro__ if names & vars(each).keys())
         for names in ({"_amounts"}, {"laws", "pairs"})
@@ -208,7 +240,7 @@ def _states_its_own(kind: type[Mechanism]) -> bool:
 
 
 def set_fields(target: object, **values: object) -> None:
-    """Set fields of a frozen value, in its own constructor; `epsilon` and `delta` are questions, not fields."""
+    """Set fields of a frozen object during its construction, bypassing its `__setattr__`."""
     for name, value in values.items():
         object.__setattr__(target, name, value)
 
@@ -217,7 +249,9 @@ def set_fields(target: object, **values: object) -> None:
 def quotient(
     noise: float, sensitivity: float, replace_sensitivity: float | None, adjacency: Adjacency
 ) -> Fraction:
-    """Sensitivity over noise, exactly, each at the reading that makes it larger."""
+    """Return sensitivity / noise as an exact fraction, each read as its double or decimal,
+    whichever makes it larger.
+    """
     reach = max(exact(sensitivity), Fraction(sensitivity))
     if adjacency is Adjacency.REPLACE:
         reach *= 2
@@ -227,5 +261,7 @@ def quotient(
 
 
 def rounded(divisor: float) -> int:
-    """The error of a quotient by `divisor`, in units of roundoff: 0 for a power of two."""
+    """Return the error of a quotient by `divisor` in units of roundoff: 0 for a power of two, else
+    1.
+    """
     return 0 if math.frexp(divisor)[0] == 0.5 else 1

@@ -1,4 +1,6 @@
-"""Batches of a fixed size: an epoch of shuffled batches, and one batch drawn without replacement."""
+"""Gaussian noise on batches of a fixed size: an epoch of shuffled batches, and one batch drawn
+without replacement.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,12 @@ MOST_STEPS, MOST_RECORDS = 10**6, 10**12
 
 @dataclass(frozen=True, repr=False)
 class Batches(Mechanism):
-    """Gaussian noise on the sums of batches, under the one adjacency that leaves the batches as they are.
+    """Gaussian noise on the sums of batches, under the one adjacency that does not change how
+    batches are drawn.
 
     Args:
-        sigma: The standard deviation of the noise on the sum of a batch; a record contributes a norm of at most 1.
+        sigma: The standard deviation of the noise on the sum of a batch; a record contributes a
+            vector of norm at most 1.
     """
 
     sigma: float = field(metadata=declare(noise("1e-6", "1e11")))
@@ -50,7 +54,7 @@ class Batches(Mechanism):
 
     @abstractmethod
     def _pair(self) -> Pair:
-        """The dominating losses, and attained ones below."""
+        """Return the dominating pair, with attained pairs below it."""
 
     def _accept(self, adjacency: Adjacency) -> None:
         if adjacency is not self.holds_under:
@@ -58,7 +62,9 @@ class Batches(Mechanism):
             raise UnsupportedError(repr(self), reason, self.remedy)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Those of the noise without amplification, at the costlier reading of sigma."""
+        """Return the amounts of the noise without amplification, at the reading of sigma that costs
+        more.
+        """
         self._accept(adjacency)
         square = (self.reach / min(exact(self.sigma), Fraction(self.sigma))) ** 2
         return TypedAmounts(rho=square / 2, mu_squared=square)
@@ -72,13 +78,16 @@ class Batches(Mechanism):
 
 @dataclass(frozen=True, repr=False)
 class ShuffledEpochs(Batches):
-    """One epoch over shuffled data, cut into batches, with noise on the sum of each; repeated by `* epochs`.
+    """One epoch over shuffled data, cut into `steps` batches, with Gaussian noise on the sum of
+    each; repeat it by `* epochs`.
 
-    Its cost is not known, so that the two ends differ by nature. Upper end: whoever sees the permutation knows the one
-    batch of a record, which is Gaussian noise without amplification. Lower end: the better of two attacks, by the sum
-    of all batches, and by how large the largest is while all other records contribute the opposite. It is no Poisson
-    sample: `Gaussian(sigma).sampled(1 / steps)` may say far less than the attacks get. Under zero-out the slot of the
-    record is empty, and the batches stay.
+    Its exact cost is not known, so that the two ends of a bound differ by more than numerical
+    error. Upper end: someone who sees the permutation knows the one batch of a record, which has
+    Gaussian noise without amplification. Lower end: the better of two attacks, by the sum of all
+    batches, and by the size of the largest batch while all other records contribute the opposite. A
+    shuffled batch is no Poisson sample: `Gaussian(sigma).sampled(1 / steps)` may state far less
+    than the attacks achieve. Under zero-out the record is replaced by an empty one, and all batches
+    are unchanged.
 
     >>> from dpcompose import Adjacency
     >>> from dpcompose.mechanisms import ShuffledEpochs
@@ -87,7 +96,8 @@ class ShuffledEpochs(Batches):
     True
 
     Args:
-        sigma: The standard deviation of the noise on the sum of a batch; a record contributes a norm of at most 1.
+        sigma: The standard deviation of the noise on the sum of a batch; a record contributes a
+            vector of norm at most 1.
         steps: The number of batches in an epoch; >= 1.
 
     Raises:
@@ -115,11 +125,12 @@ class ShuffledEpochs(Batches):
 
 @dataclass(frozen=True, repr=False)
 class FixedSizeSample(Batches):
-    """The sum over one batch of fixed size, drawn without replacement, plus Gaussian noise; drawn anew in each round.
+    """The sum over one batch of fixed size, drawn without replacement, plus Gaussian noise;
+    composed runs draw new batches.
 
-    A record is replaced by another: under add-remove the law of the batch itself would change. One answer is exact, by
-    an attained pair at every epsilon; several have an upper end from a dominating pair and a lower end from attained
-    ones.
+    The neighbor relation replaces a record: adding or removing one would change how the batch is
+    drawn. The bound on one run is exact, by an attained pair at every epsilon; the bound on several
+    has its upper end from a dominating pair and its lower end from attained ones.
 
     >>> from dpcompose import Adjacency
     >>> from dpcompose.mechanisms import FixedSizeSample
@@ -128,9 +139,10 @@ class FixedSizeSample(Batches):
     True
 
     Args:
-        sigma: The standard deviation of the noise on the sum of a batch; a record contributes a norm of at most 1.
-        records: How many records there are; >= 1.
-        batch: How many of them are in a batch; from 1 to `records`.
+        sigma: The standard deviation of the noise on the sum of a batch; a record contributes a
+            vector of norm at most 1.
+        records: The number of records; >= 1.
+        batch: The number of records in a batch, from 1 to `records`.
 
     Raises:
         DomainError: If a number is outside its domain.
@@ -154,7 +166,9 @@ class FixedSizeSample(Batches):
             raise DomainError("batch", self.batch, domain)
 
     def unsampled(self, adjacency: Adjacency) -> Unsampled:
-        """The noise where the record is in every batch: hockey-stick divergences are jointly convex."""
+        """Return the noise with the record in every batch; it dominates, as hockey-stick
+        divergences are jointly convex.
+        """
         return Unsampled(((Gaussian(self.sigma), 1),), 1.0)
 
     def _pair(self) -> Pair:
@@ -166,7 +180,10 @@ class FixedSizeSample(Batches):
 
 @lru_cache(maxsize=64)
 def _fixed_size_pair(sigma: float, records: int, batch: int) -> Pair:
-    """The dominating loss; below it the last other record equal to x', and one that contributes nothing."""
+    """Return the dominating pair, with two attained pairs.
+
+    In one the last other record equals the new one, in the other it contributes nothing.
+    """
     rate = batch / records
     exactly = Fraction(rate) == Fraction(batch, records)
     low, high = (rate, rate) if exactly else (down(rate), up(rate))

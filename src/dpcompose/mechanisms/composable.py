@@ -1,6 +1,7 @@
-"""Whatever can be composed and asked: empty classes, whose operators and questions the room `composition` supplies.
+"""The classes of everything whose privacy can be computed; the room `composition` supplies their
+operators and methods.
 
-A type checker reads the stub beside this file, which says that they are the classes of that room.
+Type checkers read the stub beside this file, which takes the classes from that room.
 """
 
 from __future__ import annotations
@@ -12,19 +13,22 @@ from dpcompose.mechanisms.part import Part
 
 
 class Askable(ABC):  # noqa: B024 (its abstract member is supplied)
-    """Whatever can be asked for its privacy. A member turns the arguments of a question into the question.
+    """A mechanism, composition or group whose certified privacy can be computed.
 
-    Numbers are read as doubles: a fraction is the double next to it. `total.plot()` draws the privacy profile,
-    `total.plot.steps(delta=1e-6)` epsilon over the steps of a composition; see the gallery.
+    Numbers are converted to doubles: a fraction becomes the nearest double. `total.plot()` draws
+    the privacy profile, `total.plot.steps(delta=1e-6)` epsilon over the steps of a composition; see
+    the gallery.
     """
 
 
 class Composable(Askable):
-    """The common face of a mechanism and a composition: both can be composed, sampled and asked."""
+    """A mechanism or composition: it can be composed with others, run on a sample, and its privacy
+    computed.
+    """
 
 
 class ComposablePart(Composable, Part):
-    """A part that is composed, sampled and asked by itself."""
+    """A single mechanism: composed, sampled and evaluated as the composition of itself once."""
 
 
 expect(Askable, "compare delta epsilon loss_above plot profile risk")

@@ -1,4 +1,4 @@
-"""Integer noise: discrete Laplace and discrete Gaussian, on any number of coordinates."""
+"""Integer noise on any number of coordinates: discrete Laplace, discrete Gaussian and Skellam."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ Change = int | tuple[int, ...]
 
 
 def _change(name: str, value: Any) -> Change:
-    """One nonzero integer, or a tuple of integers that are not all zero; zeros are dropped."""
+    """Return a change as one nonzero integer, or a tuple of the nonzero integers of several
+    coordinates.
+
+    Raises:
+        DomainError: If `value` is neither, or all its integers are 0.
+    """
     remedy = "Leave out coordinates that do not change"
     if isinstance(value, tuple | list):
         steps = tuple(_step(f"{name}[{index}]", step) for index, step in enumerate(value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
@@ -62,7 +67,12 @@ CHANGE = Parameter("change", _change)
 
 @dataclass(frozen=True, repr=False)
 class _Integer(Mechanism):
-    """Integer noise of one kind on coordinates that a record changes by given integers."""
+    """Integer noise of one kind on coordinates that a record changes by stated integers.
+
+    Args:
+        shift: The change of each coordinate when a record is added or removed.
+        replace: The change of each coordinate when a record is replaced.
+    """
 
     _: KW_ONLY
     shift: Change = field(default=1, metadata=declare(CHANGE))
@@ -72,12 +82,13 @@ class _Integer(Mechanism):
     def _loss(self, shift: int) -> Law: ...
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """One symmetric loss for every coordinate that changes."""
+        """Return one symmetric law for every coordinate that changes."""
         change = self._change_under(adjacency)
         counts = Counter(abs(step) for step in (change if isinstance(change, tuple) else (change,)))
         return symmetric(*((self._loss(step), times) for step, times in counts.items()))
 
     def _change_under(self, adjacency: Adjacency) -> Change:
+        """Return the change of each coordinate under an adjacency."""
         if adjacency is not Adjacency.REPLACE:
             return self.shift
         if self.replace is not None:
@@ -93,16 +104,17 @@ class _Integer(Mechanism):
 
 @dataclass(frozen=True, repr=False)
 class DiscreteLaplace(_Integer):
-    """The integer value plus integer noise of probability proportional to e^(-|x| / scale) on each coordinate.
+    """An integer vector plus, on each coordinate, integer noise of probability proportional to
+    e^(-|x| / scale).
 
     >>> from dpcompose import DiscreteLaplace
     >>> DiscreteLaplace(4.0, shift=4).delta(epsilon=0.3).contains(0.3005631528977894)
     True
 
     Args:
-        scale: Finite, > 0.
-        shift: The integer change of the one coordinate when a record is added or removed, or a tuple with one change
-            per coordinate.
+        scale: The scale of the noise in units of the integers; from 1e-3 to 1e9.
+        shift: The integer change of the one coordinate when a record is added or removed, or a
+            tuple with one change per coordinate.
         replace: The same for replacing a record; by default twice the shift of a single coordinate.
 
     Raises:
@@ -114,7 +126,7 @@ class DiscreteLaplace(_Integer):
     scale: float = field(metadata=declare(noise("1e-3", "1e9")))
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """The L1 distance over the scale, exact, at the costlier reading."""
+        """Return the L1 distance divided by the scale, exact, at the reading that costs more."""
         change = self._change_under(adjacency)
         distance = sum(abs(step) for step in (change if isinstance(change, tuple) else (change,)))
         return TypedAmounts(quotient(self.scale, float(distance), None, Adjacency.ADD_REMOVE))
@@ -125,16 +137,17 @@ class DiscreteLaplace(_Integer):
 
 @dataclass(frozen=True, repr=False)
 class DiscreteGaussian(_Integer):
-    """The integer value plus integer noise of probability proportional to e^(-x^2 / (2 sigma^2)) on each coordinate.
+    """An integer vector plus, on each coordinate, integer noise of probability proportional to
+    e^(-x^2 / (2 sigma^2)).
 
     >>> from dpcompose import DiscreteGaussian
     >>> DiscreteGaussian(3.0).delta(epsilon=0.5).contains(0.01191565439117751)
     True
 
     Args:
-        sigma: Finite, > 0; not the standard deviation, only close to it.
-        shift: The integer change of the one coordinate when a record is added or removed, or a tuple with one change
-            per coordinate.
+        sigma: The parameter of the noise, close to its standard deviation; from 0.01 to 1e9.
+        shift: The integer change of the one coordinate when a record is added or removed, or a
+            tuple with one change per coordinate.
         replace: The same for replacing a record; by default twice the shift of a single coordinate.
 
     Raises:
@@ -146,10 +159,10 @@ class DiscreteGaussian(_Integer):
     sigma: float = field(metadata=declare(noise("0.01", "1e9", response="unordered", reading=None)))
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """rho of the squared L2 distance, exact, at the costlier reading.
+        """Return rho from the squared L2 distance, exact, at the reading that costs more.
 
-        Its other answers are those of this double: with less noise the loss at an epsilon may be smaller, so that
-        neither reading is the costlier one.
+        Other answers use sigma as a double: with less noise the loss at an epsilon may be smaller,
+        so that neither reading costs more.
         """
         change = self._change_under(adjacency)
         square = sum(step**2 for step in (change if isinstance(change, tuple) else (change,)))
@@ -161,10 +174,12 @@ class DiscreteGaussian(_Integer):
 
 @dataclass(frozen=True, repr=False)
 class Skellam(_Integer):
-    """The integer value plus the difference of two Poisson variables on each coordinate, as secure aggregation adds up.
+    """An integer vector plus, on each coordinate, the difference of two Poisson variables, as used
+    in secure aggregation.
 
-    Its sum over many clients, each with a share of the variance, is the same noise: state the variance of those who are
-    honest. Values must be rounded to integers and clipped before the noise, and the sum must not wrap around.
+    The sum over several clients, each with a part of the variance, has the same law: state the
+    total variance of the honest clients. Values must be rounded to integers and clipped before the
+    noise is added, and the sum must not wrap around.
 
     >>> from dpcompose.mechanisms import Skellam
     >>> Skellam(4.0).delta(epsilon=0.3).contains(0.10256971393864817)
@@ -172,8 +187,8 @@ class Skellam(_Integer):
 
     Args:
         variance: The variance of the noise of one coordinate; between 1e-3 and 1e6.
-        shift: The integer change of the one coordinate when a record is added or removed, or a tuple with one change
-            per coordinate.
+        shift: The integer change of the one coordinate when a record is added or removed, or a
+            tuple with one change per coordinate.
         replace: The same for replacing a record; by default twice the shift of a single coordinate.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Any other mechanism, by its dominating pair: atom by atom, or by its profile."""
+"""Any mechanism stated by its dominating pair: by atoms, or by a privacy profile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ SUM_TOLERANCE = 1e-12
 
 @dataclass(frozen=True, repr=False)
 class DominatingPair(Mechanism):
-    """A mechanism given by a pair of distributions (with, without the record) that dominates its neighboring outputs.
+    """A mechanism stated by a pair of distributions that dominates its outputs with and without the
+    record.
 
     Build it with `atoms` or `from_profile`.
 
@@ -49,16 +50,17 @@ class DominatingPair(Mechanism):
 
     @classmethod
     def atoms(cls, *, upper: Any, lower: Any, adjacency: Adjacency) -> DominatingPair:
-        """The pair of exactly these masses.
+        """Return the mechanism dominated by a pair of distributions with exactly these masses.
 
         Args:
-            upper: Masses with the record: a mapping from outcomes, or a sequence.
-            lower: Masses without it: likewise; an outcome that one lacks has mass 0 there.
+            upper: The masses with the record: a mapping from outcomes, or a sequence.
+            lower: The masses without the record, likewise; an outcome missing in one mapping has
+                mass 0 there.
             adjacency: The adjacency under which the pair dominates.
 
         Raises:
-            DomainError: If a mass is negative or not finite, or a sum is farther than 1e-12 from 1: the entry or the
-                sum is named.
+            DomainError: If a mass is negative or not finite, or a sum differs from 1 by more than
+                1e-12; the error names the entry or the sum.
         """
         adjacency = check.member("adjacency", adjacency, Adjacency)
         first, second = _masses("upper", upper), _masses("lower", lower)
@@ -81,16 +83,19 @@ class DominatingPair(Mechanism):
     def from_profile(
         cls, profile: Callable[[float], float], *, error: float, adjacency: Adjacency
     ) -> DominatingPair:
-        """The pair whose profile delta(epsilon) is `profile` up to `error`: atoms above it and atoms below it.
+        """Return the mechanism whose privacy profile delta(epsilon) is `profile` up to `error`.
+
+        Its losses are atoms that dominate the profile, with attained atoms that it dominates.
 
         Args:
-            profile: delta as a function of every real epsilon, for (with the record, without it); nonincreasing, and
-                convex in e^epsilon.
-            error: The largest distance of `profile` from the exact curve, absolute, in [0, 1).
+            profile: delta as a function of every real epsilon, for (with the record, without it);
+                nonincreasing, and convex in e^epsilon.
+            error: The largest absolute difference of `profile` from the exact profile, in [0, 1).
             adjacency: The adjacency under which the pair dominates.
 
         Raises:
-            DomainError: If `error` is outside its domain or the profile returns no number in [0, 1] (up to the error).
+            DomainError: If `error` is outside its domain, or the profile returns a value outside
+                [0, 1] by more than the error.
         """
         if not callable(profile):
             raise DomainError("profile", profile, "a function from epsilon to delta")
@@ -122,11 +127,13 @@ class DominatingPair(Mechanism):
     def from_points(
         cls, epsilon: Iterable[float], delta: Iterable[float], *, adjacency: Adjacency
     ) -> DominatingPair:
-        """The least pair above a profile of which upper ends at finitely many points are known.
+        """Return the least pair that dominates every mechanism with these upper bounds on delta at
+        finitely many epsilons.
 
-        H(a) = delta(ln a) is convex, H(0) = 1, and in the other order H(1 / a) = 1 - 1 / a + H(a) / a, so that the
-        polygon below the points, and the mirror images of those points, is above every such profile. Nothing is taken
-        to be attained, and beyond the last point the profile need not fall.
+        H(a) = delta(ln a) is convex, H(0) = 1, and in the other order H(1 / a) = 1 - 1 / a + H(a) /
+        a, so that the polygon below the points, and the mirror images of those points, is above
+        every such profile. No losses are stated as attained, and beyond the last point the profile
+        need not fall.
 
         >>> from dpcompose import Adjacency
         >>> from dpcompose.mechanisms import DominatingPair
@@ -135,9 +142,10 @@ class DominatingPair(Mechanism):
         True
 
         Args:
-            epsilon: Increasing, >= 0.
-            delta: In [0, 1]: the mechanism is (epsilon, delta)-differentially private at each point, in both orders.
-            adjacency: The adjacency under which it is.
+            epsilon: The epsilons in nats, increasing, >= 0.
+            delta: For each epsilon a delta in [0, 1] such that the mechanism is (epsilon,
+                delta)-differentially private.
+            adjacency: The adjacency of these guarantees.
 
         Raises:
             DomainError: If there is no point, or a number is outside its domain.
@@ -184,14 +192,16 @@ class DominatingPair(Mechanism):
 
 
 def _listed(name: str, values: Any) -> list[Any]:
-    """A sequence as a list."""
+    """Return a sequence as a list; raises a DomainError for a text, a mapping or no sequence."""
     if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
         raise DomainError(name, values, "a sequence of numbers")
     return list(cast("Iterable[Any]", values))
 
 
 def _masses(name: str, values: Any) -> dict[Any, float]:
-    """Checked masses by outcome."""
+    """Return the masses by outcome, each checked to be finite and >= 0; the outcomes of a sequence
+    are its indices.
+    """
     if not isinstance(values, Mapping | Iterable) or isinstance(values, str | bytes):
         raise DomainError(
             name, values, "a mapping from outcomes to masses, or a sequence of masses"

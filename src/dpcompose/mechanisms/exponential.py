@@ -1,4 +1,4 @@
-"""The exponential mechanism, and every other of bounded range."""
+"""The exponential mechanism, and all mechanisms of bounded range."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ def _bounded_range(name: str, value: Any) -> float:
 class Exponential(Stated):
     """Any epsilon-bounded-range mechanism: its losses lie in an interval of length epsilon.
 
-    The exponential mechanism with weights e^(epsilon u / (2 D)), D the sensitivity of the utility u, is one; so is
-    report-noisy-max with Gumbel noise. One answer attains the dominating pair at every epsilon; for several, the lower
-    end is that of mechanisms of one fixed shape.
+    Examples are the exponential mechanism with weights e^(epsilon u / (2 D)), D the sensitivity of
+    the utility u, and report-noisy-max with Gumbel noise. One run attains the dominating pair at
+    every epsilon; for several runs, the lower end is that of mechanisms of one fixed shape.
 
     >>> from dpcompose import Exponential
     >>> Exponential(1.0).delta(epsilon=0.5).contains(0.07740468631569081)
     True
 
     Args:
-        epsilon: In nats; >= 0.
-        holds_under: The adjacency of the statement; asked about replacing, an add-remove statement is 2 epsilon.
+        epsilon: The length of the interval of losses, in nats; >= 0.
+        holds_under: The adjacency under which epsilon is stated. Under replacement, a value stated
+            for add-remove counts as 2 epsilon.
 
     Raises:
         DomainError: If epsilon is outside its domain.
@@ -52,11 +53,11 @@ class Exponential(Stated):
         self._state(epsilon=epsilon, holds_under=holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """epsilon as typed; 2 epsilon for a group of two."""
+        """Return epsilon as written; 2 epsilon for a group of two."""
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """The dominating loss, with the two-point losses that are attained inside it."""
+        """Return the dominating law, with the attained two-point laws that it dominates."""
         epsilon = 2 * self.stated if self._doubled(adjacency) else self.stated
         if epsilon < SMALLEST:
             nothing = Pair(TwoPoint(0.0), TwoPoint(0.0))
@@ -67,6 +68,8 @@ class Exponential(Stated):
 
 
 def attained_pairs(epsilon: float) -> tuple[Pair, ...]:
-    """Attained losses of a bounded range, in both orders."""
+    """Return the two-point laws, in both orders, that mechanisms of bounded range `epsilon`
+    attain.
+    """
     laws = [BoundedRangeAttained(epsilon, at) for at in range(3)]
     return tuple([Pair(law, Reversed(law)) for law in laws])

@@ -1,4 +1,4 @@
-"""Gaussian noise."""
+"""The Gaussian mechanism."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpcompose.values import Adjacency
 
 @dataclass(frozen=True, repr=False)
 class Gaussian(ContinuousNoise):
-    """The value plus Gaussian noise N(0, sigma^2) on each coordinate.
+    """A vector plus Gaussian noise N(0, sigma^2) on each coordinate.
 
     >>> from dpcompose import Gaussian
     >>> Gaussian(2.0, sensitivity=2.0).delta(epsilon=1.0).contains(0.12693673750664394)
@@ -31,9 +31,10 @@ class Gaussian(ContinuousNoise):
 
     Args:
         sigma: The standard deviation of the noise; finite, > 0.
-        sensitivity: The L2 distance that adding or removing one record can make; finite, > 0.
-        replace_sensitivity: The L2 distance that replacing one can make, if better than twice that; ignored on a
-            sample.
+        sensitivity: The largest L2 distance of the vectors when a record is added or removed;
+            finite, > 0.
+        replace_sensitivity: The largest L2 distance when a record is replaced; by default twice the
+            sensitivity. Not used on a Poisson sample.
 
     Raises:
         DomainError: If a number is outside its domain.
@@ -46,12 +47,14 @@ class Gaussian(ContinuousNoise):
     closed_form = True
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Exact, at the costlier reading of each parameter."""
+        """Return rho = mu^2 / 2 and mu^2 for mu = sensitivity / sigma, exact, with each parameter
+        at the reading that costs more.
+        """
         square = self._quotient(adjacency) ** 2
         return TypedAmounts(rho=square / 2, mu_squared=square)
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """One symmetric loss of mu = sensitivity / sigma."""
+        """Return one symmetric law: a Gaussian shift by mu = sensitivity / sigma."""
         return alike(GaussianShift(self._mu(adjacency), rounded(self.sigma)))
 
     def _mu(self, adjacency: Adjacency) -> float:
@@ -59,13 +62,19 @@ class Gaussian(ContinuousNoise):
 
     @classmethod
     def summed_laws(cls, members: Sequence[tuple[Self, int]], adjacency: Adjacency) -> Laws | None:
-        """One symmetric loss for all, unless a subclass has losses of its own."""
+        """Return one symmetric law for all members together; None if a subclass has laws of its
+        own.
+        """
         if (cls.laws, cls.pairs) != (Gaussian.laws, Gaussian.pairs):
             return None
         return alike(GaussianSum(tuple([(each._mu(adjacency), times) for each, times in members])))
 
     def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
-        """For replacing: (1 - q) N(0) + q N(-D) against (1 - q) N(0) + q N(D), D the add-remove sensitivity."""
+        """Return the law on a Poisson sample with rate q = `rate`.
+
+        Under replacement it is (1 - q) N(0) + q N(-D) against (1 - q) N(0) + q N(D), with D the
+        add-remove sensitivity.
+        """
         noise = self.sigma / self.sensitivity
         if adjacency is Adjacency.REPLACE:
             return alike(ReplacedGaussian(noise, rate))

@@ -1,4 +1,4 @@
-"""Mechanisms known only by their guarantee."""
+"""Mechanisms stated by their privacy guarantee alone."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ _VALUES = Parameter("numbers", lambda name, value: value)
 class BlackBox(Stated):
     """Any (epsilon, delta)-differentially private mechanism.
 
-    Its losses are those of the worst such mechanism: +epsilon, -epsilon, or infinite with probability delta.
+    Its losses are those of the worst such mechanism: +epsilon, -epsilon, or infinite with
+    probability delta.
 
     >>> from dpcompose import BlackBox
     >>> (BlackBox(0.1) * 100).epsilon(delta=1e-6).contains(4.774567588107986)
     True
 
     Args:
-        epsilon: In nats; >= 0.
-        delta: In [0, 1].
-        holds_under: The adjacency of the statement; asked about replacing, an add-remove statement is a group of two.
+        epsilon: The epsilon of the guarantee in nats; >= 0.
+        delta: The delta of the guarantee, in [0, 1].
+        holds_under: The adjacency of the guarantee. Under replacement, one stated for add-remove
+            counts as for a group of two.
 
     Raises:
         DomainError: If a number is outside its domain.
@@ -60,14 +62,18 @@ class BlackBox(Stated):
         set_fields(self, stated=stated, holds_under=values["holds_under"])
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
-        """epsilon and delta as typed; for a group of two 2 epsilon, if delta is 0."""
+        """Return epsilon and delta as written; for a group of two 2 epsilon, or None if delta is
+        above 0.
+        """
         epsilon, delta = exact(self.stated.epsilon), exact(self.stated.delta)
         if not self._doubled(adjacency):
             return TypedAmounts(epsilon, delta)
         return TypedAmounts(2 * epsilon) if delta == 0 else None
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """The two-point loss, or the pair of its trade-off function iterated twice."""
+        """Return the two-point law, or for a group of two the pair of its trade-off function
+        iterated twice.
+        """
         if self._doubled(adjacency) and 0 < self.stated.epsilon < SMALLEST:
             # The losses of a group lie on a lattice too fine for use; (2 epsilon, (1 + e^epsilon)
             # delta) is above them.
@@ -81,15 +87,17 @@ class BlackBox(Stated):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Concentrated(Stated):
-    """Any mechanism that is rho-zero-concentrated differentially private, except with probability delta.
+    """Any mechanism that is rho-zero-concentrated differentially private, except with probability
+    delta.
 
-    It has no privacy loss of its own, so a composition with one is bounded from above by Renyi divergences.
+    The guarantee determines no privacy loss, so that a composition with it is bounded from above by
+    Renyi divergences.
 
     Args:
-        rho: >= 0.
-        delta: In [0, 1].
-        holds_under: The adjacency of the statement; asked about replacing, an add-remove statement is 4 rho if delta is
-            0.
+        rho: The rho of the guarantee; >= 0.
+        delta: The probability that the guarantee fails, in [0, 1].
+        holds_under: The adjacency of the guarantee. Under replacement, one stated for add-remove
+            counts as 4 rho if delta is 0.
 
     Raises:
         DomainError: If a number is outside its domain.
@@ -109,19 +117,28 @@ class Concentrated(Stated):
         set_fields(self, stated=stated, holds_under=values["holds_under"])
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
-        """rho and delta as typed; for a group of two 4 rho, if delta is 0."""
+        """Return rho and delta as written; for a group of two 4 rho, or None if delta is above
+        0.
+        """
         rho, delta = exact(self.stated.rho), exact(self.stated.delta)
         if not self._doubled(adjacency):
             return TypedAmounts(delta=delta, rho=rho)
         return TypedAmounts(rho=4 * rho) if delta == 0 else None
 
     def laws(self, adjacency: Adjacency) -> Laws | None:
-        """None: only the curve rho * order is known. With rho and delta 0 both distributions are equal: no losses."""
+        """Return None, since only the Renyi curve rho * order is known; no laws if rho and delta
+        are 0.
+        """
         promise = self.promise(adjacency)
         return () if promise.rho == 0 and promise.delta == 0 else None
 
     def promise(self, adjacency: Adjacency) -> ConcentratedDP:
-        """The guarantee; 4 rho for a group of two."""
+        """Return the guarantee; for a group of two with 4 rho.
+
+        Raises:
+            UnsupportedError: If it is not covered under the adjacency, or delta is above 0 for a
+                group of two.
+        """
         if not self._doubled(adjacency):
             return self.stated
         if self.stated.delta > 0:
@@ -134,11 +151,13 @@ class Concentrated(Stated):
 
 @dataclass(frozen=True, init=False, repr=False)
 class RenyiCurve(Stated):
-    """Any mechanism with these bounds on its Renyi divergences in both directions, except with probability delta.
+    """Any mechanism with these bounds on its Renyi divergences in both directions, except with
+    probability delta.
 
-    The bounds are a function of the order, or values at some orders: between two of them (order - 1) times the
-    divergence lies below its chord, and beyond the last one nothing is known. All such parts of a composition are added
-    up order by order and converted once, to a pair that is composed with the losses of all others.
+    The bounds are a function of the order, or values at some orders: between two of these (order -
+    1) times the divergence lies below its chord, and beyond the last one no bound is known. All
+    such parts of a composition are added order by order and converted once, to a pair that is
+    composed with the losses of all other parts.
 
     >>> from dpcompose import Adjacency
     >>> from dpcompose.mechanisms import RenyiCurve
@@ -147,13 +166,16 @@ class RenyiCurve(Stated):
     True
 
     Args:
-        curve: A function from an order in (1, inf) to a number >= 0, infinite where nothing is known; or values.
-        orders: The orders of the values, finite and increasing, > 1.
-        holds_under: The adjacency of the statement; no other one is answered.
-        delta: In [0, 1].
+        curve: A function from an order in (1, inf) to a divergence in nats, >= 0, infinite where it
+            is unknown; or the divergences at `orders`.
+        orders: The orders of the divergences, finite and increasing, > 1; None if `curve` is a
+            function.
+        holds_under: The adjacency of the bounds; no other adjacency is supported.
+        delta: The probability that the bounds fail, in [0, 1].
 
     Raises:
-        DomainError: If the curve decreases, is nowhere finite or is no curve, or delta is outside [0, 1].
+        DomainError: If the curve decreases or is nowhere finite, `curve` is neither a function nor
+            values, or delta is outside [0, 1].
 
     Reference: [Mironov2017, Definition 4]
     """
@@ -181,16 +203,21 @@ class RenyiCurve(Stated):
         return RenyiCurve(curve, orders=orders or None, holds_under=self.holds_under, delta=delta)
 
     def laws(self, adjacency: Adjacency) -> Laws | None:
-        """None: only the curve is known."""
+        """Return None, since only the Renyi curve is known."""
         self._covered(adjacency)
         return None
 
     def promise(self, adjacency: Adjacency) -> KnownCurve:
-        """The curve, under its own adjacency."""
+        """Return the Renyi curve.
+
+        Raises:
+            UnsupportedError: If the adjacency is not `holds_under`.
+        """
         self._covered(adjacency)
         return self.stated
 
     def _covered(self, adjacency: Adjacency) -> None:
+        """Raise an UnsupportedError if the adjacency is not `holds_under`."""
         if self._doubled(adjacency):
             remedy = "State the curve with holds_under=Adjacency.REPLACE, if it is known"
             raise UnsupportedError(
@@ -203,8 +230,9 @@ class GaussianDP(Stated):
     """Any mechanism that is mu-Gaussian differentially private.
 
     Args:
-        mu: In (0, 1e6), or 0.
-        holds_under: The adjacency of the statement; asked about replacing, an add-remove statement is 2 mu.
+        mu: The mu of the guarantee, in (0, 1e6), or 0.
+        holds_under: The adjacency of the guarantee. Under replacement, one stated for add-remove
+            counts as 2 mu.
 
     Raises:
         DomainError: If mu is outside its domain.
@@ -220,11 +248,11 @@ class GaussianDP(Stated):
         self._state(mu=mu, holds_under=holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """mu as typed, squared; 2 mu for a group of two."""
+        """Return mu squared from mu as written; of 2 mu for a group of two."""
         square = (exact(self.mu) * (2 if self._doubled(adjacency) else 1)) ** 2
         return TypedAmounts(rho=square / 2, mu_squared=square)
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """The Gaussian loss of mu, or of 2 mu."""
+        """Return the Gaussian law of mu, or of 2 mu for a group of two."""
         mu = 2 * self.mu if self._doubled(adjacency) else self.mu
         return alike(GaussianShift(mu, 0)) if mu > 0 else ()

@@ -1,4 +1,4 @@
-"""Laplace noise."""
+"""The Laplace mechanism."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpcompose.values import Adjacency
 
 @dataclass(frozen=True, repr=False)
 class Laplace(ContinuousNoise):
-    """The value plus Laplace noise of density e^(-|x| / scale) / (2 scale) on each coordinate.
+    """A vector plus Laplace noise of density e^(-|x| / scale) / (2 scale) on each coordinate.
 
     >>> from dpcompose import Laplace
     >>> Laplace(2.0).epsilon(delta=0.0).contains(0.5)
@@ -22,8 +22,10 @@ class Laplace(ContinuousNoise):
 
     Args:
         scale: The scale b of the noise; finite, > 0.
-        sensitivity: The L1 distance that adding or removing one record can make; finite, > 0.
-        replace_sensitivity: The L1 distance that replacing one can make, if better than twice that.
+        sensitivity: The largest L1 distance of the vectors when a record is added or removed;
+            finite, > 0.
+        replace_sensitivity: The largest L1 distance when a record is replaced; by default twice the
+            sensitivity.
 
     Raises:
         DomainError: If a number is outside its domain.
@@ -36,11 +38,13 @@ class Laplace(ContinuousNoise):
     closed_form = True
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Exact, at the costlier reading of each parameter."""
+        """Return epsilon = sensitivity / scale, exact, with each parameter at the reading that
+        costs more.
+        """
         return TypedAmounts(self._quotient(adjacency))
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """One symmetric loss of epsilon = sensitivity / scale."""
+        """Return one symmetric law: a Laplace shift by epsilon = sensitivity / scale."""
         epsilon = self.sensitivity_under(adjacency) / self.scale
         quotient = None if adjacency is Adjacency.REPLACE else (self.sensitivity, self.scale)
         return alike(LaplaceShift(epsilon, rounded(self.scale), quotient))

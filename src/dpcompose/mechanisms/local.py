@@ -1,4 +1,6 @@
-"""Local randomizers: every person answers with noise; the answers alone, or shuffled."""
+"""Local randomizers: each person randomizes their own answer; the answers are released
+individually, or shuffled.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,16 @@ _REPORTS = count(
 
 @dataclass(frozen=True, init=False, repr=False)
 class _Local(Stated):
-    """A randomizer of one person's value: its statement is about that value replaced by any other.
+    """A randomizer of one person's value, with a guarantee for replacing that value by any other.
 
-    Stated under add-remove or zero-out, absence is one of the values: then replacement is the same.
+    If the guarantee is stated under add-remove or zero-out, absence is one of the values, and it
+    covers replacement.
     """
 
     def _covered(self, adjacency: Adjacency) -> None:
-        """Refuse an adjacency that changes more than one value into another."""
+        """Raise an UnsupportedError for an adjacency that changes more than one value into
+        another.
+        """
         if adjacency not in (self.holds_under, Adjacency.REPLACE):
             raise UnsupportedError(
                 repr(self),
@@ -53,10 +58,14 @@ class _Local(Stated):
 
 @dataclass(frozen=True, init=False, repr=False)
 class UnaryEncoding(_Local):
-    """One bit for each category, each reported with noise: of the true category as 1 with probability `keep`, of every
-    other with probability `flip`. Symmetric unary encoding has flip = 1 - keep, optimized unary encoding keep = 1/2.
+    """One bit for each category, reported with noise.
 
-    Another category changes two bits: the losses are +-ln(keep (1 - flip) / (flip (1 - keep))) and 0, attained.
+    The bit of the true category is reported as 1 with probability `keep`, that of every other with
+    probability `flip`. Symmetric unary encoding has flip = 1 - keep, optimized unary encoding keep
+    = 1/2.
+
+    Changing the category changes two bits: the losses are +-ln(keep (1 - flip) / (flip (1 - keep)))
+    and 0, attained.
 
     >>> from dpcompose import Adjacency
     >>> from dpcompose.mechanisms import UnaryEncoding
@@ -64,8 +73,8 @@ class UnaryEncoding(_Local):
     1.098612288668
 
     Args:
-        keep: In (0, 1).
-        flip: In (0, 1).
+        keep: The probability that the true category's bit is reported as 1, in (0, 1).
+        flip: The probability that another category's bit is reported as 1, in (0, 1).
         holds_under: REPLACE; or another adjacency if absence is one of the categories.
 
     Raises:
@@ -84,7 +93,9 @@ class UnaryEncoding(_Local):
         self._state(keep=keep, flip=flip, holds_under=holds_under)
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """Three atoms: the outcomes in which both bits are alike say nothing."""
+        """Return the law with three atoms: the two bits differ in one of two ways, or are equal,
+        which has loss 0.
+        """
         self._covered(adjacency)
         keep, flip = max(self.keep, self.flip), min(self.keep, self.flip)
         more, less = keep * (1 - flip), flip * (1 - keep)
@@ -108,11 +119,12 @@ class UnaryEncoding(_Local):
 
 @dataclass(frozen=True, init=False, repr=False)
 class ShuffledReports(_Local):
-    """The reports of epsilon-private local randomizers, one a person, in an order that nobody knows.
+    """The reports of epsilon-private local randomizers, one for each person, in random order.
 
-    Upper ends are those of the stronger clones: they hold for any randomizer that is the same for all, whatever the
-    others' values; the proof is in docs/theorems.md. Lower ends are those of binary randomized response. The number of
-    reports is public. Randomizers that are chosen from earlier reports of the same shuffle are not covered; one shuffle
+    Upper ends follow from the stronger clones of the other reports: they hold for any randomizer
+    that is the same for all people, and for any values of the others; the proof is in
+    docs/theorems.md. Lower ends are those of binary randomized response. The number of reports is
+    public. Randomizers chosen from earlier reports of the same shuffle are not covered; one shuffle
     after another is.
 
     >>> from dpcompose import Adjacency
@@ -121,9 +133,10 @@ class ShuffledReports(_Local):
     True
 
     Args:
-        epsilon: Of each report, in nats; in [0, 30].
-        reports: How many are shuffled; from 1 to 10^9.
-        holds_under: REPLACE; or another adjacency if absence is one of the values, and is reported too.
+        epsilon: The epsilon of each report in nats, in [0, 30].
+        reports: The number of shuffled reports, from 1 to 10^9.
+        holds_under: REPLACE; or another adjacency if absence is one of the values, and is reported
+            too.
 
     Raises:
         DomainError: If a parameter is outside its domain.
@@ -141,12 +154,12 @@ class ShuffledReports(_Local):
         self._state(epsilon=epsilon, reports=reports, holds_under=holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """epsilon as typed: without a delta shuffling gains nothing."""
+        """Return epsilon as written: at delta 0, shuffling does not amplify."""
         self._covered(adjacency)
         return TypedAmounts(exact(self.stated))
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """The loss of the clones, above that of binary answers."""
+        """Return the law of the clones, with that of binary randomized response as attained."""
         self._covered(adjacency)
         if self.reports == 1 or self.stated < SMALLEST:
             loss: Law = TwoPoint(self.stated)

@@ -1,4 +1,6 @@
-"""Correlated Gaussian noise: an encoded stream of steps, and how far one record moves it."""
+"""Correlated Gaussian noise: a stream of steps encoded by a matrix, and its sensitivity to one
+record.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,12 @@ FINEST = 20
 
 @dataclass(frozen=True)
 class Strategy:
-    """A square lower triangular matrix of floats without a zero on its diagonal: one row for each step.
+    """A square lower triangular matrix of floats with a nonzero diagonal, with one row for each
+    step.
 
     Args:
         steps: The number of rows.
-        content: The entries, row by row.
+        content: The entries as bytes of doubles, row by row.
     """
 
     steps: int
@@ -52,21 +55,21 @@ class Strategy:
 
     @property
     def matrix(self) -> Reals:
-        """The entries, read-only; shape (steps, steps)."""
+        """The entries as a read-only array, shape (steps, steps)."""
         return np.frombuffer(self.content).reshape(self.steps, self.steps)
 
     @property
     def bands(self) -> int:
-        """How many diagonals, from the main one on, hold all that is not zero."""
+        """The number of diagonals, counted from the main one, that contain all nonzero entries."""
         rows, columns = np.nonzero(self.matrix)
         return int((rows - columns).max()) + 1
 
     @classmethod
     def of(cls, rows: Any) -> Strategy:
-        """The strategy of rows of numbers.
+        """Return the strategy with these rows of numbers; a strategy is returned unchanged.
 
         Raises:
-            DomainError: If they are none.
+            DomainError: If `rows` is no such matrix, or an entry is outside its domain.
         """
         if isinstance(rows, Strategy):
             return rows
@@ -106,14 +109,15 @@ _PARTICIPATION = Parameter("participation", _participation)
 
 @dataclass(frozen=True, init=False, repr=False)
 class CorrelatedNoise(Mechanism):
-    """A run of steps under correlated Gaussian noise; a member knows how far one record moves what is released.
+    """Correlated Gaussian noise on a run of steps; a subclass states the sensitivity to one record.
 
-    Every member releases y_t = a_t + z_t, step after step, where z_t is fresh noise N(0, sigma^2 I) and what one record
-    adds to a_t is a function of the answers before: it chooses its contributions, each of norm at most 1, along the
-    way. Whatever it chooses, the squares of what it adds sum to at most the squared sensitivity. So the whole is an
-    adaptive sequence of Gaussian mechanisms whose mu^2 sum to at most that over sigma^2, and is mu-Gaussian
-    differentially private [SmithThakurta2022]. A record that always adds the same vector in the costliest pattern
-    attains it. If it is replaced, it adds the opposite, and all doubles.
+    Every subclass releases y_t = a_t + z_t, step after step, where z_t is independent noise N(0,
+    sigma^2 I) and the contribution of one record to a_t depends on earlier outputs: it chooses
+    vectors, each of norm at most 1, adaptively. For any choice, the squared norms of what it adds
+    sum to at most the squared sensitivity. So the run is an adaptive sequence of Gaussian
+    mechanisms whose mu^2 sum to at most that over sigma^2, and is mu-Gaussian differentially
+    private [SmithThakurta2022]. A record that always adds the same vector in the costliest pattern
+    attains it. A replaced record may add the opposite vectors, which doubles mu.
     """
 
     sigma: float = field(metadata=declare(noise()))
@@ -122,16 +126,20 @@ class CorrelatedNoise(Mechanism):
     @property
     @abstractmethod
     def sensitivity_squared(self) -> Bound:
-        """The square of the largest L2 distance that one record can make, over all patterns of its steps."""
+        """Bounds on the square of the largest L2 distance that one record can make, over all
+        patterns of its steps.
+        """
 
     @property
     def sensitivity(self) -> Bound:
-        """The largest L2 distance that one record can make."""
+        """Bounds on the largest L2 distance that one record can make."""
         square = self.sensitivity_squared
         return Bound(_root(square.lower, down), _root(square.upper, up), square.certificate)
 
     def _require_sensitivity(self, sigma: object) -> None:
-        """Refuse noise that is far too little or far too much for the sensitivity."""
+        """Raise a DomainError unless the ratio of sensitivity to `sigma` is in the domain of the
+        Gaussian loss.
+        """
         mu = self.sensitivity.upper / self.sigma
         if not 1e-12 < mu < 1e6:
             raise DomainError(
@@ -139,7 +147,9 @@ class CorrelatedNoise(Mechanism):
             )
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """One symmetric Gaussian loss; attained unless the ends of the sensitivity differ by more than roundings."""
+        """Return one symmetric Gaussian law; attained unless the ends of the sensitivity differ by
+        more than roundings.
+        """
         ends = self.sensitivity
         factor = (2 if adjacency is Adjacency.REPLACE else 1) / self.sigma
         middle = ends.lower + (ends.upper - ends.lower) / 2
@@ -150,7 +160,9 @@ class CorrelatedNoise(Mechanism):
         return ((Pair(above, above, False, (Pair(below, below),)), 1),)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """From the upper end of the sensitivity, at the costlier reading of sigma."""
+        """Return the amounts at the upper end of the sensitivity and the reading of sigma that
+        costs more.
+        """
         noise = min(exact(self.sigma), Fraction(self.sigma))
         square = (
             Fraction(self.sensitivity_squared.upper)
@@ -162,23 +174,26 @@ class CorrelatedNoise(Mechanism):
     def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
         raise UnsupportedError(
             f"{self!r}.sampled({rate!r})",
-            "one sample for the whole run says nothing of a record that is drawn anew in each of its steps",
+            "one sample for the whole run does not cover a record that is drawn anew in each step",
             "Use MatrixMechanism(...).sampled_cyclically(rate) where the strategy has few bands",
         )
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class MatrixMechanism(CorrelatedNoise):
-    """The steps x, encoded by a lower triangular matrix C, plus noise: C x + z, z ~ N(0, sigma^2 I).
+    """The steps x of a run, encoded by a lower triangular matrix C, plus noise: C x + z with z ~
+    N(0, sigma^2 I).
 
-    A record contributes a vector of norm at most 1 to each step that it takes part in; the decoder that follows costs
-    nothing. Under add-remove the steps of the others must not move when a record leaves: slots by a hash or by a
-    fixed schedule. If they move, state it under zero-out. A strategy may be the inverse of what generates the noise:
-    it is the matrix that multiplies the steps.
+    A record contributes a vector of norm at most 1 to each step that it takes part in; decoding the
+    output is post-processing. Under add-remove, the steps of the other records must not move when a
+    record leaves: assign slots by a hash or by a fixed schedule. If they move, state the guarantee
+    under zero-out. If the noise is generated by a matrix, the strategy is its inverse: the matrix
+    that multiplies the steps.
 
-    The sensitivity is exact, up to roundings that its ends enclose, for a single participation, for at most as many
-    bands as the separation, for Toeplitz matrices that do not grow, for fixed slots and for few steps, wherever no
-    two compatible columns have a negative product. Else it has an upper and a lower end; its certificate says how.
+    The sensitivity is exact up to rounding, which its ends enclose, in these cases: a single
+    participation, at most as many bands as the separation, Toeplitz matrices with coefficients that
+    do not grow, fixed slots, and few steps, if no two compatible columns have a negative product.
+    Otherwise its two ends differ; its certificate states the method.
 
     >>> from dpcompose.mechanisms import MatrixMechanism, Participation
     >>> bands = [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
@@ -189,12 +204,13 @@ class MatrixMechanism(CorrelatedNoise):
     True
 
     Args:
-        strategy: The encoder: rows of numbers, lower triangular, without a zero on the diagonal; at most 4096.
+        strategy: The matrix C as rows of numbers, lower triangular with a nonzero diagonal; at most
+            4096 rows.
         sigma: The standard deviation of the noise; finite, > 0.
-        participation: Which steps one record may take part in.
+        participation: The patterns of steps in which one record may take part.
 
     Raises:
-        DomainError: If the matrix is none such, or a number is outside its domain.
+        DomainError: If the matrix is not of this form, or a number is outside its domain.
 
     Reference: [Choquette2023]
     """
@@ -210,23 +226,26 @@ class MatrixMechanism(CorrelatedNoise):
         return _sensitivity_squared(self.strategy, self.participation)
 
     def sampled_cyclically(self, rate: float) -> Composable:
-        """The run where each record belongs to one of b = separation groups, and step i draws from group i mod b.
+        """Return the run in which each record belongs to one of b = separation groups, and step i
+        draws from group i mod b.
 
-        The group of a record must not depend on the data; each record of the group is drawn with probability `rate`.
-        With at most b bands the columns of a record share no row: given the past, each of its turns is a fresh sampled
-        Gaussian. A turn is priced at its largest column, its norm rounded up.
+        The group of a record must not depend on the data; each record of the group is drawn with
+        probability `rate`. With at most b bands the columns of a record share no row: given the
+        past, each of its participations is a fresh sampled Gaussian, evaluated with the largest
+        column norm at that position, rounded up.
 
         Args:
             rate: The probability with which a record is drawn, in (0, 1].
 
         Raises:
-            UnsupportedError: If there are more bands than groups, or the participation promises fewer turns.
+            UnsupportedError: If there are more bands than groups, or the participation allows a
+                record fewer steps than its group has.
 
         Reference: [Choquette2023]
         """
         steps, groups = self.strategy.steps, self.participation.separation
         if not self.strategy.bands <= groups:
-            reason = f"its {self.strategy.bands} bands overlap in the turns of {groups} groups"
+            reason = f"with {self.strategy.bands} bands and {groups} groups, the columns of one record overlap"
             raise UnsupportedError(
                 "sampled_cyclically",
                 reason,
@@ -251,14 +270,18 @@ class MatrixMechanism(CorrelatedNoise):
 
 @lru_cache(maxsize=8)
 def _sensitivity_squared(strategy: Strategy, participation: Participation) -> Bound:
-    """The largest sum of <c_i, c_j> <u_i, u_j> over the pairs of a pattern and contributions u of norm at most 1.
+    """Return bounds on the largest sum of <c_i, c_j> <u_i, u_j> over the pairs of a pattern and
+    contributions u of norm at most 1.
 
-    With no negative product of compatible columns all u are equal, and the truth is the squared norm of the sum of the
-    columns of the costliest pattern. Else the sizes of the products are an upper end, and u_i = +-u a lower one.
+    With no negative product of compatible columns all u are equal, and the truth is the squared
+    norm of the sum of the columns of the costliest pattern. Otherwise the absolute products give an
+    upper end, and u_i = +-u a lower one.
 
-    - Toeplitz, coefficients that do not grow and are >= 0: the product of columns i < j falls with j - i at a fixed j,
-      and with j at a fixed j - i. So the leftmost pattern is the costliest [KalininLampert2024].
-    - At most as many bands as the separation: compatible columns are orthogonal, and the sum of squares is a chain.
+    - Toeplitz, coefficients that do not grow and are >= 0: the product of columns i < j falls with
+      j - i at a fixed j, and with j at a fixed j - i. So the leftmost pattern is the costliest
+      [KalininLampert2024].
+    - At most as many bands as the separation: compatible columns are orthogonal, and the sum of
+      squares is a chain.
 
     A product of n terms errs by n units of roundoff, a sum over a pattern of k by 2 k more.
     """
@@ -321,7 +344,9 @@ def _sensitivity_squared(strategy: Strategy, participation: Participation) -> Bo
 
 
 def _attained(columns: Reals) -> float:
-    """No more than the squared norm of the columns added up with the best signs that a few steps find."""
+    """Return a lower bound on the squared norm of the columns added with the best signs, found by
+    local search.
+    """
     gram = columns.T @ columns
     units = 0 if _exact(columns, columns.shape[1]) else sum(columns.shape) + 8
     lost = units * U * math.sqrt(float(np.square(np.abs(columns).sum(axis=1)).sum()))
@@ -336,11 +361,14 @@ def _attained(columns: Reals) -> float:
 
 
 def _falling(coefficients: Reals) -> bool:
+    """Return whether the coefficients of a Toeplitz matrix are nonnegative and do not grow."""
     return bool(np.all(np.diff(coefficients) <= 0) and coefficients[-1] >= 0)
 
 
 def _exact(matrix: Reals, most: int) -> bool:
-    """Whether no product and no sum over a pattern of so many columns is rounded: all are small multiples of a 2^-m."""
+    """Return whether no product, and no sum over a pattern of `most` columns, is rounded: all are
+    small multiples of a 2^-m.
+    """
     for places in range(FINEST):
         scaled = matrix * 2.0**places
         if np.array_equal(scaled, np.rint(scaled)):
@@ -349,6 +377,9 @@ def _exact(matrix: Reals, most: int) -> bool:
 
 
 def _ends(value: float, units: int, method: str) -> Bound:
+    """Return a bound around `value` with an error of `units` units of roundoff and `method` as
+    certificate.
+    """
     error = 2 * units * U * value
     return Bound(
         value - error,
@@ -358,6 +389,6 @@ def _ends(value: float, units: int, method: str) -> Bound:
 
 
 def _root(square: float, rounded: Callable[[float], float]) -> float:
-    """The square root, in one direction; itself where it is exact."""
+    """Return the square root, rounded by `rounded`; unrounded where it is exact."""
     root = math.sqrt(square)
     return root if Fraction(root) ** 2 == Fraction(square) else rounded(root)

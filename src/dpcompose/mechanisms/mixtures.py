@@ -1,4 +1,6 @@
-"""Gaussian noise on a sum that a record moves by a random amount: mixtures, and batches that are capped."""
+"""Gaussian noise on a sum that a record moves by a random amount: mixtures, and Poisson batches of
+capped size.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ _OFF = 1e-12
 
 
 def _numbers(name: str, value: Any) -> tuple[float, ...]:
-    """A nonempty list of numbers."""
+    """Return a nonempty sequence of numbers as a tuple of floats; raises a DomainError if it is
+    none.
+    """
     if (
         isinstance(value, str | bytes)
         or not isinstance(value, Iterable)
@@ -68,17 +72,19 @@ _RATE = Parameter("rate", _positive_rate, "unordered", "larger", 1.0)
 
 @dataclass(frozen=True, repr=False)
 class _Mixture(Mechanism):
-    """Gaussian noise of one size on a sum that a record moves by a random amount."""
+    """Gaussian noise on a sum that a record moves by a random amount."""
 
     sigma: float = field(metadata=declare(noise("1e-6", "1e11")))
 
     @property
     @abstractmethod
     def _reach(self) -> float:
-        """How far the record moves the sum at most."""
+        """The largest amount by which the record can move the sum."""
 
     def unsampled(self, adjacency: Adjacency) -> Unsampled | None:
-        """The noise where the record moves the sum as far as it can: hockey-stick divergences are jointly convex."""
+        """Return the noise with the record's largest shift; it dominates, as hockey-stick
+        divergences are jointly convex.
+        """
         if not 1e-12 < self._reach / self.sigma < 1e6:
             return None
         return Unsampled(((Gaussian(self.sigma, sensitivity=self._reach), 1),), 1.0)
@@ -86,12 +92,14 @@ class _Mixture(Mechanism):
 
 @dataclass(frozen=True, repr=False)
 class MixtureOfGaussians(_Mixture):
-    """A sum plus Gaussian noise, where a record moves the sum by a random vector: of norm at most c_i with weight w_i.
+    """A sum plus Gaussian noise, where a record moves the sum by a random vector: of norm at most
+    c_i with probability w_i.
 
-    The worst case are vectors of one direction: with the record sum of w_i N(c_i, sigma^2), without it N(0, sigma^2).
-    A user with m examples, each in the batch with probability q, has shifts 0, ..., m and binomial weights; with
-    per-user clipping to C examples the shifts are min(j, C). `Gaussian(sigma).sampled(q).group(m)` answers the first,
-    for every way in which a group may change.
+    The worst case is that all vectors have one direction: the sum of w_i N(c_i, sigma^2) with the
+    record against N(0, sigma^2) without it. A user with m examples, each in the batch with
+    probability q, has shifts 0, ..., m and binomial weights; with per-user clipping to C examples
+    the shifts are min(j, C). `Gaussian(sigma).sampled(q).group(m)` bounds the first case for every
+    change of a group.
 
     >>> from dpcompose.mechanisms import MixtureOfGaussians
     >>> user = MixtureOfGaussians(1.5, shifts=(0, 1, 3), weights=(0.5, 0.3, 0.2))
@@ -103,7 +111,7 @@ class MixtureOfGaussians(_Mixture):
     Args:
         sigma: The standard deviation of the noise.
         shifts: The largest norms c_i of what the record adds to the sum, each >= 0.
-        weights: Their probabilities w_i, with sum 1.
+        weights: The probabilities w_i of the shifts, with sum 1.
 
     Raises:
         DomainError: If a number is outside its domain, or the weights do not sum to 1.
@@ -138,7 +146,7 @@ class MixtureOfGaussians(_Mixture):
             )
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """Both orders, attained."""
+        """Return the attained laws of both orders."""
         self._accept(adjacency)
         return mixture_pairs(self.sigma, self.shifts, self.weights)
 
@@ -156,7 +164,7 @@ class MixtureOfGaussians(_Mixture):
         )
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Those of the largest shift, at the costlier readings."""
+        """Return the amounts of the largest shift, at the readings that cost more."""
         self._accept(adjacency)
         return _typed(
             max(exact(self._reach), Fraction(self._reach))
@@ -166,14 +174,17 @@ class MixtureOfGaussians(_Mixture):
 
 @dataclass(frozen=True, repr=False)
 class TruncatedPoisson(_Mixture):
-    """The sum over a Poisson sample plus Gaussian noise, where a sample above `batch` is cut to a uniform part of it.
+    """The sum over a Poisson sample plus Gaussian noise, where a sample larger than `batch` is cut
+    to a random subset of that size.
 
-    How many others are drawn does not depend on the record: it may be known whether they fill the batch. Where they do
-    not, this is a sampled Gaussian. Where they do, the batch is a uniform part of them of size `batch` - 1 and one more
-    record: the one in question with probability q', else another one. So it moves the sum by at most 2. On average q'
-    is `batch` / `records` P[Bin(`records`, `rate`) > `batch`] / P[Bin(`records` - 1, `rate`) >= `batch`]. The upper end
-    is the mixture of both, by a public coin; the lower end is that of data in which all others contribute nothing.
-    A group changes the number of records by more than one, and is refused.
+    The number of other records drawn does not depend on the record, so that it may be public
+    whether they fill the batch. If they do not, this is a sampled Gaussian. If they do, the batch
+    is a uniform subset of them of size `batch` - 1 and one more record: with probability q' the
+    record that is added or removed, otherwise another one. So it moves the sum by at most 2. On
+    average q' is `batch` / `records` P[Bin(`records`, `rate`) > `batch`] / P[Bin(`records` - 1,
+    `rate`) >= `batch`]. The upper end is the mixture of both cases with a public choice; the lower
+    end is that of data in which all other records contribute nothing. A group changes the number of
+    records by more than one, and raises an UnsupportedError.
 
     >>> from dpcompose.mechanisms import TruncatedPoisson
     >>> capped = TruncatedPoisson(1.2, rate=0.3, records=20, batch=6).delta(epsilon=0.8)
@@ -181,10 +192,11 @@ class TruncatedPoisson(_Mixture):
     True
 
     Args:
-        sigma: The standard deviation of the noise on the sum of a batch; a record contributes a norm of at most 1.
+        sigma: The standard deviation of the noise on the sum of a batch; a record contributes a
+            vector of norm at most 1.
         rate: The probability that a record is drawn, in (0, 1].
-        records: How many records there are, with the one in question; >= 1.
-        batch: The most records in a batch; from 1 to `records`.
+        records: The number of records, including the one that is added or removed; >= 1.
+        batch: The largest number of records in a batch; from 1 to `records`.
 
     Raises:
         DomainError: If a number is outside its domain.
@@ -204,7 +216,7 @@ class TruncatedPoisson(_Mixture):
             raise DomainError("batch", self.batch, domain)
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """Dominating losses in both orders, with attained ones below."""
+        """Return dominating laws in both orders, with attained ones below."""
         self._accept(adjacency)
         if self.batch == self.records:
             return _plain(self.sigma, self.rate)
@@ -219,16 +231,22 @@ class TruncatedPoisson(_Mixture):
 
     @property
     def _reach(self) -> float:
-        """Where a batch may be full a record may displace another."""
+        """The largest amount by which a record moves the sum: 2 where it may displace another one,
+        else 1.
+        """
         return 1.0 if self.batch == self.records else 2.0
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Those of the noise without amplification."""
+        """Return the amounts of the noise without amplification."""
         self._accept(adjacency)
         return _typed(Fraction(self._reach) / min(exact(self.sigma), Fraction(self.sigma)))
 
     def require_any_size(self, question: str) -> None:
-        """Refused: of fewer records one is drawn into a full batch more often."""
+        """Raise an UnsupportedError: with fewer records, one is drawn into a full batch more often.
+
+        Args:
+            question: The name of the question, for the error.
+        """
         if self.batch < self.records:
             reason = f"the losses of {self!r} hold for {self.records} records, and not for fewer"
             raise UnsupportedError(
@@ -253,7 +271,7 @@ def _both(law: Mixture, *, attained: bool, attained_parts: tuple[Pair, ...] = ()
 
 
 def _plain(sigma: float, rate: float) -> Laws:
-    """One record, drawn with that probability."""
+    """Return the laws of one record drawn with probability `rate`, without a cap."""
     if rate == 1:
         return alike(GaussianShift(1 / sigma, rounded(sigma)))
     remove, add = (SampledGaussian(sigma, rate, side) for side in (True, False))
@@ -262,7 +280,14 @@ def _plain(sigma: float, rate: float) -> Laws:
 
 @lru_cache(maxsize=256)
 def mixture_pairs(sigma: float, shifts: tuple[float, ...], weights: tuple[float, ...]) -> Laws:
-    """The losses of a mixture: equal shifts joined, those of weight 0 left out; in a simpler family where it is one."""
+    """Return the laws of a mixture, in a simpler family where one fits; equal shifts are joined,
+    weights of 0 dropped.
+
+    Args:
+        sigma: The standard deviation of the noise.
+        shifts: The norms of what a record adds, >= 0.
+        weights: The probabilities of the shifts.
+    """
     joined: dict[float, list[float]] = defaultdict(list)
     for shift, weight in zip(shifts, weights, strict=True):
         if weight >= LEAST_WEIGHT:
@@ -296,7 +321,9 @@ def mixture_pairs(sigma: float, shifts: tuple[float, ...], weights: tuple[float,
 
 @lru_cache(maxsize=64)
 def _capped(sigma: float, rate: float, records: int, batch: int) -> Pair:
-    """The public mixture of a batch that the others leave room in and of one that they fill."""
+    """Return the pair of the public mixture of two cases: the other records leave room in the
+    batch, or fill it.
+    """
     full, room = at_least(batch, times=records - 1, rate=rate)
     above, _ = at_least(batch + 1, times=records, rate=rate)
     share = batch / records

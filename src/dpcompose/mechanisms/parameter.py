@@ -1,8 +1,9 @@
-"""The parameters of a mechanism: each is declared once, as metadata of a field of its class.
+"""The parameters of mechanisms: each is declared once, as metadata of a field of its class.
 
-`sigma: float = field(metadata=declare(noise("1e-6", "1e11")))` states the role of a parameter, its domain, how epsilon
-responds when it grows, and which reading of a number is the conservative one. From that follow the constructor's
-checks, the repr and so the text, the conservative reading, the keys of a plan and the direction of a calibration.
+`sigma: float = field(metadata=declare(noise("1e-6", "1e11")))` states the role of a parameter, its
+domain, whether epsilon grows or falls with it, and which reading of a number costs more privacy.
+The constructor's checks, the repr, the text form, the costlier reading, the keys of a plan and the
+direction of a calibration follow from it.
 """
 
 from __future__ import annotations
@@ -34,14 +35,17 @@ Domain = Callable[[str, Any], Any]
 
 @dataclass(frozen=True)
 class Parameter:
-    """The declaration of one parameter.
+    """The declaration of one parameter of a mechanism.
 
     Args:
-        role: What it is.
-        domain: Checks and converts an argument.
-        response: How epsilon responds when it grows; None: not known, so that it cannot be calibrated.
-        reading: Which neighbor of a number costs more, where its decimal and its double differ; None: neither is known.
-        most: The largest number of the domain, where a larger reading is cut off.
+        role: Its role, such as "noise" or "count".
+        domain: Returns the checked and converted argument, or raises a DomainError; called with the
+            name and the value.
+        response: How epsilon responds when the parameter grows; None if unknown, so that it cannot
+            be calibrated.
+        reading: Whether the smaller or the larger of a number's double and decimal costs more; None
+            if unknown.
+        most: The largest value of the domain, at which a larger reading is cut off.
     """
 
     role: Role
@@ -51,7 +55,7 @@ class Parameter:
     most: float = math.inf
 
     def optional(self) -> Parameter:
-        """The same parameter, which may also be None."""
+        """Return the same parameter, which also accepts None."""
         domain = self.domain
 
         def check_unless_none(name: str, value: Any) -> Any:
@@ -60,7 +64,7 @@ class Parameter:
         return dataclasses.replace(self, domain=check_unless_none)
 
     def costlier(self, value: Any) -> Any:
-        """The conservative reading of a number, or of each number of a tuple."""
+        """Return the reading of a number, or of each number of a tuple, that costs more."""
         if self.reading is None or value is None:
             return value
         if isinstance(value, tuple):
@@ -70,19 +74,20 @@ class Parameter:
 
 
 def text_of(value: Any) -> str:
-    """A value as code that gives it back."""
+    """Return Python code that evaluates to this value."""
     return str(value) if isinstance(value, Adjacency) else repr(value)
 
 
 class Argument(NamedTuple):
-    """A parameter as an argument of the constructor.
+    """A parameter as an argument of a mechanism's constructor.
 
     Args:
         parameter: Its declaration.
-        field: The field that holds it, or the path to it.
-        value: Reads it from a mechanism.
-        default: What is left out of the repr; `inspect.Parameter.empty` if it is required.
-        keyword: Whether it is given by name.
+        field: The name of the field that holds it, or the dotted path to an attribute of the field.
+        value: Returns the value of the argument from a mechanism.
+        default: The value that the repr leaves out; `inspect.Parameter.empty` if the argument is
+            required.
+        keyword: Whether it is passed by keyword.
     """
 
     parameter: Parameter
@@ -93,16 +98,25 @@ class Argument(NamedTuple):
 
 
 def declare(own: Parameter | None = None, **arguments: Parameter) -> Mapping[str, Parameter]:
-    """The metadata of a field: its own declaration, or those of the arguments that it is made from.
+    """Return the metadata of a field: its own declaration, or those of the arguments from which it
+    is built.
 
-    A field that holds one argument of another name is that argument; of several, they are attributes of its value.
+    A field built from one argument of another name holds that argument; one built from several
+    holds an object with these attributes.
+
+    Args:
+        own: The declaration of the field itself.
+        arguments: The declarations of constructor arguments, by name.
     """
     return arguments if own is None else {"": own}
 
 
 @cache
 def arguments_of(kind: type[Any]) -> dict[str, Argument]:
-    """The arguments of the constructor of a mechanism, in its order; one without a declaration is any number."""
+    """Return the arguments of the constructor of a mechanism class, in order, by name.
+
+    An argument without a declaration accepts any number.
+    """
     declared: dict[str, tuple[Parameter, str]] = {}
     for each in dataclasses.fields(kind):
         for name, parameter in each.metadata.items():
@@ -124,7 +138,15 @@ def noise(
     response: Response = "decreasing",
     reading: Reading | None = "smaller",
 ) -> Parameter:
-    """A size of noise between two numbers, or of any size above 0: less noise costs more."""
+    """Return the parameter of a noise scale, between `low` and `high` if these are stated, else
+    above 0.
+
+    Args:
+        low: The smallest accepted scale, as text; empty if there is none.
+        high: The largest accepted scale, as text.
+        response: How epsilon responds when the scale grows.
+        reading: The reading of the number that costs more.
+    """
     domain = partial(_between, low=low, high=high) if low else check.positive
     return Parameter("noise", domain, response, reading)
 
@@ -137,7 +159,15 @@ def count(
     least: int = 1,
     response: Response | None = None,
 ) -> Parameter:
-    """An integer from `least` to `most`."""
+    """Return the parameter of an integer from `least` to `most`.
+
+    Args:
+        most: The largest accepted integer; 0 if there is no limit.
+        expected: The accepted values, for errors; empty for the range.
+        remedy: The remedy in errors.
+        least: The smallest accepted integer.
+        response: How epsilon responds when the count grows.
+    """
 
     def domain(name: str, value: Any) -> int:
         number = check.count(name, value, least=least)
@@ -149,12 +179,18 @@ def count(
 
 
 def amount(domain: Domain = check.nonnegative, *, most: float = math.inf) -> Parameter:
-    """An amount that a guarantee states, such as an epsilon: more costs more."""
+    """Return the parameter of an amount in a guarantee, such as an epsilon: a larger one costs
+    more.
+
+    Args:
+        domain: Checks the amount.
+        most: The largest accepted amount.
+    """
     return Parameter("amount", domain, "increasing", "larger", most)
 
 
 def at_most(limit: float, remedy: str = "") -> Domain:
-    """The numbers from 0 to `limit`."""
+    """Return the check that a number is from 0 to `limit`; its error states `remedy`."""
 
     def domain(name: str, value: Any) -> float:
         number = check.nonnegative(name, value)

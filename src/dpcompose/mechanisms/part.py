@@ -1,4 +1,6 @@
-"""A part of a composition, as a noun: the laws of its losses, or what is promised of it, under an adjacency."""
+"""A part of a composition: a mechanism with the laws of its losses, or a Renyi curve, under an
+adjacency.
+"""
 
 from __future__ import annotations
 
@@ -16,53 +18,66 @@ if TYPE_CHECKING:
 
 
 class Part(ABC):
-    """One part, hashable. It states its laws or its promise; everything else has a sound default.
+    """A part of a composition, hashable. A subclass states its laws or its Renyi curve; all else
+    has a sound default.
 
-    The room `composition` supplies the losses that follow: `pairs`, `sampled_pairs`, `group_losses`, `summed_pairs`.
+    The room `composition` supplies the losses that follow: `pairs`, `sampled_pairs`,
+    `group_losses`, `summed_pairs`.
     """
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """The name in a report."""
+        """The name of this part in reports."""
 
     def laws(self, adjacency: Adjacency) -> Laws | None:
-        """The laws of its losses, a composition of pairs; None if it is known only by its Renyi curve.
+        """Return the laws of the losses under `adjacency`, a composition of pairs; None if the part
+        only states a Renyi curve.
 
         Raises:
-            UnsupportedError: Where nothing sound is known.
+            UnsupportedError: If no sound losses are known under the adjacency.
         """
         raise UnsupportedError(repr(self), "it states no laws of its losses", "Ask for its pairs")
 
     def promise(self, adjacency: Adjacency) -> RenyiPromise | None:
-        """The Renyi curve of a part without losses; None for all others."""
+        """Return the Renyi curve that a part without losses states under `adjacency`; None for all
+        other parts.
+        """
         return None
 
     def require_any_size(self, question: str) -> None:  # noqa: B027 (most hold for every size)
-        """Refuse what asks about data sets of several sizes, if the losses hold for one size alone.
+        """Raise an UnsupportedError if the losses hold for one data set size only; `question`
+        involves several sizes.
 
         Args:
-            asked: What is asked, for the error.
+            question: The name of the question, for the error.
         """
 
     def require_group(self, size: int, adjacency: Adjacency) -> None:  # noqa: B027 (most have one)
-        """Refuse a group of several people, if no losses of one are known."""
+        """Raise an UnsupportedError if no losses for a group of `size` people are known under
+        `adjacency`.
+        """
 
     def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws | None:
-        """Its laws on a Poisson sample; None if they are those of the mixture of its pairs.
+        """Return the laws on a Poisson sample with rate `rate`; None if they are those of the
+        mixture of the part's pairs.
 
         Raises:
-            UnsupportedError: Where nothing sound is known.
+            UnsupportedError: If no sound losses on a sample are known under the adjacency.
         """
         raise UnsupportedError(f"{self!r}.sampled({rate!r})", "it has no losses on a sample")
 
     def unsampled(self, adjacency: Adjacency) -> Unsampled | None:
-        """The composition that runs on the sample, if this part is one and dominated by it; else None."""
+        """Return a composition without sampling that dominates this part, with the sampling rate;
+        None if the part is not sampled.
+        """
         return None
 
     @classmethod
     def summed_laws(cls, members: Sequence[tuple[Any, int]], adjacency: Adjacency) -> Laws | None:
-        """The laws of many parts of this kind at once, if that is cheaper than to ask each for its own; else None."""
+        """Return the laws of many parts of this class as fewer laws, if that is cheaper than one
+        for each; else None.
+        """
         return None
 
 
@@ -70,11 +85,12 @@ expect(Part, "pairs sampled_pairs group_losses summed_pairs")
 
 
 class Unsampled(NamedTuple):
-    """A part that can run on a Poisson sample.
+    """A composition without sampling that dominates a sampled part.
 
     Args:
-        parts: A composition that dominates the sampled one.
-        rate: The rate by which its Renyi divergences may be amplified; 1 where amplification is not known.
+        parts: The parts of the composition, with counts.
+        rate: The rate by which its Renyi divergences may be amplified; 1 if no amplification is
+            known.
     """
 
     parts: tuple[tuple[Any, int], ...]

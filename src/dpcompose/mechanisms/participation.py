@@ -1,4 +1,4 @@
-"""How often, and how far apart, one record takes part in a run of steps; and the costliest pattern of its steps."""
+"""The patterns of steps in which one record takes part in a run, and the costliest pattern."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ Pattern = tuple[int, ...]
 class Participation:
     """The patterns of steps i_1 < i_2 < ... in which one record may take part.
 
-    There are two conventions for the distance. `separation=b` means i_(j+1) - i_j >= b, as matrix libraries count;
-    `strictly_between=b` means that at least b steps lie between two that follow each other, which is a separation of
-    b + 1.
+    There are two conventions for the distance. `separation=b` means i_(j+1) - i_j >= b, as matrix
+    libraries count; `strictly_between=b` means that at least b steps lie between two that follow
+    each other, which is a separation of b + 1.
 
     >>> from dpcompose.mechanisms import Participation
     >>> Participation.separated(4, most=3) == Participation.separated(strictly_between=3, most=3)
     True
 
     Args:
-        separation: The least distance of two steps of a record; >= 1.
-        most: How many steps a record takes part in, at most; >= 1. None: as many as the separation allows.
-        fixed: Whether the steps of a record are i, i + separation, ...: the same slot of every epoch.
-        strictly_between: Instead of `separation`: how many steps lie between two of a record, at least; >= 0.
+        separation: The smallest distance of two steps of a record; >= 1.
+        most: The largest number of steps of a record; >= 1. None: as many as the separation allows.
+        fixed: Whether the steps of a record are i, i + separation, ...: the same slot of every
+            epoch.
+        strictly_between: An alternative to `separation`: the smallest number of steps between two
+            steps of a record; >= 0.
 
     Raises:
         DomainError: If a number is outside its domain, or both distances are given.
@@ -72,26 +74,30 @@ class Participation:
 
     @classmethod
     def single(cls) -> Participation:
-        """One step, whichever."""
+        """Return the patterns of one step."""
         return cls(most=1)
 
     @classmethod
     def epochs(cls, most: int, *, steps_per_epoch: int) -> Participation:
-        """The same slot of each of `most` epochs, which make up the whole run."""
+        """Return the patterns of one fixed slot in each of `most` epochs of `steps_per_epoch`
+        steps, which make up the run.
+        """
         return cls(separation=steps_per_epoch, most=check.count("most", most, least=1), fixed=True)
 
     @classmethod
     def separated(
         cls, by: int | None = None, *, most: int | None = None, strictly_between: int | None = None
     ) -> Participation:
-        """At most `most` steps, each at least `by` after the one before, or with so many strictly between."""
+        """Return the patterns of at most `most` steps at a distance of at least `by`, or with
+        `strictly_between` steps between.
+        """
         return cls(separation=by, most=most, strictly_between=strictly_between)
 
     def times(self, steps: int) -> int:
-        """How many of so many steps a record takes part in, at most.
+        """Return the largest number of steps of a record in a run of `steps` steps.
 
         Raises:
-            DomainError: If fixed slots of so many epochs do not make up so many steps.
+            DomainError: If the slots are fixed and the epochs do not add up to `steps`.
         """
         fitting = -(-steps // self.separation)
         if self.fixed and self.most is not None and self.most != fitting:
@@ -103,7 +109,13 @@ class Participation:
 
 
 def chained(weights: Reals, gap: int, most: int) -> tuple[float, Pattern]:
-    """The largest sum of weights >= 0 over patterns with that gap, of at most so many steps, and such a pattern."""
+    """Return the largest sum of weights over patterns, and a pattern that attains it.
+
+    Args:
+        weights: The weight of each step, >= 0.
+        gap: The smallest distance of two steps of a pattern.
+        most: The largest number of steps of a pattern.
+    """
     steps = len(weights)
     best = np.zeros((steps + 1, most + 1))
     for at in range(steps - 1, -1, -1):
@@ -121,10 +133,17 @@ def chained(weights: Reals, gap: int, most: int) -> tuple[float, Pattern]:
 
 
 def enumerated(gram: Reals, gap: int, most: int) -> tuple[float, Pattern] | None:
-    """The largest sum of `gram` >= 0 over the pairs of a pattern, by branch and bound; None if that is too much work.
+    """Return the largest sum of `gram` over the pairs of a pattern, and such a pattern; None if the
+    search is too costly.
 
-    A branch keeps its sum, and for each step what its pairs would add. It is cut where even the `most` largest
-    additions, each with an upper bound of what it brings later, do not lead above what is known.
+    The search is by branch and bound. A branch stores its sum, and for each step the sum of the
+    pairs it would add. It is cut where the `most` largest additions, each with an upper bound of
+    later ones, do not exceed the best sum so far.
+
+    Args:
+        gram: The matrix of products, >= 0, symmetric.
+        gap: The smallest distance of two steps of a pattern.
+        most: The largest number of steps of a pattern.
     """
     steps, diagonal, later = len(gram), np.diag(gram), np.arange(len(gram))
     rows = through(gram, gap, most)
@@ -162,10 +181,17 @@ def enumerated(gram: Reals, gap: int, most: int) -> tuple[float, Pattern] | None
 
 
 def through(gram: Reals, gap: int, most: int) -> Reals:
-    """For each step i, no less than the sum of gram_ij over j in any pattern through i; `gram` is >= 0, symmetric.
+    """Return for each step i an upper bound on the sum of gram_ij over j in any pattern through i.
 
-    The count is relaxed by a price for each step: for every price >= 0 the largest sum of what is left of the entries,
-    plus the price of all that are allowed, is an upper bound. The smallest is where the counts on both sides meet.
+    The limit on the number of steps is relaxed by a Lagrange multiplier for each i: for every
+    multiplier >= 0, the largest sum of the entries reduced by it, plus the multiplier for each
+    allowed step, is an upper bound. It is smallest where the numbers of steps on both sides of i
+    add up to the limit.
+
+    Args:
+        gram: The matrix of products, >= 0, symmetric.
+        gap: The smallest distance of two steps of a pattern.
+        most: The largest number of steps of a pattern.
     """
     steps, others = len(gram), most - 1
     index = np.arange(steps)

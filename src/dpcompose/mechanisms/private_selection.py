@@ -40,20 +40,24 @@ def _shape(name: str, value: Any) -> float:
 
 @dataclass(frozen=True, repr=False)
 class PrivateSelection(Mechanism):
-    """The run with the best score, of K runs of one mechanism; K is random, drawn without the data and not released.
+    """The run with the best score, of K runs of one mechanism; K is drawn independently of the data
+    and not released.
 
-    The score is part of a run's answer; ties are broken without the data. Such as tuning of hyperparameters: every run
-    draws its parameters at random, by a law that does not depend on the data.
+    The score is part of a run's output; ties are broken independently of the data. An example is
+    hyperparameter tuning: every run draws its parameters at random, by a law that does not depend
+    on the data.
 
-    Let g be the generating function of K, P and Q the laws of a run, F their distribution functions in the order of the
-    scores (ties broken by a coin). The best has densities p g'(F_P) and q g'(F_Q), and g' <= g'(1) = E K. If
-    g'(F_P) <= R g'(F_Q), then delta(epsilon) <= E K delta_base(epsilon - ln R). Sets of lowest scores are tests of P
-    and Q, so R is known from delta_base alone: for Poisson K it is e^(m delta_base(0)), m the mean; for g' proportional
-    to (1 - c x)^-(shape + 1), c = 1 - gamma, it is e^((shape + 1) r) at the r with delta_base(r) = (e^r - 1) gamma / c,
-    because 1 - c x <= e^r (1 - c y) for all x = F_Q and y = F_P says that delta_base(-r) <= (1 - e^-r) / c.
+    Let g be the generating function of K, P and Q the laws of a run, F their distribution functions
+    in the order of the scores (ties broken by a coin). The best has densities p g'(F_P) and q
+    g'(F_Q), and g' <= g'(1) = E K. If g'(F_P) <= R g'(F_Q), then delta(epsilon) <= E K
+    delta_base(epsilon - ln R). Sets of lowest scores are tests of P and Q, so R is known from
+    delta_base alone: for Poisson K it is e^(m delta_base(0)), m the mean; for g' proportional to (1
+    - c x)^-(shape + 1), c = 1 - gamma, it is e^((shape + 1) r) at the r with delta_base(r) = (e^r -
+    1) gamma / c, because 1 - c x <= e^r (1 - c y) for all x = F_Q and y = F_P says that
+    delta_base(-r) <= (1 - e^-r) / c.
 
-    The upper end is good at small delta; at epsilon of 0.5 to 2 it may be many times the truth. The lower end is that
-    of one run, for finite shapes.
+    The upper end is close to the truth at small delta; at epsilon from 0.5 to 2 it may be many
+    times the truth. The lower end is that of one run, for finite shapes.
 
     >>> from dpcompose import BlackBox
     >>> from dpcompose.mechanisms import PrivateSelection
@@ -61,10 +65,10 @@ class PrivateSelection(Mechanism):
     True
 
     Args:
-        base: What is run: a mechanism or a composition.
-        tries: The mean of K; from 1e-9 to 10^6, for a finite shape from 1 on.
-        shape: The law of K: Poisson (inf), where K = 0 releases nothing; geometric (1); logarithmic (0); truncated
-            negative binomial else, in [0, 100]. At finite shapes K >= 1.
+        base: The mechanism or composition of one run.
+        tries: The mean of K; from 1e-9 to 10^6, and at least 1 for a finite shape.
+        shape: The law of K: Poisson (inf), where K = 0 releases nothing; geometric (1); logarithmic
+            (0); otherwise truncated negative binomial, in [0, 100]. At finite shapes K >= 1.
 
     Raises:
         DomainError: If a parameter is outside its domain.
@@ -86,7 +90,7 @@ class PrivateSelection(Mechanism):
             )
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """Atoms above the profile, the same in both orders."""
+        """Return atoms that dominate the profile, the same in both orders."""
         return _selected(self, check.member("adjacency", adjacency, Adjacency))
 
     def require_any_size(self, question: str) -> None:
@@ -94,7 +98,7 @@ class PrivateSelection(Mechanism):
             part.require_any_size(question)
 
     def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
-        """Refused: the base may be sampled."""
+        """Raise an UnsupportedError: sample the base mechanism instead."""
         raise UnsupportedError(
             f"{self!r}.sampled({rate!r})",
             "a selection on one sample has no pair of its own",
@@ -104,6 +108,9 @@ class PrivateSelection(Mechanism):
 
 @lru_cache(maxsize=64)
 def _selected(selection: PrivateSelection, adjacency: Adjacency) -> Laws:
+    """Return the law of atoms that dominate the profile of a selection, with the attained losses of
+    one run.
+    """
     base, tries, shape = selection.base * 1, selection.tries, selection.shape
     if tries == 1 and shape < math.inf:
         found = [part.pairs(adjacency) for part, _ in base.parts]
@@ -152,17 +159,20 @@ def _selected(selection: PrivateSelection, adjacency: Adjacency) -> Laws:
 
 @dataclass(frozen=True)
 class SelectionMoment:
-    """K of a selection: with g'(F_P) <= R g'(F_Q) and g' <= E K the sum of (p g'(F_P))^a (q g'(F_Q))^(1 - a) is at most
-    R^(a - 1) E K times that of p^a q^(1 - a); releasing nothing adds its probability. For Poisson K of mean m the
-    exponent is m (a F_P - (a - 1) F_Q - 1) = m (a - 1) (Q(better) - a / (a - 1) P(better)), at most m (a - 1) delta at
-    epsilon = ln(a / (a - 1)), so that m times this delta is a ln R too.
+    """The log moment of a selection, as a function of the exponent.
+
+    With g'(F_P) <= R g'(F_Q) and g' <= E K the sum of (p g'(F_P))^a (q g'(F_Q))^(1 - a) is at most
+    R^(a - 1) E K times that of p^a q^(1 - a); releasing nothing adds its probability. For Poisson K
+    of mean m the exponent is m (a F_P - (a - 1) F_Q - 1) = m (a - 1) (Q(better) - a / (a - 1)
+    P(better)), at most m (a - 1) delta at epsilon = ln(a / (a - 1)), so that m times this delta may
+    replace ln R.
 
     Args:
-        base: What is run.
-        adjacency: Under which adjacency.
+        base: The mechanism or composition of one run.
+        adjacency: The adjacency of the losses.
         ratio: ln R, rounded up.
         log_most: ln E K, rounded up.
-        poisson: m, or 0 for another law.
+        poisson: The mean of K if it is Poisson; 0 for another law.
     """
 
     base: Composable
@@ -173,6 +183,7 @@ class SelectionMoment:
 
     def __call__(self, exponent: float) -> float:
         # A divergence grows with its order, and the constant counts less at large ones.
+        """Return an upper bound on the log moment at `exponent`."""
         others = [each for each in _EXPONENTS if each > exponent]
         return min(self._at(each) * (exponent / each) for each in (exponent, *others)) * _ROUNDING
 
@@ -194,7 +205,12 @@ class SelectionMoment:
 def _one_run(
     parts: tuple[tuple[ComposablePart, int], ...], adjacency: Adjacency, shape: float
 ) -> tuple[Pair, ...]:
-    """Where all scores are equal, the answer is that of one run, if there is one for sure."""
+    """Return the attained losses of one run, to which a selection with equal scores is equivalent
+    if K >= 1.
+
+    They are those of no information if K may be 0, or if a run is a composition of several
+    mechanisms.
+    """
     (part, times), *others = parts
     pairs = part.pairs(adjacency)
     if (
@@ -214,7 +230,9 @@ _NOTHING = (Pair(TwoPoint(0.0), TwoPoint(0.0)),)
 
 
 def _gamma(tries: float, shape: float) -> tuple[float, float]:
-    """A gamma that is at most that of the mean, and the mean, at most 1e-9 larger, that belongs to it."""
+    """Return a lower bound on the gamma at which K has mean `tries`, and the mean that belongs to
+    it, at most 1e-9 larger.
+    """
     if tries == 1:
         return 1.0, 1.0
     if shape == 1:
@@ -227,13 +245,17 @@ def _gamma(tries: float, shape: float) -> tuple[float, float]:
 
 
 def _mean(log_gamma: float, shape: float) -> float:
-    """The mean of K: shape (1 - gamma) / (gamma (1 - gamma^shape)), or its limit at shape 0."""
+    """Return the mean of K: shape (1 - gamma) / (gamma (1 - gamma^shape)), or its limit at
+    shape 0.
+    """
     odds = math.expm1(-log_gamma)
     return odds / -log_gamma if shape == 0 else odds * shape / -math.expm1(shape * log_gamma)
 
 
 def _log_ratio(delta: Callable[[np.ndarray], np.ndarray], gamma: float, shape: float) -> float:
-    """(shape + 1) r, rounded up: delta(r) falls and (e^r - 1) gamma / (1 - gamma) rises, so any larger r will do."""
+    """Return (shape + 1) r, rounded up, for the r with delta(r) = (e^r - 1) gamma / (1 - gamma);
+    any larger r is safe too.
+    """
     if gamma >= 1:
         return 0.0
     odds = gamma / (1 - gamma) * (1 - 64 * UNIT_ROUNDOFF)

@@ -23,18 +23,20 @@ _CATEGORIES = count(
 
 @dataclass(frozen=True, init=False, repr=False)
 class RandomizedResponse(Stated):
-    """The truth with probability e^epsilon / (e^epsilon + k - 1), else another category.
+    """The true category with probability e^epsilon / (e^epsilon + k - 1), else a uniformly random
+    other one.
 
-    Or any mechanism that this pair dominates.
+    Any mechanism that this pair dominates can be stated as one.
 
     >>> from dpcompose import RandomizedResponse
     >>> RandomizedResponse(1.0, categories=10).delta(epsilon=0.5).contains(0.09127281400259379)
     True
 
     Args:
-        epsilon: In nats; >= 0.
-        categories: k, an integer from 2 to 10^15.
-        holds_under: The adjacency of the statement; asked about replacing, an add-remove statement is a group of two.
+        epsilon: The largest loss of an answer, in nats; >= 0.
+        categories: The number k of categories, an integer from 2 to 10^15.
+        holds_under: The adjacency under which the answer is randomized. Under replacement, a
+            statement for add-remove counts as for a group of two.
 
     Raises:
         DomainError: If a number is outside its domain.
@@ -60,11 +62,13 @@ class RandomizedResponse(Stated):
             )
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """epsilon as typed; 2 epsilon for a group of two."""
+        """Return epsilon as written; 2 epsilon for a group of two."""
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """+epsilon, -epsilon, or 0 for an answer that is neither the one truth nor the other."""
+        """Return the law with losses +epsilon, -epsilon, and 0 for an answer that is neither of the
+        two true categories.
+        """
         doubled = self._doubled(adjacency)
         if (doubled or self.categories > 2) and 0 < self.stated < SMALLEST:
             # A lattice this fine has too many points; the largest losses alone are above these.

@@ -1,4 +1,4 @@
-"""Noise that clients add before secure aggregation."""
+"""Discrete Gaussian noise that clients add to their vectors before secure aggregation."""
 
 from __future__ import annotations
 
@@ -21,33 +21,37 @@ def distributed_discrete_gaussian(
     granularity: float = 1.0,
     holds_under: Adjacency = Adjacency.ADD_REMOVE,
 ) -> Concentrated:
-    """The sum of `clients` integer vectors, each with discrete Gaussian noise of its own: Concentrated(rho).
+    """Return the guarantee Concentrated(rho) of the sum of `clients` integer vectors, each with its
+    own discrete Gaussian noise.
 
-    The sum of n noises is no discrete Gaussian. In units of the granularity, with V = n sigma^2, it is the discrete
-    Gaussian of parameter V times a factor that varies by at most e^tau, tau = sum over k < n of
-    ln((1 + 2 theta_k) / (1 - 2 theta_k)), theta_k = sum over m >= 1 of e^(-2 pi^2 m^2 sigma^2 k / (k + 1)): adding one
-    more noise multiplies a Gaussian by a theta function of its place, which Poisson's formula bounds, and averages the
-    factor so far. A discrete Gaussian has at most the moments of the continuous one, hence the Renyi divergence of
-    order a > 1 at a shift s of a coordinate is at most tau + a s^2 / (2 V), and rho = norm^2 / (2 V) + dimension * tau.
+    The sum of n noises is no discrete Gaussian. In units of the granularity, with V = n sigma^2, it
+    is the discrete Gaussian of parameter V times a factor that varies by at most e^tau, tau = sum
+    over k < n of ln((1 + 2 theta_k) / (1 - 2 theta_k)), theta_k = sum over m >= 1 of e^(-2 pi^2 m^2
+    sigma^2 k / (k + 1)): adding one more noise multiplies a Gaussian by a theta function of its
+    place, which Poisson's formula bounds, and averages the factor so far. A discrete Gaussian has
+    at most the moments of the continuous one, hence the Renyi divergence of order a > 1 at a shift
+    s of a coordinate is at most tau + a s^2 / (2 V), and rho = norm^2 / (2 V) + dimension * tau.
 
-    Vectors are to be clipped and rounded to the granularity so that they keep to `norm`; rounding at random may be
-    repeated until they do. Adding them modulo a number is a function of the noisy sum.
+    Vectors must be clipped and rounded to the granularity so that their norm is at most `norm`;
+    random rounding may be repeated until it is. Adding them modulo a number is post-processing of
+    the noisy sum.
 
     >>> from dpcompose.mechanisms import distributed_discrete_gaussian
     >>> distributed_discrete_gaussian(2.0, clients=100, norm=10.0, dimension=1000)
     Concentrated(0.1250000000000295)
 
     Args:
-        sigma: The parameter of each client's noise, in the units of the vectors; at least a quarter of the granularity.
-        clients: How many honest clients are sure to add their noise; from 1 to 10^9.
+        sigma: The parameter of each client's noise, in the units of the vectors; at least a quarter
+            of the granularity.
+        clients: The number of honest clients that are certain to add their noise; from 1 to 10^9.
         norm: The largest L2 norm of a client's rounded vector, in the same units.
-        dimension: How many coordinates.
-        granularity: The distance of neighboring values.
-        holds_under: The adjacency of the statement: `norm` is how far it can move the sum of the vectors.
+        dimension: The number of coordinates.
+        granularity: The distance of adjacent values of a coordinate.
+        holds_under: The adjacency under which one person's data moves the sum by at most `norm`.
 
     Raises:
         DomainError: If a parameter is outside its domain.
-        UnsupportedError: If there is too little noise for the bound.
+        UnsupportedError: If the noise is too small for a finite rho.
 
     Reference: [KairouzLiuSteinke2021, Theorem 1], [CanonneKamathSteinke2020, Theorem 7]
     """
@@ -83,7 +87,9 @@ def distributed_discrete_gaussian(
 
 
 def _spread(unit: float, clients: int) -> float:
-    """tau, rounded up: the terms fall with k, so that from the last explicit one on they are at most as large."""
+    """Return an upper bound on tau; the terms fall with k, so that the last explicit one bounds
+    those after it.
+    """
     total, terms = 0.0, min(clients - 1, EXPLICIT)
     term = 0.0
     for k in range(1, terms + 1):

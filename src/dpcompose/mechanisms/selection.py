@@ -59,22 +59,26 @@ _POSITIVES = count(10**9, "an integer from 1 to 10^9")
 
 @dataclass(frozen=True, init=False, repr=False)
 class PermuteAndFlip(Stated):
-    """Permute-and-flip over any number of candidates: candidates in random order, each taken with probability
-    e^(rate (score - best)), rate = epsilon / (2 D), or epsilon / D if the scores are monotone; D their sensitivity.
+    """Permute-and-flip over any number of candidates.
 
-    It is the noisy maximum with exponential noise, so that its loss is at most that of Laplace noise; two candidates
-    attain it at every epsilon, and below several answers stand those of two candidates at a fixed gap. The coins must
-    be exact, or the noise continuous.
+    Candidates are visited in random order and each is accepted with probability e^(rate (score -
+    best)), with rate = epsilon / (2 D), or epsilon / D if the scores are monotone, and D their
+    sensitivity.
+
+    It is the noisy maximum with exponential noise, so that its loss is at most that of Laplace
+    noise. Two candidates attain it at every epsilon; lower ends of several answers are those of two
+    candidates at a fixed gap. The coins must be exact, or the noise continuous.
 
     >>> from dpcompose.mechanisms import PermuteAndFlip
     >>> PermuteAndFlip(1.0).delta(epsilon=0.3).contains(0.29531191028128656)
     True
 
     Args:
-        epsilon: In nats; >= 0.
-        monotone: Whether adding a record moves no score down, or none up: the rate was epsilon / D.
-        holds_under: The adjacency under which D is the sensitivity; asked about replacing, an add-remove statement is 2
-            epsilon. Under replacement no scores are monotone.
+        epsilon: The largest loss, in nats; >= 0.
+        monotone: Whether adding a record lowers no score, or raises none, so that the rate is
+            epsilon / D.
+        holds_under: The adjacency under which D is the sensitivity. Under replacement, a statement
+            for add-remove counts as 2 epsilon, and no scores are monotone.
 
     Raises:
         DomainError: If a parameter is outside its domain.
@@ -98,23 +102,29 @@ class PermuteAndFlip(Stated):
         _require_not_monotone(self.monotone, self.holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """epsilon as typed; 2 epsilon where a record is replaced, which moves the scores at most twice as far."""
+        """Return epsilon as written; 2 epsilon under replacement, which moves the scores at most
+        twice as far.
+        """
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """The Laplace loss of epsilon, or of 2 epsilon, above the losses of two candidates."""
+        """Return the Laplace law of epsilon, or of 2 epsilon, with the attained laws of two
+        candidates.
+        """
         epsilon = 2 * self.stated if self._doubled(adjacency) else self.stated
         return _noisy_maximum(epsilon, LaplaceShift(epsilon), _laplace_tail, tight=True)
 
 
 @dataclass(frozen=True, repr=False)
 class NoisyMax(ContinuousNoise):
-    """The index of the largest of any number of scores, each with noise of its own; no score is released.
+    """The index of the largest of any number of scores, each with independent noise; no score is
+    released.
 
-    Its loss is at most that of Laplace noise of epsilon = w / scale, where w is how far two scores can move apart:
-    twice the sensitivity, or once if adding a record moves all scores in one direction. With Gumbel noise it is the
-    exponential mechanism, and has the smaller loss of `Exponential`. The noise must be continuous: with integers ties
-    break the theorem. Gaussian noise is GaussianDP(L2 distance of the score vectors / sigma).
+    Its loss is at most that of Laplace noise with epsilon = w / scale, where w is the largest
+    change of the difference of two scores: twice the sensitivity, or once if adding a record moves
+    all scores in one direction. With Gumbel noise it is the exponential mechanism, and has the
+    smaller loss of `Exponential`. The noise must be continuous: with integers, ties break the
+    theorem. For Gaussian noise use GaussianDP(L2 distance of the score vectors / sigma).
 
     >>> from dpcompose.mechanisms import NoisyMax
     >>> NoisyMax(2.0, noise="exponential").epsilon(delta=0.0).contains(1.0)
@@ -123,9 +133,11 @@ class NoisyMax(ContinuousNoise):
     Args:
         scale: The scale of the noise; finite, > 0.
         noise: "laplace", "exponential" or "gumbel".
-        sensitivity: How far adding or removing one record can move any one score; finite, > 0.
-        replace_sensitivity: How far replacing one can, if better than twice that.
-        monotone: Whether adding a record moves no score down, or none up; of use under add-remove alone.
+        sensitivity: The largest change of one score when a record is added or removed; finite, > 0.
+        replace_sensitivity: The largest change when a record is replaced; by default twice the
+            sensitivity.
+        monotone: Whether adding a record lowers no score, or raises none; it helps under add-remove
+            only.
 
     Raises:
         DomainError: If a parameter is outside its domain.
@@ -144,14 +156,16 @@ class NoisyMax(ContinuousNoise):
         self._checked(noise=self.noise, monotone=self.monotone)
 
     def _apart(self, adjacency: Adjacency) -> float:
-        """How far two scores can move apart: a replaced record moves monotone scores by one sensitivity either way."""
+        """Return the largest change of the difference of two scores; for monotone scores a replaced
+        record moves each by one sensitivity.
+        """
         reach = self.sensitivity_under(adjacency)
         if not self.monotone:
             return 2 * reach
         return 2 * min(reach, self.sensitivity) if adjacency is Adjacency.REPLACE else reach
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Exact, at the costlier reading of each parameter."""
+        """Return epsilon as an exact amount, each parameter at the reading that costs more."""
         if not self.monotone:
             return TypedAmounts(2 * self._quotient(adjacency))
         once = self._quotient(Adjacency.ADD_REMOVE)
@@ -160,7 +174,9 @@ class NoisyMax(ContinuousNoise):
         )
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """The Laplace loss, or for Gumbel noise that of bounded range, above the losses of two candidates."""
+        """Return the Laplace law, or for Gumbel noise that of bounded range, with the attained laws
+        of two candidates.
+        """
         apart = self._apart(adjacency)
         epsilon = apart / self.scale
         if self.noise == "gumbel" and SMALLEST <= epsilon <= LARGEST_RANGE:
@@ -178,25 +194,27 @@ class NoisyMax(ContinuousNoise):
 
 @dataclass(frozen=True, init=False, repr=False)
 class AboveThreshold(Stated):
-    """The sparse vector technique: any number of queries, each told to be above or below a threshold, up to `positives`
-    answers "above"; then it ends.
+    """The sparse vector technique: answers whether each query is above a threshold, until
+    `positives` answers were "above".
 
-    The threshold has noise Lap(D / e1), drawn once and never again; every answer Lap(2 c D / e2), c = positives, or
-    Lap(c D / e2) if the queries are monotone; e1 + e2 = epsilon and e2 / e1 = (2 c)^(2/3), or c^(2/3). The whole
-    interaction is epsilon-private, whatever is asked, and is charged in full when it is opened: one charge for any
-    number of answers "below". A resumed one is a new charge, and a value that is released needs noise and a charge of
-    its own. It composes with other interactions that run at the same time. Gaussian noise is not offered.
+    The threshold has noise Lap(D / e1), drawn once; every answer has noise Lap(2 c D / e2), with c
+    = positives, or Lap(c D / e2) if the queries are monotone; e1 + e2 = epsilon and e2 / e1 = (2
+    c)^(2/3), or c^(2/3). The whole interaction is epsilon-private for any adaptive queries, and is
+    charged in full when it starts, for any number of "below" answers. A restarted one is a new
+    charge, and a released value needs noise and a charge of its own. It composes with concurrent
+    interactions. Gaussian noise is not offered.
 
     >>> from dpcompose.mechanisms import AboveThreshold
     >>> AboveThreshold(1.0, positives=5).epsilon(delta=0.0).upper
     1.0
 
     Args:
-        epsilon: In nats; >= 0.
-        positives: c, how often "above" may be said; from 1 to 10^9.
-        monotone: Whether adding a record moves no query down, or none up.
-        holds_under: The adjacency under which D is the sensitivity of every query; asked about replacing, an add-remove
-            statement is a group of two. Under replacement no queries are monotone.
+        epsilon: The epsilon of the whole interaction, in nats; >= 0.
+        positives: The number c of "above" answers after which it ends; from 1 to 10^9.
+        monotone: Whether adding a record lowers no query, or raises none.
+        holds_under: The adjacency under which D is the sensitivity of every query. Under
+            replacement, a statement for add-remove counts as for a group of two, and no queries are
+            monotone.
 
     Raises:
         DomainError: If a parameter is outside its domain.
@@ -223,18 +241,20 @@ class AboveThreshold(Stated):
         _require_not_monotone(self.monotone, self.holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """epsilon as typed; 2 epsilon for a group of two."""
+        """Return epsilon as written; 2 epsilon for a group of two."""
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
 
     @property
     def scales(self) -> tuple[float, float]:
-        """The scales of the noise of the threshold and of each answer, in units of the sensitivity."""
+        """The noise scales of the threshold and of each answer, in units of the sensitivity."""
         count = self.positives if self.monotone else 2 * self.positives
         share = 1 / (1 + count ** (2 / 3))
         return 1 / (share * self.stated), count / ((1 - share) * self.stated)
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """The two-point loss, above those of a single query; for a group of two its trade-off function iterated."""
+        """Return the two-point law with the attained laws of a single query; for a group of two,
+        its trade-off function iterated.
+        """
         doubled = self._doubled(adjacency)
         loss = (
             Chained(self.stated, 0.0, categories=2, steps=2) if doubled else TwoPoint(self.stated)
@@ -251,10 +271,12 @@ class AboveThreshold(Stated):
 
 @dataclass(frozen=True, repr=False)
 class NoisyArgmax(Mechanism):
-    """The class with the most votes of teachers, each count with noise N(0, sigma^2): PATE's answer for one example.
+    """The class with the most votes of teachers, each count with noise N(0, sigma^2): PATE's answer
+    for one example.
 
-    One record belongs to one teacher, whose vote moves from a class to another: an L2 distance of sqrt 2, for any
-    number of classes. The bound does not depend on the votes. A replaced record may change the votes of two teachers.
+    One record belongs to one teacher, whose vote moves from one class to another: an L2 distance of
+    sqrt 2, for any number of classes. The bound does not depend on the votes. A replaced record may
+    change the votes of two teachers.
 
     >>> from dpcompose.mechanisms import NoisyArgmax
     >>> round((NoisyArgmax(40.0) * 1000).gdp(), 9)
@@ -272,14 +294,16 @@ class NoisyArgmax(Mechanism):
     sigma: float = field(metadata=declare(noise("1e-5", "1e11")))
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """mu squared is 2 / sigma^2, exact; four times that where a record is replaced."""
+        """Return mu squared = 2 / sigma^2, exact; four times that under replacement."""
         square = (8 if adjacency is Adjacency.REPLACE else 2) / min(
             exact(self.sigma), Fraction(self.sigma)
         ) ** 2
         return TypedAmounts(rho=square / 2, mu_squared=square)
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """The Gaussian loss, above those of two classes whose counts differ by given integers."""
+        """Return the Gaussian law, with the attained laws of two classes whose counts differ by
+        fixed integers.
+        """
         votes, spread = (2 if adjacency is Adjacency.REPLACE else 1), math.sqrt(2) * self.sigma
         loss = GaussianShift(votes * math.sqrt(2) / self.sigma, 3)
         # The difference of two counts has noise of deviation `spread`; each teacher moves it by 2.
@@ -293,12 +317,15 @@ class NoisyArgmax(Mechanism):
 
 
 def threshold_pairs(tail: Tail, width: float, *, starts: Sequence[float] = ()) -> tuple[Pair, ...]:
-    """Two candidates: the difference of their noises, of symmetric law, is beyond a start or beyond start + width.
+    """Return the pairs of two candidates: whether the difference of their noises exceeds a start,
+    or start + width.
 
     Args:
-        tail: P[difference > y] for y >= 0, good to 128 + 4 (1 + y)^2 units of roundoff where y is good to two.
-        width: How far the scores move apart, in units of the noise.
-        starts: In the same units; by default even odds in the middle, at the start, and one width before it.
+        tail: Returns P[difference > y] for y >= 0, accurate to 128 + 4 (1 + y)^2 units of roundoff
+            if y is accurate to two. The law of the difference is symmetric.
+        width: The largest change of the difference of scores, in units of the noise.
+        starts: The thresholds in the same units; by default -width / 2 (even odds in the middle), 0
+            and width.
     """
     found: list[Pair] = []
     for start in starts or (-width / 2, 0.0, width):
@@ -327,7 +354,15 @@ _NOTHING = (Pair(TwoPoint(0.0), TwoPoint(0.0)),)
 
 
 def _noisy_maximum(epsilon: float, loss: Law, tail: Tail, *, tight: bool) -> Laws:
-    """A dominating loss above two candidates at gaps that are symmetric, at even odds, and one move farther."""
+    """Return a dominating loss with the attained pairs of two candidates at symmetric gaps, at even
+    odds, and one move beyond.
+
+    Args:
+        epsilon: The largest loss in nats.
+        loss: The dominating law.
+        tail: The tail probability of the difference of two noises.
+        tight: Whether two candidates attain the law at every epsilon.
+    """
     if epsilon < SMALLEST:
         loss, tight = TwoPoint(epsilon), False
     inside = threshold_pairs(tail, epsilon)
@@ -335,17 +370,17 @@ def _noisy_maximum(epsilon: float, loss: Law, tail: Tail, *, tight: bool) -> Law
 
 
 def _laplace_tail(y: float) -> float:
-    """Of the difference of two exponential noises."""
+    """Return P[difference > y] for the difference of two exponential noises."""
     return math.exp(-y) / 2
 
 
 def _two_laplace_tail(y: float) -> float:
-    """Of the difference of two Laplace noises."""
+    """Return P[difference > y] for the difference of two Laplace noises."""
     return math.exp(-y) * (2 + y) / 4
 
 
 def _logistic_tail(y: float) -> float:
-    """Of the difference of two Gumbel noises."""
+    """Return P[difference > y] for the difference of two Gumbel noises."""
     return 1 / (1 + math.exp(min(y, 700.0)))
 
 
@@ -354,12 +389,15 @@ def _normal_tail(y: float) -> float:
 
 
 def _unequal_tail(ratio: float) -> Tail:
-    """Of the difference of Laplace noises of scales 1 and `ratio` > 1."""
+    """Return the tail probability of the difference of Laplace noises of scales 1 and `ratio` >
+    1.
+    """
     square = ratio * ratio
     return lambda y: (square * math.exp(-y / ratio) - math.exp(-y)) / (2 * (square - 1))
 
 
 def _require_not_monotone(monotone: bool, holds_under: Adjacency) -> None:
+    """Raise a DomainError if monotone scores are stated under replacement."""
     if monotone and holds_under is Adjacency.REPLACE:
         remedy = "A replaced record moves scores both ways; use monotone=False"
         raise DomainError("monotone", monotone, "False under Adjacency.REPLACE", remedy)

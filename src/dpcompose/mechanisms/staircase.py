@@ -1,4 +1,4 @@
-"""Staircase noise."""
+"""The staircase mechanism."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ _GAMMA = Parameter("number", check.probability).optional()
 
 @dataclass(frozen=True, init=False, repr=False)
 class Staircase(Stated):
-    """One value plus staircase noise of its sensitivity D: a density in steps, that falls by e^-epsilon in every D.
+    """A number plus staircase noise of its sensitivity D: a step density that falls by e^-epsilon
+    over every distance D.
 
-    With h its height at 0, it is h for |x| < gamma D, h e^-epsilon up to D, and e^-epsilon times as much at |x| + D. A
-    shift by at most D crosses at most one step net: losses are 0 and +-epsilon. Let p be the mass of +epsilon. Then
-    p (1 - e^-epsilon) is the total variation of the shift, which grows with it, since the density is symmetric and
-    unimodal: D itself is the worst. There p = 1/2 + h D min(gamma, 1 - gamma).
+    With h its height at 0, it is h for |x| < gamma D, h e^-epsilon up to D, and e^-epsilon times as
+    much at |x| + D. A shift by at most D crosses at most one step net: losses are 0 and +-epsilon.
+    Let p be the mass of +epsilon. Then p (1 - e^-epsilon) is the total variation of the shift,
+    which grows with it, since the density is symmetric and unimodal: D itself is the worst. There p
+    = 1/2 + h D min(gamma, 1 - gamma).
 
     >>> from dpcompose.mechanisms import Staircase
     >>> Staircase(1.0).delta(epsilon=0.5).contains(0.27414373101677103)
     True
 
     Args:
-        epsilon: In nats; in [0, 300].
-        gamma: Where the step is, in units of D, in [0, 1]; by default 1 / (1 + e^(epsilon / 2)), which has the least
-            absolute error.
-        holds_under: The adjacency of which D is the sensitivity.
+        epsilon: The largest loss, in nats; in [0, 300].
+        gamma: The position of the step, in units of D, in [0, 1]; by default 1 / (1 + e^(epsilon /
+            2)), which minimizes the expected absolute error.
+        holds_under: The adjacency of the sensitivity D.
 
     Raises:
         DomainError: If a parameter is outside its domain.
@@ -57,11 +59,11 @@ class Staircase(Stated):
         self._state(epsilon=epsilon, gamma=gamma, holds_under=holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
-        """epsilon as typed."""
+        """Return epsilon as written; None if it is not the exact cost under `adjacency`."""
         return TypedAmounts(exact(self.stated)) if adjacency is self.holds_under else None
 
     def laws(self, adjacency: Adjacency) -> Laws:
-        """+epsilon, 0 or -epsilon, at a shift by the sensitivity."""
+        """Return the law with losses +epsilon, 0 and -epsilon of a shift by the sensitivity."""
         if adjacency is not self.holds_under:
             raise UnsupportedError(
                 repr(self),

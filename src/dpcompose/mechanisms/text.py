@@ -1,8 +1,8 @@
-"""A mechanism as plain text, and back: the call that makes it, read without running anything else.
+"""The text form of a mechanism: the call that constructs it, parsed without evaluating code.
 
-`Gaussian(10.0) * 3 + Laplace(2.0).sampled(0.1)` is what a report shows, and what is read again when history is looked
-at under another theorem. What cannot be read back to an equal mechanism is recorded as opaque: its prices stand, its
-history does not.
+Reports show `Gaussian(10.0) * 3 + Laplace(2.0).sampled(0.1)`, and recorded history is parsed from
+it when evaluated again. A mechanism without an exact text form is recorded as opaque: its recorded
+cost is used, and its losses cannot be evaluated again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ LONGEST = 4096
 
 @cache
 def kinds() -> dict[str, type[Mechanism]]:
-    """Every mechanism that a call makes, by the name of its class; a dominating pair is more than such a call."""
+    """Return the mechanism classes that a call constructs, by name; a dominating pair is not one of
+    them.
+    """
     offered = {name: getattr(blocks, name) for name in dir(blocks) if name != "DominatingPair"}
     return {
         name: kind
@@ -36,7 +38,7 @@ def kinds() -> dict[str, type[Mechanism]]:
 
 
 def serialize(mechanism: Any) -> str | None:
-    """The text of a mechanism; None if no text gives an equal one back."""
+    """Return the text form of a mechanism; None if parsing it does not give an equal mechanism."""
     try:
         text = repr(mechanism)
         same = len(text) <= LONGEST and parse(text) * 1 == mechanism * 1
@@ -46,10 +48,10 @@ def serialize(mechanism: Any) -> str | None:
 
 
 def parse(text: object) -> Composable:
-    """The mechanism that `serialize` wrote.
+    """Return the mechanism whose text form `serialize` wrote.
 
     Raises:
-        DomainError: The text is not of this form, or a number in it is outside its domain.
+        DomainError: If the text is not of this form, or a number in it is outside its domain.
     """
     if not (isinstance(text, str) and len(text) <= LONGEST):
         raise DomainError("mechanism", text, f"a text of at most {LONGEST} characters")
@@ -66,10 +68,11 @@ _TRIES = 5
 
 
 def _tree(text: str) -> ast.expr:
-    """The tree of an expression.
+    """Return the syntax tree of an expression.
 
-    CPython counts the depth of trees for all threads together, and takes those that parse at once for a defect of its
-    own (SystemError). Tracebacks parse too, so that it may happen under the lock.
+    CPython counts the depth of trees for all threads together, and takes those that parse at once
+    for a defect of its own (SystemError). Tracebacks parse too, so that it may happen under the
+    lock.
     """
     with _PARSING:
         for left in range(_TRIES)[::-1]:
@@ -82,10 +85,11 @@ def _tree(text: str) -> ast.expr:
 
 
 def arguments(mechanism: Any) -> tuple[str, dict[str, Any]]:
-    """The class of one mechanism, and the arguments of the call that makes it, by name.
+    """Return the class name of a mechanism, and the arguments of the call that constructs it, by
+    name.
 
     Raises:
-        DomainError: If its text is no such call.
+        DomainError: If its text form is no such call.
     """
     text = repr(mechanism)
     try:

@@ -1,4 +1,6 @@
-"""Tree aggregation: the sums of a run, with fresh noise on each node of a binary tree over its steps."""
+"""Tree aggregation: the prefix sums of a run, with independent noise on each node of a binary tree
+over its steps.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,16 @@ _STEPS = count(MOST_STEPS)
 
 @dataclass(frozen=True, init=False, repr=False)
 class TreeAggregation(CorrelatedNoise):
-    """The sum of the steps below each complete node of a binary tree, plus noise N(0, sigma^2 I) on each.
+    """The sum of the steps below each complete node of a binary tree, plus noise N(0, sigma^2 I) on
+    each.
 
-    A node of height h covers 2^h steps that begin at a multiple of 2^h; it is released once all of them are done, and
-    one that the run ends in, or a restart cuts, is not released. Every sum of the first steps is a sum of such nodes.
-    A record contributes a vector of norm at most 1 to each step that it takes part in; the largest squared distance,
-    over all patterns of its steps, is a sum of squared counts, found exactly. Under add-remove the steps of the others
-    must not move when a record leaves: slots by a hash or by a fixed schedule. If they move, state it under zero-out.
+    A node of height h covers 2^h steps that begin at a multiple of 2^h; it is released once all of
+    them are complete. A node cut by the end of the run or by a restart is not released. Every
+    prefix sum is a sum of released nodes. A record contributes a vector of norm at most 1 to each
+    step that it takes part in; the largest squared distance, over all patterns of its steps, is a
+    sum of squared counts, and is computed exactly. Under add-remove, the steps of the other records
+    must not move when a record leaves: assign slots by a hash or by a fixed schedule. If they move,
+    state the guarantee under zero-out.
 
     >>> from dpcompose.mechanisms import Participation, TreeAggregation
     >>> tree = TreeAggregation(10.0, steps=13, participation=Participation.separated(3, most=4))
@@ -39,12 +44,12 @@ class TreeAggregation(CorrelatedNoise):
 
     Args:
         sigma: The standard deviation of the noise on each node; finite, > 0.
-        steps: The number of steps, the leaves; >= 1.
-        participation: Which steps one record may take part in.
-        restart: A new tree begins after so many steps; None: one tree for all.
+        steps: The number of steps, the leaves of the tree; >= 1.
+        participation: The patterns of steps in which one record may take part.
+        restart: The number of steps after which a new tree begins; None for one tree.
 
     Raises:
-        DomainError: If a number is outside its domain, or so many steps with that separation are too much work.
+        DomainError: If a number is outside its domain, or the search over patterns is too costly.
 
     Reference: [KairouzMcMahanSong2021]
     """
@@ -68,11 +73,13 @@ class TreeAggregation(CorrelatedNoise):
 
 @lru_cache(maxsize=256)
 def _costliest(steps: int, restart: int, participation: Participation) -> int:
-    """The largest sum over complete nodes of the squared number of steps of a pattern below.
+    """Return the largest sum, over patterns, of the squared numbers of a pattern's steps below the
+    complete nodes.
 
-    The complete nodes are those of a row of full blocks. The state at the end of a block is how many steps were taken
-    and how many have been idle since, of at most separation - 1 that matter; the same from its front for a block that
-    is put behind another. All blocks of one size are alike, so that two of half the size make the next one.
+    The complete nodes are those of a row of full blocks. The state at the end of a block is the
+    number of steps taken and the number of idle steps since, up to separation - 1; a block appended
+    to another also has the idle steps at its front. Blocks of one size are equal, and two of half
+    the size form the next one.
     """
     gap, most = participation.separation, participation.times(steps)
     if participation.fixed:
@@ -103,14 +110,14 @@ def _costliest(steps: int, restart: int, participation: Participation) -> int:
 
 
 def _leading(blocks: list[Reals], height: int, gap: int, most: int) -> Reals:
-    """The row of the first block alone, of a height that no other has."""
+    """Return the row of the first block, of a height that no other block has."""
     row = _behind(np.zeros((1, gap)), blocks[height - 1], 2 ** (height - 1), most)
     row = _behind(row, blocks[height - 1], 2 ** (height - 1), most)
     return row + np.square(np.arange(len(row)))[:, None]
 
 
 def _heights(steps: int, restart: int) -> Iterator[int]:
-    """The heights of the largest complete blocks, from the first step on."""
+    """Return the heights of the largest complete blocks, from the first step on."""
     for first in range(0, steps, restart):
         length = min(restart, steps - first)
         yield from (
@@ -119,9 +126,11 @@ def _heights(steps: int, restart: int) -> Iterator[int]:
 
 
 def _blocks(largest: int, gap: int, most: int) -> list[Reals]:
-    """For each height, the largest sum within such a block: [taken, idle in front, idle at the end], -inf if none.
+    """Return for each height the largest sum within a block: [steps taken, idle in front, idle at
+    the end], -inf if impossible.
 
-    Idle means at least so many, of at most gap - 1. One step costs its height + 1 wherever it is.
+    Idle means at least that many steps, up to gap - 1. A single step costs its height + 1 at any
+    position.
     """
     idle = np.arange(gap)
     blocks: list[Reals] = []
@@ -148,7 +157,9 @@ def _blocks(largest: int, gap: int, most: int) -> list[Reals]:
 
 
 def _behind(row: Reals, block: Reals, size: int, most: int) -> Reals:
-    """The row [steps taken, idle at the end] with a block behind it; nothing taken before leaves the front free."""
+    """Return the row [steps taken, idle at the end] with a block appended; with no steps taken
+    before, its front is free.
+    """
     gap: int = row.shape[1]
     counts = min(most, len(row) + len(block) - 2)
     found = np.full((counts + 1, gap), -np.inf)
@@ -163,7 +174,9 @@ def _behind(row: Reals, block: Reals, size: int, most: int) -> Reals:
 
 
 def _slotted(gap: int, steps: int, restart: int) -> int:
-    """The same where a record takes the same slot of every epoch of `gap` steps: the costliest slot."""
+    """Return the largest sum over patterns that take the same slot of every epoch of `gap`
+    steps.
+    """
     at = np.arange(steps)
     tree, within = np.divmod(at, restart)
     ends = np.minimum(restart, steps - tree * restart)
