@@ -13,6 +13,7 @@ PROVED = 2
 EACH = dict.fromkeys(FAMILIES, 12)
 EACH |= dict.fromkeys(("different_laplace", "sgd", "phases", "mixtures", "rare_shifts"), 4)
 EACH |= dict.fromkeys(("rare_sgd", "sgd_together", "many_sgd", "many_replaced"), 4)
+EACH |= dict.fromkeys(("little_noise", "little_noise_together", "replaced_little_noise"), 4)
 EACH |= {
     "edges_of_sgd": 10,
     "replaced_edges": 8,
