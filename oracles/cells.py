@@ -185,8 +185,7 @@ def sampled(base: TailsAt, rate: float, *, remove: bool) -> TailsAt:
 
     def tails(loss: Array) -> Tails:
         sign = 1 if remove else -1
-        odds = np.expm1(sign * loss) / rate
-        inner = np.where(odds > -1, sign * np.log1p(np.maximum(odds, -1.0)), -sign * np.inf)
+        inner = sign * _before(sign * loss, rate)
         above, below, q_above, q_below = base(inner)
         mixed = [
             (1 - rate) * far + rate * near for far, near in ((q_above, above), (q_below, below))
@@ -201,12 +200,26 @@ def sampled(base: TailsAt, rate: float, *, remove: bool) -> TailsAt:
     return tails
 
 
+def _before(loss: Array, rate: float) -> Array:
+    """log(1 + (e^loss - 1) / rate), -inf where there is no such loss: e^loss may be above all floats."""
+    odds = np.expm1(np.minimum(loss, 30.0)) / rate
+    lifted = loss - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(loss, 30.0)))
+    inner = np.where(odds > -1, np.log1p(np.maximum(odds, -1.0)), -np.inf)
+    return np.where(loss > 30, lifted, inner)
+
+
 def replaced_gaussian(rate: float, mu: float) -> TailsAt:
     """(1 - q) N(0) + q N(-mu) against (1 - q) N(0) + q N(mu): the loss falls with the output."""
 
     def tails(loss: Array) -> Tails:
-        half, odds = loss / 2, (1 - rate) / rate * math.exp(mu * mu / 2)
-        point = (-np.arcsinh(odds * np.sinh(half)) - half) / mu
+        half, size = loss / 2, np.abs(loss) / 2
+        log_odds = math.log((1 - rate) / rate) + mu * mu / 2
+        # The logarithm of odds sinh(size), which may be above all floats.
+        log_sine = log_odds + size + np.log(-np.expm1(-2 * size) / 2)
+        turned = np.where(
+            log_sine > 300, log_sine + math.log(2), np.arcsinh(np.exp(np.minimum(log_sine, 300.0)))
+        )
+        point = (-np.copysign(turned, half) - half) / mu
         return (
             (1 - rate) * ndtr(point) + rate * ndtr(point + mu),
             (1 - rate) * ndtr(-point) + rate * ndtr(-point - mu),

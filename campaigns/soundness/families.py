@@ -277,6 +277,26 @@ def replaced_edges(rng: Random) -> Parts:
     return ((subject.replaced_normal(sigma, rate), times),)
 
 
+def little_noise(rng: Random) -> Parts:
+    """A few steps whose sampled part is far from the other one: the total is a count of hits, and what they cost."""
+    sigma, rate, times = _little(rng)
+    return ((subject.sampled_normal(sigma, rate), times),)
+
+
+def little_noise_together(rng: Random) -> Parts:
+    """The same, asked as a batch, once in three with a second phase."""
+    return tuple(
+        (subject.sampled_normal(sigma, rate), times)
+        for sigma, rate, times in [_little(rng) for _ in range(rng.choice([1, 1, 2]))]
+    )
+
+
+def replaced_little_noise(rng: Random) -> Parts:
+    """The same where a record is replaced."""
+    sigma, rate, times = _little(rng)
+    return ((subject.replaced_normal(sigma, rate), times),)
+
+
 def replaced(rng: Random) -> Parts:
     """Unsampled noise where one record is replaced: twice the shift."""
 
@@ -535,6 +555,9 @@ FAMILIES: dict[str, Callable[[Random], Parts]] = {
         replaced_sgd,
         edges_of_sgd,
         replaced_edges,
+        little_noise,
+        little_noise_together,
+        replaced_little_noise,
         groups_of_three,
         pairs,
         sampled_together,
@@ -632,3 +655,12 @@ def _edge(rng: Random) -> tuple[float, float, int]:
     times, rare = int(10 ** rng.uniform(0, 4)), 10 ** rng.uniform(-15, -0.5)
     rate = 1 - rare if rng.random() < 0.7 else rare
     return max(math.sqrt(times) * rate / _spread(rng), 10 ** rng.uniform(-0.8, 0)), rate, times
+
+
+def _little(rng: Random) -> tuple[float, float, int]:
+    """Noise of a thirtieth to a half of the sensitivity, a rate, and how many times."""
+    sigma, times = (
+        10 ** rng.uniform(math.log10(0.03), math.log10(0.6)),
+        int(10 ** rng.uniform(0, 2)),
+    )
+    return sigma, 10 ** -rng.uniform(0.05, 6), times

@@ -29,14 +29,14 @@ from dpcompose.errors import UnsupportedError
 from oracles import tilted
 
 REPLACING = {"local_randomizers", "replaced", "replaced_sgd", "replaced_edges"}
-REPLACING |= {"short_replaced", "vast_replaced", "many_replaced"}
+REPLACING |= {"short_replaced", "vast_replaced", "many_replaced", "replaced_little_noise"}
 TOLERANCES = {1e-3: 3, 1e-6: 3, 1e-9: 3, 1e-12: 1}
 WIDE = 0.5
 Asked = tuple[Bound | None, float]
 Interval = tuple[str, float, float]
 
 
-TOGETHER = ("sgd_together", "phases_together")
+TOGETHER = ("sgd_together", "phases_together", "little_noise_together")
 """Families that are asked as a batch, whose arrays answer them where they can."""
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 
 from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
 from dpcompose.loss.sampled_gaussian_grid import (
@@ -13,6 +14,15 @@ from dpcompose.loss.sampled_gaussian_grid import (
     most_variance,
     shortened,
     trapezoid_error,
+)
+from dpcompose.loss.sampled_gaussian_plan import (
+    Parts,
+    Targets,
+    class_of,
+    coarse_grid,
+    coarse_points,
+    first_orders,
+    placed,
 )
 from dpcompose.numerics.elementary import log_sum
 
@@ -58,3 +68,43 @@ def test_bounds_hold_and_are_close(sign: int):
     assert np.median(raised) < 0.02
     # Far to the left, where the grid is too coarse, all that is known is 1 / s^2.
     assert np.median(widened) < 1.05 if sign > 0 else np.quantile(widened, 0.2) < 1.05
+
+
+@pytest.mark.parametrize(("noise", "rate"), [(0.06, 1e-120), (0.1, 1e-18), (0.05, 0.02), (3, 0.1)])
+def test_points_are_as_good_as_they_say(noise: float, rate: float) -> None:
+    """log r and w (r - 1 - log r), also where r - 1 is tiny although its exponential is not."""
+    columns = (np.array([[each]]) for each in (noise, rate, -10 * noise, 2 + 10 * noise))
+    step = shortened(np.array([[noise / 7]]))
+    grid = built(*columns, step, ulps=0)
+    points, before, ctx.prec = grid.points, ctx.prec, 1000
+    try:
+        s, checked = arb(noise), 0
+        for at in range(0, grid.x.shape[1], 2):
+            x = arb(float(grid.x[0, at]))
+            rise = rate * ((2 * x - 1) / (2 * s * s)).expm1()
+            density = float(step[0, 0]) / s * (-x * x / (2 * s * s)).exp() / (2 * arb.pi()).sqrt()
+            for found, truth, error in (
+                (points.ratio, rise.log1p(), points.ratio_error),
+                (points.deficit, density * (rise - rise.log1p()), points.weight_error),
+            ):
+                value, bound = float(found[0, at]), float(error[0, at])
+                if bound < 0.1 and truth > 1e-290:
+                    assert abs(truth - value) <= bound * abs(truth)
+                    checked += 1
+        assert checked > 20
+    finally:
+        ctx.prec = before
+
+
+def test_no_order_is_beyond_the_grid_for_planning() -> None:
+    """Bounds on what a grid leaves out hold for orders that it was laid out for, the outer one among them."""
+    columns = (np.array([[each]]) for each in (0.0381132, 2.107709e-4, 595109.0))
+    parts = Parts(*columns, count=1, ulps=0)
+    targets = Targets(np.array([[0.033958683]]), np.array([[np.nan]]), 1e-6)
+    with np.errstate(all="ignore"):
+        guess, most = first_orders(parts, targets)
+        points = int(class_of(coarse_points(parts, guess, most))[0])
+        grid = coarse_grid(parts, guess, most, points)
+        lines = placed(parts, targets, grid, guess, most)
+    assert lines.found.all()
+    assert (grid.high >= lines.outer + 1 + parts.side).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from dpcompose.numerics.elementary import (
     log_one_plus,
     log_sum_exp,
     minus_log1p,
+    product,
     sine_minus_linear,
 )
 
@@ -159,3 +161,25 @@ def test_numpy_arctangents_are_as_good_as_assumed() -> None:
 def test_the_unit_roundoff() -> None:
     assert np.finfo(np.float64).eps == 2 * U
     assert fmpq(1, 2**53) == fmpq(*U.as_integer_ratio())
+
+
+class _Watched(np.ndarray):
+    """A matrix that counts the multiplications of its products."""
+
+    sizes: ClassVar[list[int]] = []
+
+    def __matmul__(self, other: np.ndarray) -> np.ndarray:
+        self.sizes.append(self.shape[-2] * self.shape[-1] * other.shape[-1])
+        return np.matmul(np.asarray(self), np.asarray(other))
+
+
+@pytest.mark.parametrize("shape", [(129, 892, 128), (130, 64, 64), (3, 5000, 16), (257, 256, 2)])
+def test_products_wake_no_thread(shape: tuple[int, int, int]) -> None:
+    """A product of 2^16 complex multiplications is the least that a BLAS shares among threads."""
+    count, inner, columns = shape
+    left, right = np.ones((count, inner), complex), np.ones((inner, columns), complex)
+    _Watched.sizes.clear()
+    found = product(left.view(_Watched), right)
+    assert found.shape == (count, columns)
+    assert np.all(found == inner)
+    assert 0 < max(_Watched.sizes) < 1 << 16

@@ -108,8 +108,14 @@ def built_at(
             z > 700, np.exp(np.minimum(lifted, 1.0)), rate * np.expm1(np.minimum(z, 700.0))
         )
         ratio = np.where(far, np.where(lifted > 1, steep, np.log1p(rise)), ratio)
+        # From y = 1 on the difference y - log(1 + y) is above a quarter of y; below, y itself is in range.
         sampled = np.exp(norm - np.square(x - 1) / (2 * s2))
-        deficit = np.where(far, rate * (sampled - weight) - weight * ratio, deficit)
+        apart = np.where(
+            rise < 1,
+            weight * minus_log1p(np.minimum(rise, 1.0)),
+            rate * (sampled - weight) - weight * ratio,
+        )
+        deficit = np.where(far, apart, deficit)
     units = 4 + 2 * ulps
     ratio_error = 2 * U * (12 + units * (1 + np.maximum(z, 0.0)))
     relative_error = amplified * ratio_error + U * (16 + units * square / s2)

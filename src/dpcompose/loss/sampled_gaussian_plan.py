@@ -195,8 +195,13 @@ def first_orders(parts: Parts, targets: Targets) -> tuple[Reals, Reals]:
 
 def coarse_points(parts: Parts, guess: Reals, most: Reals) -> Reals:
     """How many points the grid for planning takes, shape (m,)."""
-    low, high = parts.ends(parts.spread(np.minimum(guess * _RUNGS[-1] * 1.7, most)), parts.side)
+    low, high = parts.ends(parts.spread(_largest_order(guess, most)), parts.side)
     return ((high - low) / _coarse_step(parts)).reshape(-1, parts.count).max(axis=1) + 3
+
+
+def _largest_order(guess: Reals, most: Reals) -> Reals:
+    """The largest order for which the grid for planning holds the integrands, beyond whose mode they fall."""
+    return np.minimum(guess * _RUNGS[-1] * 1.7, most)
 
 
 def _coarse_step(parts: Parts) -> Reals:
@@ -207,14 +212,15 @@ def _coarse_step(parts: Parts) -> Reals:
 
 def coarse_grid(parts: Parts, guess: Reals, most: Reals, points: int) -> Grid:
     """The grid for planning."""
-    low, high = parts.ends(parts.spread(np.minimum(guess * _RUNGS[-1] * 1.7, most)), parts.side)
+    low, high = parts.ends(parts.spread(_largest_order(guess, most)), parts.side)
     return parts.gridded(low, high, points)
 
 
 def placed(parts: Parts, targets: Targets, grid: Grid, guess: Reals, most: Reals) -> Placements:
     """The line of each question, as `contour.placement.place` would have it, from a table of moments around it."""
     near, found = _saddle(parts, targets, grid, _short(np.minimum(guess * _RUNGS, most)))
-    orders = _short(np.minimum(near * _MULTIPLES, most))
+    # No order is beyond the grid: what is left out there is bounded for none that is.
+    orders = _short(np.minimum(near * _MULTIPLES, _largest_order(guess, most) * (1 - 2**-20)))
     curve = _curve(parts, grid, orders)
     x, log_mass = _about(orders, curve, targets)
     share = 1.0 if targets.for_values else near * np.maximum(np.abs(x), 1e-3)

@@ -26,8 +26,8 @@ _SMALL = 1e-2
 _CHUNK, _SERIAL = 1 << 18, 1 << 15
 # Above that, a series is evaluated only where it is needed.
 _ONE_PASS = 1 << 11
-# Products of matrices up to this size are left to one thread by every BLAS.
-_SINGLE_THREAD, _ROWS = 1 << 16, 16
+# Products of matrices below 2^16 multiplications are left to one thread by every BLAS; at 2^16 it wakes others.
+_SINGLE_THREAD, _ROWS = (1 << 16) - 1, 16
 _DOT = 1 << 13
 # With fewer frequencies than that a grid saves nothing.
 _GRID, _FEW = 256, 32
