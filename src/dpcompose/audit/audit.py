@@ -29,7 +29,7 @@ from dpcompose.audit.lower import Ladder
 from dpcompose.audit.subject import ExhaustedError, Fresh, Source, Subject
 from dpcompose.audit.tried import Converse
 from dpcompose.audit.usual import usual_pairs
-from dpcompose.audit.verdict import Found, Moment, Verdict
+from dpcompose.audit.verdict import AuditResult, Moment, Verdict
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanisms import BlackBox
@@ -57,7 +57,7 @@ def audit(
     ladder: bool = True,
     resume: str | Path | None = None,
     progress: Callable[[Moment], None] | None = None,
-) -> Found:
+) -> AuditResult:
     """Test a privacy claim by betting against it, and return the verdict with its certificate.
 
     Each round, a fair coin selects one dataset of a pair, the mechanism runs on it, and bets fixed
@@ -144,8 +144,8 @@ def _result(
     proof: dict[str, Any],
     verdict: Verdict,
     description: str,
-) -> Found:
-    return Found(
+) -> AuditResult:
+    return AuditResult(
         verdict=verdict,
         epsilon=Bound(game.ladder.lower, math.inf),
         delta=game.ladder.delta,
@@ -170,7 +170,7 @@ def _result(
     )
 
 
-def require_answers(result: Found, subject: Source) -> None:
+def require_answers(result: AuditResult, subject: Source) -> None:
     """Raise DomainError if every call failed in the same way, so that nothing was audited."""
     if result.silent:
         calls = f"{result.samples:,} calls, none of which answers ({result.silent})"

@@ -28,7 +28,7 @@ from dpcompose.cli.streams import stderr, stdout
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
-    from dpcompose.audit import Entry, Found, Moment, Pair, Repeated, Source
+    from dpcompose.audit import AuditResult, Entry, Moment, Pair, Repeated, Source
 
 
 class _Group(TyperGroup):
@@ -143,7 +143,7 @@ def mechanism(
     _end(found)
 
 
-def _audited(subject: Source, pairs: tuple[Pair, ...], **given: Any) -> Found:
+def _audited(subject: Source, pairs: tuple[Pair, ...], **given: Any) -> AuditResult:
     from dpcompose.audit import LEARNERS, audit
 
     shown = [0.0]
@@ -159,7 +159,7 @@ def _audited(subject: Source, pairs: tuple[Pair, ...], **given: Any) -> Found:
     return audit(subject, pairs, learners=LEARNERS, progress=progress, **given)
 
 
-def _end(found: Found) -> None:
+def _end(found: AuditResult) -> None:
     from dpcompose.audit import Verdict
 
     if found.verdict is Verdict.REFUTED:

@@ -9,10 +9,10 @@ from dpcompose.cli.output import emit, package_version, write, writing
 from dpcompose.cli.streams import stderr
 
 if TYPE_CHECKING:
-    from dpcompose.audit import Found, Subject
+    from dpcompose.audit import AuditResult, Subject
 
 
-def show(found: Found, subject: Subject, claim: str, alpha: float, json: bool) -> None:
+def show(found: AuditResult, subject: Subject, claim: str, alpha: float, json: bool) -> None:
     """Print the result."""
     from dpcompose.report import audit_document, audit_page
 
@@ -26,7 +26,7 @@ def show(found: Found, subject: Subject, claim: str, alpha: float, json: bool) -
 
 
 def draw(
-    found: Found,
+    found: AuditResult,
     subject: Subject,
     claim: str,
     alpha: float,
