@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dpcompose import Adjacency, BlackBox, Gaussian
-from dpcompose.audit import Found, Pair, Subject, Verdict, audit
+from dpcompose.audit import AuditResult, Pair, Subject, Verdict, audit
 from dpcompose.audit.learned import LEARNERS
 from dpcompose.audit.subject import Fresh
 from dpcompose.audit.usual import usual_pairs
@@ -361,7 +361,9 @@ BUGS = (
 )  # fmt: skip
 
 
-def audited(bug: Bug, which: str, *, seconds: float, samples: int, alpha: float = 1e-6) -> Found:
+def audited(
+    bug: Bug, which: str, *, seconds: float, samples: int, alpha: float = 1e-6
+) -> AuditResult:
     """By the defaults of the command line: calls in another process, usual pairs and all learners."""
     call = bug.broken if which == "broken" else bug.twin
     subject = Subject(call, fresh=Fresh.WORKER, timed=bug.timed, label=bug.name)

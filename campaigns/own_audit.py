@@ -44,7 +44,7 @@ from dpcompose.adaptive import (
     PureFilter,
     RenyiFilter,
 )
-from dpcompose.audit import Feature, Found, Pair, Subject, Transcripts, Verdict, audit
+from dpcompose.audit import AuditResult, Feature, Pair, Subject, Transcripts, Verdict, audit
 from dpcompose.audit.learned import LEARNERS
 from dpcompose.audit.subject import Source
 from dpcompose.composition import Composable, one_of
@@ -196,7 +196,7 @@ def _sparse() -> Callable[[int], list[bool]]:
     return call
 
 
-def run(name: str, case: Case, folder: Path, *, alpha: float, seconds: float) -> Found:
+def run(name: str, case: Case, folder: Path, *, alpha: float, seconds: float) -> AuditResult:
     """Go on with one subject."""
     path = folder / f"{''.join(letter if letter.isalnum() else '-' for letter in name)}.journal"
     asked: dict[str, Any] = {
@@ -223,7 +223,7 @@ def caught(case: Case) -> bool:
     return found.verdict is Verdict.REFUTED
 
 
-def line(name: str, case: Case, found: Found) -> str:
+def line(name: str, case: Case, found: AuditResult) -> str:
     excluded = sum(each.excluded for each in found.tried)
     point = case.claim.epsilon(delta=found.delta).upper
     return (

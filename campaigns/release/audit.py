@@ -25,7 +25,7 @@ import pyarrow as pa
 
 import dpcompose.release as release
 from campaigns.release.marginals import audited_rounds
-from dpcompose.audit import Found, Verdict, audit
+from dpcompose.audit import AuditResult, Verdict, audit
 from dpcompose.release.aggregate import exact
 from dpcompose.release.audited import (
     AuditedRelease,
@@ -114,12 +114,14 @@ def totals(asked: release.Question, table: Table) -> Counter[tuple[Any, ...]]:
     )
 
 
-def audited(asked: release.Question, draws: int, alarm: float) -> Found:
+def audited(asked: release.Question, draws: int, alarm: float) -> AuditResult:
     """The audit of one question, on the neighbors."""
     return _found(audited_question(asked, *neighbors()), draws, alarm)
 
 
-def _found(what: AuditedRelease, draws: int, alarm: float, journal: Path | None = None) -> Found:
+def _found(
+    what: AuditedRelease, draws: int, alarm: float, journal: Path | None = None
+) -> AuditResult:
     return audit(
         what.subject,
         [what.pair],
@@ -131,7 +133,7 @@ def _found(what: AuditedRelease, draws: int, alarm: float, journal: Path | None 
     )
 
 
-def sessions(count: int, alarm: float) -> Found:
+def sessions(count: int, alarm: float) -> AuditResult:
     """The audit of whole sessions: a batch of three questions, charged and answered, on both tables."""
     asked = [QUESTIONS["count"], QUESTIONS["units by keys"], QUESTIONS["sum"]]
     tables, made, write = neighbors(), dict[int, Scans](), Scans.of
@@ -148,7 +150,7 @@ def sessions(count: int, alarm: float) -> Found:
         return _found(audited_session(small, *tables), count, alarm)
 
 
-def marginals(draws: int, alarm: float) -> Found:
+def marginals(draws: int, alarm: float) -> AuditResult:
     """The audit of the rounds that measure marginals for synthetic data."""
     return _found(audited_rounds(), draws, alarm)
 
@@ -156,18 +158,18 @@ def marginals(draws: int, alarm: float) -> Found:
 # --- Planted defects: each must be found. ---
 
 
-def too_little_noise_on_marginals(draws: int) -> Found:
+def too_little_noise_on_marginals(draws: int) -> AuditResult:
     """Marginals with a quarter of the noise."""
     return _found(audited_rounds(parts=4), draws, ALARM)
 
 
-def _planted(name: str, draws: int, worlds: Sequence[World]) -> Found:
+def _planted(name: str, draws: int, worlds: Sequence[World]) -> AuditResult:
     """The audit of two worlds against what the question of that name is charged."""
     claim = QUESTIONS[name].design(neighbors()[0]).mechanism
     return _found(audited_worlds(worlds[0], worlds[1], claim=claim, name=name), draws, ALARM)
 
 
-def too_little_noise(draws: int) -> Found:
+def too_little_noise(draws: int) -> AuditResult:
     """Noise for a sensitivity of 1 where 2 is due."""
     honest = QUESTIONS["count"].design(neighbors()[0])
     one = Change(1, 1, 1, 1, box=True)
@@ -179,7 +181,7 @@ def too_little_noise(draws: int) -> Found:
     )
 
 
-def missing_group_dropped(draws: int) -> Found:
+def missing_group_dropped(draws: int) -> AuditResult:
     """Only the groups that have rows come out, without a threshold."""
     design = QUESTIONS["count by keys"].design(neighbors()[0])
 
@@ -191,7 +193,7 @@ def missing_group_dropped(draws: int) -> Found:
     return _planted("count by keys", draws, [world(table) for table in neighbors()])
 
 
-def noise_before_clamping(draws: int) -> Found:
+def noise_before_clamping(draws: int) -> AuditResult:
     """Noise for clamped values on a sum of values that were never clamped."""
     first, _ = neighbors()
     design = QUESTIONS["sum"].design(first)
@@ -201,7 +203,7 @@ def noise_before_clamping(draws: int) -> Found:
     )
 
 
-def float_sum(draws: int) -> Found:
+def float_sum(draws: int) -> AuditResult:
     """A sum in floating point, on a table built to expose it: one unit's rows decide how all others are rounded.
 
     In half precision, so that a thousand rows do; doubles do the same with more rows. Below 2048 halves are 1 apart,
@@ -255,7 +257,7 @@ def weakened(design: Design, parts: float = 4) -> Design:
     return replace(design, steps=tuple(steps), threshold=threshold)
 
 
-def wrong_sensitivity(name: str, draws: int, parts: float = 4) -> Found:
+def wrong_sensitivity(name: str, draws: int, parts: float = 4) -> AuditResult:
     """A question whose noise is for a quarter of the sensitivity."""
     first, second = neighbors()
     honest = QUESTIONS[name].design(first)
@@ -266,7 +268,7 @@ def wrong_sensitivity(name: str, draws: int, parts: float = 4) -> Found:
 
 WHOLES = ("sessions", "marginals")
 NEW = list(QUESTIONS)[list(QUESTIONS).index("variance") :]
-PLANTED: dict[str, Callable[[int], Found]] = {
+PLANTED: dict[str, Callable[[int], AuditResult]] = {
     "sensitivity 1 where 2 is due": too_little_noise,
     "a missing group dropped": missing_group_dropped,
     "noise before clamping": noise_before_clamping,

@@ -137,7 +137,7 @@ def test_shuffled_coins_win_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         arm.features = subject.features(rows)
         members = arm.members()
         if members:
-            places = [member.cells.place(member.feature.score(rows)) for member in members]
+            places = [member.cells.index(member.feature.score(rows)) for member in members]
             for _ in range(40):
                 fair = rng.permutation(rng.integers(0, 2, len(coins)).astype(np.uint8))
                 honest.append(
@@ -149,7 +149,7 @@ def test_shuffled_coins_win_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         own = Arm(pair, arm.points, arm.features)
         own.learn(rows, coins)
         members = own.members()
-        places = [member.cells.place(member.feature.score(rows)) for member in members]
+        places = [member.cells.index(member.feature.score(rows)) for member in members]
         cheating.append(
             math.exp(step(0.0, members, arm.points, coins, places, math.inf).log_wealth)
         )

@@ -221,8 +221,8 @@ def test_features_are_made_again_from_what_a_certificate_says() -> None:
             assert np.array_equal(named(each.name).score(rows), each.score(rows), equal_nan=True)
         for learner in LEARNERS[:2]:
             learned = learner.fit(rows, coins)
-            assert learned is not None and learned.made is not None
-            same = remade(learned.name, json.loads(json.dumps(learned.made)))
+            assert learned is not None and learned.parameters is not None
+            same = remade(learned.name, json.loads(json.dumps(learned.parameters)))
             assert np.array_equal(same.score(rows), learned.score(rows))
 
 

@@ -117,7 +117,7 @@ def test_what_was_learned_is_read_again_from_its_name_and_a_file(
     coins = np.array([draw.randrange(2) for _ in range(400)], dtype=np.uint8)
     rows = rows_of([kind(float(coin), draw) for coin in coins])
     found = Single().fit(rows, coins)
-    assert found is not None and found.made is None
+    assert found is not None and found.parameters is None
     scores = found.score(rows)
     assert abs(np.corrcoef(scores, coins)[0, 1]) > 0.2
     back = outcomes_of(text_of_outcomes(rows), len(rows))

@@ -126,7 +126,7 @@ def pipe_to_the_audit() -> int:
     while frame.f_code.co_name != "_serve":
         assert frame.f_back is not None
         frame = frame.f_back
-    return frame.f_locals["told"]
+    return frame.f_locals["replies"]
 
 
 class Bomb:

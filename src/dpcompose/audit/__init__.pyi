@@ -6,7 +6,12 @@ from .feature import Feature as Feature, Learner as Learner
 from .outcome import Outcome as Outcome
 from .subject import Source as Source, Subject as Subject
 from .transcript import Interaction as Interaction, Transcripts as Transcripts
-from .verdict import Found as Found, Moment as Moment, Tried as Tried, Verdict as Verdict
+from .verdict import (
+    AuditResult as AuditResult,
+    Moment as Moment,
+    Tried as Tried,
+    Verdict as Verdict,
+)
 
 if True:
     from .audit import require_answers as require_answers

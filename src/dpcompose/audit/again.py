@@ -88,9 +88,13 @@ def again(
         try:
             pairs = pairs_of(header)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise DomainError("pairs", repr(error), "pairs as a certificate tells them") from None
+            raise DomainError(
+                "pairs", repr(error), "pairs of datasets as an audit writes them into a certificate"
+            ) from None
         if not pairs:
-            raise DomainError("pairs", None, "the pairs of the audit: this certificate tells none")
+            raise DomainError(
+                "pairs", None, "the pairs of the audit, which this certificate does not contain"
+            )
     most = (
         max(LEAST, TIMES * certificate["samples"])
         if samples is None
@@ -115,7 +119,7 @@ def again(
         memory = seen.setdefault(place, seen_before())
         known = {each.name: each for each in (*subject.features(rows), *features, memory)}
         members = [_member(each, known) for each in bound["members"]]
-        places = [member.cells.place(member.feature.score(rows)) for member in members]
+        places = [member.cells.index(member.feature.score(rows)) for member in members]
         paid = step(wealth, members, claims[bound["distance"]], coins, places, goal)
         wealth, used, chain = paid.log_wealth, used + paid.rows, chain.after(bound, paid.rows)
         drawn.setdefault(place, []).append((rows[: paid.rows], coins[: paid.rows]))
@@ -154,9 +158,11 @@ def _point(written: dict[str, str]) -> Point:
     return Point(float.fromhex(written["epsilon"]), float.fromhex(written["delta"]))
 
 
-def _member(written: dict[str, Any], known: dict[str, Feature]) -> Member:
+def _member(written: dict[str, Any], features: dict[str, Feature]) -> Member:
     name = written["feature"]
-    feature = remade(name, written["made"]) if "made" in written else known.get(name) or named(name)
+    feature = (
+        remade(name, written["made"]) if "made" in written else features.get(name) or named(name)
+    )
     cells = Cells(tuple(float.fromhex(cut) for cut in written["cuts"]))
     f, g = (np.array(written[side], dtype=np.int64) for side in ("f", "g"))
     return Member(feature, cells, written["weight"], Stakes(f, g))

@@ -74,7 +74,7 @@ class Book:
         memory = feature.memory
         scores = feature.score(outcomes) if memory is None else Memory().learn(outcomes, coins)
         cells = Cells.of(scores) if memory is None else Cells(WORLDS)
-        return cls(feature, cells, tally(coins[since:], cells.place(scores[since:]), cells.count))
+        return cls(feature, cells, tally(coins[since:], cells.index(scores[since:]), cells.count))
 
     def stakes(self, points: Sequence[Point]) -> tuple[float, Stakes]:
         """The log evidence of past bets on this feature at the claim's points, and the stakes for
@@ -105,7 +105,7 @@ def tallies(
     (2, cells).
     """
     return [
-        tally(coins, each.cells.place(each.feature.score(outcomes)), each.cells.count)
+        tally(coins, each.cells.index(each.feature.score(outcomes)), each.cells.count)
         for each in books
     ]
 

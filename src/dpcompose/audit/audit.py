@@ -29,7 +29,7 @@ from dpcompose.audit.lower import Ladder
 from dpcompose.audit.subject import ExhaustedError, Fresh, Source, Subject
 from dpcompose.audit.tried import Converse
 from dpcompose.audit.usual import usual_pairs
-from dpcompose.audit.verdict import Found, Moment, Verdict
+from dpcompose.audit.verdict import AuditResult, Moment, Verdict
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanisms import BlackBox
@@ -57,7 +57,7 @@ def audit(
     ladder: bool = True,
     resume: str | Path | None = None,
     progress: Callable[[Moment], None] | None = None,
-) -> Found:
+) -> AuditResult:
     """Test a privacy claim by betting against it, and return the verdict with its certificate.
 
     Each round, a fair coin selects one dataset of a pair, the mechanism runs on it, and bets fixed
@@ -129,23 +129,23 @@ def audit(
     )
     refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
     verdict = _verdict(refuted, law, claim, adjacency)
-    found = _found(
+    result = _result(
         game, subject, alpha, proof, verdict, _description(refuted, law, claim, adjacency)
     )
-    if found.samples > FIRST:
-        require_answers(found, subject)
-    return found
+    if result.samples > FIRST:
+        require_answers(result, subject)
+    return result
 
 
-def _found(
+def _result(
     game: Game,
     subject: Source,
     alpha: float,
     proof: dict[str, Any],
     verdict: Verdict,
     description: str,
-) -> Found:
-    return Found(
+) -> AuditResult:
+    return AuditResult(
         verdict=verdict,
         epsilon=Bound(game.ladder.lower, math.inf),
         delta=game.ladder.delta,
@@ -170,10 +170,10 @@ def _found(
     )
 
 
-def require_answers(found: Found, subject: Source) -> None:
+def require_answers(result: AuditResult, subject: Source) -> None:
     """Raise DomainError if every call failed in the same way, so that nothing was audited."""
-    if found.silent:
-        calls = f"{found.samples:,} calls, none of which answers ({found.silent})"
+    if result.silent:
+        calls = f"{result.samples:,} calls, none of which answers ({result.silent})"
         raise DomainError(
             "subject", subject.name, f"a mechanism that answers; nothing was audited: {calls}"
         )
@@ -226,7 +226,7 @@ def play(
             outcomes = subject.draw(game.arms[batch.arm].pair, batch.coins)
             each = (time.monotonic() - start) / len(batch.coins)
             with _undisturbed():
-                journal.write(game.pay(batch, outcomes, kept=journal.kept))
+                journal.write(game.pay(batch, outcomes, record=journal.recorded))
             if progress is not None:
                 progress(game.moments[-1])
 
@@ -280,7 +280,11 @@ def _claims(
     distances = sorted({1, *(pair.distance for pair in pairs)})
     found = {each: points(claim, distance=each, adjacency=adjacency) for each in distances}
     if not any(found[pair.distance] for pair in pairs):
-        raise DomainError("pairs", distances, "a distance at which the claim says anything")
+        raise DomainError(
+            "pairs",
+            distances,
+            "a distance at which the claim has a finite epsilon and a delta below 1",
+        )
     return {distance: each for distance, each in found.items() if each}
 
 

@@ -105,7 +105,9 @@ class Calls:
         main = threading.current_thread() is threading.main_thread()
         before = signal.signal(signal.SIGALRM, self._interrupt) if main else None
         make = logging.getLogRecordFactory()
-        logging.setLogRecordFactory(lambda *given, **named: self._log(make(*given, **named)))
+        logging.setLogRecordFactory(
+            lambda *arguments, **named: self._log(make(*arguments, **named))
+        )
         self._files = _files_below()
         with (
             contextlib.redirect_stdout(self._printed),
@@ -130,14 +132,14 @@ class Calls:
         """Call the function on a copy of the dataset and return the outcome, or a bare float if it
         is only that.
         """
-        given, watched, process = dataset.copied(), self._number < WATCHED, os.getpid()
+        argument, watched, process = dataset.copied(), self._number < WATCHED, os.getpid()
         if watched:
             self._number += 1
             random.seed()
             np.random.seed()  # noqa: NPY002
         self._begins = begins = time.perf_counter()
         try:
-            value, raised, message = self._timed(call, given), "", ""
+            value, raised, message = self._timed(call, argument), "", ""
         except TooLong:
             self._heard(self._read)
             return Outcome(timeout=True)
@@ -152,21 +154,21 @@ class Calls:
                 os._exit(0)
         took = time.perf_counter() - begins if self.timed else math.nan
         if watched:
-            self._watch(given, dataset)
+            self._watch(argument, dataset)
         beside = self._heard(self._read) if self._read else {}
         if type(value) is float and not (raised or beside or self.timed):
             return value
         return Outcome(value, raised, message, seconds=took, **beside)
 
     def _heard(self, channels: Collection[str]) -> dict[str, Any]:
-        """What the named channels received since they were last read, by channel; empty channels
-        are left out.
+        """The contents of the named channels since they were last read, by channel; empty ones are
+        left out.
         """
         heard = dict[str, Any]()
         if "printed" in channels:
-            heard["printed"] = _said(self._printed, self.output)
+            heard["printed"] = _printed_text(self._printed, self.output)
         if "errors" in channels:
-            heard["errors"] = _said(self._complained, self.errors)
+            heard["errors"] = _printed_text(self._complained, self.errors)
         if "warned" in channels and self._caught:
             heard["warned"] = tuple(
                 f"{each.category.__name__}: {str(each.message)[:TEXT]}" for each in self._caught
@@ -186,12 +188,12 @@ class Calls:
         self._used |= heard.keys()
         return heard
 
-    def _timed(self, call: Callable[[Any], Any], given: Any) -> Any:
+    def _timed(self, call: Callable[[Any], Any], argument: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
-            return read(_awaited(call(given)))
+            return read(_awaited(call(argument)))
         signal.setitimer(signal.ITIMER_REAL, self.limit, 0.1)
         try:
-            return read(_awaited(call(given)))
+            return read(_awaited(call(argument)))
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -214,7 +216,7 @@ class Calls:
                 )
         return record
 
-    def _watch(self, given: Any, dataset: Dataset) -> None:
+    def _watch(self, argument: Any, dataset: Dataset) -> None:
         """Note if a call leaves a global random state that an earlier call also left, or changes
         its argument.
         """
@@ -223,11 +225,11 @@ class Calls:
             if state in self._states:
                 self.notes.add("it sets a global random state: its calls repeat each other")
             self._states.add(state)
-        if dataset.changed(given):
+        if dataset.changed(argument):
             self.notes.add("it changes the dataset it is given; every call had a copy")
 
 
-def _said(printed: io.StringIO, file: int) -> str:
+def _printed_text(printed: io.StringIO, file: int) -> str:
     """The text printed since the last call through Python, followed by that written below Python to
     the file.
     """
@@ -366,11 +368,11 @@ class Dataset:
             return self._data
         return copy.deepcopy(self._data) if self._pickled is None else pickle.loads(self._pickled)
 
-    def changed(self, given: Any) -> bool:
+    def changed(self, argument: Any) -> bool:
         """Whether a call modified its copy; False if the dataset cannot be pickled, so that this is
         unknown.
         """
-        return self._pickled is not None and _pickled(given) != self._pickled
+        return self._pickled is not None and _pickled(argument) != self._pickled
 
 
 def _pickled(data: Any) -> bytes | None:

@@ -75,8 +75,8 @@ def header(
         pairs: The pairs of datasets. They are included if all are plain data of at most MOST_TOLD
             bytes, so that others can draw again.
     """
-    told = {} if (listed := _told(pairs)) is None else {"pairs": listed}
-    return told | {
+    included = {} if (listed := _pairs_as_data(pairs)) is None else {"pairs": listed}
+    return included | {
         "subject": subject,
         "claim": claim,
         "claims": [
@@ -90,7 +90,7 @@ def header(
     }
 
 
-def _told(pairs: Sequence[Pair]) -> list[dict[str, Any]] | None:
+def _pairs_as_data(pairs: Sequence[Pair]) -> list[dict[str, Any]] | None:
     try:
         listed = [
             {"zero": datum(pair.zero), "one": datum(pair.one), "distance": pair.distance}

@@ -66,19 +66,19 @@ def check(text: str) -> dict[str, Any]:
 
 def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
     _require(certificate["format"] == FORMAT, f"its format is not {FORMAT}")
-    _require(set(certificate) == NAMES, "its fields are others")
+    _require(set(certificate) == NAMES, "its fields are not those of the format")
     _require(
         text.removesuffix("\n") == _canonical(certificate).decode(), "it is not in canonical form"
     )
     body = {key: value for key, value in certificate.items() if key != "digest"}
     _require(
         hashlib.sha256(_canonical(body)).hexdigest() == certificate["digest"],
-        "its digest is another",
+        "its digest does not match its contents",
     )
     header, seed = certificate["header"], bytes.fromhex(certificate["seed"])
     _require(
         len(seed) == 32 and hashlib.sha256(seed).hexdigest() == header["seed_sha256"],
-        "the seed is another",
+        "the seed does not match its digest in the header",
     )
     # A float as Python writes it: a long power of ten would take for ever.
     _require(
@@ -104,20 +104,20 @@ def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
         used = _count(counts["rows"])
         _require(
             used <= _count(stakes["rows"]) <= MOST_ROWS,
-            "a batch has more rows than coins, or than any has",
+            f"a batch has more rows than coins, or more than {MOST_ROWS} coins",
         )
         coins += _count(stakes["rows"])
-        _require(coins <= MOST_ROWS, "there are more coins than any audit has")
+        _require(coins <= MOST_ROWS, f"there are more than {MOST_ROWS} coins")
         drawn = hashlib.shake_256(seed + link + _canonical(stakes)).digest(-(-used // 8))
         heads = (int.from_bytes(drawn, "little") & ((1 << used) - 1)).bit_count()
         wealth += _batch(stakes["members"], counts["members"], points, used, heads)
         rows += used
         link = hashlib.sha256(link + _canonical([stakes, counts])).digest()
         _require(link.hex() == batch["chain"], "the chain of digests breaks")
-    _require(rows == _count(certificate["samples"]), "the number of rows is another")
+    _require(rows == _count(certificate["samples"]), "the number of rows is not that of the counts")
     _require(
         abs(wealth - float.fromhex(certificate["log_wealth"])) <= 1e-6 * (1 + abs(wealth)),
-        "the wealth is another",
+        "the wealth is not that of the bets and counts",
     )
     goal = -math.log(alpha.numerator / alpha.denominator) * (1 + ROUNDING)
     return {"refuted": wealth >= goal, "log_wealth": wealth, "samples": rows, "alpha": header["alpha"],
@@ -137,7 +137,7 @@ def _told_point(claim: str, claims: dict[int, Any]) -> bool:
     (epsilon, _, delta) = claims[1][0]
     _require(
         float(told[1]) <= epsilon and Fraction(float(told[2] or 0)) <= delta,
-        "its points promise more than the claim in words",
+        "its points are smaller than the claim as text states",
     )
     return True
 
@@ -154,10 +154,10 @@ def _batch(
         rows: The number of rows.
         heads: How many of their coins are 1.
     """
-    _require(len(members) == len(counts), "a member has no counts")
+    _require(len(members) == len(counts), "the numbers of bets and of counts differ")
     weights = [_count(member["weight"]) for member in members]
     idle = WEIGHTS - sum(weights)
-    _require(idle >= 0, "the weights are more than the whole")
+    _require(idle >= 0, "the weights sum to more than 1")
     terms = [math.log(idle / WEIGHTS)] if idle else []
     for member, weight, counted in zip(members, weights, counts, strict=True):
         zero, one = (
@@ -166,12 +166,15 @@ def _batch(
         _require(
             sum(one) == heads and sum(zero) == rows - heads, "the counts are not those of the coins"
         )
-        _require(len(member["cuts"]) + 2 == len(zero) == len(one), "a cell has no count")
+        _require(
+            len(member["cuts"]) + 2 == len(zero) == len(one),
+            "the numbers of cells and of counts differ",
+        )
         cuts = [float.fromhex(cut) for cut in member["cuts"]]
         _require(all(low < high for low, high in pairwise(cuts)), "the cuts do not increase")
         if weight:
             terms.append(math.log(weight / WEIGHTS) + _paid(member, zero, one, points))
-    _require(bool(terms), "nobody has any wealth")
+    _require(bool(terms), "the weights sum to 0")
     top = max(terms)
     total = top + math.log(math.fsum(math.exp(term - top) for term in terms))
     return total - ROUNDING * (4 * len(terms) + abs(total) + abs(top))
@@ -189,7 +192,7 @@ def _paid(member: dict[str, Any], zero: list[int], one: list[int], points: list[
     for side in sides:
         _require(
             len(side) == len(points) and all(len(row) == len(zero) for row in side),
-            "a cell has no stake",
+            "the numbers of cells and of stakes differ",
         )
     f, g = sides
     charge = sum(

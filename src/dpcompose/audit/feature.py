@@ -39,10 +39,10 @@ def lowest_bit(numbers: Reals) -> Reals:
     return np.where(numbers == 0, 1074.0, exponent(numbers) - 53 + trailing_zeros(numbers))
 
 
-def bit(numbers: Reals, place: int) -> Reals:
+def bit(numbers: Reals, position: int) -> Reals:
     """The bit of weight 2^place of each whole number, as 0 or 1; NaN for other numbers."""
     whole = np.isfinite(numbers) & (np.abs(numbers) < 2.0**53) & (numbers == np.floor(numbers))
-    return np.where(whole, np.floor(np.where(whole, numbers, 0.0) / 2.0**place) % 2, np.nan)
+    return np.where(whole, np.floor(np.where(whole, numbers, 0.0) / 2.0**position) % 2, np.nan)
 
 
 def decimals(numbers: Reals) -> Reals:
@@ -86,15 +86,15 @@ class Feature:
         name: The name, which is recorded in certificates.
         score: Maps n outcomes to n numbers, each computed from its own outcome alone; NaN is a
             value like any other.
-        made: For a learned feature, its parameters as JSON, from which a certificate restores it;
-            otherwise None.
+        parameters: The fitted parameters of a learned feature, as JSON, from which a certificate
+            restores it; otherwise None.
         weight: The prior weight of bets on this feature, relative to the other features; positive.
         memory: For a feature that depends on earlier outcomes, the record of them; otherwise None.
     """
 
     name: str
     score: Callable[[Outcomes], Reals]
-    made: Mapping[str, Any] | None = None
+    parameters: Mapping[str, Any] | None = None
     weight: float = 1.0
     memory: Memory | None = None
 
@@ -194,7 +194,7 @@ def named(name: str) -> Feature:
         return _reduction(name, _REDUCED[name])
     bit_of = _BIT.fullmatch(name)
     if bit_of is not None:
-        return _place_of_two(int(bit_of[1]), bit_of[2])
+        return _bit_of_integer(int(bit_of[1]), bit_of[2])
     for reading in READ:
         if name.startswith(f"{reading} of value"):
             return _bit(reading, name.removeprefix(f"{reading} of value"))
@@ -209,20 +209,20 @@ def named(name: str) -> Feature:
 def _features(table: Table) -> Iterator[Feature]:
     yield from _sharing(WHOLES, [_WHOLE] if table.plain else [_KIND, _WHOLE])
     varied = [
-        place
-        for place, column in table.columns.items()
-        if not (place.endswith(NO_NUMBERS) and np.ptp(column) == 0)
+        path
+        for path, column in table.columns.items()
+        if not (path.endswith(NO_NUMBERS) and np.ptp(column) == 0)
     ]
-    beside = [place for place in varied if place.startswith(BESIDE)]
-    places = [place for place in varied if place not in beside][:LEAVES]
-    yield from _sharing(PLACES, [_at(place) for place in places])
-    yield from _sharing(CHANNELS, [_at(place) for place in beside[:LEAVES]])
-    continuous = [place for place in places if _fractional(table.columns[place])]
-    read = READ if len(places) == 1 else ESSENTIAL
+    beside = [path for path in varied if path.startswith(BESIDE)]
+    paths = [path for path in varied if path not in beside][:LEAVES]
+    yield from _sharing(PLACES, [_at(path) for path in paths])
+    yield from _sharing(CHANNELS, [_at(path) for path in beside[:LEAVES]])
+    continuous = [path for path in paths if _fractional(table.columns[path])]
+    read = READ if len(paths) == 1 else ESSENTIAL
     yield from _sharing(
-        BITS, [_bit(name, place) for place in continuous[:WITH_BITS] for name in read]
+        BITS, [_bit(name, path) for path in continuous[:WITH_BITS] for name in read]
     )
-    numbers = [place for place in places if not place.endswith(NO_NUMBERS)]
+    numbers = [path for path in paths if not path.endswith(NO_NUMBERS)]
     if len(numbers) > 1:
         reductions = [_reduction(name, reduced) for name, reduced in _REDUCED.items()]
         steps = [_step(first, second) for first, second in pairwise(numbers[:STEPS])]
@@ -240,22 +240,23 @@ def _fractional(column: Reals) -> bool:
     return bool(np.any(known != np.floor(known)))
 
 
-def _at(place: str) -> Feature:
-    return Feature(f"value{place}", lambda outcomes: table_of(outcomes).column(place))
+def _at(path: str) -> Feature:
+    return Feature(f"value{path}", lambda outcomes: table_of(outcomes).column(path))
 
 
-def _bit(name: str, place: str) -> Feature:
+def _bit(name: str, path: str) -> Feature:
     # Where noise in floats shows itself, its last bit does.
     return Feature(
-        f"{name} of value{place}",
-        lambda outcomes: READ[name](table_of(outcomes).column(place)),
+        f"{name} of value{path}",
+        lambda outcomes: READ[name](table_of(outcomes).column(path)),
         weight=2.0 if name == "lowest bit" else 1.0,
     )
 
 
-def _place_of_two(place: int, of: str) -> Feature:
+def _bit_of_integer(position: int, of: str) -> Feature:
     return Feature(
-        f"bit {place} of value{of}", lambda outcomes: bit(table_of(outcomes).column(of), place)
+        f"bit {position} of value{of}",
+        lambda outcomes: bit(table_of(outcomes).column(of), position),
     )
 
 
@@ -291,18 +292,18 @@ _REDUCED: dict[str, Callable[[Reals], Reals]] = {
 """Reductions of all numbers in an answer to one; numbers that are not finite are left out."""
 
 
-def event_in_words(name: str, cells: Cells, place: int, known: str) -> str:
+def event_in_words(name: str, cells: Cells, cell: int, example: str) -> str:
     """A sentence fragment that describes the outcomes in one cell of a feature, without codes and
     hashes.
 
     Args:
         name: The name of the feature.
         cells: The cells of the feature.
-        place: The index of the cell.
-        known: A description of an earlier outcome in this cell; empty if none is stored.
+        cell: The index of the cell.
+        example: A description of an earlier outcome in this cell; empty if none is stored.
     """
-    low = cells.cuts[place - 1] if 0 < place <= len(cells.cuts) else -math.inf
-    values = cells.words(place)
+    low = cells.cuts[cell - 1] if 0 < cell <= len(cells.cuts) else -math.inf
+    values = cells.words(cell)
     answer = name.replace("value", "the answer")
     if name == SEEN:
         worlds = {1: "world 0 alone", 2: "world 1 alone", 3: "both worlds"}.get(
@@ -315,9 +316,9 @@ def event_in_words(name: str, cells: Cells, place: int, known: str) -> str:
         )
     if name in (_KIND.name, WHOLE):
         what = "the outcome" if name == WHOLE else "the type of the outcome"
-        if not known:
+        if not example:
             return f"{what} is one of those that were rare before"
-        return f"{what} is that of: {known}"
+        return f"{what} is that of: {example}"
     if name.startswith("lowest bit of value") and values.startswith("is "):
         return f"the last bit that is set in the answer{name[19:]} is that of 2^{low:.0f}"
     if name.startswith("lowest bit of value"):

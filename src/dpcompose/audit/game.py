@@ -112,23 +112,23 @@ class Game:
         stakes |= {"lost": self.lost} if self.lost else {}
         return Batch(place, members, stakes, self.chain.coins(stakes, rows))
 
-    def pay(self, batch: Batch, outcomes: Outcomes, *, kept: bool = False) -> Entry:
+    def pay(self, batch: Batch, outcomes: Outcomes, *, record: bool = False) -> Entry:
         """Settle a batch: update the wealth, and add the outcomes to the past of the pair.
 
         Args:
             batch: The batch.
             outcomes: The outcome for each of its coins.
-            kept: Whether the returned entry should contain what was learned, as a journal needs.
+            record: Whether the returned entry should contain what was learned, as a journal needs.
 
         Returns:
             The journal entry of the batch, from which `replay` restores it: the outcomes while the
             arm stores them, otherwise counts.
         """
         arm, events = self.arms[batch.arm], self.converse[batch.arm]
-        learned = self._learned(batch, outcomes) if kept else None
+        learned = self._learned(batch, outcomes) if record else None
         self.ladder.count(batch.arm, tallies(self.ladder.books(batch.arm), outcomes, batch.coins))
         events.pay(outcomes, batch.coins)
-        places = [member.cells.place(member.feature.score(outcomes)) for member in batch.members]
+        places = [member.cells.index(member.feature.score(outcomes)) for member in batch.members]
         paid = step(self.log_wealth, batch.members, arm.points, batch.coins, places, self.goal)
         counts = written.counts(paid)
         entry: Entry = {

@@ -112,7 +112,9 @@ class Journal:
         return found
 
     @classmethod
-    def _read(cls, path: str | Path, whole: bytes, file: int, asked: Mapping[str, Any]) -> Journal:
+    def _read(
+        cls, path: str | Path, whole: bytes, file: int, request: Mapping[str, Any]
+    ) -> Journal:
         try:
             texts, link = _followed(whole.split(b"\n"))
             first, *lines = (json.loads(line) for line in texts)
@@ -143,7 +145,8 @@ class Journal:
         number = len(first["pairs"]) or None
         wanted = json.loads(
             canonical(
-                {name: asked["header"][name] for name in _SAME} | {"pairs": asked["pairs"][:number]}
+                {name: request["header"][name] for name in _SAME}
+                | {"pairs": request["pairs"][:number]}
             )
         )
         for name, there in same.items():
@@ -157,18 +160,18 @@ class Journal:
         return cls(header, seed, entries, lost, number, file, link)
 
     @property
-    def kept(self) -> bool:
+    def recorded(self) -> bool:
         """Whether the audit is recorded in a file."""
         return self._file >= 0
 
     def bind(self) -> None:
         """Record that bets are fixed and outcomes about to be drawn; does nothing without a file."""
-        if self.kept:
+        if self.recorded:
             self._write(_BOUND)
 
     def write(self, entry: Mapping[str, Any]) -> None:
         """Record a settled batch, which then counts whatever happens; does nothing without a file."""
-        if self.kept:
+        if self.recorded:
             self._write(entry)
 
     def _write(self, line: Mapping[str, Any]) -> None:
@@ -180,7 +183,7 @@ class Journal:
 
     def close(self) -> None:
         """Close the file and release its lock, so that another run can continue the audit."""
-        if self.kept:
+        if self.recorded:
             os.close(self._file)
             self._file = -1
 

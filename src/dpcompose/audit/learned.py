@@ -59,19 +59,20 @@ class Discriminant:
         )
 
 
-def _direction(name: str, made: Mapping[str, Any]) -> Feature:
+def _direction(name: str, parameters: Mapping[str, Any]) -> Feature:
     """The linear discriminant with these recorded parameters; ValueError if their lengths differ."""
-    places = tuple(made["places"])
+    places = tuple(parameters["places"])
     middle, spread, weights = (
-        np.array([*map(float.fromhex, made[each])]) for each in ("middle", "spread", "weights")
+        np.array([*map(float.fromhex, parameters[each])])
+        for each in ("middle", "spread", "weights")
     )
     if not 2 <= len(places) == len(middle) == len(spread) == len(weights):
-        raise ValueError("a place has no weight")
+        raise ValueError("the coordinates and their weights differ in number")
 
     def score(outcomes: Outcomes) -> Reals:
         return np.clip((_columns(outcomes, places) - middle) / spread, -10, 10) @ weights
 
-    return Feature(name, score, made)
+    return Feature(name, score, parameters)
 
 
 def _hex(numbers: Reals) -> list[str]:
@@ -129,14 +130,14 @@ class Tree:
         return remade(self.name, {"leaves": paths})
 
 
-def _ranks(name: str, made: Mapping[str, Any]) -> Feature:
+def _ranks(name: str, parameters: Mapping[str, Any]) -> Feature:
     """The decision tree with these recorded parameters.
 
     It maps an outcome to the rank of its leaf, in increasing order of the fraction of coin 1.
     """
     leaves = [
         [(place, float.fromhex(value), bool(up)) for place, value, up in path]
-        for path in made["leaves"]
+        for path in parameters["leaves"]
     ]
     used = {place: named(place) for path in leaves for place, _, _ in path}
 
@@ -150,20 +151,20 @@ def _ranks(name: str, made: Mapping[str, Any]) -> Feature:
             ranks[inside] = rank
         return ranks
 
-    return Feature(name, score, made)
+    return Feature(name, score, parameters)
 
 
-def remade(name: str, made: Mapping[str, Any]) -> Feature:
+def remade(name: str, parameters: Mapping[str, Any]) -> Feature:
     """Restore a learned feature from its parameters in a certificate.
 
     Raises:
         DomainError: If they describe neither a linear discriminant nor a tree.
     """
     try:
-        return _direction(name, made) if "places" in made else _ranks(name, made)
+        return _direction(name, parameters) if "places" in parameters else _ranks(name, parameters)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DomainError(
-            "feature", name, f"a discriminant or a tree, as they are written ({error!r})"
+            "feature", name, f"the parameters of a linear discriminant or a tree ({error!r})"
         ) from None
 
 
@@ -235,9 +236,9 @@ class Single:
             return None
         found, most = "", WORTH
         for name, values in _places(outcomes, coins):
-            told = _told(values, coins)
-            if told > most:
-                found, most = name, told
+            information = _information(values, coins)
+            if information > most:
+                found, most = name, information
         return named(found) if found else None
 
 
@@ -281,7 +282,7 @@ def _promising(columns: Mapping[str, Reals], coins: np.ndarray) -> Iterator[tupl
         yield names[number], columns[names[number]]
 
 
-def _told(values: Reals, coins: np.ndarray) -> float:
+def _information(values: Reals, coins: np.ndarray) -> float:
     """The chi-squared statistic of values against coins, in standard deviations above its mean
     under independence.
     """

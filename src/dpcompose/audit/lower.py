@@ -106,24 +106,24 @@ class Ladder:
         """The most recently computed lower bound on epsilon; 0 if no rung is refuted."""
         return self.rungs[self.crossed - 1].epsilon if self.crossed else 0.0
 
-    def books(self, place: int) -> list[Book]:
+    def books(self, index: int) -> list[Book]:
         """The frozen features of the pair with this index, which count its rows."""
-        return [each.book for start in self.frozen[place] for each in start]
+        return [each.book for start in self.frozen[index] for each in start]
 
-    def bind(self, place: int) -> None:
+    def bind(self, index: int) -> None:
         """Freeze the cells of a pair's best features before its next batch, once it has enough
         rows.
         """
-        arm, frozen = self.arms[place], self.frozen[place]
+        arm, frozen = self.arms[index], self.frozen[index]
         if self.rungs and len(frozen) < len(STARTS) and arm.rows >= STARTS[len(frozen)]:
             frozen.append([
                 Frozen(Book(book.feature, book.cells, np.zeros_like(book.counts)), book.counts.copy())
                 for book in leaders(arm.books, arm.points, FEATURES)
             ])  # fmt: skip
 
-    def count(self, place: int, counted: Sequence[NDArray[np.intp]]) -> None:
+    def count(self, index: int, counted: Sequence[NDArray[np.intp]]) -> None:
         """Add the counts of a batch to the frozen features of the pair with this index."""
-        for book, counts in zip(self.books(place), counted, strict=True):
+        for book, counts in zip(self.books(index), counted, strict=True):
             book.counts += counts
 
     def climb(self) -> None:

@@ -79,72 +79,72 @@ def code_of(text: bytes) -> float:
     return float(int.from_bytes(blake2b(text, digest_size=8).digest(), "big") >> 12)
 
 
-def walk(value: Any, place: str, depth: int) -> Iterator[Leaf]:
+def walk(value: Any, path: str, depth: int) -> Iterator[Leaf]:
     """The parts of an answer, each as (path, number or None, type, bytes), or a text to be read by
     character.
 
     Args:
         value: The answer, or a part of it.
-        place: The path to this part.
+        path: The path to this part.
         depth: The number of nesting levels still read.
     """
     kind = type(value).__name__
     own = type(value) not in _BARE
     if isinstance(value, float):
-        yield place, float(value), kind, struct.pack("<d", value)
+        yield path, float(value), kind, struct.pack("<d", value)
     elif isinstance(value, str | bytes | bytearray):
-        yield from _text(value, place, kind)
+        yield from _text(value, path, kind)
     elif value is None or isinstance(value, Number | bool | np.generic | date | timedelta):
-        yield from _scalar(value, place, kind)
+        yield from _scalar(value, path, kind)
     elif depth == 0:
-        yield place, None, kind, b"deep"
+        yield path, None, kind, b"deep"
         yield "parts nested too deeply", 1, UNREAD, b""
     elif isinstance(value, np.ndarray):
-        yield from _array(cast("np.ndarray", value), place, kind, depth)
+        yield from _array(cast("np.ndarray", value), path, kind, depth)
     elif isinstance(value, Mapping | Sequence | Set):
-        yield from _collection(cast("Collection[Any]", value), place, depth)
+        yield from _collection(cast("Collection[Any]", value), path, depth)
     elif isinstance(value, Iterator):
-        yield from _drained(cast("Iterator[Any]", value), place, depth)
+        yield from _drained(cast("Iterator[Any]", value), path, depth)
     elif isinstance(value, _Array) and not isinstance(value, type):
         own = False
-        yield place, None, kind, b""
-        yield from _labelled(value, place, depth)
+        yield path, None, kind, b""
+        yield from _labelled(value, path, depth)
     else:
         own = False
-        yield from _object(value, place, depth)
+        yield from _object(value, path, depth)
     if own and depth:
-        yield from _fields(value, place, depth)
+        yield from _fields(value, path, depth)
 
 
-def _scalar(value: Any, place: str, kind: str) -> Iterator[Leaf]:
+def _scalar(value: Any, path: str, kind: str) -> Iterator[Leaf]:
     text = str(value).encode()
-    yield place, _number(value), kind, text
+    yield path, _number(value), kind, text
     if isinstance(value, complex | np.complexfloating):
-        yield f"{place}.imag", float(cast("complex", value).imag), "float", b""
+        yield f"{path}.imag", float(cast("complex", value).imag), "float", b""
     elif isinstance(value, int) and value.bit_length() > 53:
-        yield place, None, kind, f"{abs(value):x}"[::-1]
+        yield path, None, kind, f"{abs(value):x}"[::-1]
     elif value is not None and not isinstance(value, int | np.number):
-        yield f"{place}.code", code_of(text), BEYOND, b""
+        yield f"{path}.code", code_of(text), BEYOND, b""
 
 
-def _collection(value: Collection[Any], place: str, depth: int) -> Iterator[Leaf]:
+def _collection(value: Collection[Any], path: str, depth: int) -> Iterator[Leaf]:
     kind = type(value).__name__
-    yield f"{place}.length", float(len(value)), kind, b""
+    yield f"{path}.length", float(len(value)), kind, b""
     if len(value) > LOOKED:
         items = cast("Iterable[Any]", value.items() if isinstance(value, Mapping) else value)
         left, hashed = [*islice(items, LOOKED, None)], ""
         # Version 2 of the format tells values, not which of them are one object.
         with contextlib.suppress(ValueError):
             text, hashed = marshal.dumps(left, 2), ", but for a hash"
-            yield f"{place}.others.code", code_of(text), kind, text
+            yield f"{path}.others.code", code_of(text), kind, text
         yield f"items of a collection after the first {LOOKED:,}{hashed}", len(left), UNREAD, b""
     if isinstance(value, Mapping):
         value = cast("Mapping[Any, Any]", value)
         for key in islice(value, LOOKED):
             text = _shown(key)
             name = text if len(text) <= 42 else f"{text[:40]} {code_of(text.encode()):.0f}"
-            yield f"{place}.has {name}", 1.0, "key", text.encode()
-            yield from walk(value[key], f"{place}[{name}]", depth - 1)
+            yield f"{path}.has {name}", 1.0, "key", text.encode()
+            yield from walk(value[key], f"{path}[{name}]", depth - 1)
     else:
         items = (
             sorted(map(_shown, islice(value, LOOKED)))
@@ -152,10 +152,10 @@ def _collection(value: Collection[Any], place: str, depth: int) -> Iterator[Leaf
             else islice(value, LOOKED)
         )
         for index, item in enumerate(items):
-            yield from walk(item, f"{place}[{index}]", depth - 1)
+            yield from walk(item, f"{path}[{index}]", depth - 1)
 
 
-def _drained(value: Iterator[Any], place: str, depth: int) -> Iterator[Leaf]:
+def _drained(value: Iterator[Any], path: str, depth: int) -> Iterator[Leaf]:
     """The items of an iterator, up to LOOKED, and the return value of a generator."""
     items, returned = list[Any](), None
     try:
@@ -164,13 +164,13 @@ def _drained(value: Iterator[Any], place: str, depth: int) -> Iterator[Leaf]:
         yield f"items of an iterator after the first {LOOKED:,}", 1, UNREAD, b""
     except StopIteration as ended:
         returned = ended.value
-    yield from _collection(items, place, depth)
-    yield place, None, type(value).__name__, b""
+    yield from _collection(items, path, depth)
+    yield path, None, type(value).__name__, b""
     if returned is not None:
-        yield from walk(returned, f"{place}.returned", depth - 1)
+        yield from walk(returned, f"{path}.returned", depth - 1)
 
 
-def _labelled(value: Any, place: str, depth: int) -> Iterator[Leaf]:
+def _labelled(value: Any, path: str, depth: int) -> Iterator[Leaf]:
     """A table or series: a hash of each label, then its values, then the contents of the labels."""
     labels = list[Leaf]()
     if type(value).__module__.partition(".")[0] not in _TABLES:
@@ -180,34 +180,34 @@ def _labelled(value: Any, place: str, depth: int) -> Iterator[Leaf]:
             label = getattr(value, name)
             if callable(label) and not isinstance(label, type):
                 continue
-            leaves = [*islice(walk(label, f"{place}.{name}", min(depth - 1, NESTED)), PARTS)]
-            yield f"{place}.{name}.all.code", code_of(repr(leaves).encode()), BEYOND, b""
+            leaves = [*islice(walk(label, f"{path}.{name}", min(depth - 1, NESTED)), PARTS)]
+            yield f"{path}.{name}.all.code", code_of(repr(leaves).encode()), BEYOND, b""
             labels += leaves
-    yield from _array(np.asarray(value), place, type(value).__name__, depth)
+    yield from _array(np.asarray(value), path, type(value).__name__, depth)
     yield from labels
 
 
-def _object(value: Any, place: str, depth: int) -> Iterator[Leaf]:
+def _object(value: Any, path: str, depth: int) -> Iterator[Leaf]:
     """An object of any other type: its text, and its attributes or, if it has none, its pickled
     state.
     """
     kind, text = type(value).__name__, _shown(value).encode()
-    yield place, None, kind, text
-    yield f"{place}.code", code_of(text), BEYOND, b""
+    yield path, None, kind, text
+    yield f"{path}.code", code_of(text), BEYOND, b""
     addresses = len(ADDRESS.findall(repr(value).replace(f" at {id(value):#x}", "")))
     if addresses:
         yield "addresses in the texts of objects", addresses, UNREAD, b""
-    if isinstance(value, type | np.dtype) or (yield from _fields(value, place, depth)):
+    if isinstance(value, type | np.dtype) or (yield from _fields(value, path, depth)):
         return
     try:
         parts: Any = value.__reduce_ex__(2)
     except Exception:
         yield f"inside of a {kind}", 1, UNREAD, b""
     else:
-        yield from walk(parts if isinstance(parts, str) else parts[1:], f"{place}.state", depth - 1)
+        yield from walk(parts if isinstance(parts, str) else parts[1:], f"{path}.state", depth - 1)
 
 
-def _fields(value: Any, place: str, depth: int) -> Generator[Leaf, None, bool]:
+def _fields(value: Any, path: str, depth: int) -> Generator[Leaf, None, bool]:
     """The attributes of an object, including slots. Returns whether it has any."""
     states = object.__getstate__(value)
     found = False
@@ -215,7 +215,7 @@ def _fields(value: Any, place: str, depth: int) -> Generator[Leaf, None, bool]:
         fields = cast("dict[Any, Any]", state if isinstance(state, dict) else {})
         found = found or bool(fields)
         for name in islice(fields, LOOKED):
-            yield from walk(fields[name], f"{place}.{name}", depth - 1)
+            yield from walk(fields[name], f"{path}.{name}", depth - 1)
         if len(fields) > LOOKED:
             yield f"attributes after the first {LOOKED:,}", len(fields) - LOOKED, UNREAD, b""
     return found
@@ -230,38 +230,38 @@ def _shown(value: Any) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _text(value: str | bytes | bytearray, place: str, kind: str) -> Iterator[Leaf]:
+def _text(value: str | bytes | bytearray, path: str, kind: str) -> Iterator[Leaf]:
     whole = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value)
-    yield f"{place}.length", float(len(value)), kind, whole
-    yield f"{place}.code", code_of(whole), BEYOND, b""
+    yield f"{path}.length", float(len(value)), kind, whole
+    yield f"{path}.code", code_of(whole), BEYOND, b""
     letters = value if isinstance(value, str) else whole.decode("latin-1")
     try:
-        yield place, float(value), "number in text", b""
+        yield path, float(value), "number in text", b""
     except (ValueError, OverflowError):
-        yield place, None, kind, b""
+        yield path, None, kind, b""
         head = letters[:LETTERS]
         yield (
-            f"{place}.words",
+            f"{path}.words",
             code_of(_NUMBER.sub("#", head).encode("utf-8", "surrogatepass")),
             BEYOND,
             b"",
         )
         for index, number in enumerate(map(float, _NUMBER.findall(head)[:NUMBERS])):
             yield (
-                f"{place}.numbers[{index}]",
+                f"{path}.numbers[{index}]",
                 number if abs(number) < 1e100 else math.inf,
                 BEYOND,
                 b"",
             )
-    yield place, None, kind, letters
+    yield path, None, kind, letters
 
 
-def _array(value: np.ndarray, place: str, kind: str, depth: int) -> Iterator[Leaf]:
+def _array(value: np.ndarray, path: str, kind: str, depth: int) -> Iterator[Leaf]:
     flat = np.asarray(value).reshape(-1)
     plain, step = flat.dtype.kind in "fiub", max(1, flat.size >> 20)
     whole = np.ascontiguousarray(flat[::step]).tobytes() if plain or flat.dtype.kind == "c" else b""
     yield (
-        f"{place}.length",
+        f"{path}.length",
         float(flat.size),
         f"{kind} of {value.dtype} {value.ndim}",
         str(value.shape).encode() + whole,
@@ -270,16 +270,16 @@ def _array(value: np.ndarray, place: str, kind: str, depth: int) -> Iterator[Lea
         yield "items of an array, but for their sum", flat.size - len(flat[::step]), UNREAD, b""
     if flat.dtype.kind == "c":
         for part, numbers in ("", np.real(flat)), (".imag", np.imag(flat)):
-            yield from _array(numbers, f"{place}{part}", kind, depth)
+            yield from _array(numbers, f"{path}{part}", kind, depth)
         return
     if plain and flat.size > LEAVES:
-        yield f"{place}.sum", float(flat.sum(dtype=np.float64)), "float", b""
+        yield f"{path}.sum", float(flat.sum(dtype=np.float64)), "float", b""
     most = FURTHER if plain else LOOKED
     for index, item in enumerate(flat[:most].tolist()):
         if plain:
-            yield f"{place}[{index}]", float(item), BEYOND if index >= LEAVES else "", b""
+            yield f"{path}[{index}]", float(item), BEYOND if index >= LEAVES else "", b""
         else:
-            yield from walk(item, f"{place}[{index}]", depth - 1)
+            yield from walk(item, f"{path}[{index}]", depth - 1)
     if flat.size > most:
         yield (
             MANY if plain else f"items of an array after the first {LOOKED:,}",
@@ -409,12 +409,12 @@ class Outcome:
         return {name: seen for name, seen in channels.items() if seen}
 
 
-def read(value: Any, place: str = "", depth: int = DEPTH) -> Any:
+def read(value: Any, path: str = "", depth: int = DEPTH) -> Any:
     """An answer in the form that is stored: a float unchanged, anything else as a `Reading`.
 
     Args:
         value: The answer.
-        place: The path at which its parts are named.
+        path: The path at which its parts are named.
         depth: The number of nesting levels read.
     """
     if type(value) is float:
@@ -425,7 +425,7 @@ def read(value: Any, place: str = "", depth: int = DEPTH) -> Any:
     letters: list[tuple[str, str]] = []
     unread: dict[str, int] = {}
     room = LETTERS
-    parts = walk(value, place, depth)
+    parts = walk(value, path, depth)
     for at, number, kind, text in islice(parts, PARTS):
         if kind == UNREAD:
             unread[at] = unread.get(at, 0) + int(number or 0)
@@ -449,7 +449,7 @@ def read(value: Any, place: str = "", depth: int = DEPTH) -> Any:
     if next(parts, None) is not None:
         unread[f"parts after the first {PARTS:,}"] = 1
     further = found[LEAVES:]
-    places = tuple(place for place, _ in further)
+    places = tuple(path for path, _ in further)
     if len(_places) < LEAVES:
         places = _places.setdefault(places, places)
     numbers = struct.pack(f"<{len(further)}d", *(number for _, number in further))

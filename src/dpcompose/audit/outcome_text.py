@@ -59,7 +59,7 @@ def outcomes_of(text: dict[str, Any], rows: int) -> Outcomes:
     if "dtype" in text:
         dtype = np.dtype(text["dtype"])
         if dtype.kind not in "fiub" or text["shape"][:1] != [rows]:
-            raise ValueError("outcomes of another kind, or another number of them")
+            raise ValueError(f"the array does not hold the numbers of {rows} outcomes")
         return (
             np.frombuffer(unpacked, dtype=dtype)
             .reshape(text["shape"])
@@ -151,7 +151,7 @@ def _value(answer: Any) -> Any:
             places, numbers, letters = beyond
             further = tuple(map(str, places)), bytes.fromhex(numbers)
             if len(further[1]) != 8 * len(further[0]):
-                raise ValueError("places without numbers")
+                raise ValueError("paths and numbers differ in count")
             texts = tuple((str(place), str(text)) for place, text in letters)
             return Reading(kind, first, _number(code), further, texts, unread)
         case _:

@@ -94,18 +94,18 @@ class Cells:
     def _edges(self) -> Reals:
         return np.array(self.cuts)
 
-    def place(self, scores: Reals) -> NDArray[np.intp]:
+    def index(self, scores: Reals) -> NDArray[np.intp]:
         """The index of the cell of each value."""
         found = np.searchsorted(self._edges, scores, side="right")
         found[np.isnan(scores)] = self.count - 1
         return found
 
-    def words(self, place: int) -> str:
+    def words(self, cell: int) -> str:
         """A description of the cell with this index, such as "at least 1 and below 2"."""
-        if place == self.count - 1:
+        if cell == self.count - 1:
             return "is NaN"
-        low = self.cuts[place - 1] if place else None
-        high = self.cuts[place] if place < len(self.cuts) else None
+        low = self.cuts[cell - 1] if cell else None
+        high = self.cuts[cell] if cell < len(self.cuts) else None
         if low is not None and high == np.nextafter(low, np.inf):
             return f"is {low!r}"
         above = "" if low is None else f"at least {low:.6g}"

@@ -103,7 +103,7 @@ class Subject:
     limit: float = 1.0
     label: str = ""
     notes: set[str] = field(default_factory=set[str], compare=False)
-    _made: list[Callable[[Any], Any]] = field(
+    _instances: list[Callable[[Any], Any]] = field(
         default_factory=list[Callable[[Any], Any]], compare=False, repr=False
     )
     _workers: list[Worker] = field(default_factory=list[Worker], compare=False, repr=False)
@@ -237,9 +237,9 @@ class Subject:
             return self.call
         if self.fresh is Fresh.INSTANCE:
             return self.make()
-        if not self._made:
-            self._made.append(self.make())
-        return self._made[0]
+        if not self._instances:
+            self._instances.append(self.make())
+        return self._instances[0]
 
     def _batched(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         assert self.batch is not None

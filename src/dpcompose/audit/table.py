@@ -57,30 +57,30 @@ class Table:
             grid = self.outcomes.astype(np.float64).reshape(len(self.outcomes), -1)
             one = self.outcomes.ndim == 1
             return {
-                "" if one else f"[{place}]": np.ascontiguousarray(grid[:, place])
-                for place in range(grid.shape[1])
+                "" if one else f"[{index}]": np.ascontiguousarray(grid[:, index])
+                for index in range(grid.shape[1])
             }
         found: dict[str, Reals] = {}
         for row, outcome in enumerate(self._rows):
-            for place, number in outcome.value.leaves:
-                if place not in found:
-                    found[place] = np.full(len(self.outcomes), math.nan)
-                found[place][row] = number
+            for path, number in outcome.value.leaves:
+                if path not in found:
+                    found[path] = np.full(len(self.outcomes), math.nan)
+                found[path][row] = number
             if not math.isnan(outcome.seconds):
                 found.setdefault(".seconds", np.full(len(self.outcomes), math.nan))[row] = (
                     outcome.seconds
                 )
         return found
 
-    def column(self, place: str) -> Reals:
+    def column(self, path: str) -> Reals:
         """The numbers at one path; for a character in a text, its code point. All NaN if the path
         does not occur.
         """
-        found = self.columns.get(place)
+        found = self.columns.get(path)
         if found is None and not self.plain:
-            found = self.further.get(place)
-        if found is None and LETTER in place:
-            found = self._letter(*place.rsplit(LETTER, 1))
+            found = self.further.get(path)
+        if found is None and LETTER in path:
+            found = self._letter(*path.rsplit(LETTER, 1))
         return np.full(len(self.outcomes), math.nan) if found is None else found
 
     @cached_property
@@ -91,12 +91,12 @@ class Table:
         found: dict[str, Reals] = {}
         for row, outcome in enumerate(self._rows):
             places, numbers = outcome.value.further
-            for place, number in zip(
+            for path, number in zip(
                 places, struct.unpack(f"<{len(places)}d", numbers), strict=True
             ):
-                if place not in found:
-                    found[place] = np.full(len(self.outcomes), math.nan)
-                found[place][row] = number
+                if path not in found:
+                    found[path] = np.full(len(self.outcomes), math.nan)
+                found[path][row] = number
         return found
 
     @cached_property
@@ -104,27 +104,27 @@ class Table:
         """The paths of texts, each with the length of its longest text."""
         found: dict[str, int] = {}
         for outcome in () if self.plain else self._rows:
-            for place, text in outcome.value.letters:
-                found[place] = max(found.get(place, 0), len(text))
+            for path, text in outcome.value.letters:
+                found[path] = max(found.get(path, 0), len(text))
         return found
 
-    def letters_at(self, place: str, most: int) -> Reals:
+    def letters_at(self, path: str, most: int) -> Reals:
         """The code points of the first `most` characters of the texts at a path, shape (most, n);
         NaN beyond their ends.
         """
         found = np.full((most, len(self.outcomes)), math.nan)
         for row, outcome in enumerate(self._rows):
             for where, text in outcome.value.letters:
-                if where == place:
+                if where == path:
                     codes = [ord(each) for each in text[:most]]
                     found[: len(codes), row] = codes
         return found
 
-    def _letter(self, place: str, number: str) -> Reals:
+    def _letter(self, path: str, number: str) -> Reals:
         found, at = np.full(len(self.outcomes), math.nan), int(number)
         for row, outcome in enumerate(() if self.plain else self._rows):
             for where, text in outcome.value.letters:
-                if where == place and at < len(text):
+                if where == path and at < len(text):
                     found[row] = ord(text[at])
         return found
 
@@ -173,8 +173,8 @@ class Table:
         rows = [
             [
                 number
-                for place, number in row.value.leaves
-                if not (place.startswith(BESIDE) or place.endswith(NO_NUMBERS))
+                for path, number in row.value.leaves
+                if not (path.startswith(BESIDE) or path.endswith(NO_NUMBERS))
             ]
             for row in self._rows
         ]
@@ -221,7 +221,7 @@ def _worded(row: Outcome) -> str:
     """A short description of an outcome."""
     if row.timeout:
         return "no answer in time"
-    leaves = ", ".join(f"{place or 'value'} {number:g}" for place, number in row.value.leaves[:3])
+    leaves = ", ".join(f"{path or 'value'} {number:g}" for path, number in row.value.leaves[:3])
     answer = (
         f"raises {row.raised}: {row.message[:60]!r}"
         if row.raised

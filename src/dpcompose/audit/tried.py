@@ -55,14 +55,14 @@ class Event:
     Args:
         book: The index of the feature.
         below: Whether it is the lower tail.
-        place: The index of the first cell above the cut.
+        cut: The index of the first cell above the cut.
         point: The index of the claim's point that is tested.
         coin: The world in which the event might be too likely.
     """
 
     book: int
     below: bool
-    place: int
+    cut: int
     point: int
     coin: int
 
@@ -114,7 +114,7 @@ class Converse:
 
     def _tried(self, event: Event, goal: float) -> Tried:
         book, point = self.books[event.book], self.arm.points[event.point]
-        side = slice(0, event.place) if event.below else slice(event.place, book.cells.count - 1)
+        side = slice(0, event.cut) if event.below else slice(event.cut, book.cells.count - 1)
         zero, one = (float(each) for each in book.counts[:, side].sum(axis=1))
         wins, losses = (one, zero) if event.coin else (zero, one)
         rows: Reals = book.counts.sum(axis=1).astype(np.float64)
@@ -124,7 +124,7 @@ class Converse:
         spread = likely * (1 - likely) / max(mine, 1.0) + point.growth**2 * rival * (
             1 - rival
         ) / max(other, 1.0)
-        cut = book.cells.cuts[event.place - 1]
+        cut = book.cells.cuts[event.cut - 1]
         words = f"{book.feature.name} {'below' if event.below else 'at least'} {cut:.6g}"
         reached = log_converse(wins, losses, float(np.sum(rows)), point) >= goal
         return Tried(

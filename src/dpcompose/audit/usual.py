@@ -162,7 +162,7 @@ def _examples(strategy: Any) -> list[Any]:
         raise DomainError("records", strategy, "a list of records, or a Hypothesis strategy")
     found: list[Any] = []
 
-    def kept(record: Any) -> None:
+    def collect(record: Any) -> None:
         if not any(repr(record) == repr(each) for each in found):
             found.append(record)
 
@@ -170,7 +170,7 @@ def _examples(strategy: Any) -> list[Any]:
         max_examples=4 * MOST_RECORDS, derandomize=True, database=None, deadline=None, phases=[Phase.generate],
         suppress_health_check=[*cast("Any", HealthCheck)],
     )  # fmt: skip
-    asked(given(cast("Any", strategy))(kept))()
+    asked(given(cast("Any", strategy))(collect))()
     return found
 
 

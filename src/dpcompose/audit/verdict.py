@@ -65,7 +65,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Found:
+class AuditResult:
     """The result of an audit.
 
     Args:

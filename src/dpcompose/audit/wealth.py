@@ -57,7 +57,11 @@ class Member:
             "f": f,
             "g": g,
         }
-        return written if self.feature.made is None else written | {"made": dict(self.feature.made)}
+        return (
+            written
+            if self.feature.parameters is None
+            else written | {"made": dict(self.feature.parameters)}
+        )
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,7 @@ class Worker:
         return outcome
 
     def _begin(self) -> None:
-        (asked, asking), (telling, told) = os.pipe(), os.pipe()
+        (requests, asking), (telling, replies) = os.pipe(), os.pipe()
         self._begun += 1
         if self._begun > 1 and self.again is None:
             self.notes.add(NOT_ANEW)
@@ -185,14 +185,14 @@ class Worker:
             with contextlib.suppress(BaseException):
                 os.close(asking)
                 os.close(telling)
-                self._serve(asked, told)
+                self._serve(requests, replies)
             os._exit(0)
-        os.close(asked)
-        os.close(told)
+        os.close(requests)
+        os.close(replies)
         self._child, self._asking, self._telling, self._first = child, asking, telling, True
         self._waiting.clear()
 
-    def _serve(self, asking: int, told: int) -> None:
+    def _serve(self, asking: int, replies: int) -> None:
         """Run in the process: execute calls until the request pipe closes.
 
         Output is captured, and standard input is empty.
@@ -210,23 +210,23 @@ class Worker:
             again = self.again is not None and self._begun > 1
             function = (self.again if again and self.again is not None else self.function)()
         except BaseException as error:
-            _write(told, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+            _write(replies, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
             return
         calls = Calls(self.limit, self.timed, self.notes, output, errors)
         text, data = b"", (Dataset(None), Dataset(None))
-        while (asked := _read(asking)) is not None:
-            zero, one, coins = cast("tuple[Any, Any, bytes]", pickle.loads(asked))
-            if asked[: -len(coins)] != text:
-                text, data = asked[: -len(coins)], (Dataset(zero), Dataset(one))
+        while (request := _read(asking)) is not None:
+            zero, one, coins = cast("tuple[Any, Any, bytes]", pickle.loads(request))
+            if request[: -len(coins)] != text:
+                text, data = request[: -len(coins)], (Dataset(zero), Dataset(one))
             with calls.open():
                 for place, coin in enumerate(coins):
                     answer = calls.answer(function, data[coin])
                     if type(answer) is float:
                         _NUMBER.pack_into(self._numbers, 8 + 8 * place, answer)
                     else:
-                        _write(told, json.dumps([place, text_of_outcome(answer)]).encode())
+                        _write(replies, json.dumps([place, text_of_outcome(answer)]).encode())
                     _COUNT.pack_into(self._numbers, 0, place + 1)
-            _write(told, json.dumps({"notes": sorted(self.notes)}).encode())
+            _write(replies, json.dumps({"notes": sorted(self.notes)}).encode())
 
     def close(self) -> None:
         """End the process and all processes that it started."""

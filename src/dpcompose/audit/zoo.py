@@ -300,8 +300,8 @@ def _call(
     return lambda: Subject(call(private=private), timed=timed, label="zoo")
 
 
-def _entry(name: str, broken: Batch, twin: Batch, **given: object) -> Entry:
-    return Entry(name, _batch(broken), _batch(twin), **given)  # pyright: ignore[reportArgumentType]
+def _entry(name: str, broken: Batch, twin: Batch, **fields: object) -> Entry:
+    return Entry(name, _batch(broken), _batch(twin), **fields)  # pyright: ignore[reportArgumentType]
 
 
 def _breaker() -> Transcripts:

@@ -17,7 +17,7 @@ from dpcompose.cli.output import DONE, REFUSED, stderr, stdout, write
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
-    from dpcompose.audit import Entry, Found, Moment, Pair, Repeated, Source, Subject
+    from dpcompose.audit import AuditResult, Entry, Moment, Pair, Repeated, Source, Subject
     from dpcompose.composition import Composable
 
 Epsilon = Annotated[float | None, option("The claim.", "E")]
@@ -118,7 +118,7 @@ def mechanism(
     )
 
 
-def _audited(subject: Source, pairs: tuple[Pair, ...], **how: Any) -> Found:
+def _audited(subject: Source, pairs: tuple[Pair, ...], **how: Any) -> AuditResult:
     from dpcompose.audit import LEARNERS, audit
 
     last = [0.0]

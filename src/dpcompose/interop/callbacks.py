@@ -156,7 +156,7 @@ def transformers_callback(guard: TrainingGuard, **kind: Unpack[StepKind]) -> Any
     Raises:
         MissingExtraError: If transformers is not installed.
     """
-    base = _found("transformers").TrainerCallback
+    base = _module("transformers").TrainerCallback
     return type("GuardCallback", (StepHooks, base), {})(guard, kind)
 
 
@@ -172,7 +172,7 @@ def lightning_callback(guard: TrainingGuard, **kind: Unpack[StepKind]) -> Any:
     Raises:
         MissingExtraError: If Lightning is not installed.
     """
-    base = _found("lightning.pytorch", "pytorch_lightning").Callback
+    base = _module("lightning.pytorch", "pytorch_lightning").Callback
     return type("GuardCallback", (BatchHooks, base), {})(guard, kind)
 
 
@@ -232,7 +232,7 @@ def _require_one_batch(option: str, batches: int) -> None:
         )
 
 
-def _found(*names: str) -> Any:
+def _module(*names: str) -> Any:
     """The first of the named modules that is installed; MissingExtraError if none is."""
     for name in names:
         try:

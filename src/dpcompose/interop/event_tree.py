@@ -81,12 +81,12 @@ def _checked(module: str, name: str) -> str:
     return name if module.partition(".")[0] == "dp_accounting" else f"{module}.{name}"
 
 
-def require(event: Any, name: str, given: frozenset[str], wanted: frozenset[str]) -> None:
+def require(event: Any, name: str, fields: frozenset[str], wanted: frozenset[str]) -> None:
     """Raise RefusedEventError unless an event has exactly the expected fields: an unknown one might
     change its meaning.
     """
-    if given != wanted:
-        said = f"the fields {', '.join(sorted(given)) or 'none'}"
+    if fields != wanted:
+        said = f"the fields {', '.join(sorted(fields)) or 'none'}"
         raise RefusedEventError(
             event, DomainError(name, said, f"the fields {', '.join(sorted(wanted)) or 'none'}")
         )

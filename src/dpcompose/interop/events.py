@@ -247,7 +247,9 @@ def _everything(event: Any, adjacency: Adjacency) -> Composable:
 
 def _unsupported(event: Any, adjacency: Adjacency) -> Composable:
     raise UnsupportedError(
-        "", "it says itself that it has no description", "Replace it with what is known"
+        "",
+        "this event states that its mechanism has no description",
+        "Replace it with what is known",
     )
 
 

@@ -228,5 +228,5 @@ def _loaded(path: Path) -> Mapping[str, Any]:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key occurs twice in one object")
     return found

@@ -58,26 +58,26 @@ class Phase(NamedTuple):
     steps: int
 
     @staticmethod
-    def of(entry: Any, place: str = "history") -> Phase:
+    def of(entry: Any, name: str = "history") -> Phase:
         """A validated entry of a history.
 
         Args:
             entry: A sequence of noise multiplier, sample rate and number of steps.
-            place: The name of the entry in errors.
+            name: The name of the entry in errors.
 
         Raises:
             DomainError: If the entry has another form, or a number outside its domain.
         """
         if not isinstance(entry, tuple | list) or len(cast("Sequence[Any]", entry)) != 3:
-            raise DomainError(place, entry, "noise multiplier, sample rate and number of steps")
+            raise DomainError(name, entry, "noise multiplier, sample rate and number of steps")
         noise, rate, steps = cast("Sequence[Any]", entry)
-        noise = guard.nonnegative(f"{place}, noise_multiplier", noise)
-        rate = guard.real(f"{place}, sample_rate", rate)
+        noise = guard.nonnegative(f"{name}, noise_multiplier", noise)
+        rate = guard.real(f"{name}, sample_rate", rate)
         if not 0 <= rate <= 1:
-            raise DomainError(f"{place}, sample_rate", rate, "a number in [0, 1]", _ONE_DRAW)
-        steps = guard.count(f"{place}, steps", steps)
+            raise DomainError(f"{name}, sample_rate", rate, "a number in [0, 1]", _ONE_DRAW)
+        steps = guard.count(f"{name}, steps", steps)
         if not steps <= MOST_TIMES:
-            raise DomainError(f"{place}, steps", steps, "an integer of at most 10^15")
+            raise DomainError(f"{name}, steps", steps, "an integer of at most 10^15")
         return Phase(noise, rate, steps)
 
     @property
@@ -124,7 +124,7 @@ def from_state_dict(state: Any, *, adjacency: Adjacency | None = None) -> Compos
     """
     history, mechanism, holds_under = state_of(state)
     if mechanism not in ACCOUNTANTS:
-        reason = "an accountant that is not known: what its history means is not known either"
+        reason = "the meaning of this accountant's history is not defined here"
         raise UnsupportedError(
             f"mechanism = {mechanism!r}", reason, f"Known are {', '.join(ACCOUNTANTS)}"
         )

@@ -81,7 +81,7 @@ def from_measurement(
     reading = _READINGS.get(inner if outer == "Approximate" else outer)
     if reading is None or (inner and outer != "Approximate"):
         remedy = "Convert it first, such as by a combinator of OpenDP"
-        raise UnsupportedError(what, f"nothing here can be said of its measure, {measure}", remedy)
+        raise UnsupportedError(what, f"its privacy measure, {measure}, is not supported", remedy)
     try:
         loss = measurement.map(d_in)
         value, delta = loss if outer == "Approximate" else (loss, 0.0)
@@ -95,25 +95,25 @@ def from_measurement(
     except ValueError as error:
         reason = f"expected {error.domain}" if isinstance(error, DomainError) else error
         raise UnsupportedError(
-            what, f"its privacy map bounds nothing ({reason})", _SMALLER
+            what, f"its privacy map gives no finite bound ({reason})", _SMALLER
         ) from None
 
 
-def _require_measurement(given: Any) -> None:
-    if not isinstance(given, _opendp().mod.Measurement):
-        raise DomainError("measurement", given, "an OpenDP Measurement")
+def _require_measurement(measurement: Any) -> None:
+    if not isinstance(measurement, _opendp().mod.Measurement):
+        raise DomainError("measurement", measurement, "an OpenDP Measurement")
 
 
 _SMALLER = "Ask at a distance at which its map gives a finite loss"
 
 
-def _adjacency(metric: str, distance: float, asked: Adjacency | None) -> Adjacency:
+def _adjacency(metric: str, distance: float, requested: Adjacency | None) -> Adjacency:
     """The adjacency under which a guarantee at a distance in a metric holds.
 
     Args:
         metric: The name of the input metric.
         distance: The largest distance of neighbors.
-        asked: The requested adjacency; None for that of the metric.
+        requested: The requested adjacency; None for that of the metric.
 
     Raises:
         DomainError: If the metric has no adjacency and none is requested, or the distance is below
@@ -123,22 +123,24 @@ def _adjacency(metric: str, distance: float, asked: Adjacency | None) -> Adjacen
     own = BY_METRIC.get(metric)
     if own is not None and not distance >= 1:
         raise DomainError("d_in", distance, f"at least 1, since neighbors differ in {metric}")
-    if asked is not None and not isinstance(asked, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("adjacency", asked, "a member of Adjacency")
-    if own is None and asked is None:
+    if requested is not None and not isinstance(requested, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("adjacency", requested, "a member of Adjacency")
+    if own is None and requested is None:
         stated = f"the adjacency that moves the input by at most {distance!r} in {metric}"
         raise DomainError("adjacency", None, f"{stated}: this metric has none of its own")
-    if asked in (None, own):
+    if requested in (None, own):
         return own or ADD_REMOVE
     if own is None:
-        return asked or ADD_REMOVE
-    if own is ADD_REMOVE and asked is REPLACE and distance >= 2:
+        return requested or ADD_REMOVE
+    if own is ADD_REMOVE and requested is REPLACE and distance >= 2:
         return REPLACE  # one record out, one in
     remedy = f"Ask under {own.value}" + (
-        ", or at d_in = 2" if own is ADD_REMOVE and asked is REPLACE else ""
+        ", or at d_in = 2" if own is ADD_REMOVE and requested is REPLACE else ""
     )
     raise UnsupportedError(
-        f"{metric} at {distance!r}", f"it says nothing of neighbors under {asked}", remedy
+        f"{metric} at {distance!r}",
+        f"distances in it do not cover neighbors under {requested}",
+        remedy,
     )
 
 
@@ -233,7 +235,7 @@ def privacy_profile(total: Composable, *, adjacency: Adjacency = ADD_REMOVE) -> 
     def curve(epsilon: float) -> float:
         return whole.delta(epsilon=epsilon, adjacency=adjacency).upper
 
-    return _made("a privacy profile", lambda: library.measures.new_privacy_profile(curve))
+    return _constructed("a privacy profile", lambda: library.measures.new_privacy_profile(curve))
 
 
 def to_measurement(
@@ -276,8 +278,8 @@ def to_measurement(
     found = _adjacency(str(input_metric.type), distance, adjacency)
     privacy_profile(total, adjacency=found)
 
-    def privacy_map(asked: float) -> Any:
-        if not 0 <= asked <= distance:
+    def privacy_map(input_distance: float) -> Any:
+        if not 0 <= input_distance <= distance:
             raise ValueError(f"stated at distances of at most {distance!r}")
         return privacy_profile(
             total, adjacency=found
@@ -285,7 +287,7 @@ def to_measurement(
 
     measure = library.measures.smoothed_max_divergence
     make = library.measurements.make_user_measurement
-    return _made(
+    return _constructed(
         "a measurement",
         lambda: make(
             input_domain, input_metric, measure(), function, privacy_map=privacy_map, TO=TO
@@ -421,7 +423,7 @@ def profile_plan(text: str, *, delta: float, source: str = "profile") -> Plan:
     return Plan((Entry("profile", "black-box", parameters),), adjacency=adjacency, source=source)
 
 
-def _made(what: str, make: Callable[[], Any]) -> Any:
+def _constructed(what: str, make: Callable[[], Any]) -> Any:
     try:
         return make()
     except _opendp().mod.OpenDPException as error:

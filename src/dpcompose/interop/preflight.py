@@ -431,8 +431,8 @@ class StepHook(DrawLog):
         if self._refused is not None:
             raise _refusal(self._refused)
 
-    def _say(self, found: list[Finding]) -> None:
-        new = [each for each in found if each.name not in self._said]
+    def _say(self, findings: list[Finding]) -> None:
+        new = [each for each in findings if each.name not in self._said]
         self._said |= {"looked", *(each.name for each in new)}
         _warn(new)
         self._refused = next((each for each in new if each.refused), self._refused)
@@ -632,8 +632,8 @@ def _length(before: int, after: int) -> Finding:
     )
 
 
-def _warn(found: list[Finding]) -> None:
-    for each in found:
+def _warn(findings: list[Finding]) -> None:
+    for each in findings:
         warnings.warn(str(each), PreflightWarning, stacklevel=4)
 
 

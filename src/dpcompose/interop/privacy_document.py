@@ -117,7 +117,7 @@ def verify(
     content = _read(document)
     own = content["digest"]
     if digest is not None and digest != own:
-        raise StatementError(f"its digest is {own}, and the one given is another")
+        raise StatementError(f"its digest is {own}, not the expected {digest}")
     try:
         stated = _stated(content)
         expected = _content(stated)
@@ -135,7 +135,7 @@ def verify(
     wrong = [name for name in expected if content.get(name) != expected[name]]
     if wrong or content.keys() - expected.keys() != {"digest", "producer"}:
         raise StatementError(
-            f"it says more than follows from it, or otherwise: {', '.join(wrong) or 'its names'}"
+            f"fields that do not follow from its mechanisms: {', '.join(wrong) or 'unknown names'}"
         )
     bound = _priced_again(stated)
     checked = [
@@ -178,7 +178,7 @@ def _read(document: str | bytes) -> dict[str, Any]:
         ) from None
     found = cast("dict[str, Any]", content)
     if found.get("digest") != _digest(found):
-        raise StatementError("its digest is not that of its content: something was changed")
+        raise StatementError("its digest does not match its content, so the document was changed")
     return found
 
 
@@ -243,7 +243,7 @@ def _in_ledger(stated: Statement, ledger: Ledger) -> str:
     if not isinstance(ledger, Ledger):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("ledger", ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
     if not stated.entries:
-        raise StatementError("it names no charges, so that no ledger can confirm it")
+        raise StatementError("it lists no charges, so a ledger cannot confirm it")
     ledger.verify(stated.anchor)
     charged: list[Any] = []
     with ledger.moment() as moment:

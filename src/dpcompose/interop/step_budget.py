@@ -164,7 +164,7 @@ class StepBudget:
     run: str | None
     _unredeemed: list[tuple[str, Receipt]] = field(default_factory=list[tuple[str, Receipt]])
     _charges: list[tuple[Composable, int]] = field(default_factory=list[tuple[Composable, int]])
-    _known: dict[str, Composable] = field(default_factory=dict[str, Composable])
+    _mechanisms: dict[str, Composable] = field(default_factory=dict[str, Composable])
     _read: int = 0
     _lock: Any = field(default_factory=Lock, repr=False)
 
@@ -279,9 +279,9 @@ class StepBudget:
                 f"charge {sequence} names no mechanism to be read back",
             )
             raise UnsupportedError(what, reason, "Read the amounts that were charged")
-        if text not in self._known:
-            self._known[text] = parse(text)
-        return self._known[text]
+        if text not in self._mechanisms:
+            self._mechanisms[text] = parse(text)
+        return self._mechanisms[text]
 
     def share_left(self) -> float:
         """The unspent fraction of the budget of the innermost filter, in [0, 1]."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dpcompose.audit import Found, Verdict
+from dpcompose.audit import AuditResult, Verdict
 from dpcompose.report.layout import Fact, Heading, Page, PageTable
 from dpcompose.report.number import exactly, near
 
@@ -24,7 +24,7 @@ _WORDS = {
 
 
 def audit_page(
-    found: Found, *, subject: str, claim: str, alpha: float, notes: Sequence[str] = ()
+    found: AuditResult, *, subject: str, claim: str, alpha: float, notes: Sequence[str] = ()
 ) -> Page:
     """The result of an audit, for people.
 
@@ -78,7 +78,7 @@ def audit_page(
     )
 
 
-def _tried(found: Found) -> PageTable:
+def _tried(found: AuditResult) -> PageTable:
     columns = (
         Heading("event", wrap=True),
         Heading("excess", "right"),
@@ -100,7 +100,7 @@ def _tried(found: Found) -> PageTable:
 
 
 def audit_document(
-    found: Found, *, subject: str, claim: str, alpha: float, notes: Sequence[str] = ()
+    found: AuditResult, *, subject: str, claim: str, alpha: float, notes: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The result of an audit, for programs."""
     return {
@@ -130,14 +130,14 @@ def audit_document(
     }
 
 
-def claimed(found: Found) -> float:
+def claimed(found: AuditResult) -> float:
     """The epsilon of the claim at the smallest delta of its points."""
     header: dict[str, Any] = (found.certificate or {})["header"]
     points = next(each["points"] for each in header["claims"] if each["distance"] == 1)
     return float.fromhex(min(points, key=lambda point: float.fromhex(point["delta"]))["epsilon"])
 
 
-def bound_in_words(found: Found) -> str:
+def bound_in_words(found: AuditResult) -> str:
     """The lower bound on epsilon, beside the claim."""
     lower, least, at = found.epsilon.lower, claimed(found), f"at delta = {near(found.delta)}"
     bound = f">= {near(lower)} {at}, but for alpha" if lower else f"no lower bound yet {at}"

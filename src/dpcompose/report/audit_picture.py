@@ -14,7 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.audit import Found, Verdict
+from dpcompose.audit import AuditResult, Verdict
 from dpcompose.report.audit import claimed
 from dpcompose.report.number import exactly, near
 from dpcompose.report.picture import COLORS, INK, figure, message, style, svg, write
@@ -27,7 +27,7 @@ MEMBERS, EVENTS, PAIRS = 5, 12, 12
 """Features with a line of their own, events and pairs that are shown."""
 
 
-def save_audit(path: str | Path, found: Found, *, alpha: float) -> None:
+def save_audit(path: str | Path, found: AuditResult, *, alpha: float) -> None:
     """Write all pictures of an audit on one sheet, as PNG, SVG or PDF.
 
     Raises:
@@ -42,7 +42,7 @@ def save_audit(path: str | Path, found: Found, *, alpha: float) -> None:
     write(drawing, path)
 
 
-def audit_svgs(found: Found, *, alpha: float) -> tuple[tuple[str, str], ...]:
+def audit_svgs(found: AuditResult, *, alpha: float) -> tuple[tuple[str, str], ...]:
     """Captions and SVG elements of the pictures, for a page."""
     shown: list[tuple[str, str]] = []
     for title, caption, draw in _PICTURES:
@@ -52,7 +52,7 @@ def audit_svgs(found: Found, *, alpha: float) -> tuple[tuple[str, str], ...]:
     return tuple(shown)
 
 
-def _wealth(axes: Axes, found: Found, alpha: float) -> None:
+def _wealth(axes: Axes, found: AuditResult, alpha: float) -> None:
     axes.set(xlabel="samples", ylabel="wealth, as a power of 10", title="Wealth")
     if not found.moments:
         message(axes, "nothing was drawn")
@@ -87,7 +87,7 @@ def _wealth(axes: Axes, found: Found, alpha: float) -> None:
     _over_samples(axes)
 
 
-def _bound(axes: Axes, found: Found, alpha: float) -> None:
+def _bound(axes: Axes, found: AuditResult, alpha: float) -> None:
     del alpha
     axes.set(
         xlabel="samples",
@@ -113,7 +113,7 @@ def _bound(axes: Axes, found: Found, alpha: float) -> None:
     _over_samples(axes)
 
 
-def _tells(axes: Axes, found: Found, alpha: float) -> None:
+def _tells(axes: Axes, found: AuditResult, alpha: float) -> None:
     """True over false positives of the score that paid most: cells in the order of their stakes, bound before."""
     del alpha
     axes.set(
@@ -152,7 +152,7 @@ def _tells(axes: Axes, found: Found, alpha: float) -> None:
     style(axes)
 
 
-def _events(axes: Axes, found: Found, alpha: float) -> None:
+def _events(axes: Axes, found: AuditResult, alpha: float) -> None:
     axes.set(
         xlabel="P(S) - e^epsilon Q(S) - delta",
         title=f"Events tried, excluded ones at alpha = {exactly(alpha)}",
@@ -186,7 +186,7 @@ def _events(axes: Axes, found: Found, alpha: float) -> None:
     style(axes)
 
 
-def _pairs(axes: Axes, found: Found, alpha: float) -> None:
+def _pairs(axes: Axes, found: AuditResult, alpha: float) -> None:
     del alpha
     axes.set(xlabel="samples", title="Pairs")
     rows, gained, before = defaultdict[int, int](int), defaultdict[int, float](float), (0, 0.0)
@@ -218,11 +218,11 @@ def _over_samples(axes: Axes) -> None:
     style(axes)
 
 
-def _header(found: Found) -> Mapping[str, Any]:
+def _header(found: AuditResult) -> Mapping[str, Any]:
     return (found.certificate or {})["header"]
 
 
-def _distance(found: Found, pair: int) -> int:
+def _distance(found: AuditResult, pair: int) -> int:
     batches = (found.certificate or {})["batches"]
     return next(each["stakes"]["distance"] for each in batches if each["stakes"]["pair"] == pair)
 
@@ -236,7 +236,7 @@ def _allowed(points: list[Mapping[str, str]], rate: float) -> float:
     return kept
 
 
-def _best(found: Found) -> tuple[int, str, list[tuple[float, int, int]]]:
+def _best(found: AuditResult) -> tuple[int, str, list[tuple[float, int, int]]]:
     """The pair and feature whose bets paid most; of each cell its stake and the rows of either coin."""
     paid = defaultdict[tuple[int, str], float](float)
     cells = defaultdict[tuple[int, str], list[tuple[float, int, int]]](list)
@@ -263,7 +263,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 44 else text[:42] + "..."
 
 
-_PICTURES: tuple[tuple[str, str, Callable[[Axes, Found, float], None]], ...] = (
+_PICTURES: tuple[tuple[str, str, Callable[[Axes, AuditResult, float], None]], ...] = (
     (
         "Wealth",
         "If the claim is true, wealth ever reaches the dashed line with probability at most alpha.",

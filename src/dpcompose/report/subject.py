@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _SUBJECTS = {
     "PlanAccount": "account account", "[PlanAccount]": "account comparison", "PlanCalibration": "account calibration",
     "[FilterAdvice]": "advice advice", "[Quote]": "release quote", "[Answer]": "release release",
-    "Found": "audit audit", "Summary": "experiment experiment", "Exposure": "exposure exposure",
+    "AuditResult": "audit audit", "Summary": "experiment experiment", "Exposure": "exposure exposure",
     "Statement": "theorem evaluation", "[Statement]": "theorem listing", "Receipt": "ledger receipt",
     "Balance": "ledger balance", "[Balance]": "ledger tree", "Entry": "ledger entry", "[Entry]": "ledger log",
     "Verification": "ledger verification", "CountingPlan": "counting counting", "TrainingHistory": "training training",
