@@ -34,4 +34,4 @@ if True:
         PureFilter as PureFilter,
         RenyiFilter as RenyiFilter,
     )
-    from .total import asked as asked, least as least
+    from .total import delta_without_rounding as delta_without_rounding, least as least

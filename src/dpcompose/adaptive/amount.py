@@ -42,9 +42,9 @@ def probability(name: str, value: Any) -> float | Fraction:
     return _between(name, value, 1.0, "a number in [0, 1]")
 
 
-def shown(asked: Fraction, left: Fraction) -> tuple[str, str]:
-    """Both to six digits: the amount asked rounded up, the amount left rounded down."""
-    pairs = (asked, ROUND_CEILING), (left, ROUND_FLOOR)
+def shown(price: Fraction, left: Fraction) -> tuple[str, str]:
+    """Both to six digits: the price rounded up, the amount left rounded down."""
+    pairs = (price, ROUND_CEILING), (left, ROUND_FLOOR)
     up, down = (
         Context(prec=6, rounding=rounding)
         .divide(Decimal(value.numerator), Decimal(value.denominator))

@@ -209,9 +209,9 @@ class Curators:
             )
 
 
-def _count(given: int) -> int:
-    if not (number := check.count("count", given, least=1)) <= 10**15:
-        raise DomainError("count", given, "an integer from 1 to 10^15")
+def _count(value: int) -> int:
+    if not (number := check.count("count", value, least=1)) <= 10**15:
+        raise DomainError("count", value, "an integer from 1 to 10^15")
     return number
 
 

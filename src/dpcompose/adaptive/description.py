@@ -20,7 +20,7 @@ from dpcompose.adaptive.theorems import (
     PureFilter,
     RenyiFilter,
 )
-from dpcompose.adaptive.total import Target, asked
+from dpcompose.adaptive.total import Target, delta_without_rounding
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, Priced
 from dpcompose.values import Adjacency, exact, rounded_down, rounded_up
@@ -150,7 +150,7 @@ class UnionFilter(Filter):
         """
         # The exact share: as a float it may fall below the delta of the very filter whose share it is.
         epsilons = [
-            each._total(1, asked(exact(share), each.omitted(1))).epsilon
+            each._total(1, delta_without_rounding(exact(share), each.omitted(1))).epsilon
             for each, share in zip(self.filters, self.shares, strict=True)
         ]
         if not max(epsilons) <= LARGEST:

@@ -251,10 +251,10 @@ def _prices(prices: Any, count: int) -> Reals:
     return np.broadcast_to(each, (count,))
 
 
-def _reals(given: Any) -> Reals | None:
+def _reals(values: Any) -> Reals | None:
     """Numbers as doubles, none of them smaller than it was; None if they are no numbers of at most 64 bits."""
     try:
-        array = np.asarray(given)
+        array = np.asarray(values)
     except (ValueError, TypeError):
         return None
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:

@@ -82,7 +82,9 @@ class Target:
             )
 
 
-def asked(delta: Fraction, omitted: Iterable[tuple[Fraction, float, int]]) -> float:
+def delta_without_rounding(
+    delta: Fraction, omitted: Iterable[tuple[Fraction, float, int]]
+) -> float:
     """The delta to ask of bounds whose omitted deltas are rounded up, for the answer at `delta` without that rounding.
 
     With a mass c omitted, epsilon at delta is that of the remaining mass at (delta - c) / (1 - c). So 1 - delta shrinks
