@@ -9,11 +9,10 @@ from fractions import Fraction
 
 from dpcompose import check
 from dpcompose.adaptive import pricing
-from dpcompose.adaptive.amount import Number
+from dpcompose.adaptive.amount import Number, Target
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.menu_filter import MenuFilter
-from dpcompose.adaptive.total import Target
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError
 from dpcompose.values import Adjacency, exact

@@ -18,14 +18,16 @@ from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import (
     Amounts,
     Number,
+    Total,
     above,
     below,
+    delta_without_rounding,
     exact_amounts,
+    optimal,
     read,
     shown,
     written,
 )
-from dpcompose.adaptive.total import Total, delta_without_rounding, optimal
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import (
