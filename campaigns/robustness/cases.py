@@ -381,6 +381,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "clients": lambda: 10,
     "norm": lambda: 4.0,
     "dimension": lambda: 3,
+    "threshold": lambda: "rows",
 }
 
 # Where a callable needs something else under that name.
@@ -581,7 +582,6 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "IndividualFilter.gaussian_prices": {"sensitivity": lambda: [1.0, 2.0]},
     "Session.quantile": {"q": lambda: 0.5},
     "Session.top": QUESTION,
-    "Session.contingency": {"threshold": lambda: None},
     "Session.left_out": QUESTION | {"spend": lambda: {"epsilon": 0.01}},
     "Session.workload": {
         "questions": lambda: [release.Count(by="x", keys=(1, 2))],
