@@ -130,6 +130,8 @@ MADE = [
 ]
 """Classes that the library makes, or that are tried through their methods and functions."""
 BETWEEN_ROOMS = {
+    "amount",
+    "of_limit",
     "described",
     "pairs",
     "promise",
@@ -145,7 +147,16 @@ BETWEEN_ROOMS = {
     "estimate",
     "concentrated",
 }
-BETWEEN_ROOMS |= {"group_losses", "of_snapshot", "digits", "typed", "unsampled", "require_any_size"}
+BETWEEN_ROOMS |= {
+    "amount",
+    "of_limit",
+    "group_losses",
+    "of_snapshot",
+    "digits",
+    "typed",
+    "unsampled",
+    "require_any_size",
+}
 """Methods that one room offers another, and that nobody calls with numbers of his own."""
 
 PLAN = """delta = 1e-6
