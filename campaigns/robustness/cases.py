@@ -148,8 +148,6 @@ BETWEEN_ROOMS = {
     "concentrated",
 }
 BETWEEN_ROOMS |= {
-    "amount",
-    "of_limit",
     "group_losses",
     "of_snapshot",
     "digits",
