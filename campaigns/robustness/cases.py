@@ -130,6 +130,8 @@ MADE = [
 ]
 """Classes that the library makes, or that are tried through their methods and functions."""
 BETWEEN_ROOMS = {
+    "amount",
+    "of_limit",
     "described",
     "pairs",
     "promise",
@@ -145,7 +147,14 @@ BETWEEN_ROOMS = {
     "estimate",
     "concentrated",
 }
-BETWEEN_ROOMS |= {"group_losses", "of_snapshot", "digits", "typed", "unsampled", "require_any_size"}
+BETWEEN_ROOMS |= {
+    "group_losses",
+    "of_snapshot",
+    "digits",
+    "typed",
+    "unsampled",
+    "require_any_size",
+}
 """Methods that one room offers another, and that nobody calls with numbers of his own."""
 
 PLAN = """delta = 1e-6
@@ -381,6 +390,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "clients": lambda: 10,
     "norm": lambda: 4.0,
     "dimension": lambda: 3,
+    "threshold": lambda: "rows",
 }
 
 # Where a callable needs something else under that name.
@@ -581,7 +591,6 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "IndividualFilter.gaussian_prices": {"sensitivity": lambda: [1.0, 2.0]},
     "Session.quantile": {"q": lambda: 0.5},
     "Session.top": QUESTION,
-    "Session.contingency": {"threshold": lambda: None},
     "Session.left_out": QUESTION | {"spend": lambda: {"epsilon": 0.01}},
     "Session.workload": {
         "questions": lambda: [release.Count(by="x", keys=(1, 2))],

@@ -157,7 +157,7 @@ def test_prices_say_nothing_under_another_adjacency() -> None:
         PureFilter(9.0).price(curators)
     assert PureFilter(9.0).price(curators, adjacency=Adjacency.REPLACE)["epsilon"] >= 0.5
     state, decision = curators.step(curators.start(), Laplace(19.0), curator=0)
-    assert not decision.granted and decision.asked["epsilon"] >= 0.1 and state == curators.start()
+    assert not decision.granted and decision.price["epsilon"] >= 0.1 and state == curators.start()
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def test_the_concentrated_filter_against_the_golden_totals() -> None:
 @every_filter
 def test_refused_exactly_when_a_sum_would_exceed_its_cap(filter: Filter) -> None:
     state, mechanism = filter.start(), cheap(filter)
-    price = filter.step(state, mechanism, delta=1e-8)[1].asked
+    price = filter.step(state, mechanism, delta=1e-8)[1].price
     most = min(
         limit // price[currency] for currency, limit in filter.limits.items() if price[currency]
     )
@@ -242,7 +242,7 @@ def test_refused_exactly_when_a_sum_would_exceed_its_cap(filter: Filter) -> None
         assert decision.granted and decision.short is None and decision.reason == "granted"
     after, refused = filter.step(state, mechanism, delta=1e-8)
     assert after is state and not refused.granted
-    assert refused.asked == price and refused.left == state.left
+    assert refused.price == price and refused.left == state.left
     first = next(currency for currency in filter.caps if price[currency] > state.left[currency])
     assert refused.short == first and first in refused.reason
 
@@ -285,7 +285,7 @@ def test_charges_are_priced_under_the_adjacency_of_the_state() -> None:
     filter = PureFilter(1.0)
     assert filter.step(filter.start(), Laplace(1.25))[1].granted
     _, decision = filter.step(filter.start(adjacency=Adjacency.REPLACE), Laplace(1.25))
-    assert decision.short == "epsilon" and decision.asked["epsilon"] >= Fraction(16, 10)
+    assert decision.short == "epsilon" and decision.price["epsilon"] >= Fraction(16, 10)
 
 
 # Targets and conversions

@@ -40,7 +40,7 @@ SIGMAS = [1.3, 7.0, 23.0, 111.0]
 def rounds(filter: Filter, mechanism: Composable, *, delta: float | None = None) -> int:
     """How many of one mechanism: what `step` would grant, its exact sums divided."""
     state = filter.start()
-    asked = filter.step(state, mechanism, delta=delta)[1].asked
+    asked = filter.step(state, mechanism, delta=delta)[1].price
     most = min(
         limit // asked[currency] for currency, limit in filter.limits.items() if asked[currency]
     )

@@ -262,7 +262,13 @@ class Account:
         """How many more charges of this cost fit, under the whole chain and the alternatives of each filter.
 
         At most 10^15; none if the scope or one above it is closed.
+
+        Raises:
+            DomainError: If the cost is no mapping of amounts.
         """
+        check.kind("cost", cost, Mapping, "amounts by currency")
+        for each in cost.values():
+            check.kind("cost", each, Amount, "amounts by currency")
         units = {name: amount.units for name, amount in cost.items()}
         with self.ledger.moment() as moment:
             if any(moment.balance(path).closed for path in paths_down_to(self.scope)):

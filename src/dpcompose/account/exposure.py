@@ -29,7 +29,7 @@ from dpcompose.account.tree import (
     unavailable,
     underpaid,
 )
-from dpcompose.adaptive import Curators, Filter, Total, asked, least
+from dpcompose.adaptive import Curators, Filter, Total, delta_without_rounding, least
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError, few_digits
 from dpcompose.ledger import Kind, Ledger, Renewal
@@ -283,7 +283,7 @@ def _totals(budgets: Iterable[tuple[Curators, int]], delta: float) -> Iterable[T
         yield Curators(times, filter=filter, adjacency=adjacency).total(delta=delta)
         return
     share = delta / (2 * max(len(counts), 1))
-    at = asked(
+    at = delta_without_rounding(
         exact(delta),
         [each for (filter, _), times in counts.items() for each in filter.omitted(times)],
     )

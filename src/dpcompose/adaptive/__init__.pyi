@@ -1,13 +1,15 @@
 from .advice import FilterAdvice as FilterAdvice, advise as advise
+from .amount import Total as Total
 from .budget import Budget as Budget
-from .curators import Curators as Curators, Spendings as Spendings
 from .description import from_description as from_description
 from .filter import Decision as Decision, Filter as Filter, Spending as Spending, States as States
 from .individual import (
+    Curators as Curators,
     IndividualFilter as IndividualFilter,
     IndividualRound as IndividualRound,
     Records as Records,
     Round as Round,
+    Spendings as Spendings,
 )
 from .menu_filter import MenuFilter as MenuFilter
 from .odometer import (
@@ -19,10 +21,14 @@ from .odometer import (
     Reading as Reading,
     RunningSum as RunningSum,
 )
-from .total import Total as Total
 
 if True:
-    from .amount import Number as Number, shown as shown
+    from .amount import (
+        Number as Number,
+        delta_without_rounding as delta_without_rounding,
+        least as least,
+        shown as shown,
+    )
     from .description import FILTERS as FILTERS, UnionFilter as UnionFilter
     from .filter import REFUSED as REFUSED, Places as Places
     from .pricing import known_pure as known_pure, label as label
@@ -34,4 +40,3 @@ if True:
         PureFilter as PureFilter,
         RenyiFilter as RenyiFilter,
     )
-    from .total import asked as asked, least as least

@@ -9,11 +9,10 @@ from fractions import Fraction
 
 from dpcompose import check
 from dpcompose.adaptive import pricing
-from dpcompose.adaptive.amount import Number
+from dpcompose.adaptive.amount import Number, Target
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.menu_filter import MenuFilter
-from dpcompose.adaptive.total import Target
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError
 from dpcompose.values import Adjacency, exact
@@ -66,12 +65,12 @@ def advise(
         DomainError: If an argument is outside its domain.
     """
     check.member("adjacency", adjacency, Adjacency)
-    asked: dict[Composable, int] = {}
+    requested: dict[Composable, int] = {}
     for mechanism, times in work:
         pricing.request(mechanism, None, adjacency)
-        asked[mechanism] = asked.get(mechanism, 0) + check.times(times)
-    asked = {mechanism: times for mechanism, times in asked.items() if times}
-    if not asked:
+        requested[mechanism] = requested.get(mechanism, 0) + check.times(times)
+    requested = {mechanism: times for mechanism, times in requested.items() if times}
+    if not requested:
         raise DomainError("work", work, "at least one mechanism that is asked at least once")
     target = Target.of(epsilon, delta, 0.0)
     if not target.floats[0] > 0 or not 0 < target.floats[1] < 1:
@@ -79,10 +78,12 @@ def advise(
             "epsilon and delta", (epsilon, delta), "epsilon above 0, and delta in (0, 1)"
         )
     kinds = (Budget.kind, "pure", "basic", "zcdp", "renyi", "gaussian")
-    found = [_best(kind, asked, target, adjacency) for kind in kinds]
+    found = [_best(kind, requested, target, adjacency) for kind in kinds]
     try:
-        menu = MenuFilter.for_target(list(asked), target.epsilon, target.delta, adjacency=adjacency)
-        found.append(_granted(menu, None, asked, adjacency))
+        menu = MenuFilter.for_target(
+            list(requested), target.epsilon, target.delta, adjacency=adjacency
+        )
+        found.append(_granted(menu, None, requested, adjacency))
     except DPComposeError as refusal:
         found.append(FilterAdvice(MenuFilter.kind, refusal=str(refusal)))
     return tuple(sorted(found, key=_order))
@@ -94,22 +95,22 @@ def _order(advice: FilterAdvice) -> Fraction | float:
 
 
 def _best(
-    kind: str, asked: Mapping[Composable, int], target: Target, adjacency: Adjacency
+    kind: str, requested: Mapping[Composable, int], target: Target, adjacency: Adjacency
 ) -> FilterAdvice:
     """The best of the budgets of one kind."""
     found = [
         FilterAdvice(kind, refusal="the deltas of the mechanisms leave nothing of the target's")
     ]
-    for filter, delta in _candidates(kind, asked, target):
+    for filter, delta in _candidates(kind, requested, target):
         try:
-            found.append(replace(_granted(filter, delta, asked, adjacency), kind=kind))
+            found.append(replace(_granted(filter, delta, requested, adjacency), kind=kind))
         except DPComposeError as refusal:
             found.append(FilterAdvice(kind, refusal=str(refusal)))
     return min(reversed(found), key=_order)
 
 
 def _candidates(
-    kind: str, asked: Mapping[Composable, int], target: Target
+    kind: str, requested: Mapping[Composable, int], target: Target
 ) -> Iterator[tuple[Filter, Fraction | None]]:
     """The budgets of a kind for the target, and the delta of a charge under each."""
     if kind not in ("basic", "zcdp"):
@@ -117,7 +118,7 @@ def _candidates(
         yield Budget(target.epsilon, target.delta, only=only), None
         return
     whole, curves, declared = exact(target.delta), 0, Fraction(0)
-    for mechanism, times in asked.items():
+    for mechanism, times in requested.items():
         promise = mechanism.approximate()
         curves += times if promise is None else 0
         declared += 0 if promise is None else exact(promise.delta) * times
@@ -130,12 +131,15 @@ def _candidates(
 
 
 def _granted(
-    filter: Filter, delta: Fraction | None, asked: Mapping[Composable, int], adjacency: Adjacency
+    filter: Filter,
+    delta: Fraction | None,
+    requested: Mapping[Composable, int],
+    adjacency: Adjacency,
 ) -> FilterAdvice:
     """How much fits within one of the filter's sets of limits: the sums are linear, and their order does not matter."""
     state = filter.start(adjacency=adjacency)
-    prices = [filter.step(state, mechanism, delta=delta)[1].asked for mechanism in asked]
-    times = list(asked.values())
+    prices = [filter.step(state, mechanism, delta=delta)[1].price for mechanism in requested]
+    times = list(requested.values())
     whole = {
         each: sum(price[each] * count for price, count in zip(prices, times, strict=True))
         for each in filter.limits

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias, cast
 
-from dpcompose.errors import DomainError
-from dpcompose.values import exact, rounded_up
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee import ApproximateDP, ConcentratedDP, homogeneous_epsilon
+from dpcompose.values import UNIT_ROUNDOFF, double_below, exact, rounded_down, rounded_up, up
 
 GRID = 10**40
 LARGEST = 1e15
@@ -42,9 +44,9 @@ def probability(name: str, value: Any) -> float | Fraction:
     return _between(name, value, 1.0, "a number in [0, 1]")
 
 
-def shown(asked: Fraction, left: Fraction) -> tuple[str, str]:
-    """Both to six digits: the amount asked rounded up, the amount left rounded down."""
-    pairs = (asked, ROUND_CEILING), (left, ROUND_FLOOR)
+def shown(price: Fraction, left: Fraction) -> tuple[str, str]:
+    """Both to six digits: the price rounded up, the amount left rounded down."""
+    pairs = (price, ROUND_CEILING), (left, ROUND_FLOOR)
     up, down = (
         Context(prec=6, rounding=rounding)
         .divide(Decimal(value.numerator), Decimal(value.denominator))
@@ -106,3 +108,175 @@ def _between(name: str, value: Any, most: float, domain: str) -> float | Fractio
     raise DomainError(
         name, f"<a number of more than {DIGITS} digits>", domain, "Round it first, a cap down"
     )
+
+
+# Totals of fixed budgets, and budgets for a target.
+#
+# The total at one delta is the least over the theorems that apply. A target asks for the largest budget within it.
+
+
+SMALLEST = 1e-50
+"""No parameter is searched for below this."""
+_CLOSE = 1.0 + 1e-13
+
+
+@dataclass(frozen=True)
+class Total:
+    """An epsilon, an upper bound, and the theorem that gives it.
+
+    Args:
+        epsilon: In nats; infinite where nothing finite is proved.
+        theorem: Its name.
+        reference: The source of its proof.
+    """
+
+    epsilon: float
+    theorem: str
+    reference: str
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target of `for_target`, with the part of its delta that is reserved for the charges.
+
+    Args:
+        epsilon: Exactly as given.
+        delta: Exactly as given.
+        mechanism_delta: Exactly as given; at most `delta`.
+    """
+
+    epsilon: float | Fraction
+    delta: float | Fraction
+    mechanism_delta: float | Fraction
+
+    @classmethod
+    def of(cls, epsilon: Number, delta: Number, mechanism_delta: Number) -> Target:
+        """The checked target."""
+        total, reserved = (
+            probability("delta", delta),
+            probability("mechanism_delta", mechanism_delta),
+        )
+        if not exact(reserved) <= exact(total):
+            raise DomainError(
+                "mechanism_delta", mechanism_delta, f"at most the total delta {delta!r}"
+            )
+        return cls(nonnegative("epsilon", epsilon), total, reserved)
+
+    @property
+    def remainder(self) -> Fraction:
+        """The part of delta that the theorem may use."""
+        return exact(self.delta) - exact(self.mechanism_delta)
+
+    @property
+    def floats(self) -> tuple[float, float]:
+        """epsilon and delta, rounded down."""
+        return rounded_down(exact(self.epsilon)), rounded_down(exact(self.delta))
+
+    def without_charged_delta(self, kind: str) -> None:
+        """Refuse a filter that charges no delta where some is kept for charges."""
+        if not self.mechanism_delta == 0:
+            raise UnsupportedError(
+                f"{kind}.for_target with mechanism_delta = {self.mechanism_delta!r}",
+                "this filter charges no delta, and nothing could spend what is kept",
+                "Leave mechanism_delta out, or take a ConcentratedFilter",
+            )
+
+
+def delta_without_rounding(
+    delta: Fraction, omitted: Iterable[tuple[Fraction, float, int]]
+) -> float:
+    """The delta to ask of bounds whose omitted deltas are rounded up, for the answer at `delta` without that rounding.
+
+    With a mass c omitted, epsilon at delta is that of the remaining mass at (delta - c) / (1 - c). So 1 - delta shrinks
+    by the factor (1 - c'') / (1 - c) = 1 - h for each c that is rounded up to c''; (1 - h)^n <= 1 - n h + (n h)^2 / 2.
+    Rounded down. A budget that omits 1e-6 therefore has an epsilon at 1e-6, whatever the doubles next to it are.
+
+    Args:
+        delta: The exact delta of the question.
+        omitted: Exact deltas, each with the float above it and how often it is omitted.
+    """
+    for exactly, rounded, times in omitted:
+        if exactly < min(delta, 1):
+            share = times * (Fraction(rounded) - exactly) / (1 - exactly)
+            factor = share - (share * share / 2 if times > 1 else 0)
+            delta += (1 - delta) * max(factor, Fraction(0)) if share < 1 else 0
+        elif exactly == delta and times == 1:
+            delta = Fraction(rounded)
+    return double_below(delta)
+
+
+def least(totals: Iterable[Total]) -> Total:
+    """The smallest: all are true at the same delta."""
+    return min(totals, key=lambda total: total.epsilon)
+
+
+def optimal(promise: ApproximateDP, times: int, *, delta: float) -> Total:
+    """The optimal composition of equal (epsilon, delta) promises, each of which may be an interaction.
+
+    Reference: [KairouzOhViswanath2015, Theorem 3.3], [VadhanZhang2023]
+    """
+    found = homogeneous_epsilon(
+        delta, epsilon=promise.epsilon, delta=promise.delta, times=times
+    ).upper
+    if times == 1 and delta >= promise.delta:
+        found = min(found, promise.epsilon)
+    return Total(found, "optimal composition", "[KairouzOhViswanath2015, Theorem 3.3]")
+
+
+def sum_of_rho(promise: ConcentratedDP, times: int, *, delta: float) -> Total:
+    """The sum of the rho; the deltas that the promises omit are together at most 1 - (1 - delta)^times.
+
+    Reference: [WhitehouseRamdasRogersWu2023, Theorem 1]
+    """
+    rho = up(promise.rho * times) if times > 1 else promise.rho
+    log_kept = times * math.log1p(-promise.delta) if promise.delta < 1.0 else -math.inf
+    omitted = (
+        promise.delta
+        if times == 1
+        else min(1.0, up(-math.expm1(log_kept) * (1.0 + 16 * UNIT_ROUNDOFF)))
+    )
+    found = (
+        ConcentratedDP(rho, delta=omitted if promise.delta else 0.0).epsilon(delta=delta)
+        if times
+        else 0.0
+    )
+    return Total(found, "sum of rho", "[WhitehouseRamdasRogersWu2023, Theorem 1]")
+
+
+def totals_of_rho(promise: ConcentratedDP, times: int, *, delta: float) -> list[Total]:
+    """The sum of the rho, and the optimal composition of a few (epsilon, d) of the curve each, d at most delta / times.
+
+    Args:
+        promise: That of one budget.
+        times: The number of budgets.
+        delta: The total delta.
+    """
+    totals, spare = [sum_of_rho(promise, times, delta=delta)], 0.0
+    if times > 1:
+        spare = delta / times - promise.delta
+    if spare > 0.0:
+        points = [promise.delta + spare * (1e-2 ** (step / 4.0) * 0.9) for step in range(5)]
+        totals += [
+            optimal(ApproximateDP(promise.epsilon(delta=point), delta=point), times, delta=delta)
+            for point in points
+        ]
+    return totals
+
+
+def largest(within: Callable[[float], bool], *, guess: float) -> float:
+    """About the largest x > 0 that is proved to be within the target, of a claim that holds below it; 0 if none is."""
+    low = high = min(max(guess, SMALLEST), LARGEST)
+    while not within(low):
+        low, high = low / 2.0, low
+        if low < SMALLEST:
+            return 0.0
+    while high == low or within(high):
+        low, high = high, high * 2.0
+        if high > LARGEST:
+            return low
+    while high > low * _CLOSE:
+        middle = math.sqrt(low) * math.sqrt(high)
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if within(middle) else (low, middle)
+    return low

@@ -14,6 +14,7 @@ from dpcompose.adaptive.amount import (
     LARGEST,
     Amounts,
     Number,
+    Total,
     mapping,
     nonnegative,
     probability,
@@ -30,7 +31,6 @@ from dpcompose.adaptive.theorems import (
     Theorem,
     best_order,
 )
-from dpcompose.adaptive.total import Total
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts
 from dpcompose.values import Adjacency, exact, rounded_down, rounded_up

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NoReturn, Self
 
-from dpcompose.adaptive.amount import LARGEST, Number, mapping, probability, read, written
+from dpcompose.adaptive.amount import (
+    LARGEST,
+    Number,
+    Target,
+    delta_without_rounding,
+    mapping,
+    probability,
+    read,
+    written,
+)
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending
 from dpcompose.adaptive.menu_filter import MenuFilter
@@ -20,7 +29,6 @@ from dpcompose.adaptive.theorems import (
     PureFilter,
     RenyiFilter,
 )
-from dpcompose.adaptive.total import Target, asked
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, Priced
 from dpcompose.values import Adjacency, exact, rounded_down, rounded_up
@@ -150,7 +158,7 @@ class UnionFilter(Filter):
         """
         # The exact share: as a float it may fall below the delta of the very filter whose share it is.
         epsilons = [
-            each._total(1, asked(exact(share), each.omitted(1))).epsilon
+            each._total(1, delta_without_rounding(exact(share), each.omitted(1))).epsilon
             for each, share in zip(self.filters, self.shares, strict=True)
         ]
         if not max(epsilons) <= LARGEST:

@@ -18,14 +18,16 @@ from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import (
     Amounts,
     Number,
+    Total,
     above,
     below,
+    delta_without_rounding,
     exact_amounts,
+    optimal,
     read,
     shown,
     written,
 )
-from dpcompose.adaptive.total import Total, asked, optimal
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import (
@@ -87,13 +89,13 @@ class Decision:
 
     Args:
         granted: Whether the mechanism may run.
-        asked: Its price, by currency.
+        price: By currency.
         after: The state after the decision.
         short: The first currency, in the filter's order, of which too little is left; None if granted.
     """
 
     granted: bool
-    asked: Amounts
+    price: Amounts
     after: Spending
     short: str | None = None
 
@@ -109,10 +111,10 @@ class Decision:
             return "granted"
         filter, spent = self.after.filter, self.after.spent
         if len(filter.alternatives) == 1:
-            asked, left = shown(self.asked[self.short], self.left[self.short])
+            asked, left = shown(self.price[self.short], self.left[self.short])
             return f"refused: {self.short} {asked} asked, {left} left"
         before = filter.used(spent) or Fraction(0)
-        needed = filter.used({name: amount + self.asked[name] for name, amount in spent.items()})
+        needed = filter.used({name: amount + self.price[name] for name, amount in spent.items()})
         if needed is None:
             return f"refused: {self.short} is asked, and none is left"
         asked = math.ceil(10**4 * (needed - before)) / 100
@@ -186,10 +188,10 @@ class Filter(Opens, ABC):
             DomainError: If a number is outside its domain.
         """
         count, named = check.times(times), exact(check.probability("delta", delta))
-        return self._total(count, asked(named, self.omitted(count)))
+        return self._total(count, delta_without_rounding(named, self.omitted(count)))
 
     def omitted(self, times: int) -> list[tuple[Fraction, float, int]]:
-        """The delta that the guarantee omits, exact and as the guarantee has it, if there is one; see `asked`."""
+        """The delta that the guarantee omits, exact and as the guarantee has it, if there is one; see `total`."""
         check.times(times)
         if not (exactly := self._charged_delta()):
             return []
@@ -340,8 +342,7 @@ class Filter(Opens, ABC):
                 "a state of this filter",
                 "A budget keeps the filter that it was opened with",
             )
-        asked = self._exact(mechanism, delta, state.adjacency)
-        return charged(state, asked)
+        return charged(state, self._exact(mechanism, delta, state.adjacency))
 
     def _exact(self, mechanism: Any, delta: Any, adjacency: Any) -> dict[str, Fraction]:
         """The exact prices; those of the last mechanisms are remembered by their text, which says all of them.
@@ -402,11 +403,11 @@ def _used(spent: Amounts, caps: Amounts) -> Fraction | None:
     return max((spent[name] / cap for name, cap in caps.items() if cap > 0), default=Fraction(0))
 
 
-def charged(state: Spending, asked: Mapping[str, Fraction]) -> tuple[Spending, Decision]:
+def charged(state: Spending, price: Mapping[str, Fraction]) -> tuple[Spending, Decision]:
     """The decision about exact amounts, and the state after it."""
-    spent = {currency: state.spent[currency] + amount for currency, amount in asked.items()}
+    spent = {currency: state.spent[currency] + amount for currency, amount in price.items()}
     sets = state.filter.alternatives
-    if not min(asked.values()) >= 0 or not any(
+    if not min(price.values()) >= 0 or not any(
         all(spent[each] <= cap for each, cap in caps.items()) for caps in sets
     ):
         open_sets = [
@@ -416,12 +417,12 @@ def charged(state: Spending, asked: Mapping[str, Fraction]) -> tuple[Spending, D
             (
                 each
                 for each, cap in open_sets[-1].items()
-                if not 0 <= asked[each] <= cap - state.spent[each]
+                if not 0 <= price[each] <= cap - state.spent[each]
             )
         )
-        return state, Decision(False, dict(asked), state, short)
+        return state, Decision(False, dict(price), state, short)
     after = Spending(state.filter, state.adjacency, spent, state.granted + 1)
-    return after, Decision(True, dict(asked), after)
+    return after, Decision(True, dict(price), after)
 
 
 Places = NDArray[np.intp]
@@ -432,7 +433,7 @@ REFUSED, UNKNOWN = -1, -2
 class States:
     """Every state that some transcript has reached, each asked once for each mechanism.
 
-    A transcript is the place of its state; all begin at place 0. The filter decides on exact sums, and states with the
+    A transcript is the number of its state; all begin at 0. The filter decides on exact sums, and states with the
     same sums are one, so that a step of a million transcripts costs a few decisions and a look into a table.
 
     >>> import numpy as np
@@ -440,7 +441,7 @@ class States:
     >>> from dpcompose.adaptive import PureFilter, States
     >>> states, places = States(PureFilter(1.0)), np.zeros(4, dtype=int)
     >>> places = states.step(places, BlackBox(0.75))
-    >>> states.step(places, BlackBox(0.5)).tolist(), [str(states.of(place).left["epsilon"]) for place in places]
+    >>> states.step(places, BlackBox(0.5)).tolist(), [str(states.of(number).left["epsilon"]) for number in places]
     ([-1, -1, -1, -1], ['1/4', '1/4', '1/4', '1/4'])
 
     Args:
@@ -454,16 +455,16 @@ class States:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     delta: Number | None = None
     _states: list[Spending] = field(init=False)
-    _known: dict[tuple[Fraction, ...], int] = field(init=False)
+    _numbers: dict[tuple[Fraction, ...], int] = field(init=False)
     _moves: dict[Priced, Places] = field(init=False, default_factory=dict[Priced, Places])
 
     def __post_init__(self) -> None:
         first = self.filter.start(adjacency=self.adjacency)
-        self._states, self._known = [first], {tuple(first.spent.values()): 0}
+        self._states, self._numbers = [first], {tuple(first.spent.values()): 0}
 
-    def of(self, place: int) -> Spending:
-        """The state at a place."""
-        return self._states[place]
+    def of(self, number: int) -> Spending:
+        """The state of a number."""
+        return self._states[number]
 
     def step(self, places: Places, mechanism: Priced) -> Places:
         """Ask for one more mechanism in every transcript: the places after it, -1 where it is refused.
@@ -482,15 +483,15 @@ class States:
             moves = self._moves[mechanism] = np.concatenate([moves, more])
         found = moves[places]
         new = np.unique(places[found == UNKNOWN])
-        for place in new.tolist():
-            moves[place] = self._after(place, mechanism)
+        for number in new.tolist():
+            moves[number] = self._after(number, mechanism)
         return moves[places] if len(new) else found
 
-    def _after(self, place: int, mechanism: Priced) -> int:
-        state, decision = self.filter.step(self._states[place], mechanism, delta=self.delta)
+    def _after(self, number: int, mechanism: Priced) -> int:
+        state, decision = self.filter.step(self._states[number], mechanism, delta=self.delta)
         if not decision.granted:
             return REFUSED
-        found = self._known.setdefault(tuple(state.spent.values()), len(self._states))
+        found = self._numbers.setdefault(tuple(state.spent.values()), len(self._states))
         if found == len(self._states):
             self._states.append(state)
         return found

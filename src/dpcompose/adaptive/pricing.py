@@ -65,10 +65,10 @@ def known_pure(mechanism: Priced, *, adjacency: Adjacency) -> Fraction | None:
     if typed.epsilon is not None and typed.delta == 0:
         return typed.epsilon
     read = mechanism.costlier()
-    stated = _asked(mechanism, lambda: read.pure(adjacency=adjacency))
+    stated = _answer(mechanism, lambda: read.pure(adjacency=adjacency))
     if stated is None:
         return None
-    certified = _asked(mechanism, lambda: _at(read, 0.0, adjacency))
+    certified = _answer(mechanism, lambda: _at(read, 0.0, adjacency))
     return min(
         Fraction(_finite(mechanism, "epsilon", stated)), _upper(mechanism, certified, stated)
     )
@@ -86,10 +86,10 @@ def promise(
     if delta is not None:
         at = rounded_down(delta)
         epsilon = _upper(
-            mechanism, _asked(mechanism, lambda: _at(read, at, adjacency)), None, typed, delta
+            mechanism, _answer(mechanism, lambda: _at(read, at, adjacency)), None, typed, delta
         )
         return epsilon, delta
-    found = _asked(mechanism, lambda: read.approximate(adjacency=adjacency))
+    found = _answer(mechanism, lambda: read.approximate(adjacency=adjacency))
     if found is None:
         raise refused(
             mechanism,
@@ -100,7 +100,7 @@ def promise(
         raise refused(mechanism, f"its (epsilon, delta) is {found!r}")
     # A delta comes back one rounding larger: the profile certifies the shorter decimal.
     shorter = min(found.delta, float(f"{found.delta:.14g}"))
-    certified = _asked(mechanism, lambda: _at(read, shorter, adjacency))
+    certified = _answer(mechanism, lambda: _at(read, shorter, adjacency))
     if isinstance(certified, Bound) and certified.upper <= found.epsilon:  # pyright: ignore[reportUnnecessaryIsInstance]
         return Fraction(certified.upper), Fraction(shorter)
     return Fraction(found.epsilon), Fraction(found.delta)
@@ -122,7 +122,7 @@ def known_rho(mechanism: Priced, *, adjacency: Adjacency) -> tuple[Fraction, Fra
     typed = _typed(mechanism, adjacency)
     if typed.rho is not None and typed.delta < 1:
         return typed.rho, typed.delta
-    known = _asked(mechanism, lambda: mechanism.costlier().zcdp(adjacency=adjacency))
+    known = _answer(mechanism, lambda: mechanism.costlier().zcdp(adjacency=adjacency))
     if known is None:
         return None
     if not isinstance(known, ConcentratedDP):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -133,7 +133,7 @@ def known_rho(mechanism: Priced, *, adjacency: Adjacency) -> tuple[Fraction, Fra
 def renyi(mechanism: Priced, order: float, *, adjacency: Adjacency) -> Fraction:
     """Its Renyi divergence at an order."""
     read = mechanism.costlier()
-    bound = _asked(
+    bound = _answer(
         mechanism, lambda: read.renyi(order, adjacency=adjacency, orientation=Orientation.FREE)
     )
     return _upper(mechanism, bound, None)
@@ -144,7 +144,7 @@ def mu_squared(mechanism: Priced, *, adjacency: Adjacency) -> Fraction:
     typed = _typed(mechanism, adjacency)
     if typed.mu_squared is not None:
         return typed.mu_squared
-    mu = _asked(mechanism, lambda: mechanism.costlier().gdp(adjacency=adjacency))
+    mu = _answer(mechanism, lambda: mechanism.costlier().gdp(adjacency=adjacency))
     if mu is None:
         raise refused(
             mechanism,
@@ -317,7 +317,7 @@ def _at(mechanism: Priced, delta: float, adjacency: Adjacency) -> Bound:
     return mechanism.epsilon(delta=delta, adjacency=adjacency, orientation=Orientation.FREE)
 
 
-def _asked(mechanism: object, question: Callable[[], Answer]) -> Answer:
+def _answer(mechanism: object, question: Callable[[], Answer]) -> Answer:
     """The answer; an error that is not ours becomes a refusal, and keeps its cause."""
     try:
         return question()
@@ -336,7 +336,7 @@ def _finite(mechanism: object, name: str, value: object) -> float:
 
 def _typed(mechanism: Priced, adjacency: Adjacency) -> TypedAmounts:
     """Its guarantee in typed amounts; empty if none is stated."""
-    return _asked(mechanism, lambda: mechanism.typed(adjacency=adjacency)) or _NOTHING
+    return _answer(mechanism, lambda: mechanism.typed(adjacency=adjacency)) or _NOTHING
 
 
 def _upper(

@@ -15,10 +15,21 @@ import numpy as np
 
 from dpcompose import check
 from dpcompose.adaptive import pricing
-from dpcompose.adaptive.amount import LARGEST, Number, below, nonnegative, probability
+from dpcompose.adaptive.amount import (
+    LARGEST,
+    Number,
+    Target,
+    Total,
+    below,
+    largest,
+    least,
+    nonnegative,
+    optimal,
+    probability,
+    totals_of_rho,
+)
 from dpcompose.adaptive.filter import Filter, PriceRule, Reals
 from dpcompose.adaptive.pricing import Remainder
-from dpcompose.adaptive.total import Target, Total, curve, largest, least, optimal, sum_of_rho
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import (
     ApproximateDP,
@@ -295,17 +306,8 @@ class AdvancedFilter(Filter):
     def _total(self, times: int, delta: float) -> Total:
         rho = self.concentrated()
         stated = ApproximateDP(rounded_up(exact(self.epsilon)), delta=rounded_up(exact(self.delta)))
-        found = [sum_of_rho(rho, times, delta=delta), optimal(stated, times, delta=delta)]
-        if times > 1:
-            points = curve(
-                lambda at: rho.epsilon(delta=at),
-                times,
-                delta=delta,
-                omitted=rho.delta,
-                least_share=1e-2,
-            )
-            found.append(points)
-        return least(found)
+        optimum = optimal(stated, times, delta=delta)
+        return least([*totals_of_rho(rho, times, delta=delta), optimum])
 
     def concentrated(self) -> ConcentratedDP:
         squares, delta = self.limits.values()
@@ -380,19 +382,7 @@ class ConcentratedFilter(Theorem):
         return ConcentratedFilter(amounts[0], delta=amounts[1]).epsilon_at(delta=delta)
 
     def _total(self, times: int, delta: float) -> Total:
-        promise = self.guarantee()
-        sums = sum_of_rho(promise, times, delta=delta)
-        if times < 2:
-            return sums
-        omitted = promise.delta
-        points = curve(
-            lambda at: promise.epsilon(delta=at),
-            times,
-            delta=delta,
-            omitted=omitted,
-            least_share=1e-2,
-        )
-        return least((sums, points))
+        return least(totals_of_rho(self.guarantee(), times, delta=delta))
 
     def concentrated(self) -> ConcentratedDP:
         return self.guarantee()

@@ -175,10 +175,10 @@ def checked(proposed: Any, places: Places, channels: Channels) -> Groups:
         raise DomainError("round", proposed, "a Round, or None to stop")
     queries = proposed.queries
     if not (
-        isinstance(queries, tuple)
+        isinstance(queries, tuple)  # pyright: ignore[reportUnnecessaryIsInstance]
         and queries
-        and all(isinstance(query, Query) for query in queries)
-    ):  # pyright: ignore[reportUnnecessaryIsInstance]
+        and all(isinstance(query, Query) for query in queries)  # pyright: ignore[reportUnnecessaryIsInstance]
+    ):
         raise DomainError("queries", queries, "at least one Query, in a tuple")
     if proposed.which is None and channels.states is None:
         return Groups(((channels(queries[0]), None),), places)
