@@ -120,9 +120,7 @@ class PlanError(DPComposeError, ValueError):
 
 
 class MissingExtraError(DPComposeError, ImportError):
-    """An optional dependency of dpcompose is not installed; the message is the command that
-    installs it.
-    """
+    """An optional dependency is not installed; the message is the command that installs it."""
 
     def __init__(self, what: str, extra: str) -> None:
         self.what, self.extra = what, extra
@@ -240,9 +238,7 @@ class StepRefusedError(OverdrawnError):
 
 
 class ReservedError(OverdrawnError):
-    """A charge exceeds the budget that reservations of others leave, though not the cap; nothing
-    was spent.
-    """
+    """A charge exceeds what reservations of others leave of the budget; nothing was spent."""
 
     def __init__(self, scope: str, currency: str, asked: Any, left: Any) -> None:
         super().__init__(scope, currency, asked, left)
@@ -287,9 +283,7 @@ class QuotaError(LedgerError):
 
 
 class ApprovalError(LedgerError):
-    """A charge above a threshold was not approved by a second person, or was declined; nothing was
-    spent.
-    """
+    """A charge above a threshold was not approved by a second person; nothing was spent."""
 
     def __init__(self, scope: str, reason: str) -> None:
         self.scope, self.reason = scope, reason
@@ -398,9 +392,7 @@ class TamperedError(LedgerError):
 
 
 class EvidenceError(LedgerError):
-    """A checkpoint or proof is invalid: a wrong signature, another ledger, or hashes that do not
-    match.
-    """
+    """A checkpoint or proof is invalid: its signature, its ledger or its hashes do not match."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -451,9 +443,7 @@ def stated(name: str, value: Any) -> str:
 
 
 def few_digits(amount: Any, *, up: bool) -> str:
-    """`amount` to six digits, rounded up if `up`, else down; text that is not a number is returned
-    as it is.
-    """
+    """`amount` to six digits, rounded up if `up`, else down; text without a number is unchanged."""
     from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
     try:

@@ -1,6 +1,4 @@
-"""Distributions with a density on the real line, and integrals over them by quadrature: estimates
-without proof.
-"""
+"""Distributions with a density on the real line, and integrals over them: estimates without proof."""
 
 from __future__ import annotations
 
@@ -122,7 +120,7 @@ def integral(
 
 
 def tilted(first: Density, second: Density, order: float) -> Estimate:
-    """The logarithm of the integral of y^order z^(1 - order), y and z the densities; its error is
+    """The logarithm of the integral of y^order z^(1 - order), y, z the densities; its error is
     absolute.
 
     The integrand is divided by its peak before integration, so that it does not overflow.
@@ -148,8 +146,9 @@ def tilted(first: Density, second: Density, order: float) -> Estimate:
 def search(
     function: Callable[[float], float], first: Density, second: Density, *, depth: float
 ) -> tuple[float, float, bool]:
-    """(x, value, unbounded): the maximum of `function` over the support of `first`, and whether it
-    grows forever.
+    """(x, value, unbounded): the maximum of `function` over the support of `first`.
+
+    `unbounded` is True if the function still grows at an infinite end of it.
 
     Points at which the log-density of `first` is below -`depth` are skipped, since rounding
     dominates there. `second` contributes its breakpoints.

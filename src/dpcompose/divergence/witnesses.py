@@ -47,8 +47,8 @@ class OneSidedWitness:
     distance: Fraction
 
     def check(self) -> bool:
-        """Whether the inequalities hold, and `distance` is both the true distance and the least
-        possible; recomputed.
+        """Whether the inequalities hold and `distance` is the true and the least possible one;
+        recomputed.
         """
         least = excess(coupled(self.first, self.second), self.ratio)
         apart = distance(coupled(self.first, self.nearby))
@@ -61,8 +61,7 @@ class OneSidedWitness:
 
 @dataclass(frozen=True)
 class SymmetricWitness:
-    """Part 2 of Lemma 3.17: the distributions (Y', Z') closest to (Y, Z) whose ratio is at most a
-    in both directions.
+    """Part 2 of Lemma 3.17: the epsilon-indistinguishable pair (Y', Z') closest to (Y, Z).
 
     Args:
         first: The distribution Y.
@@ -82,8 +81,8 @@ class SymmetricWitness:
     distance: Fraction
 
     def check(self) -> bool:
-        """Whether the inequalities hold, and `distance` is both the true distance and the least
-        possible; recomputed.
+        """Whether the inequalities hold and `distance` is the true and the least possible one;
+        recomputed.
         """
         forward, backward = coupled(self.first, self.second), coupled(self.second, self.first)
         least = max(excess(forward, self.ratio), excess(backward, self.ratio)) / (1 + self.ratio)
@@ -104,8 +103,7 @@ class SymmetricWitness:
 def one_sided_witness(
     first: Finite, second: Finite, *, epsilon: Rational | None = None, ratio: Rational | None = None
 ) -> OneSidedWitness:
-    """The distribution Y' closest to Y = `first` with Y' <= e^epsilon Z, Z = `second` (Lemma 3.17,
-    part 1).
+    """The distribution Y' closest to Y = `first` with Y' <= e^epsilon Z, Z = `second`.
 
     D_inf^delta(Y||Z) <= epsilon if and only if some Y' has Delta(Y, Y') <= delta and D_inf(Y'||Z)
     <= epsilon, for epsilon >= 0. The witness cuts Y down to a Z, a = e^epsilon, and spreads the
@@ -147,8 +145,7 @@ def one_sided_witness(
 def symmetric_witness(
     first: Finite, second: Finite, *, epsilon: Rational | None = None, ratio: Rational | None = None
 ) -> SymmetricWitness:
-    """The distributions (Y', Z') closest to Y = `first`, Z = `second` that are
-    epsilon-indistinguishable (Lemma 3.17, part 2).
+    """The epsilon-indistinguishable distributions (Y', Z') closest to Y = `first`, Z = `second`.
 
     Both D_inf^delta(Y||Z) <= epsilon and D_inf^delta(Z||Y) <= epsilon if and only if some Y', Z'
     have Delta(Y, Y') and Delta(Z, Z') at most delta/(1 + e^epsilon), D_inf(Y'||Z') <= epsilon **and
@@ -198,8 +195,7 @@ def symmetric_witness(
 def extreme_pair(
     *, epsilon: Rational | None = None, ratio: Rational | None = None
 ) -> tuple[Distribution, Distribution]:
-    """The pair (a, 1)/(1 + a) and (1, a)/(1 + a), a = e^epsilon, which attains the tight form of
-    Lemma 3.18.
+    """The pair (a, 1)/(1 + a) and (1, a)/(1 + a), a = e^epsilon: the extreme one of Lemma 3.18.
 
     If D_inf(Y||Z) <= epsilon and D_inf(Z||Y) <= epsilon then D(Y||Z) <= epsilon (e^epsilon -
     1)/(e^epsilon + 1) = epsilon tanh(epsilon/2), with equality for this pair, the two answers of
@@ -237,8 +233,7 @@ def _meeting(y: Fraction, z: Fraction, a: Fraction) -> tuple[Fraction, Fraction]
 def _balanced(
     pair: Coupled, met: list[tuple[Fraction, Fraction]]
 ) -> list[tuple[Fraction, Fraction]]:
-    """The masses `met` after each distribution of `pair` has its lost mass back, where its mass is
-    smaller.
+    """The masses `met`, with the mass lost by each distribution returned where its mass is smaller.
 
     No ratio grows. Raises UnsupportedError if the total masses differ by too much.
 

@@ -1,5 +1,4 @@
-"""Privacy guarantees (pure, approximate, concentrated, Renyi, Gaussian) and conversions between
-them.
+"""Privacy guarantees (pure, approximate, concentrated, Renyi, Gaussian) and their conversions.
 
 One module for each notion or theorem, one function for each conversion. A conversion rounds its
 result to the safe side, up for a loss and down for an allowance; its docstring says which.

@@ -1,6 +1,4 @@
-"""The optimal composition of different (epsilon, delta) guarantees (Murtagh, Vadhan), by
-enumeration, certified.
-"""
+"""The optimal composition of different (epsilon, delta) guarantees (Murtagh, Vadhan), certified."""
 
 from __future__ import annotations
 
@@ -40,8 +38,8 @@ _TINY = 5e-324
 
 
 def heterogeneous_delta(target_epsilon: float, *, promises: Promises) -> Bound:
-    """The smallest delta' for which mechanisms with these guarantees compose to (target_epsilon,
-    delta')-DP.
+    """The smallest delta' of the composition of mechanisms with these guarantees, at
+    `target_epsilon`.
 
     delta' = 1 - prod (1 - delta_i) (1 - sum_S P[S] max(0, 1 - e^(target - L_S))), where S runs over
     the signs of the losses +-epsilon_i, each positive with probability 1 / (1 + e^-epsilon_i), and
@@ -83,8 +81,8 @@ def heterogeneous_delta(target_epsilon: float, *, promises: Promises) -> Bound:
 
 
 def heterogeneous_epsilon(target_delta: float, *, promises: Promises) -> Bound:
-    """The smallest epsilon' >= 0 for which mechanisms with these guarantees compose to (epsilon',
-    target_delta)-DP.
+    """The smallest epsilon' >= 0 of the composition of mechanisms with these guarantees, at
+    `target_delta`.
 
     The inverse of `heterogeneous_delta`, by Newton's method; then both ends are certified. Infinite
     where target_delta < 1 - prod (1 - delta_i).
@@ -149,9 +147,7 @@ class _Atoms:
     loss_error: float
 
     def shares(self, target: float) -> tuple[Reals, Reals]:
-        """The masses of the losses above `target`, and the distances of these losses to it, free of
-        cancellation.
-        """
+        """The masses of the losses above `target`, and their distances to it, free of cancellation."""
         difference = self.high - target
         # Knuth's exact difference: the part that the subtraction rounded away is added back.
         virtual = difference - self.high
