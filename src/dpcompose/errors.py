@@ -38,9 +38,7 @@ class DPComposeError(Exception):
     """The base class of every error that dpcompose raises on purpose."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The state for pickling: the message and the attributes, without a call of the
-        constructor.
-        """
+        """The state for pickling: message and attributes, without a call of the constructor."""
         return _restored, (type(self), self.args, dict(self.__dict__))
 
 

@@ -120,10 +120,10 @@ def integral(
 
 
 def tilted(first: Density, second: Density, order: float) -> Estimate:
-    """The logarithm of the integral of y^order z^(1 - order), y, z the densities; its error is
-    absolute.
+    """The logarithm of the integral of y^order z^(1 - order), y and z the densities.
 
-    The integrand is divided by its peak before integration, so that it does not overflow.
+    The integrand is divided by its peak before integration, so that it does not overflow. The error
+    of the estimate is absolute.
     """
 
     def exponent(x: float) -> float:
@@ -149,9 +149,6 @@ def search(
     """(x, value, unbounded): the maximum of `function` over the support of `first`.
 
     `unbounded` is True if the function still grows at an infinite end of it.
-
-    Points at which the log-density of `first` is below -`depth` are skipped, since rounding
-    dominates there. `second` contributes its breakpoints.
 
     Points at which the log-density of `first` is below -`depth` are skipped, since rounding
     dominates there. `second` contributes its breakpoints.

@@ -403,9 +403,7 @@ class BinomialLaw:
         )
 
     def _masses(self, position: int, first: int) -> tuple[Reals, Reals]:
-        """The masses at position - 1, ..., first over the mass at `position`; their relative
-        errors.
-        """
+        """The masses at position - 1, ..., first over the mass at `position`; and their errors."""
         drift = fixed_logarithm(self.times - position << FIXED_BITS) - fixed_logarithm(
             position << FIXED_BITS
         )

@@ -53,7 +53,9 @@ class ConcentratedDP:
         return ()
 
     def epsilon(self, *, delta: float) -> float:
-        """An epsilon for which the guarantee implies (epsilon, delta)-DP; see `best_epsilon`."""
+        """An epsilon for which the guarantee implies (epsilon, delta)-DP; see
+        `concentrated_epsilon`.
+        """
         return concentrated_epsilon(self, delta=delta)
 
 

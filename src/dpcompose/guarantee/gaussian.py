@@ -1,5 +1,4 @@
-"""Gaussian differential privacy: the profile of N(mu, 1) against N(0, 1), and its inverses,
-certified.
+"""Gaussian differential privacy: the profile of N(mu, 1) against N(0, 1), and its inverses.
 
 All rest on the upper tail of the normal distribution. `density`, `mills`, `mills_slope` and
 `mills_drop` return `(value, error)`: the true number lies within `error * |value|` of `value`. The
@@ -54,8 +53,7 @@ class GaussianTradeoff:
         object.__setattr__(self, "mu", check.nonnegative("mu", self.mu))
 
     def profile(self, epsilon: float) -> Bound:
-        """The smallest delta for which mu-GDP implies (epsilon, delta)-DP, for any real `epsilon`.
-        """
+        """The smallest delta for which mu-GDP implies (epsilon, delta)-DP, for any real `epsilon`."""
         return gaussian_profile(epsilon, mu=self.mu)
 
     def epsilon(self, delta: float) -> Bound:
@@ -412,10 +410,8 @@ def density(point: Fraction) -> tuple[float, float]:
 def mills(point: float) -> tuple[float, float]:
     """Mills' ratio (1 - Phi(x)) / phi(x) at x = `point` >= -1/2, and its relative error.
 
-    The error includes a rounding of x.
-
-    The relative sensitivity of Mills' ratio to x is at most 1 for x >= 0, and at most 0.6 on [-1/2,
-    0].
+    The error includes a rounding of x, to which the relative sensitivity is at most 1 for x >= 0,
+    and at most 0.6 on [-1/2, 0].
     """
     if point < FRACTION_FROM:
         return math.sqrt(math.pi / 2.0) * float(
@@ -425,8 +421,7 @@ def mills(point: float) -> tuple[float, float]:
 
 
 def mills_slope(point: float) -> tuple[float, float]:
-    """1 - x Mills(x), minus the derivative of Mills' ratio, at x = `point` >= -1/2; its relative
-    error.
+    """1 - x Mills(x), minus the slope of Mills' ratio, at x = `point` >= -1/2; its relative error.
 
     It is int_0^inf t exp(-x t - t^2 / 2) dt, hence completely monotone. The error includes a
     rounding of x, to which the relative sensitivity is at most 2.

@@ -39,9 +39,7 @@ Piece = tuple[Decimal, Decimal]
 
 
 def _digits() -> Context:
-    """A decimal context of 100 digits, or the current one if it has more (for masses such as
-    e^-1600).
-    """
+    """A decimal context of 100 digits, or the current one if larger (for masses such as e^-1600)."""
     return Context(prec=max(_DIGITS, getcontext().prec))
 
 
@@ -64,8 +62,7 @@ class PowerCurve:
     def of_atoms(
         cls, upper: Sequence[float], lower: Sequence[float], *, lost: float = 0.0
     ) -> PowerCurve:
-        """The power function of the pair (P, Q) with the masses `upper` under P and `lower` under
-        Q.
+        """The power function of the pair (P, Q) with the masses `upper` of P and `lower` of Q.
 
         A mass `lost` of each, of unknown outcomes, is added to `start` and `remainder`, as if it
         identified P or Q.
@@ -188,8 +185,7 @@ def enclosing_power(
     mirrored: Sequence[Bound],
     limits: tuple[Bound, Bound],
 ) -> tuple[PowerCurve, PowerCurve]:
-    """Two power functions, above and below every one whose profile lies within bounds at some
-    epsilons.
+    """Power functions above and below every one whose profile lies within bounds at some epsilons.
 
     In a = e^epsilon the profile H of (P, Q) is convex, and H(1 / a) = 1 - 1 / a + G(a) / a with G
     the profile of (Q, P). The function above comes from the greatest convex function below the
@@ -225,8 +221,7 @@ def enclosing_power(
 
 
 def _of_profile(points: list[Piece]) -> PowerCurve:
-    """The power function of a convex profile H with the corners (a, H), the first (0, 1); a =
-    e^epsilon.
+    """The power function of a convex profile H with the corners (a, H), from (0, 1); a = e^epsilon.
 
     The length of a piece is the change of slope at a corner.
     """

@@ -62,7 +62,8 @@ class Priced(Protocol):
 
     The curves `epsilon` and `renyi` depend on the orientation of the pairs inside a composition. A
     filter or ledger passes `Orientation.FREE`, under which an adversary may choose the order of
-    every pair, so that the sum of charges holds. The other bounds hold under every orientation.
+    every pair, so that the costs of the parts add up. The other bounds hold under every
+    orientation.
 
     Every method raises UnsupportedError if no guarantee is known under the adjacency.
     """

@@ -38,9 +38,7 @@ class RenyiPromise(Protocol):
 
     @property
     def orders(self) -> tuple[float, ...]:
-        """The orders at which the slope of the curve jumps, from which a search for the best order
-        starts.
-        """
+        """The orders at which the slope of the curve jumps; a search over orders starts from them."""
         ...
 
     def renyi(self, order: float) -> float:

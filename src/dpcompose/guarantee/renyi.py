@@ -27,8 +27,7 @@ _ONE_MOMENT = "best use of one moment", "[CanonneKamathSteinke2020, Proposition 
 
 @dataclass(frozen=True)
 class RenyiDP:
-    """A Renyi differential privacy guarantee: the divergence of each order is at most
-    `curve(order)`.
+    """A Renyi DP guarantee: the divergence of every order is at most `curve(order)`.
 
     It holds for both orders of every pair of neighbors.
 
@@ -58,7 +57,7 @@ class RenyiDP:
     def epsilon(self, *, delta: float) -> Converted:
         """An epsilon for which the curve implies (epsilon, delta)-DP, by a search over all orders.
 
-        See `best_epsilon`.
+        See `renyi_epsilon`.
         """
         return renyi_epsilon(self, delta=delta)
 

@@ -1,6 +1,4 @@
-"""The privacy cost of a plan: its total, the bound of each theorem, and each mechanism's
-contribution.
-"""
+"""The privacy cost of a plan: in total, by each theorem, and of each mechanism."""
 
 from __future__ import annotations
 

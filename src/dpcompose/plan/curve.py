@@ -173,8 +173,7 @@ def _curve(name: str, rows: list[tuple[int, float, float | None, str]]) -> Epsil
 
 
 def _divided(plan: Plan) -> tuple[str, Plan, int, int]:
-    """(unit, part, count, answers): a part of the plan, how often it can be repeated, and its
-    answers.
+    """(unit, part, count, answers): a part of the plan, its number of repetitions, and its answers.
 
     The unit is that of the sizes of a `Growth`.
     """

@@ -385,9 +385,7 @@ def _kind(keys: dict[str, Any], location: _Location) -> MechanismKind:
 
 
 def _names(tables: list[Any]) -> list[str]:
-    """The name of each table; one without a name is called by its kind, and by position if
-    ambiguous.
-    """
+    """The name of each table: its own, or its kind, with the position where that is ambiguous."""
     rows = [cast(dict[str, Any], row) if isinstance(row, dict) else {} for row in tables]
     names = [str(_plain(row.get("name", row.get("kind", "")))) for row in rows]
     given = {name for name, row in zip(names, rows, strict=True) if "name" in row}

@@ -274,9 +274,7 @@ def dominating_pair(*, upper: Numbers, lower: Numbers, holds_under: Adjacency) -
 
 
 def renyi_line(*, rho: float, xi: float, holds_under: Adjacency) -> Any:
-    """A mechanism known only by its Renyi divergences, at most xi + rho * order under
-    `holds_under`.
-    """
+    """A mechanism whose Renyi divergences are at most xi + rho * order, under `holds_under`."""
     line = RenyiLine(check.nonnegative("rho", rho), check.nonnegative("xi", xi))
     return mechanisms.RenyiCurve(line, holds_under=holds_under)
 
