@@ -164,7 +164,7 @@ class EngineError(ReleaseError):
         aggregating = "failed while it aggregated: the charge stands, and no answer left"
         super().__init__(
             f"{engine} {aggregating if charged else 'failed before the charge: nothing was spent'}. "
-            "What it said may tell of rows and is not repeated: ask whoever runs it"
+            "Its message may contain rows of the table and is not repeated; ask its administrator"
         )
 
 
@@ -294,7 +294,7 @@ class UnknownScopeError(LedgerError):
     def __init__(self, scope: str) -> None:
         self.scope = scope
         super().__init__(
-            f"{scope}: there is no such scope. Open it first; paths are compared letter by letter"
+            f"{scope}: there is no such scope. Open it first; paths are case-sensitive"
         )
 
 
@@ -304,7 +304,8 @@ class ScopeExistsError(LedgerError):
     def __init__(self, scope: str) -> None:
         self.scope = scope
         super().__init__(
-            f"{scope}: this scope exists and was opened otherwise. A scope never changes; choose a new path"
+            f"{scope}: this scope exists, with other caps, kind, description or key. "
+            "A scope never changes; choose a new path"
         )
 
 
@@ -342,13 +343,13 @@ class CurrencyError(LedgerError):
             tuple(expected),
             missing,
         )
-        said = (
-            "is missing from the cost; a zero is written"
+        clause = (
+            "is missing from the cost; write 0 to charge none of it"
             if missing
-            else "is capped nowhere on the chain"
+            else "is capped by neither the scope nor its ancestors"
         )
         names = ", ".join(self.expected) or "nothing"
-        super().__init__(f"{scope}: the currency {currency!r} {said}. Expected exactly: {names}")
+        super().__init__(f"{scope}: the currency {currency!r} {clause}. Expected exactly: {names}")
 
 
 class KeyReusedError(LedgerError):
@@ -394,7 +395,7 @@ class EvidenceError(LedgerError):
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"this shows nothing: {reason}")
+        super().__init__(f"the evidence is invalid: {reason}")
 
 
 class StoreError(LedgerError):
