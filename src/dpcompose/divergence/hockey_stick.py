@@ -43,13 +43,13 @@ def hockey_stick(
     epsilon: Rational | None = None,
     ratio: Rational | None = None,
 ) -> Bound | Estimate:
-    """The hockey-stick divergence: the smallest delta with Y(S) <= e^epsilon Z(S) + delta for every
-    event S.
+    """The smallest delta with Y(S) <= e^epsilon Z(S) + delta for all S, Y = `first`, Z = `second`.
 
-    H_a(Y||Z) = max_S Y(S) - a Z(S) = sum_x max(0, Y(x) - a Z(x)), with a = e^epsilon. Then Y and Z
-    satisfy the inequality of (epsilon, delta)-differential privacy, in this order, exactly when
-    delta >= H_a(Y||Z). For finite distributions the bound contains the truth: exact rational
-    arithmetic, with e^epsilon enclosed. For densities it is a quadrature estimate.
+    It is the hockey-stick divergence H_a(Y||Z) = max_S Y(S) - a Z(S) = sum_x max(0, Y(x) - a Z(x)),
+    with a = e^epsilon. Then Y and Z satisfy the inequality of (epsilon, delta)-differential
+    privacy, in this order, exactly when delta >= H_a(Y||Z). For finite distributions the bound
+    contains the truth: exact rational arithmetic, with e^epsilon enclosed. For densities it is a
+    quadrature estimate.
 
     >>> hockey_stick([Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)], ratio=2).value
     Fraction(1, 4)
@@ -241,8 +241,7 @@ def approximate_max(
 
 
 def max_ratio(first: Finite, second: Finite, *, delta: Rational = 0) -> Fraction | float:
-    """e^epsilon of `approximate_max`, exactly: max(0, max_S (Y(S) - delta)/Z(S)); may be the float
-    inf.
+    """e^epsilon of `approximate_max`, exactly: max(0, max_S (Y(S) - delta)/Z(S)), which may be inf.
 
     >>> max_ratio([Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)])
     Fraction(3, 1)
@@ -259,9 +258,7 @@ def max_ratio(first: Finite, second: Finite, *, delta: Rational = 0) -> Fraction
 
 
 def largest_ratio(pair: Coupled, delta: Fraction) -> Fraction | float:
-    """The largest (Y(S) - delta)/Z(S) over events with Y(S) > delta; 0 if there is none; may be
-    inf.
-    """
+    """The largest (Y(S) - delta)/Z(S) over events S with Y(S) > delta; 0 if none; may be inf."""
     mass = singular(pair)
     if mass > delta:
         return math.inf

@@ -35,7 +35,7 @@ class OneSidedWitness:
         first: The distribution Y.
         second: The distribution Z.
         nearby: The distribution Y', of the same total mass as Y.
-        ratio: The rational number a >= 1.
+        ratio: The rational number a >= 1, e^epsilon or just below it.
         distance: The total variation distance of Y and Y', exactly; it equals H_a(Y||Z), and no
             smaller one is possible.
     """
@@ -47,9 +47,7 @@ class OneSidedWitness:
     distance: Fraction
 
     def check(self) -> bool:
-        """Whether the inequalities hold and `distance` is the true and the least possible one;
-        recomputed.
-        """
+        """Whether the inequalities hold and `distance` is true and the least possible, recomputed."""
         least = excess(coupled(self.first, self.second), self.ratio)
         apart = distance(coupled(self.first, self.nearby))
         return (
@@ -81,9 +79,7 @@ class SymmetricWitness:
     distance: Fraction
 
     def check(self) -> bool:
-        """Whether the inequalities hold and `distance` is the true and the least possible one;
-        recomputed.
-        """
+        """Whether the inequalities hold and `distance` is true and the least possible, recomputed."""
         forward, backward = coupled(self.first, self.second), coupled(self.second, self.first)
         least = max(excess(forward, self.ratio), excess(backward, self.ratio)) / (1 + self.ratio)
         apart = (
@@ -236,8 +232,6 @@ def _balanced(
     """The masses `met`, with the mass lost by each distribution returned where its mass is smaller.
 
     No ratio grows. Raises UnsupportedError if the total masses differ by too much.
-
-    No ratio grows beyond its value before.
     """
     deficit = sum(pair.first, Fraction(0)) - sum((y for y, _ in met), Fraction(0))
     if deficit < 0:
