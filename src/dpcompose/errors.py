@@ -38,9 +38,7 @@ class DPComposeError(Exception):
     """The base class of every error that dpcompose raises on purpose."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The state for pickling: the message and the attributes, without a call of the
-        constructor.
-        """
+        """The state for pickling: message and attributes, without a call of the constructor."""
         return _restored, (type(self), self.args, dict(self.__dict__))
 
 
@@ -120,9 +118,7 @@ class PlanError(DPComposeError, ValueError):
 
 
 class MissingExtraError(DPComposeError, ImportError):
-    """An optional dependency of dpcompose is not installed; the message is the command that
-    installs it.
-    """
+    """An optional dependency is not installed; the message is the command that installs it."""
 
     def __init__(self, what: str, extra: str) -> None:
         self.what, self.extra = what, extra
@@ -168,7 +164,7 @@ class EngineError(ReleaseError):
         aggregating = "failed while it aggregated: the charge stands, and no answer left"
         super().__init__(
             f"{engine} {aggregating if charged else 'failed before the charge: nothing was spent'}. "
-            "What it said may tell of rows and is not repeated: ask whoever runs it"
+            "Its message may contain rows of the table and is not repeated; ask its administrator"
         )
 
 
@@ -240,9 +236,7 @@ class StepRefusedError(OverdrawnError):
 
 
 class ReservedError(OverdrawnError):
-    """A charge exceeds the budget that reservations of others leave, though not the cap; nothing
-    was spent.
-    """
+    """A charge exceeds what reservations of others leave of the budget; nothing was spent."""
 
     def __init__(self, scope: str, currency: str, asked: Any, left: Any) -> None:
         super().__init__(scope, currency, asked, left)
@@ -287,9 +281,7 @@ class QuotaError(LedgerError):
 
 
 class ApprovalError(LedgerError):
-    """A charge above a threshold was not approved by a second person, or was declined; nothing was
-    spent.
-    """
+    """A charge above a threshold was not approved by a second person; nothing was spent."""
 
     def __init__(self, scope: str, reason: str) -> None:
         self.scope, self.reason = scope, reason
@@ -302,7 +294,7 @@ class UnknownScopeError(LedgerError):
     def __init__(self, scope: str) -> None:
         self.scope = scope
         super().__init__(
-            f"{scope}: there is no such scope. Open it first; paths are compared letter by letter"
+            f"{scope}: there is no such scope. Open it first; paths are case-sensitive"
         )
 
 
@@ -312,7 +304,8 @@ class ScopeExistsError(LedgerError):
     def __init__(self, scope: str) -> None:
         self.scope = scope
         super().__init__(
-            f"{scope}: this scope exists and was opened otherwise. A scope never changes; choose a new path"
+            f"{scope}: this scope exists, with other caps, kind, description or key. "
+            "A scope never changes; choose a new path"
         )
 
 
@@ -350,13 +343,13 @@ class CurrencyError(LedgerError):
             tuple(expected),
             missing,
         )
-        said = (
-            "is missing from the cost; a zero is written"
+        clause = (
+            "is missing from the cost; write 0 to charge none of it"
             if missing
-            else "is capped nowhere on the chain"
+            else "is capped by neither the scope nor its ancestors"
         )
         names = ", ".join(self.expected) or "nothing"
-        super().__init__(f"{scope}: the currency {currency!r} {said}. Expected exactly: {names}")
+        super().__init__(f"{scope}: the currency {currency!r} {clause}. Expected exactly: {names}")
 
 
 class KeyReusedError(LedgerError):
@@ -398,13 +391,11 @@ class TamperedError(LedgerError):
 
 
 class EvidenceError(LedgerError):
-    """A checkpoint or proof is invalid: a wrong signature, another ledger, or hashes that do not
-    match.
-    """
+    """A checkpoint or proof is invalid: its signature, its ledger or its hashes do not match."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"this shows nothing: {reason}")
+        super().__init__(f"the evidence is invalid: {reason}")
 
 
 class StoreError(LedgerError):
@@ -451,9 +442,7 @@ def stated(name: str, value: Any) -> str:
 
 
 def few_digits(amount: Any, *, up: bool) -> str:
-    """`amount` to six digits, rounded up if `up`, else down; text that is not a number is returned
-    as it is.
-    """
+    """`amount` to six digits, rounded up if `up`, else down; text without a number is unchanged."""
     from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
     try:

@@ -1,6 +1,4 @@
-"""Dwork and Roth's statements on composition, one function each, errata included; by number in
-`STATEMENTS`.
-"""
+"""Dwork and Roth's statements on composition, one function each; by number in `STATEMENTS`."""
 
 from dpcompose.face import face
 

@@ -1,6 +1,4 @@
-"""A numbered statement of the book: its text, parameters, the function that evaluates it, and its
-errata.
-"""
+"""A numbered statement of the book: its text, parameters, evaluating function and errata."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ class Parameter:
 
     @property
     def option(self) -> str:
-        """The command-line option that sets the parameter, such as `--delta`; in brackets if it is
-        optional.
-        """
+        """The command-line option of the parameter, such as `--delta`; in brackets if optional."""
         return f"--{self.name}" if self.required else f"[--{self.name}]"
 
 

@@ -1,6 +1,4 @@
-"""The statements of sections 2.2, 2.3 and 3.5 by number; for those without a formula, the code that
-demonstrates them.
-"""
+"""The statements of sections 2.2, 2.3 and 3.5 that have a formula, by number; code for the others."""
 
 from __future__ import annotations
 

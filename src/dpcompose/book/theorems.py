@@ -1,5 +1,4 @@
-"""The statements of the book, one function each: composition theorems, their lemmas, and an
-example.
+"""The statements of the book, one function each: composition theorems, lemmas, an example.
 
 Each theorem calls the function of `dpcompose.guarantee` that evaluates the formula and rounds it.
 """
@@ -188,7 +187,7 @@ def basic(promises: Iterable[tuple[float, float]]) -> ApproximateDP:
 
 
 def advanced(epsilon: float, *, delta: float = 0.0, times: int, slack: float) -> ApproximateDP:
-    """The total (epsilon', k delta + slack) of k = `times` mechanisms, each (epsilon, delta)-DP, by
+    """The total (epsilon', k delta + slack) of k = `times` (epsilon, delta)-DP mechanisms, by
     Theorem 3.20.
 
     epsilon' = sqrt(2 k log(1 / slack)) epsilon + k epsilon (e^epsilon - 1). Both numbers are
@@ -269,10 +268,10 @@ def advanced_heterogeneous(
 
 
 def advanced_per_mechanism(epsilon: float, *, slack: float, times: int) -> float:
-    """The epsilon_0 that Corollary 3.21 allows each of k = `times` mechanisms for a total of
-    (epsilon, k delta + slack).
+    """The epsilon_0 of each of k = `times` mechanisms by Corollary 3.21, for a total of `epsilon`.
 
-    It is rounded down.
+    The total is (epsilon, k delta + slack) for mechanisms that are (epsilon_0, delta)-DP; epsilon_0
+    is rounded down.
 
     epsilon_0 = epsilon / (2 sqrt(2 k log(1 / slack))). The book requires 0 < epsilon < 1 and slack
     > 0, which is neither necessary nor sufficient: Theorem 3.20 implies the corollary exactly if
@@ -308,8 +307,8 @@ def advanced_per_mechanism(epsilon: float, *, slack: float, times: int) -> float
 
 
 def advanced_inverse(epsilon: float, *, slack: float, times: int) -> float:
-    """The largest epsilon of each of k = `times` mechanisms for which Theorem 3.20 gives a total of
-    at most `epsilon`.
+    """The largest epsilon of each of k = `times` mechanisms with a total of `epsilon` by Theorem
+    3.20.
 
     It inverts the formula of the theorem to the last double and, unlike Corollary 3.21, needs no
     condition.
@@ -342,8 +341,8 @@ def advanced_inverse(epsilon: float, *, slack: float, times: int) -> float:
 
 
 def optimal(epsilon: float, *, delta: float = 0.0, times: int, total_delta: float) -> ApproximateDP:
-    """The smallest total (epsilon', total_delta) of k = `times` mechanisms, each (epsilon,
-    delta)-DP; rounded up.
+    """The smallest total (epsilon', total_delta) of k = `times` (epsilon, delta)-DP mechanisms;
+    rounded up.
 
     No theorem from the epsilon and delta of each mechanism alone can give less. epsilon' is
     infinite if total_delta < 1 - (1 - delta)^k. `guarantee.optimal.homogeneous_epsilon` returns
@@ -425,8 +424,7 @@ class MeanLoss:
 
 
 def kl_bound(epsilon: float) -> MeanLoss:
-    """Upper bounds on the mean loss of a pair whose losses lie within +-epsilon in both directions;
-    rounded up.
+    """Upper bounds on the mean of a privacy loss within +-epsilon in both directions; rounded up.
 
     The bound as printed is epsilon (e^epsilon - 1).
 
@@ -470,8 +468,7 @@ class Deviation:
 
 
 def azuma(deviations: float, *, times: int, size: float, drift: float) -> Deviation:
-    """The threshold k drift + z sqrt(k) size and the bound e^(-z^2 / 2) of Lemma 3.19 on a sum C_1
-    + ... + C_k.
+    """The threshold k drift + z sqrt(k) size of Lemma 3.19 for C_1 + ... + C_k, and its tail bound.
 
     If |C_i| <= size and E[C_i | past] <= drift, then P[sum C_i > threshold] <= e^(-z^2 / 2).
 
@@ -525,15 +522,13 @@ class HasTradeoff(Protocol):
     """A guarantee, or a profile of a composition, that has a trade-off function."""
 
     def tradeoff(self, alpha: float, /) -> HasLower:
-        """The smallest type II error of a test with type I error `alpha`, for both orders of the
-        pair.
-        """
+        """The smallest type II error at type I error `alpha`, for both orders of the pair."""
         ...
 
 
 @dataclass(frozen=True)
 class Promise:
-    """The bounds of a guarantee on the expected utility of a person, for a utility in [0,
+    """The bounds of a guarantee on a person's expected utility, for utilities in [0,
     utility_range].
 
     Args:
@@ -545,8 +540,7 @@ class Promise:
     utility_range: float
 
     def expected(self, without: float) -> Bound:
-        """The smallest and largest expected utility on a neighboring data set, given the mean
-        `without` on one; rounded outward.
+        """The range of the expected utility, given that it is `without` on a neighboring data set.
 
         For utilities u in [0, B] and the trade-off function f it is B [f(1 - m / B), 1 - f(m / B)],
         since u / B is a randomized test. No smaller interval holds for every such mechanism. For
@@ -582,8 +576,7 @@ class Promise:
 
 
 def promise(profile: HasTradeoff, *, utility_range: float) -> Promise:
-    """The bounds that a guarantee puts on expected utilities in [0, utility_range]; `.expected(m)`
-    evaluates them.
+    """The bounds that a guarantee puts on expected utilities; `.expected(m)` evaluates them.
 
     Under pure epsilon-DP the mean of a nonnegative utility changes by a factor of e^epsilon at
     most. With delta > 0 the utility must be bounded, since an event of probability delta can have
@@ -630,8 +623,8 @@ def _pure_epsilon(guarantee: HasTradeoff) -> float:
 
 
 def gaussian_noise(epsilon: float, *, delta: float) -> float:
-    """The noise scale sigma = sqrt(2 log(1.25 / delta)) / epsilon of Theorem 3.22, for l2
-    sensitivity 1; rounded up.
+    """The noise scale sqrt(2 log(1.25 / delta)) / epsilon of Theorem 3.22, for l2 sensitivity 1;
+    rounded up.
 
     Gaussian noise of a larger sigma is (epsilon, delta)-DP for 0 < epsilon < 1.
 
@@ -693,8 +686,7 @@ class Example:
 
 
 def example_3_7(epsilon: float = 1 / 801) -> Example:
-    """The numbers of Example 3.7, by theorem, if each of 10,000 databases runs a mechanism with
-    this epsilon.
+    """The numbers of Example 3.7, if each of 10,000 databases runs a mechanism with this epsilon.
 
     The book says that epsilon = 1/801 each suffices for a total loss of 1 except with probability
     e^-32.
@@ -753,8 +745,7 @@ def _loss_above_1(epsilon: float) -> float:
 
 
 def _responses_above_1(epsilon: float) -> tuple[float, float]:
-    """P[loss > 1] of 10,000 randomized responses, and of those stopped as soon as the loss exceeds
-    1; rounded down.
+    """P[loss > 1] of 10,000 randomized responses, run to the end and stopped above 1; rounded down.
 
     The loss is epsilon times a random walk. Reflection at `first`, the first level above 1: a walk
     that reaches it and ends r below it mirrors one that ends r above it, and is e^(-r epsilon)

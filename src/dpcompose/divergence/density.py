@@ -1,6 +1,4 @@
-"""Distributions with a density on the real line, and integrals over them by quadrature: estimates
-without proof.
-"""
+"""Distributions with a density on the real line, and integrals over them: estimates without proof."""
 
 from __future__ import annotations
 
@@ -122,10 +120,10 @@ def integral(
 
 
 def tilted(first: Density, second: Density, order: float) -> Estimate:
-    """The logarithm of the integral of y^order z^(1 - order), y and z the densities; its error is
-    absolute.
+    """The logarithm of the integral of y^order z^(1 - order), y and z the densities.
 
-    The integrand is divided by its peak before integration, so that it does not overflow.
+    The integrand is divided by its peak before integration, so that it does not overflow. The error
+    of the estimate is absolute.
     """
 
     def exponent(x: float) -> float:
@@ -148,11 +146,9 @@ def tilted(first: Density, second: Density, order: float) -> Estimate:
 def search(
     function: Callable[[float], float], first: Density, second: Density, *, depth: float
 ) -> tuple[float, float, bool]:
-    """(x, value, unbounded): the maximum of `function` over the support of `first`, and whether it
-    grows forever.
+    """(x, value, unbounded): the maximum of `function` over the support of `first`.
 
-    Points at which the log-density of `first` is below -`depth` are skipped, since rounding
-    dominates there. `second` contributes its breakpoints.
+    `unbounded` is True if the function still grows at an infinite end of it.
 
     Points at which the log-density of `first` is below -`depth` are skipped, since rounding
     dominates there. `second` contributes its breakpoints.

@@ -162,8 +162,9 @@ def one_of(epsilon: Any, ratio: Any) -> None:
 
 
 def exponential(epsilon: Fraction, *, arithmetic: Arithmetic) -> tuple[Fraction, Fraction]:
-    """Rational numbers (lower, upper) around e^epsilon, with the digits of `arithmetic`; both 1 for
-    epsilon 0.
+    """Rational numbers (lower, upper) around e^epsilon, with the digits of `arithmetic`.
+
+    Both are 1 for epsilon 0.
     """
     if epsilon == 0:
         return Fraction(1), Fraction(1)
@@ -174,8 +175,7 @@ def exponential(epsilon: Fraction, *, arithmetic: Arithmetic) -> tuple[Fraction,
 
 
 def floor_ratio(epsilon: Rational | None, ratio: Rational | None) -> Fraction:
-    """`ratio` itself, or a rational number in [1, e^epsilon] that is smaller than e^epsilon by a
-    relative 1e-58 at most.
+    """`ratio`, or a rational number in [1, e^epsilon] within a relative 1e-58 of e^epsilon.
 
     Raises:
         DomainError: Unless exactly one of both is passed, and epsilon is in [0, 1e6] or ratio >= 1.
@@ -213,8 +213,7 @@ MOST_DIGITS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Distribution(Mapping[Any, Fraction]):
-    """A distribution over finitely many outcomes with exact masses; a read-only mapping outcome ->
-    mass.
+    """A distribution over finitely many outcomes: a read-only mapping outcome -> exact mass.
 
     >>> Distribution({"yes": Fraction(3, 4), "no": Fraction(1, 4)})["yes"]
     Fraction(3, 4)
@@ -259,9 +258,7 @@ class Distribution(Mapping[Any, Fraction]):
 
     @classmethod
     def read(cls, name: str, finite: Any) -> Distribution:
-        """The Distribution of the mapping or masses `finite`, or `finite` itself if it is one;
-        errors call it `name`.
-        """
+        """The Distribution that `finite` is, or describes by its masses; errors call it `name`."""
         return finite if isinstance(finite, Distribution) else cls(finite, name)
 
     def rearranged(self, masses: Mapping[Any, Fraction]) -> Distribution:
@@ -337,8 +334,10 @@ def coupled(first: Any, second: Any) -> Coupled:
 
 
 def exact(name: str, value: Any, domain: str = "a finite real number") -> Fraction:
-    """`value` as an exact rational number; raises DomainError with the text `domain` if it is not
-    one, or a bool.
+    """`value` as an exact rational number.
+
+    Raises DomainError with the text `domain` for a bool and anything that is not a finite real
+    number.
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         raise DomainError(name, value, domain)
@@ -358,8 +357,9 @@ def exact(name: str, value: Any, domain: str = "a finite real number") -> Fracti
 
 
 def exact_probability(name: str, value: Any) -> Fraction:
-    """`value` as an exact rational number in [0, 1]; raises DomainError, which calls it `name`,
-    otherwise.
+    """`value` as an exact rational number in [0, 1].
+
+    Raises DomainError, which calls it `name`, otherwise.
     """
     number = exact(name, value, "a number in [0, 1]")
     if not 0 <= number <= 1:

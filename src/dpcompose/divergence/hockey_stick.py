@@ -1,6 +1,4 @@
-"""The hockey-stick divergence (delta at an epsilon), total variation, and the max divergence
-(epsilon at a delta).
-"""
+"""The hockey-stick, total variation and max divergences: delta at an epsilon, epsilon at a delta."""
 
 from __future__ import annotations
 
@@ -45,13 +43,13 @@ def hockey_stick(
     epsilon: Rational | None = None,
     ratio: Rational | None = None,
 ) -> Bound | Estimate:
-    """The smallest delta with Y(S) <= e^epsilon Z(S) + delta for every event S, for Y = `first`, Z
-    = `second`.
+    """The smallest delta with Y(S) <= e^epsilon Z(S) + delta for all S, Y = `first`, Z = `second`.
 
-    H_a(Y||Z) = max_S Y(S) - a Z(S) = sum_x max(0, Y(x) - a Z(x)), with a = e^epsilon. Then Y and Z
-    satisfy the inequality of (epsilon, delta)-differential privacy, in this order, exactly when
-    delta >= H_a(Y||Z). For finite distributions the bound contains the truth: exact rational
-    arithmetic, with e^epsilon enclosed. For densities it is a quadrature estimate.
+    It is the hockey-stick divergence H_a(Y||Z) = max_S Y(S) - a Z(S) = sum_x max(0, Y(x) - a Z(x)),
+    with a = e^epsilon. Then Y and Z satisfy the inequality of (epsilon, delta)-differential
+    privacy, in this order, exactly when delta >= H_a(Y||Z). For finite distributions the bound
+    contains the truth: exact rational arithmetic, with e^epsilon enclosed. For densities it is a
+    quadrature estimate.
 
     >>> hockey_stick([Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)], ratio=2).value
     Fraction(1, 4)
@@ -131,8 +129,9 @@ def total_variation(first: Finite | Density, second: Finite | Density) -> Exact 
 
 
 def distance(pair: Coupled) -> Fraction:
-    """The larger of max_S Y(S) - Z(S) and max_S Z(S) - Y(S), S an event; they are equal if the
-    masses have equal sums.
+    """The larger of max_S Y(S) - Z(S) and max_S Z(S) - Y(S), over events S.
+
+    They are equal if the masses have equal sums.
     """
     forward = excess(pair, Fraction(1))
     return max(forward, forward - sum(pair.first, Fraction(0)) + sum(pair.second, Fraction(0)))
@@ -242,8 +241,7 @@ def approximate_max(
 
 
 def max_ratio(first: Finite, second: Finite, *, delta: Rational = 0) -> Fraction | float:
-    """e^epsilon of `approximate_max`, exactly: max(0, max_S (Y(S) - delta)/Z(S)); the float inf if
-    it is infinite.
+    """e^epsilon of `approximate_max`, exactly: max(0, max_S (Y(S) - delta)/Z(S)), which may be inf.
 
     >>> max_ratio([Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)])
     Fraction(3, 1)
@@ -260,9 +258,7 @@ def max_ratio(first: Finite, second: Finite, *, delta: Rational = 0) -> Fraction
 
 
 def largest_ratio(pair: Coupled, delta: Fraction) -> Fraction | float:
-    """The largest (Y(S) - delta)/Z(S) over events S with Y(S) > delta; 0 if there is none, inf if
-    infinite.
-    """
+    """The largest (Y(S) - delta)/Z(S) over events S with Y(S) > delta; 0 if none; may be inf."""
     mass = singular(pair)
     if mass > delta:
         return math.inf

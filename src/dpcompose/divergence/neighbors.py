@@ -44,8 +44,8 @@ def smallest_epsilon(
     delta: Rational = 0,
     neighbors: Iterable[tuple[Any, Any]] | None = None,
 ) -> SmallestEpsilon:
-    """The smallest epsilon >= 0 for which a mechanism is (epsilon, delta)-DP, and the pair of
-    inputs that attains it.
+    """The smallest epsilon >= 0 at which a mechanism is (epsilon, delta)-DP, and the pair attaining
+    it.
 
     M is (epsilon, delta)-differentially private exactly when D_inf^delta(M(x)||M(y)) <= epsilon for
     every two neighbors in both orders (Remark 3.1), so the smallest epsilon is their maximum, or 0.

@@ -35,7 +35,7 @@ class OneSidedWitness:
         first: The distribution Y.
         second: The distribution Z.
         nearby: The distribution Y', of the same total mass as Y.
-        ratio: The rational number a >= 1.
+        ratio: The rational number a >= 1, e^epsilon or just below it.
         distance: The total variation distance of Y and Y', exactly; it equals H_a(Y||Z), and no
             smaller one is possible.
     """
@@ -47,9 +47,7 @@ class OneSidedWitness:
     distance: Fraction
 
     def check(self) -> bool:
-        """Whether the inequalities hold, and `distance` is both the true distance and the least
-        possible; recomputed.
-        """
+        """Whether the inequalities hold and `distance` is true and the least possible, recomputed."""
         least = excess(coupled(self.first, self.second), self.ratio)
         apart = distance(coupled(self.first, self.nearby))
         return (
@@ -61,8 +59,7 @@ class OneSidedWitness:
 
 @dataclass(frozen=True)
 class SymmetricWitness:
-    """Part 2 of Lemma 3.17: the distributions (Y', Z') closest to (Y, Z) whose ratio is at most a
-    in both directions.
+    """Part 2 of Lemma 3.17: the epsilon-indistinguishable pair (Y', Z') closest to (Y, Z).
 
     Args:
         first: The distribution Y.
@@ -82,9 +79,7 @@ class SymmetricWitness:
     distance: Fraction
 
     def check(self) -> bool:
-        """Whether the inequalities hold, and `distance` is both the true distance and the least
-        possible; recomputed.
-        """
+        """Whether the inequalities hold and `distance` is true and the least possible, recomputed."""
         forward, backward = coupled(self.first, self.second), coupled(self.second, self.first)
         least = max(excess(forward, self.ratio), excess(backward, self.ratio)) / (1 + self.ratio)
         apart = (
@@ -104,8 +99,7 @@ class SymmetricWitness:
 def one_sided_witness(
     first: Finite, second: Finite, *, epsilon: Rational | None = None, ratio: Rational | None = None
 ) -> OneSidedWitness:
-    """The distribution Y' closest to Y = `first` with Y' <= e^epsilon Z, Z = `second` (Lemma 3.17,
-    part 1).
+    """The distribution Y' closest to Y = `first` with Y' <= e^epsilon Z, Z = `second`.
 
     D_inf^delta(Y||Z) <= epsilon if and only if some Y' has Delta(Y, Y') <= delta and D_inf(Y'||Z)
     <= epsilon, for epsilon >= 0. The witness cuts Y down to a Z, a = e^epsilon, and spreads the
@@ -147,8 +141,7 @@ def one_sided_witness(
 def symmetric_witness(
     first: Finite, second: Finite, *, epsilon: Rational | None = None, ratio: Rational | None = None
 ) -> SymmetricWitness:
-    """The distributions (Y', Z') closest to Y = `first`, Z = `second` that are
-    epsilon-indistinguishable (Lemma 3.17, part 2).
+    """The epsilon-indistinguishable distributions (Y', Z') closest to Y = `first`, Z = `second`.
 
     Both D_inf^delta(Y||Z) <= epsilon and D_inf^delta(Z||Y) <= epsilon if and only if some Y', Z'
     have Delta(Y, Y') and Delta(Z, Z') at most delta/(1 + e^epsilon), D_inf(Y'||Z') <= epsilon **and
@@ -198,8 +191,7 @@ def symmetric_witness(
 def extreme_pair(
     *, epsilon: Rational | None = None, ratio: Rational | None = None
 ) -> tuple[Distribution, Distribution]:
-    """The pair (a, 1)/(1 + a) and (1, a)/(1 + a), a = e^epsilon, which attains the tight form of
-    Lemma 3.18.
+    """The pair (a, 1)/(1 + a) and (1, a)/(1 + a), a = e^epsilon: the extreme one of Lemma 3.18.
 
     If D_inf(Y||Z) <= epsilon and D_inf(Z||Y) <= epsilon then D(Y||Z) <= epsilon (e^epsilon -
     1)/(e^epsilon + 1) = epsilon tanh(epsilon/2), with equality for this pair, the two answers of
@@ -237,12 +229,9 @@ def _meeting(y: Fraction, z: Fraction, a: Fraction) -> tuple[Fraction, Fraction]
 def _balanced(
     pair: Coupled, met: list[tuple[Fraction, Fraction]]
 ) -> list[tuple[Fraction, Fraction]]:
-    """The masses `met` after each distribution of `pair` has its lost mass back, where its mass is
-    smaller.
+    """The masses `met`, with the mass lost by each distribution returned where its mass is smaller.
 
     No ratio grows. Raises UnsupportedError if the total masses differ by too much.
-
-    No ratio grows beyond its value before.
     """
     deficit = sum(pair.first, Fraction(0)) - sum((y for y, _ in met), Fraction(0))
     if deficit < 0:

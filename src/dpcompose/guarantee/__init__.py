@@ -1,11 +1,7 @@
-"""Privacy guarantees (pure, approximate, concentrated, Renyi, Gaussian) and conversions between
-them.
+"""Privacy guarantees (pure, approximate, concentrated, Renyi, Gaussian) and their conversions.
 
 One module for each notion or theorem, one function for each conversion. A conversion rounds its
 result to the safe side, up for a loss and down for an allowance; its docstring says which.
-
-One module a notion or theorem, one function a conversion; each says its direction, and rounds that
-way.
 """
 
 from dpcompose.face import face

@@ -1,6 +1,4 @@
-"""Advanced composition of (epsilon, delta) guarantees: the theorem of Dwork, Rothblum and Vadhan,
-and two smaller bounds.
-"""
+"""Advanced composition: the theorem of Dwork, Rothblum and Vadhan, and two smaller bounds."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ from dpcompose.values import (
 )
 
 Counted = Sequence[tuple[ApproximateDP, int]]
-"""Pairs (guarantee, count): an (epsilon, delta) guarantee and the number of mechanisms that have
-it.
-"""
+"""Pairs (guarantee, count): an (epsilon, delta) guarantee, and how many mechanisms have it."""
 
 
 def printed_advanced(promises: Counted, *, slack: float) -> ApproximateDP:
@@ -112,8 +108,10 @@ def advanced_half_squares(promises: Counted, *, slack: float) -> ApproximateDP:
 
 
 def advanced_slack(promises: Counted, *, delta: float) -> float | None:
-    """The slack with which advanced composition has a total delta of `delta`: delta - sum delta_i,
-    rounded down.
+    """delta - sum delta_i, rounded down: the slack for a total delta of `delta` in advanced
+    composition.
+
+    None if the difference is negative. Raises DomainError if `delta` is outside [0, 1].
 
     None if the difference is negative. Raises DomainError if `delta` is outside [0, 1].
     """

@@ -50,7 +50,7 @@ class ApproximateDP:
         return self.epsilon == math.inf or self.delta == 1.0
 
     def tradeoff(self, alpha: float) -> Bound:
-        """The trade-off function of this guarantee at type I error `alpha`, in [0, 1]; see
+        """The trade-off function of the guarantee at type I error `alpha`, in [0, 1]; see
         `tradeoff`.
         """
         return tradeoff(alpha, promise=self)
@@ -91,7 +91,7 @@ def blowup(alpha: float, *, promise: ApproximateDP) -> Bound:
 
 
 def tradeoff(alpha: float, *, promise: ApproximateDP) -> Bound:
-    """The smallest type II error of a test between neighbors with type I error `alpha`, under
+    """The smallest type II error at type I error `alpha` of a test between neighbors, under
     (epsilon, delta)-DP.
 
     It is max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha)), with certified ends.
@@ -126,8 +126,9 @@ def promise_of(value: object) -> ApproximateDP:
 
 
 def checked_epsilon(name: str, value: object) -> float:
-    """`value` as a float in [0, inf]; raises DomainError, which calls it `name`, if it is NaN or
-    negative.
+    """`value` as a float in [0, inf].
+
+    Raises DomainError, which calls it `name`, if it is NaN or negative.
     """
     number = check.real(name, value)
     if not number >= 0.0:
@@ -139,8 +140,7 @@ def checked_epsilon(name: str, value: object) -> float:
 
 
 Failures = Sequence[tuple[float, int]]
-"""Pairs (delta_i, k_i): k_i mechanisms, each of which fails (has an infinite loss) with probability
-delta_i.
+"""Pairs (delta, count): `count` mechanisms that each have an infinite loss with probability delta.
 """
 
 
@@ -166,8 +166,7 @@ def with_failures(pure: Bound, failures: Failures, certificate: Certificate) -> 
 
 
 def remaining_delta(target: float, failures: Failures) -> Bound | None:
-    """The delta that a composition may have, given that no mechanism fails, for a delta of `target`
-    in all.
+    """The delta allowed for a composition without failures, for a delta of `target` in all.
 
     It is (target - D) / (1 - D), where D = 1 - prod (1 - delta_i)^(k_i) is the probability that
     some mechanism fails. The result encloses it, and is None if it is certainly negative, that is

@@ -1,5 +1,4 @@
-"""Binomial distributions: their probabilities, and the sums over their tails that optimal
-composition needs, with proved errors.
+"""Binomial distributions: probabilities and tail sums for optimal composition, with proved errors.
 
 `window` returns the probabilities (masses) that are not negligible, for up to 1e11 trials. One
 mass, the anchor, is evaluated in sixty-digit decimals (Stirling's series with its enveloping
@@ -102,8 +101,7 @@ class Window:
 
 
 def window(times: int, *, epsilon: float, anchor: int, least: int, depth: float = 50.0) -> Window:
-    """The masses of Bin(times, 1 / (1 + e^-epsilon)) around `anchor` that are not negligible, from
-    `least` successes on.
+    """The masses of Bin(times, 1 / (1 + e^-epsilon)) around `anchor` that are not negligible.
 
     Args:
         times: The number of trials, at least 1.
@@ -211,8 +209,7 @@ def _recurrence(
 def deviance(
     times: int, *, anchor: int, first: int, last: int, drift: float
 ) -> tuple[Reals, Reals]:
-    """The masses for `first` to `last` successes in `times` trials, divided by the mass at
-    `anchor`; and their errors.
+    """The masses for `first` to `last` successes divided by the mass at `anchor`; and their errors.
 
     `drift` is log((times - anchor) / anchor) plus the log odds of a success, as a correctly rounded
     float. The errors are proved bounds on the relative errors of the masses.
@@ -269,8 +266,8 @@ _DEPTH = 43.0
 
 
 class Ratios(NamedTuple):
-    """Constants of the recurrences for the sums D and B: x = e^-epsilon (`odds`), x^2, 1 - x^2, and
-    the relative error of one step.
+    """Constants of the recurrences for D and B: x = e^-epsilon, x^2, 1 - x^2, and the error per
+    step.
     """
 
     odds: float
@@ -280,11 +277,10 @@ class Ratios(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The sums D (`value`) and B (`weight`) and the mass w at index `position`, all in units of
-    2^`unit`.
+    """The sums D and B and the mass w at one index, in units of 2^`unit`.
 
-    The relative error of each is at most `error`; masses that were left out may add up to `omitted`
-    to D and B.
+    D is `value`, B is `weight` and w is `mass`; the relative error of each is at most `error`.
+    Omitted masses may add up to `omitted` to D and B.
     """
 
     position: int
@@ -321,8 +317,8 @@ def first_sums(epsilon: float, times: int) -> Sums:
 
 
 class BinomialLaw:
-    """The masses w_i of `times` losses +-`epsilon`, from logarithms in fixed point that are
-    accurate to 1e-20.
+    """The masses w_i of `times` losses +-`epsilon`, from logarithms in fixed point, accurate to
+    1e-20.
     """
 
     def __init__(self, epsilon: float, times: int) -> None:
@@ -359,8 +355,9 @@ class BinomialLaw:
         return lowest if lowest >= 16 else 0
 
     def start(self, first: int) -> Sums:
-        """The sums at index `first` (0, or at least 16) without the masses below it, which
-        `omitted` bounds.
+        """The sums at index `first` (0, or at least 16), from the mass at `first` alone.
+
+        `omitted` bounds the masses below it.
         """
         mass, unit = self._mass(first)
         omitted = self._omitted(first, mass)
@@ -406,9 +403,7 @@ class BinomialLaw:
         )
 
     def _masses(self, position: int, first: int) -> tuple[Reals, Reals]:
-        """The masses at position - 1, ..., first divided by the mass at `position`, and their
-        relative errors.
-        """
+        """The masses at position - 1, ..., first over the mass at `position`; and their errors."""
         drift = fixed_logarithm(self.times - position << FIXED_BITS) - fixed_logarithm(
             position << FIXED_BITS
         )
@@ -466,16 +461,14 @@ class BinomialLaw:
         return math.exp(leading) * (1.0 + rest), unit
 
     def _omitted(self, first: int, mass: float) -> float:
-        """An upper bound on the sum of the masses below index `first`, from the mass `mass` at
-        `first`.
-        """
+        """An upper bound on the sum of the masses below index `first`, whose mass is `mass`."""
         ratio = first / ((self.times - first + 1) * self.factors.odds) * (1.0 + 8.0 * U)
         return mass * ratio / (1.0 - ratio) * (1.0 + 1e-9) if ratio < 1.0 - 1e-4 else math.inf
 
 
 def _stirling(count: int) -> float:
-    """log n! - (n + 1/2) log n + n - log(2 pi) / 2 for n = count >= 16, to 3e-20, by Stirling's
-    series.
+    """log n! - (n + 1/2) log n + n - log(2 pi) / 2 for n = count >= 16, to 3e-20 (Stirling's
+    series).
     """
     inverse = 1.0 / count
     square = inverse * inverse

@@ -17,8 +17,7 @@ from dpcompose.values import UNIT_ROUNDOFF, up
 
 @dataclass(frozen=True)
 class ConcentratedDP:
-    """rho-zCDP up to delta: outside a mass of delta the Renyi divergence of every order a > 1 is at
-    most rho a.
+    """rho-zCDP up to delta: the Renyi divergence of every order a > 1 is at most rho a.
 
     With delta > 0 the bound holds for both output distributions conditioned on an event of
     probability at least 1 - delta.
@@ -54,8 +53,8 @@ class ConcentratedDP:
         return ()
 
     def epsilon(self, *, delta: float) -> float:
-        """An epsilon, in nats, for which the guarantee implies (epsilon, delta)-DP; see
-        `best_epsilon`.
+        """An epsilon for which the guarantee implies (epsilon, delta)-DP; see
+        `concentrated_epsilon`.
         """
         return concentrated_epsilon(self, delta=delta)
 
@@ -91,8 +90,7 @@ def bun_steinke_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
 
 
 def concentrated_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
-    """An upper bound on the smallest epsilon that zCDP implies at `delta`, by a search over Renyi
-    orders.
+    """An upper bound on the smallest epsilon that zCDP implies at `delta`, by a search over orders.
 
     Each order is converted exactly. The result is at most that of `bun_steinke_epsilon` and, to the
     accuracy of the search, of [CanonneKamathSteinke2020, Corollary 13]. If the guarantee has a
@@ -125,8 +123,7 @@ def concentrated_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
 
 
 def optimal_moment_delta(promise: ConcentratedDP, *, epsilon: float) -> float:
-    """An upper bound on the smallest delta that zCDP implies at `epsilon`, by the best moment of
-    the loss.
+    """An upper bound on the smallest delta that zCDP implies at `epsilon`, by one moment.
 
     >>> round(optimal_moment_delta(ConcentratedDP(0.5), epsilon=5.0) * 1e6, 9)
     2.896122809
@@ -201,8 +198,9 @@ def pure_renyi(epsilon: float, *, order: float) -> float:
 
 
 def pure_concentrated(epsilon: float) -> ConcentratedDP:
-    """The smallest rho for which (epsilon, 0)-DP implies rho-zCDP: epsilon tanh(epsilon / 2),
-    rounded up.
+    """The smallest rho for which (epsilon, 0)-DP implies rho-zCDP, rounded up.
+
+    It is epsilon tanh(epsilon / 2).
 
     Proof, from the Renyi divergence of randomized response: log cosh sqrt(w) is concave in w, hence
     log cosh((order - 1/2) epsilon) - log cosh(epsilon / 2) is at most order (order - 1) epsilon

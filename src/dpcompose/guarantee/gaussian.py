@@ -1,5 +1,4 @@
-"""Gaussian differential privacy: the privacy profile of N(mu, 1) against N(0, 1), and its inverses,
-certified.
+"""Gaussian differential privacy: the profile of N(mu, 1) against N(0, 1), and its inverses.
 
 All rest on the upper tail of the normal distribution. `density`, `mills`, `mills_slope` and
 `mills_drop` return `(value, error)`: the true number lies within `error * |value|` of `value`. The
@@ -54,9 +53,7 @@ class GaussianTradeoff:
         object.__setattr__(self, "mu", check.nonnegative("mu", self.mu))
 
     def profile(self, epsilon: float) -> Bound:
-        """The smallest delta for which mu-GDP implies (epsilon, delta)-DP; `epsilon` is any real
-        number, in nats.
-        """
+        """The smallest delta for which mu-GDP implies (epsilon, delta)-DP, for any real `epsilon`."""
         return gaussian_profile(epsilon, mu=self.mu)
 
     def epsilon(self, delta: float) -> Bound:
@@ -64,9 +61,7 @@ class GaussianTradeoff:
         return gaussian_epsilon(delta, mu=self.mu)
 
     def tradeoff(self, alpha: float) -> Bound:
-        """The trade-off function of mu-GDP at type I error `alpha`, in [0, 1]; see
-        `gaussian_tradeoff`.
-        """
+        """The trade-off function of mu-GDP at type I error `alpha`; see `gaussian_tradeoff`."""
         return gaussian_tradeoff(alpha, mu=self.mu)
 
 
@@ -155,8 +150,9 @@ def gaussian_epsilon(delta: float, *, mu: float) -> Bound:
 
 
 def gaussian_tradeoff(alpha: float, *, mu: float) -> Bound:
-    """The smallest type II error at type I error `alpha` under mu-GDP: Phi(Phi^-1(1 - alpha) - mu),
-    certified.
+    """The smallest type II error at type I error `alpha` under mu-GDP, certified.
+
+    It is Phi(Phi^-1(1 - alpha) - mu).
 
     >>> gaussian_tradeoff(0.05, mu=1.0).contains(0.7404889771585559)
     True
@@ -179,8 +175,7 @@ def gaussian_tradeoff(alpha: float, *, mu: float) -> Bound:
 
 
 def gaussian_mu(epsilon: float, *, delta: float) -> Bound:
-    """The largest mu for which mu-GDP implies (epsilon, delta)-DP; calibrate to the lower end, the
-    safe one.
+    """The largest mu for which mu-GDP implies (epsilon, delta)-DP; the lower end is the safe one.
 
     >>> gaussian_mu(1.0, delta=1e-5).contains(0.26805112321129422)
     True
@@ -250,8 +245,9 @@ class _Sides:
     complement: Bound
 
     def at_most(self, target: float) -> bool:
-        """Whether the profile is proved to be at most `target`; 1 - target is exact for target >=
-        1/2.
+        """Whether the profile is proved to be at most `target`.
+
+        1 - target is exact for target >= 1/2.
         """
         return self.delta.upper <= target or (
             target >= 0.5 and self.complement.lower >= 1.0 - target
@@ -399,8 +395,9 @@ _NODES = (
 
 
 def density(point: Fraction) -> tuple[float, float]:
-    """The standard normal density at `point`, and its relative error (absolute if the density is
-    below 1e-300).
+    """The standard normal density at `point`, and its relative error.
+
+    The error is an absolute one if the density is below 1e-300.
 
     The square of `point` is exact.
     """
@@ -411,11 +408,10 @@ def density(point: Fraction) -> tuple[float, float]:
 
 
 def mills(point: float) -> tuple[float, float]:
-    """Mills' ratio (1 - Phi(x)) / phi(x) at x = `point` >= -1/2, and a relative error that includes
-    a rounding of x.
+    """Mills' ratio (1 - Phi(x)) / phi(x) at x = `point` >= -1/2, and its relative error.
 
-    The relative sensitivity of Mills' ratio to x is at most 1 for x >= 0, and at most 0.6 on [-1/2,
-    0].
+    The error includes a rounding of x, to which the relative sensitivity is at most 1 for x >= 0,
+    and at most 0.6 on [-1/2, 0].
     """
     if point < FRACTION_FROM:
         return math.sqrt(math.pi / 2.0) * float(
@@ -425,8 +421,7 @@ def mills(point: float) -> tuple[float, float]:
 
 
 def mills_slope(point: float) -> tuple[float, float]:
-    """1 - x Mills(x), minus the derivative of Mills' ratio, at x = `point` >= -1/2, and its
-    relative error.
+    """1 - x Mills(x), minus the slope of Mills' ratio, at x = `point` >= -1/2; its relative error.
 
     It is int_0^inf t exp(-x t - t^2 / 2) dt, hence completely monotone. The error includes a
     rounding of x, to which the relative sensitivity is at most 2.

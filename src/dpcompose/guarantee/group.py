@@ -1,6 +1,4 @@
-"""Group privacy: the guarantee for groups of k people that a guarantee for one person implies
-(Theorem 2.2 and tighter).
-"""
+"""Group privacy: the guarantee for k people that a guarantee for one person implies (Theorem 2.2)."""
 
 from __future__ import annotations
 
@@ -20,8 +18,7 @@ _CERTIFICATE = Certificate("trade-off function, iterated", unit="relative delta"
 
 
 def group_printed(promise: ApproximateDP, *, size: int) -> ApproximateDP:
-    """The guarantee (k epsilon, k e^((k - 1) epsilon) delta) for groups of k = `size` people, as
-    textbooks print it.
+    """(k epsilon, k e^((k - 1) epsilon) delta), the textbook guarantee for k = `size` people.
 
     Both numbers are rounded up; delta is at most 1.
 
@@ -44,8 +41,9 @@ def group_printed(promise: ApproximateDP, *, size: int) -> ApproximateDP:
 
 
 def group_chained(promise: ApproximateDP, *, size: int) -> ApproximateDP:
-    """The guarantee (k epsilon, delta (1 + e^epsilon + ... + e^((k - 1) epsilon))) for groups of k
-    = `size` people.
+    """The guarantee at k epsilon for groups of k = `size` people, with the smallest delta.
+
+    It is (k epsilon, delta (1 + e^epsilon + ... + e^((k - 1) epsilon))).
 
     Both numbers are rounded up; delta is at most 1.
 
@@ -74,8 +72,8 @@ def group_chained(promise: ApproximateDP, *, size: int) -> ApproximateDP:
 
 
 def group_delta(target_epsilon: float, *, promise: ApproximateDP, size: int) -> Bound:
-    """The smallest delta at `target_epsilon` for groups of k = `size` people that holds for every
-    (epsilon, delta)-DP mechanism.
+    """The smallest delta at `target_epsilon` for k = `size` people, over all (epsilon, delta)-DP
+    mechanisms.
 
     With phi = 1 - f, where f is the trade-off function of (epsilon, delta)-DP, delta_k is the
     largest phi(phi(...phi(a))) - e^target a over a in [0, 1]. The lower end evaluates this at a

@@ -1,6 +1,4 @@
-"""The optimal composition of different (epsilon, delta) guarantees (Murtagh, Vadhan), by
-enumeration, certified.
-"""
+"""The optimal composition of different (epsilon, delta) guarantees (Murtagh, Vadhan), certified."""
 
 from __future__ import annotations
 
@@ -40,12 +38,11 @@ _TINY = 5e-324
 
 
 def heterogeneous_delta(target_epsilon: float, *, promises: Promises) -> Bound:
-    """The smallest delta' for which mechanisms with these guarantees compose to (target_epsilon,
-    delta')-DP.
+    """The smallest delta at `target_epsilon` of composed mechanisms with the guarantees `promises`.
 
-    delta' = 1 - prod (1 - delta_i) (1 - sum_S P[S] max(0, 1 - e^(target - L_S))), where S runs over
-    the signs of the losses +-epsilon_i, each positive with probability 1 / (1 + e^-epsilon_i), and
-    L_S is their sum. Equal epsilons are grouped into binomial distributions, so that a million
+    The delta is 1 - prod (1 - delta_i) (1 - sum_S P[S] max(0, 1 - e^(target - L_S))), where S runs
+    over the signs of the losses +-epsilon_i, each positive with probability 1 / (1 + e^-epsilon_i),
+    and L_S is their sum. Equal epsilons are grouped into binomial distributions, so that a million
     equal guarantees among a few distinct ones stay cheap. Losses are added in twice the working
     precision. Both ends are certified; for a handful of groups the relative width is below 2e-12.
 
@@ -83,11 +80,10 @@ def heterogeneous_delta(target_epsilon: float, *, promises: Promises) -> Bound:
 
 
 def heterogeneous_epsilon(target_delta: float, *, promises: Promises) -> Bound:
-    """The smallest epsilon' >= 0 for which mechanisms with these guarantees compose to (epsilon',
-    target_delta)-DP.
+    """The smallest epsilon at `target_delta` of composed mechanisms with the guarantees `promises`.
 
-    The inverse of `heterogeneous_delta`, by Newton's method; then both ends are certified. Infinite
-    where target_delta < 1 - prod (1 - delta_i).
+    At least 0; the inverse of `heterogeneous_delta` by Newton's method; then both ends are
+    certified. Infinite where target_delta < 1 - prod (1 - delta_i).
 
     >>> few = [ApproximateDP(number / 10) for number in (1, 2, 3, 4, 5)]
     >>> heterogeneous_epsilon(1e-3, promises=few).contains(1.4836842681808437)
@@ -149,9 +145,7 @@ class _Atoms:
     loss_error: float
 
     def shares(self, target: float) -> tuple[Reals, Reals]:
-        """The masses of the losses above `target`, and the distances of these losses to it, free of
-        cancellation.
-        """
+        """The masses of the losses above `target`, and their distances to it, free of cancellation."""
         difference = self.high - target
         # Knuth's exact difference: the part that the subtraction rounded away is added back.
         virtual = difference - self.high

@@ -1,5 +1,4 @@
-"""The optimal composition of equal (epsilon, delta) guarantees (Kairouz, Oh, Viswanath), certified,
-for any number.
+"""The optimal composition of equal (epsilon, delta) guarantees (Kairouz, Oh, Viswanath), certified.
 
 The number is computed by one of two methods. In floats: with the sums D and B of
 `guarantee.binomial`, on the cell l_(m+1) <= t <= l_m between neighboring losses the profile is D_m
@@ -49,13 +48,12 @@ _LEAST_MASS = 1e-280
 def homogeneous_delta(
     target_epsilon: float, *, epsilon: float, delta: float = 0.0, times: int
 ) -> Bound:
-    """The smallest delta' for which k = `times` mechanisms, each (epsilon, delta)-DP, compose to
-    (target_epsilon, delta')-DP.
+    """The smallest delta at `target_epsilon` of `times` composed (epsilon, delta)-DP mechanisms.
 
-    delta' = 1 - (1 - delta)^k (1 - sum_j C(k, j) p^j (1 - p)^(k - j) max(0, 1 - e^(target - (2 j -
-    k) epsilon))), p = 1 / (1 + e^-epsilon). It is attained, and holds for mechanisms chosen
-    adaptively, with epsilon and delta fixed in advance. Both ends are certified; their relative
-    distance is at most 2e-12 for delta' >= 1e-300.
+    With k = `times` it is delta' = 1 - (1 - delta)^k (1 - sum_j C(k, j) p^j (1 - p)^(k - j) max(0,
+    1 - e^(target - (2 j - k) epsilon))), p = 1 / (1 + e^-epsilon). It is attained, and holds for
+    mechanisms chosen adaptively, with epsilon and delta fixed in advance. Both ends are certified;
+    their relative distance is at most 2e-12 for delta' >= 1e-300.
 
     >>> homogeneous_delta(0.8, epsilon=0.1, delta=1e-5, times=20).contains(0.008426020906263041)
     True
@@ -84,13 +82,12 @@ def homogeneous_delta(
 def homogeneous_epsilon(
     target_delta: float, *, epsilon: float, delta: float = 0.0, times: int
 ) -> Bound:
-    """The smallest epsilon' >= 0 for which k = `times` mechanisms, each (epsilon, delta)-DP,
-    compose to (epsilon', target_delta)-DP.
+    """The smallest epsilon at `target_delta` of `times` composed (epsilon, delta)-DP mechanisms.
 
-    Between the lattice points (2 j - k) epsilon, the delta of `homogeneous_delta` is linear in
-    e^epsilon', so that its root has a closed form; then both ends are certified. epsilon' is
-    infinite if target_delta < 1 - (1 - delta)^k. The relative width is at most 1e-12 for
-    target_delta >= 1e-300, except near epsilon' = 0 and near infeasibility.
+    It is epsilon' >= 0. With k = `times`, between the lattice points (2 j - k) epsilon, the delta
+    of `homogeneous_delta` is linear in e^epsilon', so that its root has a closed form; then both
+    ends are certified. epsilon' is infinite if target_delta < 1 - (1 - delta)^k. The relative width
+    is at most 1e-12 for target_delta >= 1e-300, except near epsilon' = 0 and near infeasibility.
 
     >>> homogeneous_epsilon(1e-6, epsilon=0.1, times=100).contains(4.774567588107986)
     True
@@ -187,15 +184,11 @@ def _finite(target: float, epsilon: float, times: int) -> Bound:
 
 @dataclass(frozen=True)
 class _Tail:
-    """The delta of k losses +-epsilon at one target epsilon, e^(scale + fine) total, and its
-    formula between lattice points.
+    """The delta of k losses +-epsilon at one target, and its formula up to the next lattice point.
 
     It is E[(1 - e^(target - L))_+] with L = (2 j - k) epsilon, j binomial. For every target with
     the same next lattice point `lattice` it is e^(scale + fine) (at_lattice - expm1(-y) weight), y
     the distance to that point.
-
-    In the cell, that is for targets whose next lattice point is the same, it is e^(scale + fine)
-    times at_lattice - expm1(-y) weight, y the distance to that lattice point.
     """
 
     total: float
@@ -314,8 +307,7 @@ def _in_cell(tail: _Tail, target: float, width: float) -> float | None:
 def piecewise_root(
     least: float, most: float, *, epsilon: float, times: int, careful: bool = False
 ) -> tuple[float, float] | None:
-    """Floats (lower, upper) >= 0 around the epsilon at which the delta of `times` losses
-    +-`epsilon` is between two values.
+    """Floats (lower, upper) around the epsilon of `times` losses +-`epsilon` at a delta.
 
     The delta is at most `least` from `upper` on, and at least `most` up to `lower` if that is
     positive. None where floats cannot prove this.
@@ -372,8 +364,7 @@ def piecewise_root(
 
 
 def _before_lattice_point(short: float, weight: float, width: float) -> float:
-    """The largest y in [-width, 0] with weight (1 - e^y) >= `short`, rounded up; +inf if `short` <
-    0.
+    """The largest y in [-width, 0] with weight (1 - e^y) >= `short`, rounded up; or +inf.
 
     y is an epsilon relative to a lattice point, on the line of the cell below it.
     """
@@ -385,10 +376,9 @@ def _before_lattice_point(short: float, weight: float, width: float) -> float:
 
 
 def _past_lattice_point(excess: float, weight: float) -> float:
-    """The distance above a lattice point at which the profile is `excess` lower, on the line of the
-    next cell; rounded up.
+    """The distance above a lattice point at which the profile is `excess` lower; rounded up.
 
-    `weight` is the slope of that line in -e^y, y the distance.
+    The profile is taken on the line of the next cell, of slope `weight` in -e^y, y the distance.
     """
     return (
         math.log1p(excess / weight * (1.0 + 4.0 * U)) * (1.0 + 9.0 * U)
@@ -400,8 +390,7 @@ def _past_lattice_point(excess: float, weight: float) -> float:
 def piecewise_value(
     target: float, *, epsilon: float, times: int, careful: bool = False
 ) -> tuple[float, float] | None:
-    """Floats (lower, upper) around the delta of `times` losses +-`epsilon` at the epsilon `target`
-    >= 0.
+    """Floats (lower, upper) around the delta of `times` losses +-`epsilon`, at `target` >= 0.
 
     None where floats cannot enclose it; `careful` takes more time for smaller errors.
     """
@@ -434,9 +423,7 @@ def _distance(target: float, epsilon: float, count: int) -> float:
 
 
 def _sums_at(index: int, epsilon: float, times: int, careful: bool) -> Sums | None:
-    """The sums D and B of `guarantee.binomial` at `index`; None if they have too many terms for
-    floats.
-    """
+    """The sums D and B of `guarantee.binomial` at `index`; None if they have too many terms."""
     if times <= _FEW and not careful:
         return first_sums(epsilon, times).continued(index, times)
     law = BinomialLaw(epsilon, times)
@@ -452,8 +439,9 @@ def _sums_at(index: int, epsilon: float, times: int, careful: bool) -> Sums | No
 
 
 def _sums_below(target: float, epsilon: float, times: int, careful: bool) -> Sums | None:
-    """The sums D and B at an index where D is below `target`, but close to it; None if they have
-    too many terms.
+    """The sums D and B at an index where D is below `target`, but close to it.
+
+    None if they have too many terms.
     """
     if times <= _FEW and not careful:
         return first_sums(epsilon, times)

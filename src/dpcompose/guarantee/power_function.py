@@ -1,5 +1,4 @@
-"""Piecewise linear power functions of pairs of distributions, and their composition, mixture and
-minimum.
+"""Piecewise linear power functions of pairs of distributions: composition, mixture and minimum.
 
 The power function of a pair (P, Q) is phi(alpha), the largest P(S) over all tests S with Q(S) <=
 alpha. It is 1 minus the trade-off function, concave and increasing. If it is piecewise linear, the
@@ -40,9 +39,7 @@ Piece = tuple[Decimal, Decimal]
 
 
 def _digits() -> Context:
-    """A decimal context of 100 digits, or the current one if that has more: some masses are as
-    small as e^-1600.
-    """
+    """A decimal context of 100 digits, or the current one if larger (for masses such as e^-1600)."""
     return Context(prec=max(_DIGITS, getcontext().prec))
 
 
@@ -65,8 +62,7 @@ class PowerCurve:
     def of_atoms(
         cls, upper: Sequence[float], lower: Sequence[float], *, lost: float = 0.0
     ) -> PowerCurve:
-        """The power function of the pair (P, Q) with the masses `upper` (P) and `lower` (Q) of the
-        same outcomes.
+        """The power function of the pair (P, Q) with the masses `upper` of P and `lower` of Q.
 
         A mass `lost` of each, of unknown outcomes, is added to `start` and `remainder`, as if it
         identified P or Q.
@@ -86,9 +82,7 @@ class PowerCurve:
             return cls(start, tuple(_merged(pieces)), remainder)
 
     def after(self, inner: PowerCurve) -> PowerCurve:
-        """The composite self(inner(alpha)): for self of (P, M) and inner of (M, Q), a power
-        function for (P, Q).
-        """
+        """The composite self(inner(alpha)): a power function for (P, Q) from (P, M) and (M, Q)."""
         with localcontext(_digits()):
             pieces = list(self._cut(inner))
             shown = [(length, gain) for length, gain in pieces if gain > 0]
@@ -145,8 +139,7 @@ class PowerCurve:
         return power
 
     def _cut(self, inner: PowerCurve) -> Iterator[Piece]:
-        """The pieces of the composite self(inner): inner's pieces, cut where the power crosses a
-        corner of self.
+        """The pieces of self(inner): those of inner, cut where the power crosses a corner of self.
 
         Beyond the last corner of self the pieces have gain 0.
         """
@@ -192,8 +185,7 @@ def enclosing_power(
     mirrored: Sequence[Bound],
     limits: tuple[Bound, Bound],
 ) -> tuple[PowerCurve, PowerCurve]:
-    """Two power functions, above and below every one whose privacy profile lies within bounds at
-    some epsilons.
+    """Power functions above and below every one whose profile lies within bounds at some epsilons.
 
     In a = e^epsilon the profile H of (P, Q) is convex, and H(1 / a) = 1 - 1 / a + G(a) / a with G
     the profile of (Q, P). The function above comes from the greatest convex function below the
@@ -229,8 +221,7 @@ def enclosing_power(
 
 
 def _of_profile(points: list[Piece]) -> PowerCurve:
-    """The power function of a convex profile H with the corners (a, H), a = e^epsilon, the first
-    (0, 1).
+    """The power function of a convex profile H with the corners (a, H), from (0, 1); a = e^epsilon.
 
     The length of a piece is the change of slope at a corner.
     """
@@ -248,8 +239,7 @@ def _of_profile(points: list[Piece]) -> PowerCurve:
 def _underside(
     x: list[Decimal], lower: list[Decimal], upper: list[Decimal], limit: Decimal, remainder: Decimal
 ) -> Iterator[Piece]:
-    """The corners (a, H) of a function below the profile, from bounds `lower` and `upper` on it at
-    the points `x`.
+    """The corners (a, H) of a function below the profile, from bounds on it at the points `x`.
 
     The profile is at least `limit`, and its slope at 0 is at least -1 + remainder.
     """

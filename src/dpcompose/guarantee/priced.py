@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TypedAmounts:
-    """Privacy guarantees in exact fractions, where each float parameter stands for its shortest
-    decimal.
+    """Privacy guarantees in exact fractions; each float parameter stands for its shortest decimal.
 
     So Laplace noise of scale 10 has epsilon exactly 1/10. A missing guarantee is None.
 
@@ -63,20 +62,18 @@ class Priced(Protocol):
 
     The curves `epsilon` and `renyi` depend on the orientation of the pairs inside a composition. A
     filter or ledger passes `Orientation.FREE`, under which an adversary may choose the order of
-    every pair, so that the sum of charges holds. The other bounds hold under every orientation.
+    every pair, so that the costs of the parts add up. The other bounds hold under every
+    orientation.
 
     Every method raises UnsupportedError if no guarantee is known under the adjacency.
     """
 
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
-        """The exact guarantees under `adjacency`, with floats read as decimals; None if none is
-        exact.
-        """
+        """The exact guarantees under `adjacency`, floats read as decimals; None if none is exact."""
         ...
 
     def costlier(self) -> Priced:
-        """A copy in which every noise scale, sensitivity, rate and amount takes the less private of
-        two values.
+        """A copy with every noise scale, sensitivity, rate and amount at the less private reading.
 
         A float stands either for the double or for its shortest decimal.
         """
@@ -93,17 +90,13 @@ class Priced(Protocol):
     def epsilon(
         self, *, delta: float, adjacency: Adjacency = ..., orientation: Orientation = ...
     ) -> Bound:
-        """The smallest epsilon at `delta` under `adjacency`, in nats: one point of the privacy
-        curve.
-        """
+        """The smallest epsilon at `delta` under `adjacency`, in nats: a point of the privacy curve."""
         ...
 
     def renyi(
         self, order: float, *, adjacency: Adjacency = ..., orientation: Orientation = ...
     ) -> Bound:
-        """The Renyi divergence of an order above 1 under `adjacency`, in nats: the larger of both
-        directions.
-        """
+        """The Renyi divergence of an order above 1, in nats: the larger of both directions."""
         ...
 
     def zcdp(self, *, adjacency: Adjacency = ...) -> ConcentratedDP | None:

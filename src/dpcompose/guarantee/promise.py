@@ -33,22 +33,16 @@ class RenyiPromise(Protocol):
 
     @property
     def rho(self) -> float | None:
-        """The rho with `renyi(order)` = rho * order for all orders above 1; None if the curve is
-        not such a line.
-        """
+        """The rho with `renyi(order)` = rho * order for all orders above 1; None if there is none."""
         ...
 
     @property
     def orders(self) -> tuple[float, ...]:
-        """The orders at which the slope of the curve jumps; a search for the best order starts from
-        them.
-        """
+        """The orders at which the slope of the curve jumps; a search over orders starts from them."""
         ...
 
     def renyi(self, order: float) -> float:
-        """The bound on the divergence of this order, in nats, rounded up; infinite if the guarantee
-        has none.
-        """
+        """The bound on the divergence of this order, in nats, rounded up; may be infinite."""
         ...
 
 
@@ -120,8 +114,7 @@ class KnownCurve:
         return known
 
     def renyi(self, order: float) -> float:
-        """The bound at `order`: the function, infinite if it overflows; or the chord between listed
-        orders, rounded up.
+        """The bound on the divergence of order `order`, in nats, rounded up; may be infinite.
 
         Raises DomainError if the order is not finite and above 1, or the function returns no number
         >= 0.

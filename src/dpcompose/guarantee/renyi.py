@@ -1,6 +1,4 @@
-"""Renyi differential privacy: a bound on the Renyi divergence of each order, and its conversions to
-(epsilon, delta).
-"""
+"""Renyi differential privacy: a bound for each order, and its conversions to (epsilon, delta)."""
 
 from __future__ import annotations
 
@@ -29,8 +27,7 @@ _ONE_MOMENT = "best use of one moment", "[CanonneKamathSteinke2020, Proposition 
 
 @dataclass(frozen=True)
 class RenyiDP:
-    """A Renyi differential privacy guarantee: the divergence of every order is at most
-    `curve(order)`.
+    """A Renyi DP guarantee: the divergence of every order is at most `curve(order)`.
 
     It holds for both orders of every pair of neighbors.
 
@@ -58,10 +55,9 @@ class RenyiDP:
         return checked_epsilon("curve(order)", self.curve(check.order(order)))
 
     def epsilon(self, *, delta: float) -> Converted:
-        """An epsilon for which the curve implies (epsilon, delta)-DP, the least over a search of
-        all orders.
+        """An epsilon for which the curve implies (epsilon, delta)-DP, by a search over all orders.
 
-        See `best_epsilon`.
+        See `renyi_epsilon`.
         """
         return renyi_epsilon(self, delta=delta)
 
@@ -85,8 +81,9 @@ class Converted:
 
 
 def mironov_epsilon(rho: float, *, order: float, delta: float) -> float:
-    """The epsilon rho + log(1 / delta) / (order - 1) that a Renyi divergence of at most `rho`
-    implies; rounded up, >= 0.
+    """The epsilon >= 0 that a Renyi divergence of at most `rho` implies at `delta`; rounded up.
+
+    It is rho + log(1 / delta) / (order - 1).
 
     >>> round(mironov_epsilon(0.5, order=10, delta=1e-6), 12)
     2.035056728663
@@ -112,8 +109,7 @@ def mironov_epsilon(rho: float, *, order: float, delta: float) -> float:
 
 
 def optimal_moment_epsilon(rho: float, *, order: float, delta: float) -> float:
-    """The epsilon >= 0 that a Renyi divergence of at most `rho` implies, as a moment of the privacy
-    loss; rounded up.
+    """The epsilon >= 0 that a moment of the privacy loss, e^((order - 1) rho), implies; rounded up.
 
     epsilon = rho + log(1 - 1 / order) - (log delta + log order) / (order - 1), never larger than
     `mironov_epsilon`. `lossless_epsilon` is the optimal conversion from one order.
@@ -146,8 +142,8 @@ def optimal_moment_epsilon(rho: float, *, order: float, delta: float) -> float:
 
 
 def optimal_moment_delta(rho: float, *, order: float, epsilon: float) -> float:
-    """The delta that a Renyi divergence of at most `rho` implies at `epsilon`, as a moment of the
-    privacy loss; rounded up.
+    """The delta at `epsilon` that a moment of the privacy loss, e^((order - 1) rho), implies;
+    rounded up.
 
     delta = min(1, e^((order - 1) (rho - epsilon)) (1 - 1 / order)^order / (order - 1)).
 
@@ -188,8 +184,8 @@ def _log_delta(rho: float, *, order: float, epsilon: float) -> float:
 def renyi_epsilon(
     curve: RenyiCurve, *, delta: float, exact: bool = True, orders: Sequence[float] = ()
 ) -> Converted:
-    """An upper bound on the smallest epsilon >= 0 that a Renyi curve implies at `delta`, by a
-    search over all orders.
+    """An upper bound on the smallest epsilon >= 0 that a Renyi curve implies, by a search over
+    orders.
 
     Every order implies a valid epsilon at the same delta, so that the least of those tried is valid
     even if the search misses the best order.
@@ -259,8 +255,7 @@ def renyi_epsilon(
 
 
 def renyi_delta(curve: RenyiCurve, *, epsilon: float, orders: Sequence[float] = ()) -> float:
-    """An upper bound on the smallest delta that a Renyi curve implies at `epsilon`, by a search
-    over all orders.
+    """An upper bound on the smallest delta that a Renyi curve implies, by a search over orders.
 
     >>> renyi_delta(lambda order: 5e-30 * order, epsilon=1e-13) < 1e-200
     True
@@ -313,8 +308,8 @@ def _first(function: Callable[[float], float], orders: Sequence[float]) -> float
 
 
 def _last_finite(curve: RenyiCurve, point: float) -> list[float]:
-    """The largest order at which `curve` is finite, if it is within a step beyond the order
-    `point`; else no order.
+    """The largest order at which `curve` is finite, if within a step beyond the order `point`; else
+    no order.
 
     The best order may be at this end.
     """
@@ -328,8 +323,8 @@ LEAST_DELTA = 1e-290
 
 
 def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
-    """The smallest epsilon >= 0 that a Renyi divergence of at most `rho` at one order implies at
-    `delta`; rounded up.
+    """The smallest epsilon >= 0 that a Renyi divergence of at most `rho` implies at `delta`;
+    rounded up.
 
     By data processing only pairs of two-point distributions matter, (p, 1 - p) against (q, 1 - q),
     and those within rho form the convex set G(p, q) = p^a q^(1 - a) + (1 - p)^a (1 - q)^(1 - a) <=
@@ -374,8 +369,8 @@ def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
 
 
 def _inside(rho: float, *, order: float, delta: float) -> float:
-    """The bound of `lossless_epsilon` from the tangent at the best point with p < 1, for delta < 1
-    / order.
+    """The bound of `lossless_epsilon` from the best tangent point with p < 1, for delta < 1 /
+    order.
     """
     found = [math.inf]
 
@@ -394,9 +389,7 @@ def _inside(rho: float, *, order: float, delta: float) -> float:
 
 
 def estimated_epsilon(rho: float, *, order: float, delta: float) -> float:
-    """`lossless_epsilon` in floats, without proof: for a search over orders whose result is proved
-    afterwards.
-    """
+    """`lossless_epsilon` in floats, without proof: for a search whose result is proved afterwards."""
     if rho == 0.0 or delta == 1.0:
         return 0.0
     if delta * order >= 1.0:

@@ -1,6 +1,4 @@
-"""Numerical methods with proved errors: elementary functions, sums, tails and roots. Nothing here
-is about privacy.
-"""
+"""Numerical methods with proved errors: elementary functions, sums, tails and roots."""
 
 from dpcompose.face import face
 

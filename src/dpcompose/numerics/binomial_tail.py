@@ -1,6 +1,4 @@
-"""The tails of a binomial distribution, as sums of positive terms: one mass in decimals, the others
-by their ratios.
-"""
+"""The tails of a binomial distribution: one mass in decimals, the others by their ratios."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ def at_least(least: int, *, times: int, rate: float) -> tuple[Bound, Bound]:
 
 
 def _tail(first: int, times: int, rate: float, side: int) -> Bound:
-    """The sum of the masses from `first` upward (`side` 1) or downward (`side` -1), away from the
-    mode, certified.
-    """
+    """The sum of the masses from `first` up (`side` 1) or down (`side` -1), away from the mode."""
     with localcontext(Context(prec=60)):
         q = Decimal(rate)
         log = log_factorial(times) - log_factorial(first) - log_factorial(times - first)

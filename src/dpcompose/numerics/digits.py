@@ -10,8 +10,8 @@ _EXACT = Context(prec=2000)
 
 
 def with_error(value: float, error: float) -> tuple[str, str]:
-    """The texts of a number, rounded to the second digit of its error, and of the error, rounded up
-    to two digits.
+    """The texts of a number and of its error, to the second digit of the error, which is rounded
+    up.
 
     Integers have no decimals.
 
@@ -37,8 +37,8 @@ def plain(value: float) -> str:
 
 
 def place_of(error: float, *, whole: bool) -> int:
-    """The exponent of the last decimal of an error that is rounded up to two digits, or to an
-    integer if `whole`.
+    """The exponent of the last decimal of an error rounded up to two digits (`whole`: to an
+    integer).
     """
     digit = Decimal(error).adjusted() - 1
     digit += Decimal(error) > Decimal(99).scaleb(digit)

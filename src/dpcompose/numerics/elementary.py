@@ -44,8 +44,7 @@ def row_sums(x: Reals) -> Reals:
 
 
 def dots(x: Reals, y: Reals) -> Any:
-    """The sum of the products x y over each row of n terms; error at most n U times the sum of |x
-    y|.
+    """The sum of the products x y over each row of n terms; error at most n U times that of |x y|.
 
     Rows are summed in blocks too short for BLAS to use threads, so that the result does not depend
     on their number.
@@ -70,9 +69,7 @@ def row_tops(x: Reals) -> Reals:
 
 
 def exp_minus_linear(z: Reals) -> Reals:
-    """e^z - 1 - z for real z below 709, relative error at most 2^-43, and at most 24 U below |z| =
-    0.01.
-    """
+    """e^z - 1 - z for real z < 709; relative error at most 2^-43, and 24 U for |z| < 0.01."""
     small = between(z, -_SMALL, _SMALL)
     series = (
         0.5
@@ -84,9 +81,7 @@ def exp_minus_linear(z: Reals) -> Reals:
 
 
 def minus_log1p(y: Reals) -> Reals:
-    """y - log(1 + y) >= 0 for real y > -1, relative error at most 192 U, and at most 24 U below |y|
-    = 0.1.
-    """
+    """y - log(1 + y) >= 0 for real y > -1; relative error at most 192 U, and 24 U for |y| < 0.1."""
     small = between(y, -0.1, 0.1)
     # With s = y / (2 + y): log(1 + y) = 2 (s + s^3 / 3 + ...) and y - 2 s = y s.
     s = small / (2 + small)
@@ -97,8 +92,7 @@ def minus_log1p(y: Reals) -> Reals:
 
 
 def log_mixed(loss: Reals, rate: Reals | float) -> Reals:
-    """log(1 - q + q e^l) for q in (0, 1) and real l, infinite ones included, relative error at most
-    24 U.
+    """log(1 - q + q e^l) for q in (0, 1) and real or infinite l; relative error at most 24 U.
 
     Here q = `rate`, l = `loss`. For l > 700 the error is that of l + log q, 16 U times l over the
     result. No difference cancels: with r = 1 - q + q e^l the result is log1p(r - 1) if r > 1/2,
@@ -162,8 +156,8 @@ def _sine_series(v: Reals) -> Reals:
 
 
 def log_one_plus(real: Reals, imaginary: Reals) -> Complexes:
-    """log(1 + x + iy), normwise relative error at most 16 U of max(|x + iy|, |log|) plus that of
-    the argument.
+    """log(1 + x + iy); normwise relative error at most 16 U of max(|x + iy|, |log|) plus that of x
+    + iy.
 
     |1 + x + iy|^2 - 1 = x (2 + x) + y^2 cancels when the modulus is small: there the modulus itself
     is taken.
@@ -206,8 +200,7 @@ def log_sum(exponents: Reals) -> Reals:
 def exponential_sums(
     frequencies: Reals, amplitude: Complexes | Reals, rate: Complexes
 ) -> Complexes:
-    """The sums over j of amplitude[j] e^(u rate[j]), Re rate <= 0, at each frequency u, separately
-    for each row.
+    """The sums over j of amplitude[j] e^(u rate[j]), Re rate <= 0, at each frequency u, by rows.
 
     Many frequencies on a grid are split as u = u_block + u_within, so that about the square root of
     their number of exponentials is computed, followed by a matrix product; empty blocks are

@@ -1,6 +1,4 @@
-"""Roots, minima and largest arguments of functions of one number; only `walk` and `largest` prove
-their result.
-"""
+"""Roots, minima and largest arguments of functions of one number; two of them are proved."""
 
 from __future__ import annotations
 
@@ -50,8 +48,7 @@ def increasing_root(
 
 
 def walk(point: float, margin: float, proved: Callable[[float], bool]) -> float:
-    """The first of point + margin, point + 2 margin, point + 4 margin, ... at which `proved` is
-    True.
+    """The first of point + margin, point + 2 margin, point + 4 margin, ... where `proved` is True.
 
     Args:
         point: The starting point.
@@ -93,8 +90,8 @@ def largest(
 def bracketed_root(
     function: Callable[[float], float], *, lower: float, upper: float, steps: int = 100
 ) -> float:
-    """A root in [lower, upper] of an increasing function, by the Illinois method, without proof of
-    its error.
+    """A root in [lower, upper] of an increasing function by the Illinois method; its error is not
+    proved.
 
     Args:
         function: The increasing function. If its value is infinite, bisection replaces the step.

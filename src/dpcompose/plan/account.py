@@ -1,6 +1,4 @@
-"""The privacy cost of a plan: its total, the bound of each composition theorem, and the
-contribution of each mechanism.
-"""
+"""The privacy cost of a plan: in total, by each theorem, and of each mechanism."""
 
 from __future__ import annotations
 
@@ -53,9 +51,7 @@ class PlanCalibration:
 
     @property
     def extreme(self) -> str:
-        """ "smallest" or "largest" if the value is the extreme one that meets the target, else
-        "feasible".
-        """
+        """ "smallest" or "largest" for the extreme value that meets the target, else "feasible"."""
         if not self.calibration.extreme:
             return "feasible"
         entry, parameter = self.plan.locate(self.key)
@@ -66,8 +62,7 @@ class PlanCalibration:
 def calibrate(
     plan: Plan, key: str, *, epsilon: float | None = None, delta: float | None = None, **attack: Any
 ) -> PlanCalibration:
-    """The extreme value of the parameter `key` for which `plan` is certified to be (epsilon,
-    delta)-DP.
+    """The extreme value of the parameter `key` for which `plan` is (epsilon, delta)-DP, certified.
 
     It is the smallest value of a parameter such as a noise scale, the largest of one such as a
     sampling rate.
@@ -123,8 +118,7 @@ Progress = Callable[[str, int, int], None]
 """Called as progress(next step, steps done, steps in all)."""
 
 FEW = 12
-"""The largest number of mechanisms at which `account` composes the plan without each of them by
-default.
+"""The largest number of mechanisms for which `account` computes `Contribution.without` by default.
 """
 
 
@@ -255,9 +249,7 @@ def account(
 
 
 def require_common_adjacency(plan: Plan) -> None:
-    """Raise UnsupportedError, with a list, if some mechanisms have no guarantee under the plan's
-    adjacency.
-    """
+    """Raise UnsupportedError if some mechanisms have no guarantee under the plan's adjacency."""
     lacking = _lacking(plan, plan.adjacency)
     if lacking:
         others = [

@@ -33,8 +33,9 @@ class PlanRisk:
     powers: tuple[Bound, ...]
 
     def power(self, rate: float) -> Bound:
-        """The largest true positive rate at the false positive rate `rate`; DomainError if it is
-        not in `rates`.
+        """The largest true positive rate at the false positive rate `rate`.
+
+        Raises DomainError if the rate is not in `rates`.
         """
         if check.real("rate", rate) not in self.rates:
             raise DomainError(
@@ -127,8 +128,7 @@ def drawn_delta(account: PlanAccount) -> float:
 
 
 def over_delta(account: PlanAccount, *, progress: Progress | None = None) -> EpsilonCurve:
-    """The certified epsilon of the plan at 25 deltas from 0.1 to the square of the account's, at
-    least to 1e-12.
+    """The certified epsilon of the plan at 25 deltas, from 0.1 to well below the account's delta.
 
     `progress` is called before each of them.
     """
@@ -147,8 +147,7 @@ def over_delta(account: PlanAccount, *, progress: Progress | None = None) -> Eps
 
 
 def over_times(account: PlanAccount, *, progress: Progress | None = None) -> Growth:
-    """The epsilon of each theorem as the plan grows: up to its full size, or by repetition if it
-    cannot be divided.
+    """The epsilon of each theorem as the plan grows, to its full size or by repetition of it.
 
     Several mechanisms grow in proportion, and the size is their number of answers. `progress` is
     called before each size.
@@ -174,8 +173,7 @@ def _curve(name: str, rows: list[tuple[int, float, float | None, str]]) -> Epsil
 
 
 def _divided(plan: Plan) -> tuple[str, Plan, int, int]:
-    """(unit, part, count, answers): a part of the plan, its largest number of repetitions, and its
-    answers.
+    """(unit, part, count, answers): a part of the plan, its number of repetitions, and its answers.
 
     The unit is that of the sizes of a `Growth`.
     """

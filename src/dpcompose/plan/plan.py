@@ -1,6 +1,4 @@
-"""A plan: named mechanisms, their numbers of runs, and the fixed epsilon or delta; and the parser
-of plan files.
-"""
+"""A plan of mechanisms, with a fixed epsilon or delta; and the parser of plan files."""
 
 from __future__ import annotations
 
@@ -31,8 +29,7 @@ from dpcompose.values import Adjacency
 
 @dataclass(frozen=True)
 class PlanEntry:
-    """One `[[mechanism]]` table of a plan, checked; the attribute `mechanism` is the mechanism it
-    describes.
+    """One `[[mechanism]]` table of a plan, checked; `mechanism` is the mechanism it describes.
 
     Args:
         name: The name of the mechanism in reports.
@@ -120,15 +117,14 @@ class PlanQuestion:
 
     @property
     def computed(self) -> str:
-        """The name of the number to compute: "epsilon" for a fixed delta, "delta" for a fixed
-        epsilon.
-        """
+        """The number to compute: "epsilon" for a fixed delta, "delta" for a fixed epsilon."""
         return "epsilon" if self.fixed == "delta" else "delta"
 
     @classmethod
     def stated(cls, *, delta: Any = None, epsilon: Any = None) -> PlanQuestion | None:
-        """The question that fixes `delta` or `epsilon`; None if both are None, DomainError if
-        neither is.
+        """The question that fixes `delta` or `epsilon`; None if both are None.
+
+        Raises DomainError if both are numbers, or the one is outside its domain.
         """
         if delta is None and epsilon is None:
             return None
@@ -389,9 +385,7 @@ def _kind(keys: dict[str, Any], location: _Location) -> MechanismKind:
 
 
 def _names(tables: list[Any]) -> list[str]:
-    """The name of each table; a table without one is called by its kind, with its position if that
-    is ambiguous.
-    """
+    """The name of each table: its own, or its kind, with the position where that is ambiguous."""
     rows = [cast(dict[str, Any], row) if isinstance(row, dict) else {} for row in tables]
     names = [str(_plain(row.get("name", row.get("kind", "")))) for row in rows]
     given = {name for name, row in zip(names, rows, strict=True) if "name" in row}
@@ -426,8 +420,9 @@ def _refuse_unknown(
 def _refuse_container(
     key: str, table: dict[str, Any], location: _Location, *, nested: int = 0
 ) -> None:
-    """Raise PlanError if the value of `key` has more than `nested` levels of containers, or an
-    integer too large.
+    """Raise PlanError if the value of `key` has too many levels of containers, or a huge integer.
+
+    `nested` levels are allowed.
     """
     items = _items(table.get(key), nested > 0)
     for _ in range(nested):

@@ -1,6 +1,4 @@
-"""The schema of plan files: the kinds of mechanism, and how each parameter is read, written and
-varied.
-"""
+"""The schema of plan files: kinds of mechanism, and how parameters are read, written and varied."""
 
 from __future__ import annotations
 
@@ -38,8 +36,9 @@ def number(name: str, value: Any) -> float:
 
 
 def integer(name: str, value: Any) -> int:
-    """`value`, if it is a TOML integer (not a boolean); raises DomainError, which calls it `name`,
-    otherwise.
+    """`value`, if it is a TOML integer (not a boolean).
+
+    Raises DomainError, which calls it `name`, otherwise.
     """
     if isinstance(value, bool) or not isinstance(value, int):
         raise DomainError(name, value, "an integer")
@@ -47,13 +46,17 @@ def integer(name: str, value: Any) -> int:
 
 
 def truth(name: str, value: Any) -> bool:
-    """`value`, if it is a TOML boolean; raises DomainError, which calls it `name`, otherwise."""
+    """`value`, if it is a TOML boolean.
+
+    Raises DomainError, which calls it `name`, otherwise.
+    """
     return check.flag(name, value)
 
 
 def integers(name: str, value: Any) -> int | tuple[int, ...]:
-    """A TOML integer, or an array of integers as a tuple; raises DomainError, which calls it
-    `name`, otherwise.
+    """A TOML integer, or an array of integers as a tuple.
+
+    Raises DomainError, which calls it `name`, otherwise.
     """
     if not isinstance(value, list):
         return integer(name, value)
@@ -66,8 +69,9 @@ def integers(name: str, value: Any) -> int | tuple[int, ...]:
 
 
 def numbers(name: str, value: Any) -> tuple[float, ...]:
-    """A nonempty TOML array of numbers as a tuple of floats; raises DomainError, which calls it
-    `name`, otherwise.
+    """A nonempty TOML array of numbers as a tuple of floats.
+
+    Raises DomainError, which calls it `name`, otherwise.
     """
     if not isinstance(value, list) or not value:
         raise DomainError(name, value, "an array of numbers")
@@ -75,8 +79,9 @@ def numbers(name: str, value: Any) -> tuple[float, ...]:
 
 
 def rows(name: str, value: Any) -> tuple[tuple[float, ...], ...]:
-    """A nonempty TOML array of arrays of numbers as tuples of floats; raises DomainError, which
-    calls it `name`, otherwise.
+    """A nonempty TOML array of arrays of numbers as tuples of floats.
+
+    Raises DomainError, which calls it `name`, otherwise.
     """
     given = cast("list[Any]", value) if isinstance(value, list) else []
     if not given or not all(isinstance(row, list) for row in given):
@@ -87,8 +92,9 @@ def rows(name: str, value: Any) -> tuple[tuple[float, ...], ...]:
 
 
 def participation(name: str, value: Any) -> Participation:
-    """A `Participation` from a TOML table of its arguments; raises DomainError, which calls it
-    `name`, otherwise.
+    """A `Participation` from a TOML table of its arguments.
+
+    Raises DomainError, which calls it `name`, otherwise.
     """
     known = inspect.signature(Participation).parameters
     given = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": value}
@@ -100,8 +106,9 @@ def participation(name: str, value: Any) -> Participation:
 
 
 def adjacency(name: str, value: Any) -> Adjacency:
-    """The Adjacency with the value `value`, such as "replace"; raises DomainError, which calls it
-    `name`, otherwise.
+    """The Adjacency with the value `value`, such as "replace".
+
+    Raises DomainError, which calls it `name`, otherwise.
     """
     names = [member.value for member in Adjacency]
     if value not in names:
@@ -110,8 +117,9 @@ def adjacency(name: str, value: Any) -> Adjacency:
 
 
 def label(name: str, value: Any) -> str:
-    """`value`, if it is printable text of 1 to 100 characters on one line; raises DomainError,
-    which calls it `name`, otherwise.
+    """`value`, if it is printable text of 1 to 100 characters on one line.
+
+    Raises DomainError, which calls it `name`, otherwise.
     """
     if (
         not isinstance(value, str)
@@ -205,15 +213,12 @@ class MechanismKind:
     parameters: dict[str, Key]
 
     def key(self, name: str) -> Key:
-        """The `Key` of the parameter `name`, or the common key of that name; KeyError if there is
-        neither.
-        """
+        """The `Key` of the parameter `name`, or the common key of that name; KeyError otherwise."""
         return self.parameters.get(name) or COMMON[name]
 
 
 def base(name: str, value: Any) -> Base:
-    """The pairs (key, argument) of a TOML table that describes one mechanism, with optional `rate`
-    and `times`.
+    """The pairs (key, argument) of a TOML table that describes one mechanism.
 
     Raises DomainError, which calls it `name`, if the table is not of that form.
     """
@@ -244,8 +249,9 @@ def selection(base: Base, *, tries: float, shape: float = math.inf) -> Any:
 
 
 def bases(name: str, value: Any) -> tuple[Base, ...]:
-    """The descriptions, as `base` returns them, of a TOML array of mechanism tables; raises
-    DomainError, which calls it `name`, otherwise.
+    """The mechanisms, as `base` returns them, of a TOML array of tables.
+
+    Raises DomainError, which calls it `name`, otherwise.
     """
     given = cast("list[Any]", value) if isinstance(value, list) else []
     if not given:
@@ -263,16 +269,12 @@ def composition(*, parts: tuple[Base, ...]) -> Any:
 
 
 def dominating_pair(*, upper: Numbers, lower: Numbers, holds_under: Adjacency) -> Any:
-    """The mechanism dominated by the discrete pair with the masses `upper` and `lower`, under
-    `holds_under`.
-    """
+    """The mechanism dominated by the pair of masses (`upper`, `lower`), under `holds_under`."""
     return mechanisms.DominatingPair.atoms(upper=upper, lower=lower, adjacency=holds_under)
 
 
 def renyi_line(*, rho: float, xi: float, holds_under: Adjacency) -> Any:
-    """A mechanism known only by its Renyi divergences, at most xi + rho * order under
-    `holds_under`.
-    """
+    """A mechanism whose Renyi divergences are at most xi + rho * order, under `holds_under`."""
     line = RenyiLine(check.nonnegative("rho", rho), check.nonnegative("xi", xi))
     return mechanisms.RenyiCurve(line, holds_under=holds_under)
 
@@ -348,8 +350,7 @@ COMMON = {
     "rate": Key("rate", "increasing", False),
     "times": Key("count", "increasing", False),
 }
-"""The keys of every kind; `rate` is that of a Poisson sample, unless the kind has a parameter of
-that name.
+"""The keys of every kind; `rate` is that of a Poisson sample, unless the kind has its own `rate`.
 """
 _FORMS = {
     "change": Form(integers, array_text),

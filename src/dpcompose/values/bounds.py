@@ -17,7 +17,7 @@ from dpcompose.values.bound import EXACT, Bound, Certificate
 
 @dataclass(frozen=True, eq=False)
 class Bounds(Sequence[Bound]):
-    """Certified bounds lower[i] <= number[i] <= upper[i]; an index gives a `Bound`, a slice gives
+    """Certified bounds lower[i] <= number[i] <= upper[i]; an index gives a `Bound`, a slice
     `Bounds`.
 
     >>> found = Bounds(np.array([0.25, 1.0]), np.array([0.5, 1.5]))

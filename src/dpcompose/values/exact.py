@@ -1,5 +1,4 @@
-"""Exact numbers: decimal readings of floats, fractions, decimals of many digits, fixed point; and
-directed rounding to floats.
+"""Exact numbers (fractions, decimals, fixed point), and directed rounding to floats.
 
 Decimal arithmetic runs in a context from `decimal_context`, not in the caller's. Numbers in fixed
 point are integers in units of 2^-128; their exponentials and logarithms have a proved absolute
@@ -200,16 +199,13 @@ FIXED_LN2PI = 625397158267482887231032432550145572935
 
 
 def fixed(number: float) -> int:
-    """The float `number` in fixed point, an integer multiple of 2^-128: exact if possible, else
-    rounded down.
-    """
+    """The float `number` in fixed point, an integer multiple of 2^-128; rounded down if not exact."""
     mantissa, power = number.as_integer_ratio()
     return (mantissa << FIXED_BITS) // power
 
 
 def fixed_exponential(exponent: int) -> tuple[int, int]:
-    """(m, n) with m 2^n = e^exponent, m within 2^-112 of the truth and in [1, 2), for |exponent|
-    below 2^10.
+    """(m, n) with m 2^n = e^exponent, m in [1, 2) to within 2^-112, for |exponent| < 2^10.
 
     Errors in units of 2^-128: n times that of log 2, at most 2^11; one from the shift by 8; 14 from
     the series, whose next term is below 2^-140; eight squarings multiply an error by less than 2^8
@@ -227,8 +223,9 @@ def fixed_exponential(exponent: int) -> tuple[int, int]:
 
 
 def fixed_logarithm(number: int) -> int:
-    """log(number / 2^128) for a number from 2^128 to 2^180, within 2^-110: one step of Newton's
-    method from a float.
+    """log(number / 2^128), within 2^-110, for a number from 2^128 to 2^180.
+
+    It is one step of Newton's method from a float.
     """
     start = fixed(math.log(number / FIXED_ONE))
     mantissa, power = fixed_exponential(-start)
