@@ -354,7 +354,7 @@ def test_what_belongs_to_many_is_refused_beside_one(more: dict[str, Any]) -> Non
         dpcompose.delta(Gaussian(1.0), epsilon=1.0, **more)
     with pytest.raises(DomainError, match="single composition"):
         calibrate(Gaussian, epsilon=1.0, delta=1e-5, **more)
-    with pytest.raises(DomainError, match="an epsilon and a delta as the target of several"):
+    with pytest.raises(DomainError, match="epsilon and delta for several families"):
         calibrate([Gaussian], epsilon=1.0, delta=1e-5, advantage=0.1)  # type: ignore[call-overload]
 
 

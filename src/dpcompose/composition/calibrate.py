@@ -326,10 +326,7 @@ def calibrate(
         if limits:
             remedy = "Calibrate the families one by one"
             raise DomainError(
-                limits[0],
-                attack[limits[0]],
-                "an epsilon and a delta as the target of several families",
-                remedy,
+                limits[0], attack[limits[0]], "epsilon and delta for several families", remedy
             )
         families = _Families([*family], integer, masked, progress, options)
         return families.calibrated(searching, epsilon, delta)
