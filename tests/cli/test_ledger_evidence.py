@@ -66,7 +66,9 @@ def test_a_proof_that_shows_nothing(ask: Ask) -> None:
     ask("prove world --entry 2 --key secret.key --out entry.proof")
     text = Path("entry.proof").read_text()
     Path("changed.proof").write_text(text.replace("index 1", "index 2"))
-    assert "the evidence is invalid" in ask("check-proof changed.proof --trust public.key", status=1)
+    assert "the evidence is invalid" in ask(
+        "check-proof changed.proof --trust public.key", status=1
+    )
     refused = ask("check-proof changed.proof --trust public.key --json", status=1)
     assert json.loads(refused[: refused.rindex("}") + 1])["holds"] is False
     ask("key mallory.example --out other.key")
