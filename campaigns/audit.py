@@ -206,7 +206,7 @@ def called(tell: Callable[[int, float], Any], seed: int) -> Source:
 
 def cases() -> dict[str, tuple[Case, Case]]:
     """Every mechanism with its claim, and with one that is too small."""
-    found: dict[str, tuple[Case, Case]] = {}
+    found: dict[str, tuple[Case, ...]] = {}
     for name, (draw, claim, small, distance) in CASES.items():
         pair = Pair(0.0, float(distance), distance=distance)
 

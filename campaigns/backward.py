@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 from flint import arb, ctx
 
@@ -81,7 +82,7 @@ class Game:
         weights = [rng.choice([0, 1, 3, 10]) for _ in range(4)]
         whole = max(sum(weights), 1)
         reserve, *shares = [self.delta * each / whole for each in weights]
-        named = dict(zip(("zcdp", "renyi", "gaussian"), shares, strict=True))
+        named: dict[str, Any] = dict(zip(("zcdp", "renyi", "gaussian"), shares, strict=True))
         orders = (None, 1 + 10 ** rng.uniform(-0.3, 2), 2.0)[: rng.choice([1, 2, 3])]
         drawn = Budget(self.epsilon, self.delta, reserve=reserve, shares=named, orders=orders)
         only = rng.choice(["pure", "basic", "zcdp", "renyi"])

@@ -12,14 +12,14 @@ from dpcompose.document import Document, Number, checked, dumps, plain, read, sc
 from dpcompose.errors import DomainError
 
 
-class Run(Document):
+class Run(Document, frozen=True):
     """A document in a document."""
 
     name: str
     times: int = 1
 
 
-class Report(Document):
+class Report(Document, frozen=True):
     """A document."""
 
     epsilon: Number

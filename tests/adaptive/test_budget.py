@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import cycle
+from typing import Any
 
 import pytest
 
@@ -194,7 +195,8 @@ def test_a_budget_that_promises_nothing_does_not_open() -> None:
         Budget(0, 0).start()
     stated = Budget(1, 1e-6).description()
     stated["parts"][2]["share"] = "1e-30"
-    assert from_description(stated).guarantee().epsilon > 1.0
+    promise: Any = from_description(stated).guarantee()
+    assert promise.epsilon > 1.0
     stated["parts"][2]["share"] = "0.0"
     with pytest.raises(DomainError):
         from_description(stated).start()

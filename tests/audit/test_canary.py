@@ -35,7 +35,7 @@ def test_the_chance_is_the_largest_that_the_inequalities_allow(
     mass = [math.comb(guesses, k) * q**k * (1 - q) ** (guesses - k) for k in range(guesses + 1)]
     most = max(sum(mass[right - i : right]) / i for i in range(1, right + 1))
     binomial = sum(mass[right:]) + 2 * canaries_ * delta * most
-    expected = min(1.0, -found.fun, binomial)
+    expected = min(1.0, -float(found.fun or 0.0), binomial)
     got = chance(guesses, right, canaries_, epsilon, delta)
     assert expected * (1 - 1e-9) <= got <= expected * (1 + 1e-4)
 

@@ -45,7 +45,8 @@ def test_no_claim_lets_its_bets_win_on_average() -> None:
     rng = np.random.default_rng(3)
     for delta in (0.0, 0.05):
         point = Point(0.7, delta)
-        _, bets = twin_stakes(*rng.integers(0, 40, (2, 5)).astype(float), (point,), one=2, zero=1)
+        seen = rng.integers(0, 40, (2, 5)).astype(float)
+        _, bets = twin_stakes(seen[0], seen[1], (point,), one=2, zero=1)
         f, g = bets.f / UNIT, bets.g / UNIT
         for _ in range(300):
             zero = rng.dirichlet(np.full(5, 0.3)) * (1 - delta)

@@ -10,9 +10,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from typer.testing import Result
 
-from tests.cli.runner import invoke
+from tests.cli.runner import Ended, invoke
 
 PLAN = """delta = 1e-6
 [[mechanism]]
@@ -27,7 +26,7 @@ delta = 1e-8
 """
 
 
-def run(*words: str) -> Result:
+def run(*words: str) -> Ended:
     return invoke(list(words))
 
 

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
-from tests.cli.runner import invoke
+from tests.cli.runner import Ended, invoke
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +25,7 @@ times = 2
 """
 
 
-def run(*words: str) -> Result:
+def run(*words: str) -> Ended:
     return invoke(["experiment", *words])
 
 

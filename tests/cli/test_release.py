@@ -51,6 +51,7 @@ def run(home: Path, *arguments: str) -> Run:
     with chdir(home):
         found = invoke([*always, *arguments])
     assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
+    assert isinstance(found.exit_code, int)
     return Run(found.exit_code, found.stdout, found.stderr)
 
 

@@ -10,7 +10,7 @@ import inspect
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -453,5 +453,5 @@ def test_the_constructor_takes_what_compose_makes() -> None:
     assert (
         Composition(made.parts)
         == made
-        == Composition(((Gaussian(1.0), np.int64(2)), (Laplace(1.0), 1)))
-    )  # pyright: ignore[reportArgumentType]
+        == Composition(((Gaussian(1.0), cast("int", np.int64(2))), (Laplace(1.0), 1)))
+    )

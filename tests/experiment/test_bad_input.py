@@ -236,8 +236,10 @@ def stepped(**wrong: Any) -> object:
         ),
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).play(0, transcripts=1, rng=RNG),  # type: ignore[arg-type]
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).play(
-            World.ZERO, transcripts=1, rng=7
-        ),  # type: ignore[arg-type]
+            World.ZERO,
+            transcripts=1,
+            rng=7,  # type: ignore[arg-type]
+        ),
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(
             transcripts=1, rng=RNG, failure=0.0
         ),

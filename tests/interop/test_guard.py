@@ -189,8 +189,9 @@ def test_some_order_of_the_default_filter_is_kept_whatever_is_chosen(ledger: Led
     shares = []
     for part in filter.parts:
         spent = sum(divergence(*kind, part.order) * ran.count(kind) for kind in kinds)
-        assert part.limit > 0 and 3 * part.share <= Fraction(1, 10**6)
-        shares.append(spent / float(part.limit))
+        limit = part.cap[1]
+        assert limit > 0 and 3 * part.delta <= Fraction(1, 10**6)
+        shares.append(spent / float(limit))
     assert 0.9 < min(shares) <= 1
 
 

@@ -49,7 +49,9 @@ def _terms(mixture: GaussianMixture, precision: int) -> list[tuple[arb, arb]]:
 def _ratio(mixture: GaussianMixture, x: acb) -> acb:
     """r(x) of the mixture to N(0, 1)."""
     terms = _terms(mixture, ctx.prec)
-    return sum((factor * (mean * x).exp() if mean else factor for mean, factor in terms), acb(0))
+    return sum(
+        (acb(factor) * (mean * x).exp() if mean else acb(factor) for mean, factor in terms), acb(0)
+    )
 
 
 @pytest.mark.parametrize("name", PAIRS)

@@ -1,6 +1,7 @@
 """What the grid for planning bounds: moments and variances, against grids forty times as fine."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_bounds_hold_and_are_close(sign: int):
 @pytest.mark.parametrize(("noise", "rate"), [(0.06, 1e-120), (0.1, 1e-18), (0.05, 0.02), (3, 0.1)])
 def test_points_are_as_good_as_they_say(noise: float, rate: float) -> None:
     """log r and w (r - 1 - log r), also where r - 1 is tiny although its exponential is not."""
-    columns = (np.array([[each]]) for each in (noise, rate, -10 * noise, 2 + 10 * noise))
+    columns: Any = (np.array([[each]]) for each in (noise, rate, -10 * noise, 2 + 10 * noise))
     step = shortened(np.array([[noise / 7]]))
     grid = built(*columns, step, ulps=0)
     points, before, ctx.prec = grid.points, ctx.prec, 1000
@@ -98,7 +99,7 @@ def test_points_are_as_good_as_they_say(noise: float, rate: float) -> None:
 
 def test_no_order_is_beyond_the_grid_for_planning() -> None:
     """Bounds on what a grid leaves out hold for orders that it was laid out for, the outer one among them."""
-    columns = (np.array([[each]]) for each in (0.0381132, 2.107709e-4, 595109.0))
+    columns: Any = (np.array([[each]]) for each in (0.0381132, 2.107709e-4, 595109.0))
     parts = Parts(*columns, count=1, ulps=0)
     targets = Targets(np.array([[0.033958683]]), np.array([[np.nan]]), 1e-6)
     with np.errstate(all="ignore"):

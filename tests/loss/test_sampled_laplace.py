@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -166,7 +167,8 @@ def test_answers_lie_between_atoms_above_and_below(scale: float, rate: float, ti
     found = (Laplace(scale).sampled(rate) * times).epsilon(delta=1e-6)
     ends: list[float] = []
     for remove in (True, False):
-        loss = Laplace(scale).pairs(Adjacency.ADD_REMOVE)[0][0].remove.sampled(rate, remove=remove)
+        pairs: Any = Laplace(scale).pairs(Adjacency.ADD_REMOVE)
+        loss = pairs[0][0].remove.sampled(rate, remove=remove)
         assert isinstance(loss, SampledLaplaceLoss)
         above, below = (Product(((AtomicLoss(each), times),)) for each in loss.enclosing())
         ends.append(below.epsilon(1e-6, tolerance=1e-9).lower)

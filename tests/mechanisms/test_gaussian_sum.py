@@ -142,7 +142,7 @@ def test_a_proof_takes_each_by_itself() -> None:
 
 def test_a_subclass_is_asked_for_its_own_losses() -> None:
     class Leaky(Gaussian):
-        def pairs(self, adjacency: Adjacency) -> Pairs:
+        def pairs(self, adjacency: Adjacency) -> Pairs | None:
             return replace(Gaussian(self.sigma), sensitivity=2 * self.sensitivity).pairs(adjacency)
 
     leaky = compose(*(Leaky(50.0 + index) for index in range(MANY)))

@@ -163,7 +163,8 @@ def probabilities(row: Row) -> None:
 
 
 def atoms(row: Row) -> None:
-    ((pair, _),) = Staircase(float(row["call"]["epsilon"])).pairs(Adjacency.ADD_REMOVE)
+    pairs: Any = Staircase(float(row["call"]["epsilon"])).pairs(Adjacency.ADD_REMOVE)
+    ((pair, _),) = pairs
     found = dict(
         zip(map(round, pair.remove.atoms().ratios), pair.remove.atoms().upper, strict=True)
     )

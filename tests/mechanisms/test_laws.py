@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -127,5 +128,6 @@ def test_a_new_mechanism_is_one_class_with_its_outcomes() -> None:
     whole = compose(one * 3, Gaussian(4.0)).sampled(0.1)
     assert 0 < whole.epsilon(delta=1e-6).lower <= whole.epsilon(delta=1e-6).upper < 2
     assert one.group(2).delta(epsilon=0.5).upper < 0.5 and repr(one) == "TruncatedGeometric(0.5, 8)"
-    ((pair, _),) = one.pairs(Adjacency.ADD_REMOVE) or ()
+    pairs: Any = one.pairs(Adjacency.ADD_REMOVE)
+    ((pair, _),) = pairs
     assert isinstance(pair.remove, AtomicLoss) and pair.add == pair.remove.reverse

@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,8 @@ def test_golden_values() -> None:
             found = Staircase(1.0).delta(epsilon=0.5)
             assert found.contains(float(value)) and found.width < 1e-12
         if row["name"] == "staircase_atoms":
-            ((pair, _),) = Staircase(1.0).pairs(Adjacency.ADD_REMOVE)
+            pairs: Any = Staircase(1.0).pairs(Adjacency.ADD_REMOVE)
+            ((pair, _),) = pairs
             masses = sorted(pair.remove.atoms().upper, reverse=True)
             expected = sorted(map(float, value.split()), reverse=True)
             assert masses == pytest.approx(expected, rel=1e-14)

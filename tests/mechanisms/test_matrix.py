@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -182,7 +183,7 @@ def test_the_loss_is_gaussian_of_the_sensitivity() -> None:
 
 def test_sampled_cyclically() -> None:
     grouped = MatrixMechanism(THREE_BANDS, sigma=2.0, participation=Participation.separated(3))
-    found = grouped.sampled_cyclically(0.1)
+    found: Any = grouped.sampled_cyclically(0.1)
     assert found.count == 3 and len(found.parts) == 1
     plain = Gaussian(2.0, sensitivity=math.sqrt(3)).sampled(0.1) * 3
     assert abs(found.epsilon(delta=1e-6).upper - plain.epsilon(delta=1e-6).upper) < 1e-9

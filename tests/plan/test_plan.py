@@ -126,7 +126,8 @@ def test_every_constructor_parameter_is_a_key() -> None:
         for name, key in kind.parameters.items():
             roles.setdefault(name, set()).add(key.role)
     # A key is read by its name: whatever has it reads the same form.
-    read = {name: {FORM_OF.get(role, role) for role in given} for name, given in roles.items()}
+    forms_of: dict[Any, Any] = dict(FORM_OF)
+    read = {name: {forms_of.get(role, role) for role in given} for name, given in roles.items()}
     assert {name for name, forms in read.items() if len(forms) > 1} == set()
     assert read.keys() == FORMS.keys()
     of_parts = {"composition", "dominating-pair", "renyi-line"}

@@ -67,7 +67,7 @@ def restore(
 
     wanted = None if anchor is None else anchor_in(anchor, trust)
     restored = restored_from(source, url, anchor=wanted, actor=actor, progress=steps)
-    check, lost = restored.found, restored.lost
+    check, lost = restored.verification, restored.lost
     counts = {"entries": check.entries, "scopes": check.scopes, "anchored": anchor is not None}
     short = [{"scope": root, "has": has, "anchor": had} for root, (has, had) in lost.items()]
     remarks = [

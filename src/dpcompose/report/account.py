@@ -333,7 +333,7 @@ def comparison_page(accounts: Sequence[PlanAccount]) -> Page:
     )
     columns = (
         Heading("plan", wrap=True),
-        Heading(f"{question.asked} at least", NUMBER),
+        Heading(f"{question.computed} at least", NUMBER),
         Heading("at most", NUMBER),
         Heading("neighbors"),
     )
@@ -355,9 +355,11 @@ def comparison_page(accounts: Sequence[PlanAccount]) -> Page:
     )
     best = order[0]
     at = f"at {question.fixed} = {exactly(question.value)}"
-    headline = f"{best.plan.source} has the least {question.asked} {at}: {above(best.total.upper)}"
+    headline = (
+        f"{best.plan.source} has the least {question.computed} {at}: {above(best.total.upper)}"
+    )
     if len(order) == 1:
-        headline = f"{question.asked} <= {above(best.total.upper)} {at}"
+        headline = f"{question.computed} <= {above(best.total.upper)} {at}"
     return Page("Comparison", headline, "plain", (), tuple(table for table in tables if table.rows))
 
 
@@ -366,7 +368,7 @@ def comparison_document(accounts: Sequence[PlanAccount]) -> dict[str, Any]:
     question = accounts[0].question
     return {
         "given": {question.fixed: question.value},
-        "asked": question.asked,
+        "asked": question.computed,
         "plans": [
             {
                 "plan": plan_document(each.plan),
