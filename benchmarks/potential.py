@@ -143,7 +143,11 @@ def table(epsilon: float, delta: float) -> Iterator[str]:
     yield "|---|---|---|---|"
     for name, run in RUNS.items():
         found, best = most(run, whole), menu(run(), epsilon=epsilon, delta=delta)
-        counts = [granted(union, run(), delta=delta), found, granted(best, run(), delta=delta)]
+        counts = [
+            granted("union", union, run(), delta=delta),
+            found,
+            granted("menu", best, run(), delta=delta),
+        ]
         yield f"| {name} | {' | '.join('-' if count is None else str(count) for count in counts)} |"
 
 

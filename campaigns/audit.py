@@ -219,10 +219,10 @@ def cases() -> dict[str, tuple[Case, Case]]:
         def told(seed: int, tell: Callable[[int, float], Any] = tell) -> Source:
             return called(tell, seed)
 
-        found[name] = tuple(
+        found[name] = tuple(  # pyright: ignore[reportArgumentType]
             Case(told, Pair(0.0, 1.0), BlackBox(claim), MOST_CALLED, LEARNERS)
             for claim in (1.0, 0.25)
-        )  # pyright: ignore[reportArgumentType]
+        )
     rounds = RandomizedResponse(0.5)
     game = Experiment(
         Repeater(Query(rounds, ("Bob",), (), Holds("Bob"))), family=[rounds], rounds=2
