@@ -204,7 +204,7 @@ def called(tell: Callable[[int, float], Any], seed: int) -> Source:
     )
 
 
-def cases() -> dict[str, tuple[Case, Case]]:
+def cases() -> dict[str, tuple[Case, ...]]:
     """Every mechanism with its claim, and with one that is too small."""
     found: dict[str, tuple[Case, ...]] = {}
     for name, (draw, claim, small, distance) in CASES.items():
@@ -219,7 +219,7 @@ def cases() -> dict[str, tuple[Case, Case]]:
         def told(seed: int, tell: Callable[[int, float], Any] = tell) -> Source:
             return called(tell, seed)
 
-        found[name] = tuple(  # pyright: ignore[reportArgumentType]
+        found[name] = tuple(
             Case(told, Pair(0.0, 1.0), BlackBox(claim), MOST_CALLED, LEARNERS)
             for claim in (1.0, 0.25)
         )

@@ -130,6 +130,7 @@ MADE = [
 ]
 """Classes that the library makes, or that are tried through their methods and functions."""
 BETWEEN_ROOMS = {
+    "find",
     "amount",
     "of_limit",
     "described",

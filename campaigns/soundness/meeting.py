@@ -168,7 +168,7 @@ def _asked(
         with warnings.catch_warnings(action="error"):
             if case.family in TOGETHER and not options["proof"]:
                 batch = {name: value for name, value in options.items() if name != "proof"}
-                answer = getattr(dpcompose, f"{asked}s")([composition], **question, **batch)[0]
+                answer = getattr(dpcompose, asked)([composition], **question, **batch)[0]
             else:
                 answer = getattr(composition, asked)(**question, **options)
         found.counts["answers"] += 1

@@ -172,10 +172,9 @@ def late(
     open_still = any(amount > 0 for amount in state.left.values())
     if decision.granted or not open_still:
         return after, decision
-    spent: Any = {name: state.spent[name] + amount for name, amount in decision.price.items()}
-    return Spending(self, state.adjacency, spent, state.granted + 1), Decision(
-        True, decision.price, decision.left
-    )
+    spent = {name: state.spent[name] + amount for name, amount in decision.price.items()}
+    more = Spending(self, state.adjacency, spent, state.granted + 1)
+    return more, Decision(True, decision.price, more)
 
 
 @every_small

@@ -402,7 +402,7 @@ def test_a_part_that_states_nothing_is_refused() -> None:
     """Neither a loss nor a Renyi curve: it must not be added up as if it cost nothing."""
 
     class Silent(Mechanism):
-        def pairs(self, adjacency: Adjacency) -> None:
+        def laws(self, adjacency: Adjacency) -> None:
             return None
 
         @property

@@ -74,9 +74,11 @@ def test_bounds_hold_and_are_close(sign: int):
 @pytest.mark.parametrize(("noise", "rate"), [(0.06, 1e-120), (0.1, 1e-18), (0.05, 0.02), (3, 0.1)])
 def test_points_are_as_good_as_they_say(noise: float, rate: float) -> None:
     """log r and w (r - 1 - log r), also where r - 1 is tiny although its exponential is not."""
-    columns: Any = (np.array([[each]]) for each in (noise, rate, -10 * noise, 2 + 10 * noise))
+    sigmas, rates, first, last = (
+        np.array([[each]]) for each in (noise, rate, -10 * noise, 2 + 10 * noise)
+    )
     step = shortened(np.array([[noise / 7]]))
-    grid = built(*columns, step, ulps=0)
+    grid = built(sigmas, rates, first, last, step, ulps=0)
     points, before, ctx.prec = grid.points, ctx.prec, 1000
     try:
         s, checked = arb(noise), 0

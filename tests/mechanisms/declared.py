@@ -1,4 +1,4 @@
-"""What follows from the declarations of parameters: written by `python -m tests.mechanism.declared`, and compared by
+"""What follows from the declarations of parameters: written by `python -m tests.mechanisms.declared`, and compared by
 `test_declarations.py` with `tests/data/declarations.json`, which was written before parameters were declared."""
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def drawn_records(records: Any) -> tuple[Any, ...]:
     """Up to `MOST_RECORDS` records from a list, or drawn reproducibly from a Hypothesis strategy.
 
     Raises:
-        DomainError: If there is none, or a strategy is passed without hypothesis installed.
+        DomainError: If there is none, or a strategy is used without hypothesis installed.
     """
     if isinstance(records, Sequence) and not isinstance(records, str | bytes):
         found = list(cast("Sequence[Any]", records))

@@ -134,7 +134,7 @@ class TrainingGuard:
     ...     with guard.step(sigma=1.1, rate=0.01):
     ...         pass                                        # clip, add noise, optimizer.step()
     >>> guard.steps_left(sigma=1.1, rate=0.01)
-    765
+    720
     >>> guard.epsilon().upper < 1
     True
 

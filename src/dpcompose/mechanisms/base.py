@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
@@ -63,6 +64,14 @@ class Mechanism(ComposablePart):
             elif value != argument.default and value != ():  # without a value: an empty tuple
                 stated.append(f"{name}={text_of(value)}")
         return f"{type(self).__name__}({', '.join(stated)})"
+
+    @abstractmethod
+    def laws(self, adjacency: Adjacency) -> Laws | None:
+        """Return the laws of the losses under `adjacency`; None if only a Renyi curve is stated.
+
+        Raises:
+            UnsupportedError: If no sound losses are known under the adjacency.
+        """
 
     @property
     def label(self) -> str:

@@ -82,6 +82,8 @@ class Question(ABC):
         check.open_probability("confidence", self.confidence)
         if self.error is not None:
             check.positive("error", self.error)
+        if self.key is not None:
+            check.line("key", self.key)
 
     @abstractmethod
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
