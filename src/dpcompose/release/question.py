@@ -16,7 +16,7 @@ from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.bounds import Change
 from dpcompose.release.design import Design, KeyThreshold, NoiseStep, Released, ReleaseStep, digest
 from dpcompose.release.noise import Noise, noise_for
-from dpcompose.release.spend import Spend, below
+from dpcompose.release.spend import SPEND_DOMAIN, Spend, below
 from dpcompose.release.table import Key, Table, TableColumn
 
 MOST_KEYS = 1_000_000
@@ -84,6 +84,10 @@ class Question(ABC):
             check.positive("error", self.error)
         if self.key is not None:
             check.line("key", self.key)
+        if self.spend is not None:
+            check.kind("spend", self.spend, Mapping, SPEND_DOMAIN)
+        if self.keys is not None and not hasattr(self.keys, "__len__"):
+            raise DomainError("keys", self.keys, f"a list of 1 to {MOST_KEYS:,} keys")
 
     @abstractmethod
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:

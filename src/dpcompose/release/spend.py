@@ -51,7 +51,7 @@ def _read(value: object) -> Fraction | None:
 RESERVE = Fraction(1, 2**40)
 """Kept back, relatively, so that float prices of a thousand answers, each rounded up, stay within what was typed."""
 _LIMITS = {"epsilon": Fraction(100), "rho": Fraction(1000), "delta": Fraction(1, 2)}
-_DOMAIN = "one of {'epsilon': e}, {'rho': r}, {'epsilon': e, 'delta': d} or {'rho': r, 'delta': d}, each > 0"
+SPEND_DOMAIN = "one of {'epsilon': e}, {'rho': r}, {'epsilon': e, 'delta': d} or {'rho': r, 'delta': d}, each > 0"
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ class Spend:
                 (0, 1/2] for delta.
         """
         if not isinstance(spend, Mapping) or ("epsilon" in spend) == ("rho" in spend):
-            raise DomainError("spend", spend, _DOMAIN)
+            raise DomainError("spend", spend, SPEND_DOMAIN)
         named = cast("Mapping[object, object]", spend)
         if not set(named) <= set(_LIMITS):
-            raise DomainError("spend", dict(named), _DOMAIN)
+            raise DomainError("spend", dict(named), SPEND_DOMAIN)
         amounts = {str(name): exact(f"spend[{name!r}]", value) for name, value in named.items()}
         for name, amount in amounts.items():
             if not 0 < amount <= _LIMITS[name]:
