@@ -186,8 +186,8 @@ def evidence(
 
     It is a mean, with fixed weights, of products of Theorem 1's factors. If cells, `single` and
     `rows` come from before the counted rows, its expectation under the claim is at most 1. (For f
-    on coin 1 and g on coin 0 in the same cells too: E[(1 + f (b - e^eps (1 - b))) (1 + g ((1 - b) -
-    e^eps b))] <= 1 + delta (F + G) / 2 <= (1 + delta F / 2) (1 + delta G / 2).)
+    on coin 1 and g on coin 0 in the same cells too, with a = e^epsilon: E[(1 + f (b - a (1 - b)))
+    (1 + g ((1 - b) - a b))] <= 1 + delta (F + G) / 2 <= (1 + delta F / 2) (1 + delta G / 2).)
 
     Args:
         counts: The number of rows with coin 0 and with coin 1 in each cell, shape (2, cells).

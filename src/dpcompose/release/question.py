@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, TypeVar, cast
@@ -86,7 +86,7 @@ class Question(ABC):
             check.line("key", self.key)
         if self.spend is not None:
             check.kind("spend", self.spend, Mapping, SPEND_DOMAIN)
-        if self.keys is not None and not hasattr(self.keys, "__len__"):
+        if not isinstance(self.keys, Sized | None):
             raise DomainError("keys", self.keys, f"a list of 1 to {MOST_KEYS:,} keys")
 
     @abstractmethod
