@@ -86,7 +86,7 @@ class Question(ABC):
             check.line("key", self.key)
         if self.spend is not None:
             check.kind("spend", self.spend, Mapping, SPEND_DOMAIN)
-        if not isinstance(self.keys, Sized | None):
+        if not isinstance(self.keys, Sized | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("keys", self.keys, f"a list of 1 to {MOST_KEYS:,} keys")
 
     @abstractmethod
