@@ -11,14 +11,14 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from tests.typed import typed
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -34,7 +34,6 @@ FENCED = re.compile(
     r"^(?:<!-- needs (?P<needs>\w+) -->\n+)?```(?P<language>\w+)(?: (?P<file>\S+))?\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-COMMAND = Path(sys.executable).with_name("dpcompose")
 
 
 @dataclass(frozen=True)
@@ -109,14 +108,7 @@ def _run(arguments: list[str], workdir: Path) -> str:
         "NO_COLOR": "1",
         "LANG": "C.UTF-8",
     }
-    environment["PYTHONPATH"] = str(
-        ROOT / "src"
-    )  # the tree whose pages these are, wherever the command comes from
-    command = [str(COMMAND), *arguments]
-    run = subprocess.run(
-        command, check=False, cwd=workdir, env=environment, capture_output=True, text=True
-    )
-    return run.stdout + run.stderr
+    return "".join(typed(arguments, workdir=workdir, environment=environment))
 
 
 def _stripped(text: str) -> str:

@@ -52,6 +52,7 @@ UNLISTED = {
     "rare_sgd",
 }
 SEVERAL_SECONDS = {"many_sgd", "many_replaced", "replaced_edges"}
+TEN_SECONDS = {"little_noise_together", "replaced_little_noise"}  # the first close one ends them
 
 
 def source(name: str, seed: int) -> Random:
@@ -232,6 +233,8 @@ def test_the_lattice_encloses_the_truth(family: str) -> None:
     """Both ends at any tilt; of most families they are close at least once."""
     best = math.inf
     for number in range(2 if family in SEVERAL_SECONDS else 4):
+        if family in TEN_SECONDS and best < 1.5:
+            break
         case = meeting.Case(family, number, seed=3)
         rows = list(zip(subject.in_cells(case.parts), subject.infinite(case.parts), strict=False))
         epsilon = 0.3 * min(subject.largest(case.parts), 3.0)
