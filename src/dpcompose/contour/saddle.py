@@ -13,6 +13,8 @@ from dpcompose.contour.transform import Cumulants, Transform
 from dpcompose.numerics import Reals
 
 LEAST_ORDER, MOST = 2.0**-20, 2.0**40
+_LARGEST = 1e7
+"""The largest order * value: beyond it the rounding of that product leaves no digits."""
 # Multiples of a guess at which a whole table is cheaper than Newton's steps one by one.
 _AROUND = 1.3 ** np.arange(-8.0, 4.0)
 _BETWEEN = np.linspace(0.0, 1.0, 10)
@@ -90,7 +92,7 @@ def _charted(transform: Transform, excess: Excess, guess: float) -> Chart | None
     """The chart around the zero of `excess`; None without tables. Moments that overflow count as above it."""
     if not transform.tabulates:
         return None
-    most = min(_farthest(transform, guess), _most(transform))
+    most = min(_farthest(transform, guess), MOST)
     ladder = _LADDER if guess < 0.5 * most else _FINER_LADDER
     for _ in range(2):
         orders = guess * ladder
@@ -140,7 +142,8 @@ def _sharpened(transform: Transform, chart: Chart, place: float) -> Chart:
 
 def _excess_of_value(value: float) -> Excess:
     def excess(order: Reals, at: Cumulants) -> Reals:
-        return order * (at.first - value - 1 / order - 1 / (order + 1))
+        gap = order * (at.first - value - 1 / order - 1 / (order + 1))
+        return np.where(order * at.first > _LARGEST, np.inf, gap)
 
     return excess
 
@@ -167,7 +170,8 @@ def _excess_of_mass(log_mass: float) -> Excess:
         # log g(x) is about K - l x - log(l (l + 1)) - log(2 pi curvature) / 2, at the x of which l is the saddle point.
         kernel = np.log(order) + np.log1p(order)
         width = 0.5 * np.log(2 * np.pi * _curvature(order, at))
-        return order * at.first - 1 - order / (order + 1) - (at.log_m - log_mass - kernel - width)
+        gap = order * at.first - 1 - order / (order + 1) - (at.log_m - log_mass - kernel - width)
+        return np.where(order * at.first > _LARGEST, np.inf, gap)
 
     return excess
 
@@ -284,20 +288,14 @@ def _shortened(values: Reals) -> Reals:
     return np.ldexp(np.rint(np.ldexp(mantissa, 24)), exponent - 24)
 
 
-def _most(transform: Transform) -> float:
-    """The largest order: beyond it the rounding of order * value leaves no digits near the largest value."""
-    return min(MOST, 1e7 / transform.maximum) if 0 < transform.maximum < math.inf else MOST
-
-
 @np.errstate(
     all="ignore"
 )  # where the moments overflow the gap is not finite, which ends the search there
 def _zero(transform: Transform, excess: Excess, guess: float, tolerance: float) -> float:
     """The zero of an increasing function of the order: read off a table around the guess, else by Newton's method."""
-    most = _most(transform)
-    guess = min(max(guess, LEAST_ORDER), most)
+    guess = min(max(guess, LEAST_ORDER), MOST)
     if transform.tabulates:
-        orders = np.minimum(np.maximum(guess * _AROUND, LEAST_ORDER), most)
+        orders = np.minimum(np.maximum(guess * _AROUND, LEAST_ORDER), MOST)
         for _ in range(3):
             gap = excess(orders, transform.curve(orders))
             above = np.flatnonzero(~(gap <= 0))
@@ -315,17 +313,17 @@ def _zero(transform: Transform, excess: Excess, guess: float, tolerance: float) 
         at = Cumulants(*np.array(transform.cumulants(order))[:, None])
         return float(excess(point, at)[0]), float(order * order * _curvature(point, at)[0])
 
-    return _increasing_zero(one, guess, most, tolerance)
+    return _increasing_zero(one, guess, tolerance)
 
 
 def _increasing_zero(
-    function: Callable[[float], tuple[float, float]], start: float, most: float, tolerance: float
+    function: Callable[[float], tuple[float, float]], start: float, tolerance: float
 ) -> float:
     """Newton in the logarithm for an increasing function, until it is near 0 and the point good to the tolerance.
 
     Steps are clipped to a factor e. Where the function blows up they are short; those far from 0 are stretched.
     """
-    low, high, point, stretch = LEAST_ORDER, most, min(max(start, LEAST_ORDER), most), 1.0
+    low, high, point, stretch = LEAST_ORDER, MOST, min(max(start, LEAST_ORDER), MOST), 1.0
     for _ in range(80):
         gap, slope = function(point)
         if not math.isfinite(gap):

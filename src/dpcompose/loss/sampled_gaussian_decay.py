@@ -48,9 +48,8 @@ from dpcompose.numerics import (
     row_tops,
 )
 
-_THETAS = (0.1, 0.25)
-_LOG_COSINES = tuple(math.log(math.cos(theta / 2)) for theta in _THETAS)
-_SINES, _RESTS = np.sin(_THETAS)[:, None], (1 - np.cos(_THETAS))[:, None]
+_THETAS, _LARGE = np.array([[0.1], [0.25]]), 10.0
+"""Heights of paths over s^2, where the noise is at most `_LARGE`; beyond it they are of so many s."""
 _NARROW, _WIDE = 1.2, 2.5
 """Half-widths of the two strips, over s^2. In the wide one log r moves by at most theta - log cos(theta / 2), whose
 fourth power is below 180."""
@@ -141,10 +140,14 @@ def near_normal(
         return None
     last = np.array([[row.last] for row in bounds])
     weight = -np.expm1(np.log1p(-rate) - points.ratio)[:, None, :]
-    angle = np.arctan2(weight * _SINES, 1 - weight * _RESTS)
+    thetas = _THETAS * np.minimum(1.0, _LARGE / noise)[:, None, :]
+    angle = np.arctan2(weight * np.sin(thetas), 1 - weight * (2 * np.square(np.sin(thetas / 2))))
     decayed = np.vecdot(share[:, None, :], np.exp(-last[:, :, None] * angle))
     after = np.array(
-        [[row.after(sums)] for row, sums in zip(bounds, decayed.tolist(), strict=True)]
+        [
+            [row.after(*each)]
+            for row, *each in zip(bounds, thetas[:, :, 0].tolist(), decayed.tolist(), strict=True)
+        ]
     )
     if not float((times * after)[asked].sum()) < _QUIET:
         return None
@@ -243,11 +246,11 @@ class _Bounds(NamedTuple):
     noise: float
     power: float
 
-    def after(self, decayed: list[float]) -> float:
+    def after(self, thetas: list[float], decayed: list[float]) -> float:
         """The bound from `last` on, the best of all shifts."""
         negative, least = max(-self.power, 0.0), math.inf
-        for theta, log_cosine, sums in zip(_THETAS, _LOG_COSINES, decayed, strict=True):
-            lifted = (theta * self.noise) ** 2 / 2 - negative * log_cosine
+        for theta, sums in zip(thetas, decayed, strict=True):
+            lifted = (theta * self.noise) ** 2 / 2 - negative * math.log(math.cos(theta / 2))
             least = min(least, lifted + math.log(sums * self.factor + self.omitted))
         return least + 1e-9 + 1e-14 * self.last
 

@@ -329,7 +329,8 @@ _EDGES = (1.0, 1.2, 1.45, 1.8, 2.4, 3.2, 4.5, 7.0, 10.0, 15.0, 25.0, 40.0, 60.0,
 """Multiples of the frequency at which a Gaussian would have decayed, tried in turn."""
 _RARE, _THETAS = 3.0, (0.15, 0.4, 0.8)
 """From this multiple on losses are not alike, and these shifts of the path over s^2 are tried."""
-_ANGLES = (0.1, 0.3, 0.7, 1.2, 1.9)
+_ANGLES, _LARGE = np.array([0.1, 0.3, 0.7, 1.2, 1.9]), 100.0
+"""Half-widths of strips, over s^2, where the noise is at most `_LARGE`; beyond it they are of so many s."""
 _RAISED = 1.2
 """How high a raised line is over s, and at most over s^2: moduli are e^(0.72) times those on the real line."""
 _ABOVE, _HIGHEST = (1.0, 1.4, 2.0, 3.0), 2.8
@@ -368,10 +369,12 @@ class Integrands:
         which falls with u; theta is near the best one where all losses are alike, or the best of some.
         """
         edges = self.parts.spread(edge)
-        bounds = [self._shifted(edges, theta) for theta in thetas or (None,)]
+        scale = np.minimum(1.0, 10.0 / self.parts.noise)
+        shifts = [theta * scale for theta in thetas] or [None]
+        bounds = [self._shifted(edges, theta) for theta in shifts]
         return self.parts.total(np.minimum.reduce([np.zeros_like(edges), *bounds]))
 
-    def _shifted(self, edges: Reals, theta: Reals | float | None) -> Reals:
+    def _shifted(self, edges: Reals, theta: Reals | None) -> Reals:
         """The bound of one copy, shape (m p, 1), from the trapezoid sum over the grid.
 
         In a strip of half-width `wide` s^2, up to a right angle less theta, Re a >= 0, and |r|^p is bounded by r^p and
@@ -381,7 +384,8 @@ class Integrands:
         mean, square, factor, outside = self._sums
         if theta is None:
             bend = s2 - self.power * (mean - square) + edges * edges * (square - mean * mean)
-            theta = between(edges * mean / np.maximum(bend, 1e-300), 0.005, _LARGEST_SHIFT)
+            least = np.minimum(0.005, 0.5 / self.parts.noise)
+            theta = between(edges * mean / np.maximum(bend, 1e-300), least, _LARGEST_SHIFT)
         rest = 2 * np.square(np.sin(theta / 2))
         angle = np.arctan2(weight * np.sin(theta), 1 - weight * rest)
         shrunk = self.power / 2 * np.log1p(-2 * weight * (1 - weight) * rest)
@@ -502,7 +506,7 @@ def heights(
     """
     both, noise = (remove, add), remove.parts.noise
     totals = [each.log_moment for each in both]
-    flat = np.array(_ANGLES) + np.zeros_like(noise)
+    flat = _ANGLES * np.minimum(1.0, _LARGE / noise)
     theta = _RAISED / np.maximum(noise, 1.0)
     above = np.minimum(theta * np.array(_ABOVE), _HIGHEST - theta)
     edges = np.concatenate([flat, theta + above, np.zeros_like(theta)], axis=1)
@@ -515,7 +519,7 @@ def heights(
         theta=np.concatenate([nothing, theta + np.zeros_like(above)], axis=1),
         below=np.concatenate([flat, theta + np.zeros_like(above)], axis=1),
         above=np.concatenate([flat, above], axis=1),
-        low=np.concatenate([_lower_edges(remove, add, reach), low], axis=1),
+        low=np.concatenate([_lower_edges(remove, add, reach, flat), low], axis=1),
         high=high,
     )
     steps = found.step(noise, depth - np.maximum(np.minimum(*totals), 0.0))
@@ -527,7 +531,7 @@ def heights(
     return Heights(*chosen), at_place(steps, best)
 
 
-def _lower_edges(remove: Integrands, add: Integrands, reach: Reals) -> Reals:
+def _lower_edges(remove: Integrands, add: Integrands, reach: Reals, angles: Reals) -> Reals:
     """log of a bound on the integrals of |n r^(p + iu)|, u <= reach, at each angle below the real line.
 
     The argument of r rises with x. The last cell stands for all that is to its right; what is left of the first is
@@ -535,10 +539,10 @@ def _lower_edges(remove: Integrands, add: Integrands, reach: Reals) -> Reals:
     """
     weight = np.concatenate([remove.weight[:, 1:], np.ones_like(reach)], axis=1)
     found: list[Reals] = []
-    for theta in _ANGLES:
-        turned = reach * np.arctan2(
-            weight * math.sin(theta), 1 - weight * (2 * math.sin(theta / 2) ** 2)
-        )
+    for at in range(angles.shape[1]):
+        theta = angles[:, at : at + 1]
+        rest = 2 * np.square(np.sin(theta / 2))
+        turned = reach * np.arctan2(weight * np.sin(theta), 1 - weight * rest)
         found.append(
             np.maximum(
                 *(each.log_strip(theta, log_sum(each.lifted + turned)) for each in (remove, add))

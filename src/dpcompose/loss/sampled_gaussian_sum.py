@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,8 @@ from dpcompose.loss.sampled_gaussian_grid import Grid, built, most_moment, short
 from dpcompose.numerics import Reals, U, exp_or_inf, log_add_exp, log_sum, row_sums, row_tops
 
 _ANGLES = (0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
-_LOG_COSINES = tuple(math.log(math.cos(angle / 2)) for angle in _ANGLES)
+"""Half-widths of strips, over s^2, where the noise is at most `_LARGE`; beyond it they are of so many s."""
+_LARGE = 100.0
 _REAL_LINE_POINTS = 600
 _SHORT = 128
 """Points of the grid for planning up to which it serves the line too."""
@@ -176,6 +177,11 @@ class Direction:
         one = self.batch.moments(order, self.own)
         return most_moment(grid, one and one.log_m, self.noise, self._powers(order))
 
+    @cached_property
+    def _angles(self) -> Reals:
+        """Half-widths of strips, over s^2, of each row."""
+        return np.array(_ANGLES) * np.minimum(1.0, _LARGE / self.noise)
+
     def _norms(self, log_m: Reals, order: float, reach: float) -> list[list[float]]:
         """For each row and each angle log of a bound on the integral of n |r^p| on the strip's edges."""
         columns = np.concatenate([log_m, self.noise, self.rate, self._powers(order)], axis=1)
@@ -191,21 +197,21 @@ class Direction:
         )
         return np.array(
             [
-                [min(norm - angle * rate for norm, angle in zip(row, _ANGLES, strict=True))]
-                for row, rate in zip(norms, rates, strict=True)
+                [min(norm - angle * rate for norm, angle in zip(row, angles, strict=True))]
+                for row, rate, angles in zip(norms, rates, self._angles.tolist(), strict=True)
             ]
         )
 
     def _strips(self, grid: Grid, log_m: Reals, order: float, reach: float) -> tuple[Reals, Reals]:
         """`_norms`, closer where that is worth it, and half the widths of the strips."""
-        s, power, angles = self.noise, self._powers(order), np.array(_ANGLES)
+        s, power, angles = self.noise, self._powers(order), self._angles
         norm, width = np.array(self._norms(log_m, order, reach)), angles * s * s
         tight = (2 * math.pi * width / (35 + np.log(self.times) + norm)).max(axis=-1) < 0.12 * s[
             :, 0
         ]
         if reach > 0 and tight.any():
-            closer = self._strip(grid, power, reach) + np.minimum(power, 0.0) * np.array(
-                _LOG_COSINES
+            closer = self._strip(grid, power, reach) + np.minimum(power, 0.0) * np.log(
+                np.cos(angles / 2)
             )
             plain = np.log1p(2 * self.rate * (np.abs(power) + reach))
             raised = width * width / (2 * s * s)
@@ -222,8 +228,10 @@ class Direction:
         exponent = grid.points.log_weight + power * grid.points.ratio
         lifted = exponent + grid.step * (np.abs(grid.x) + np.abs(power) + grid.step) / s2
         total = np.empty((len(s2), len(_ANGLES)))
-        for at, theta in enumerate(_ANGLES):
-            angle = np.arctan2(weight * math.sin(theta), 1 - weight * (1 - math.cos(theta)))
+        for at in range(len(_ANGLES)):
+            theta = self._angles[:, at : at + 1]
+            rest = 2 * np.square(np.sin(theta / 2))
+            angle = np.arctan2(weight * np.sin(theta), 1 - weight * rest)
             total[:, at : at + 1] = log_sum(lifted + reach * angle)
         return total
 
@@ -290,8 +298,15 @@ def _norms(log_m: float, noise: float, rate: float, power: float, reach: float) 
     plain, negative = math.log1p(2 * rate * (abs(power) + reach)), min(power, 0.0)
     return [
         (angle * noise) ** 2 / 2 + log_add_exp(log_m + negative * log_cosine + reach * angle, plain)
-        for angle, log_cosine in zip(_ANGLES, _LOG_COSINES, strict=True)
+        for angle, log_cosine in zip(*_angles_of(min(1.0, _LARGE / noise)), strict=True)
     ]
+
+
+@lru_cache(maxsize=64)
+def _angles_of(scale: float) -> tuple[list[float], list[float]]:
+    """Half-widths of strips, over s^2, and the logs of the cosines of their halves."""
+    angles = [scale * angle for angle in _ANGLES]
+    return angles, [math.log(math.cos(angle / 2)) for angle in angles]
 
 
 _WHOLE = 200.0
