@@ -231,8 +231,9 @@ def _declared(columns: object, source: Table) -> tuple[dict[str, str], dict[str,
     schema: dict[str, str] = {}
     ranges: dict[str, Sequence[Any]] = {}
     for column, stated in cast("Mapping[str, Any]", columns).items():
-        first, *values = stated if isinstance(stated, tuple | list) else (stated,)
-        word = str(getattr(first, "__name__", first))
+        parts = cast("Sequence[Any]", stated if isinstance(stated, tuple | list) else (stated,))
+        first, values = parts[0] if parts else None, parts[1:]
+        word = first.__name__ if isinstance(first, type) else str(first)
         kind, own, name = _NAMES.get(word, word), source.column(column).kind, f"columns[{column!r}]"
         if kind not in _TYPES:
             domain = "float, int, str, bool or date, and perhaps the ends of the numbers or the values of the text"
@@ -349,8 +350,10 @@ def _definition(
     source: Any, known: Mapping[str, Any] | None, person: Any, columns: Any, rows: Any
 ) -> dict[str, Any]:
     """The arguments of `table` for a source: as it was opened before, or as they are stated."""
-    said = known and (known["catalog"]["tables"]["file"] if "catalog" in known else known["opened"])
-    if said is None:
+    said: dict[str, Any]
+    if known is not None:
+        said = known["catalog"]["tables"]["file"] if "catalog" in known else known["opened"]
+    else:
         if person is None:
             raise DomainError(
                 "person",
@@ -361,8 +364,13 @@ def _definition(
             "unit": [check.line("person", person)],
             "max_rows_per_unit": 10 if rows is None else check.count("max_rows_per_person", rows),
         }
-    definition = {name: value for name, value in said.items() if name not in ("types", "source")}
-    stated = {"unit": None if person is None else [person], "max_rows_per_unit": rows}
+    definition: dict[str, Any] = {
+        name: value for name, value in said.items() if name not in ("types", "source")
+    }
+    stated: dict[str, Any] = {
+        "unit": None if person is None else [person],
+        "max_rows_per_unit": rows,
+    }
     plain = {name: value for name, value in definition.items() if name not in ("schema", "ranges")}
     opened = table(source, **plain)
     if columns is not None:

@@ -6,7 +6,7 @@ import inspect
 import sys
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -214,6 +214,7 @@ class Session(Asking):
         *,
         spend: Mapping[str, Any] | str | None = None,
         key: str | None = None,
+        note: Mapping[str, Any] | None = None,
     ) -> tuple[Answer, ...]:
         """The answers to several questions for one charge: all of them, or none.
 
@@ -221,6 +222,7 @@ class Session(Asking):
             questions: At most 100.
             spend: What questions without a spend of their own may cost together, in equal parts; or "5%" of the budget.
             key: An idempotency key, as for `ask`.
+            note: What the ledger's entry says besides, such as the statement that asks them.
 
         Raises:
             As `ask`.
@@ -244,7 +246,7 @@ class Session(Asking):
             actor=self.actor,
             key=str(uuid.uuid4()) if key is None else key,
             delta=delta,
-            description={"release": [design.plain for design in designs]},
+            description={"release": [design.plain for design in designs], **(note or {})},
         )
         # Who asks at the same time with the same key waits for the answer of the first.
         with nullcontext() if key is None else self.answers.turn(receipt):
@@ -345,7 +347,8 @@ class Session(Asking):
         self,
         text: str,
         *,
-        spend: Mapping[str, Any],
+        spend: Mapping[str, Any] | str | None = None,
+        error: float | None = None,
         keys: Sequence[Any] | None = None,
         tables: Mapping[str, Any] | None = None,
         key: str | None = None,
@@ -356,7 +359,8 @@ class Session(Asking):
 
         Args:
             text: One SELECT.
-            spend: What all of it may cost.
+            spend: What all of it may cost: amounts, or a part of the budget such as "5%".
+            error: In place of a spend: how far each number may be off.
             keys: The groups, where they are public; else WHERE may list them, or they are private.
             tables: Further tables that it may join, by name.
             key: An idempotency key, as for `ask`.
@@ -367,17 +371,38 @@ class Session(Asking):
         if key is not None:
             check.line("key", key)
         if explains(text):
-            return self.explain(text, spend=spend, keys=keys, tables=tables)
-        answers = self.batch(
-            questions_of_sql(text, self.table, tables=tables, keys=keys), spend=spend, key=key
-        )
+            return self.explain(text, spend=spend, error=error, keys=keys, tables=tables)
+        questions = self._read(text, spend, error, keys, tables)
+        answers = self.batch(questions, key=key, note={"sql": text})
         return answers if len(answers) != 1 else answers[0]
+
+    def _read(
+        self,
+        text: str,
+        spend: Mapping[str, Any] | str | None,
+        error: float | None,
+        keys: Sequence[Any] | None,
+        tables: Mapping[str, Any] | None,
+    ) -> list[Question]:
+        """The questions of a SELECT, each with its part of the spend, or with the error that it may have."""
+        if (spend is None) == (error is None):
+            raise DomainError("spend", spend, 'what it may cost, such as "5%", or else error=')
+        asked = questions_of_sql(text, self.table, tables=tables, keys=keys)
+        if spend is not None:
+            part, whole = self.part(asked, spend), not isinstance(spend, str)
+            return [replace(each, spend=_needed(each, part, whole=whole)) for each in asked]
+        delta = {"delta": self.percent("5%").get("delta", 0) / len(asked)}
+        return [
+            replace(each, error=error, spend=delta if each.by and each.keys is None else None)
+            for each in asked
+        ]
 
     def explain(
         self,
         request: str | Question | Sequence[Question],
         *,
-        spend: Mapping[str, Any] | None = None,
+        spend: Mapping[str, Any] | str | None = None,
+        error: float | None = None,
         keys: Sequence[Any] | None = None,
         tables: Mapping[str, Any] | None = None,
     ) -> Explanation:
@@ -387,11 +412,23 @@ class Session(Asking):
             DomainError, UnsupportedError: As `ask` would, before the charge.
         """
         if isinstance(request, str):
-            questions = questions_of_sql(request, self.table, tables=tables, keys=keys)
+            questions, spend = self._read(request, spend, error, keys, tables), None
         else:
             questions = questions_of(request, most=MOST_QUESTIONS, kind=Question)
         part = None if spend is None else self.part(questions, spend)
         return Explanation(tuple(self.quote(each, spend=part) for each in questions), self.scope)
+
+    def history(self) -> Iterator[tuple[Mapping[str, Any], str, Mapping[str, Any]]]:
+        """The charges of the scope in their order: the entry, the statement or the questions, and the cost."""
+        if self.ledger is None:
+            raise DomainError(
+                "history", self.scope, "a session with its ledger; a service has its own"
+            )
+        for entry in self.ledger.entries(self.scope):
+            if entry.fields["kind"] == entry.GRANTED and entry.fields["scope"] == self.scope:
+                said = entry.fields["description"].get("note", {})
+                kinds = ", ".join(str(each.get("question")) for each in said.get("release", []))
+                yield entry.fields, str(said.get("sql", kinds)), entry.fields["cost"]
 
     def part(
         self, questions: Sequence[Question], spend: Mapping[str, Any] | str
@@ -474,7 +511,7 @@ class Session(Asking):
     def _priced(
         self, designs: Sequence[Design]
     ) -> tuple[Composable, Fraction | None, Mapping[str, Any]]:
-        """What is charged for some designs, the delta at which its curve is, and the price.
+        """The mechanism that some designs are charged as, the delta at which its curve is, and the price.
 
         Some budgets divide that delta evenly among the parts of a mechanism. Where a part needs more of it, which is as
         much as it states itself, none is named.
@@ -524,7 +561,7 @@ def _key(questions: Sequence[Question], key: str | None) -> str | None:
 def _needed(
     question: Question, part: Mapping[str, Any] | None, *, whole: bool
 ) -> Mapping[str, Any] | None:
-    """What a question may cost of a common spend: of a percentage a delta only where its groups are private."""
+    """The part of a common spend that a question may cost: of a percentage a delta only where its groups are private."""
     if part is None or whole or (question.by and question.keys is None):
         return part
     return {name: amount for name, amount in part.items() if name != "delta"}
