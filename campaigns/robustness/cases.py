@@ -532,7 +532,10 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
         "source": lambda: "nowhere.csv",
         "person": lambda: "person",
         "budget": lambda: 1,
-        "delta": lambda: 0,
+        "delta": lambda: 1e-6,
+        "columns": lambda: None,
+        "name": lambda: None,
+        "ledger": lambda: None,
         "max_rows_per_person": lambda: 2,
     },
     "release.Explanation": {

@@ -22,7 +22,7 @@ import pytest
 import dpcompose.release as release
 from campaigns.release import transformations
 from dpcompose.adaptive import BasicFilter
-from dpcompose.errors import DomainError, OverdrawnError, UnsupportedError
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Ledger
 from dpcompose.release import transformation, truncation
 from dpcompose.release.scan import Scan
@@ -516,20 +516,3 @@ def test_a_scope_with_a_catalog_answers_for_its_tables_alone(tmp_path: Path) -> 
         assert catalog.version not in str(visits)
         with pytest.raises(DomainError, match="one of visits"):
             catalog.table("other")
-
-
-def test_one_person_opens_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "visits.csv"
-    path.write_text("patient,minutes\nann,3\nbob,5\n")
-    session = release.open(path, person="patient", budget=1)
-    assert "visits.csv.ledger" in capsys.readouterr().err
-    session.count(spend={"epsilon": 0.75})
-    assert session.ledger is not None
-    session.ledger.close()
-    again = release.open(path, person="patient", budget=1)
-    with pytest.raises(OverdrawnError):
-        again.count(spend={"epsilon": 0.3})
-    assert again.ledger is not None
-    again.ledger.close()
-    with pytest.raises(DomainError, match="opened before"):
-        release.open(path, person="patient", budget=2)

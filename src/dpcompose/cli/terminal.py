@@ -29,6 +29,14 @@ def show(page: Page) -> None:
     stdout("".join(f"{line}\n" for line in _lines(page, width)))
 
 
+def show_table(table: PageTable) -> None:
+    """Print a table by itself, as `show` prints those of a page."""
+    piped = not (sys.stdout.isatty() or os.environ.get("COLUMNS"))
+    width = PIPED_WIDTH if piped else shutil.get_terminal_size((NARROW, 25)).columns
+    lines = [*_table(table, width), *(line for note in table.notes for line in _text(note, width))]
+    stdout("".join(f"{line}\n" for line in lines))
+
+
 def _lines(page: Page, width: int) -> Iterator[str]:
     facts = [(printable(fact.name), printable(fact.value)) for fact in page.facts]
     yield from _text(page.headline, width, page.tone)

@@ -41,5 +41,6 @@ from .table import Table as Table, table as table
 from .workload import Coordinated as Coordinated
 
 if True:
+    from .catalog import budget_in_words as budget_in_words
     from .file import KINDS as KINDS, arguments_of as arguments_of, questions as questions
     from .sql import explains as explains

@@ -19,8 +19,8 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from dpcompose import check
-from dpcompose.account import open_scope
-from dpcompose.adaptive import BasicFilter, Filter
+from dpcompose.account import balance_in_epsilon, open_scope, target_of
+from dpcompose.adaptive import Budget, Filter
 from dpcompose.errors import DomainError, ReleaseError, ScopeExistsError, UnknownScopeError
 from dpcompose.ledger import Ledger
 from dpcompose.release.bounding import Binding
@@ -175,7 +175,7 @@ class Catalog:
                 f"the columns catalogued, {types}",
                 "Ask the keeper",
             )
-        known = {each: (ends[0], ends[1]) for each, ends in ranges.items()}
+        known = {each: tuple(ends) for each, ends in ranges.items()}
         return replace(
             made,
             name=name,
@@ -186,7 +186,7 @@ class Catalog:
 
 
 def _ranges(source: Table, ranges: object) -> dict[str, list[str]]:
-    """The ends of columns, as they are written down."""
+    """The ends of columns of numbers and the values of columns of text, as they are written down."""
     if not isinstance(ranges, Mapping):
         raise DomainError(
             "ranges", ranges, "a mapping from columns to their ends, such as {'age': (0, 120)}"
@@ -194,6 +194,9 @@ def _ranges(source: Table, ranges: object) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for column, ends in cast("Mapping[str, Any]", ranges).items():
         name = f"ranges[{column!r}]"
+        if source.column(column).kind == "text":
+            found[column] = [str(source.column(column).key(name, each)) for each in ends]
+            continue
         of_numbers(source, column)
         if not isinstance(ends, tuple | list) or len(cast("Sequence[Any]", ends)) != 2:
             raise DomainError(name, ends, "a lower and an upper end")
@@ -206,53 +209,208 @@ def _ranges(source: Table, ranges: object) -> dict[str, list[str]]:
     return found
 
 
-def open_file(
-    source: str | Path, *, person: str, budget: Any, delta: Any = 0, max_rows_per_person: int = 10
-) -> Session:
-    """A session for one person with one file; its ledger stands beside the file, and is told of on standard error.
+_TYPES = {
+    "float": "float64",
+    "integer": "int64",
+    "text": "string",
+    "boolean": "boolean",
+    "date": "date",
+}
+_NAMES = {"int": "integer", "str": "text", "bool": "boolean"}
 
-    Opened again, what was spent stays spent. It is `release.open`.
 
-    Args:
-        source: A CSV or Parquet file.
-        person: The column that names the person of a row.
-        budget: The epsilon that all answers may cost together.
-        delta: The delta that they may cost, for private keys.
-        max_rows_per_person: Rows kept of one person; more rows mean more noise.
+def _declared(columns: object, source: Table) -> tuple[dict[str, str], dict[str, Sequence[Any]]]:
+    """The types that columns of text are read as, and what is declared of the values; no row is looked at.
 
     Raises:
-        DomainError: If the file cannot be opened, or was opened in other words.
+        DomainError: If there is no such column or kind, or the file has the column in another type.
     """
-    check.count("max_rows_per_person", max_rows_per_person)
-    path = Path(_location(source))
-    definition: dict[str, Any] = {
-        "source": str(path),
-        "unit": [check.line("person", person)],
-        "max_rows_per_unit": max_rows_per_person,
-    }
-    filter = BasicFilter(budget, delta=delta)
-    table(**definition).close()
-    beside = path.with_name(f"{path.name}.ledger")
-    ledger = Ledger.open(beside)
-    scope = "file"
-    try:
-        found = Catalog(ledger, scope)
-        note = ledger.balance(scope).scope.description["note"]
-        if {name: found.tables["file"][name] for name in definition} != definition:
-            raise ScopeExistsError(scope)
-        # In other words, of another budget, it is refused; in the same ones nothing happens.
-        open_scope(ledger, scope, filter=filter, note=cast("dict[str, Any]", note), actor="owner")
-    except UnknownScopeError:
-        found = Catalog.define(ledger, scope, {"file": definition}, filter=filter, actor="owner")
-    except ScopeExistsError:
-        ledger.close()
-        domain = f"the words in which {beside.name} was opened before"
-        said = f"person={person!r}, budget={budget}, delta={delta}, max_rows_per_person={max_rows_per_person}"
+    check.kind(
+        "columns", columns, Mapping, "a mapping such as {'minutes': float, 'age': (int, 0, 120)}"
+    )
+    schema: dict[str, str] = {}
+    ranges: dict[str, Sequence[Any]] = {}
+    for column, stated in cast("Mapping[str, Any]", columns).items():
+        parts = cast("Sequence[Any]", stated if isinstance(stated, tuple | list) else (stated,))
+        first, values = parts[0] if parts else None, parts[1:]
+        word = first.__name__ if isinstance(first, type) else str(first)
+        kind, own, name = _NAMES.get(word, word), source.column(column).kind, f"columns[{column!r}]"
+        if kind not in _TYPES:
+            domain = "float, int, str, bool or date, and perhaps the ends of the numbers or the values of the text"
+            raise DomainError(name, word, domain)
+        if own == "text" and kind != "text":
+            schema[column] = _TYPES[kind]
+        elif own != kind and not (kind == "float" and own in ("integer", "decimal")):
+            raise DomainError(name, kind, f"{own}, as the table has it")
+        if values:
+            ranges[column] = values
+    return schema, ranges
+
+
+def open_file(
+    source: Any,
+    *,
+    person: str | None = None,
+    budget: Any = None,
+    columns: Mapping[str, Any] | None = None,
+    delta: Any = None,
+    max_rows_per_person: int | None = None,
+    name: str | None = None,
+    ledger: str | Path | None = None,
+) -> Session:
+    """A session for one person with one table, such as visits.csv, whose ledger stands beside it. It is `release.open`.
+
+        visits = release.open("visits.csv", person="patient", budget=2, columns={"minutes": (float, 0, 120)})
+        visits.sql("SELECT AVG(minutes) FROM visits", spend="5%")
+
+    Opened again, what was spent stays spent, and person, budget and columns need not be said again; a changed file holds
+    the same people, and has the same budget. What is left is told on standard error.
+
+    Args:
+        source: A CSV or Parquet file, whose table is called as the file is; or a frame.
+        person: The column that names the person of a row.
+        budget: The epsilon that all answers may cost together, for Budget(epsilon, 1e-6); or a filter.
+        columns: What is known of columns without looking at rows: float, int, str, bool or date, or a tuple that goes
+            on with the lower and the upper end of numbers, or with the values of a text. Columns of a CSV file are
+            text where nothing is said.
+        delta: The delta of the budget.
+        max_rows_per_person: Rows kept of one person, 10 if nothing is said; more rows mean more noise.
+        name: For a frame, what its table is called.
+        ledger: Where the budget is kept; for a file beside it. A frame has no place, so it needs one.
+
+    Raises:
+        DomainError: If the source is no table, a column or type does not fit, or it was opened in other words.
+    """
+    path = Path(_location(source)) if isinstance(source, str | Path) else None
+    if path is None and (ledger is None or name is None):
         raise DomainError(
-            "release.open", said, domain, "A budget, person and bound stay as they are"
-        ) from None
-    sys.stderr.write(f"The budget of {path.name} is kept in {beside}\n")
-    return Session(found.table("file"), ledger=ledger, scope=scope, actor="owner")
+            "source",
+            type(source).__name__,
+            "a file, or a frame with name= and ledger=",
+            "A frame has no place",
+        )
+    place = Path(str(ledger) if path is None or ledger is not None else f"{path}.ledger")
+    # Nothing is written before the source is known to be a table that fits.
+    books = Ledger.open(place) if place.exists() else None
+    try:
+        known = (
+            None
+            if books is None
+            else cast("dict[str, Any]", books.balance("file").scope.description["note"])
+        )
+    except UnknownScopeError:
+        known = None
+    try:
+        definition = _definition(source, known, person, columns, max_rows_per_person)
+        filter = budget if isinstance(budget, Filter) else _budget(budget, delta, known)
+        books = Ledger.open(place) if books is None else books
+        if known is not None:
+            if filter is not None:
+                # Of another budget it is refused; in the same words nothing happens.
+                open_scope(books, "file", filter=filter, note=known, actor="owner")
+        elif path is not None:
+            Catalog.define(
+                books,
+                "file",
+                {"file": {"source": str(path)} | definition},
+                filter=cast("Filter", filter),
+                actor="owner",
+            )
+        else:
+            open_scope(
+                books,
+                "file",
+                filter=cast("Filter", filter),
+                note={"opened": definition},
+                actor="owner",
+            )
+    except Exception as error:
+        if books is not None:
+            books.close()
+        if isinstance(error, ScopeExistsError):
+            domain, remedy = (
+                f"the budget with which {place.name} was opened before",
+                "Leave it out to go on",
+            )
+            raise DomainError("budget", budget, domain, remedy) from None
+        raise
+    if path is None:
+        ranges = {name: tuple(ends) for name, ends in definition.pop("ranges", {}).items()}
+        made = replace(table(source, name=name, **definition), ranges=ranges)
+    else:
+        made = replace(Catalog(books, "file").table("file"), name=path.stem)
+    session = Session(made, ledger=books, scope="file", actor="owner")
+    sys.stderr.write(
+        f"{made.name}: {budget_in_words(session)}. The budget is kept in {place}, whatever becomes of the rows\n"
+    )
+    return session
+
+
+def _definition(
+    source: Any, known: Mapping[str, Any] | None, person: Any, columns: Any, rows: Any
+) -> dict[str, Any]:
+    """The arguments of `table` for a source: as it was opened before, or as they are stated."""
+    said: dict[str, Any]
+    if known is not None:
+        said = known["catalog"]["tables"]["file"] if "catalog" in known else known["opened"]
+    else:
+        if person is None:
+            raise DomainError(
+                "person",
+                None,
+                "the column that names the person of a row, such as person='patient'",
+            )
+        said = {
+            "unit": [check.line("person", person)],
+            "max_rows_per_unit": 10 if rows is None else check.count("max_rows_per_person", rows),
+        }
+    definition: dict[str, Any] = {
+        name: value for name, value in said.items() if name not in ("types", "source")
+    }
+    stated: dict[str, Any] = {
+        "unit": None if person is None else [person],
+        "max_rows_per_unit": rows,
+    }
+    plain = {name: value for name, value in definition.items() if name not in ("schema", "ranges")}
+    opened = table(source, **plain)
+    if columns is not None:
+        schema, ranges = _declared(columns, opened)
+        opened.close()
+        opened = table(source, schema=schema, **plain)
+        stated |= {"schema": schema, "ranges": _ranges(opened, ranges)}
+    opened.close()
+    for name, value in stated.items():
+        if known is not None and value is not None and value != said.get(name, {}):
+            raise DomainError(
+                "release.open",
+                f"{name}={value!r}",
+                f"{said.get(name)!r}, as it was opened before",
+                "Person, columns and bound stay as they are",
+            )
+    return definition | {name: value for name, value in stated.items() if value is not None}
+
+
+def _budget(budget: Any, delta: Any, known: object) -> Filter | None:
+    """The budget of an epsilon, and of the delta; None where one is kept already and nothing else is said."""
+    if budget is None and known is None:
+        raise DomainError(
+            "budget", None, "the epsilon that all answers may cost together, such as budget=2"
+        )
+    return None if budget is None else Budget(budget, 1e-6 if delta is None else delta)
+
+
+def budget_in_words(session: Session) -> str:
+    """Such as "epsilon 1.9 of 2 at delta 1e-6 is left"; amounts by currency where it was opened for no epsilon."""
+    left = session.account.left()
+    balance = None if session.ledger is None else session.ledger.balance(session.scope)
+    known = None if balance is None else balance_in_epsilon(balance, left)
+    if balance is None or known is None:
+        return (
+            ", ".join(f"{name} {float(each.fraction):.6g}" for name, each in left.items())
+            + " is left"
+        )
+    epsilon, delta = target_of(balance.scope) or ("", "")
+    return f"epsilon {known[1]:.6g} of {epsilon} at delta {float(delta):.6g} is left"
 
 
 def _location(source: object) -> str:

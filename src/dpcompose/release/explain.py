@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.numerics import two_digits
 from dpcompose.release.answer import Quote
 from dpcompose.release.question import Question
 from dpcompose.release.table import Table
@@ -116,6 +117,36 @@ class Explanation:
             }
             for quote in self.quotes
         ]
+
+    def in_words(self, confidence: float) -> str:
+        """One line for whoever decides: the price, the error of each number, and what is left before it."""
+        errors = list[str]()
+        for quote in self.quotes:
+            known = quote.question.foreseen
+            reach = (
+                f"± {two_digits(quote.expected_error(confidence))}"
+                if known
+                else "± as its answer says"
+            )
+            errors.append(
+                f"{quote.question.kind} {reach}{' in rank' if quote.question.in_ranks else ''}"
+            )
+        whole = {
+            name: sum((each.price[name].fraction for each in self.quotes), Fraction(0))
+            for name in self.quotes[0].price
+        }
+        main = next((name for name in ("epsilon", "rho") if whole.get(name)), "")
+        share = (
+            whole[main] / self.quotes[0].left[main].fraction
+            if main and self.quotes[0].left[main].fraction
+            else None
+        )
+        part = (
+            "more than is left"
+            if share is None or share > 1
+            else f"{two_digits(float(100 * share))} % of what is left"
+        )
+        return f"Price: {main} {_rounded(whole.get(main, 0))}, {part}; {', '.join(errors)} at {100 * confidence:g} %"
 
     def __str__(self) -> str:
         return "\n".join(

@@ -6,7 +6,7 @@ import inspect
 import sys
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -15,9 +15,10 @@ from threading import Timer
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from dpcompose import check
-from dpcompose.account import Account
-from dpcompose.composition import compose
-from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError
+from dpcompose.account import Account, target_of
+from dpcompose.adaptive import from_description
+from dpcompose.composition import Composable, compose
+from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError, UnsupportedError
 from dpcompose.ledger import Ledger, Receipt
 from dpcompose.release import arrow, sampler
 from dpcompose.release.answer import (
@@ -48,7 +49,7 @@ from dpcompose.release.moments import Mean, Ratio, StandardDeviation, Sum, Varia
 from dpcompose.release.quantile import Maximum, Minimum, Quantile, Quantiles
 from dpcompose.release.question import Question, questions_of
 from dpcompose.release.scan import Scans
-from dpcompose.release.spend import Spend
+from dpcompose.release.spend import Spend, exact
 from dpcompose.release.sql import explains, questions_of_sql
 from dpcompose.release.synthetic import Synthetic, SyntheticData
 from dpcompose.release.table import CATALOGUED, Table
@@ -211,15 +212,17 @@ class Session(Asking):
         self,
         questions: Sequence[Question],
         *,
-        spend: Mapping[str, Any] | None = None,
+        spend: Mapping[str, Any] | str | None = None,
         key: str | None = None,
+        note: Mapping[str, Any] | None = None,
     ) -> tuple[Answer, ...]:
         """The answers to several questions for one charge: all of them, or none.
 
         Args:
             questions: At most 100.
-            spend: What questions without a spend of their own may cost together, in equal parts.
+            spend: What questions without a spend of their own may cost together, in equal parts; or "5%" of the budget.
             key: An idempotency key, as for `ask`.
+            note: What the ledger's entry says besides, such as the statement that asks them.
 
         Raises:
             As `ask`.
@@ -237,12 +240,13 @@ class Session(Asking):
             binding = own.write(self.account, actor=self.actor)
             # Another program may have been first, with another key.
             scans = scans if binding == own else self._scans(designs, binding)
+        mechanism, delta, _ = self._priced(designs)
         receipt = self.account.charge(
-            compose(*(design.mechanism for design in designs)),
+            mechanism,
             actor=self.actor,
             key=str(uuid.uuid4()) if key is None else key,
-            delta=_delta(designs),
-            description={"release": [design.plain for design in designs]},
+            delta=delta,
+            description={"release": [design.plain for design in designs], **(note or {})},
         )
         # Who asks at the same time with the same key waits for the answer of the first.
         with nullcontext() if key is None else self.answers.turn(receipt):
@@ -333,8 +337,7 @@ class Session(Asking):
         design.table.require_trusted(self._trusted)
         require_part(design.table, self.scope)
         Binding.of(self.table).shared([design.table]).stored(self.account)
-        mechanism = design.mechanism
-        price = self.account.price(mechanism, delta=_delta([design]))
+        mechanism, _, price = self._priced([design])
         left = self.account.left()
         fits = self.account.room(price) > 0
         bias = BIAS + (REPLACED if self.account.adjacency is Adjacency.REPLACE else "")
@@ -344,7 +347,8 @@ class Session(Asking):
         self,
         text: str,
         *,
-        spend: Mapping[str, Any],
+        spend: Mapping[str, Any] | str | None = None,
+        error: float | None = None,
         keys: Sequence[Any] | None = None,
         tables: Mapping[str, Any] | None = None,
         key: str | None = None,
@@ -355,7 +359,8 @@ class Session(Asking):
 
         Args:
             text: One SELECT.
-            spend: What all of it may cost.
+            spend: What all of it may cost: amounts, or a part of the budget such as "5%".
+            error: In place of a spend: how far each number may be off.
             keys: The groups, where they are public; else WHERE may list them, or they are private.
             tables: Further tables that it may join, by name.
             key: An idempotency key, as for `ask`.
@@ -366,17 +371,38 @@ class Session(Asking):
         if key is not None:
             check.line("key", key)
         if explains(text):
-            return self.explain(text, spend=spend, keys=keys, tables=tables)
-        answers = self.batch(
-            questions_of_sql(text, self.table, tables=tables, keys=keys), spend=spend, key=key
-        )
+            return self.explain(text, spend=spend, error=error, keys=keys, tables=tables)
+        questions = self._read(text, spend, error, keys, tables)
+        answers = self.batch(questions, key=key, note={"sql": text})
         return answers if len(answers) != 1 else answers[0]
+
+    def _read(
+        self,
+        text: str,
+        spend: Mapping[str, Any] | str | None,
+        error: float | None,
+        keys: Sequence[Any] | None,
+        tables: Mapping[str, Any] | None,
+    ) -> list[Question]:
+        """The questions of a SELECT, each with its part of the spend, or with the error that it may have."""
+        if (spend is None) == (error is None):
+            raise DomainError("spend", spend, 'what it may cost, such as "5%", or else error=')
+        asked = questions_of_sql(text, self.table, tables=tables, keys=keys)
+        if spend is not None:
+            part, whole = self.part(asked, spend), not isinstance(spend, str)
+            return [replace(each, spend=_needed(each, part, whole=whole)) for each in asked]
+        delta = {"delta": self.percent("5%").get("delta", 0) / len(asked)}
+        return [
+            replace(each, error=error, spend=delta if each.by and each.keys is None else None)
+            for each in asked
+        ]
 
     def explain(
         self,
         request: str | Question | Sequence[Question],
         *,
-        spend: Mapping[str, Any] | None = None,
+        spend: Mapping[str, Any] | str | None = None,
+        error: float | None = None,
         keys: Sequence[Any] | None = None,
         tables: Mapping[str, Any] | None = None,
     ) -> Explanation:
@@ -386,16 +412,30 @@ class Session(Asking):
             DomainError, UnsupportedError: As `ask` would, before the charge.
         """
         if isinstance(request, str):
-            questions = questions_of_sql(request, self.table, tables=tables, keys=keys)
+            questions, spend = self._read(request, spend, error, keys, tables), None
         else:
             questions = questions_of(request, most=MOST_QUESTIONS, kind=Question)
         part = None if spend is None else self.part(questions, spend)
         return Explanation(tuple(self.quote(each, spend=part) for each in questions), self.scope)
 
+    def history(self) -> Iterator[tuple[Mapping[str, Any], str, Mapping[str, Any]]]:
+        """The charges of the scope in their order: the entry, the statement or the questions, and the cost."""
+        if self.ledger is None:
+            raise DomainError(
+                "history", self.scope, "a session with its ledger; a service has its own"
+            )
+        for entry in self.ledger.entries(self.scope):
+            if entry.fields["kind"] == entry.GRANTED and entry.fields["scope"] == self.scope:
+                said = entry.fields["description"].get("note", {})
+                kinds = ", ".join(str(each.get("question")) for each in said.get("release", []))
+                yield entry.fields, str(said.get("sql", kinds)), entry.fields["cost"]
+
     def part(
-        self, questions: Sequence[Question], spend: Mapping[str, Any]
+        self, questions: Sequence[Question], spend: Mapping[str, Any] | str
     ) -> Mapping[str, Any] | None:
         """The equal part of a common spend for each question without one of its own; None if there is none."""
+        if isinstance(spend, str):
+            spend = self.percent(spend)
         sharing = sum(
             each.spend is None and each.error is None
             for each in questions_of(questions, most=MOST_QUESTIONS, kind=Question)
@@ -405,20 +445,53 @@ class Session(Asking):
         each = Spend.stated(spend).part(Fraction(1, sharing))
         return {each.currency: each.amount} | ({"delta": each.delta} if each.delta else {})
 
+    def percent(self, text: str) -> Mapping[str, Any]:
+        """The spend that is a percentage of the whole budget of the scope, such as "5%".
+
+        Raises:
+            DomainError: If it is none, or the budget is kept by a service or knows neither epsilon nor rho.
+        """
+        number = exact("spend", text.removesuffix("%")) / 100 if text.endswith("%") else 0
+        if not 0 < number <= 1:
+            raise DomainError(
+                "spend", text, 'a part of the budget such as "5%", or {"epsilon": 0.1}'
+            )
+        if self.ledger is None:
+            raise DomainError(
+                "spend", text, 'an amount such as {"epsilon": 0.1} where a service keeps the budget'
+            )
+        balance = self.ledger.balance(self.scope)
+        stated = balance.scope.description.get("budget", {}).get("filter")
+        caps = {} if stated is None else from_description(stated).alternatives[0]
+        target = target_of(balance.scope)
+        amount = caps.get("epsilon", caps.get("rho")) if target is None else Fraction(target[0])
+        if amount is None:
+            raise DomainError(
+                "spend", text, "an amount: the budget of the scope states no epsilon and no rho"
+            )
+        currency = "epsilon" if target is not None or "epsilon" in caps else "rho"
+        delta = (
+            balance.left["delta"].fraction + balance.spent["delta"].fraction
+            if "delta" in balance.left
+            else 0
+        )
+        return {currency: amount * number} | ({"delta": delta * number} if delta else {})
+
     def _designed(
-        self, questions: Sequence[Question], spend: Mapping[str, Any] | None
+        self, questions: Sequence[Question], spend: Mapping[str, Any] | str | None
     ) -> list[Design]:
         questions = [
             self._bought(each)
             for each in questions_of(questions, most=MOST_QUESTIONS, kind=Question)
         ]
         part = None if spend is None else self.part(questions, spend)
+        parts = [_needed(each, part, whole=not isinstance(spend, str)) for each in questions]
         if len(questions) == 1:
-            return [questions[0].designed(self.table, part)]
+            return [questions[0].designed(self.table, parts[0])]
         designs: list[Design] = []
-        for position, question in enumerate(questions, start=1):
+        for position, (question, each) in enumerate(zip(questions, parts, strict=True), start=1):
             try:
-                designs.append(question.designed(self.table, part))
+                designs.append(question.designed(self.table, each))
             except DomainError as error:
                 name = f"question[{position}]: {error.name}"
                 raise DomainError(name, error.value, error.domain, error.remedy) from None
@@ -430,11 +503,27 @@ class Session(Asking):
             return question
 
         def price(candidate: Question) -> Any:
-            design = candidate.designed(self.table)
-            amounts = self.account.price(design.mechanism, delta=_delta([design]))
+            _, _, amounts = self._priced([candidate.designed(self.table)])
             return [amounts[name] for name in sorted(amounts, key=lambda name: name == "delta")]
 
         return cheapest(question, self.table if question.table is None else question.table, price)
+
+    def _priced(
+        self, designs: Sequence[Design]
+    ) -> tuple[Composable, Fraction | None, Mapping[str, Any]]:
+        """The mechanism that some designs are charged as, the delta at which its curve is, and the price.
+
+        Some budgets divide that delta evenly among the parts of a mechanism. Where a part needs more of it, which is as
+        much as it states itself, none is named.
+        """
+        mechanism = compose(*(design.mechanism for design in designs))
+        delta = sum((design.delta or Fraction(0) for design in designs), Fraction(0)) or None
+        try:
+            return mechanism, delta, self.account.price(mechanism, delta=delta)
+        except UnsupportedError:
+            if delta is None or not any(design.threshold for design in designs):
+                raise
+            return mechanism, None, self.account.price(mechanism)
 
     @property
     def _trusted(self) -> Sequence[str]:
@@ -469,6 +558,10 @@ def _key(questions: Sequence[Question], key: str | None) -> str | None:
     return named[0] if named else key
 
 
-def _delta(designs: Sequence[Design]) -> Fraction | None:
-    """The delta that the questions named together, at which a curve is charged."""
-    return sum((design.delta or Fraction(0) for design in designs), Fraction(0)) or None
+def _needed(
+    question: Question, part: Mapping[str, Any] | None, *, whole: bool
+) -> Mapping[str, Any] | None:
+    """The part of a common spend that a question may cost: of a percentage a delta only where its groups are private."""
+    if part is None or whole or (question.by and question.keys is None):
+        return part
+    return {name: amount for name, amount in part.items() if name != "delta"}

@@ -124,7 +124,8 @@ class Table(Transformations):
         steps: The transformations that made it, as they are written, and their constants.
         weights: How often the columns of its source occur in a computed one.
         opened: The tables as they were opened, of which it is made; none if it is one itself.
-        ranges: The ends of columns that the keeper knows, for questions that state none.
+        ranges: What the keeper knows of columns, for questions that state none: the two ends of numbers, or the values of
+            a text.
         public_tables: The public tables that the catalog lists.
         part: The scope of the part of a partition that this is; empty for a whole table.
         joined: Whether a row of what was opened may be several now.
@@ -143,8 +144,8 @@ class Table(Transformations):
     steps: tuple[str, ...] = ()
     weights: Mapping[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
     opened: tuple[Self, ...] = field(default=(), repr=False, compare=False)
-    ranges: Mapping[str, tuple[Any, Any]] = field(
-        default_factory=dict[str, tuple[Any, Any]], repr=False, compare=False
+    ranges: Mapping[str, tuple[Any, ...]] = field(
+        default_factory=dict[str, tuple[Any, ...]], repr=False, compare=False
     )
     public_tables: Mapping[str, PublicSource] = field(
         default_factory=dict[str, PublicSource], repr=False, compare=False
@@ -160,7 +161,7 @@ class Table(Transformations):
 
     def changed(
         self, data: Any, step: str, *, weights: Mapping[str, int] | None = None, bounds: Bounds | None = None,
-        roots: tuple[Any, ...] = (), ranges: Mapping[str, tuple[Any, Any]] | None = None,
+        roots: tuple[Any, ...] = (), ranges: Mapping[str, tuple[Any, ...]] | None = None,
         unit: tuple[str, ...] | None = None, copies: Mapping[str, str] | None = None,
     ) -> Self:  # fmt: skip
         """The table that a transformation made: other rows of the same units."""

@@ -52,7 +52,7 @@ class Transformations(ABC):
         engine: Engine
         steps: tuple[str, ...]
         weights: Mapping[str, int]
-        ranges: Mapping[str, tuple[Any, Any]]
+        ranges: Mapping[str, tuple[Any, ...]]
         copies: Mapping[str, str]
         public_tables: Mapping[str, PublicSource]
 
@@ -79,7 +79,7 @@ class Transformations(ABC):
         weights: Mapping[str, int] | None = None,
         bounds: Bounds | None = None,
         roots: tuple[Any, ...] = (),
-        ranges: Mapping[str, tuple[Any, Any]] | None = None,
+        ranges: Mapping[str, tuple[Any, ...]] | None = None,
         unit: tuple[str, ...] | None = None,
         copies: Mapping[str, str] | None = None,
     ) -> Self:

@@ -1,0 +1,305 @@
+"""`dpcompose ask`: private answers in SQL about one file, at a prompt, in one shot, or from standard input."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from dpcompose.cli.command import argument, command, option
+from dpcompose.cli.inputs import pairs
+from dpcompose.cli.output import stderr, stdout
+from dpcompose.errors import DomainError, DPComposeError
+
+if TYPE_CHECKING:
+    from dpcompose.release import Session
+
+HELP = """\
+SELECT ...;          asks, over as many lines as you like; the price is shown before anything is charged
+.tables              the table and its columns
+.budget              what is left
+.history             what was asked, and what it cost
+.spend 5%            the price of each statement from here on: a part of the budget, or an epsilon
+.error 100           how far each number may be off from here on; the price follows
+.save answer.csv     writes the last answer, as CSV or Parquet
+.quit                ends, as Ctrl-D does"""
+CONFIDENCE = 0.95
+
+
+@command(doing=None)
+def ask(
+    file: Annotated[
+        Path, argument("FILE", "A CSV or Parquet file; its table is called as the file is.")
+    ],
+    person: Annotated[str | None, option("The column that names the person.", "COLUMN")] = None,
+    budget: Annotated[
+        str | None, option("The epsilon that all answers may cost together.", "EPSILON")
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        option(
+            "What is known of a column: minutes=float, age=int,0,120, clinic=str,north,south.",
+            "NAME=KIND[,...]",
+        ),
+    ] = None,
+    max_rows: Annotated[int | None, option("Rows kept of one person (10).", min=1)] = None,
+    spend: Annotated[
+        str | None,
+        option("The price of a statement: 5% of the budget (if nothing is said), or an epsilon."),
+    ] = None,
+    error: Annotated[
+        str | None, option("How far each number may be off, instead of a price.", "NUMBER")
+    ] = None,
+    select: Annotated[str | None, option("Ask this, and end.", "SELECT", name="-c")] = None,
+) -> None:
+    """Ask one file in SQL, privately: the price first, then the answer with its error. The ledger stands beside the file."""
+    from dpcompose.release import open
+
+    typed = sys.stdin is not None and sys.stdin.isatty() and select is None  # pyright: ignore[reportUnnecessaryComparison]
+    if not os.path.exists(f"{file}.ledger") and file.is_file():
+        person = _needed("person", person, "the column that names the person", file, typed)
+        budget = _needed("budget", budget, "an epsilon for all answers, such as 2", file, typed)
+        if typed and column is None and file.suffix.lower() == ".csv":
+            stderr(
+                "Columns are text unless you say more: minutes=float, age=int,0,120, clinic=str,north,south"
+            )
+            column = input("columns (several with spaces, or none): ").split()
+    known = {name: _values(text) for name, text in pairs("--column", column or []).items()}
+    epsilon = _number(budget, "--budget")
+    session = open(
+        file, person=person, budget=epsilon, columns=known or None, max_rows_per_person=max_rows
+    )
+    counter = Counter(session, _amount(spend), _number(error))
+    assert session.ledger is not None
+    try:
+        if select is not None:
+            counter.answer(select, asking=False)
+        else:
+            if typed:
+                _remember(f"{file.resolve()}.ledger-typed", session)
+            counter.run(typed)
+    finally:
+        session.ledger.close()
+
+
+def _needed(name: str, value: str | None, what: str, file: Path, typed: bool) -> str:
+    if value is not None:
+        return value
+    if not typed:
+        line = f"dpcompose ask {file} --person COLUMN --budget 2"
+        raise DomainError(f"--{name}", None, what, f"Type {line}")
+    return input(f"{name} ({what}): ").strip()
+
+
+def _values(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(","))
+
+
+def _number(text: str | None, name: str = "--error") -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        raise DomainError(name, text, "a number, such as 100") from None
+
+
+def _amount(text: str | None) -> Any:
+    """A price as it is typed: a part of the budget, or an epsilon."""
+    if text is None or text.endswith("%"):
+        return text
+    return {"epsilon": text.removeprefix("epsilon=")}
+
+
+def _remember(history: str, session: Session) -> None:
+    """Keys of the line, names that Tab completes, and the statements that were typed, in a file of one's own."""
+    try:
+        import atexit
+        import readline
+    except ImportError:
+        return
+    with suppress(OSError):
+        os.close(os.open(history, os.O_CREAT | os.O_RDWR, 0o600))
+        readline.read_history_file(history)
+        atexit.register(readline.write_history_file, history)
+    names = ["SELECT", "FROM", "WHERE", "GROUP BY", "COUNT(*)", "AVG(", "SUM(", session.table.name]
+    names += [each.name for each in session.table.columns]
+
+    def completed(start: str, index: int) -> str | None:
+        found = [each for each in names if each.lower().startswith(start.lower())]
+        return found[index] if index < len(found) else None
+
+    readline.set_completer(completed)
+    readline.parse_and_bind("tab: complete")
+
+
+@dataclass
+class Counter:
+    """A session at a prompt.
+
+    Args:
+        session: Who answers.
+        spend: The price of a statement; None for 5 % of the budget, or for what the error needs.
+        error: How far each number may be off; None where the price is given.
+    """
+
+    session: Session
+    spend: Any = None
+    error: float | None = None
+    last: Any = field(default=None, init=False)
+
+    def run(self, typed: bool) -> None:
+        """Answer lines until there are no more; an error ends it unless a person typed the line."""
+        if typed:
+            stderr("Ask in SQL, and end with a semicolon; .help says more.")
+        for line in self._lines(typed):
+            try:
+                if not line.startswith("."):
+                    self.answer(line, asking=typed)
+                elif not self._told(line):
+                    return
+            except KeyboardInterrupt:
+                stderr("")
+            except DPComposeError as error:
+                if not typed:
+                    raise
+                stderr(f"{error}")
+
+    def _lines(self, typed: bool) -> Iterator[str]:
+        """Statements up to their semicolon, and lines that begin with a point."""
+        waiting = ""
+        while True:
+            prompt = ("... " if waiting else f"{self.session.table.name}> ") if typed else ""
+            try:
+                line = input(prompt)
+            except KeyboardInterrupt:
+                waiting = ""
+                stderr("")
+                continue
+            except EOFError:
+                break
+            if waiting or (line.strip() and not line.lstrip().startswith(".")):
+                waiting += f"{line}\n"
+                if not line.rstrip().endswith(";"):
+                    continue
+                line, waiting = waiting, ""
+            if line.strip():
+                yield line.strip()
+        if waiting.strip() and not typed:
+            yield waiting.strip()
+
+    def answer(self, text: str, *, asking: bool) -> None:
+        """Say the price, ask for leave, and print the answer; nothing is charged by Ctrl-C before that."""
+        options: dict[str, Any] = {"spend": self.spend, "error": self.error}
+        if self.spend is None and self.error is None:
+            options["spend"] = "5%"
+        explained = self.session.explain(text, **options)
+        if text.lstrip().lower().startswith("explain"):
+            stdout(f"{explained}\n")
+            return
+        stderr(explained.in_words(CONFIDENCE))
+        if asking:
+            try:
+                input("Enter to ask, Ctrl-C to leave it: ")
+            except (KeyboardInterrupt, EOFError):
+                stderr("\nNothing was charged")
+                return
+        before = self.session.account.left()
+        try:
+            self.last = self.session.sql(text, **options)
+        except KeyboardInterrupt:
+            charged = self.session.account.left() != before
+            stderr("The charge stands, without an answer" if charged else "Nothing was charged")
+            if not asking:
+                raise
+            return
+        _show(self.last)
+
+    def _told(self, line: str) -> bool:
+        """Do what a line that begins with a point says; False if it ends the prompt."""
+        word, _, rest = line.partition(" ")
+        if word in (".quit", ".exit"):
+            return False
+        does: dict[str, Callable[[str], None]] = {
+            ".help": lambda _: stdout(f"{HELP}\n"),
+            ".tables": lambda _: self._tables(),
+            ".budget": lambda _: self._budget(),
+            ".history": lambda _: self._history(),
+            ".save": self._save,
+            ".spend": self._spend,
+            ".error": self._error,
+        }
+        if word not in does:
+            raise DomainError("command", word, f"one of {', '.join(does)}, .quit")
+        does[word](rest.strip())
+        return True
+
+    def _spend(self, text: str) -> None:
+        self.spend, self.error = _amount(text), None
+
+    def _error(self, text: str) -> None:
+        self.spend, self.error = None, _number(text)
+
+    def _save(self, name: str) -> None:
+        if self.last is None:
+            raise DomainError(".save", name, "an answer to write: ask first")
+        self.last.write(name)
+        stderr(f"wrote {name}")
+
+    def _tables(self) -> None:
+        table = self.session.table
+        rows = [
+            (each.name, each.kind, ", ".join(str(end) for end in table.ranges.get(each.name, ())),
+             "the person" if each.name in table.unit else "")
+            for each in table.columns
+        ]  # fmt: skip
+        most = f"{table.name}: at most {table.bounds.rows:,} rows of one person are kept"
+        _print(("column", "kind", "known", ""), rows, (most,))
+
+    def _budget(self) -> None:
+        from dpcompose.account import used
+        from dpcompose.release import budget_in_words
+
+        assert self.session.ledger is not None
+        share = used(self.session.ledger.balance(self.session.scope))
+        gauge = (
+            ""
+            if share is None
+            else f"[{'#' * round(20 * share):20}] {float(100 * share):.3g} % spent; "
+        )
+        stdout(f"{gauge}{budget_in_words(self.session)}\n")
+
+    def _history(self) -> None:
+        rows = [
+            (entry["time"][:16], str(said), f"{float(cost.get('epsilon', 0)):.4g}")
+            for entry, said, cost in self.session.history()
+        ]
+        _print(("time", "statement", "epsilon"), rows)
+
+
+def _show(answer: Any) -> None:
+    """The rows of an answer, its numbers to the right."""
+    rows = [tuple(row) for row in answer.texts(CONFIDENCE)]
+    numbers = [each.type in ("int64", "double") for each in answer.columns]
+    names = [each.name for each in answer.columns]
+    more = [""] * (len(rows[0]) - len(names)) if rows else []
+    _print([*names, *more], rows, right=numbers)
+
+
+def _print(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    notes: Sequence[str] = (),
+    right: Sequence[bool] = (),
+) -> None:
+    """A table as all commands show theirs."""
+    from dpcompose.cli.terminal import show_table
+    from dpcompose.report import Heading, PageTable
+
+    headings = tuple(
+        Heading(each, align="right" if at < len(right) and right[at] else "left")
+        for at, each in enumerate(columns)
+    )
+    show_table(PageTable("", headings, tuple(map(tuple, rows)), tuple(notes)))

@@ -1,0 +1,35 @@
+"""The statements of `tests/data/statements`: answered with the numbers of the plain query, or refused for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from dpcompose.errors import DomainError, UnsupportedError
+from tests.release import statements
+
+AT_LEAST = 12
+"""Of 100, answered in the shape that was asked for, within the stated error."""
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[statements.World]:
+    made = statements.World()
+    yield made
+    made.close()
+
+
+def test_statements_have_the_numbers_of_the_plain_query(world: statements.World) -> None:
+    listed = list(statements.statements())
+    answered = [each for each in listed if not world.judged(each)]
+    assert len(listed) >= 90 and len(answered) * 100 >= AT_LEAST * len(listed)
+
+
+def test_what_must_be_refused_is_refused_before_the_charge(world: statements.World) -> None:
+    listed, before = statements.refused(), world.ledger.balance("world").spent
+    assert len(listed) >= 100
+    for text in listed:
+        with pytest.raises((UnsupportedError, DomainError)):
+            world.ask(text)
+    assert world.ledger.balance("world").spent == before
