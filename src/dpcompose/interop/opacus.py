@@ -13,21 +13,27 @@ from __future__ import annotations
 
 import inspect
 import math
+import secrets
 import types
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpcompose import check as guard
 from dpcompose.composition import MOST_TIMES, Composable, Composition, GrowingEpsilon, compose
 from dpcompose.errors import DomainError, MissingExtraError, UnreachableError, UnsupportedError
 from dpcompose.interop.preflight import (
     ADAPTIVE,
+    OWN,
     RAND_ON_EMPTY,
+    Draw,
     Finding,
     PreflightWarning,
     StepHook,
@@ -244,6 +250,7 @@ __all__ = [
 NAME = "dpcompose"
 MOST_NOISE, _CLOSE = 1e6, 1e-4
 _PRECISION = {"eps_error", "delta_error", "alphas", "epsilon_tolerance"}
+_ONE_STEP = "a sample amplifies the one step that is on all of it", f"Change: {OWN}"
 _ADAPTIVE = {
     "target_unclipped_quantile",
     "clipbound_learning_rate",
@@ -274,6 +281,8 @@ class _Accounting:
         self.history, self.adjacency = [], Adjacency.ADD_REMOVE
         self._known = KnownHistory()
         self._in_use = False
+        self._drawing: Literal["", "open", "closed", "lost"] = ""
+        self._draw = Draw(0, 0.0, self)
 
     def __len__(self) -> int:
         return len(self.history)
@@ -289,12 +298,65 @@ class _Accounting:
         Raises:
             DomainError: If the noise multiplier is not a finite number of at least 0, or the rate
                 is not in [0, 1].
+            UnsupportedError: If batches are drawn by `draw`, and this is not the one step of an
+                open draw.
         """
-        self._in_use = True
         noise, rate, steps = Phase.of((noise_multiplier, sample_rate, 1), "step")
+        if self._drawing:
+            if self._drawing != "open":
+                raise UnsupportedError("a step without a draw of its own", *_ONE_STEP)
+            self._drawing, rate = "closed", max(rate, self._draw.rate)
+        self._in_use = True
         if self.history and tuple(self.history[-1][:2]) == (noise, rate):
             steps += self.history.pop()[2]
         self.history.append((noise, rate, steps))
+
+    @contextmanager
+    def draw(self, rate: float, *, records: int) -> Generator[NDArray[np.int64]]:
+        """A fresh Poisson sample for a loop without a loader, and the block that takes its one step.
+
+            with accountant.draw(0.01, records=len(inputs)) as batch:
+                loss(model(inputs[batch]), labels[batch]).backward()
+                optimizer.step()                    # or accountant.step(...), for noise of your own
+
+        An optimizer charges the step if it has the hook of `get_optimizer_hook_fn`. If the block
+        ends without its step, steps are no longer on Poisson samples: all steps so far are charged
+        at rate 1, and further draws are refused. An empty sample is stepped with noise alone.
+
+        Args:
+            rate: The probability of each record, in [0, 1]; the coins come from the operating
+                system.
+            records: The number of records.
+
+        Returns:
+            The indices of the sample, increasing.
+
+        Raises:
+            UnsupportedError: If another draw is open, or a draw had no step.
+        """
+        if self._drawing in ("open", "lost"):
+            raise UnsupportedError("a draw after one that had no step", *_ONE_STEP)
+        size = 8 * guard.count("records", records, least=0)
+        coins = np.frombuffer(secrets.token_bytes(size), np.uint64) >> 11
+        batch = np.flatnonzero(coins < int(guard.probability("rate", rate) * 2**53))
+        self._drawing, self._draw = "open", Draw(len(batch), rate, self)
+        try:
+            yield batch
+        finally:
+            if self._drawing == "open":
+                self._drawing = "lost"
+                self.end_amplification()
+
+    @property
+    def open_draw(self) -> Draw | None:
+        """The draw of `draw` whose step has not been taken yet; None if there is none."""
+        return self._draw if self._drawing == "open" else None
+
+    def end_amplification(self) -> None:
+        """Charge all earlier steps without amplification by sampling, under zero-out adjacency."""
+        if any(0 < rate < 1 for _, rate, _ in self.history):
+            self.history = [(noise, float(rate > 0), steps) for noise, rate, steps in self.history]
+            self.adjacency = Adjacency.ZERO_OUT
 
     def bound(self, delta: float) -> Bound:
         """Certified lower and upper ends of the epsilon of the steps so far.

@@ -230,6 +230,7 @@ def _with_method(base: type[Any], name: str, method: Callable[..., Any]) -> type
 
 
 _DELTA = 1e-5
+OWN = "with accountant.draw(rate, records=...) as batch: one backward pass over all of it, then optimizer.step()"
 _ENDED = "a draw before it was not followed by the step on it, so that the steps are no longer on Poisson samples"
 _POISSON = (
     "engine.make_private(..., poisson_sampling=True), and iterate over the loader that it returns"
@@ -285,7 +286,12 @@ class Accounting(Protocol):
     history: list[tuple[float, float, int]]
     adjacency: Adjacency
 
+    @property
+    def open_draw(self) -> Draw | None: ...
+
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None: ...
+
+    def end_amplification(self) -> None: ...
 
 
 def check(engine: Any, data_loader: Any, *, optimizer: Any = None) -> tuple[Finding, ...]:
@@ -350,7 +356,11 @@ class StepHook(DrawLog):
     def __call__(self, optimizer: Any) -> None:
         """Charge a step of an optimizer whose loader is unknown; otherwise `pre_step` charges it."""
         if self._loader is None:
-            self._say([_unknown_loader(self._rate)])
+            draw = self._accountant.open_draw
+            if draw is None:
+                self._say([_unknown_loader(self._rate)])
+            elif sum(counts_of(optimizer)) != draw.size:
+                raise _refusal(_not_of_draw(draw.size, counts_of(optimizer)))
             self._charge(float(optimizer.noise_multiplier), int(optimizer.accumulated_iterations))
 
     def pre_step(self, optimizer: Any, proceed: Callable[[], Any]) -> Any:
@@ -408,12 +418,7 @@ class StepHook(DrawLog):
         if self._ended:
             return
         self._ended = True
-        history = self._accountant.history
-        if any(0 < rate < 1 for _, rate, _ in history):
-            self._accountant.history = [
-                (noise, float(rate > 0), steps) for noise, rate, steps in history
-            ]
-            self._accountant.adjacency = Adjacency.ZERO_OUT
+        self._accountant.end_amplification()
         self._say([_no_draw(_ENDED, self._loader)])
 
     def _look(self, optimizer: Any, noise: float) -> None:
@@ -621,6 +626,11 @@ def _unknown_loader(rate: float) -> Finding:
         reason,
         "engine.make_private(...), which attaches the hook itself",
     )
+
+
+def _not_of_draw(size: int, counts: list[int]) -> Finding:
+    reason = f"{size} records were drawn, and its gradients are those of {counts}"
+    return Finding("a step on another batch than the draw", reason, OWN, True)
 
 
 def _length(before: int, after: int) -> Finding:
