@@ -39,6 +39,7 @@ from dpcompose.interop.preflight import (
     StepHook,
     check,
 )
+from dpcompose.interop.probe import probe
 from dpcompose.mechanisms import BlackBox, Gaussian, ShuffledEpochs
 from dpcompose.values import Adjacency, Bound
 
@@ -244,6 +245,7 @@ __all__ = [
     "check",
     "from_state_dict",
     "get_noise_multiplier",
+    "probe",
     "read_checkpoint",
 ]
 
@@ -283,6 +285,8 @@ class _Accounting:
         self._in_use = False
         self._drawing: Literal["", "open", "closed", "lost"] = ""
         self._draw = Draw(0, 0.0, self)
+        self.augmentations = 1
+        """The number of clipped rows of each record in a batch; a step is charged at sigma over it."""
 
     def __len__(self) -> int:
         return len(self.history)
@@ -301,12 +305,12 @@ class _Accounting:
             UnsupportedError: If batches are drawn by `draw`, and this is not the one step of an
                 open draw.
         """
+        self._in_use = True
         noise, rate, steps = Phase.of((noise_multiplier, sample_rate, 1), "step")
         if self._drawing:
             if self._drawing != "open":
                 raise UnsupportedError("a step without a draw of its own", *_ONE_STEP)
             self._drawing, rate = "closed", max(rate, self._draw.rate)
-        self._in_use = True
         if self.history and tuple(self.history[-1][:2]) == (noise, rate):
             steps += self.history.pop()[2]
         self.history.append((noise, rate, steps))

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from weakref import WeakSet, WeakValueDictionary, ref
 
 from dpcompose.errors import MissingExtraError, UnsupportedError
+from dpcompose.interop.probe import forward_probe
 from dpcompose.mechanisms import ShuffledEpochs
 from dpcompose.values import Adjacency, down
 
@@ -58,6 +59,9 @@ class DrawLog:
         """The number of records of the waiting draw whose gradients are already in the sum."""
         self.left_out = False
         """Whether a nonempty draw was stepped without any of its records."""
+        self.rows = 1
+        """The number of clipped rows of each record: its augmentations, if they are not averaged."""
+        self.probed, self.dim = False, 0
         self._delivered, self._reused, self._ahead = 0, False, False
         self._queue: deque[Draw] = deque()
         self._optimizer: Callable[[], Any] = lambda: None
@@ -78,6 +82,7 @@ class DrawLog:
         self._sightings = import_module("torch.utils.weak").WeakIdKeyDictionary()
         key = token_hex(8)
         _LOGS[key] = self
+        self.dim = 0 if module.batch_first else 1
         module._module.register_forward_pre_hook(partial(_seen, key), with_kwargs=True)
 
     def begin(self) -> None:
@@ -110,7 +115,7 @@ class DrawLog:
 
     @property
     def _sizes(self) -> list[int]:
-        return [draw.size for draw in self.waiting]
+        return [draw.size * self.rows for draw in self.waiting]
 
     def see(self, tensors: list[Any]) -> None:
         """Record the tensors of a forward pass, and whether all of them were first seen before the
@@ -184,8 +189,9 @@ def _seen(key: str, module: Any, arguments: tuple[Any, ...], named: dict[str, An
     import torch  # pyright: ignore[reportMissingImports]
 
     if key in _LOGS and module.training and torch.is_grad_enabled():  # pyright: ignore[reportUnknownMemberType]
-        every = (*arguments, *named.values())
-        _LOGS[key].see([each for each in every if isinstance(each, torch.Tensor)])  # pyright: ignore
+        every, log = (*arguments, *named.values()), _LOGS[key]
+        log.see([each for each in every if isinstance(each, torch.Tensor)])  # pyright: ignore
+        log.probed = log.probed or forward_probe(module, arguments, named, log.dim)
 
 
 def _draws(base: Any, sampler: Any) -> Iterator[Any]:
@@ -276,6 +282,12 @@ _REPLACED = Finding(
     "engine.accountant = ... before make_private(...)",
     True,
 )
+_UNCHARGED = Finding(
+    "noise outside of a step",
+    "each noisy evaluation of a gradient is a release, also those of a closure, LBFGS or SAM",
+    "optimizer.step() for each evaluation, on a draw of its own",
+    True,
+)
 _ALONE = "a draw with records was stepped without them; charged as a sample, which holds if no record decided it"
 _NOISE_ALONE = Finding("noise alone", _ALONE, "optimizer.step() on all records of the batch")
 
@@ -285,6 +297,7 @@ class Accounting(Protocol):
 
     history: list[tuple[float, float, int]]
     adjacency: Adjacency
+    augmentations: int
 
     @property
     def open_draw(self) -> Draw | None: ...
@@ -339,6 +352,8 @@ class StepHook(DrawLog):
         self._draws = self._passes_of_step = 0
         self._all_fresh, self._ended = True, False
         self._refused: Finding | None = None
+        self.stepping = False
+        """Whether `pre_step` runs, which charges the noise that is added."""
         self._said: set[str] = set()
         super().__init__(strict=True)
         if self._loader is None:
@@ -351,15 +366,16 @@ class StepHook(DrawLog):
         if kind in ("poisson", "shuffled"):
             self.watch(self._loader, optimizer, making["module"])
         replace_method(optimizer, "pre_step", _pre_step)
+        replace_method(optimizer, "add_noise", _add_noise)
         optimizer.charging = self
 
     def __call__(self, optimizer: Any) -> None:
         """Charge a step of an optimizer whose loader is unknown; otherwise `pre_step` charges it."""
         if self._loader is None:
-            draw = self._accountant.open_draw
+            draw, self.rows = self._accountant.open_draw, self._accountant.augmentations
             if draw is None:
                 self._say([_unknown_loader(self._rate)])
-            elif sum(counts_of(optimizer)) != draw.size:
+            elif sum(counts_of(optimizer)) != draw.size * self.rows:
                 raise _refusal(_not_of_draw(draw.size, counts_of(optimizer)))
             self._charge(float(optimizer.noise_multiplier), int(optimizer.accumulated_iterations))
 
@@ -375,6 +391,7 @@ class StepHook(DrawLog):
             UnsupportedError: If no bound is proved for the step.
         """
         noise, counts = float(optimizer.noise_multiplier), counts_of(optimizer)
+        self.rows = self._accountant.augmentations
         self._look(optimizer, noise)
         adds_noise = not optimizer._check_skip_next_step(pop_next=False)
         reason = self._reason(counts, adds_noise)
@@ -383,12 +400,16 @@ class StepHook(DrawLog):
         if self.strict and self.left_out:
             self._say([_NOISE_ALONE])
         self._all_fresh &= not reason
-        self._passes_of_step += max(len(counts), 1)
+        size = self.rows * (self._loader.batch_size or 1)
+        self._passes_of_step += max(len(counts), 1, -(-sum(counts) // size) if reason else 0)
+        self.stepping = True
         try:
             released = proceed()
         except BaseException:
             self.end_amplification()  # the draw is lost, for a reason that may lie in its records
             raise
+        finally:
+            self.stepping = False
         if released:
             self._charge_step(noise)
         return released
@@ -454,14 +475,15 @@ class StepHook(DrawLog):
             self._charge(noise, draws)
         else:
             self._accountant.adjacency = Adjacency.ZERO_OUT
-            self._shuffled(noise, times, min(times, spanned) if fresh else 0)
+            self._shuffled(_shared(noise, self.rows), times, min(times, spanned) if fresh else 0)
 
     def _charge(self, noise: float, draws: int) -> None:
         """Charge a step that sums `draws` Poisson samples."""
         if draws > 1:
             self._say([_accumulation(draws)])
         self._accountant.step(
-            noise_multiplier=_shared(noise, draws), sample_rate=min(1.0, self._rate * draws)
+            noise_multiplier=_shared(noise, draws * self.rows),
+            sample_rate=min(1.0, self._rate * draws),
         )
 
     def _shuffled(self, noise: float, times: int, spanned: int) -> None:
@@ -497,6 +519,12 @@ class StepHook(DrawLog):
 
 def _pre_step(base: Any, optimizer: Any, closure: Any = None) -> Any:
     return optimizer.charging.pre_step(optimizer, lambda: base.pre_step(optimizer, closure))
+
+
+def _add_noise(base: Any, optimizer: Any) -> Any:
+    if not optimizer.charging.stepping:
+        raise _refusal(_UNCHARGED)
+    return base.add_noise(optimizer)
 
 
 def _shared(noise: float, times: int) -> float:
