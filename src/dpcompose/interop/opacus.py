@@ -285,6 +285,10 @@ class _Accounting:
         self._in_use = False
         self._drawing: Literal["", "open", "closed", "lost"] = ""
         self._draw = Draw(0, 0.0, self)
+        self._run = secrets.token_hex(16)
+        self._runs = {self._run: 0}
+        self.deterministic = False
+        """Whether noise may be seeded by the caller; then epsilon is infinite."""
         self.augmentations = 1
         """The number of clipped rows of each record in a batch; a step is charged at sigma over it."""
 
@@ -306,7 +310,10 @@ class _Accounting:
                 open draw.
         """
         self._in_use = True
+        self._runs[self._run] += 1
         noise, rate, steps = Phase.of((noise_multiplier, sample_rate, 1), "step")
+        if self.deterministic:
+            noise, rate = 0.0, 1.0
         if self._drawing:
             if self._drawing != "open":
                 raise UnsupportedError("a step without a draw of its own", *_ONE_STEP)
@@ -418,12 +425,18 @@ class _Accounting:
     def state_dict(self, destination: Any = None) -> Any:
         """The history and the accountant's name, and the adjacency unless it is add-remove."""
         state: Any = super().state_dict(destination)  # pyright: ignore
+        state["runs"] = dict(self._runs)
         if self.adjacency is not Adjacency.ADD_REMOVE:
             state["adjacency"] = self.adjacency.value
         return state  # pyright: ignore
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore the history of an earlier run of this accountant.
+        """Go on from the history of a checkpoint.
+
+        Steps that this accountant charged since are never forgotten: who goes back to a checkpoint
+        has released them, and steps that are repeated are charged as new. Steps that another
+        process took after the checkpoint, and before it was killed, are in no checkpoint: charge
+        them to a ledger (`dpcompose.interop.guard`).
 
         Raises:
             DomainError: If the dictionary is malformed, or was written by another accountant.
@@ -437,7 +450,14 @@ class _Accounting:
                 f"{self.mechanism()!r}, the accountant that is to load it",
                 remedy,
             )
-        self._in_use, self.adjacency = True, adjacency
+        self._in_use, runs = True, dict(state_dict.get("runs") or {"": math.inf})
+        if self._runs[self._run]:
+            if all(self._runs.get(run, 0) >= steps for run, steps in runs.items()):
+                return
+            history += read_history(self.history)
+            if self.adjacency is Adjacency.ZERO_OUT:
+                adjacency = self.adjacency
+        self._runs, self.adjacency = runs | self._runs, adjacency
         self.history = [
             (phase.noise_multiplier, phase.sample_rate, phase.steps) for phase in history
         ]

@@ -9,15 +9,18 @@ the rate, since a record moves the sum by at most k and is in none of the draws 
 
 from __future__ import annotations
 
+import os
+import secrets
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
-from secrets import token_hex
 from typing import Any, Protocol
 from weakref import WeakSet, WeakValueDictionary, ref
+
+import numpy as np
 
 from dpcompose.errors import MissingExtraError, UnsupportedError
 from dpcompose.interop.probe import forward_probe
@@ -80,7 +83,7 @@ class DrawLog:
         if self._ahead:
             _log(loader, self, _deliveries)
         self._sightings = import_module("torch.utils.weak").WeakIdKeyDictionary()
-        key = token_hex(8)
+        key = secrets.token_hex(8)
         _LOGS[key] = self
         self.dim = 0 if module.batch_first else 1
         module._module.register_forward_pre_hook(partial(_seen, key), with_kwargs=True)
@@ -180,6 +183,26 @@ def counts_of(optimizer: Any) -> list[int]:
 
 
 _LOGS: WeakValueDictionary[str, DrawLog] = WeakValueDictionary()
+
+
+def fresh_generator(device: Any = "cpu") -> Any:
+    """A torch generator that the operating system seeds.
+
+    A seed sets 32 bits of the Mersenne twister of a CPU, few enough to try all; so its whole state
+    is drawn.
+    """
+    generator: Any = _library("torch").Generator(device=device)
+    generator.manual_seed(secrets.randbits(64))
+    state = generator.get_state()
+    if state.numel() == _TWISTER.stop + 40:
+        words = np.frombuffer(secrets.token_bytes(4 * 624), np.uint32).astype(np.int64)
+        state[_TWISTER] = _library("torch").from_numpy(words).view(state.dtype)
+        generator.set_state(state)
+    return generator
+
+
+_TWISTER = slice(24, 24 + 8 * 624)
+"""The bytes of the twister's words in the state of a generator."""
 
 
 def _seen(key: str, module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -288,6 +311,13 @@ _UNCHARGED = Finding(
     "optimizer.step() for each evaluation, on a draw of its own",
     True,
 )
+_SEEDED = Finding(
+    "a noise generator that is not the system's",
+    "the same noise on another batch shows the difference exactly",
+    "make_private(...) without noise_generator, and restore no state of optimizer.generator; or, for a run that "
+    "promises nothing, engine.accountant.deterministic = True before it, which makes epsilon infinite",
+    True,
+)
 _ALONE = "a draw with records was stepped without them; charged as a sample, which holds if no record decided it"
 _NOISE_ALONE = Finding("noise alone", _ALONE, "optimizer.step() on all records of the batch")
 
@@ -298,6 +328,7 @@ class Accounting(Protocol):
     history: list[tuple[float, float, int]]
     adjacency: Adjacency
     augmentations: int
+    deterministic: bool
 
     @property
     def open_draw(self) -> Draw | None: ...
@@ -365,6 +396,9 @@ class StepHook(DrawLog):
         self.strict = kind != "shuffled"
         if kind in ("poisson", "shuffled"):
             self.watch(self._loader, optimizer, making["module"])
+        self._noise, self._state, self._process = optimizer.generator, None, 0
+        if not accountant.deterministic:
+            self._own_randomness(optimizer)
         replace_method(optimizer, "pre_step", _pre_step)
         replace_method(optimizer, "add_noise", _add_noise)
         optimizer.charging = self
@@ -410,9 +444,34 @@ class StepHook(DrawLog):
             raise
         finally:
             self.stepping = False
+            self._state = None if self._state is None else self._noise.get_state()
         if released:
             self._charge_step(noise)
         return released
+
+    def _own_randomness(self, optimizer: Any) -> None:
+        """Give an optimizer noise of its own, in each process, and its sampler coins of their own;
+        a generator that the caller chose stays, and is refused.
+        """
+        if optimizer.secure_mode:
+            self._noise = optimizer.generator
+        elif optimizer.generator is self._noise and (self._process or self._noise is None):
+            self._noise = optimizer.generator = fresh_generator(optimizer.params[0].device)
+            self._state = self._noise.get_state()
+            if "generator" in attributes(self._loader.batch_sampler):
+                self._loader.batch_sampler.generator = fresh_generator()
+        else:
+            self._noise = None
+        self._process = os.getpid()
+
+    def _is_own(self, optimizer: Any) -> bool:
+        """Whether noise comes from the generator of this process, in the state that it left."""
+        if self._accountant.deterministic or optimizer.secure_mode:
+            return True
+        if self._process != os.getpid():
+            self._own_randomness(optimizer)
+        own = self._noise is not None and optimizer.generator is self._noise
+        return own and _library("torch").equal(self._noise.get_state(), self._state)
 
     def _reason(self, counts: list[int], adds_noise: bool) -> str:
         """Why a step does not use exactly its own draws; empty if it does.
@@ -450,6 +509,7 @@ class StepHook(DrawLog):
             [] if self._said else [*_of_loader(self._loader, noise), *_of_optimizers(self.dataset)]
         )
         found += [*_of_options(optimizer, self._loader)]
+        found += [] if self._is_own(optimizer) else [_SEEDED]
         found += [_REPLACED] if self._engine.accountant is not self._accountant else []
         if len(self.dataset) != self._length:
             found.append(_length(self._length, len(self.dataset)))
