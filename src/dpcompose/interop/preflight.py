@@ -13,9 +13,10 @@ import os
 import secrets
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from hashlib import sha256
 from importlib import import_module
 from typing import Any, Protocol
 from weakref import WeakSet, WeakValueDictionary, ref
@@ -179,7 +180,13 @@ def counts_of(optimizer: Any) -> list[int]:
         )
         if samples is not None:
             return list(map(len, samples)) if isinstance(samples, list) else [len(samples)]  # pyright: ignore
-    return []
+    norms = (attributes(layer).get("norm_sample") for layer in _layers(optimizer))
+    return next(([len(each[0])] for each in norms if each), [])
+
+
+def _layers(optimizer: Any) -> Sequence[Any]:
+    """The layers on which FSDP keeps the norms of per-sample gradients."""
+    return () if optimizer is None else attributes(optimizer).get("charged_layers", ())
 
 
 _LOGS: WeakValueDictionary[str, DrawLog] = WeakValueDictionary()
@@ -318,6 +325,24 @@ _SEEDED = Finding(
     "promises nothing, engine.accountant.deterministic = True before it, which makes epsilon infinite",
     True,
 )
+_ANOTHER = Finding(
+    "a step that another process refuses",
+    "a step sums the batches of all processes",
+    "see the error of the other process",
+    True,
+)
+_SAME_NOISE = Finding(
+    "noise that processes have in common",
+    "noise or coins of two processes are the same, and their difference shows the data",
+    "make_private(...) in each process, after it was started",
+    True,
+)
+_OTHER_RATES = Finding(
+    "processes that charge unlike steps",
+    "their noise multiplier, rate or augmentations differ",
+    "make_private(...) with the same arguments in each process",
+    True,
+)
 _ALONE = "a draw with records was stepped without them; charged as a sample, which holds if no record decided it"
 _NOISE_ALONE = Finding("noise alone", _ALONE, "optimizer.step() on all records of the batch")
 
@@ -383,7 +408,7 @@ class StepHook(DrawLog):
         self._draws = self._passes_of_step = 0
         self._all_fresh, self._ended = True, False
         self._refused: Finding | None = None
-        self.stepping = False
+        self._compared = self.stepping = False
         """Whether `pre_step` runs, which charges the noise that is added."""
         self._said: set[str] = set()
         super().__init__(strict=True)
@@ -394,8 +419,12 @@ class StepHook(DrawLog):
         HOOKS.add(self)
         kind, optimizer = _samplers(self._loader)[0], making["optimizer"]
         self.strict = kind != "shuffled"
-        if kind in ("poisson", "shuffled"):
+        if kind in ("poisson", "group", "shuffled"):
             self.watch(self._loader, optimizer, making["module"])
+        if "FSDP" in type(optimizer).__name__:
+            optimizer.charged_layers = list(making["module"]._module.modules())
+            self.probed = True  # a forward pass of one process would wait for the others
+        self._ranks = _library("torch.distributed").get_world_size() if kind == "group" else 1
         self._noise, self._state, self._process = optimizer.generator, None, 0
         if not accountant.deterministic:
             self._own_randomness(optimizer)
@@ -425,12 +454,21 @@ class StepHook(DrawLog):
             UnsupportedError: If no bound is proved for the step.
         """
         noise, counts = float(optimizer.noise_multiplier), counts_of(optimizer)
-        self.rows = self._accountant.augmentations
-        self._look(optimizer, noise)
+        self.rows, reason = self._accountant.augmentations, ""
+        refusal: UnsupportedError | None = None
         adds_noise = not optimizer._check_skip_next_step(pop_next=False)
-        reason = self._reason(counts, adds_noise)
-        if self.strict and reason:
-            raise _refusal(_no_draw(reason, self._loader))
+        try:
+            self._look(optimizer, noise)
+            reason = self._reason(counts, adds_noise)
+            if self.strict and reason:
+                refusal = _refusal(_no_draw(reason, self._loader))
+        except UnsupportedError as error:
+            refusal = error
+        if self._ranks > 1 and (others := self._disagreement(optimizer, refusal)):
+            self.end_amplification()
+            refusal = refusal or _refusal(others)
+        if refusal is not None:
+            raise refusal
         if self.strict and self.left_out:
             self._say([_NOISE_ALONE])
         self._all_fresh &= not reason
@@ -444,6 +482,8 @@ class StepHook(DrawLog):
             raise
         finally:
             self.stepping = False
+            for layer in _layers(optimizer):  # otherwise they would count for the next step too
+                attributes(layer).pop("norm_sample", None)
             self._state = None if self._state is None else self._noise.get_state()
         if released:
             self._charge_step(noise)
@@ -463,6 +503,31 @@ class StepHook(DrawLog):
         else:
             self._noise = None
         self._process = os.getpid()
+
+    def _disagreement(self, optimizer: Any, refusal: UnsupportedError | None) -> Finding | None:
+        """Why a group of processes does not take a step together; None if it does.
+
+        One refuses for all, since the step sums the batches of all. Noise and coins of each are
+        compared at the first step: they must differ, and what is charged must not.
+        """
+        torch, group = _library("torch"), _library("torch.distributed")
+        refused = torch.tensor([float(refusal is not None)])
+        group.all_reduce(refused)
+        if refused.item():
+            return _ANOTHER
+        if not self._compared:
+            generators = (optimizer.generator, self._loader.batch_sampler.generator)
+            own = [each.get_state().numpy().tobytes() for each in generators]
+            stated = float(optimizer.noise_multiplier), self._rate, self.rows
+            every: list[Any] = [None] * self._ranks
+            group.all_gather_object(every, ([sha256(each).digest() for each in own], stated))
+            states = {state for states, _ in every for state in states}
+            if len(states) < 2 * self._ranks and not self._accountant.deterministic:
+                return _SAME_NOISE
+            if len({stated for _, stated in every}) > 1:
+                return _OTHER_RATES
+            self._compared = True
+        return None
 
     def _is_own(self, optimizer: Any) -> bool:
         """Whether noise comes from the generator of this process, in the state that it left."""
@@ -614,23 +679,26 @@ def _of_loader(loader: Any, noise: float | None) -> list[Finding]:
         found.append(
             Finding("shuffling without Poisson sampling", reason + _pair(loader, noise), _POISSON)
         )
-    elif kind != "poisson":
+    elif kind not in ("poisson", "group"):
         reason = f"nothing is proved about batches that {type(sampler).__name__} draws"
         found.append(Finding(f"unknown sampler {type(sampler).__name__}", reason, _POISSON, True))
     if loader.drop_last and (left := len(loader.dataset) % (loader.batch_size or 1)):
         reason = f"each pass leaves out {left} records, and 1 / len(loader) is more than batch over records"
         found.append(Finding("dropped last batches", reason, "DataLoader(..., drop_last=False)"))
-    if kind == "poisson" and sampler.num_samples != len(loader.dataset):
-        found.append(_length(sampler.num_samples, len(loader.dataset)))
+    drawn = {"poisson": "num_samples", "group": "total_size"}.get(kind)
+    if drawn and attributes(sampler)[drawn] != len(loader.dataset):
+        found.append(_length(attributes(sampler)[drawn], len(loader.dataset)))
     return found
 
 
 def _samplers(loader: Any) -> tuple[str, Any]:
-    """The kind of sampling (poisson, shuffled, weighted or unknown), and the sampler."""
+    """The kind of sampling (poisson, group, shuffled, weighted or unknown), and the sampler."""
     data = _library("torch.utils.data")
-    poisson = _library("opacus.utils.uniform_sampler").UniformWithReplacementSampler
+    poisson = _library("opacus.utils.uniform_sampler")
     batches = loader.batch_sampler
-    if isinstance(batches, poisson):
+    if isinstance(batches, poisson.DistributedUniformWithReplacementSampler):
+        return "group", batches
+    if isinstance(batches, poisson.UniformWithReplacementSampler):
         return "poisson", batches
     kind: Any = batches.__class__
     sampler = (
