@@ -142,6 +142,11 @@ class Loop:
             poisson,
             ghost,
         )
+        from dpcompose.interop import preflight
+
+        def seeded(device: Any = "cpu") -> Any:  # so that a loop is the same again
+            return torch.Generator(device=device).manual_seed(rng.randrange(2**31))
+
         torch.manual_seed(rng.randrange(2**31))
         ids = torch.arange(RECORDS)
         dataset = torch.utils.data.TensorDataset(torch.randn(RECORDS, 3), ids % 2, ids)
@@ -149,10 +154,11 @@ class Loop:
         self.engine = PrivacyEngine(accountant="dpcompose")
         model = torch.nn.Linear(3, 2)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        prepared = self.engine.make_private(
-            module=model, optimizer=optimizer, data_loader=self.original, noise_multiplier=noise, max_grad_norm=1.0,
-            poisson_sampling=poisson, grad_sample_mode="ghost" if ghost else "hooks",
-        )  # fmt: skip
+        with patch.object(preflight, "fresh_generator", seeded):
+            prepared = self.engine.make_private(
+                module=model, optimizer=optimizer, data_loader=self.original, noise_multiplier=noise, max_grad_norm=1.0,
+                poisson_sampling=poisson, grad_sample_mode="ghost" if ghost else "hooks",
+            )  # fmt: skip
         self.model, self.optimizer, self.loader = prepared[0], prepared[1], prepared[-1]
         self.criterion = prepared[2] if ghost else torch.nn.functional.cross_entropy
         self.pulled, self.refusals = 0, 0

@@ -317,3 +317,79 @@ def test_the_oracle_of_the_campaign_agrees_with_itself_and_with_the_formula() ->
     assert campaign.gaussian_epsilon(3**0.5) - 0.01 < grid <= campaign.gaussian_epsilon(3**0.5)
     sampled = ((((0.9, 0.0), (0.1, 1.0)), 10),)
     assert campaign.epsilon(sampled) <= 2.8546 and 2.8545 <= campaign.epsilon(sampled, True) < 2.87
+
+
+class OwnLoop:
+    """A loop without a loader, whose batches the accountant draws."""
+
+    def __init__(self) -> None:
+        self.accountant = ours.Accountant()
+        self.x, self.y = records(50).tensors
+        self.model = opacus.GradSampleModule(torch.nn.Linear(4, 2))
+        inner = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.optimizer = opacus.optimizers.DPOptimizer(
+            inner, noise_multiplier=NOISE, max_grad_norm=1.0, expected_batch_size=5
+        )
+        self.optimizer.attach_step_hook(self.accountant.get_optimizer_hook_fn(sample_rate=RATE))
+
+    def step(self, batch: Any) -> None:
+        self.optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(self.model(self.x[batch]), self.y[batch]).backward()
+        self.optimizer.step()
+
+
+def test_a_loop_of_its_own_is_charged_for_one_step_on_each_draw() -> None:
+    loop, sizes = OwnLoop(), []
+    for _ in range(30):
+        with loop.accountant.draw(RATE, records=50) as batch:
+            loop.step(batch)
+        assert sorted(set(batch)) == list(batch) and set(batch) <= set(range(50))
+        sizes.append(len(batch))
+    assert loop.accountant.history == [(NOISE, RATE, 30)] and len(set(sizes)) > 3
+    with loop.accountant.draw(0.3, records=50):  # noise of its own
+        loop.accountant.step(noise_multiplier=2.0, sample_rate=0.3)
+    assert loop.accountant.history == [(NOISE, RATE, 30), (2.0, 0.3, 1)]
+    for rate, size in ((0.0, 0), (1.0, 50)):
+        with loop.accountant.draw(rate, records=50) as batch:
+            assert len(batch) == size
+            loop.accountant.step(noise_multiplier=2.0, sample_rate=rate)
+
+
+def _twice(loop: OwnLoop, batch: Any) -> None:
+    loop.step(batch)
+    loop.step(batch)
+
+
+def _fails(loop: OwnLoop, batch: Any) -> None:
+    raise RuntimeError("memory")
+
+
+def _draws_again(loop: OwnLoop, batch: Any) -> None:
+    with loop.accountant.draw(RATE, records=50):
+        pass
+
+
+@pytest.mark.parametrize(
+    "body, match, charged",
+    [
+        (_twice, "without a draw of its own.*Change: with accountant.draw", RATE),
+        (lambda loop, batch: loop.step(range(50)), "50 records|records were drawn", 1.0),
+        (lambda loop, batch: None, "one that had no step", 1.0),
+        (_fails, "memory", 1.0),
+        (_draws_again, "one that had no step", 1.0),
+    ],
+)
+def test_a_draw_of_its_own_loop_without_its_one_step_ends_amplification(
+    body: Any, match: str, charged: float
+) -> None:
+    loop = OwnLoop()
+    with loop.accountant.draw(RATE, records=50) as batch:
+        loop.step(batch)
+    with pytest.raises((UnsupportedError, RuntimeError), match=match):
+        for _ in range(2):
+            with loop.accountant.draw(RATE, records=50) as batch:
+                body(loop, batch)
+    assert {rate for _, rate, _ in loop.accountant.history} == {charged}
+    assert (loop.accountant.adjacency is Adjacency.ZERO_OUT) == (charged == 1.0)
+    with pytest.raises(UnsupportedError, match="without a draw"):
+        loop.step(range(5))

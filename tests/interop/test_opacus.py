@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import pickle
 import warnings
 from typing import Any
@@ -117,6 +118,69 @@ def test_a_checkpoint_goes_on(tmp_path: Any) -> None:
         ours.from_state_dict(ours.read_checkpoint(tmp_path / "run.pt"))
         == Gaussian(NOISE).sampled(RATE) * 10
     )
+
+
+def test_steps_after_a_checkpoint_are_not_forgotten_when_it_is_loaded(tmp_path: Any) -> None:
+    where = {"path": tmp_path / "run.pt"}
+    first = Training(shuffled()).epoch()
+    first.engine.save_checkpoint(module=first.model, **where)
+    first.epoch().engine.load_checkpoint(module=first.model, **where)
+    assert first.history == [(NOISE, RATE, 20)]
+    assert first.epoch().history == [(NOISE, RATE, 30)]  # steps that are repeated are new
+    second = Training(shuffled())
+    for _ in range(2):
+        second.engine.load_checkpoint(module=second.model, **where)
+        assert second.history == [(NOISE, RATE, 10)]
+    second.epoch().engine.load_checkpoint(module=second.model, **where)
+    assert second.history == [(NOISE, RATE, 20)]
+    second.engine.save_checkpoint(module=second.model, **where)
+    first.engine.load_checkpoint(module=first.model, **where)  # ten of its own, ten of the other
+    assert sum(steps for _, _, steps in first.history) >= 40
+    third = Training(shuffled()).epoch()
+    state = {"mechanism": "dpcompose", "history": [(NOISE, RATE, 10)], "adjacency": "zero-out"}
+    third.engine.accountant.load_state_dict(state)  # of another training on the same data
+    assert sum(steps for _, _, steps in third.history) == 20
+    assert third.engine.accountant.adjacency is Adjacency.ZERO_OUT
+
+
+def test_noise_is_seeded_by_the_system_at_every_start() -> None:
+    def noise(training: Training) -> Any:
+        return [
+            training.optimizer.generator.get_state(),
+            training.loader.batch_sampler.generator.get_state(),
+        ]
+
+    torch.manual_seed(1)
+    first = noise(Training(shuffled()))
+    torch.manual_seed(1)
+    second = noise(Training(shuffled()))
+    every = [*first, *second]
+    assert len({bytes(each.numpy().tobytes()) for each in every}) == 4
+    for state in every:  # no seed of 32 bits, all of which could be tried
+        word, following = state.numpy()[24:40].view("int64")
+        assert (1812433253 * (int(word) ^ (int(word) >> 30)) + 1) % 2**32 != following
+    assert not {0, 1} & {int(state.numpy()[24:32].view("int64")[0]) for state in every}
+
+
+@pytest.mark.parametrize("how", ["seeded", "replaced", "restored"])
+def test_noise_that_can_be_known_is_refused(how: str) -> None:
+    options = {"noise_generator": torch.Generator().manual_seed(1)} if how == "seeded" else {}
+    training = Training(shuffled(), **options)
+    if how != "seeded":
+        state = training.optimizer.generator.get_state()
+        batches = iter(training.loader)
+        training.epoch(batches=[next(batches)])
+        if how == "restored":
+            training.optimizer.generator.set_state(state)
+        else:
+            training.optimizer.generator = torch.Generator().manual_seed(1)
+    with pytest.raises(UnsupportedError, match=r"not the system's.*Change: make_private"):
+        training.epoch()
+    engine = opacus.PrivacyEngine(accountant="dpcompose")
+    engine.accountant.deterministic = True
+    training = Training(shuffled(), engine, **options).epoch()
+    assert engine.get_epsilon(DELTA) == math.inf and engine.get_epsilon(0.5) == math.inf
+    assert ours.from_state_dict(engine.accountant.state_dict()).epsilon(delta=0.5).upper == math.inf
 
 
 def test_a_state_dictionary_is_text_and_back() -> None:

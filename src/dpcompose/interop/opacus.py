@@ -13,26 +13,33 @@ from __future__ import annotations
 
 import inspect
 import math
+import secrets
 import types
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpcompose import check as guard
 from dpcompose.composition import MOST_TIMES, Composable, Composition, GrowingEpsilon, compose
 from dpcompose.errors import DomainError, MissingExtraError, UnreachableError, UnsupportedError
 from dpcompose.interop.preflight import (
     ADAPTIVE,
+    OWN,
     RAND_ON_EMPTY,
+    Draw,
     Finding,
     PreflightWarning,
     StepHook,
     check,
 )
+from dpcompose.interop.probe import probe
 from dpcompose.mechanisms import BlackBox, Gaussian, ShuffledEpochs
 from dpcompose.values import Adjacency, Bound
 
@@ -238,12 +245,14 @@ __all__ = [
     "check",
     "from_state_dict",
     "get_noise_multiplier",
+    "probe",
     "read_checkpoint",
 ]
 
 NAME = "dpcompose"
 MOST_NOISE, _CLOSE = 1e6, 1e-4
 _PRECISION = {"eps_error", "delta_error", "alphas", "epsilon_tolerance"}
+_ONE_STEP = "a sample amplifies the one step that is on all of it", f"Change: {OWN}"
 _ADAPTIVE = {
     "target_unclipped_quantile",
     "clipbound_learning_rate",
@@ -274,6 +283,14 @@ class _Accounting:
         self.history, self.adjacency = [], Adjacency.ADD_REMOVE
         self._known = KnownHistory()
         self._in_use = False
+        self._drawing: Literal["", "open", "closed", "lost"] = ""
+        self._draw = Draw(0, 0.0, self)
+        self._run = secrets.token_hex(16)
+        self._runs = {self._run: 0}
+        self.deterministic = False
+        """Whether noise may be seeded by the caller; then epsilon is infinite."""
+        self.augmentations = 1
+        """The number of clipped rows of each record in a batch; a step is charged at sigma over it."""
 
     def __len__(self) -> int:
         return len(self.history)
@@ -289,12 +306,68 @@ class _Accounting:
         Raises:
             DomainError: If the noise multiplier is not a finite number of at least 0, or the rate
                 is not in [0, 1].
+            UnsupportedError: If batches are drawn by `draw`, and this is not the one step of an
+                open draw.
         """
         self._in_use = True
+        self._runs[self._run] += 1
         noise, rate, steps = Phase.of((noise_multiplier, sample_rate, 1), "step")
+        if self.deterministic:
+            noise, rate = 0.0, 1.0
+        if self._drawing:
+            if self._drawing != "open":
+                raise UnsupportedError("a step without a draw of its own", *_ONE_STEP)
+            self._drawing, rate = "closed", max(rate, self._draw.rate)
         if self.history and tuple(self.history[-1][:2]) == (noise, rate):
             steps += self.history.pop()[2]
         self.history.append((noise, rate, steps))
+
+    @contextmanager
+    def draw(self, rate: float, *, records: int) -> Generator[NDArray[np.int64]]:
+        """A fresh Poisson sample for a loop without a loader, and the block that takes its one step.
+
+            with accountant.draw(0.01, records=len(inputs)) as batch:
+                loss(model(inputs[batch]), labels[batch]).backward()
+                optimizer.step()                    # or accountant.step(...), for noise of your own
+
+        An optimizer charges the step if it has the hook of `get_optimizer_hook_fn`. If the block
+        ends without its step, steps are no longer on Poisson samples: all steps so far are charged
+        at rate 1, and further draws are refused. An empty sample is stepped with noise alone.
+
+        Args:
+            rate: The probability of each record, in [0, 1]; the coins come from the operating
+                system.
+            records: The number of records.
+
+        Returns:
+            The indices of the sample, increasing.
+
+        Raises:
+            UnsupportedError: If another draw is open, or a draw had no step.
+        """
+        if self._drawing in ("open", "lost"):
+            raise UnsupportedError("a draw after one that had no step", *_ONE_STEP)
+        size = 8 * guard.count("records", records, least=0)
+        coins = np.frombuffer(secrets.token_bytes(size), np.uint64) >> 11
+        batch = np.flatnonzero(coins < int(guard.probability("rate", rate) * 2**53))
+        self._drawing, self._draw = "open", Draw(len(batch), rate, self)
+        try:
+            yield batch
+        finally:
+            if self._drawing == "open":
+                self._drawing = "lost"
+                self.end_amplification()
+
+    @property
+    def open_draw(self) -> Draw | None:
+        """The draw of `draw` whose step has not been taken yet; None if there is none."""
+        return self._draw if self._drawing == "open" else None
+
+    def end_amplification(self) -> None:
+        """Charge all earlier steps without amplification by sampling, under zero-out adjacency."""
+        if any(0 < rate < 1 for _, rate, _ in self.history):
+            self.history = [(noise, float(rate > 0), steps) for noise, rate, steps in self.history]
+            self.adjacency = Adjacency.ZERO_OUT
 
     def bound(self, delta: float) -> Bound:
         """Certified lower and upper ends of the epsilon of the steps so far.
@@ -352,12 +425,18 @@ class _Accounting:
     def state_dict(self, destination: Any = None) -> Any:
         """The history and the accountant's name, and the adjacency unless it is add-remove."""
         state: Any = super().state_dict(destination)  # pyright: ignore
+        state["runs"] = dict(self._runs)
         if self.adjacency is not Adjacency.ADD_REMOVE:
             state["adjacency"] = self.adjacency.value
         return state  # pyright: ignore
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore the history of an earlier run of this accountant.
+        """Go on from the history of a checkpoint.
+
+        Steps that this accountant charged since are never forgotten: who goes back to a checkpoint
+        has released them, and steps that are repeated are charged as new. Steps that another
+        process took after the checkpoint, and before it was killed, are in no checkpoint: charge
+        them to a ledger (`dpcompose.interop.guard`).
 
         Raises:
             DomainError: If the dictionary is malformed, or was written by another accountant.
@@ -371,7 +450,14 @@ class _Accounting:
                 f"{self.mechanism()!r}, the accountant that is to load it",
                 remedy,
             )
-        self._in_use, self.adjacency = True, adjacency
+        self._in_use, runs = True, dict(state_dict.get("runs") or {"": math.inf})
+        if self._runs[self._run]:
+            if all(self._runs.get(run, 0) >= steps for run, steps in runs.items()):
+                return
+            history += read_history(self.history)
+            if self.adjacency is Adjacency.ZERO_OUT:
+                adjacency = self.adjacency
+        self._runs, self.adjacency = runs | self._runs, adjacency
         self.history = [
             (phase.noise_multiplier, phase.sample_rate, phase.steps) for phase in history
         ]

@@ -9,17 +9,22 @@ the rate, since a record moves the sum by at most k and is in none of the draws 
 
 from __future__ import annotations
 
+import os
+import secrets
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from hashlib import sha256
 from importlib import import_module
-from secrets import token_hex
 from typing import Any, Protocol
 from weakref import WeakSet, WeakValueDictionary, ref
 
+import numpy as np
+
 from dpcompose.errors import MissingExtraError, UnsupportedError
+from dpcompose.interop.probe import forward_probe
 from dpcompose.mechanisms import ShuffledEpochs
 from dpcompose.values import Adjacency, down
 
@@ -58,6 +63,9 @@ class DrawLog:
         """The number of records of the waiting draw whose gradients are already in the sum."""
         self.left_out = False
         """Whether a nonempty draw was stepped without any of its records."""
+        self.rows = 1
+        """The number of clipped rows of each record: its augmentations, if they are not averaged."""
+        self.probed, self.dim = False, 0
         self._delivered, self._reused, self._ahead = 0, False, False
         self._queue: deque[Draw] = deque()
         self._optimizer: Callable[[], Any] = lambda: None
@@ -76,8 +84,9 @@ class DrawLog:
         if self._ahead:
             _log(loader, self, _deliveries)
         self._sightings = import_module("torch.utils.weak").WeakIdKeyDictionary()
-        key = token_hex(8)
+        key = secrets.token_hex(8)
         _LOGS[key] = self
+        self.dim = 0 if module.batch_first else 1
         module._module.register_forward_pre_hook(partial(_seen, key), with_kwargs=True)
 
     def begin(self) -> None:
@@ -110,7 +119,7 @@ class DrawLog:
 
     @property
     def _sizes(self) -> list[int]:
-        return [draw.size for draw in self.waiting]
+        return [draw.size * self.rows for draw in self.waiting]
 
     def see(self, tensors: list[Any]) -> None:
         """Record the tensors of a forward pass, and whether all of them were first seen before the
@@ -171,10 +180,36 @@ def counts_of(optimizer: Any) -> list[int]:
         )
         if samples is not None:
             return list(map(len, samples)) if isinstance(samples, list) else [len(samples)]  # pyright: ignore
-    return []
+    norms = (attributes(layer).get("norm_sample") for layer in _layers(optimizer))
+    return next(([len(each[0])] for each in norms if each), [])
+
+
+def _layers(optimizer: Any) -> Sequence[Any]:
+    """The layers on which FSDP keeps the norms of per-sample gradients."""
+    return () if optimizer is None else attributes(optimizer).get("charged_layers", ())
 
 
 _LOGS: WeakValueDictionary[str, DrawLog] = WeakValueDictionary()
+
+
+def fresh_generator(device: Any = "cpu") -> Any:
+    """A torch generator that the operating system seeds.
+
+    A seed sets 32 bits of the Mersenne twister of a CPU, few enough to try all; so its whole state
+    is drawn.
+    """
+    generator: Any = _library("torch").Generator(device=device)
+    generator.manual_seed(secrets.randbits(64))
+    state = generator.get_state()
+    if state.numel() == _TWISTER.stop + 40:
+        words = np.frombuffer(secrets.token_bytes(4 * 624), np.uint32).astype(np.int64)
+        state[_TWISTER] = _library("torch").from_numpy(words).view(state.dtype)
+        generator.set_state(state)
+    return generator
+
+
+_TWISTER = slice(24, 24 + 8 * 624)
+"""The bytes of the twister's words in the state of a generator."""
 
 
 def _seen(key: str, module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -184,8 +219,9 @@ def _seen(key: str, module: Any, arguments: tuple[Any, ...], named: dict[str, An
     import torch  # pyright: ignore[reportMissingImports]
 
     if key in _LOGS and module.training and torch.is_grad_enabled():  # pyright: ignore[reportUnknownMemberType]
-        every = (*arguments, *named.values())
-        _LOGS[key].see([each for each in every if isinstance(each, torch.Tensor)])  # pyright: ignore
+        every, log = (*arguments, *named.values()), _LOGS[key]
+        log.see([each for each in every if isinstance(each, torch.Tensor)])  # pyright: ignore
+        log.probed = log.probed or forward_probe(module, arguments, named, log.dim)
 
 
 def _draws(base: Any, sampler: Any) -> Iterator[Any]:
@@ -230,6 +266,7 @@ def _with_method(base: type[Any], name: str, method: Callable[..., Any]) -> type
 
 
 _DELTA = 1e-5
+OWN = "with accountant.draw(rate, records=...) as batch: one backward pass over all of it, then optimizer.step()"
 _ENDED = "a draw before it was not followed by the step on it, so that the steps are no longer on Poisson samples"
 _POISSON = (
     "engine.make_private(..., poisson_sampling=True), and iterate over the loader that it returns"
@@ -275,6 +312,37 @@ _REPLACED = Finding(
     "engine.accountant = ... before make_private(...)",
     True,
 )
+_UNCHARGED = Finding(
+    "noise outside of a step",
+    "each noisy evaluation of a gradient is a release, also those of a closure, LBFGS or SAM",
+    "optimizer.step() for each evaluation, on a draw of its own",
+    True,
+)
+_SEEDED = Finding(
+    "a noise generator that is not the system's",
+    "the same noise on another batch shows the difference exactly",
+    "make_private(...) without noise_generator, and restore no state of optimizer.generator; or, for a run that "
+    "promises nothing, engine.accountant.deterministic = True before it, which makes epsilon infinite",
+    True,
+)
+_ANOTHER = Finding(
+    "a step that another process refuses",
+    "a step sums the batches of all processes",
+    "see the error of the other process",
+    True,
+)
+_SAME_NOISE = Finding(
+    "noise that processes have in common",
+    "noise or coins of two processes are the same, and their difference shows the data",
+    "make_private(...) in each process, after it was started",
+    True,
+)
+_OTHER_RATES = Finding(
+    "processes that charge unlike steps",
+    "their noise multiplier, rate or augmentations differ",
+    "make_private(...) with the same arguments in each process",
+    True,
+)
 _ALONE = "a draw with records was stepped without them; charged as a sample, which holds if no record decided it"
 _NOISE_ALONE = Finding("noise alone", _ALONE, "optimizer.step() on all records of the batch")
 
@@ -284,8 +352,15 @@ class Accounting(Protocol):
 
     history: list[tuple[float, float, int]]
     adjacency: Adjacency
+    augmentations: int
+    deterministic: bool
+
+    @property
+    def open_draw(self) -> Draw | None: ...
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None: ...
+
+    def end_amplification(self) -> None: ...
 
 
 def check(engine: Any, data_loader: Any, *, optimizer: Any = None) -> tuple[Finding, ...]:
@@ -333,6 +408,8 @@ class StepHook(DrawLog):
         self._draws = self._passes_of_step = 0
         self._all_fresh, self._ended = True, False
         self._refused: Finding | None = None
+        self._compared = self.stepping = False
+        """Whether `pre_step` runs, which charges the noise that is added."""
         self._said: set[str] = set()
         super().__init__(strict=True)
         if self._loader is None:
@@ -342,15 +419,27 @@ class StepHook(DrawLog):
         HOOKS.add(self)
         kind, optimizer = _samplers(self._loader)[0], making["optimizer"]
         self.strict = kind != "shuffled"
-        if kind in ("poisson", "shuffled"):
+        if kind in ("poisson", "group", "shuffled"):
             self.watch(self._loader, optimizer, making["module"])
+        if "FSDP" in type(optimizer).__name__:
+            optimizer.charged_layers = list(making["module"]._module.modules())
+            self.probed = True  # a forward pass of one process would wait for the others
+        self._ranks = _library("torch.distributed").get_world_size() if kind == "group" else 1
+        self._noise, self._state, self._process = optimizer.generator, None, 0
+        if not accountant.deterministic:
+            self._own_randomness(optimizer)
         replace_method(optimizer, "pre_step", _pre_step)
+        replace_method(optimizer, "add_noise", _add_noise)
         optimizer.charging = self
 
     def __call__(self, optimizer: Any) -> None:
         """Charge a step of an optimizer whose loader is unknown; otherwise `pre_step` charges it."""
         if self._loader is None:
-            self._say([_unknown_loader(self._rate)])
+            draw, self.rows = self._accountant.open_draw, self._accountant.augmentations
+            if draw is None:
+                self._say([_unknown_loader(self._rate)])
+            elif sum(counts_of(optimizer)) != draw.size * self.rows:
+                raise _refusal(_not_of_draw(draw.size, counts_of(optimizer)))
             self._charge(float(optimizer.noise_multiplier), int(optimizer.accumulated_iterations))
 
     def pre_step(self, optimizer: Any, proceed: Callable[[], Any]) -> Any:
@@ -365,23 +454,89 @@ class StepHook(DrawLog):
             UnsupportedError: If no bound is proved for the step.
         """
         noise, counts = float(optimizer.noise_multiplier), counts_of(optimizer)
-        self._look(optimizer, noise)
+        self.rows, reason = self._accountant.augmentations, ""
+        refusal: UnsupportedError | None = None
         adds_noise = not optimizer._check_skip_next_step(pop_next=False)
-        reason = self._reason(counts, adds_noise)
-        if self.strict and reason:
-            raise _refusal(_no_draw(reason, self._loader))
+        try:
+            self._look(optimizer, noise)
+            reason = self._reason(counts, adds_noise)
+            if self.strict and reason:
+                refusal = _refusal(_no_draw(reason, self._loader))
+        except UnsupportedError as error:
+            refusal = error
+        if self._ranks > 1 and (others := self._disagreement(optimizer, refusal)):
+            self.end_amplification()
+            refusal = refusal or _refusal(others)
+        if refusal is not None:
+            raise refusal
         if self.strict and self.left_out:
             self._say([_NOISE_ALONE])
         self._all_fresh &= not reason
-        self._passes_of_step += max(len(counts), 1)
+        size = self.rows * (self._loader.batch_size or 1)
+        self._passes_of_step += max(len(counts), 1, -(-sum(counts) // size) if reason else 0)
+        self.stepping = True
         try:
             released = proceed()
         except BaseException:
             self.end_amplification()  # the draw is lost, for a reason that may lie in its records
             raise
+        finally:
+            self.stepping = False
+            for layer in _layers(optimizer):  # otherwise they would count for the next step too
+                attributes(layer).pop("norm_sample", None)
+            self._state = None if self._state is None else self._noise.get_state()
         if released:
             self._charge_step(noise)
         return released
+
+    def _own_randomness(self, optimizer: Any) -> None:
+        """Give an optimizer noise of its own, in each process, and its sampler coins of their own;
+        a generator that the caller chose stays, and is refused.
+        """
+        if optimizer.secure_mode:
+            self._noise = optimizer.generator
+        elif optimizer.generator is self._noise and (self._process or self._noise is None):
+            self._noise = optimizer.generator = fresh_generator(optimizer.params[0].device)
+            self._state = self._noise.get_state()
+            if "generator" in attributes(self._loader.batch_sampler):
+                self._loader.batch_sampler.generator = fresh_generator()
+        else:
+            self._noise = None
+        self._process = os.getpid()
+
+    def _disagreement(self, optimizer: Any, refusal: UnsupportedError | None) -> Finding | None:
+        """Why a group of processes does not take a step together; None if it does.
+
+        One refuses for all, since the step sums the batches of all. Noise and coins of each are
+        compared at the first step: they must differ, and what is charged must not.
+        """
+        torch, group = _library("torch"), _library("torch.distributed")
+        refused = torch.tensor([float(refusal is not None)])
+        group.all_reduce(refused)
+        if refused.item():
+            return _ANOTHER
+        if not self._compared:
+            generators = (optimizer.generator, self._loader.batch_sampler.generator)
+            own = [each.get_state().numpy().tobytes() for each in generators]
+            stated = float(optimizer.noise_multiplier), self._rate, self.rows
+            every: list[Any] = [None] * self._ranks
+            group.all_gather_object(every, ([sha256(each).digest() for each in own], stated))
+            states = {state for states, _ in every for state in states}
+            if len(states) < 2 * self._ranks and not self._accountant.deterministic:
+                return _SAME_NOISE
+            if len({stated for _, stated in every}) > 1:
+                return _OTHER_RATES
+            self._compared = True
+        return None
+
+    def _is_own(self, optimizer: Any) -> bool:
+        """Whether noise comes from the generator of this process, in the state that it left."""
+        if self._accountant.deterministic or optimizer.secure_mode:
+            return True
+        if self._process != os.getpid():
+            self._own_randomness(optimizer)
+        own = self._noise is not None and optimizer.generator is self._noise
+        return own and _library("torch").equal(self._noise.get_state(), self._state)
 
     def _reason(self, counts: list[int], adds_noise: bool) -> str:
         """Why a step does not use exactly its own draws; empty if it does.
@@ -408,12 +563,7 @@ class StepHook(DrawLog):
         if self._ended:
             return
         self._ended = True
-        history = self._accountant.history
-        if any(0 < rate < 1 for _, rate, _ in history):
-            self._accountant.history = [
-                (noise, float(rate > 0), steps) for noise, rate, steps in history
-            ]
-            self._accountant.adjacency = Adjacency.ZERO_OUT
+        self._accountant.end_amplification()
         self._say([_no_draw(_ENDED, self._loader)])
 
     def _look(self, optimizer: Any, noise: float) -> None:
@@ -424,6 +574,7 @@ class StepHook(DrawLog):
             [] if self._said else [*_of_loader(self._loader, noise), *_of_optimizers(self.dataset)]
         )
         found += [*_of_options(optimizer, self._loader)]
+        found += [] if self._is_own(optimizer) else [_SEEDED]
         found += [_REPLACED] if self._engine.accountant is not self._accountant else []
         if len(self.dataset) != self._length:
             found.append(_length(self._length, len(self.dataset)))
@@ -449,14 +600,15 @@ class StepHook(DrawLog):
             self._charge(noise, draws)
         else:
             self._accountant.adjacency = Adjacency.ZERO_OUT
-            self._shuffled(noise, times, min(times, spanned) if fresh else 0)
+            self._shuffled(_shared(noise, self.rows), times, min(times, spanned) if fresh else 0)
 
     def _charge(self, noise: float, draws: int) -> None:
         """Charge a step that sums `draws` Poisson samples."""
         if draws > 1:
             self._say([_accumulation(draws)])
         self._accountant.step(
-            noise_multiplier=_shared(noise, draws), sample_rate=min(1.0, self._rate * draws)
+            noise_multiplier=_shared(noise, draws * self.rows),
+            sample_rate=min(1.0, self._rate * draws),
         )
 
     def _shuffled(self, noise: float, times: int, spanned: int) -> None:
@@ -494,6 +646,12 @@ def _pre_step(base: Any, optimizer: Any, closure: Any = None) -> Any:
     return optimizer.charging.pre_step(optimizer, lambda: base.pre_step(optimizer, closure))
 
 
+def _add_noise(base: Any, optimizer: Any) -> Any:
+    if not optimizer.charging.stepping:
+        raise _refusal(_UNCHARGED)
+    return base.add_noise(optimizer)
+
+
 def _shared(noise: float, times: int) -> float:
     """The noise multiplier of a sum that contains a record up to `times` times, rounded down."""
     return down(noise / times) if noise > 0 and times > 1 else noise
@@ -521,23 +679,26 @@ def _of_loader(loader: Any, noise: float | None) -> list[Finding]:
         found.append(
             Finding("shuffling without Poisson sampling", reason + _pair(loader, noise), _POISSON)
         )
-    elif kind != "poisson":
+    elif kind not in ("poisson", "group"):
         reason = f"nothing is proved about batches that {type(sampler).__name__} draws"
         found.append(Finding(f"unknown sampler {type(sampler).__name__}", reason, _POISSON, True))
     if loader.drop_last and (left := len(loader.dataset) % (loader.batch_size or 1)):
         reason = f"each pass leaves out {left} records, and 1 / len(loader) is more than batch over records"
         found.append(Finding("dropped last batches", reason, "DataLoader(..., drop_last=False)"))
-    if kind == "poisson" and sampler.num_samples != len(loader.dataset):
-        found.append(_length(sampler.num_samples, len(loader.dataset)))
+    drawn = {"poisson": "num_samples", "group": "total_size"}.get(kind)
+    if drawn and attributes(sampler)[drawn] != len(loader.dataset):
+        found.append(_length(attributes(sampler)[drawn], len(loader.dataset)))
     return found
 
 
 def _samplers(loader: Any) -> tuple[str, Any]:
-    """The kind of sampling (poisson, shuffled, weighted or unknown), and the sampler."""
+    """The kind of sampling (poisson, group, shuffled, weighted or unknown), and the sampler."""
     data = _library("torch.utils.data")
-    poisson = _library("opacus.utils.uniform_sampler").UniformWithReplacementSampler
+    poisson = _library("opacus.utils.uniform_sampler")
     batches = loader.batch_sampler
-    if isinstance(batches, poisson):
+    if isinstance(batches, poisson.DistributedUniformWithReplacementSampler):
+        return "group", batches
+    if isinstance(batches, poisson.UniformWithReplacementSampler):
         return "poisson", batches
     kind: Any = batches.__class__
     sampler = (
@@ -621,6 +782,11 @@ def _unknown_loader(rate: float) -> Finding:
         reason,
         "engine.make_private(...), which attaches the hook itself",
     )
+
+
+def _not_of_draw(size: int, counts: list[int]) -> Finding:
+    reason = f"{size} records were drawn, and its gradients are those of {counts}"
+    return Finding("a step on another batch than the draw", reason, OWN, True)
 
 
 def _length(before: int, after: int) -> Finding:

@@ -243,6 +243,10 @@ class Statement:
                 "Where a sampling rate is stated, each run draws each record independently (Poisson sampling), at that"
                 " rate whatever the number of records."
             )
+            found.append(
+                "No learning rate, stopping rule or published log follows from raw training losses (ReduceLROnPlateau,"
+                " early stopping): they read noisy steps, or other data."
+            )
         if self.sampling:
             found.append(f"The publisher says of the sampling: {one_line(self.sampling)}.")
         return tuple(found)
