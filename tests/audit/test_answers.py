@@ -12,7 +12,7 @@ import pytest
 
 from dpcompose import BlackBox
 from dpcompose.audit import Pair, Subject, Verdict, audit
-from dpcompose.audit.outcome import read
+from dpcompose.audit.outcome import Outcome
 from dpcompose.audit.subject import Fresh
 from dpcompose.report.audit import audit_page
 
@@ -106,8 +106,8 @@ KINDS: dict[str, Callable[[int], Any]] = {
 
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS.keys())
 def test_two_answers_that_differ_are_read_apart(make: Callable[[int], Any]) -> None:
-    assert read(make(0)) != read(make(1))
-    assert read(make(1)) == read(make(1))
+    assert Outcome.of(make(0)) != Outcome.of(make(1))
+    assert Outcome.of(make(1)) == Outcome.of(make(1))
 
 
 BESIDE_NOISE = ["index", "columns", "name of a series", "categories", "slots", "keys", "imaginary part", "dtype",
@@ -168,4 +168,4 @@ def test_the_verdict_names_what_was_not_looked_at(name: str, fresh: Fresh) -> No
 def test_nothing_is_missed_in_common_answers() -> None:
     for value in (1, 2.5, "a", [1, {"a": 2.0}], np.zeros(9), frame(0), pd.Series([1.0]), pl.DataFrame({"a": [1]}),
                   pa.table({"a": [1]}), {1, 2}, Slots(1), datetime.datetime(2020, 1, 1), complex(1, 2)):  # fmt: skip
-        assert getattr(read(value), "unread", ()) == ()
+        assert Outcome.of(value).unread == ()

@@ -9,7 +9,6 @@ import contextlib
 import copy
 import io
 import logging
-import math
 import os
 import pickle
 import random
@@ -30,7 +29,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from dpcompose.audit.outcome import ADDRESS, LOOKED, TEXT, Outcome, read
+from dpcompose.audit.outcome import ADDRESS, LOOKED, TEXT, TIMEOUT, Outcome, Reader
 
 MOST_PARTS = 32
 """The number of arguments and attributes of an exception that are read."""
@@ -139,26 +138,32 @@ class Calls:
             np.random.seed()  # noqa: NPY002
         self._begins = begins = time.perf_counter()
         try:
-            value, raised, message = self._timed(call, argument), "", ""
+            reader, raised, message = self._timed(call, argument), "", ""
         except TooLong:
             self._heard(self._read)
-            return Outcome(timeout=True)
+            return Outcome.of(failure=TIMEOUT)
         except BaseException as error:
             # In a process of its own nobody interrupts but the subject.
             if isinstance(error, KeyboardInterrupt) and self.output < 0:
                 raise
-            value, raised, message = read(_seen(error)), type(error).__name__, _text(error)
+            reader, raised, message = _reading(_seen(error)), type(error).__name__, _text(error)
         finally:
             if os.getpid() != process:
                 # The subject forked, and this is the copy: it ends here, or two audits would go on.
                 os._exit(0)
-        took = time.perf_counter() - begins if self.timed else math.nan
+        took = time.perf_counter() - begins
         if watched:
             self._watch(argument, dataset)
         beside = self._heard(self._read) if self._read else {}
-        if type(value) is float and not (raised or beside or self.timed):
-            return value
-        return Outcome(value, raised, message, seconds=took, **beside)
+        if isinstance(reader, float):
+            if not (beside or self.timed):
+                return reader
+            reader = Reader.of(reader)
+        for name, seen in beside.items():
+            reader.channel(seen, name)
+        if self.timed:
+            reader.timed(took)
+        return reader.outcome(raised, message)
 
     def _heard(self, channels: Collection[str]) -> dict[str, Any]:
         """The contents of the named channels since they were last read, by channel; empty ones are
@@ -188,12 +193,12 @@ class Calls:
         self._used |= heard.keys()
         return heard
 
-    def _timed(self, call: Callable[[Any], Any], argument: Any) -> Any:
+    def _timed(self, call: Callable[[Any], Any], argument: Any) -> float | Reader:
         if threading.current_thread() is not threading.main_thread():
-            return read(_awaited(call(argument)))
+            return _reading(_awaited(call(argument)))
         signal.setitimer(signal.ITIMER_REAL, self.limit, 0.1)
         try:
-            return read(_awaited(call(argument)))
+            return _reading(_awaited(call(argument)))
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -279,6 +284,10 @@ def _file_in_words(name: str) -> str:
             return f"{name}: {file.read(TEXT).decode('utf-8', 'replace')}"
     except OSError as error:
         return f"{name}: {error.strerror}"
+
+
+def _reading(value: Any) -> float | Reader:
+    return value if type(value) is float else Reader.of(value)
 
 
 def _awaited(value: Any) -> Any:

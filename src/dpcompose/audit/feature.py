@@ -208,16 +208,17 @@ def named(name: str) -> Feature:
 
 def _features(table: Table) -> Iterator[Feature]:
     yield from _sharing(WHOLES, [_WHOLE] if table.plain else [_KIND, _WHOLE])
-    varied = [
-        path
-        for path, column in table.columns.items()
-        if not (path.endswith(NO_NUMBERS) and np.ptp(column) == 0)
-    ]
-    beside = [path for path in varied if path.startswith(BESIDE)]
-    paths = [path for path in varied if path not in beside][:LEAVES]
+    beside, paths = (
+        [
+            path
+            for path in [each for each in table.paths if each.startswith(BESIDE) is side][:LEAVES]
+            if not (path.endswith(NO_NUMBERS) and np.ptp(table.column(path)) == 0)
+        ]
+        for side in (True, False)
+    )
     yield from _sharing(PLACES, [_at(path) for path in paths])
-    yield from _sharing(CHANNELS, [_at(path) for path in beside[:LEAVES]])
-    continuous = [path for path in paths if _fractional(table.columns[path])]
+    yield from _sharing(CHANNELS, [_at(path) for path in beside])
+    continuous = [path for path in paths if _fractional(table.column(path))]
     read = READ if len(paths) == 1 else ESSENTIAL
     yield from _sharing(
         BITS, [_bit(name, path) for path in continuous[:WITH_BITS] for name in read]

@@ -18,8 +18,7 @@ from dpcompose.audit.arm import Arm, tallies
 from dpcompose.audit.certificate import Chain
 from dpcompose.audit.feature import RECURRING, event_in_words
 from dpcompose.audit.lower import GROWTH, Ladder
-from dpcompose.audit.outcome import Outcomes, Reals
-from dpcompose.audit.outcome_text import outcomes_of, text_of_outcomes
+from dpcompose.audit.outcome import Outcomes, Reals, outcomes_of, text_of_outcomes
 from dpcompose.audit.stakes import Cells
 from dpcompose.audit.subject import Samples, Source
 from dpcompose.audit.table import table_of, words_of

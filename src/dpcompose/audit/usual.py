@@ -303,7 +303,7 @@ def _formed(form: Form, pairs: Sequence[Pair]) -> Iterator[Pair]:
 def _answers(subject: Source, pair: Pair) -> bool:
     """Whether the subject answers on both datasets of a pair."""
     drawn = subject.draw(pair, np.array([0, 1], dtype=np.uint8))
-    return drawn.dtype != object or not any(row.raised or row.timeout for row in drawn)
+    return drawn.dtype != object or not any(row.failure for row in drawn)
 
 
 Form = Callable[[Sequence[Any]], Any]
