@@ -62,7 +62,7 @@ def test_an_interrupted_audit_is_the_uninterrupted_one(
     tmp_path: Path, kept: int, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("dpcompose.audit.arm.KEPT", kept)
-    monkeypatch.setattr("dpcompose.audit.tried.AFTER", 150)
+    monkeypatch.setattr("dpcompose.audit.arm.AFTER", 150)
     whole = audit(subject(3), PAIRS, **asked())
     mechanism, path = subject(3), tmp_path / "audit.journal"
     stops = [1, 2, 20, 1000]

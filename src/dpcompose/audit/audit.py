@@ -22,12 +22,12 @@ from dpcompose.audit.arm import FIRST, Arm
 from dpcompose.audit.certificate import Chain
 from dpcompose.audit.check import check as checked
 from dpcompose.audit.claim import Pair, Point, certified, points
-from dpcompose.audit.feature import Feature, Learner, seen_before
+from dpcompose.audit.feature import Feature, Learner, Memory
 from dpcompose.audit.game import Game
 from dpcompose.audit.journal import Journal
 from dpcompose.audit.lower import Ladder
 from dpcompose.audit.subject import ExhaustedError, Fresh, Source, Subject
-from dpcompose.audit.tried import Converse
+from dpcompose.audit.tried import tried_events
 from dpcompose.audit.usual import usual_pairs
 from dpcompose.audit.verdict import AuditResult, Moment, Verdict
 from dpcompose.composition import Composable
@@ -107,23 +107,21 @@ def audit(
             tuple(features or ()),
             tuple(learners),
             look=subject.features if features is None else None,
-            seen=seen_before() if features is None else None,
+            seen=Memory() if features is None else None,
+            bounded=ladder,
             worth=math.log(len(pairs)),
         )
         for pair in pairs
         if pair.distance in curves
     )
-    rungs = Ladder.of(arms, curves[1], alpha, climbed=ladder)
-    converse = tuple(Converse(arm) for arm in arms)
-    game = Game(
-        arms, Chain.opened(journal.seed, journal.header), -math.log(alpha) + MARGIN, rungs, converse
-    )
+    rungs = Ladder.of(curves[1], alpha, climbed=ladder)
+    game = Game(arms, Chain.opened(journal.seed, journal.header), -math.log(alpha) + MARGIN, rungs)
     try:
         _restored(game, journal, subject)
         play(game, journal, subject, most=most, ends=time.monotonic() + seconds, progress=progress)
     finally:
         journal.close()
-    game.ladder.climb()
+    game.ladder.climb(arms)
     proof = written.sealed(
         journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth
     )
@@ -153,7 +151,7 @@ def _result(
         description=description,
         samples=game.samples,
         log_wealth=game.log_wealth,
-        tried=game.tried(alpha),
+        tried=tried_events(game.arms, alpha),
         unseen=game.unseen(alpha),
         certificate=proof,
         moments=tuple(game.moments),
