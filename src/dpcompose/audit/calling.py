@@ -146,7 +146,7 @@ class Calls:
             # In a process of its own nobody interrupts but the subject.
             if isinstance(error, KeyboardInterrupt) and self.output < 0:
                 raise
-            reader, raised, message = _reading(_seen(error)), type(error).__name__, _text(error)
+            reader, raised, message = _reading(_parts(error)), type(error).__name__, _text(error)
         finally:
             if os.getpid() != process:
                 # The subject forked, and this is the copy: it ends here, or two audits would go on.
@@ -325,36 +325,23 @@ def _text(error: BaseException) -> str:
         return "no text"
 
 
-def _seen(error: BaseException | None, depth: int = 4) -> dict[str, Any]:
+def _parts(error: BaseException | None, depth: int = 4) -> dict[str, Any]:
     """Everything a caller can see of an exception besides its class: text, arguments, attributes,
-    and its cause.
-
-    Causes are followed `depth` levels deep.
+    and `depth` of its causes. Of arguments that are neither numbers nor texts, whose inspection
+    might not end, the name of the type.
     """
     if error is None or not depth:
         return {}
-    seen: dict[str, Any] = {"text": _text(error)}
+    parts = {f"argument {index}": each for index, each in enumerate(error.args[:MOST_PARTS])}
     with contextlib.suppress(Exception):
-        arguments = (
-            error.args if len(error.args) > 1 or not isinstance((*error.args, "")[0], str) else ()
-        )
-        seen |= {
-            f"argument {number}": _plain(each) for number, each in enumerate(arguments[:MOST_PARTS])
-        }
-        seen |= {str(name): _plain(each) for name, each in list(vars(error).items())[:MOST_PARTS]}
+        parts |= {str(name): each for name, each in list(vars(error).items())[:MOST_PARTS]}
+    plain = (str, bytes, int, float, bool)
+    parts = {
+        name: each if type(each) in plain else type(each).__name__ for name, each in parts.items()
+    }
     behind = error.__cause__ or error.__context__
-    return (
-        seen
-        if behind is None
-        else {**seen, "behind": [type(behind).__name__, _seen(behind, depth - 1)]}
-    )
-
-
-def _plain(value: Any) -> Any:
-    """A number or text unchanged; for any other type, whose inspection might not end, the name of
-    the type.
-    """
-    return value if type(value) in (str, bytes, int, float, bool) else type(value).__name__
+    named = {} if behind is None else {"behind": [type(behind).__name__, _parts(behind, depth - 1)]}
+    return {"text": _text(error), **parts, **named}
 
 
 class Dataset:

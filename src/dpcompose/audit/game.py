@@ -22,7 +22,6 @@ from dpcompose.audit.outcome import Outcomes, Reals, outcomes_of, text_of_outcom
 from dpcompose.audit.stakes import Cells
 from dpcompose.audit.subject import Samples, Source
 from dpcompose.audit.table import table_of, words_of
-from dpcompose.audit.tried import unseen
 from dpcompose.audit.verdict import Moment
 from dpcompose.audit.wealth import Member, step
 
@@ -208,12 +207,6 @@ class Game:
         self.moments.append(
             Moment(self.samples, self.log_wealth, self.ladder.lower, stakes["pair"], factors)
         )
-
-    def unseen(self, alpha: float) -> float:
-        """The probability below which a violating event could have gone undetected with the rows
-        drawn so far.
-        """
-        return min(unseen(arm.rows, alpha, arm.points[-1]) for arm in self.arms)
 
     @property
     def silent(self) -> str:
