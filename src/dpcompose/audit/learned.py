@@ -274,7 +274,7 @@ def _promising(columns: Mapping[str, Reals], coins: np.ndarray) -> Iterator[tupl
     rows = np.where(known, rows, 0.0)
     away = np.clip(rows - np.median(rows, axis=1, keepdims=True), -1e150, 1e150)
     spread = np.median(np.abs(away), axis=1, keepdims=True) + 1e-300
-    away = np.clip(away / spread, -10, 10)
+    away = np.clip(away, -10 * spread, 10 * spread) / spread
     apart = np.zeros(len(rows))
     for seen in (away, np.abs(away), known.astype(np.float64)):
         means = [seen[:, coins == side].mean(axis=1) for side in (False, True)]
