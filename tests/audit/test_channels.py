@@ -17,8 +17,7 @@ import pytest
 from dpcompose import BlackBox
 from dpcompose.audit import Outcome, Pair, Subject, Verdict, audit
 from dpcompose.audit.learned import LEARNERS
-from dpcompose.audit.outcome import rows_of
-from dpcompose.audit.outcome_text import outcomes_of, text_of_outcomes
+from dpcompose.audit.outcome import outcomes_of, rows_of, text_of_outcomes
 from dpcompose.audit.subject import Fresh
 
 PAIR = Pair((), (1.0,))
@@ -88,7 +87,7 @@ def test_output_below_python_is_apart_by_its_stream() -> None:
     (outcome,) = (
         Subject(writes, fresh=Fresh.WORKER).draw(PAIR, np.zeros(1, dtype=np.uint8)).tolist()
     )
-    assert (outcome.printed, outcome.errors) == ("out", "wrong")
+    assert dict(outcome.texts) == {" beside printed": "out", " beside errors": "wrong"}
 
 
 def test_a_channel_that_is_rarely_used_is_seen() -> None:
@@ -128,6 +127,6 @@ def test_logging_is_as_it_was() -> None:
 
 def test_channels_come_back_from_a_journal() -> None:
     rows = rows_of(
-        [Outcome(1.0, errors="wrong", logged=("WARNING x: a", "b"), printed="p", warned=("w",))]
+        [Outcome.of(1.0, errors="wrong", logged=("WARNING x: a", "b"), printed="p", warned=("w",))]
     )
     assert repr(outcomes_of(text_of_outcomes(rows), 1)) == repr(rows)

@@ -9,7 +9,7 @@ import numpy as np
 from dpcompose import BlackBox
 from dpcompose.audit import Pair, Subject, Verdict, audit
 from dpcompose.audit.claim import Point
-from dpcompose.audit.feature import seen_before
+from dpcompose.audit.feature import Memory
 from dpcompose.audit.stakes import UNIT, twin_stakes
 
 LATTICE = 2.0**20
@@ -32,12 +32,11 @@ def test_a_generator_of_few_states_is_found() -> None:
 
 
 def test_what_is_remembered_is_fixed_before_a_batch() -> None:
-    feature = seen_before()
-    assert feature.memory is not None
+    memory = Memory()
     rows, coins = np.array([1.0, 1.0, 2.0]), np.array([0, 1, 1], dtype=np.uint8)
-    assert feature.score(rows).tolist() == [0, 0, 0]
-    assert feature.memory.learn(rows, coins).tolist() == [0, 1, 0]
-    assert feature.score(rows).tolist() == [3, 3, 2]
+    assert memory.feature.score(rows).tolist() == [0, 0, 0]
+    memory.learn(rows, coins)
+    assert memory.feature.score(rows).tolist() == [3, 3, 2]
 
 
 def test_no_claim_lets_its_bets_win_on_average() -> None:

@@ -15,8 +15,14 @@ from dpcompose.audit import Moment, Outcome, Pair, Subject, Verdict, again, audi
 from dpcompose.audit.certificate import text_of
 from dpcompose.audit.feature import features_of, named
 from dpcompose.audit.learned import LEARNERS, remade
-from dpcompose.audit.outcome import read, rows_of
-from dpcompose.audit.outcome_text import outcome_of, outcomes_of, text_of_outcome, text_of_outcomes
+from dpcompose.audit.outcome import (
+    MALFORMED,
+    TIMEOUT,
+    outcome_of,
+    outcomes_of,
+    rows_of,
+    text_of_outcomes,
+)
 from dpcompose.errors import DomainError
 
 PAIRS = [Pair(0.0, 1.0), Pair(0.0, 2.0, distance=2)]
@@ -56,7 +62,7 @@ def test_an_interrupted_audit_is_the_uninterrupted_one(
     tmp_path: Path, kept: int, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("dpcompose.audit.arm.KEPT", kept)
-    monkeypatch.setattr("dpcompose.audit.tried.AFTER", 150)
+    monkeypatch.setattr("dpcompose.audit.arm.AFTER", 150)
     whole = audit(subject(3), PAIRS, **asked())
     mechanism, path = subject(3), tmp_path / "audit.journal"
     stops = [1, 2, 20, 1000]
@@ -174,10 +180,10 @@ def test_outcomes_come_back_to_the_last_bit() -> None:
         "text",
         {"a": [1, -0.0]},
         np.arange(3),
-        Outcome(raised="Error", message="no"),
-        Outcome(warned=("one", "two"), printed="\ud800"),
-        Outcome(timeout=True),
-        Outcome(2.0, seconds=0.5),
+        Outcome.of(failure="Error", message="no"),
+        Outcome.of(warned=("one", "two"), printed="\ud800"),
+        Outcome.of(failure=TIMEOUT),
+        Outcome.of(2.0, logged=("a",)),
     ]
     for rows in (
         rows_of(odd),
@@ -197,16 +203,10 @@ def test_outcomes_come_back_to_the_last_bit() -> None:
         ) == text_of_outcomes(rows)
 
 
-def test_outcomes_of_an_earlier_journal_are_read() -> None:
-    """They have no channels but prints and warnings, and do not say what was not looked at."""
-    for value in ({"a": [1.0, 2.0]}, "text", list(range(100))):
-        (now,) = rows_of([Outcome(read(value), warned=("w",), printed="p")])
-        row = text_of_outcome(now)
-        kind, (numbers, *places), code, _, *beyond = row["value"]
-        numbers = [numbers[at : at + 16] for at in range(0, len(numbers), 16)]
-        row["value"] = [kind, [*map(list, zip(places, numbers, strict=True))], code, *beyond]
-        del row["errors"], row["logged"]
-        assert repr(outcome_of(row)) == repr(now)
+@pytest.mark.parametrize("row", [None, {"value": None}, ["float", [], "00"], 3, [""] * 8, "zz"])
+def test_an_outcome_of_another_form_is_no_outcome(row: Any) -> None:
+    with pytest.raises(MALFORMED):
+        outcome_of(row)
 
 
 def test_features_are_made_again_from_what_a_certificate_says() -> None:

@@ -14,8 +14,7 @@ from dpcompose import BlackBox
 from dpcompose.audit import Pair, Subject, Verdict, audit
 from dpcompose.audit.feature import named
 from dpcompose.audit.learned import LEARNERS, Single
-from dpcompose.audit.outcome import rows_of
-from dpcompose.audit.outcome_text import outcomes_of, text_of_outcomes
+from dpcompose.audit.outcome import outcomes_of, rows_of, text_of_outcomes
 
 LIKELY = 0.9
 """With that probability an answer tells the datum; e^1 / (1 + e^1) is allowed."""

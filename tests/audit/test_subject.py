@@ -19,7 +19,7 @@ import pytest
 from dpcompose.audit import Outcome, Pair, Subject
 from dpcompose.audit.feature import features_of
 from dpcompose.audit.learned import LEARNERS
-from dpcompose.audit.outcome import Reading
+from dpcompose.audit.outcome import ENDED, FURTHER, LEAVES, TIMEOUT
 from dpcompose.audit.subject import ExhaustedError, Fresh
 from dpcompose.errors import DomainError
 
@@ -30,7 +30,7 @@ WORLDS = Pair((0.0,), (1.0,))
 def _one(call: Callable[[Any], Any], **given: Any) -> Outcome:
     subject = Subject(call, **given)
     (outcome,) = subject.draw(WORLDS, COINS[:1]).tolist()
-    return outcome if isinstance(outcome, Outcome) else Outcome(outcome)
+    return outcome if isinstance(outcome, Outcome) else Outcome.of(outcome)
 
 
 def _raises(data: Any) -> None:
@@ -55,18 +55,18 @@ def _warns(data: Any) -> float:
 
 
 def test_what_goes_wrong_is_an_outcome() -> None:
-    assert (_one(_raises).raised, _one(_raises).message) == ("ValueError", "no (0.0,)")
-    assert _one(_hangs, limit=0.02).timeout
-    assert _one(_stubborn, limit=0.02, fresh=Fresh.PROCESS).timeout
-    assert _one(_warns).warned == ("UserWarning: careful",)
-    assert _one(lambda data: print("hello")).printed == "hello\n"
-    assert _one(lambda data: sys.exit(3)).raised == "SystemExit"
-    assert _one(lambda data: os._exit(3), fresh=Fresh.PROCESS).raised == "process ended"
+    assert (_one(_raises).failure, _one(_raises).message) == ("ValueError", "no (0.0,)")
+    assert _one(_hangs, limit=0.02).failure == TIMEOUT
+    assert _one(_stubborn, limit=0.02, fresh=Fresh.PROCESS).failure == TIMEOUT
+    assert (" beside warned[0]", "UserWarning: careful") in _one(_warns).texts
+    assert (" beside printed", "hello\n") in _one(lambda data: print("hello")).texts
+    assert _one(lambda data: sys.exit(3)).failure == "SystemExit"
+    assert _one(lambda data: os._exit(3), fresh=Fresh.PROCESS).failure == ENDED
 
 
 def test_a_fork_does_not_double_the_audit() -> None:
     process = os.getpid()
-    assert _one(lambda data: os.fork() * 0.0).value == 0.0
+    assert _one(lambda data: os.fork() * 0.0) == Outcome.of(0.0)
     assert os.getpid() == process
 
 
@@ -97,7 +97,7 @@ def test_every_answer_has_features(value: Any) -> None:
 
 def test_gigabytes_are_not_kept() -> None:
     outcome = _one(lambda data: np.zeros(10**7))
-    assert isinstance(outcome.value, Reading) and len(outcome.value.leaves) <= 64
+    assert len(outcome.paths) <= LEAVES + FURTHER
 
 
 def test_types_zeros_and_payloads_differ() -> None:
@@ -210,7 +210,7 @@ def test_a_worker_that_begins_again_draws_anew(
     drawn = Subject(told, fresh=Fresh.WORKER).draw(
         Pair(0.0, 1.0), np.array([0, 1] * 4, dtype=np.uint8)
     )
-    values = [outcome.value for outcome in drawn if not outcome.raised]
+    values = [outcome.numbers for outcome in drawn if not outcome.failure]
     assert len(values) == len(set(values)) == 4
 
 
@@ -252,7 +252,7 @@ def test_what_a_file_holds_and_imports_is_made_anew(
     drawn = Subject(held.dies, fresh=Fresh.WORKER).draw(
         Pair(0.0, 1.0), np.array([0, 1] * 4, dtype=np.uint8)
     )
-    values = [outcome.value for outcome in drawn if not outcome.raised]
+    values = [outcome.numbers for outcome in drawn if not outcome.failure]
     assert len(values) == len(set(values)) == 4
 
 

@@ -20,23 +20,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcompose import check
 from dpcompose.audit.arm import Arm
 from dpcompose.audit.audit import play
 from dpcompose.audit.certificate import Chain, pairs_of
 from dpcompose.audit.claim import Pair, Point
-from dpcompose.audit.feature import Feature, named, seen_before
-from dpcompose.audit.game import Game
+from dpcompose.audit.feature import SEEN, Feature, Memory, named
+from dpcompose.audit.game import Game, Scripted
 from dpcompose.audit.journal import Journal
 from dpcompose.audit.learned import remade
 from dpcompose.audit.lower import Ladder
-from dpcompose.audit.outcome import Outcomes
+from dpcompose.audit.outcome import Outcomes, Reals
 from dpcompose.audit.stakes import Cells, Stakes
-from dpcompose.audit.subject import Source
-from dpcompose.audit.tried import Converse
-from dpcompose.audit.wealth import Member, step
+from dpcompose.audit.subject import Samples, Source, Subject
+from dpcompose.audit.wealth import Member
 from dpcompose.errors import DomainError
 
 TIMES, LEAST = 10, 4096
@@ -101,68 +99,58 @@ def again(
         else check.count("samples", samples, least=1)
     )
     claims = {claim["distance"]: tuple(map(_point, claim["points"])) for claim in header["claims"]}
-    alpha, seed = float(header["alpha"]), os.urandom(32)
-
-    chain, goal, wealth, used = Chain.opened(seed, header), -math.log(alpha), 0.0, 0
-    drawn: dict[int, list[tuple[Outcomes, NDArray[np.uint8]]]] = {}
-    bet_on: dict[int, dict[str, Feature]] = {}
-    seen: dict[int, Feature] = {}
+    own = {each.name: each for each in features}
+    arms, script = dict[int, Arm](), list[Scripted]()
     for batch in certificate["batches"]:
-        bound = batch["stakes"]
-        if not bound["members"] or wealth >= goal or used >= most or time.monotonic() >= ends:
-            continue
-        place: int = bound["pair"]
-        if not place < len(pairs) or pairs[place].distance != bound["distance"]:
-            raise DomainError("pairs", place, "the pairs of the audit, in their order")
-        coins = chain.coins(bound, min(bound["rows"], most - used))
-        rows = subject.draw(pairs[place], coins)
-        memory = seen.setdefault(place, seen_before())
-        known = {each.name: each for each in (*subject.features(rows), *features, memory)}
-        members = [_member(each, known) for each in bound["members"]]
-        places = [member.cells.index(member.feature.score(rows)) for member in members]
-        paid = step(wealth, members, claims[bound["distance"]], coins, places, goal)
-        wealth, used, chain = paid.log_wealth, used + paid.rows, chain.after(bound, paid.rows)
-        drawn.setdefault(place, []).append((rows[: paid.rows], coins[: paid.rows]))
-        if memory.memory is not None:
-            memory.memory.learn(rows[: paid.rows], coins[: paid.rows])
-        bet_on.setdefault(place, {}).update(
-            {member.feature.name: member.feature for member in members}
-        )
-    if not drawn or wealth >= goal:
-        return Repeated(wealth, used, wealth >= goal)
-    arms = tuple(
-        _taught(pairs[place], claims, tuple(bet_on[place].values()), drawn[place])
-        for place in drawn
-    )
-    ladder, converse = Ladder.of(arms, claims[1], alpha, climbed=False), tuple(map(Converse, arms))
-    game = Game(arms, chain, goal, ladder, converse, log_wealth=wealth, samples=used)
+        stakes = batch["stakes"]
+        index, points = stakes["pair"], claims[stakes["distance"]]
+        if not index < len(pairs) or pairs[index].distance != stakes["distance"]:
+            raise DomainError("pairs", index, "the pairs of the audit, in their order")
+        if stakes["members"]:
+            empty = Arm(pairs[index], points, (), seen=Memory(), bounded=False)
+            arm = arms.setdefault(index, empty)
+            members = tuple(_member(each, arm, own, subject) for each in stakes["members"])
+            arm.features = _without_doubles(arm.features or (), members)
+            script.append(([*arms].index(index), stakes["rows"], members))
+    if not script:
+        return Repeated(0.0, 0, refuted=False)
+    alpha, seed = float(header["alpha"]), os.urandom(32)
+    ladder, goal = Ladder.of(claims[1], alpha, climbed=False), -math.log(alpha)
+    game = Game(tuple(arms.values()), Chain.opened(seed, header), goal, ladder, script=script)
     play(game, Journal(header, seed), subject, most=most, ends=ends)
     return Repeated(game.log_wealth, game.samples, game.log_wealth >= goal)
 
 
-def _taught(
-    pair: Pair, claims: dict[int, tuple[Point, ...]], features: tuple[Feature, ...],
-    drawn: Sequence[tuple[Outcomes, NDArray[np.uint8]]],
-) -> Arm:  # fmt: skip
-    """The past of one pair: the new rows, from which later bets on the certificate's features are
-    set.
-    """
-    own = tuple(each for each in features if each.memory is None)
-    arm = Arm(pair, claims[pair.distance], own, seen=seen_before() if own != features else None)
-    for rows, coins in drawn:
-        arm.learn(rows, coins)
-    return arm
+def _without_doubles(features: Sequence[Feature], members: Sequence[Member]) -> tuple[Feature, ...]:
+    """The features of a pair with those of further bets; of one name, the latest."""
+    latest = {each.name: each for each in (*features, *(member.feature for member in members))}
+    return tuple(each for each in latest.values() if each.memory is None)
 
 
 def _point(written: dict[str, str]) -> Point:
     return Point(float.fromhex(written["epsilon"]), float.fromhex(written["delta"]))
 
 
-def _member(written: dict[str, Any], features: dict[str, Feature]) -> Member:
+def _member(written: dict[str, Any], arm: Arm, own: dict[str, Feature], subject: Source) -> Member:
     name = written["feature"]
-    feature = (
-        remade(name, written["made"]) if "made" in written else features.get(name) or named(name)
-    )
+    if "made" in written:
+        feature = remade(name, written["made"])
+    elif name == SEEN and arm.seen is not None:
+        feature = arm.seen.feature
+    else:
+        feature = own.get(name) or _restored(name, subject)
     cells = Cells(tuple(float.fromhex(cut) for cut in written["cuts"]))
     f, g = (np.array(written[side], dtype=np.int64) for side in ("f", "g"))
     return Member(feature, cells, written["weight"], Stakes(f, g))
+
+
+def _restored(name: str, subject: Source) -> Feature:
+    """The feature of this name, built in or one that the subject has for its outcomes."""
+    if isinstance(subject, Subject | Samples):
+        return named(name)
+
+    def score(outcomes: Outcomes) -> Reals:
+        features = {each.name: each for each in subject.features(outcomes)}
+        return (features.get(name) or named(name)).score(outcomes)
+
+    return Feature(name, score)

@@ -5,8 +5,9 @@ feature.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,10 @@ HOPE = 2.0
 """The projected log gain below which a feature has no evidence, so that no bets are computed for
 it.
 """
+STARTS, FEATURES, AFTER = (24, 192, 1536, 12288), 2, 512
+"""The numbers of rows of a pair at which cells are frozen for the lower bound, and how many features
+each time; the number of rows at which the tried events are chosen.
+"""
 IDLE = 0.1
 """The prior weight of betting on no feature."""
 LIGHTEST = WEIGHTS >> 12
@@ -60,7 +65,9 @@ class Book:
     counts: NDArray[np.intp]
 
     @classmethod
-    def of(cls, feature: Feature, outcomes: Outcomes, coins: NDArray[np.uint8], since: int) -> Book:
+    def of(
+        cls, feature: Feature, outcomes: Outcomes, coins: NDArray[np.uint8], since: int = 0
+    ) -> Book:
         """Divide the values of a feature into cells, and count the past rows in each of them.
 
         Args:
@@ -71,10 +78,19 @@ class Book:
             since: The index of the first row to count. A learned feature was fitted to the earlier
                 rows and their coins, so they must not count as evidence.
         """
-        memory = feature.memory
-        scores = feature.score(outcomes) if memory is None else Memory().learn(outcomes, coins)
-        cells = Cells.of(scores) if memory is None else Cells(WORLDS)
+        scores = feature.score(outcomes)
+        cells = Cells.of(scores)
         return cls(feature, cells, tally(coins[since:], cells.index(scores[since:]), cells.count))
+
+    def empty(self) -> Book:
+        """The same feature and cells without counts."""
+        return Book(self.feature, self.cells, np.zeros_like(self.counts))
+
+    def add(self, outcomes: Outcomes, coins: NDArray[np.uint8]) -> None:
+        """Count new outcomes."""
+        self.counts += tally(
+            coins, self.cells.index(self.feature.score(outcomes)), self.cells.count
+        )
 
     def stakes(self, points: Sequence[Point]) -> tuple[float, Stakes]:
         """The log evidence of past bets on this feature at the claim's points, and the stakes for
@@ -93,21 +109,17 @@ class Book:
         return hopes(ones, zeros, points)
 
 
-def leaders(books: Sequence[Book], points: Sequence[Point], number: int) -> list[Book]:
-    """The `number` books with the largest projected log gain, in decreasing order."""
-    return sorted(books, key=lambda book: -book.hope(points))[:number]
+@dataclass(frozen=True)
+class Frozen:
+    """A feature with fixed cells, whose later rows are counted.
 
-
-def tallies(
-    books: Sequence[Book], outcomes: Outcomes, coins: NDArray[np.uint8]
-) -> list[NDArray[np.intp]]:
-    """For each book, the number of the new outcomes with coin 0 and with coin 1 in each cell, shape
-    (2, cells).
+    Args:
+        book: The counts of the rows since the cells were frozen.
+        before: The counts of the earlier rows, from which the cells were derived.
     """
-    return [
-        tally(coins, each.cells.index(each.feature.score(outcomes)), each.cells.count)
-        for each in books
-    ]
+
+    book: Book
+    before: NDArray[np.intp]
 
 
 @dataclass
@@ -120,11 +132,14 @@ class Arm:
         features: The features to bet on; None until `look` chooses them.
         learners: Algorithms that fit further features to past outcomes and coins.
         look: Chooses features for the past outcomes; None if they are fixed.
-        seen: The feature that remembers earlier answers; None for none.
+        seen: The record of earlier answers; None for none.
         worth: The log evidence below which no bets are placed: of many pairs, some have evidence by
             chance.
+        bounded: Whether cells are frozen for the lower bound.
         rows: The number of past rows.
         books: The counts of past rows for each feature.
+        frozen: The best features at each number of rows in `STARTS`, for the lower bound.
+        events: All features at `AFTER` rows with the counts of later rows, for the tried events.
         evidence: The log evidence against the claim in the past rows.
         hope: The largest projected log gain of a single event.
     """
@@ -134,15 +149,45 @@ class Arm:
     features: tuple[Feature, ...] | None
     learners: tuple[Learner, ...] = ()
     look: Callable[[Outcomes], tuple[Feature, ...]] | None = None
-    seen: Feature | None = None
+    seen: Memory | None = None
     worth: float = 0.0
+    bounded: bool = True
     rows: int = 0
     books: list[Book] = field(default_factory=list[Book])
+    frozen: dict[int, list[Frozen]] = field(default_factory=dict[int, list[Frozen]])
+    events: list[Book] = field(default_factory=list[Book])
     evidence: float = 0.0
     hope: float = 0.0
     _outcomes: list[Outcomes] = field(default_factory=list[Outcomes])
     _coins: list[NDArray[np.uint8]] = field(default_factory=list[NDArray[np.uint8]])
     _cut: int = 0
+
+    def __post_init__(self) -> None:
+        if self.seen is not None:
+            counts = np.zeros((2, len(WORLDS) + 2), dtype=np.intp)
+            self.books.append(Book(self.seen.feature, Cells(WORLDS), counts))
+
+    def freeze(self) -> None:
+        """Freeze the cells of features before the next batch, once there are enough rows."""
+        for start in STARTS:
+            if self.bounded and start <= self.rows and start not in self.frozen:
+                leaders = sorted(self.books, key=lambda book: -book.hope(self.points))[:FEATURES]
+                self.frozen[start] = [Frozen(book.empty(), book.counts.copy()) for book in leaders]
+        if self.rows >= AFTER and not self.events:
+            self.events = [book.empty() for book in self.books]
+
+    @property
+    def watched(self) -> dict[str, list[Book]]:
+        """All books whose counts grow, by their use."""
+        frozen = [each.book for start in self.frozen.values() for each in start]
+        return {"books": self.books, "frozen": frozen, "events": self.events}
+
+    @property
+    def counts(self) -> dict[str, list[NDArray[np.intp]]]:
+        """Copies of the counts of all watched books."""
+        return {
+            name: [book.counts.copy() for book in books] for name, books in self.watched.items()
+        }
 
     @property
     def next_rows(self) -> int:
@@ -184,35 +229,37 @@ class Arm:
         """Add the outcomes of a batch and their coins to the past. Only later batches may bet on
         what they show.
         """
-        counted = tallies(self.books, outcomes, coins)
+        for book in (each for books in self.watched.values() for each in books):
+            book.add(outcomes, coins)
         if self.keeps:
             self._outcomes.append(outcomes)
             self._coins.append(coins)
-            if self.seen is not None and self.seen.memory is not None:
-                self.seen.memory.learn(outcomes, coins)
-        self.count(len(coins), counted)
+            if self.seen is not None:
+                self.seen.learn(outcomes, coins)
+        self.rows += len(coins)
+        if self._cut < KEPT and self.rows >= min(self._cut * 3 // 2, KEPT):
+            self._cut_anew()
 
-    def count(self, rows: int, counted: Sequence[NDArray[np.intp]]) -> None:
+    def count(self, rows: int, counted: Mapping[str, Sequence[Any]]) -> None:
         """Add a batch of which only the counts are available, as when a journal is replayed.
 
         Args:
             rows: The number of rows in the batch.
-            counted: For each book, the batch's rows with coin 0 and with coin 1 in each cell, shape
-                (2, cells).
+            counted: For each of the `watched` books, the batch's rows with coin 0 and with coin 1
+                in each cell, shape (2, cells).
         """
         self.rows += rows
-        if self._cut < KEPT and self.rows >= min(self._cut * 3 // 2, KEPT):
-            self._cut_anew()
-            return
-        for book, counts in zip(self.books, counted, strict=True):
-            book.counts += counts
+        for name, books in self.watched.items():
+            for book, counts in zip(books, counted[name], strict=True):
+                book.counts += np.array(counts, dtype=np.intp)
 
     def _cut_anew(self) -> None:
-        outcomes, coins = _joined(self._outcomes), np.concatenate(self._coins)
+        outcomes = self._outcomes[0] if len(self._outcomes) == 1 else np.concatenate(self._outcomes)
+        coins = np.concatenate(self._coins)
         self._outcomes, self._coins, self._cut = [outcomes], [coins], len(coins)
         self.features = self.features if self.look is None else self.look(outcomes)
-        read = (*(self.features or ()), *(() if self.seen is None else (self.seen,)))
-        self.books = [Book.of(feature, outcomes, coins, 0) for feature in read]
+        memory = [book for book in self.books if book.feature.memory is not None]
+        self.books = [*memory, *(Book.of(each, outcomes, coins) for each in self.features or ())]
         half = len(coins) // 2
         for learner in self.learners if half else ():
             feature = learner.fit(outcomes[:half], coins[:half])
@@ -224,10 +271,3 @@ class Arm:
 
 def _negative(hoped: tuple[float, Book]) -> float:
     return -hoped[0]
-
-
-def _joined(parts: Sequence[Outcomes]) -> Outcomes:
-    """Concatenate batches of outcomes; the dtype is object unless all are plain numbers of one
-    shape.
-    """
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,12 +21,12 @@ from dpcompose.audit.arm import FIRST, Arm
 from dpcompose.audit.certificate import Chain
 from dpcompose.audit.check import check as checked
 from dpcompose.audit.claim import Pair, Point, certified, points
-from dpcompose.audit.feature import Feature, Learner, seen_before
+from dpcompose.audit.feature import Feature, Learner, Memory
 from dpcompose.audit.game import Game
 from dpcompose.audit.journal import Journal
 from dpcompose.audit.lower import Ladder
 from dpcompose.audit.subject import ExhaustedError, Fresh, Source, Subject
-from dpcompose.audit.tried import Converse
+from dpcompose.audit.tried import tried_events, unseen
 from dpcompose.audit.usual import usual_pairs
 from dpcompose.audit.verdict import AuditResult, Moment, Verdict
 from dpcompose.composition import Composable
@@ -93,81 +92,89 @@ def audit(
     alpha, most = check.open_probability("alpha", alpha), check.count("samples", samples, least=1)
     points(claim, adjacency=adjacency)
     pairs = usual_pairs(subject, claim, adjacency=adjacency) if pairs is None else pairs
-    curves = _claims(claim, pairs, adjacency)
-    coins = _seed(seed)
-    head = _header(subject, claim, curves, alpha, coins, pairs)
+    curves, coins = _claims(claim, pairs, adjacency), _seed(seed)
+    head = written.header(
+        subject=subject.name, claim=repr(claim), claims=curves, one_point=isinstance(claim, BlackBox),
+        alpha=alpha, seed=coins, pairs=pairs,
+        environment={"python": platform.python_version(), "numpy": np.__version__},
+    )  # fmt: skip
     journal = Journal(head, coins)
     if resume is not None:
         journal = Journal.opened(resume, head, coins, pairs, named=seed is not None)
-        pairs = pairs[: journal.pairs]
     arms = tuple(
         Arm(
-            pair,
-            curves[pair.distance],
-            tuple(features or ()),
-            tuple(learners),
+            pair, curves[pair.distance], tuple(features or ()), tuple(learners),
             look=subject.features if features is None else None,
-            seen=seen_before() if features is None else None,
-            worth=math.log(len(pairs)),
+            seen=Memory() if features is None else None,
+            worth=math.log(len(pairs[: journal.pairs])), bounded=ladder,
         )
-        for pair in pairs
+        for pair in pairs[: journal.pairs]
         if pair.distance in curves
+    )  # fmt: skip
+    rungs, chain = (
+        Ladder.of(curves[1], alpha, climbed=ladder),
+        Chain.opened(journal.seed, journal.header),
     )
-    rungs = Ladder.of(arms, curves[1], alpha, climbed=ladder)
-    converse = tuple(Converse(arm) for arm in arms)
-    game = Game(
-        arms, Chain.opened(journal.seed, journal.header), -math.log(alpha) + MARGIN, rungs, converse
-    )
+    game = Game(arms, chain, -math.log(alpha) + MARGIN, rungs)
     try:
         _restored(game, journal, subject)
         play(game, journal, subject, most=most, ends=time.monotonic() + seconds, progress=progress)
     finally:
         journal.close()
-    game.ladder.climb()
-    proof = written.sealed(
-        journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth
-    )
-    refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
-    verdict = _verdict(refuted, law, claim, adjacency)
-    result = _result(
-        game, subject, alpha, proof, verdict, _description(refuted, law, claim, adjacency)
-    )
+    keeps = None if law is None else certified(law, claim, adjacency=adjacency)
+    result = _result(game, journal, subject, alpha, keeps)
     if result.samples > FIRST:
         require_answers(result, subject)
     return result
 
 
 def _result(
-    game: Game,
-    subject: Source,
-    alpha: float,
-    proof: dict[str, Any],
-    verdict: Verdict,
-    description: str,
+    game: Game, journal: Journal, subject: Source, alpha: float, keeps: bool | None
 ) -> AuditResult:
+    """The result of a finished game; `keeps` is whether the declared law is certified to keep the
+    claim, None if no law is declared.
+    """
+    game.ladder.climb(game.arms)
+    proof = written.sealed(
+        journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth
+    )
+    refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
+    isolated = not isinstance(subject, Subject) or subject.isolated
     return AuditResult(
-        verdict=verdict,
+        verdict=Verdict.REFUTED if refuted else Verdict.CERTIFIED if keeps else Verdict.NOT_REFUTED,
         epsilon=Bound(game.ladder.lower, math.inf),
         delta=game.ladder.delta,
         event=game.event,
-        description=description,
+        description=LAWS[keeps, keeps is True and refuted],
         samples=game.samples,
         log_wealth=game.log_wealth,
-        tried=game.tried(alpha),
-        unseen=game.unseen(alpha),
+        tried=tried_events(game.arms, alpha),
+        unseen=min(unseen(arm.rows, alpha, arm.points[-1]) for arm in game.arms),
         certificate=proof,
         moments=tuple(game.moments),
         peak=game.peak,
         unread=tuple(
-            f"{name} ({number:,} in one call)" for name, number in sorted(game.unread.items())
+            f"{name} ({most:,} in one call)" for name, most in sorted(game.unread.items())
         ),
         freshness=subject.fresh.value if isinstance(subject, Subject) else Fresh.CALL.value,
-        repeated=verdict is Verdict.REFUTED
-        and game.recurs
-        and isinstance(subject, Subject)
-        and not subject.isolated,
-        silent="" if verdict is Verdict.REFUTED else game.silent,
+        repeated=refuted and game.recurs and not isolated,
+        silent="" if refuted else game.silent,
     )
+
+
+LAWS: dict[tuple[bool | None, bool], str] = {
+    (None, False): "",
+    (False, False): "the declared law is not certified to keep the claim",
+    (
+        True,
+        True,
+    ): "the declared law keeps the claim, and the code does not: one of them, or dpcompose, is wrong",
+    (
+        True,
+        False,
+    ): "the declared law keeps the claim; of the law, not of the code that draws from it",
+}
+"""What a result says of the declared law, by whether it keeps the claim and whether that is refuted."""
 
 
 def require_answers(result: AuditResult, subject: Source) -> None:
@@ -248,26 +255,6 @@ def _seed(seed: bytes | None) -> bytes:
     return seed
 
 
-def _header(
-    subject: Source,
-    claim: Composable,
-    curves: dict[int, tuple[Point, ...]],
-    alpha: float,
-    seed: bytes,
-    pairs: Sequence[Pair],
-) -> dict[str, Any]:
-    environment = {"python": platform.python_version(), "numpy": np.__version__}
-    asked: dict[str, Any] = {
-        "subject": subject.name,
-        "claim": repr(claim),
-        "claims": curves,
-        "environment": environment,
-    }
-    return written.header(
-        **asked, one_point=isinstance(claim, BlackBox), alpha=alpha, seed=seed, pairs=pairs
-    )
-
-
 def _claims(
     claim: Composable, pairs: Sequence[Pair], adjacency: Adjacency
 ) -> dict[int, tuple[Point, ...]]:
@@ -286,28 +273,3 @@ def _claims(
             "a distance at which the claim has a finite epsilon and a delta below 1",
         )
     return {distance: each for distance, each in found.items() if each}
-
-
-def _description(
-    refuted: bool, law: Composable | None, claim: Composable, adjacency: Adjacency
-) -> str:
-    """A sentence that says whether the declared law satisfies the claim; empty if no law is
-    declared.
-    """
-    if law is None:
-        return ""
-    if not certified(law, claim, adjacency=adjacency):
-        return "the declared law is not certified to keep the claim"
-    if refuted:
-        return "the declared law keeps the claim, and the code does not: one of them, or dpcompose, is wrong"
-    return "the declared law keeps the claim; of the law, not of the code that draws from it"
-
-
-def _verdict(
-    refuted: bool, law: Composable | None, claim: Composable, adjacency: Adjacency
-) -> Verdict:
-    if refuted:
-        return Verdict.REFUTED
-    if law is not None and certified(law, claim, adjacency=adjacency):
-        return Verdict.CERTIFIED
-    return Verdict.NOT_REFUTED

@@ -9,7 +9,6 @@ import contextlib
 import copy
 import io
 import logging
-import math
 import os
 import pickle
 import random
@@ -30,7 +29,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from dpcompose.audit.outcome import ADDRESS, LOOKED, TEXT, Outcome, read
+from dpcompose.audit.outcome import ADDRESS, LOOKED, TEXT, TIMEOUT, Outcome, Reader
 
 MOST_PARTS = 32
 """The number of arguments and attributes of an exception that are read."""
@@ -139,26 +138,32 @@ class Calls:
             np.random.seed()  # noqa: NPY002
         self._begins = begins = time.perf_counter()
         try:
-            value, raised, message = self._timed(call, argument), "", ""
+            reader, raised, message = self._timed(call, argument), "", ""
         except TooLong:
             self._heard(self._read)
-            return Outcome(timeout=True)
+            return Outcome.of(failure=TIMEOUT)
         except BaseException as error:
             # In a process of its own nobody interrupts but the subject.
             if isinstance(error, KeyboardInterrupt) and self.output < 0:
                 raise
-            value, raised, message = read(_seen(error)), type(error).__name__, _text(error)
+            reader, raised, message = _reading(_parts(error)), type(error).__name__, _text(error)
         finally:
             if os.getpid() != process:
                 # The subject forked, and this is the copy: it ends here, or two audits would go on.
                 os._exit(0)
-        took = time.perf_counter() - begins if self.timed else math.nan
+        took = time.perf_counter() - begins
         if watched:
             self._watch(argument, dataset)
         beside = self._heard(self._read) if self._read else {}
-        if type(value) is float and not (raised or beside or self.timed):
-            return value
-        return Outcome(value, raised, message, seconds=took, **beside)
+        if isinstance(reader, float):
+            if not (beside or self.timed):
+                return reader
+            reader = Reader.of(reader)
+        for name, seen in beside.items():
+            reader.channel(seen, name)
+        if self.timed:
+            reader.timed(took)
+        return reader.outcome(raised, message)
 
     def _heard(self, channels: Collection[str]) -> dict[str, Any]:
         """The contents of the named channels since they were last read, by channel; empty ones are
@@ -188,12 +193,12 @@ class Calls:
         self._used |= heard.keys()
         return heard
 
-    def _timed(self, call: Callable[[Any], Any], argument: Any) -> Any:
+    def _timed(self, call: Callable[[Any], Any], argument: Any) -> float | Reader:
         if threading.current_thread() is not threading.main_thread():
-            return read(_awaited(call(argument)))
+            return _reading(_awaited(call(argument)))
         signal.setitimer(signal.ITIMER_REAL, self.limit, 0.1)
         try:
-            return read(_awaited(call(argument)))
+            return _reading(_awaited(call(argument)))
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -281,6 +286,10 @@ def _file_in_words(name: str) -> str:
         return f"{name}: {error.strerror}"
 
 
+def _reading(value: Any) -> float | Reader:
+    return value if type(value) is float else Reader.of(value)
+
+
 def _awaited(value: Any) -> Any:
     """The value itself, or what awaiting it returns; the items of an asynchronous generator as a
     list.
@@ -316,36 +325,23 @@ def _text(error: BaseException) -> str:
         return "no text"
 
 
-def _seen(error: BaseException | None, depth: int = 4) -> dict[str, Any]:
+def _parts(error: BaseException | None, depth: int = 4) -> dict[str, Any]:
     """Everything a caller can see of an exception besides its class: text, arguments, attributes,
-    and its cause.
-
-    Causes are followed `depth` levels deep.
+    and `depth` of its causes. Of arguments that are neither numbers nor texts, whose inspection
+    might not end, the name of the type.
     """
     if error is None or not depth:
         return {}
-    seen: dict[str, Any] = {"text": _text(error)}
+    parts = {f"argument {index}": each for index, each in enumerate(error.args[:MOST_PARTS])}
     with contextlib.suppress(Exception):
-        arguments = (
-            error.args if len(error.args) > 1 or not isinstance((*error.args, "")[0], str) else ()
-        )
-        seen |= {
-            f"argument {number}": _plain(each) for number, each in enumerate(arguments[:MOST_PARTS])
-        }
-        seen |= {str(name): _plain(each) for name, each in list(vars(error).items())[:MOST_PARTS]}
+        parts |= {str(name): each for name, each in list(vars(error).items())[:MOST_PARTS]}
+    plain = (str, bytes, int, float, bool)
+    parts = {
+        name: each if type(each) in plain else type(each).__name__ for name, each in parts.items()
+    }
     behind = error.__cause__ or error.__context__
-    return (
-        seen
-        if behind is None
-        else {**seen, "behind": [type(behind).__name__, _seen(behind, depth - 1)]}
-    )
-
-
-def _plain(value: Any) -> Any:
-    """A number or text unchanged; for any other type, whose inspection might not end, the name of
-    the type.
-    """
-    return value if type(value) in (str, bytes, int, float, bool) else type(value).__name__
+    named = {} if behind is None else {"behind": [type(behind).__name__, _parts(behind, depth - 1)]}
+    return {"text": _text(error), **parts, **named}
 
 
 class Dataset:

@@ -123,6 +123,11 @@ class Memory:
 
     worlds: dict[float, int] = field(default_factory=dict[float, int])
 
+    @property
+    def feature(self) -> Feature:
+        """The feature that reads this record."""
+        return Feature(SEEN, self.score, memory=self, weight=2.0)
+
     def score(self, outcomes: Outcomes) -> Reals:
         """For each outcome, the worlds that produced the same answer before: 0 none, 1 world 0, 2
         world 1, 3 both.
@@ -130,31 +135,17 @@ class Memory:
         codes = table_of(outcomes).whole.tolist()
         return np.array([self.worlds.get(code, 0) for code in codes], dtype=np.float64)
 
-    def learn(self, outcomes: Outcomes, coins: np.ndarray) -> Reals:
-        """Add outcomes and their coins to the record.
-
-        Returns for each outcome, in order, the code (0 to 3) of the worlds that produced the same
-        answer before it.
-        """
-        codes, scores = table_of(outcomes).whole.tolist(), np.zeros(len(coins))
-        for row, (code, coin) in enumerate(zip(codes, coins.tolist(), strict=True)):
-            met = self.worlds.get(code, 0)
-            scores[row], self.worlds[code] = met, met | 1 << coin
-        return scores
+    def learn(self, outcomes: Outcomes, coins: np.ndarray) -> None:
+        """Add outcomes and their coins to the record."""
+        worlds = self.worlds
+        for code, coin in zip(table_of(outcomes).whole.tolist(), coins.tolist(), strict=True):
+            worlds[code] = worlds.get(code, 0) | 1 << coin
 
 
 SEEN, WHOLE = "worlds of the same answer before", "the whole answer"
 """The names of the feature that remembers answers, and of the hash of the whole outcome."""
 RECURRING = (SEEN, WHOLE)
 """The names of the features that can only gain if equal answers recur."""
-
-
-def seen_before() -> Feature:
-    """A feature that codes which worlds produced the same answer before: 0 none, 1 world 0, 2 world
-    1, 3 both.
-    """
-    memory = Memory()
-    return Feature(SEEN, memory.score, memory=memory, weight=2.0)
 
 
 class Learner(Protocol):
@@ -208,16 +199,17 @@ def named(name: str) -> Feature:
 
 def _features(table: Table) -> Iterator[Feature]:
     yield from _sharing(WHOLES, [_WHOLE] if table.plain else [_KIND, _WHOLE])
-    varied = [
-        path
-        for path, column in table.columns.items()
-        if not (path.endswith(NO_NUMBERS) and np.ptp(column) == 0)
-    ]
-    beside = [path for path in varied if path.startswith(BESIDE)]
-    paths = [path for path in varied if path not in beside][:LEAVES]
+    beside, paths = (
+        [
+            path
+            for path in [each for each in table.paths if each.startswith(BESIDE) is side][:LEAVES]
+            if not (path.endswith(NO_NUMBERS) and np.ptp(table.column(path)) == 0)
+        ]
+        for side in (True, False)
+    )
     yield from _sharing(PLACES, [_at(path) for path in paths])
-    yield from _sharing(CHANNELS, [_at(path) for path in beside[:LEAVES]])
-    continuous = [path for path in paths if _fractional(table.columns[path])]
+    yield from _sharing(CHANNELS, [_at(path) for path in beside])
+    continuous = [path for path in paths if _fractional(table.column(path))]
     read = READ if len(paths) == 1 else ESSENTIAL
     yield from _sharing(
         BITS, [_bit(name, path) for path in continuous[:WITH_BITS] for name in read]

@@ -14,17 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.audit import certificate as written
-from dpcompose.audit.arm import Arm, tallies
+from dpcompose.audit.arm import Arm
 from dpcompose.audit.certificate import Chain
 from dpcompose.audit.feature import RECURRING, event_in_words
 from dpcompose.audit.lower import GROWTH, Ladder
-from dpcompose.audit.outcome import Outcomes, Reals
-from dpcompose.audit.outcome_text import outcomes_of, text_of_outcomes
+from dpcompose.audit.outcome import Outcomes, Reals, outcomes_of, text_of_outcomes
 from dpcompose.audit.stakes import Cells
 from dpcompose.audit.subject import Samples, Source
 from dpcompose.audit.table import table_of, words_of
-from dpcompose.audit.tried import Converse, unseen
-from dpcompose.audit.verdict import Moment, Tried
+from dpcompose.audit.verdict import Moment
 from dpcompose.audit.wealth import Member, step
 
 SPREAD = 1.5
@@ -38,6 +36,8 @@ ALIKE = 0.95
 audited.
 """
 Entry = dict[str, Any]
+Scripted = tuple[int, int, tuple[Member, ...]]
+"""A batch that is determined beforehand: the index of its pair, its number of rows and its bets."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Game:
         chain: The hash chain from which coins are derived.
         goal: Natural logarithm of the wealth at which the claim is refuted.
         ladder: The computation of the lower bound on epsilon.
-        converse: For each arm, the events tested for absence of a violation.
+        script: Batches that come first.
         lost: How often an interruption discarded the outcomes of the next batch. The number enters
             the hash chain, so that the next attempt has new coins.
         log_wealth: Natural logarithm of the wealth.
@@ -85,7 +85,7 @@ class Game:
     chain: Chain
     goal: float
     ladder: Ladder
-    converse: tuple[Converse, ...]
+    script: list[Scripted] = field(default_factory=list[Scripted])
     lost: int = 0
     log_wealth: float = 0.0
     peak: float = 0.0
@@ -101,16 +101,18 @@ class Game:
         """Choose the next pair and its bets from past rows, and derive the coins of at most `most`
         rows.
         """
-        order = sorted(range(len(self.arms)), key=lambda each: -self.arms[each].hope)
-        ranks = {place: rank for rank, place in enumerate(order, 1)}
-        place = min(order, key=lambda each: self.arms[each].rows * ranks[each] ** SPREAD)
-        arm = self.arms[place]
-        rows, members = min(arm.next_rows, most), tuple(arm.members())
-        self.ladder.bind(place)
-        self.converse[place].bind()
-        stakes = written.stakes(pair=place, distance=arm.pair.distance, rows=rows, members=members)
+        if self.script:
+            index, rows, members = self.script.pop(0)
+        else:
+            order = sorted(range(len(self.arms)), key=lambda each: -self.arms[each].hope)
+            ranks = {arm: rank for rank, arm in enumerate(order, 1)}
+            index = min(order, key=lambda each: self.arms[each].rows * ranks[each] ** SPREAD)
+            rows, members = self.arms[index].next_rows, tuple(self.arms[index].members())
+        rows, arm = min(rows, most), self.arms[index]
+        arm.freeze()
+        stakes = written.stakes(pair=index, distance=arm.pair.distance, rows=rows, members=members)
         stakes |= {"lost": self.lost} if self.lost else {}
-        return Batch(place, members, stakes, self.chain.coins(stakes, rows))
+        return Batch(index, members, stakes, self.chain.coins(stakes, rows))
 
     def pay(self, batch: Batch, outcomes: Outcomes, *, record: bool = False) -> Entry:
         """Settle a batch: update the wealth, and add the outcomes to the past of the pair.
@@ -124,10 +126,7 @@ class Game:
             The journal entry of the batch, from which `replay` restores it: the outcomes while the
             arm stores them, otherwise counts.
         """
-        arm, events = self.arms[batch.arm], self.converse[batch.arm]
-        learned = self._learned(batch, outcomes) if record else None
-        self.ladder.count(batch.arm, tallies(self.ladder.books(batch.arm), outcomes, batch.coins))
-        events.pay(outcomes, batch.coins)
+        arm = self.arms[batch.arm]
         places = [member.cells.index(member.feature.score(outcomes)) for member in batch.members]
         paid = step(self.log_wealth, batch.members, arm.points, batch.coins, places, self.goal)
         counts = written.counts(paid)
@@ -140,11 +139,20 @@ class Game:
             "factors": [each.hex() for each in paid.factors],
             "evidence": arm.evidence.hex(),
             "hope": arm.hope.hex(),
-            "learned": learned,
+            "learned": {"outcomes": text_of_outcomes(outcomes)} if record and arm.keeps else None,
         }
         self._advance(entry)
         self._look(outcomes)
+        before = {} if arm.keeps or not record else arm.counts
         arm.learn(outcomes[: paid.rows], batch.coins[: paid.rows])
+        if before:
+            entry["learned"] = {
+                name: [
+                    (now - then).tolist()
+                    for now, then in zip(arm.counts[name], counts, strict=True)
+                ]
+                for name, counts in before.items()
+            }
         return entry
 
     def _look(self, outcomes: Outcomes) -> None:
@@ -154,20 +162,6 @@ class Game:
         self.answered = self.answered or sum(table.failures.values()) < len(outcomes)
         for name, number in table.unread.items():
             self.unread[name] = max(self.unread.get(name, 0), number)
-
-    def _learned(self, batch: Batch, outcomes: Outcomes) -> Entry:
-        arm, events = self.arms[batch.arm], self.converse[batch.arm]
-        if arm.keeps:
-            return {"outcomes": text_of_outcomes(outcomes)}
-        counted = {
-            "books": arm.books,
-            "events": events.books,
-            "frozen": self.ladder.books(batch.arm),
-        }
-        return {
-            name: [each.tolist() for each in tallies(books, outcomes, batch.coins)]
-            for name, books in counted.items()
-        }
 
     def replay(self, entry: Mapping[str, Any], source: Source) -> None:
         """Restore a batch of an earlier run from its journal entry, without drawing outcomes.
@@ -181,33 +175,19 @@ class Game:
         """
         stakes: Entry = entry["stakes"]
         rows, place = int(entry["counts"]["rows"]), int(stakes["pair"])
-        arm, events = self.arms[place], self.converse[place]
+        arm, known = self.arms[place], entry["learned"]
         coins = self.chain.coins(stakes, stakes["rows"])
         if isinstance(source, Samples):
             source.skip(coins)
-        self.ladder.bind(place)
-        events.bind()
-        known = entry["learned"]
+        arm.freeze()
         arm.evidence, arm.hope = float.fromhex(entry["evidence"]), float.fromhex(entry["hope"])
         self._advance(entry)
         if "outcomes" in known:
             outcomes = outcomes_of(known["outcomes"], stakes["rows"])
-            self.ladder.count(place, tallies(self.ladder.books(place), outcomes, coins))
-            events.pay(outcomes, coins)
             self._look(outcomes)
             arm.learn(outcomes[:rows], coins[:rows])
         else:
-            books, tried, frozen = (
-                [np.array(each, dtype=np.intp) for each in known.get(name, ())]
-                for name in ("books", "events", "frozen")
-            )
-            if "frozen" not in known:
-                # A journal of an earlier version kept the wealth of other bets: these have no bound of their own.
-                self.ladder.rungs = ()
-            else:
-                self.ladder.count(place, frozen)
-            events.count(tried)
-            arm.count(rows, books)
+            arm.count(rows, known)
 
     def _advance(self, entry: Mapping[str, Any]) -> None:
         stakes, counts = entry["stakes"], entry["counts"]
@@ -220,26 +200,13 @@ class Game:
         self.samples += counts["rows"]
         if self.samples >= LADDER_ROWS and self.samples >= GROWTH * self._climbed:
             self._climbed = self.samples
-            self.ladder.climb()
+            self.ladder.climb(self.arms)
         self.lost = 0
         names = [member["feature"] for member in stakes["members"]]
         factors = tuple(zip(names, map(float.fromhex, entry["factors"]), strict=True))
         self.moments.append(
             Moment(self.samples, self.log_wealth, self.ladder.lower, stakes["pair"], factors)
         )
-
-    def tried(self, alpha: float) -> tuple[Tried, ...]:
-        """The tested events; those whose violation is excluded are so simultaneously, with
-        probability 1 - alpha.
-        """
-        number = sum(len(each.events) for each in self.converse)
-        return tuple(tried for each in self.converse for tried in each.excluded(alpha, number))
-
-    def unseen(self, alpha: float) -> float:
-        """The probability below which a violating event could have gone undetected with the rows
-        drawn so far.
-        """
-        return min(unseen(arm.rows, alpha, arm.points[-1]) for arm in self.arms)
 
     @property
     def silent(self) -> str:

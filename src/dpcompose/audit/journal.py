@@ -23,12 +23,12 @@ from dpcompose.audit import certificate as written
 from dpcompose.audit.certificate import canonical
 from dpcompose.audit.check import CertificateError, check
 from dpcompose.audit.claim import Pair
-from dpcompose.audit.outcome import Reading, code_of, read
+from dpcompose.audit.outcome import Outcome, code_of
 from dpcompose.errors import DomainError
 
-FORMAT, EARLIER = "dpcompose-audit-journal-3", "dpcompose-audit-journal-2"
-"""The format that is written, and an older one that can be read, whose outcomes lack side channels.
-"""
+FORMAT = "dpcompose-audit-journal-4"
+EARLIER = ("dpcompose-audit-journal-3", "dpcompose-audit-journal-2")
+"""Older formats that can be read if all answers are numbers."""
 _REMEDY = "Begin another journal, or restore this one"
 _BOUND = {"bound": True}
 _SAME = ("subject", "claim", "claims", "one_point", "alpha")
@@ -118,7 +118,7 @@ class Journal:
         try:
             texts, link = _followed(whole.split(b"\n"))
             first, *lines = (json.loads(line) for line in texts)
-            if first["format"] not in (FORMAT, EARLIER):
+            if first["format"] not in (FORMAT, *EARLIER):
                 raise ValueError(f"its format is not {FORMAT}")
             header, seed = first["header"], bytes.fromhex(first["seed"])
             same = {name: header[name] for name in _SAME} | {"pairs": first["pairs"]}
@@ -225,5 +225,4 @@ def _digest(pair: Pair) -> list[Any]:
 
 
 def _code(data: Any) -> str:
-    value = read(data)
-    return (value.code if isinstance(value, Reading) else code_of(value.hex().encode())).hex()
+    return (code_of(data.hex().encode()) if type(data) is float else Outcome.of(data).code).hex()

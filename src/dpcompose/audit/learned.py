@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.audit.feature import Feature, bit, features_of, named
-from dpcompose.audit.outcome import LEAVES, LETTERS, Outcomes, Reals
-from dpcompose.audit.table import HASHES, LETTER, table_of
+from dpcompose.audit.outcome import CODES, FURTHER, LEAVES, LETTERS, Outcomes, Reals
+from dpcompose.audit.table import LETTER, table_of
 from dpcompose.errors import DomainError
 
 LEAST, MOST = 128, 8192
@@ -42,7 +42,7 @@ class Discriminant:
 
     def fit(self, outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
         outcomes, coins = outcomes[-MOST:], coins[-MOST:].astype(bool)
-        places = [place for place in table_of(outcomes).columns if not place.endswith(HASHES)]
+        places = [path for path in table_of(outcomes).paths if not path.endswith(CODES)][:LEAVES]
         if len(places) < 2 or len(outcomes) < LEAST or coins.all() or not coins.any():
             return None
         rows = _columns(outcomes, places)
@@ -244,13 +244,15 @@ class Single:
 
 def _places(outcomes: Outcomes, coins: np.ndarray) -> Iterator[tuple[str, Reals]]:
     table = table_of(outcomes)
-    for place, column in _promising(table.further, coins):
+    further = table.paths[LEAVES : LEAVES + FURTHER]
+    for place, column in _promising({path: table.column(path) for path in further}, coins):
         yield f"value{place}", column
     for place, length in table.letters.items():
         for number, column in enumerate(table.letters_at(place, min(length, LETTERS))):
             yield f"value{place}{LETTER}{number}", column
     integers = 0
-    for place, column in [*table.columns.items()][:LEAVES]:
+    for place in [path for path in table.paths if not path.endswith(CODES)][:LEAVES]:
+        column = table.column(place)
         if (
             integers < INTEGERS
             and not np.isnan(bit(column, 0)).any()
@@ -272,7 +274,7 @@ def _promising(columns: Mapping[str, Reals], coins: np.ndarray) -> Iterator[tupl
     rows = np.where(known, rows, 0.0)
     away = np.clip(rows - np.median(rows, axis=1, keepdims=True), -1e150, 1e150)
     spread = np.median(np.abs(away), axis=1, keepdims=True) + 1e-300
-    away = np.clip(away / spread, -10, 10)
+    away = np.clip(away, -10 * spread, 10 * spread) / spread
     apart = np.zeros(len(rows))
     for seen in (away, np.abs(away), known.astype(np.float64)):
         means = [seen[:, coins == side].mean(axis=1) for side in (False, True)]

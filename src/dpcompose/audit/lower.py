@@ -21,9 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcompose.audit.arm import Arm, Book, leaders
+from dpcompose.audit.arm import FEATURES, STARTS, Arm, Frozen
 from dpcompose.audit.claim import Point
 from dpcompose.audit.stakes import evidence
 
@@ -32,112 +31,66 @@ RUNGS = (0.125, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1,
 """The epsilons of the rungs, as multiples of the claim's epsilon."""
 LEAST = 0.05
 """The smallest base epsilon of the rungs, used if the claim's is smaller."""
-STARTS, FEATURES, PAIRS = (24, 192, 1536, 12288), 2, 2
-"""The numbers of rows of a pair at which cells are frozen, how many features are frozen each time,
-and how many pairs are evaluated.
-"""
+PAIRS = 2
+"""The number of pairs that are evaluated."""
 GROWTH = 4
 """The bound is recomputed whenever the number of rows has grown by this factor, and at the end."""
 
 
-@dataclass(frozen=True)
-class Frozen:
-    """A feature with fixed cells, whose later rows are counted.
-
-    Args:
-        book: The counts of the rows since the cells were frozen.
-        before: The counts of the earlier rows, from which the cells were derived.
+def log_wealth(frozen: Frozen, point: Point) -> float:
+    """The log wealth that the portfolio at a point has made of the rows since the cells were
+    frozen.
     """
-
-    book: Book
-    before: NDArray[np.intp]
-
-    def log_wealth(self, point: Point) -> float:
-        """The log wealth that the portfolio at a point has made of the rows since the cells were
-        frozen.
-        """
-        rows, prior = self.before.sum(axis=0).astype(np.float64), self.book.cells.prior
-        ratio = evidence(self.before + self.book.counts, (point,), prior, rows)
-        return ratio - evidence(self.before, (point,), prior, rows)
+    rows, prior = frozen.before.sum(axis=0).astype(np.float64), frozen.book.cells.prior
+    ratio = evidence(frozen.before + frozen.book.counts, (point,), prior, rows)
+    return ratio - evidence(frozen.before, (point,), prior, rows)
 
 
 @dataclass
 class Ladder:
-    """The claims tested for the lower bound on epsilon, and the counts that determine their wealth.
+    """The claims tested for the lower bound on epsilon.
 
     Args:
-        arms: The pairs of datasets with their past.
         rungs: The tested (epsilon, delta), in increasing epsilon.
         delta: The delta of all rungs.
         goal: Natural logarithm of the wealth that refutes a rung.
         crossed: The number of rungs refuted without a gap, from the lowest.
-        frozen: For each pair and each freezing time, the frozen features.
     """
 
-    arms: tuple[Arm, ...]
     rungs: tuple[Point, ...]
     delta: float
     goal: float
     crossed: int = 0
-    frozen: tuple[list[list[Frozen]], ...] = ()
 
     @classmethod
-    def of(
-        cls, arms: tuple[Arm, ...], claim: Sequence[Point], alpha: float, *, climbed: bool = True
-    ) -> Ladder:
+    def of(cls, claim: Sequence[Point], alpha: float, *, climbed: bool = True) -> Ladder:
         """A ladder around the claim's epsilon at the smallest delta of its points.
 
         Args:
-            arms: The pairs of datasets.
             claim: The points of the claim at distance 1.
             alpha: The probability of a bound above the true epsilon.
             climbed: Whether to compute a bound; if False, there are no rungs and the bound is 0.
         """
         point = min(claim, key=lambda each: each.delta)
-        base = max(point.epsilon, LEAST)
-        rungs = tuple(
-            each for rung in RUNGS if climbed and (each := Point(rung * base, point.delta)).testable
-        )
-        frozen = tuple(list[list[Frozen]]() for _ in arms)
-        return cls(arms, rungs, point.delta, -math.log(alpha), frozen=frozen)
+        rungs = (Point(rung * max(point.epsilon, LEAST), point.delta) for rung in RUNGS if climbed)
+        return cls(tuple(each for each in rungs if each.testable), point.delta, -math.log(alpha))
 
     @property
     def lower(self) -> float:
         """The most recently computed lower bound on epsilon; 0 if no rung is refuted."""
         return self.rungs[self.crossed - 1].epsilon if self.crossed else 0.0
 
-    def books(self, index: int) -> list[Book]:
-        """The frozen features of the pair with this index, which count its rows."""
-        return [each.book for start in self.frozen[index] for each in start]
-
-    def bind(self, index: int) -> None:
-        """Freeze the cells of a pair's best features before its next batch, once it has enough
-        rows.
-        """
-        arm, frozen = self.arms[index], self.frozen[index]
-        if self.rungs and len(frozen) < len(STARTS) and arm.rows >= STARTS[len(frozen)]:
-            frozen.append([
-                Frozen(Book(book.feature, book.cells, np.zeros_like(book.counts)), book.counts.copy())
-                for book in leaders(arm.books, arm.points, FEATURES)
-            ])  # fmt: skip
-
-    def count(self, index: int, counted: Sequence[NDArray[np.intp]]) -> None:
-        """Add the counts of a batch to the frozen features of the pair with this index."""
-        for book, counts in zip(self.books(index), counted, strict=True):
-            book.counts += counts
-
-    def climb(self) -> None:
+    def climb(self, arms: Sequence[Arm]) -> None:
         """Update the bound: evaluate rungs upward until one is not refuted."""
-        best = sorted(range(len(self.arms)), key=lambda place: -self.arms[place].hope)[:PAIRS]
-        while self.crossed < len(self.rungs) and self._reaches(self.rungs[self.crossed], best):
+        while self.crossed < len(self.rungs) and self._reaches(self.rungs[self.crossed], arms):
             self.crossed += 1
 
-    def _reaches(self, rung: Point, best: Sequence[int]) -> bool:
-        parts, weight = [-math.inf], -math.log(len(self.arms) * len(STARTS) * FEATURES)
-        for place in best:
-            point = rung.group(self.arms[place].pair.distance)
-            for start in self.frozen[place] if point.testable else ():
-                parts += [each.log_wealth(point) + weight for each in start]
+    def _reaches(self, rung: Point, arms: Sequence[Arm]) -> bool:
+        parts, weight = [-math.inf], -math.log(len(arms) * len(STARTS) * FEATURES)
+        for arm in sorted(arms, key=lambda arm: -arm.hope)[:PAIRS]:
+            point = rung.group(arm.pair.distance)
+            for start in arm.frozen.values() if point.testable else ():
+                parts += [log_wealth(each, point) + weight for each in start]
                 if max(parts) >= self.goal:
                     return True
         return bool(np.logaddexp.reduce(parts) >= self.goal)

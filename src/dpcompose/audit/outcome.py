@@ -1,15 +1,25 @@
-"""Outcomes of calls: the answer or exception, and everything else that a caller can observe."""
+"""Outcomes of calls: everything that a caller can observe, as rows of path and number or text.
+
+A path begins with the channel: the answer or the attributes of an exception have none, prints,
+warnings and the like begin with `BESIDE` and the channel's name. Values are read immediately, so
+that later changes to an object do not matter.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import base64
+import json
 import marshal
 import math
 import re
 import struct
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence, Set
+import zlib
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from hashlib import blake2b
 from itertools import islice
@@ -19,50 +29,46 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+Outcomes = NDArray[Any]
+"""One row per call: plain numbers of shape (n,) or (n, k), or `Outcome` objects of shape (n,)."""
+Reals = NDArray[np.float64]
+
 LEAVES, DEPTH, LOOKED, TEXT = 64, 40, 4096, 4096
-"""Limits on reading one answer: numbers and nesting levels stored; items of a collection and
-characters of printed text read.
+"""Limits on reading one answer: numbers with a feature of their own and nesting levels; items of a
+collection and characters of printed text.
 """
 FURTHER, LETTERS, PARTS = 1024, 512, 1 << 16
 """Numbers stored after the first LEAVES, and characters of text, for learners; total parts of an
 answer that are read.
 """
-NUMBERS = 8
-"""The number of numerals in a text that become columns."""
-NESTED = 12
-"""The number of nesting levels read of the labels of a table."""
+NUMBERS, NESTED, LONGEST = 8, 12, 1 << 20
+"""Numerals in a text that become columns; nesting levels read of the labels of a table; items of a
+collection or array that enter its hash.
+"""
 LABELS = ("name", "names", "dtype", "categories", "ordered", "type")
 TABLE_LABELS = (*LABELS, "index", "columns", "column_names", "dtypes", "schema", "attrs")
 """Attributes that pandas, polars and pyarrow have beside the values: LABELS of a series or index,
 TABLE_LABELS of a table.
 """
+BUILT_IN = ("default_factory", "maxlen", "typecode", "format")
+"""What containers of the standard library have beside their items, and no attribute shows."""
+BESIDE = " beside "
+"""The prefix of the paths of side channels."""
+TIMEOUT, ENDED = "no answer in time", "process ended"
+"""Failures of a call that raises no exception."""
+_NAN = np.array([math.nan]).view(np.uint64)[0]
 _TABLES = ("pandas", "polars", "pyarrow")
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")
 """The memory address in the text of an object, which is no part of an answer."""
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_BARE = {
-    float,
-    int,
-    bool,
-    str,
-    bytes,
-    list,
-    tuple,
-    dict,
-    set,
-    type(None),
-    np.ndarray,
-    np.float64,
-    np.int64,
-}
+_BARE = (float, int, bool, str, bytes, list, tuple, dict, set, type(None), np.ndarray, np.float64, np.int64)  # fmt: skip
 """Types whose instances have no attributes of their own to read."""
-
-Leaf = tuple[str, float | None, str, bytes | str]
-BEYOND, UNREAD = "beyond", "unread"
-"""Leaf types: one whose content is already in the hash, and one that counts parts that were not
-read.
-"""
+_SCALARS = (Number, bool, np.generic, date, time, timedelta, range)
 MANY = f"numbers after the first {LEAVES + FURTHER:,}, but for a hash"
+LARGEST = 1 << 33
+"""The largest size, in bytes, of the unpacked outcomes of a batch."""
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)  # fmt: skip
+"""The exceptions raised while reading a text that does not describe an outcome."""
 
 
 @runtime_checkable
@@ -79,146 +85,364 @@ def code_of(text: bytes) -> float:
     return float(int.from_bytes(blake2b(text, digest_size=8).digest(), "big") >> 12)
 
 
-def walk(value: Any, path: str, depth: int) -> Iterator[Leaf]:
-    """The parts of an answer, each as (path, number or None, type, bytes), or a text to be read by
-    character.
+def mixed(numbers: Outcomes) -> Reals:
+    """A 52-bit hash of each row of numbers, from their bits."""
+    bits = numbers if numbers.dtype.kind in "iub" else numbers.astype(np.float64).view(np.uint64)
+    bits = bits.astype(np.uint64).reshape(len(numbers), -1)
+    codes = np.zeros(len(bits), dtype=np.uint64)
+    for column in bits.T:
+        codes = (codes ^ column) * np.uint64(0x9E3779B97F4A7C15)
+        codes ^= codes >> np.uint64(29)
+    return (codes >> np.uint64(12)).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of one call: its numbers and texts by path.
 
     Args:
-        value: The answer, or a part of it.
-        path: The path to this part.
-        depth: The number of nesting levels still read.
+        kind: The type names of the answer and of its parts, with the channels that were used; empty
+            for a float and nothing else.
+        paths: The path of each number.
+        numbers: The numbers as eight bytes each.
+        texts: The beginnings of texts, with their paths; for an integer too large for a float, its
+            hexadecimal digits, last digit first.
+        code: A hash of everything that was read.
+        failure: The class name of the exception, `TIMEOUT` or `ENDED`; empty if the call answered.
+        message: The text of the exception.
+        unread: The kinds of parts that were not read, with their counts.
     """
-    kind = type(value).__name__
-    own = type(value) not in _BARE
-    if isinstance(value, float):
-        yield path, float(value), kind, struct.pack("<d", value)
-    elif isinstance(value, str | bytes | bytearray):
-        yield from _text(value, path, kind)
-    elif value is None or isinstance(value, Number | bool | np.generic | date | timedelta):
-        yield from _scalar(value, path, kind)
-    elif depth == 0:
-        yield path, None, kind, b"deep"
-        yield "parts nested too deeply", 1, UNREAD, b""
-    elif isinstance(value, np.ndarray):
-        yield from _array(cast("np.ndarray", value), path, kind, depth)
-    elif isinstance(value, Mapping | Sequence | Set):
-        yield from _collection(cast("Collection[Any]", value), path, depth)
-    elif isinstance(value, Iterator):
-        yield from _drained(cast("Iterator[Any]", value), path, depth)
-    elif isinstance(value, _Array) and not isinstance(value, type):
-        own = False
-        yield path, None, kind, b""
-        yield from _labelled(value, path, depth)
-    else:
-        own = False
-        yield from _object(value, path, depth)
-    if own and depth:
-        yield from _fields(value, path, depth)
+
+    kind: str
+    paths: tuple[str, ...]
+    numbers: bytes
+    texts: tuple[tuple[str, str], ...]
+    code: float
+    failure: str = ""
+    message: str = ""
+    unread: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of(
+        cls, value: Any = None, *, failure: str = "", message: str = "", **beside: Any
+    ) -> Outcome:
+        """The outcome of a call that returned a value, or failed, with the text of side channels by
+        name.
+        """
+        reader = Reader.of(value)
+        for name, seen in beside.items():
+            reader.channel(seen, name)
+        return reader.outcome(failure, message)
+
+    @property
+    def words(self) -> str:
+        """A short description."""
+        values = struct.unpack(f"<{len(self.paths)}d", self.numbers)
+        shown = [
+            f"{path or 'value'} {number:g}"
+            for path, number in zip(self.paths, values, strict=True)
+            if not path.startswith(BESIDE) and not path.endswith(CODES)
+        ]
+        answer = f"{self.kind or 'float'} ({', '.join(shown[:3])})"
+        if self.failure:
+            answer = (
+                f"raises {self.failure}: {self.message[:60]!r}" if self.message else self.failure
+            )
+        heard = [
+            (path[len(BESIDE) :], text) for path, text in self.texts if path.startswith(BESIDE)
+        ]
+        return answer + "".join(f", {name} {text[:60]!r}" for name, text in heard)
+
+    def written(self) -> Any:
+        """The outcome as a value for JSON, exact to the last bit."""
+        if not self.kind:
+            return self.numbers.hex()
+        code = struct.pack("<d", self.code).hex()
+        texts, unread = [*map(list, self.texts)], dict(self.unread)
+        return [self.kind, list(self.paths), self.numbers.hex(), texts, code, self.failure, self.message, unread]  # fmt: skip
 
 
-def _scalar(value: Any, path: str, kind: str) -> Iterator[Leaf]:
-    text = str(value).encode()
-    yield path, _number(value), kind, text
-    if isinstance(value, complex | np.complexfloating):
-        yield f"{path}.imag", float(cast("complex", value).imag), "float", b""
-    elif isinstance(value, int) and value.bit_length() > 53:
-        yield path, None, kind, f"{abs(value):x}"[::-1]
-    elif value is not None and not isinstance(value, int | np.number):
-        yield f"{path}.code", code_of(text), BEYOND, b""
+CODES = (".code", ".words", ".flags")
+"""Endings of the paths of hashes and other numbers without order."""
 
 
-def _collection(value: Collection[Any], path: str, depth: int) -> Iterator[Leaf]:
-    kind = type(value).__name__
-    yield f"{path}.length", float(len(value)), kind, b""
-    if len(value) > LOOKED:
-        items = cast("Iterable[Any]", value.items() if isinstance(value, Mapping) else value)
-        left, hashed = [*islice(items, LOOKED, None)], ""
-        # Version 2 of the format tells values, not which of them are one object.
-        with contextlib.suppress(ValueError):
-            text, hashed = marshal.dumps(left, 2), ", but for a hash"
-            yield f"{path}.others.code", code_of(text), kind, text
-        yield f"items of a collection after the first {LOOKED:,}{hashed}", len(left), UNREAD, b""
-    if isinstance(value, Mapping):
-        value = cast("Mapping[Any, Any]", value)
-        for key in islice(value, LOOKED):
-            text = _shown(key)
+class Reader:
+    """Reads the parts of one outcome into columns, texts and one hash."""
+
+    def __init__(self) -> None:
+        self._paths, self._numbers = list[str](), array("d")
+        self._texts, self._kinds = list[tuple[str, str]](), list[str]()
+        self._unread, self._digest = Counter[str](), blake2b(digest_size=8)
+        self._parts = self._columns = self._letters = 0
+
+    @classmethod
+    def of(cls, value: Any) -> Reader:
+        """A reader that has read an answer."""
+        reader = cls()
+        reader.channel(value)
+        return reader
+
+    def channel(self, value: Any, name: str = "") -> None:
+        """Read the answer, or the side channel of that name."""
+        self._parts, self._columns, self._letters = PARTS, LEAVES + FURTHER, LETTERS
+        kinds, self._kinds = self._kinds, list[str]()
+        try:
+            self._read(value, f"{BESIDE}{name}" if name else "", DEPTH)
+        except _FullError:
+            self._unread[f"parts after the first {PARTS:,}"] += 1
+        if self._letters < 0:
+            self._unread[
+                f"letters of texts after the first {LETTERS}, but for a hash"
+            ] = -self._letters
+        if not name and len(self._kinds) > 1:
+            self._paths.insert(0, ".types.code")
+            self._numbers.insert(0, code_of(",".join(self._kinds[: 4 * LEAVES]).encode()))
+        self._kinds = [*kinds, name] if name else self._kinds
+
+    def timed(self, seconds: float) -> None:
+        """Add the duration of the call."""
+        self._column(".seconds", seconds)
+
+    def outcome(self, failure: str = "", message: str = "") -> Outcome:
+        """Everything that was read as an outcome."""
+        paths, numbers = tuple(self._paths), self._numbers.tobytes()
+        if paths == ("",) and self._kinds == ["float"] and not failure:
+            return Outcome("", paths, numbers, (), float(mixed(np.array(self._numbers))[0]))
+        if len(_layouts) < LOOKED:
+            paths = _layouts.setdefault(paths, paths)
+        if failure:
+            self._digest.update(f"{failure}|{message}".encode("utf-8", "surrogatepass"))
+        kinds = ",".join(dict.fromkeys(self._kinds[: 4 * LEAVES]))
+        kind = f"{kinds} {failure}".rstrip()
+        code, unread = code_of(self._digest.digest()), tuple(self._unread.items())
+        return Outcome(kind, paths, numbers, tuple(self._texts), code, failure, message, unread)
+
+    def _part(
+        self, path: str, kind: str, content: bytes = b"", number: float | None = None
+    ) -> None:
+        if not self._parts:
+            raise _FullError
+        self._parts -= 1
+        self._kinds.append(kind)
+        self._digest.update(f"{path}|{kind}|".encode("utf-8", "surrogatepass") + content)
+        if number is not None:
+            self._column(path, number)
+
+    def _column(self, path: str, number: float) -> None:
+        if self._columns:
+            self._columns -= 1
+            self._paths.append(path)
+            self._numbers.append(number)
+        else:
+            self._unread[MANY] += 1
+
+    def _read(self, value: Any, path: str, depth: int) -> None:
+        kind, attributes = type(value).__name__, type(value) not in _BARE and depth > 0
+        if isinstance(value, float):
+            self._part(path, kind, struct.pack("<d", value), float(value))
+            if value != value or value == 0:
+                self._odd_bits(np.array([value]), path)
+        elif isinstance(value, str | bytes | bytearray):
+            self._text(value, path, kind)
+        elif value is None or isinstance(value, _SCALARS):
+            self._scalar(value, path, kind)
+        elif depth == 0:
+            self._part(path, kind, b"deep")
+            self._unread["parts nested too deeply"] += 1
+        elif isinstance(value, np.ndarray):
+            self._array(cast("np.ndarray", value), path, kind, depth)
+        elif isinstance(value, Mapping | Sequence | Set):
+            self._items(cast("Collection[Any]", value), path, kind, depth)
+        elif isinstance(value, Iterator):
+            self._drained(cast("Iterator[Any]", value), path, kind, depth)
+        else:
+            attributes = False
+            table = isinstance(value, _Array) and not isinstance(value, type)
+            (self._table if table else self._object)(value, path, kind, depth)
+        if attributes:
+            self._attributes(value, path, depth)
+            for name in BUILT_IN:
+                if hasattr(value, name) and not isinstance(value, np.ndarray | np.generic):
+                    self._read(getattr(value, name), f"{path}.{name}", depth - 1)
+
+    def _scalar(self, value: Any, path: str, kind: str) -> None:
+        text = _shown(value).encode()
+        self._part(path, kind, text, _number(value))
+        if isinstance(value, complex | np.complexfloating):
+            self._column(f"{path}.imag", float(cast("complex", value).imag))
+        elif isinstance(value, int) and value.bit_length() > 53:
+            self._letter(path, f"{abs(value):x}"[::-1])
+        elif value is not None and not isinstance(value, int | np.number):
+            self._column(f"{path}.code", code_of(text))
+
+    def _text(self, value: str | bytes | bytearray, path: str, kind: str) -> None:
+        whole = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value)
+        self._part(f"{path}.length", kind, whole, float(len(value)))
+        self._column(f"{path}.code", code_of(whole))
+        text = value if isinstance(value, str) else whole.decode("latin-1")
+        try:
+            self._column(path, float(value))
+        except (ValueError, OverflowError):
+            head = text[:LETTERS]
+            words = _NUMBER.sub("#", head).encode("utf-8", "surrogatepass")
+            self._column(f"{path}.words", code_of(words))
+            for index, number in enumerate(map(float, _NUMBER.findall(head)[:NUMBERS])):
+                self._column(
+                    f"{path}.numbers[{index}]", number if abs(number) < 1e100 else math.inf
+                )
+        self._letter(path, text)
+
+    def _letter(self, path: str, text: str) -> None:
+        if self._letters > 0 and text:
+            self._texts.append((path, text[: self._letters]))
+        self._letters -= len(text)
+
+    def _items(self, value: Collection[Any], path: str, kind: str, depth: int) -> None:
+        self._part(f"{path}.length", kind, b"", float(len(value)))
+        mapping = cast("Mapping[Any, Any]", value) if isinstance(value, Mapping) else None
+        items = cast("Iterable[Any]", value if mapping is None else mapping.items())
+        if len(value) > LOOKED:
+            self._others(islice(items, LOOKED, LONGEST), len(value) - LOOKED, path, "collection")
+        if mapping is None:
+            first = islice(items, LOOKED)
+            for index, item in enumerate(
+                sorted(first, key=_shown) if isinstance(value, Set) else first
+            ):
+                self._read(item, f"{path}[{index}]", depth - 1)
+            return
+        texts = [_shown(key) for key in islice(mapping, LOOKED)]
+        self._column(f"{path}.keys.code", code_of("|".join(texts).encode()))
+        for text, item in zip(texts, mapping.values(), strict=False):
             name = text if len(text) <= 42 else f"{text[:40]} {code_of(text.encode()):.0f}"
-            yield f"{path}.has {name}", 1.0, "key", text.encode()
-            yield from walk(value[key], f"{path}[{name}]", depth - 1)
-    else:
-        items = (
-            sorted(map(_shown, islice(value, LOOKED)))
-            if isinstance(value, Set)
-            else islice(value, LOOKED)
+            self._part(f"{path}.has {name}", "key", text.encode(), 1.0)
+            self._read(item, f"{path}[{name}]", depth - 1)
+
+    def _others(self, left: Iterable[Any], number: int, path: str, what: str) -> None:
+        """The items that get no columns: one hash."""
+        items = [*left]
+        try:
+            content = marshal.dumps(items, 2)  # version 2: values, not which of them are one object
+        except ValueError:
+            content = self._hashed(items)
+        self._part(f"{path}.others.code", "", content, code_of(content))
+        self._unread[f"items of a {what} after the first {LOOKED:,}, but for a hash"] += number
+
+    def _hashed(self, value: Any, depth: int = DEPTH) -> bytes:
+        """A digest of a value that gets no columns."""
+        reader = Reader()
+        reader._parts = PARTS
+        try:
+            reader._read(value, "", depth)
+        except _FullError:
+            self._unread[f"parts after the first {PARTS:,}"] += 1
+        return reader._digest.digest()
+
+    def _drained(self, value: Iterator[Any], path: str, kind: str, depth: int) -> None:
+        """The items of an iterator, up to LOOKED, and the return value of a generator."""
+        items, returned = list[Any](), None
+        try:
+            while len(items) < LOOKED:
+                items.append(next(value))
+            self._unread[f"items of an iterator after the first {LOOKED:,}"] += 1
+        except StopIteration as ended:
+            returned = ended.value
+        self._items(items, path, kind, depth)
+        if returned is not None:
+            self._read(returned, f"{path}.returned", depth - 1)
+
+    def _table(self, value: Any, path: str, kind: str, depth: int) -> None:
+        """A table or series: a hash of each label, then its values, then the contents of the labels."""
+        if type(value).__module__.partition(".")[0] not in _TABLES:
+            self._unread[f"attributes of a {kind}"] += 1
+        self._part(path, kind)
+        labels = dict[str, Any]()
+        for name in TABLE_LABELS if depth > NESTED else LABELS:
+            with suppress(Exception):
+                label = getattr(value, name)
+                if not callable(label) or isinstance(label, type):
+                    labels[name] = label
+        inside = min(depth - 1, NESTED)
+        for name, label in labels.items():
+            self._column(f"{path}.{name}.all.code", code_of(self._hashed(label, inside)))
+        self._array(np.asarray(value), path, kind, depth)
+        for name, label in labels.items():
+            self._read(label, f"{path}.{name}", inside)
+
+    def _array(self, value: np.ndarray, path: str, kind: str, depth: int) -> None:
+        flat, size = np.asarray(value).reshape(-1), value.size
+        plain, step = flat.dtype.kind in "fiub", max(1, size // LONGEST)
+        whole = (
+            np.ascontiguousarray(flat[::step]).tobytes() if plain or flat.dtype.kind == "c" else b""
         )
-        for index, item in enumerate(items):
-            yield from walk(item, f"{path}[{index}]", depth - 1)
+        shape = str(value.shape).encode() + whole
+        self._part(f"{path}.length", f"{kind} of {value.dtype} {value.ndim}", shape, float(size))
+        self._column(f"{path}.flags", float(value.flags.num))
+        for axis, number in enumerate(value.shape if value.ndim > 1 else ()):
+            self._column(f"{path}.shape[{axis}]", float(number))
+        if step > 1:
+            self._unread["items of an array, but for their sum"] += size - len(flat[::step])
+        if flat.dtype.kind == "c":
+            self._array(np.real(flat), path, kind, depth)
+            self._array(np.imag(flat), f"{path}.imag", kind, depth)
+            return
+        if plain and size > LEAVES:
+            self._column(f"{path}.sum", float(flat.sum(dtype=np.float64)))
+        if plain and size > FURTHER:
+            self._column(f"{path}.others.code", code_of(flat[FURTHER::step].tobytes()))
+            self._unread[MANY] += size - FURTHER
+        elif size > LOOKED:
+            self._others(flat[LOOKED:LONGEST].tolist(), size - LOOKED, path, "collection")
+        if flat.dtype.kind == "f":
+            self._odd_bits(flat.astype(np.float64), path)
+        for index, item in enumerate(flat[: FURTHER if plain else LOOKED].tolist()):
+            if plain:
+                self._column(f"{path}[{index}]", float(item))
+            else:
+                self._read(item, f"{path}[{index}]", depth - 1)
+
+    def _odd_bits(self, numbers: Reals, path: str) -> None:
+        """A hash of zeros with a sign and of NaN with a payload, which compare as others do."""
+        odd = numbers[(numbers == 0) | np.isnan(numbers)].view(np.uint64)
+        if np.any((odd != 0) & (odd != _NAN)):
+            self._column(f"{path}.bits.code", code_of(odd.tobytes()))
+
+    def _object(self, value: Any, path: str, kind: str, depth: int) -> None:
+        """An object of any other type: its text, and its attributes or, if it has none, its pickled
+        state.
+        """
+        text = _shown(value).encode()
+        self._part(path, kind, text)
+        self._column(f"{path}.code", code_of(text))
+        addresses = len(ADDRESS.findall(repr(value).replace(f" at {id(value):#x}", "")))
+        if addresses:
+            self._unread["addresses in the texts of objects"] += addresses
+        if isinstance(value, type | np.dtype) or self._attributes(value, path, depth):
+            return
+        try:
+            parts: Any = value.__reduce_ex__(2)
+        except Exception:
+            self._unread[f"inside of a {kind}"] += 1
+        else:
+            self._read(parts if isinstance(parts, str) else parts[1:], f"{path}.state", depth - 1)
+
+    def _attributes(self, value: Any, path: str, depth: int) -> bool:
+        """Read the attributes of an object, including slots. Returns whether it has any."""
+        states, count = object.__getstate__(value), 0
+        for state in cast("tuple[Any, ...]", states) if isinstance(states, tuple) else (states,):
+            fields = cast("dict[Any, Any]", state if isinstance(state, dict) else {})
+            count += len(fields)
+            for name in islice(fields, LOOKED):
+                self._read(fields[name], f"{path}.{name}", depth - 1)
+            if len(fields) > LOOKED:
+                self._unread[f"attributes after the first {LOOKED:,}"] += len(fields) - LOOKED
+        return count > 0
 
 
-def _drained(value: Iterator[Any], path: str, depth: int) -> Iterator[Leaf]:
-    """The items of an iterator, up to LOOKED, and the return value of a generator."""
-    items, returned = list[Any](), None
-    try:
-        while len(items) < LOOKED:
-            items.append(next(value))
-        yield f"items of an iterator after the first {LOOKED:,}", 1, UNREAD, b""
-    except StopIteration as ended:
-        returned = ended.value
-    yield from _collection(items, path, depth)
-    yield path, None, type(value).__name__, b""
-    if returned is not None:
-        yield from walk(returned, f"{path}.returned", depth - 1)
+class _FullError(Exception):
+    """Raised when the parts of an answer that may be read are used up."""
 
 
-def _labelled(value: Any, path: str, depth: int) -> Iterator[Leaf]:
-    """A table or series: a hash of each label, then its values, then the contents of the labels."""
-    labels = list[Leaf]()
-    if type(value).__module__.partition(".")[0] not in _TABLES:
-        yield f"attributes of a {type(value).__name__}", 1, UNREAD, b""
-    for name in TABLE_LABELS if depth > NESTED else LABELS:
-        with contextlib.suppress(Exception):
-            label = getattr(value, name)
-            if callable(label) and not isinstance(label, type):
-                continue
-            leaves = [*islice(walk(label, f"{path}.{name}", min(depth - 1, NESTED)), PARTS)]
-            yield f"{path}.{name}.all.code", code_of(repr(leaves).encode()), BEYOND, b""
-            labels += leaves
-    yield from _array(np.asarray(value), path, type(value).__name__, depth)
-    yield from labels
-
-
-def _object(value: Any, path: str, depth: int) -> Iterator[Leaf]:
-    """An object of any other type: its text, and its attributes or, if it has none, its pickled
-    state.
-    """
-    kind, text = type(value).__name__, _shown(value).encode()
-    yield path, None, kind, text
-    yield f"{path}.code", code_of(text), BEYOND, b""
-    addresses = len(ADDRESS.findall(repr(value).replace(f" at {id(value):#x}", "")))
-    if addresses:
-        yield "addresses in the texts of objects", addresses, UNREAD, b""
-    if isinstance(value, type | np.dtype) or (yield from _fields(value, path, depth)):
-        return
-    try:
-        parts: Any = value.__reduce_ex__(2)
-    except Exception:
-        yield f"inside of a {kind}", 1, UNREAD, b""
-    else:
-        yield from walk(parts if isinstance(parts, str) else parts[1:], f"{path}.state", depth - 1)
-
-
-def _fields(value: Any, path: str, depth: int) -> Generator[Leaf, None, bool]:
-    """The attributes of an object, including slots. Returns whether it has any."""
-    states = object.__getstate__(value)
-    found = False
-    for state in cast("tuple[Any, ...]", states) if isinstance(states, tuple) else (states,):
-        fields = cast("dict[Any, Any]", state if isinstance(state, dict) else {})
-        found = found or bool(fields)
-        for name in islice(fields, LOOKED):
-            yield from walk(fields[name], f"{path}.{name}", depth - 1)
-        if len(fields) > LOOKED:
-            yield f"attributes after the first {LOOKED:,}", len(fields) - LOOKED, UNREAD, b""
-    return found
+_layouts: dict[tuple[str, ...], tuple[str, ...]] = {}
 
 
 def _shown(value: Any) -> str:
@@ -228,65 +452,6 @@ def _shown(value: Any) -> str:
     text = repr(value)
     text = text if isinstance(value, str) else ADDRESS.sub("", text)
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _text(value: str | bytes | bytearray, path: str, kind: str) -> Iterator[Leaf]:
-    whole = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value)
-    yield f"{path}.length", float(len(value)), kind, whole
-    yield f"{path}.code", code_of(whole), BEYOND, b""
-    letters = value if isinstance(value, str) else whole.decode("latin-1")
-    try:
-        yield path, float(value), "number in text", b""
-    except (ValueError, OverflowError):
-        yield path, None, kind, b""
-        head = letters[:LETTERS]
-        yield (
-            f"{path}.words",
-            code_of(_NUMBER.sub("#", head).encode("utf-8", "surrogatepass")),
-            BEYOND,
-            b"",
-        )
-        for index, number in enumerate(map(float, _NUMBER.findall(head)[:NUMBERS])):
-            yield (
-                f"{path}.numbers[{index}]",
-                number if abs(number) < 1e100 else math.inf,
-                BEYOND,
-                b"",
-            )
-    yield path, None, kind, letters
-
-
-def _array(value: np.ndarray, path: str, kind: str, depth: int) -> Iterator[Leaf]:
-    flat = np.asarray(value).reshape(-1)
-    plain, step = flat.dtype.kind in "fiub", max(1, flat.size >> 20)
-    whole = np.ascontiguousarray(flat[::step]).tobytes() if plain or flat.dtype.kind == "c" else b""
-    yield (
-        f"{path}.length",
-        float(flat.size),
-        f"{kind} of {value.dtype} {value.ndim}",
-        str(value.shape).encode() + whole,
-    )
-    if step > 1:
-        yield "items of an array, but for their sum", flat.size - len(flat[::step]), UNREAD, b""
-    if flat.dtype.kind == "c":
-        for part, numbers in ("", np.real(flat)), (".imag", np.imag(flat)):
-            yield from _array(numbers, f"{path}{part}", kind, depth)
-        return
-    if plain and flat.size > LEAVES:
-        yield f"{path}.sum", float(flat.sum(dtype=np.float64)), "float", b""
-    most = FURTHER if plain else LOOKED
-    for index, item in enumerate(flat[:most].tolist()):
-        if plain:
-            yield f"{path}[{index}]", float(item), BEYOND if index >= LEAVES else "", b""
-        else:
-            yield from walk(item, f"{path}[{index}]", depth - 1)
-    if flat.size > most:
-        yield (
-            MANY if plain else f"items of an array after the first {LOOKED:,}",
-            flat.size - most,
-            UNREAD,
-            b"",
-        )
 
 
 def _number(value: Any) -> float | None:
@@ -315,154 +480,74 @@ def _number(value: Any) -> float | None:
                 return None
 
 
-Outcomes = NDArray[Any]
-"""One row per call: plain numbers of shape (n,) or (n, k), or `Outcome` objects of shape (n,)."""
-Reals = NDArray[np.float64]
-
-BESIDE = " beside "
-"""The prefix of the paths of side channels: prints, standard error, warnings, log records, message.
-"""
-_places: dict[tuple[str, ...], tuple[str, ...]] = {}
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The contents of an answer that is not a plain float, read immediately so that later changes
-    to the object do not matter.
-
-    Args:
-        kind: The type names of the answer and of its parts, with shapes.
-        leaves: The first numbers in the answer, with their paths.
-        code: A hash of everything that was read.
-        further: The paths of the numbers after those, and the numbers as eight bytes each.
-        letters: The beginnings of texts in the answer, with their paths; for an integer too large
-            for a float, its hexadecimal digits, last digit first.
-        unread: The kinds of parts that were not read, with their counts.
-    """
-
-    kind: str
-    leaves: tuple[tuple[str, float], ...]
-    code: float
-    further: tuple[tuple[str, ...], bytes] = ((), b"")
-    letters: tuple[tuple[str, str], ...] = ()
-    unread: tuple[tuple[str, int], ...] = ()
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of one call: an answer, an exception or a time-out, with its side channels.
-
-    Args:
-        value: The answer, a float or a `Reading`; for an exception, its attributes. None if there
-            is neither.
-        raised: The class name of the exception; empty if none was raised.
-        message: The text of the exception.
-        warned: The categories and texts of warnings, in order.
-        timeout: Whether the call exceeded its time limit and was ended.
-        printed: The beginning of the text printed to standard output.
-        seconds: The duration of the call in seconds, if it is measured; otherwise NaN.
-        errors: The beginning of the text written to standard error.
-        logged: The log records, in order: level, logger and text.
-        files: The files below the working directory that the call changed, each with its last part.
-    """
-
-    value: Any = None
-    raised: str = ""
-    message: str = ""
-    warned: tuple[str, ...] = ()
-    timeout: bool = False
-    printed: str = ""
-    seconds: float = math.nan
-    errors: str = ""
-    logged: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-
-    @property
-    def alone(self) -> bool:
-        """Whether the outcome is an answer without any side channel or measured duration."""
-        beside = (
-            self.raised
-            or self.message
-            or self.warned
-            or self.timeout
-            or self.printed
-            or self.errors
-            or self.logged
-            or self.files
-        )
-        return not beside and math.isnan(self.seconds)
-
-    @property
-    def answered(self) -> bool:
-        """Whether the call returned an answer, rather than raising or timing out."""
-        return not (self.raised or self.timeout)
-
-    @property
-    def beside(self) -> dict[str, Any]:
-        """The side channels that were used, by name. The exception's message is included only if
-        `value` is None.
-        """
-        channels = {
-            "printed": self.printed, "errors": self.errors, "warned": self.warned, "logged": self.logged,
-            "files": self.files, "message": self.message if self.value is None else "",
-        }  # fmt: skip
-        return {name: seen for name, seen in channels.items() if seen}
-
-
-def read(value: Any, path: str = "", depth: int = DEPTH) -> Any:
-    """An answer in the form that is stored: a float unchanged, anything else as a `Reading`.
-
-    Args:
-        value: The answer.
-        path: The path at which its parts are named.
-        depth: The number of nesting levels read.
-    """
-    if type(value) is float:
-        return value
-    digest = blake2b(digest_size=8)
-    found: list[tuple[str, float]] = []
-    kinds: list[str] = []
-    letters: list[tuple[str, str]] = []
-    unread: dict[str, int] = {}
-    room = LETTERS
-    parts = walk(value, path, depth)
-    for at, number, kind, text in islice(parts, PARTS):
-        if kind == UNREAD:
-            unread[at] = unread.get(at, 0) + int(number or 0)
-            continue
-        if isinstance(text, str):
-            if text:
-                letters += [(at, text[:room])] if room > 0 else []
-                room -= len(text)
-            continue
-        if number is not None and len(found) < LEAVES + FURTHER:
-            found.append((at, number))
-        elif number is not None:
-            unread[MANY] = unread.get(MANY, 0) + 1
-        if kind == BEYOND:
-            continue
-        if len(kinds) < 4 * LEAVES:
-            kinds.append(kind)
-        digest.update(f"{at}|{kind}|".encode("utf-8", "surrogatepass") + text)
-    if room < 0:
-        unread[f"letters of texts after the first {LETTERS}, but for a hash"] = -room
-    if next(parts, None) is not None:
-        unread[f"parts after the first {PARTS:,}"] = 1
-    further = found[LEAVES:]
-    places = tuple(path for path, _ in further)
-    if len(_places) < LEAVES:
-        places = _places.setdefault(places, places)
-    numbers = struct.pack(f"<{len(further)}d", *(number for _, number in further))
-    code = code_of(digest.digest())
-    kind = ",".join(dict.fromkeys(kinds))
-    return Reading(
-        kind, tuple(found[:LEAVES]), code, (places, numbers), tuple(letters), tuple(unread.items())
-    )
-
-
 def rows_of(values: Iterable[Any]) -> Outcomes:
     """The answers as an array of `Outcome` objects."""
-    listed = [value if isinstance(value, Outcome) else Outcome(read(value)) for value in values]
+    listed = [value if isinstance(value, Outcome) else Outcome.of(value) for value in values]
     rows = np.empty(len(listed), dtype=object)
     rows[:] = listed
     return rows
+
+
+def outcome_of(row: Any) -> Outcome:
+    """The outcome that `Outcome.written` wrote; raises one of `MALFORMED` if the value is not of
+    that form.
+    """
+    if isinstance(row, str):
+        return Outcome.of(*struct.unpack("<d", bytes.fromhex(row)))
+    if not isinstance(row, list) or len(cast("list[Any]", row)) != 8:
+        raise ValueError("an outcome of an earlier version that is no number")
+    kind, paths, numbers, texts, code, failure, message, unread = cast("list[Any]", row)
+    values = bytes.fromhex(numbers)
+    if not all(isinstance(each, str) for each in (kind, failure, message, *paths)) or not kind:
+        raise ValueError("an outcome whose texts are no texts")
+    if len(values) != 8 * len(paths):
+        raise ValueError("paths and numbers differ in count")
+    return Outcome(
+        kind, tuple(paths), values, tuple((str(path), str(text)) for path, text in texts),
+        struct.unpack("<d", bytes.fromhex(code))[0], failure, message,
+        tuple((str(name), int(number)) for name, number in unread.items()),
+    )  # fmt: skip
+
+
+def text_of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
+    """A batch of outcomes for JSON: plain numbers as their bytes, others as JSON, both compressed
+    and in base64.
+    """
+    if outcomes.dtype.kind in "fiub":
+        plain = np.ascontiguousarray(outcomes).astype(outcomes.dtype.newbyteorder("<"))
+        form = {"dtype": plain.dtype.str, "shape": list(plain.shape)}
+        return form | {"packed": _packed(plain.tobytes())}
+    rows = [each.written() for each in rows_of(outcomes.tolist()).tolist()]
+    return {"packed": _packed(json.dumps(rows).encode())}
+
+
+def outcomes_of(text: dict[str, Any], rows: int) -> Outcomes:
+    """The outcomes that `text_of_outcomes` serialized.
+
+    Args:
+        text: The serialized outcomes.
+        rows: The expected number of outcomes.
+
+    Raises:
+        ValueError, KeyError, TypeError: If the text is malformed or has another number of outcomes.
+    """
+    reader = zlib.decompressobj()
+    try:
+        unpacked = reader.decompress(base64.b64decode(text["packed"], validate=True), LARGEST)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    if not reader.eof:
+        raise ValueError("outcomes that end too early")
+    if "dtype" in text:
+        dtype = np.dtype(text["dtype"])
+        if dtype.kind not in "fiub" or text["shape"][:1] != [rows]:
+            raise ValueError(f"the array does not hold the numbers of {rows} outcomes")
+        numbers = np.frombuffer(unpacked, dtype=dtype).reshape(text["shape"])
+        return numbers.astype(dtype.newbyteorder("="))
+    outcomes: Outcomes = np.empty(rows, dtype=object)
+    outcomes[:] = [outcome_of(each) for each in json.loads(unpacked)]
+    return outcomes
+
+
+def _packed(text: bytes) -> str:
+    return base64.b64encode(zlib.compress(text, 1)).decode()

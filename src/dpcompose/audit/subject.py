@@ -17,7 +17,7 @@ from dpcompose import check
 from dpcompose.audit.calling import NOT_ANEW, Calls, Dataset, Home
 from dpcompose.audit.claim import Pair
 from dpcompose.audit.feature import Feature, features_of
-from dpcompose.audit.outcome import Outcome, Outcomes
+from dpcompose.audit.outcome import TIMEOUT, Outcomes, rows_of
 from dpcompose.audit.worker import Worker
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
@@ -178,12 +178,12 @@ class Subject:
                 rows = self._called_here(pair, coins)
         if rows.dtype != object or all(type(row) is float for row in rows):
             return rows.astype(np.float64)
-        rows[:] = [row if isinstance(row, Outcome) else Outcome(row) for row in rows]
-        failed = [row for row in rows if not row.answered]
-        if len(failed) == len(rows) and failed[0].raised:
-            first = failed[0]
-            self.notes.add(f"all calls of a batch raised {first.raised}: {first.message[:200]}")
-        if any(row.timeout for row in failed):
+        rows = rows_of(rows.tolist())
+        failures = [row for row in rows if row.failure]
+        if len(failures) == len(rows) and failures[0].failure != TIMEOUT:
+            first = failures[0]
+            self.notes.add(f"all calls of a batch raised {first.failure}: {first.message[:200]}")
+        if any(row.failure == TIMEOUT for row in failures):
             self.notes.add(
                 f"calls took longer than their limit of {self.limit:g} seconds; that is an outcome"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -49,90 +50,63 @@ def distances(claim: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE)
     )
 
 
-def numbers(
-    distance: int, *, adjacency: Adjacency, domain: tuple[float, float] | None = None
-) -> Iterator[Pair]:
-    """Pairs of datasets of numbers at a distance, from empty ones to several records, with records
-    at the ends of the domain.
+@dataclass(frozen=True)
+class Neighbors:
+    """Makes pairs of datasets that differ in records under an adjacency.
 
     Args:
-        distance: The number of records that differ, each one neighboring step.
-        adjacency: The neighboring relation, which determines whether records are added, replaced or
-            zeroed out.
-        domain: The smallest and the largest record; None for 0 and 1 with some records beyond.
+        adjacency: Whether records are added, replaced or zeroed out.
     """
-    low, high = domain or (0.0, 1.0)
-    middle = (low + high) / 2
-    beyond = () if domain else (100.0,)
-    for others in ((), (low,) * 3, (high,) * 3, (low, middle, high)):
-        if adjacency is Adjacency.REPLACE:
-            yield Pair(
-                (*others, *(high,) * distance), (*others, *(low,) * distance), distance=distance
-            )
-        elif adjacency is Adjacency.ADD_REMOVE:
-            for record in (high, low, *beyond):
-                yield Pair((*others, *(record,) * distance), others, distance=distance)
-        else:
-            yield Pair(
-                (*others, *(high,) * distance), (*others, *(None,) * distance), distance=distance
-            )
 
+    adjacency: Adjacency
 
-def extremes(
-    adjacency: Adjacency, domain: tuple[float, float] | None = None
-) -> tuple[list[Pair], list[Pair]]:
-    """Pairs that differ in one extreme number, in a tie, or in one of many rows: inputs that code
-    often mishandles.
+    def pair(
+        self, others: Sequence[Any], record: Any, other: Any = None, distance: int = 1
+    ) -> Pair:
+        """The other records with `distance` copies of one, beside none of them, as many copies of
+        another, or as many of None.
+        """
+        other = other if self.adjacency is Adjacency.REPLACE else None
+        left = () if self.adjacency is Adjacency.ADD_REMOVE else (other,) * distance
+        return Pair((*others, *(record,) * distance), (*others, *left), distance=distance)
 
-    Args:
-        adjacency: The neighboring relation, which determines whether a record is added, replaced or
-            zeroed out.
-        domain: The smallest and the largest record; None if it is not stated, so that any number is
-            allowed.
+    def of_numbers(self, distance: int, domain: tuple[float, float] | None) -> Iterator[Pair]:
+        """Datasets of numbers, from empty ones to several records, with records at the ends of the
+        domain; without one, 0 and 1 and some records beyond.
+        """
+        low, high = domain or (0.0, 1.0)
+        added = (high, low, *(() if domain else (100.0,)))
+        for others in ((), (low,) * 3, (high,) * 3, (low, (low + high) / 2, high)):
+            for record in added if self.adjacency is Adjacency.ADD_REMOVE else (high,):
+                yield self.pair(others, record, low, distance)
 
-    Returns:
-        The pairs that every mechanism on numbers must handle, and those to use only if the
-        mechanism answers on them.
-    """
-    low, high = domain or (0.0, 1.0)
-    middle = (low + high) / 2
-    records = [each for each in EXTREMES if domain is None or low <= each <= high]
+    def of_extremes(self, domain: tuple[float, float] | None) -> tuple[list[Pair], list[Pair]]:
+        """Datasets that differ in one extreme number, in a tie, or in one of many rows: inputs that
+        code often mishandles.
 
-    def pair(others: tuple[Any, ...], record: Any, other: Any = middle) -> Pair:
-        if adjacency is Adjacency.ADD_REMOVE:
-            return Pair((*others, record), others)
-        return Pair((*others, record), (*others, other if adjacency is Adjacency.REPLACE else None))
+        Returns:
+            The pairs that every mechanism on numbers must handle, and those to use only if the
+            mechanism answers on them.
+        """
+        low, high = domain or (0.0, 1.0)
+        middle = (low + high) / 2
+        records = [each for each in EXTREMES if domain is None or low <= each <= high]
+        firm = [self.pair((middle,), each, middle) for each in (low + (high - low) / 3, *records)]
+        firm += [
+            self.pair((middle,) * MANY_ROWS, high, middle),
+            self.pair((low, high) * 2, high, low),
+        ]
+        others = () if domain else ("",) if self.adjacency is Adjacency.ZERO_OUT else ("", None)
+        return firm, [self.pair((middle,), each, middle) for each in others]
 
-    firm = [pair((middle,), each) for each in (low + (high - low) / 3, *records)]
-    firm += [pair((middle,) * MANY_ROWS, high), pair((low, high) * 2, high, low)]
-    others = ("",) if adjacency is Adjacency.ZERO_OUT else ("", None)
-    return firm, [] if domain else [pair((middle,), each) for each in others]
-
-
-def of_records(
-    records: Sequence[Any], distance: int, *, adjacency: Adjacency = Adjacency.ADD_REMOVE
-) -> Iterator[Pair]:
-    """Pairs built from supplied records: each one added to none, to one, to several, and to copies
-    of itself.
-
-    Args:
-        records: At least one record, and at least two if records are replaced.
-        distance: The number of records that differ, each one neighboring step.
-        adjacency: The neighboring relation, which determines whether records are added, replaced or
-            zeroed out.
-    """
-    for place, record in enumerate(records):
-        after = records[(place + 1) % len(records)]
-        for others in ((), (after,), tuple(records[:3]), (record,) * 3):
-            if adjacency is Adjacency.ADD_REMOVE:
-                yield Pair((*others, *(record,) * distance), others, distance=distance)
-            else:
-                other = after if adjacency is Adjacency.REPLACE else None
-                yield Pair(
-                    (*others, *(record,) * distance),
-                    (*others, *(other,) * distance),
-                    distance=distance,
-                )
+    def of_records(self, records: Sequence[Any], distance: int) -> Iterator[Pair]:
+        """Datasets of supplied records, at least two if they are replaced: each one beside none,
+        one, several, and copies of itself.
+        """
+        for index, record in enumerate(records):
+            after = records[(index + 1) % len(records)]
+            for others in ((), (after,), records[:3], (record,) * 3):
+                yield self.pair(others, record, after, distance)
 
 
 def drawn_records(records: Any) -> tuple[Any, ...]:
@@ -270,23 +244,17 @@ def usual_pairs(
         raise DomainError("queries", queries, f"an integer from 0 to {MOST_QUERIES:,}")
     if domain is not None and not -math.inf < domain[0] < domain[1] < math.inf:
         raise DomainError("domain", domain, "two finite numbers, the smaller one first")
-    firm, soft = list[Pair](), list[Pair]()
+    neighbors, firm, soft = Neighbors(adjacency), list[Pair](), list[Pair]()
     apart = sorted({1, max(each for each in distances(claim, adjacency=adjacency) if each <= most)})
     if records is not None:
-        found = [
-            pair
-            for each in apart
-            for pair in of_records(drawn_records(records), each, adjacency=adjacency)
-        ]
+        chosen = drawn_records(records)
+        found = [pair for each in apart for pair in neighbors.of_records(chosen, each)]
         forms: Sequence[Form] = FORMS[:3]
     elif queries:
         found, forms = [pair for each in apart for pair in vectors(queries, each)], FORMS[:3]
     else:
-        found = [
-            pair for each in apart for pair in numbers(each, adjacency=adjacency, domain=domain)
-        ]
-        forms = FORMS
-        firm, soft = extremes(adjacency, domain)
+        found = [pair for each in apart for pair in neighbors.of_numbers(each, domain)]
+        forms, (firm, soft) = FORMS, neighbors.of_extremes(domain)
     form = _form(subject, found[0], forms)
     made = [*_formed(form, found + firm)]
     made += (pair for pair in _formed(form, soft) if _answers(subject, pair))
@@ -303,7 +271,7 @@ def _formed(form: Form, pairs: Sequence[Pair]) -> Iterator[Pair]:
 def _answers(subject: Source, pair: Pair) -> bool:
     """Whether the subject answers on both datasets of a pair."""
     drawn = subject.draw(pair, np.array([0, 1], dtype=np.uint8))
-    return drawn.dtype != object or not any(row.raised or row.timeout for row in drawn)
+    return drawn.dtype != object or not any(row.failure for row in drawn)
 
 
 Form = Callable[[Sequence[Any]], Any]

@@ -10,39 +10,48 @@ import json
 import mmap
 import os
 import pickle
-import select
 import signal
 import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any
 
 import numpy as np
 
 from dpcompose.audit.calling import IMPORTING, NOT_ANEW, Calls, Dataset
-from dpcompose.audit.outcome import Outcome, Outcomes
-from dpcompose.audit.outcome_text import LARGEST, MALFORMED, outcome_of, text_of_outcome
+from dpcompose.audit.outcome import (
+    ENDED,
+    LARGEST,
+    MALFORMED,
+    TIMEOUT,
+    Outcome,
+    Outcomes,
+    outcome_of,
+)
 from dpcompose.errors import DomainError
 
 GRACE = 1.0
 """Seconds after its time limit at which a call is ended together with its process."""
 CHUNK = 1 << 14
 """The number of calls requested at once."""
-_LENGTH = struct.Struct("<q")
 _COUNT, _NUMBER = struct.Struct("=q"), struct.Struct("=d")
-_DIE_WITH_PARENT = 1
-_IMPORTED = "a mechanism that can be made in a process of its own"
-ENDED = "its process ended, or was ended after its limit: the next call began from the first state again"
+_DIE_WITH_PARENT, READY = 1, b"."
+_IMPORTED = "a mechanism that can be created in a process of its own"
+RESTARTED = "its process ended, or was ended after its limit: the next call began from the first state again"
+Maker = Callable[[], Callable[[Any], Any]]
 
 
 @dataclass
 class Worker:
     """A process that runs calls one after another and retains its state between them.
 
-    Bare floats return through shared memory, which also counts the completed calls; other outcomes
-    return as JSON through a pipe. Nothing that the process writes is executed. A process that ends
-    or hangs is replaced.
+    Bare floats return through shared memory, which also counts the completed calls. Requests and
+    other outcomes, as lines of JSON, are in files in memory, and one byte through a pipe says that
+    they are complete: neither side waits for the rest of a message. Nothing that the process writes
+    is executed. A process that ends or hangs is replaced.
 
     Args:
         function: Creates the function to call; it is run in the process.
@@ -54,17 +63,17 @@ class Worker:
         patience: Additional seconds allowed for the first call of a process.
     """
 
-    function: Callable[[], Callable[[Any], Any]]
+    function: Maker
     limit: float
     timed: bool
     notes: set[str]
-    again: Callable[[], Callable[[Any], Any]] | None = None
+    again: Maker | None = None
     patience: float = IMPORTING
     _child: int = 0
     _begun: int = 0
-    _asking: int = -1
-    _telling: int = -1
-    _waiting: bytearray = field(default_factory=bytearray)
+    _pipe: Connection | None = None
+    _request: int = -1
+    _lines: int = -1
     _numbers: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 8 * (CHUNK + 1)))
     _first: bool = True
 
@@ -75,11 +84,9 @@ class Worker:
         Raises DomainError if the datasets cannot be pickled, or the function cannot be created in
         the process.
         """
+        begins = range(0, len(coins), CHUNK)
         try:
-            parts = [
-                self._chunk(data, coins[begin : begin + CHUNK])
-                for begin in range(0, len(coins), CHUNK)
-            ]
+            parts = [self._chunk(data, coins[begin : begin + CHUNK]) for begin in begins]
         except BaseException:
             self.close()
             raise
@@ -88,145 +95,137 @@ class Worker:
         return np.concatenate([part.astype(object) for part in parts])
 
     def _chunk(self, data: tuple[Any, Any], coins: np.ndarray) -> Outcomes:
-        rows: Outcomes = np.empty(len(coins), dtype=object)
-        done, objects = 0, dict[int, Outcome]()
+        numbers, others, done = np.zeros(len(coins)), dict[int, Outcome](), 0
         while done < len(coins):
             self._ask((*data, coins[done:].tobytes()))
-            ended = self._answers(objects, done, len(coins))
-            count = len(coins) if ended is None else min(self._done(), len(coins) - done - 1)
-            numbers = np.frombuffer(self._numbers, dtype=np.float64, offset=8, count=count)[
-                : len(coins) - done
-            ]
-            rows[done : done + len(numbers)] = numbers
-            done += len(numbers)
-            if ended is not None:
-                objects = {place: each for place, each in objects.items() if place < done}
-                objects[done] = ended
+            failure = self._awaited()
+            count = self._done(len(coins) - done)
+            try:
+                others |= self._read_lines(done, done + count)
+            except MALFORMED:
+                failure, count = ENDED, 0
+            numbers[done : done + count] = np.frombuffer(self._numbers, np.float64, count, offset=8)
+            done += count
+            if failure:
+                self.close()
+            if failure and done < len(coins):
+                self.notes.add(RESTARTED)
+                others[done] = Outcome.of(failure=failure)
                 done += 1
-        if not objects:
-            return rows.astype(np.float64)
-        rows[[*objects]] = np.array([*objects.values()], dtype=object)
+        if not others:
+            return numbers
+        rows = numbers.astype(object)
+        rows[[*others]] = np.array([*others.values()], dtype=object)
         return rows
 
-    def _done(self) -> int:
-        return max(0, _COUNT.unpack_from(self._numbers, 0)[0])
+    def _done(self, most: int) -> int:
+        return min(max(0, _COUNT.unpack_from(self._numbers, 0)[0]), most)
 
     def _ask(self, message: Any) -> None:
         try:
             text = pickle.dumps(message)
         except Exception as error:
-            raise DomainError(
-                "pairs", repr(error), "datasets that can be sent to a process"
-            ) from None
-        _COUNT.pack_into(self._numbers, 0, 0)
-        if not self._child:
+            accepted = "datasets that can be sent to a process"
+            raise DomainError("pairs", repr(error), accepted) from None
+        if self._pipe is None:
             self._begin()
-        with contextlib.suppress(BrokenPipeError):
-            _write(self._asking, text)
+        assert self._pipe is not None
+        _COUNT.pack_into(self._numbers, 0, 0)
+        os.ftruncate(self._lines, 0)
+        os.ftruncate(self._request, 0)
+        _append(self._request, text)
+        with contextlib.suppress(OSError):
+            os.write(self._pipe.fileno(), READY)
 
-    def _answers(self, objects: dict[int, Outcome], begin: int, end: int) -> Outcome | None:
-        """Wait for the requested calls, and store their outcomes in `objects` by index.
-
-        Returns None if all completed, or the outcome of the call during which the process ended or
-        was ended.
+    def _awaited(self) -> str:
+        """Wait for the requested calls. Returns an empty text if all completed, or else the failure
+        of the call during which the process ended or was ended.
         """
+        assert self._pipe is not None
         done, changed = 0, time.monotonic()
         while True:
-            if (size := self._size()) is not None:
-                try:
-                    told: Any = json.loads(self._waiting[8:size])
-                    if isinstance(told, dict):
-                        told = cast("dict[str, Any]", told)
-                        if "failed" in told:
-                            raise DomainError("subject", str(told["failed"]), _IMPORTED)
-                        self.notes |= set(map(str, told["notes"]))
+            left = changed + self.limit + GRACE + self.patience * self._first - time.monotonic()
+            if self._pipe.poll(min(max(left, 0.0), self.limit + GRACE)):
+                with contextlib.suppress(OSError):
+                    if os.read(self._pipe.fileno(), 1):
                         self._first = False
-                        del self._waiting[:size]
-                        return None
-                    place, outcome = told
-                    objects[begin + int(place)] = outcome_of(outcome)
-                    if not 0 <= begin + int(place) < end:
-                        raise ValueError("an answer to no call")
-                except MALFORMED:
-                    return self._ended(Outcome(raised="process ended"))
-                del self._waiting[:size]
-                continue
-            if self._done() != done:
-                done, changed, self._first = self._done(), time.monotonic(), False
-            allowed = self.limit + GRACE
-            left = changed + allowed + self.patience * self._first - time.monotonic()
-            ready = select.select([self._telling], [], [], max(min(left, allowed), 0.0))[0]
-            part = os.read(self._telling, 1 << 16) if ready else b""
-            self._waiting += part
-            if part or (not ready and (left > allowed or self._done() != done)):
-                continue
-            # An import takes its time in the first call of a process, but not again where it never ends.
-            self.patience = self.patience if ready or not self._first else 0.0
-            return self._ended(Outcome(raised="process ended") if ready else Outcome(timeout=True))
+                        return ""
+                return ENDED
+            if self._done(CHUNK) != done:
+                done, changed, self._first = self._done(CHUNK), time.monotonic(), False
+            elif left <= 0:
+                # An import takes its time in the first call of a process, but not again where it never ends.
+                self.patience = 0.0 if self._first else self.patience
+                return TIMEOUT
 
-    def _size(self) -> int | None:
-        """The size in bytes of the next buffered message with its header; None if it is incomplete."""
-        size = 8 + _LENGTH.unpack_from(self._waiting)[0] if len(self._waiting) >= 8 else LARGEST
-        size = size if 8 <= size <= LARGEST else 8
-        return size if len(self._waiting) >= size else None
-
-    def _ended(self, outcome: Outcome) -> Outcome:
-        self.notes.add(ENDED)
-        self.close()
-        return outcome
+    def _read_lines(self, begin: int, end: int) -> dict[int, Outcome]:
+        """The outcomes that are no bare floats, by the index of their calls."""
+        others = dict[int, Outcome]()
+        for line in _contents(self._lines).split(b"\n")[:-1]:
+            key, content = json.loads(line)
+            if key == "failed":
+                raise DomainError("subject", str(content), _IMPORTED)
+            if key == "notes":
+                self.notes |= {str(each) for each in content}
+            elif 0 <= int(key) < end - begin:
+                others[begin + int(key)] = outcome_of(content)
+        return others
 
     def _begin(self) -> None:
-        (requests, asking), (telling, replies) = os.pipe(), os.pipe()
+        self._pipe, child_end = Pipe()
+        self._request, self._lines = os.memfd_create("request"), os.memfd_create("outcomes")
+        self._first = True
         self._begun += 1
         if self._begun > 1 and self.again is None:
             self.notes.add(NOT_ANEW)
-        child = os.fork()
-        if child == 0:
+        self._child = os.fork()
+        if self._child == 0:
             with contextlib.suppress(BaseException):
-                os.close(asking)
-                os.close(telling)
-                self._serve(requests, replies)
+                self._pipe.close()
+                self._serve(child_end)
             os._exit(0)
-        os.close(requests)
-        os.close(replies)
-        self._child, self._asking, self._telling, self._first = child, asking, telling, True
-        self._waiting.clear()
+        child_end.close()
 
-    def _serve(self, asking: int, replies: int) -> None:
-        """Run in the process: execute calls until the request pipe closes.
+    def _serve(self, pipe: Connection) -> None:
+        """Run in the process: execute calls until the pipe closes.
 
         Output is captured, and standard input is empty.
         """
         os.setsid()
         with contextlib.suppress(Exception):
             ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-        output = os.memfd_create("printed")
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        errors = os.memfd_create("errors")
-        os.dup2(output, 1)
-        os.dup2(errors, 2)
+        output, errors = os.memfd_create("printed"), os.memfd_create("errors")
+        for stream, file in enumerate((os.open(os.devnull, os.O_RDONLY), output, errors)):
+            os.dup2(file, stream)
         try:
             # A second process would draw from the first one's generators again.
-            again = self.again is not None and self._begun > 1
-            function = (self.again if again and self.again is not None else self.function)()
+            function = (self.function if self.again is None or self._begun == 1 else self.again)()
         except BaseException as error:
-            _write(replies, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+            os.read(pipe.fileno(), 1)
+            self._write("failed", f"{type(error).__name__}: {error}")
+            os.write(pipe.fileno(), READY)
             return
         calls = Calls(self.limit, self.timed, self.notes, output, errors)
         text, data = b"", (Dataset(None), Dataset(None))
-        while (request := _read(asking)) is not None:
-            zero, one, coins = cast("tuple[Any, Any, bytes]", pickle.loads(request))
+        while os.read(pipe.fileno(), 1):
+            request = _contents(self._request)
+            zero, one, coins = pickle.loads(request)
             if request[: -len(coins)] != text:
                 text, data = request[: -len(coins)], (Dataset(zero), Dataset(one))
             with calls.open():
-                for place, coin in enumerate(coins):
+                for index, coin in enumerate(coins):
                     answer = calls.answer(function, data[coin])
-                    if type(answer) is float:
-                        _NUMBER.pack_into(self._numbers, 8 + 8 * place, answer)
+                    if isinstance(answer, float):
+                        _NUMBER.pack_into(self._numbers, 8 + 8 * index, answer)
                     else:
-                        _write(replies, json.dumps([place, text_of_outcome(answer)]).encode())
-                    _COUNT.pack_into(self._numbers, 0, place + 1)
-            _write(replies, json.dumps({"notes": sorted(self.notes)}).encode())
+                        self._write(index, answer.written())
+                    _COUNT.pack_into(self._numbers, 0, index + 1)
+            self._write("notes", sorted(self.notes))
+            os.write(pipe.fileno(), READY)
+
+    def _write(self, key: int | str, content: Any) -> None:
+        """Append a line to the outcomes; run in the process."""
+        _append(self._lines, json.dumps([key, content]).encode() + b"\n")
 
     def close(self) -> None:
         """End the process and all processes that it started."""
@@ -236,9 +235,11 @@ class Worker:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._child, signal.SIGKILL)
             os.waitpid(self._child, 0)
-            os.close(self._asking)
-            os.close(self._telling)
-            self._child = 0
+        if self._pipe is not None:
+            self._pipe.close()
+            os.close(self._request)
+            os.close(self._lines)
+        self._child, self._pipe = 0, None
 
     def __del__(self) -> None:
         # The alarm of a call may ring here; it rings again.
@@ -246,21 +247,14 @@ class Worker:
             self.close()
 
 
-def _write(file: int, text: bytes) -> None:
-    rest = memoryview(_LENGTH.pack(len(text)) + text)
-    while rest:
-        rest = rest[os.write(file, rest) :]
+def _append(file: int, text: bytes) -> None:
+    left = memoryview(text)
+    while left:
+        left = left[os.pwrite(file, left, os.fstat(file).st_size) :]
 
 
-def _read(file: int) -> bytes | None:
-    """The next message from a pipe; None if the pipe is closed."""
-    found = bytearray()
-    size = 8
-    while len(found) < size:
-        part = os.read(file, size - len(found))
-        if not part:
-            return None
-        found += part
-        if len(found) == 8 and size == 8:
-            size += _LENGTH.unpack(found)[0]
-    return bytes(found[8:])
+def _contents(file: int) -> bytes:
+    """The contents of a file in memory; ValueError if they are longer than LARGEST."""
+    if os.fstat(file).st_size > LARGEST:
+        raise ValueError("more outcomes than a batch may have")
+    return mmap.mmap(file, 0)[:] if os.fstat(file).st_size else b""
