@@ -23,6 +23,15 @@ PAGES = ROOT / "out" / "pages"
 OUTSIDE = re.compile(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+((?!README)[^)#]+)(?:#[^)]*)?\)")
 NAMED = re.compile(r"^```(\w+) (\S+)$", re.MULTILINE)
 NAMES = re.compile(r"^<!-- every name of ([\w.]+) -->$", re.MULTILINE)
+BOOST = (
+    (re.compile(r"(book|proofs|averaging)$"), 3),
+    (re.compile(r"(experiment|misprints|release|ledger|training|audit|service)$"), 2),
+    (
+        re.compile(r"(reference/.*|benchmarks|upgrade|architecture|theorems|adding_a_mechanism)$"),
+        0.3,
+    ),
+)
+"""How much more a page counts in the search than others: pages that explain, before pages that list."""
 DOCTEST = re.compile(r"^```python$(?=\n>>> )", re.MULTILINE)
 
 
@@ -62,6 +71,15 @@ def readme(markdown: str) -> str:
     )
 
 
+def ranked(page: str, markdown: str) -> str:
+    """The page with what it counts in the search; a page with settings of its own keeps them."""
+    name = page.removesuffix(".md").removesuffix(".zh")
+    boost = next((factor for pages, factor in BOOST if pages.match(name)), None)
+    if boost is None or markdown.startswith("---"):
+        return markdown
+    return f"---\nsearch:\n  boost: {boost}\n---\n\n{markdown}"
+
+
 def stage() -> None:
     """Write out/pages: a copy of docs, the README in both languages, tutorials with their output."""
     from website.notebooks import executed
@@ -81,7 +99,9 @@ def stage() -> None:
             page.with_suffix(".ipynb").write_text(notebook, "utf-8")
             text += f"\n\n[{page.stem}.ipynb]({page.stem}.ipynb)\n"
         text = NAMES.sub(lambda match: names(match[1]), text)
-        page.write_text(shown(text, up=len(page.relative_to(PAGES).parts) - 1), "utf-8")
+        inner = page.relative_to(PAGES)
+        text = ranked(inner.as_posix(), shown(text, up=len(inner.parts) - 1))
+        page.write_text(text, "utf-8")
 
 
 def main() -> None:

@@ -20,6 +20,28 @@
     const parts = text.split("/").map(number);
     return parts.length > 2 ? NaN : parts.reduce((above, below) => above / below);
   };
+  // Words in Chinese on a Chinese page, longer phrases first, and numbers as people write them.
+  const CHINESE = document.documentElement?.lang === "zh" ? [
+    ["P[loss > 1], in units of e^−32, everyone", "P[损失 > 1]，以 e^−32 为单位，所有对手"], ["the same, of randomized response", "同上，随机化回答"],
+    ["(epsilon, e^−32)-differential privacy: epsilon", "(epsilon, e^−32)-差分隐私：epsilon"], ["1 − (1 − delta)^k, which is enough", "1 − (1 − delta)^k，这就够了"],
+    ["epsilon of the group, k epsilon", "群体的 epsilon，k epsilon"], ["its delta, the sum of the powers", "它的 delta，各次幂之和"], ["its delta, as customary", "它的 delta，常用的公式"],
+    ["k composed, delta 1e-6", "k 个组合，delta 1e-6"], ["least, delta 1e-6 more", "最小值，delta 多 1e-6"], ["with the tight mean loss", "用紧的平均损失"],
+    ["the truth, epsilon tanh(epsilon/2)", "真值，epsilon tanh(epsilon/2)"], ["as printed, epsilon (e^epsilon − 1)", "照印刷，epsilon (e^epsilon − 1)"],
+    ["certified, the last such point of the grid", "有证明，网格上最后一个这样的点"], ["each may spend as well", "每个也可以花费"], ["no point of the grid", "网格上没有这样的点"],
+    ["the sum, Corollary 3.15", "求和，推论 3.15"], ["Corollary 3.21, each", "推论 3.21，每个"], ["each, Corollary 3.21", "每个，推论 3.21"], ["each spends one part in", "每个花费若干分之一："],
+    ["first term of 3.20", "3.20 的第一项"], ["second term of 3.20", "3.20 的第二项"], ["half of epsilon′: neither is more", "epsilon′ 的一半：两项都不超过"],
+    ["half of epsilon′: the second is more", "epsilon′ 的一半：第二项超过"], ["refused above", "拒绝，超过"], ["the least there is", "可能的最小值"], ["Theorem 3.20", "定理 3.20"],
+    ["sum of the epsilons", "epsilon 之和"], ["sum of the deltas", "delta 之和"], ["the next on the grid.", "是网格上的下一点。"], ["The picture is that of ", "图中是 "],
+    ["delta′, allowed in total", "允许的总 delta′"], ["epsilon′, in total", "总的 epsilon′"], ["epsilon of each", "每个的 epsilon"], ["delta of each", "每个的 delta"], ["k, how many", "k，多少个"],
+    ["over", "对"], ["both on logarithmic scales", "两轴都是对数刻度"], ["outside the grid", "在网格之外"], ["certified at", "有证明，在"], ["double precision", "双精度"], ["group of k", "k 人群体"],
+    ["as printed", "照印刷"], ["the truth", "真值"], ["the least", "最小值"], ["the sum", "求和"], ["total epsilon", "总的 epsilon"], ["mean loss", "平均损失"], ["one part in", "若干分之一"],
+    ["epsilon at", "epsilon，在"], ["P[loss > 1]", "P[损失 > 1]"], ["a whole number", "整数"], ["a number", "数"], ["without a comma: 1000 or 0.1", "不带逗号：1000 或 0.1"], ["infinite", "无穷大"],
+    ["no value", "没有值"], ["above", "大于"], ["from", "从"], ["below", "小于"], ["at most", "至多"], [" and ", " 和 "],
+  ] : [];
+  const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+  const say = (text) => CHINESE.reduce((all, [english, chinese]) => all.replaceAll(english, chinese), text)
+    .replace("<=", "≤").replace(">=", "≥")
+    .replace(/(\d[\d.]*)e[+]?(-?\d+)/g, (_, digits, power) => `${digits === "1" ? "" : `${digits} × `}10${[...power].map((each) => RAISED[each]).join("")}`);
   const atLeast = (list, value) => list.findIndex((each) => each >= value);
   const atMost = (list, value) => list.findIndex((each) => each <= value); // of a falling list
   const shown = (value) => (Number.isFinite(value) ? String(Number(value.toPrecision(6))) : "infinite");
@@ -165,7 +187,7 @@
   const element = (name, attributes = {}, text = "", space = null) => {
     const made = space ? document.createElementNS(space, name) : document.createElement(name);
     Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
-    made.textContent = text;
+    made.textContent = say(text);
     return made;
   };
   const drawn = (name, attributes, text) => element(name, attributes, text, SVG);

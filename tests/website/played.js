@@ -3,7 +3,7 @@
 const fs = require("node:fs");
 const path = require("node:path");
 const vm = require("node:vm");
-const [folder, page, typed] = process.argv.slice(2);
+const [folder, page, typed, lang] = process.argv.slice(2);
 
 class Element {
   constructor(name) {
@@ -24,6 +24,7 @@ root.dataset.play = page;
 const window = {};
 const script = (name) => fs.readFileSync(path.join(folder, name), "utf8");
 const document = {
+  documentElement: { lang },
   querySelector: () => root,
   createElement: (name) => new Element(name),
   createElementNS: (_, name) => new Element(name),

@@ -1,5 +1,6 @@
 """docs/assets/play.js by what its pages show: numbers are read as they were meant, and no bound is drawn too high."""
 
+# ruff: noqa: RUF001 (Chinese punctuation)
 from __future__ import annotations
 
 import json
@@ -25,7 +26,7 @@ READ = {
 UNCLEAR = ["1,000", "1,000,000", "0,1,2", "1.000,5", "1,000/2", "", "1/2/3", "1/", "x", "0\uff0c1"]
 
 
-def played(page: str, *typed: dict[str, str]) -> list[dict[str, Any]]:
+def played(page: str, *typed: dict[str, str], lang: str = "en") -> list[dict[str, Any]]:
     """What a page shows for each set of typed fields."""
     command = [
         NODE or "node",
@@ -33,6 +34,7 @@ def played(page: str, *typed: dict[str, str]) -> list[dict[str, Any]]:
         str(ASSETS),
         page,
         json.dumps(typed),
+        lang,
     ]
     return json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
 
@@ -70,7 +72,7 @@ def test_a_number_is_read_as_it_is_written() -> None:
 
 def test_a_decimal_comma_gives_the_certified_value_of_its_number() -> None:
     comma, point = played("3.20", {"epsilon": "0,1"}, {"epsilon": "0.1"})
-    assert comma == point and comma["rows"][0][1] == "<= 4.7746"
+    assert comma == point and comma["rows"][0][1] == "≤ 4.7746"
 
 
 def test_what_may_be_two_numbers_is_refused() -> None:
@@ -90,8 +92,8 @@ def test_what_may_be_two_numbers_is_refused() -> None:
     ("page", "least", "above"),
     [
         ("3.20", "the least", ("the sum", "Theorem 3.20")),
-        ("3.16", "least, delta 1e-6 more", ("the sum",)),
-        ("2.2", "k composed, delta 1e-6", ("group of k",)),
+        ("3.16", "least, delta 10⁻⁶ more", ("the sum",)),
+        ("2.2", "k composed, delta 10⁻⁶", ("group of k",)),
     ],
 )
 def test_the_least_is_drawn_above_nothing_that_it_is_the_least_of(
@@ -115,6 +117,31 @@ def test_a_picture_of_another_point_than_the_one_typed_says_so() -> None:
     )
     assert not plain["words"]
     assert moved["words"] == [
-        "The picture is that of epsilon = 0.125 and delta = 1e-8, the next on the grid."
+        "The picture is that of epsilon = 0.125 and delta = 10⁻⁸, the next on the grid."
     ]
     assert not curves(beyond).get("the least") and curves(beyond)["the sum"] and not beyond["words"]
+
+
+def test_a_chinese_page_speaks_chinese_and_reads_the_same_numbers() -> None:
+    pages = ("2.2", "3.16", "3.18", "3.20", "3.21")
+    for page in (*pages, "3.7"):
+        typed = {"odds": "801"} if page == "3.7" else {"epsilon": "0,1"}
+        (english,), (chinese,) = played(page, typed), played(page, typed, lang="zh")
+        numbers = [[row[1] for row in shown["rows"]] for shown in (english, chinese)]
+        assert numbers[0] == numbers[1] and len(numbers[0]) > 1
+        words = " ".join(cell for row in chinese["rows"] for cell in row)
+        words += " ".join([*chinese["words"], *(name for name, _ in chinese["names"])])
+        assert re.sub(r"[^a-z]+", " ", words).split(), words
+        left = set(re.findall(r"[A-Za-z]{2,}", words)) - {"epsilon", "delta", "tanh", "loss"}
+        assert not left, (page, left)
+    (wrong,) = played("3.20", {"epsilon": "1,000"}, lang="zh")
+    assert "每个的 epsilon" in wrong["words"][0] and "不带逗号" in wrong["words"][0]
+    (fraction,) = played("3.20", {"k": "1", "epsilon": "1/801"}, lang="zh")
+    assert {row[0]: row[1] for row in fraction["rows"]}["求和，推论 3.15"] == "0.00124844"
+
+
+def test_numbers_are_written_as_people_write_them() -> None:
+    (shown,) = played("3.20", {"epsilon": "0.1", "delta": "1e-8"})
+    words = " ".join(cell for row in shown["rows"] for cell in row)
+    assert "delta = 10⁻⁸" in words and "≤ " in words
+    assert not re.search(r"[<>]=|\de-\d", words)

@@ -32,10 +32,10 @@ def rows(page: str, **typed: str) -> dict[str, list[str]]:
 def test_both_ends_of_example_3_7_lie_on_their_side_of_the_truth(odds: str) -> None:
     shown, truth = rows("3.7", odds=odds), book.example_3_7(1 / float(odds))
     lower, where = shown["the same, of randomized response"]
-    assert float(lower.removeprefix(">= ")) <= truth.loss_above_1_response / SLACK
+    assert float(lower.removeprefix("≥ ")) <= truth.loss_above_1_response / SLACK
     assert where == f"certified at 1/{math.ceil(float(odds))}"
     upper, where = shown["P[loss > 1], in units of e^\N{MINUS SIGN}32, everyone"]
-    assert float(upper.removeprefix("<= ")) >= truth.loss_above_1 / SLACK
+    assert float(upper.removeprefix("≤ ")) >= truth.loss_above_1 / SLACK
     assert where == f"certified at 1/{math.floor(float(odds))}"
 
 

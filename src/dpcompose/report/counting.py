@@ -30,7 +30,7 @@ def counting_page(plan: CountingPlan) -> Page:
     columns = (
         Heading("method"),
         Heading("queries", "right"),
-        Heading("grows like"),
+        Heading(f"grows like (error {exactly(plan.accuracy)} n)"),
         Heading("error"),
         Heading("reference"),
     )
