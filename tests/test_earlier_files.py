@@ -147,6 +147,8 @@ def test_a_ledger_on_postgresql(postgres: Server, tmp_path: Path) -> None:
 
 def test_people_and_their_terms(files: Path) -> None:
     serve = pytest.importorskip("dpcompose.serve")
+    from dpcompose.serve.gate import ROUTES
+
     tokens = json.loads((files / "tokens.json").read_text())
     people = serve.Identities.open(files / "people.db", clock=lambda: THAT_DAY)
     identities = {name: people.find(token) for name, token in tokens.items()}
@@ -158,11 +160,11 @@ def test_people_and_their_terms(files: Path) -> None:
         "Cleo": "Cleo@city",
     }
     service = serve.Service(Ledger.open(files / "served.db"), people)
-    requests = service.agreements.requests(identities["Grace"], "city/health", {})
+    requests = ROUTES["requests"].answer(service, identities["Grace"], "city/health", {})
     assert [(each["state"], each["reason"]) for each in requests["requests"]] == [
         ("approved", "the map")
     ]
-    agreed = service.agreements.agreed(identities["Grace"], "city/health", {})
+    agreed = ROUTES["agreed"].answer(service, identities["Grace"], "city/health", {})
     assert agreed == READ["agreed"]
 
 

@@ -27,7 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,7 @@ from dpcompose.account import open_scope
 from dpcompose.adaptive import PureFilter
 from dpcompose.ledger import Amount, Ledger, Receipt
 from dpcompose.serve import Identities, Identity, Role, Service
-from dpcompose.serve.request import Answer, Fields
-from dpcompose.serve.service import HANDLERS
+from dpcompose.serve.gate import ROUTES, Answer
 
 STALE = "what is left is told late"
 CONTROLS = (OF_KILLS[0], STALE)
@@ -91,16 +90,16 @@ class Told:
 def stale(ledger: str, people: str, port: int, control: str) -> None:
     """A server; by the control, one that tells what was left a while ago."""
     if control == STALE:
-        HANDLERS["left"] = _late  # pyright: ignore[reportIndexIssue]
+        ROUTES["left"] = replace(ROUTES["left"], handler=_late)
     serve(ledger, people, port, control)
 
 
 _seen: dict[str, tuple[float, Answer]] = {}
 
 
-def _late(service: Service, who: Identity, scope: str, fields: Fields) -> Answer:
+def _late(service: Service, who: Identity, scope: str) -> Answer:
     if scope not in _seen or time.monotonic() > _seen[scope][0] + 0.5:
-        _seen[scope] = time.monotonic(), service.left(who, scope, fields)
+        _seen[scope] = time.monotonic(), service.left(who, scope)
     return _seen[scope][1]
 
 

@@ -19,6 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -32,7 +33,8 @@ from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.errors import DPComposeError, StoreError
 from dpcompose.ledger import Ledger, Receipt
 from dpcompose.serve import PERMISSIONS, Identities, Identity, Role, Service
-from dpcompose.serve.service import HANDLERS, own_key
+from dpcompose.serve.gate import ROUTES
+from dpcompose.serve.service import own_key
 from dpcompose.serve.terms import Terms
 from dpcompose.serve.web import application
 
@@ -104,7 +106,9 @@ class World:
             self.service.account(MARK).charge(Gaussian(50.0), description={"note": MARK}, **named)
         if number:
             keeper = Identity(MARK, Role.KEEPER, MARK)
-            self.service.agreements.quota(keeper, MARK, {"actor": "*", "caps": {"rho": "0.001"}})
+            ROUTES["quota"].answer(
+                self.service, keeper, MARK, {"actor": "*", "caps": {"rho": "0.001"}}
+            )
         invited = [("Ada", role, "city") for role in Role] + [("Ben", Role.ANALYST, "city/health")]
         tokens = [people.invite(*each) for each in invited]
         self.tokens = 8 * tokens + [
@@ -196,7 +200,7 @@ class Fuzz:
                 [draw.choice(WORDS), draw.choice(VALUES), draw.choice(MECHANISMS)]
             )
         if draw.random() < 0.05:
-            others = len(WORDS) * [MARK] if name in HANDLERS else []  # a page repeats it
+            others = len(WORDS) * [MARK] if name in ROUTES else []  # a page repeats it
             fields["scope"] = draw.choice(["other", *others, *WORDS])
         return name, fields
 
@@ -266,7 +270,7 @@ class Fuzz:
             return f"tells of another tenant: {text[:200]}"
         if any(each in text for each in world.tokens if len(each) > 20):
             return "a token is told"
-        if name in HANDLERS and answer.status >= 400 and answer.status != 405:
+        if name in ROUTES and answer.status >= 400 and answer.status != 405:
             error = json.loads(text)
             if (
                 LEAKS.search(text)
@@ -321,6 +325,10 @@ def _everywhere(self: Identity, path: str) -> bool:
     return True
 
 
+def _answering(name: str, handler: Any) -> AbstractContextManager[object]:
+    return mock.patch.dict(ROUTES, {name: replace(ROUTES[name], handler=handler)})
+
+
 def _broken(*_: object) -> dict[str, object]:
     raise KeyError("left")
 
@@ -332,16 +340,16 @@ def _twice(self: Terms, asked: Any, commit: Any) -> Any:
     return commit({})
 
 
-def _told(service: Service, who: Identity, scope: str, fields: Any) -> dict[str, object]:
+def _told(service: Service, *_: object, **__: object) -> dict[str, object]:
     spent = service.ledger.balance(MARK).spent["rho"].units
     raise DPComposeError(f"refused after {spent} of others")
 
 
 CONTROLS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "every scope is everybody's": lambda: mock.patch.object(Identity, "covers", _everywhere),
-    "an error is a defect": lambda: mock.patch.dict(HANDLERS, {"left": _broken}),
+    "an error is a defect": lambda: _answering("left", _broken),
     "a charge is made twice": lambda: mock.patch.object(Terms, "charged", _twice),
-    "a refusal tells what others spent": lambda: mock.patch.dict(HANDLERS, {"price": _told}),
+    "a refusal tells what others spent": lambda: _answering("price", _told),
 }
 
 

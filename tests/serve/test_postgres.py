@@ -16,6 +16,7 @@ from dpcompose.account import open_scope
 from dpcompose.errors import DPComposeError, OverdrawnError, ReservationError, StoreError
 from dpcompose.ledger import Amounts, Entry, Ledger
 from dpcompose.serve import Identities, Role, Service
+from dpcompose.serve.gate import ROUTES
 from tests.serve.conftest import budget
 
 pytestmark = pytest.mark.server
@@ -47,17 +48,17 @@ def _share(first: Service, second: Service, now: list[float]) -> None:
     grace = first.people.find(first.people.invite("Grace", Role.KEEPER, "city"))
     assert ada is not None and ben is not None and grace is not None
     large = {"mechanism": "Gaussian(10.0)"}
-    held = first.agreements.reserve(
-        ada, "city", {**large, "key": "study", "seconds": 60, "times": 2}
+    held = ROUTES["reserve"].answer(
+        first, ada, "city", {**large, "key": "study", "seconds": 60, "times": 2}
     )
-    second.agreements.quota(grace, "city", {"actor": "Ben@city", "caps": {"rho": "0.0011"}})
+    ROUTES["quota"].answer(second, grace, "city", {"actor": "Ben@city", "caps": {"rho": "0.0011"}})
 
     def one(number: int) -> str:
         service = (first, second)[number // 2 % 2]
         who, sigma = (ben, 50.0) if number % 2 else (grace, 10.0)
         try:
-            answer = service.charge(
-                who, "city", {"mechanism": f"Gaussian({sigma})", "key": str(number)}
+            answer = ROUTES["charge"].answer(
+                service, who, "city", {"mechanism": f"Gaussian({sigma})", "key": str(number)}
             )
             return f"{who.name} {'receipt' in answer}"
         except DPComposeError as error:
@@ -71,11 +72,15 @@ def _share(first: Service, second: Service, now: list[float]) -> None:
         and "Grace ReservedError" in found
     )
     assert first.ledger.available("city")["rho"] >= Amounts.read(held["held"])["rho"]
-    receipt = second.charge(ada, "city", {**large, "key": "one", "reservation": "study"})
-    assert receipt == first.charge(ada, "city", {**large, "key": "one", "reservation": "study"})
+    receipt = ROUTES["charge"].answer(
+        second, ada, "city", {**large, "key": "one", "reservation": "study"}
+    )
+    assert receipt == ROUTES["charge"].answer(
+        first, ada, "city", {**large, "key": "one", "reservation": "study"}
+    )
     now[0] += 60
     with pytest.raises(ReservationError):
-        first.charge(ada, "city", {**large, "key": "two", "reservation": "study"})
+        ROUTES["charge"].answer(first, ada, "city", {**large, "key": "two", "reservation": "study"})
     assert first.people.revoke("Ada", "city") == 1 and second.people.find(token) is None
     assert first.ledger.verify().entries
 
@@ -90,7 +95,7 @@ def test_a_reservation_waits_for_charges_that_did_not_see_it(postgres: Server):
         assert ada is not None
         with first.terms.turns.plain("city") as plain:
             assert plain
-            made = pool.submit(second.agreements.reserve, ada, "city", asked)
+            made = pool.submit(ROUTES["reserve"].answer, second, ada, "city", asked)
             first.account("city").charge(Gaussian(10.0), actor="Ben", key="meanwhile")
             assert not made.done()
         with pytest.raises(OverdrawnError):
@@ -102,8 +107,8 @@ def test_a_database_that_goes_in_the_middle_of_charges_loses_and_doubles_none(po
     with servers(url, [1e9]) as (first, second), ThreadPoolExecutor(5) as pool:
         ada = first.people.find(first.people.invite("Ada", Role.ANALYST, "city"))
         assert ada is not None
-        second.agreements.quota(
-            ada, "city", {"actor": "*", "caps": {"rho": "0.01"}}
+        ROUTES["quota"].answer(
+            second, ada, "city", {"actor": "*", "caps": {"rho": "0.01"}}
         )  # all of them heed a term
 
         def cut() -> int:
@@ -126,7 +131,7 @@ def test_a_database_that_goes_in_the_middle_of_charges_loses_and_doubles_none(po
             )
             for _ in range(50):
                 with suppress(StoreError):
-                    return service.charge(ada, "city", fields)
+                    return ROUTES["charge"].answer(service, ada, "city", fields)
             raise AssertionError("never answered")
 
         cutting = pool.submit(cut)

@@ -20,7 +20,7 @@ from dpcompose.errors import (
 )
 from dpcompose.serve import PERMISSIONS, Role
 from dpcompose.serve.database import SQLiteDatabase
-from dpcompose.serve.service import HANDLERS
+from dpcompose.serve.gate import ROUTES
 from dpcompose.serve.web import HEADERS
 from tests.serve.conftest import TestClient, Town
 
@@ -35,7 +35,7 @@ def test_every_route_has_a_permission_and_every_cell_is_tried(town: Town):
     }
     assert routes == {(each.path, each.method) for each in PERMISSIONS.values()}
     scoped = {name for name, each in PERMISSIONS.items() if each.scoped}
-    assert scoped == set(HANDLERS)
+    assert scoped == set(ROUTES)
     for name in scoped:
         assert PERMISSIONS[name].roles, name
         for role, token in town.tokens.items():

@@ -23,6 +23,7 @@ from dpcompose.errors import (
 )
 from dpcompose.ledger import Amount, Amounts, Ledger
 from dpcompose.serve import RemoteAccount, Role
+from dpcompose.serve.gate import ROUTES
 from dpcompose.serve.request import note_of
 from tests.serve.conftest import Town, budget
 
@@ -243,7 +244,9 @@ def test_slots_are_opened_also_when_a_time_is_to_be_noted(town: Town):
         "filter": "concentrated",
         "parameters": {"rho": "0.0001", "delta": "0"},
     }
-    assert town.service.open(keeper, "city/slots", {**asked, "slots": 1}) == {"scope": "city/slots"}
+    assert ROUTES["open"].answer(town.service, keeper, "city/slots", {**asked, "slots": 1}) == {
+        "scope": "city/slots"
+    }
 
 
 def test_a_keeper_of_less_changes_nothing_that_a_keeper_of_more_has_set(town: Town):
@@ -311,7 +314,7 @@ def test_many_at_once_exceed_neither_a_quota_nor_what_others_reserved(town: Town
         who, sigma = (ben, 50.0) if number % 2 else (eve, 10.0)
         fields = {"mechanism": f"Gaussian({sigma})", "key": str(number)}
         try:
-            return f"{who.name} {'receipt' in town.service.charge(who, 'city', fields)}"
+            return f"{who.name} {'receipt' in ROUTES['charge'].answer(town.service, who, 'city', fields)}"
         except DPComposeError as error:
             return f"{who.name} {type(error).__name__}"
 

@@ -1,6 +1,6 @@
 from .client import RemoteAccount as RemoteAccount
+from .gate import PERMISSIONS as PERMISSIONS
 from .identity import (
-    PERMISSIONS as PERMISSIONS,
     Identities as Identities,
     Identity as Identity,
     Permission as Permission,

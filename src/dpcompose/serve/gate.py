@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -22,12 +22,15 @@ from dpcompose.errors import (
     UnknownScopeError,
 )
 from dpcompose.ledger import scope_path
-from dpcompose.serve.identity import PERMISSIONS, Identity
+from dpcompose.serve import agreement  # noqa: F401  # pyright: ignore[reportUnusedImport]
+from dpcompose.serve.identity import PAGES, Identity, Permission
 from dpcompose.serve.queue import Queue
-from dpcompose.serve.request import Answer, Fields
-from dpcompose.serve.service import HANDLERS, Service
+from dpcompose.serve.request import ROUTES, Answer, Fields
+from dpcompose.serve.service import Service
 from dpcompose.serve.workers import Workers
 
+PERMISSIONS: Mapping[str, Permission] = {**ROUTES, **PAGES}
+"""Every route by name. The application is built from this table, so no other route answers."""
 LARGEST_BODY = 65536
 TOO_MANY = "too many requests without a valid token; wait a minute"
 Work = Response | Callable[[], Response]
@@ -137,7 +140,7 @@ class Gate:
         Raises:
             HTTPException: 403, if not.
         """
-        return HANDLERS[name](self.service, who, self.allowed(name, who, fields), fields)
+        return ROUTES[name].answer(self.service, who, self.allowed(name, who, fields), fields)
 
     def allowed(self, name: str, who: Identity, fields: Fields) -> str:
         """The scope of a request, if this identity may ask that of it.

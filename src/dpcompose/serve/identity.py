@@ -34,7 +34,7 @@ class Role(StrEnum):
 class Permission:
     """A route, and the roles that may call it for scopes of their own subtree.
 
-    >>> PERMISSIONS["charge"].allows(Role.AUDITOR)
+    >>> Permission("POST", "/v1/charge", frozenset({Role.ANALYST})).allows(Role.AUDITOR)
     False
 
     Args:
@@ -54,38 +54,7 @@ class Permission:
         return self.roles is None or role in self.roles
 
 
-_KEEPER, _ANALYST, _AUDITOR = (
-    frozenset({Role.KEEPER}),
-    frozenset({Role.ANALYST}),
-    frozenset({Role.AUDITOR}),
-)
-
-PERMISSIONS = {
-    "price": Permission("POST", "/v1/price", _KEEPER | _ANALYST),
-    "charge": Permission("POST", "/v1/charge", _ANALYST),
-    "redeem": Permission("POST", "/v1/redeem", _ANALYST),
-    "budget": Permission("GET", "/v1/budget", _KEEPER | _ANALYST | _AUDITOR),
-    "kept": Permission("GET", "/v1/kept", _KEEPER | _ANALYST | _AUDITOR),
-    "keep": Permission("POST", "/v1/keep", _ANALYST),
-    "left": Permission("GET", "/v1/left", _KEEPER | _ANALYST | _AUDITOR),
-    "history": Permission("GET", "/v1/history", _ANALYST),
-    "balances": Permission("GET", "/v1/balances", _KEEPER | _AUDITOR),
-    "entries": Permission("GET", "/v1/entries", _KEEPER | _AUDITOR),
-    "verify": Permission("GET", "/v1/verify", _AUDITOR),
-    "checkpoint": Permission("GET", "/v1/checkpoint", _KEEPER | _AUDITOR),
-    "proof": Permission("GET", "/v1/proof", _KEEPER | _AUDITOR),
-    "reserve": Permission("POST", "/v1/reserve", _ANALYST),
-    "unreserve": Permission("POST", "/v1/unreserve", _KEEPER | _ANALYST),
-    "request": Permission("POST", "/v1/request", _ANALYST),
-    "requests": Permission("GET", "/v1/requests", _KEEPER | _ANALYST | _AUDITOR),
-    "decide": Permission("POST", "/v1/decide", _KEEPER),
-    "quota": Permission("POST", "/v1/quota", _KEEPER),
-    "threshold": Permission("POST", "/v1/threshold", _KEEPER),
-    "agreed": Permission("GET", "/v1/agreed", _KEEPER | _ANALYST | _AUDITOR),
-    "open": Permission("POST", "/v1/open", _KEEPER),
-    "close": Permission("POST", "/v1/close", _KEEPER),
-    "invite": Permission("POST", "/v1/invite", _KEEPER),
-    "revoke": Permission("POST", "/v1/revoke", _KEEPER),
+PAGES = {
     "page": Permission("GET", "/", None, scoped=False),
     "act": Permission("POST", "/act", None, scoped=False),
     "download": Permission("GET", "/download", None, scoped=False),
@@ -97,7 +66,7 @@ PERMISSIONS = {
     "live": Permission("GET", "/live.js", None, scoped=False),
     "metrics": Permission("GET", "/metrics", None, scoped=False),
 }
-"""Every route by name. The application is built from this table, so no other route answers."""
+"""The routes for browsers, by name."""
 
 
 LONGEST_NAME = 100

@@ -15,7 +15,6 @@ from dpcompose.account import balance_in_epsilon, target_of
 from dpcompose.errors import DPComposeError, StoreError, few_digits
 from dpcompose.ledger import (
     Amount,
-    Amounts,
     Balance,
     Entry,
     Moment,
@@ -23,6 +22,7 @@ from dpcompose.ledger import (
     root_of,
 )
 from dpcompose.report import above, at_least, at_most, below, main_currency, trimmed, used_of
+from dpcompose.serve.agreement import agreed, requests
 from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.service import Service, shown
 from dpcompose.serve.terms import Left
@@ -208,7 +208,7 @@ class Look:
     @cached_property
     def agreed(self) -> list[Mapping[str, Any]]:
         """The terms of each tree."""
-        return [self.service.agreements.agreed(self.who, top, {}) for top in self.tops[:10]]
+        return [agreed(self.service, self.who, top) for top in self.tops[:10]]
 
     @cached_property
     def quotas(self) -> list[Mapping[str, Any]]:
@@ -219,11 +219,9 @@ class Look:
     def requests(self) -> list[Mapping[str, Any]]:
         """Requests for approval, the newest first."""
         tops = self.tops[:10]
-        return [
-            each
-            for top in tops
-            for each in self.service.agreements.requests(self.who, top, {})["requests"]
-        ][:LONGEST_LIST]
+        return [each for top in tops for each in requests(self.service, self.who, top)["requests"]][
+            :LONGEST_LIST
+        ]
 
     @cached_property
     def budgets(self) -> list[dict[str, Any]]:
@@ -385,16 +383,17 @@ class Look:
         for error in ERRORS:  # 95 %: Laplace by ln 20 = 2.9957, Gaussian by 1.95997
             for mechanism in (f"Gaussian({error * 0.5102:.4f})", f"Laplace({error * 0.3338:.4f})"):
                 try:
-                    cost = self.service.price(self.who, self.focus, {"mechanism": mechanism})[
-                        "cost"
-                    ]
+                    cost = self.service.quote(self.focus, mechanism, None).cost
                 except StoreError:
                     raise
                 except DPComposeError:
                     continue
-                units = Amounts.of(cost).units
                 times = min(
-                    (left[name] // each for name, each in units.items() if each and name in left),
+                    (
+                        left[name] // each
+                        for name, each in cost.units.items()
+                        if each and name in left
+                    ),
                     default=0,
                 )
                 found.append({"error": str(error), "times": f"{times:,}", "mechanism": mechanism})
@@ -410,7 +409,7 @@ class Look:
         if not self.who.covers(scope):
             return "This scope is not yours."
         try:
-            cost = Amounts.of(self.service.price(self.who, scope, {"mechanism": mechanism})["cost"])
+            cost = self.service.quote(scope, mechanism, None).cost
             left = self.service.terms.left([scope])[scope].amounts.units
         except StoreError:
             raise

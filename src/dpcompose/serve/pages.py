@@ -82,7 +82,7 @@ def page_for(
                 asked=typed,
                 here="/?" + urlencode({name: text for name, text in typed.items() if text}),
                 look=found,
-                verified=service.verify(who, found.tops[0], {})
+                verified=service.verify(who, found.tops[0])
                 if "verify" in query and found.tops and who.role is Role.AUDITOR
                 else None,
             )

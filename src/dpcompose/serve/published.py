@@ -59,22 +59,14 @@ class Published:
             )
         return max(own, key=lambda each: each.size)
 
-    def proof(self, moment: Moment, scope: str, entry: object) -> str:
+    def proof(self, moment: Moment, scope: str, entry: int) -> str:
         """The proof that an entry at or below a scope is under the checkpoint of its tree.
 
         Raises:
             DomainError: There is no such entry there.
         """
-        number = (
-            int(entry)
-            if isinstance(entry, str) and entry.isascii() and entry.isdecimal() and len(entry) < 16
-            else 0
-        )
         root = root_of(scope)
-        if number:
-            for record in moment.snapshot.records(root, after=number - 1, limit=1):
-                if record.sequence == number and is_at_or_below(record.scope, scope):
-                    return Evidence.prove_inclusion(
-                        moment.snapshot, number, self.checkpoint(root), heed
-                    )
+        for record in moment.snapshot.records(root, after=entry - 1, limit=1):
+            if record.sequence == entry and is_at_or_below(record.scope, scope):
+                return Evidence.prove_inclusion(moment.snapshot, entry, self.checkpoint(root), heed)
         raise DomainError("entry", entry, f"the number of an entry of {scope!r}")

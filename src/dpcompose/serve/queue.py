@@ -25,7 +25,7 @@ from dpcompose.account import Account
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Amounts, DisagreementError, Entry, Ledger, Replay, root_of
 from dpcompose.mechanisms import parse
-from dpcompose.serve.request import Answer, Fields
+from dpcompose.serve.request import Answer
 from dpcompose.serve.workers import Workers
 
 LONGEST = 30.0
@@ -190,12 +190,12 @@ class Page:
     before: int | None
 
 
-def page(ledger: Ledger, scope: str, fields: Fields, wanted: Callable[[Entry], bool]) -> Page:
-    """The newest entries at or below a scope among the numbers before the one that was asked."""
+def page(ledger: Ledger, scope: str, before: int | None, wanted: Callable[[Entry], bool]) -> Page:
+    """The newest entries at or below a scope among the numbers below `before`."""
     with ledger.moment() as moment:
         moment.balance(scope)
         end = moment.snapshot.head(root_of(scope)).sequence + 1
-        before = min(_sequence(fields, "before", end), end)
+        before = end if before is None else min(before, end)
         first = max(before - WINDOW, 1)
         found = list(moment.snapshot.records_of(scope, below=True, after=first - 1, limit=WINDOW))
     entries: list[Entry] = []
@@ -205,16 +205,6 @@ def page(ledger: Ledger, scope: str, fields: Fields, wanted: Callable[[Entry], b
             if len(entries) == MOST_ENTRIES:
                 return Page(entries, record.sequence if record.sequence > 1 else None)
     return Page(entries, first if first > 1 else None)
-
-
-def _sequence(fields: Fields, name: str, default: int) -> int:
-    """The number of an entry, which a URL holds as text."""
-    value = fields.get(name, default)
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 19:
-        value = int(value)
-    if not (type(value) is int and 0 <= value < 2**63):
-        raise DomainError(name, value, "the number of an entry")
-    return value
 
 
 @dataclass(frozen=True)
@@ -227,7 +217,7 @@ class Verifier:
     )
     _lock: Lock = field(default_factory=Lock)
 
-    def follow(self, actor: str, root: str, fields: Fields) -> Answer:
+    def follow(self, actor: str, root: str, after: int) -> Answer:
         """Follow the entries after the number that was asked, 0 for all from the first; say how far that is.
 
         Only an answer with `done` says that the tree agrees: with its hashes, its rules, and its balances.
@@ -235,7 +225,6 @@ class Verifier:
         Raises:
             DomainError: That number is not where this server stopped.
         """
-        after = _sequence(fields, "after", 0)
         with self._lock:
             replay = self._running.pop((actor, root), None) if after else Replay(root)
         if replay is None or replay.last.sequence != after:

@@ -1,21 +1,200 @@
-"""The fields of a request, and a charge with the price that the server computed for it."""
+"""Routes for programs, each declared once by a handler: its keyword parameters are the fields of the request."""
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, TypeVar, cast
 
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Amounts, Entry
-from dpcompose.serve.identity import Identity
+from dpcompose.serve.identity import Identity, Permission, Role
 
 Fields = Mapping[str, Any]
 Answer = dict[str, Any]
+Schema = dict[str, Any]
 LONGEST_MECHANISM = 20_000
+_INTEGER = re.compile(r"[0-9]{1,19}", re.ASCII)
 _FRACTION = re.compile(r"[0-9]{1,400}/[1-9][0-9]{0,399}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Field:
+    """The type of a field.
+
+    Args:
+        schema: As OpenAPI describes it.
+        read: The value of a field of that name, checked; raises DomainError.
+    """
+
+    schema: Schema
+    read: Callable[[str, Any], Any]
+
+
+@dataclass(frozen=True)
+class Route(Permission):
+    """A route for programs: who may ask it, its fields, and the handler that answers.
+
+    Args:
+        fields: By name, besides `scope`.
+        defaults: Of the fields that need not be sent; where it is None, null is as good as nothing.
+        handler: Called with the service, the identity, the scope and the fields as keywords.
+        reads: Whether it reads many entries, and waits for its turn.
+        exact: Whether other fields are refused; else they are ignored.
+    """
+
+    fields: Mapping[str, Field] = field(kw_only=True)
+    defaults: Mapping[str, Any] = field(kw_only=True)
+    handler: Callable[..., Answer] = field(kw_only=True)
+    reads: bool = field(kw_only=True)
+    exact: bool = field(kw_only=True)
+
+    def read(self, fields: Fields) -> dict[str, Any]:
+        """The fields of a request, checked, with defaults for those that were not sent.
+
+        Raises:
+            DomainError: One is missing, unknown, or outside its domain.
+        """
+        for name in fields:
+            if self.exact and name not in self.fields and name != "scope":
+                known = ", ".join(["scope", *self.fields])
+                raise DomainError("fields", name, f"fields of this route: {known}")
+        return {name: self._value(name, kind, fields) for name, kind in self.fields.items()}
+
+    def _value(self, name: str, kind: Field, fields: Fields) -> Any:
+        if name in self.defaults:
+            default = self.defaults[name]
+            if name not in fields or (default is None and fields[name] is None):
+                return default
+        value = fields.get(name)
+        if (
+            self.method == "GET"
+            and kind.schema["type"] == "integer"
+            and _INTEGER.fullmatch(str(value))
+        ):
+            value = int(value)  # a URL holds it as text
+        return kind.read(name, value)
+
+    def answer(self, service: Any, who: Identity, scope: str, fields: Fields) -> Answer:
+        """The answer to a request of an identity that may ask it; raises what `read` and the handler raise."""
+        return self.handler(service, who, scope, **self.read(fields))
+
+    @property
+    def required(self) -> list[str]:
+        """The names of the fields that must be sent."""
+        return [name for name in self.fields if name not in self.defaults]
+
+    def described(self, name: str) -> Schema:
+        """The schema of a field."""
+        nullable = {"nullable": True} if self.defaults.get(name, "") is None else {}
+        return self.fields[name].schema | nullable
+
+
+ROUTES: dict[str, Route] = {}
+"""Every route for programs, by the name of its handler."""
+Handler = TypeVar("Handler", bound=Callable[..., Answer])
+
+
+def route(
+    method: str, *roles: Role, reads: bool = False, exact: bool = False
+) -> Callable[[Handler], Handler]:
+    """Declare a handler as the route of its name, for these roles; see `Route`.
+
+    Its keyword-only parameters are the fields, each annotated with one of the types of this module.
+    """
+
+    def declare(handler: Handler) -> Handler:
+        name, parameters = handler.__name__, inspect.signature(handler).parameters.values()
+        kinds = inspect.get_annotations(handler, eval_str=True)
+        own = [each for each in parameters if each.kind is each.KEYWORD_ONLY]
+        ROUTES[name] = Route(
+            method,
+            f"/v1/{name}",
+            frozenset(roles),
+            fields={each.name: kinds[each.name].__metadata__[0] for each in own},
+            defaults={each.name: each.default for each in own if each.default is not each.empty},
+            handler=handler,
+            reads=reads,
+            exact=exact,
+        )
+        return handler
+
+    return declare
+
+
+def line(description: str = "", *, most: int = 5000, least: int = 1, **more: Any) -> Field:
+    """Text on one line."""
+
+    def read(name: str, value: Any) -> str:
+        if not (isinstance(value, str) and least <= len(value) <= most):
+            raise DomainError(name, value, f"text of at most {most} characters on one line")
+        if not (value.isprintable() and value in more.get("enum", [value])):
+            domain = ", ".join(more.get("enum", ["text on one line"]))
+            raise DomainError(name, value, domain)
+        return value
+
+    limits = {"minLength": least, "maxLength": most} if "enum" not in more else {}
+    described = {"description": description} if description else {}
+    return Field({"type": "string", **limits, **described, **more}, read)
+
+
+def number(*, most: float) -> Field:
+    """A number above 0."""
+
+    def read(name: str, value: Any) -> float:
+        if type(value) not in (int, float) or not 0 < value <= most:
+            raise DomainError(name, value, f"a number above 0, at most {most:g}")
+        return value
+
+    return Field({"type": "number", "exclusiveMinimum": True, "minimum": 0, "maximum": most}, read)
+
+
+def integer(description: str = "", *, least: int = 1, most: int = 2**63 - 1) -> Field:
+    """An integer."""
+
+    def read(name: str, value: Any) -> int:
+        if type(value) is not int or not least <= value <= most:
+            raise DomainError(name, value, f"an integer from {least} to {most}")
+        return value
+
+    return Field({"type": "integer", "minimum": least, "description": description}, read)
+
+
+def texts(description: str) -> Field:
+    """A mapping of texts."""
+
+    def read(name: str, value: Any) -> dict[str, str]:
+        listed = cast("dict[str, Any]", value)
+        if not (isinstance(value, dict) and all(isinstance(each, str) for each in listed.values())):
+            raise DomainError(name, value, "texts by name")
+        return listed
+
+    schema = {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "description": description,
+    }
+    return Field(schema, read)
+
+
+def amounts() -> Field:
+    """Amounts by currency, each a text."""
+    kind = texts("Amounts by currency, as decimal text; empty: none.")
+    return Field(kind.schema, lambda name, value: Amounts.of(kind.read(name, value), name=name))
+
+
+def mapping(description: str) -> Field:
+    """An object of any members."""
+
+    def read(name: str, value: Any) -> Answer:
+        if not isinstance(value, dict):
+            raise DomainError(name, value, "a mapping")
+        return cast("Answer", value)
+
+    return Field({"type": "object", "description": description}, read)
 
 
 @dataclass(frozen=True)
@@ -39,44 +218,28 @@ class PricedCharge:
     reservation: str | None = None
 
 
-def text(fields: Fields, name: str, *, most: int = 5000) -> str:
-    """A field that must be there, as text on one line."""
-    value = fields.get(name)
-    if not (isinstance(value, str) and 0 < len(value) <= most and value.isprintable()):
-        raise DomainError(name, value, f"text of at most {most} characters on one line")
-    return value
+Mechanism = Annotated[
+    str, line("A mechanism as text, such as Gaussian(50.0).", most=LONGEST_MECHANISM)
+]
+Delta = Annotated[
+    str | None, line("Where on its curve it is charged: decimal text, or a fraction.")
+]
+Key = Annotated[str, line("The idempotency key, one's own.")]
+Reserved = Annotated[str | None, line("The key of the own reservation to use.")]
+Note = Annotated[Answer | None, mapping("Anything else to keep with it.")]
+Before = Annotated[int | None, integer("As the page before this one said.", least=0)]
+After = Annotated[int | None, integer("Where the last answer stopped.", least=0)]
+Searched = Annotated[str, line(least=0)]
+Caps = Annotated[Amounts, amounts()]
+Name = Annotated[str, line("Of a person, without @.", most=100)]
 
 
-def number(fields: Fields, name: str, *, most: float, default: float | None = None) -> float:
-    """A field that is a number above 0."""
-    value = fields.get(name, default)
-    if type(value) not in (int, float) or not 0 < value <= most:
-        raise DomainError(name, value, f"a number above 0, at most {most:g}")
-    return value
-
-
-def amounts(fields: Fields, name: str) -> Amounts:
-    """A field of amounts by currency, each a text."""
-    value = fields.get(name)
-    require_texts(name, value)
-    return Amounts.of(value, name=name)
-
-
-def delta(fields: Fields) -> str | Fraction | None:
+def exact_delta(typed: str | None) -> str | Fraction | None:
     """A delta as it was typed, or as a fraction such as 1/1000, which is how a client writes any number exactly."""
-    if fields.get("delta") is None:
-        return None
-    typed = text(fields, "delta")
-    if _FRACTION.fullmatch(typed) is None:
+    if typed is None or _FRACTION.fullmatch(typed) is None:
         return typed
     numerator, denominator = typed.split("/")
     return Fraction(int(numerator), int(denominator))
-
-
-def require_texts(name: str, value: object) -> None:
-    """Raise DomainError unless it is a mapping of texts."""
-    if not (isinstance(value, dict) and all(isinstance(each, str) for each in value.values())):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-        raise DomainError(name, value, "texts by name")
 
 
 def note_of(entry: Entry) -> dict[str, Any]:

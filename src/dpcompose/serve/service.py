@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, wraps
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from time import monotonic
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from dpcompose.account import Account, BudgetArguments, Quote, charge_together
 from dpcompose.errors import DomainError, DPComposeError, ScopeExistsError, UnsupportedError
@@ -26,19 +26,30 @@ from dpcompose.ledger import (
     root_of,
 )
 from dpcompose.mechanisms import kinds, parse
-from dpcompose.serve.agreement import Agreements
 from dpcompose.serve.identity import YEAR, Identities, Identity, Role
 from dpcompose.serve.published import Published
 from dpcompose.serve.queue import Verifier, computed, page
 from dpcompose.serve.request import (
-    LONGEST_MECHANISM,
+    ROUTES,
+    After,
     Answer,
+    Before,
+    Delta,
+    Field,
     Fields,
+    Key,
+    Mechanism,
+    Name,
+    Note,
     PricedCharge,
-    delta,
+    Reserved,
+    Searched,
+    exact_delta,
+    integer,
+    line,
     number,
-    require_texts,
-    text,
+    route,
+    texts as texts_by_name,
 )
 from dpcompose.serve.terms import Terms
 
@@ -79,11 +90,6 @@ class RecordedCharge(Charge):
 
 
 MOST_ACCOUNTS = 1024
-PRICING, READING = (
-    ("price", "charge", "reserve", "request"),
-    ("verify", "proof", "balances", "entries", "history"),
-)
-"""The routes that may take long: those that price, and those that read many entries."""
 SOON = 0.005
 """Seconds that pricing may take while other charges wait for it."""
 _SINGLE = re.compile(r"(\w+)\([^()]{0,100}\)", re.ASCII)
@@ -93,6 +99,31 @@ PLACE = "release:table"
 _NOTED = ("approved", "reservation")
 """What the service notes in an entry, and nobody else."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+THEOREMS = ["pure", "basic", "zcdp", "renyi", "gaussian"]
+
+
+def _binding(name: str, value: Any) -> Answer:
+    match value:
+        case {
+            "release": {"unit": [*unit], "bounds": [int(), int(), int()], "key": str(key), **more},
+            **others,
+        } if unit and all(map(_is_column, unit)) and _KEY.fullmatch(key) and not more | others:
+            return cast("Answer", value)
+        case _:
+            domain = "what a scope holds for, as a release session writes it"
+            raise DomainError(name, value, domain)
+
+
+def _is_column(each: object) -> bool:
+    match each:
+        case [str(), str()]:
+            return True
+        case _:
+            return False
+
+
+Kept = Annotated[str, line(enum=[PLACE])]
+Binding = Annotated[Answer, Field({"type": "object", "required": ["release"]}, _binding)]
 parsed = lru_cache(maxsize=512)(parse)
 """A mechanism that is asked again is the same object, whose price an account remembers."""
 
@@ -133,80 +164,86 @@ class Service:
         """Verifications that go on from request to request."""
         return Verifier(self.ledger)
 
-    @cached_property
-    def agreements(self) -> Agreements:
-        """The answers about those terms."""
-        return Agreements(self.terms, lambda scope, fields: self.quote(scope, fields).cost, own_key)
-
-    def quick_quote(self, scope: str, fields: Fields) -> Quote | None:
+    def quick_quote(self, scope: str, typed: str, delta: str | None) -> Quote | None:
         """The price of a mechanism that is remembered, or computed in no time; None for any other."""
-        mechanism, named = parsed(text(fields, "mechanism", most=LONGEST_MECHANISM)), delta(fields)
-        account = self.account(scope)
-        if self.soon_priced(scope, fields["mechanism"], fields.get("delta")):
+        mechanism, named, account = parsed(typed), exact_delta(delta), self.account(scope)
+        if self.soon_priced(scope, typed, delta):
             return account.quote(mechanism, named)
         return account.remembered(mechanism, named)
 
-    def quote(self, scope: str, fields: Fields) -> Quote:
+    def quote(self, scope: str, typed: str, delta: str | None) -> Quote:
         """The price of a mechanism; one that may take long is computed by another process."""
-        found = self.quick_quote(scope, fields)
-        if found is not None:
-            return found
-        account, typed, named = self.account(scope), fields["mechanism"], delta(fields)
+        quote = self.quick_quote(scope, typed, delta)
+        if quote is not None:
+            return quote
+        account, named = self.account(scope), exact_delta(delta)
         seconds, cost, described = computed(account, typed, named)
         if seconds < SOON:
             if len(self._soon) >= MOST_ACCOUNTS:
                 self._soon.clear()
-            self._soon.add((scope, typed, str(fields.get("delta"))))
+            self._soon.add((scope, typed, str(delta)))
         return account.remember(Quote(account, parsed(typed), named, cost, described))
 
-    def price(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("POST", Role.KEEPER, Role.ANALYST)
+    def price(
+        self, who: Identity, scope: str, *, mechanism: Mechanism, delta: Delta = None
+    ) -> Answer:
         """The price of a mechanism here."""
-        return {"cost": self.quote(scope, fields).cost.texts()}
+        return {"cost": self.quote(scope, mechanism, delta).cost.texts()}
 
-    def charge(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("POST", Role.ANALYST)
+    def charge(
+        self,
+        who: Identity,
+        scope: str,
+        *,
+        mechanism: Mechanism,
+        key: Key,
+        delta: Delta = None,
+        description: Note = None,
+        reservation: Reserved = None,
+    ) -> Answer:
         """Charge a mechanism at the server's price, as the identity that asks."""
+        named = {"mechanism": mechanism} | ({} if delta is None else {"delta": delta})
+        reserved = None if reservation is None else own_key(who, reservation)
+
+        def charged() -> Receipt:
+            quote = self.quote(scope, mechanism, delta)
+            account, charge = self.ledger_charge(who, quote, key, description)
+
+            def commit(noted: Answer) -> Receipt:
+                request = self.ledger_charge(who, quote, key, description, noted)
+                (outcome,) = charge_together([request if noted else (account, charge)])
+                if isinstance(outcome, DPComposeError):
+                    raise outcome
+                return outcome
+
+            priced = PricedCharge(who, scope, charge.key, charge.cost, named, reserved)
+            return self.terms.charged(priced, commit)
+
         try:
-            return self._charged(who, scope, fields)
-        except (
-            ScopeExistsError
-        ):  # lost in a failover before a standby had it, and opened again otherwise
+            return receipted(charged())
+        except ScopeExistsError:  # lost in a failover before a standby had it, and opened otherwise
             self._accounts.clear()
-            return self._charged(who, scope, fields)
-
-    def _charged(self, who: Identity, scope: str, fields: Fields) -> Answer:
-        quote = self.quote(scope, fields)
-        account, charge = self.ledger_charge(who, quote, fields)
-        reserved = (
-            None if fields.get("reservation") is None else own_key(who, text(fields, "reservation"))
-        )
-        named = {
-            name: fields[name] for name in ("mechanism", "delta") if fields.get(name) is not None
-        }
-
-        def commit(noted: Answer) -> Receipt:
-            asked = self.ledger_charge(who, quote, fields, noted) if noted else (account, charge)
-            (found,) = charge_together([asked])
-            if isinstance(found, DPComposeError):
-                raise found
-            return found
-
-        return receipted(
-            self.terms.charged(
-                PricedCharge(who, scope, charge.key, charge.cost, named, reserved), commit
-            )
-        )
+            return receipted(charged())
 
     def ledger_charge(
-        self, who: Identity, quote: Quote, fields: Fields, noted: Mapping[str, Any] = NOTHING
+        self,
+        who: Identity,
+        quote: Quote,
+        key: str,
+        description: Mapping[str, Any] | None,
+        noted: Mapping[str, Any] = NOTHING,
     ) -> tuple[Account, Charge]:
         """A charge as the ledger is asked for it, with what the service notes in its entry."""
-        described: Any = {} if fields.get("description") is None else fields["description"]
-        if not isinstance(described, dict) or any(name in described for name in _NOTED):
+        described = description or {}
+        if any(name in described for name in _NOTED):
             raise DomainError(
                 "description", described, f"a mapping without the names {', '.join(_NOTED)}"
             )
-        key, description = own_key(who, text(fields, "key")), {**cast("Answer", described), **noted}
-        charge = quote.charge(actor=who.actor, key=key, description=description)
+        charge = quote.charge(
+            actor=who.actor, key=own_key(who, key), description={**described, **noted}
+        )
         return quote.account, RecordedCharge(**vars(charge), refusals=self._refusals)
 
     def soon_priced(self, scope: str, mechanism: object, typed_delta: object = None) -> bool:
@@ -221,86 +258,110 @@ class Service:
 
     def takes_long(self, name: str, scope: str, fields: Fields) -> bool:
         """Whether a route may take long to answer: it reads many entries, or a mechanism is to be priced first."""
+        route = ROUTES[name]
+        if "mechanism" not in route.fields:
+            return route.reads
         try:
-            return name in READING or (name in PRICING and self.quick_quote(scope, fields) is None)
+            return self.quick_quote(scope, fields["mechanism"], fields["delta"]) is None
         except (DPComposeError, RecursionError, OverflowError, ZeroDivisionError):
             return False  # the answer says why
 
-    def redeem(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("POST", Role.ANALYST)
+    def redeem(
+        self,
+        who: Identity,
+        scope: str,
+        *,
+        receipt: Annotated[str, line("As the charge gave it.")],
+        nonce: Annotated[str, line("Of the process that draws.", most=256)],
+    ) -> Answer:
         """Redeem a receipt of the identity that asks; the nonce is made by the process that draws."""
-        receipt = Receipt.read(text(fields, "receipt"))
-        if receipt.scope != scope:
-            raise DomainError("receipt", receipt.scope, "a receipt of that scope")
-        self.ledger.redeem(receipt, actor=who.actor, nonce=text(fields, "nonce"))
-        return {"redeemed": receipt.sequence}
+        charged = Receipt.read(receipt)
+        if charged.scope != scope:
+            raise DomainError("receipt", charged.scope, "a receipt of that scope")
+        self.ledger.redeem(charged, actor=who.actor, nonce=nonce)
+        return {"redeemed": charged.sequence}
 
-    def budget(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("GET", *Role)
+    def budget(self, who: Identity, scope: str) -> Answer:
         """The adjacency under which a scope is priced, and the note with which it was opened."""
         account = self.account(scope)
         return {"scope": scope, "adjacency": account.adjacency.value, "note": account.note}
 
-    def kept(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("GET", *Role)
+    def kept(self, who: Identity, scope: str, *, name: Kept) -> Answer:
         """The unit and bounds that a scope holds for; null where it was never asked."""
-        return {"description": self.account(scope).description_of(_binding_name(fields))}
+        return {"description": self.account(scope).description_of(name)}
 
-    def keep(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("POST", Role.ANALYST)
+    def keep(self, who: Identity, scope: str, *, name: Kept, description: Binding) -> Answer:
         """Keep the unit and bounds that a scope holds for; the first who says them has said them for all."""
-        place, described = _binding_name(fields), fields.get("description")
-        if not _is_binding(described):
-            raise DomainError(
-                "description", described, "what a scope holds for, as a release session writes it"
-            )
-        self.account(scope).keep(place, cast("Answer", described), actor=who.actor)
-        return self.kept(who, scope, fields)
+        self.account(scope).keep(name, description, actor=who.actor)
+        return {"description": self.account(scope).description_of(name)}
 
-    def left(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("GET", *Role)
+    def left(self, who: Identity, scope: str) -> Answer:
         """The most that a charge could still ask, what others reserved left aside."""
         return {"left": self.terms.left([scope])[scope].amounts.texts()}
 
-    def history(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("GET", Role.ANALYST, reads=True)
+    def history(self, who: Identity, scope: str, *, before: Before = None) -> Answer:
         """The entries of the identity that asks, the newest first, page by page."""
-        found = page(self.ledger, scope, fields, lambda entry: entry.actor == who.actor)
+        found = page(self.ledger, scope, before, lambda entry: entry.actor == who.actor)
         return {"entries": [shown(each) for each in found.entries], "before": found.before}
 
-    def balances(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("GET", Role.KEEPER, Role.AUDITOR, reads=True)
+    def balances(self, who: Identity, scope: str) -> Answer:
         """The amounts spent at a scope and below it."""
         found = self.ledger.balances(scope)
         return {
             "balances": [{"scope": each.scope.path, "spent": texts(each.spent)} for each in found]
         }
 
-    def entries(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("GET", Role.KEEPER, Role.AUDITOR, reads=True)
+    def entries(
+        self,
+        who: Identity,
+        scope: str,
+        *,
+        actor: Searched = "",
+        kind: Searched = "",
+        words: Searched = "",
+        before: Before = None,
+    ) -> Answer:
         """The newest entries of a scope and below it, with their hashes; an actor, a kind and words may be asked."""
-        actor, kind, words = (fields.get(name, "") for name in ("actor", "kind", "words"))
 
         def wanted(entry: Entry) -> bool:
-            return (
-                actor in ("", entry.actor) and kind in ("", entry.kind) and str(words) in entry.body
-            )
+            return actor in ("", entry.actor) and kind in ("", entry.kind) and words in entry.body
 
-        found = page(self.ledger, scope, fields, wanted)
+        found = page(self.ledger, scope, before, wanted)
         return {
             "entries": [shown(each) | {"body": each.body} for each in found.entries],
             "before": found.before,
         }
 
-    def verify(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("GET", Role.AUDITOR, reads=True)
+    def verify(self, who: Identity, scope: str, *, after: After = None) -> Answer:
         """Follow every entry of the own tree, or, with `after`, some of them."""
         root = root_of(self.ledger.balance(scope).scope.path)
-        at_once = fields.get("after") is None
-        return (
-            self.verifier.follow_all(root)
-            if at_once
-            else self.verifier.follow(who.actor, root, fields)
-        )
+        if after is None:
+            return self.verifier.follow_all(root)
+        return self.verifier.follow(who.actor, root, after)
 
-    def checkpoint(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("GET", Role.KEEPER, Role.AUDITOR)
+    def checkpoint(self, who: Identity, scope: str) -> Answer:
         """The checkpoint of the tree that a keeper published."""
         return {"checkpoint": self._published().checkpoint(root_of(scope)).note}
 
-    def proof(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("GET", Role.KEEPER, Role.AUDITOR, reads=True)
+    def proof(
+        self,
+        who: Identity,
+        scope: str,
+        *,
+        entry: Annotated[int, integer("The number of an entry.")],
+    ) -> Answer:
         """The proof that an entry of that scope, or below it, is under the checkpoint."""
-        entry = text(fields, "entry")
         with self.ledger.moment() as moment:
             moment.balance(scope)
             return {"proof": self._published().proof(moment, scope, entry)}
@@ -312,123 +373,74 @@ class Service:
             )
         return self.published
 
-    def open(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("POST", Role.KEEPER, exact=True)
+    def open(
+        self,
+        who: Identity,
+        scope: str,
+        *,
+        kind: Annotated[str, line(enum=["filter", "slots", "partition"])] = "filter",
+        filter: Annotated[str | None, line("If it is no budget of the target.")] = None,
+        only: Annotated[str | None, line("One theorem alone of the budget.", enum=THEOREMS)] = None,
+        parameters: Annotated[
+            Mapping[str, str], texts_by_name("Of the filter, by name.")
+        ] = NOTHING,
+        target: Annotated[
+            Mapping[str, str], texts_by_name("epsilon, delta, mechanism_delta.")
+        ] = NOTHING,
+        slots: Annotated[int | None, integer()] = None,
+        price_delta: Annotated[str | None, line()] = None,
+        adjacency: Annotated[str, line(enum=["add-remove", "replace", "zero-out"])] = "add-remove",
+        odometer: Annotated[str | None, line()] = None,
+        renew: Annotated[
+            str | None, line("year, quarter, month, week, day, or a duration.")
+        ] = None,
+        note: Annotated[Mapping[str, str], texts_by_name("Anything else to keep.")] = NOTHING,
+    ) -> Answer:
         """Open a scope, in the words of `dpcompose ledger scope`."""
-        words = {name: value for name, value in fields.items() if name != "scope"}
-        for name in ("filter", "kind", "adjacency", "odometer", "price_delta"):
-            if not isinstance(words.get(name, ""), str):
-                raise DomainError(name, words[name], "text")
-        for name in ("parameters", "target", "note"):
-            require_texts(name, words.get(name, {}))
-        try:
-            asked = BudgetArguments(**words)
-        except TypeError:
-            raise DomainError("fields", sorted(words), "the words of a budget") from None
-        cost = Amounts.of(asked.cost(self.ledger, scope))
-        if cost:
-            self.terms.opened(
-                who, scope, cost, lambda: asked.open(self.ledger, scope, actor=who.actor)
-            )
-        else:
-            asked.open(self.ledger, scope, actor=who.actor)
+        words = {name: value for name, value in locals().items() if name in _WORDS}
+        budget = BudgetArguments(**words)
+        cost = Amounts.of(budget.cost(self.ledger, scope))
+
+        def commit() -> object:
+            return budget.open(self.ledger, scope, actor=who.actor)
+
+        self.terms.opened(who, scope, cost, commit) if cost else commit()
         return {"scope": scope}
 
-    def close(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("POST", Role.KEEPER)
+    def close(self, who: Identity, scope: str, *, key: Key) -> Answer:
         """Close a scope for charges."""
-        self.ledger.close_scope(scope, actor=who.actor, key=own_key(who, text(fields, "key")))
+        self.ledger.close_scope(scope, actor=who.actor, key=own_key(who, key))
         return {"closed": scope}
 
-    def invite(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("POST", Role.KEEPER)
+    def invite(
+        self,
+        who: Identity,
+        scope: str,
+        *,
+        name: Name,
+        role: Annotated[str, line(enum=[str(role) for role in Role])],
+        days: Annotated[float, number(most=YEAR / 86400)] = 366,
+        subject: Annotated[
+            str | None, line("At the issuer of identities; then no token is made.", most=255)
+        ] = None,
+    ) -> Answer:
         """A token for somebody, in the own subtree; this answer is the only place where it is ever written."""
-        role, days = text(fields, "role"), number(fields, "days", most=YEAR / 86400, default=366)
-        if role not in set(Role):
-            raise DomainError("role", role, ", ".join(Role))
-        name, seconds = text(fields, "name"), days * 86400.0
-        if fields.get("subject") is None:
+        seconds = days * 86400.0
+        if subject is None:
             return {"token": self.people.invite(name, Role(role), scope, seconds=seconds)}
-        self.people.admit(text(fields, "subject"), name, Role(role), scope, seconds=seconds)
-        return {"subject": fields["subject"]}
+        self.people.admit(subject, name, Role(role), scope, seconds=seconds)
+        return {"subject": subject}
 
-    def revoke(self, who: Identity, scope: str, fields: Fields) -> Answer:
+    @route("POST", Role.KEEPER)
+    def revoke(self, who: Identity, scope: str, *, name: Name) -> Answer:
         """Revoke the tokens that a name has for exactly that scope."""
-        return {"revoked": self.people.revoke(text(fields, "name"), scope)}
+        return {"revoked": self.people.revoke(name, scope)}
 
 
-Handler = Callable[[Service, Identity, str, Fields], Answer]
-
-
-def _about_terms(answer: Callable[[Agreements, Identity, str, Fields], Answer]) -> Handler:
-    @wraps(answer)
-    def answered(service: Service, who: Identity, scope: str, fields: Fields) -> Answer:
-        return answer(service.agreements, who, scope, fields)
-
-    return answered
-
-
-HANDLERS: Mapping[str, Handler] = {
-    each.__name__: each
-    for each in (
-        Service.price,
-        Service.charge,
-        Service.redeem,
-        Service.left,
-        Service.budget,
-        Service.kept,
-        Service.keep,
-        Service.history,
-        Service.balances,
-        Service.entries,
-        Service.verify,
-        Service.checkpoint,
-        Service.proof,
-        Service.open,
-        Service.close,
-        Service.invite,
-        Service.revoke,
-    )
-} | {
-    each.__name__: _about_terms(each)
-    for each in (
-        Agreements.reserve,
-        Agreements.unreserve,
-        Agreements.quota,
-        Agreements.threshold,
-        Agreements.request,
-        Agreements.decide,
-        Agreements.requests,
-        Agreements.agreed,
-    )
-}
-
-
-def _binding_name(fields: Fields) -> str:
-    """The name of what is kept below a scope; releases have one."""
-    name = text(fields, "name")
-    if name != PLACE:
-        raise DomainError("name", name, PLACE)
-    return name
-
-
-def _is_binding(described: Any) -> bool:
-    match described:
-        case {
-            "release": {"unit": [*unit], "bounds": [int(), int(), int()], "key": str(key), **more},
-            **rest,
-        }:
-            named = all(_is_column(each) for each in unit)
-            return (
-                bool(unit) and named and _KEY.fullmatch(key) is not None and not more and not rest
-            )
-        case _:
-            return False
-
-
-def _is_column(each: object) -> bool:
-    match each:
-        case [str(), str()]:
-            return True
-        case _:
-            return False
+_WORDS = frozenset(ROUTES["open"].fields)
 
 
 def receipted(receipt: Receipt) -> Answer:

@@ -25,11 +25,20 @@ from dpcompose.errors import DPComposeError, KeyReusedError, ScopeExistsError, S
 from dpcompose.files import each_once
 from dpcompose.ledger import Charge, Receipt, root_of, scope_path
 from dpcompose.serve.document import document
-from dpcompose.serve.gate import Gate, RateLimit, Work, body_of, caller_of, error_answer, refusal
-from dpcompose.serve.identity import PERMISSIONS, Identity
+from dpcompose.serve.gate import (
+    PERMISSIONS,
+    Gate,
+    RateLimit,
+    Work,
+    body_of,
+    caller_of,
+    error_answer,
+    refusal,
+)
+from dpcompose.serve.identity import Identity
 from dpcompose.serve.pages import Pages
-from dpcompose.serve.request import Fields
-from dpcompose.serve.service import HANDLERS, Service, receipted
+from dpcompose.serve.request import ROUTES, Fields
+from dpcompose.serve.service import Service, receipted
 from dpcompose.serve.workers import Together
 
 requests = logging.getLogger("dpcompose.serve.requests")
@@ -139,17 +148,19 @@ class Charges:
         """The outcome of each charge of a tree, in their order."""
         found: list[Outcome] = []
         charges: dict[int, tuple[Account, Charge]] = {}
-        people = self.gate.service.people.find_all(
-            {call.token for call in calls if call.who is None}
-        )
+        service = self.gate.service
+        people = service.people.find_all({call.token for call in calls if call.who is None})
         for index, call in enumerate(calls):
             try:
                 who = call.who or self.gate.admitted(call.caller, people[call.token])
                 found.append(who)
                 scope = self.gate.allowed("charge", who, call.fields)
-                quote = self.gate.service.quick_quote(scope, call.fields)
-                if quote is not None and call.fields.get("reservation") is None:
-                    charges[index] = self.gate.service.ledger_charge(who, quote, call.fields)
+                fields = ROUTES["charge"].read(call.fields)
+                quote = service.quick_quote(scope, fields["mechanism"], fields["delta"])
+                if quote is not None and fields["reservation"] is None:
+                    charges[index] = service.ledger_charge(
+                        who, quote, fields["key"], fields["description"]
+                    )
             except Exception as error:  # of this charge alone; raised where it was asked
                 found[index:] = [error]
         for index, receipt in zip(
@@ -315,7 +326,8 @@ class Web:
         def work() -> Response:
             return JSONResponse(self.gate.answered(name, who, fields))
 
-        if self.gate.service.takes_long(name, self.gate.allowed(name, who, fields), fields):
+        scope = self.gate.allowed(name, who, fields)
+        if self.gate.service.takes_long(name, scope, ROUTES[name].read(fields)):
             return work
         return work()
 
@@ -335,11 +347,7 @@ class Web:
 
     async def openapi(self, request: Request) -> Response:
         """The document of the interface for programs."""
-        return JSONResponse(
-            document(
-                {name: (each.__doc__ or "").partition("\n")[0] for name, each in HANDLERS.items()}
-            )
-        )
+        return JSONResponse(document(ROUTES))
 
     async def metrics(self, request: Request) -> Response:
         """Counts and times by route, without names of people or scopes."""
