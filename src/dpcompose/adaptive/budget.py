@@ -21,7 +21,15 @@ from dpcompose.adaptive.amount import (
     read,
     written,
 )
-from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, PriceRule, Spending
+from dpcompose.adaptive.filter import (
+    BEYOND,
+    VERSION,
+    Filter,
+    PriceRule,
+    Spending,
+    times_within,
+)
+from dpcompose.adaptive.pricing import Remainder
 from dpcompose.adaptive.theorems import (
     BasicFilter,
     ConcentratedFilter,
@@ -37,12 +45,17 @@ from dpcompose.values import Adjacency, exact, rounded_down, rounded_up
 
 _ZERO = Fraction(0)
 DEFAULT_SHARES = {
-    "reserve": Fraction(8, 100),
-    "zcdp": Fraction(2, 100),
-    "gaussian": Fraction(45, 100),
-    "renyi": Fraction(45, 100),
+    "reserve": Fraction(10, 100),
+    "zcdp": Fraction(1, 100),
+    "gaussian": Fraction(30, 100),
+    "renyi": Fraction(59, 100),
 }
 """The parts of delta by default: within 8 percent of each theorem at the full delta (`docs/adaptivity.md`)."""
+LOWER_ORDER, LOWER_SHARE = 0.65, Fraction(8, 59)
+"""By default there is a second, lower Renyi order, for sampled noise: its part of the first one, less 1, and of delta."""
+FEW, CUTS = 128, (8, 64, 512)
+"""A mechanism that a budget would grant less than `FEW` times is also priced without its rarest losses: cut where their
+mass is the reserve divided by one of `CUTS`."""
 MOST_ORDERS = 3
 
 
@@ -152,11 +165,11 @@ class Budget(Filter):
         delta: In [0, 1]; with 0 only pure mechanisms are granted.
         only: One theorem alone, for whoever must cite it: "pure", "basic", "zcdp", "renyi" or "gaussian". Then all of
             delta is its own, but for the reserve.
-        reserve: The part of delta for the deltas of the charges; by default 8 percent, with `only` nothing, and all of
+        reserve: The part of delta for the deltas of the charges; by default a tenth, with `only` nothing, and all of
             it for "basic".
         shares: The part of delta of each theorem by name, such as {"renyi": 5e-7}; a theorem left out has none.
-        orders: The orders of the Renyi divergences, at most three, which share equally; None is the best order for
-            many answers of small loss.
+        orders: The orders of the Renyi divergences, at most three, which share equally; a None among them is the best
+            order for many answers of small loss. By default that one and, but for `only`, a lower one.
 
     Raises:
         DomainError: If an argument is outside its domain, or the budget promises nothing.
@@ -178,19 +191,24 @@ class Budget(Filter):
         only: str | None = None,
         reserve: Number | None = None,
         shares: Mapping[str, Number] | None = None,
-        orders: Sequence[float | None] = (None,),
+        orders: Sequence[float | None] | None = None,
     ) -> None:
         most, whole = nonnegative("epsilon", epsilon), probability("delta", delta)
         kept, divided = _divided(exact(whole), only, reserve, shares)
-        if not isinstance(orders, list | tuple) or not 1 <= len(orders) <= MOST_ORDERS:
+        if orders is not None and not (
+            isinstance(orders, list | tuple) and 1 <= len(orders) <= MOST_ORDERS
+        ):
             raise DomainError("orders", orders, f"from 1 to {MOST_ORDERS} orders")
         parts: list[Part] = []
         for name, share in divided.items():
-            chosen = orders if name == "renyi" else (None,)
             # Without a share of delta only the pure theorem says anything.
             if share > 0 or name == "pure":
+                chosen = [(None, Fraction(1))]
+                if name == "renyi":
+                    chosen = _orders(orders, exact(most), share, single=only is not None)
                 parts += [
-                    Part.of_target(name, exact(most), share / len(chosen), each) for each in chosen
+                    Part.of_target(name, exact(most), share * weight, order)
+                    for order, weight in chosen
                 ]
         self._set(most, whole, kept, tuple(parts))
 
@@ -335,10 +353,34 @@ class Budget(Filter):
     def _price(
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
-        """All prices of one decomposition; where there is none, or more than is ever granted, the cap and one."""
+        """All prices of one decomposition: of those that are tried, the one that this budget would grant most often.
+
+        Sampled noise has large losses that are rare: they make its divergence useless, and a part of the reserve pays
+        for them. Which decomposition it is, depends on the budget, the mechanism and the delta that was named alone.
+        """
         if self._single is not None:
             return self._single._price(mechanism, delta, adjacency)
-        remainder = pricing.remainder(mechanism, delta=delta, adjacency=adjacency)
+        whole = pricing.remainder(mechanism, delta=delta, adjacency=adjacency)
+        prices = [self._amounts(whole, mechanism)]
+        if whole.is_divergence_alone and self.reserve and self._times(prices[0]) < FEW:
+            prices += [
+                self._amounts(
+                    pricing.remainder(
+                        mechanism, delta=delta, adjacency=adjacency, cut=self.reserve / part
+                    ),
+                    mechanism,
+                )
+                for part in CUTS
+            ]
+        return max(prices, key=self._times)
+
+    def _times(self, price: Sequence[Fraction]) -> int:
+        """How often a charge of this price alone would be granted."""
+        named = dict(zip(self.limits, price, strict=True))
+        return times_within(self.alternatives, dict.fromkeys(named, _ZERO), named)
+
+    def _amounts(self, remainder: Remainder, mechanism: Priced) -> tuple[Fraction, ...]:
+        """The amounts of a remainder; where a theorem has none, or more than is ever granted, its limit and one."""
         prices = [each.theorem.amount(remainder) for each in self.parts]
         if not any(price is not None for price in prices):
             reason = "it is neither pure nor has a rho, a Renyi divergence or an (epsilon, delta)"
@@ -373,6 +415,19 @@ class Budget(Filter):
             tuple(Part.described(each) for each in parts),  # pyright: ignore[reportUnknownVariableType]
         )
         return budget
+
+
+def _orders(
+    stated: Sequence[float | None] | None, epsilon: Fraction, share: Fraction, *, single: bool
+) -> list[tuple[float | None, Fraction]]:
+    """The Renyi orders of a budget, each with its part of their share."""
+    if stated is not None:
+        return [(each, Fraction(1, len(stated))) for each in stated]
+    if single:
+        return [(None, Fraction(1))]
+    first = _short_order(epsilon, share * (1 - LOWER_SHARE))
+    lower = 1.0 + float(f"{LOWER_ORDER * (first - 1.0):.2g}")
+    return [(first, 1 - LOWER_SHARE), (lower, LOWER_SHARE)]
 
 
 def _short_order(epsilon: Fraction, delta: Fraction) -> float:

@@ -403,6 +403,18 @@ def _used(spent: Amounts, caps: Amounts) -> Fraction | None:
     return max((spent[name] / cap for name, cap in caps.items() if cap > 0), default=Fraction(0))
 
 
+def times_within(alternatives: Sequence[Amounts], spent: Amounts, price: Amounts) -> int:
+    """How many charges of a price are still within one of the alternatives."""
+    most = 0
+    for caps in alternatives:
+        if all(spent[name] <= cap for name, cap in caps.items()):
+            fits = [
+                (cap - spent[name]) // price[name] for name, cap in caps.items() if price[name] > 0
+            ]
+            most = max(most, min(fits, default=0))
+    return most
+
+
 def charged(state: Spending, price: Mapping[str, Fraction]) -> tuple[Spending, Decision]:
     """The decision about exact amounts, and the state after it."""
     spent = {currency: state.spent[currency] + amount for currency, amount in price.items()}

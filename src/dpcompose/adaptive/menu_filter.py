@@ -22,7 +22,7 @@ from dpcompose.adaptive.amount import (
     written,
 )
 from dpcompose.adaptive.budget import Budget
-from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending
+from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending, times_within
 from dpcompose.adaptive.worst_case import FINE, WorstCase, worst_case
 from dpcompose.composition import Composable, Composition, compose, gathered
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
@@ -202,7 +202,7 @@ class MenuFilter(Filter):
         room = state.left
         if self.budget is not None:
             prices = [self._exact(each, None, self.adjacency) for each in self.menu]
-            return tuple(_most(self.alternatives, state.spent, price) for price in prices)
+            return tuple(times_within(self.alternatives, state.spent, price) for price in prices)
         if self.weights:
             return tuple(int(room["weight"] // weight) for weight in self.weights)
         return tuple(int(each) for each in room.values())
@@ -361,18 +361,6 @@ def _is_inside(
         if not min(corners) < total + 1:
             return False
     return True
-
-
-def _most(alternatives: Sequence[Amounts], spent: Amounts, price: Amounts) -> int:
-    """How many charges of a price are still within one of the alternatives."""
-    most = 0
-    for caps in alternatives:
-        if all(spent[name] <= cap for name, cap in caps.items()):
-            fits = [
-                (cap - spent[name]) // price[name] for name, cap in caps.items() if price[name] > 0
-            ]
-            most = max(most, min(fits, default=0))
-    return most
 
 
 _KIND = ("filter", "version")

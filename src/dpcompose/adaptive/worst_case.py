@@ -84,6 +84,14 @@ def _atoms(loss: Loss) -> Atoms:
     return loss.atoms() if 0 < loss.support <= MOST_KINKS else envelope((loss,)).table
 
 
+def bounded(atoms: Atoms) -> tuple[Reals, Reals, float]:
+    """Masses under P and their losses, the lowest first, both rounded up; and the mass that has no finite loss."""
+    p, _, ratio = atoms.common
+    infinite = float(atoms.infinite_mass) * (1 + atoms.relative_error + 8 * U) + atoms.unplaced_mass
+    losses = ratio + atoms.ratio_error + 8 * U * np.abs(ratio)
+    return p * (1 + atoms.relative_error + 4 * U) + TINY, losses, infinite
+
+
 @dataclass(frozen=True)
 class Kernel:
     """The masses of one order of a pair on the lattice.
@@ -101,19 +109,14 @@ class Kernel:
     @classmethod
     def of(cls, atoms: Atoms, spacing: float, *, rare: float) -> Kernel:
         """Atoms on a lattice; the largest losses, of mass at most `rare`, count as infinite, the lowest as one."""
-        p, _, ratio = atoms.common
-        masses = p * (1 + atoms.relative_error + 4 * U) + TINY
-        infinite = (
-            float(atoms.infinite_mass) * (1 + atoms.relative_error + 8 * U) + atoms.unplaced_mass
-        )
+        masses, losses, infinite = bounded(atoms)
         tails = np.cumsum(masses[::-1])[::-1]
         kept = tails > rare
         infinite += float(np.sum(masses[~kept])) * (1 + 1e-9)
         if not np.any(kept):
             return cls((0,), (0.0,), 1.0)
-        lowest = ratio[np.searchsorted(np.cumsum(masses), rare)]
-        masses, ratio = masses[kept], np.maximum(ratio[kept], lowest)
-        losses = ratio + atoms.ratio_error + 8 * U * np.abs(ratio)
+        lowest = losses[np.searchsorted(np.cumsum(masses), rare)]
+        masses, losses = masses[kept], np.maximum(losses[kept], lowest)
         steps = np.floor(losses / spacing)
         above = np.expm1(
             -np.maximum(losses - steps * spacing, 0.0) - 4 * U * np.abs(losses)
