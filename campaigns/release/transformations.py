@@ -224,8 +224,10 @@ def _crowded(table: Table) -> Table:
         return _one_key(table, (1, 1))
 
 
-def case(rng: random.Random, here: list[Place], *, defect: str = "") -> list[str]:
-    """What is wrong with one pair of tables."""
+def case(
+    rng: random.Random, here: list[Place], *, defect: str = "", seen: list[Any] | None = None
+) -> list[str]:
+    """What is wrong with one pair of tables; its integers are added to `seen`."""
     most = rng.choice([1, 2, 3, 7])
     groups = rng.randint(1, most) if rng.random() < 0.4 else None
     unit = rng.choice([("person",), ("person", "number")])
@@ -273,6 +275,8 @@ def case(rng: random.Random, here: list[Place], *, defect: str = "") -> list[str
         if len(results) < len(pair):
             return wrong
         found.append(results)
+        if seen is not None:
+            seen += results
     if defect in DEFECTS[2:-1]:
         design = asked.design(replace(table, bounds=bounds))
     else:
