@@ -347,6 +347,15 @@ class AtomsOfProfile(Law):
 
 
 @dataclass(frozen=True)
+class AtomsOfParts(Law):
+    """Atoms that the sum of the losses of `parts`, pairs with their counts, dominates when the
+    record is removed.
+    """
+
+    parts: Laws
+
+
+@dataclass(frozen=True)
 class Reversed(Law):
     """The loss of (Q, P) for a law of atoms or of a mixture; any other law is symmetric."""
 

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from flint import arb
 
 from dpcompose import Adjacency, Bound, Gaussian
 from dpcompose.composition.directions import epsilon_by_the_other_order
@@ -131,3 +132,31 @@ def test_one_order_is_read_from_the_other_where_its_own_line_is_wide() -> None:
             assert epsilon_by_the_other_order(other, 2e-5, Bound(0.0, 9.0)).upper < truth.lower
     wide = RandomAllocation(5.0, steps=1000).epsilon(delta=1e-6)
     assert 0.0207514 < wide.lower < wide.upper < 0.0207521
+
+
+@pytest.mark.parametrize(("sigma", "steps"), [(0.3, 10**6), (1.0, 10**4), (1.0, 10**6)])
+def test_whole_orders_are_short_sums(sigma: float, steps: int) -> None:
+    """E S^8 = 8! [z^8] (sum of z^n / n! e^((n^2 - n) / (2 s^2)))^t / t^8 in balls; 7.5 lies between two whole orders."""
+    proved = {order: _divergence(sigma, steps, order) * 50 for order in (7, 8)}
+    whole = RandomAllocation(sigma, steps=steps) * 50
+    found, between = whole.renyi(8.0), whole.renyi(7.5)
+    assert found.lower <= float(proved[8].upper()) and float(proved[8].lower()) <= found.upper
+    assert found.upper <= found.lower * (1 + 1e-6)
+    assert float(proved[7].lower()) * (1 - 1e-9) <= between.upper
+    assert 0.99 * float(proved[7].lower()) <= between.lower <= float(proved[8].upper())
+
+
+def _divergence(sigma: float, steps: int, order: int) -> arb:
+    """The Renyi divergence of a whole order of one allocation, the record removed."""
+    square = 2 * arb(sigma) ** 2
+    base = [(arb(n * n - n) / square).exp() / arb(math.factorial(n)) for n in range(order + 1)]
+
+    def times(one: list[arb], two: list[arb]) -> list[arb]:
+        return [sum((one[j] * two[k - j] for j in range(k + 1)), arb(0)) for k in range(order + 1)]
+
+    power = [arb(1)] + [arb(0)] * order
+    for digit in bin(steps)[2:]:
+        power = times(power, power)
+        power = times(power, base) if digit == "1" else power
+    moment = power[order] * arb(math.factorial(order)) / arb(steps) ** order
+    return moment.log() / (order - 1)

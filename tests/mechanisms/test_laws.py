@@ -39,6 +39,7 @@ STATED: dict[type[law.Law], law.Law] = {
         law.ShuffledResponses(1.0, 100),
         law.Chained(0.5, 0.0, 3, 2),
         law.Atoms((0.75, 0.25), (0.25, 0.75)),
+        law.AtomsOfParts(((law.Pair(law.TwoPoint(0.5), law.TwoPoint(0.5)), 2),)),
         law.AtomsAbove((0.0, 1.0), (0.3, 0.0)),
         law.Reversed(law.Atoms((0.7, 0.3), (0.4, 0.6))),
         law.Envelope((law.TwoPoint(0.5), law.TwoPoint(0.25))),

@@ -102,3 +102,11 @@ def test_a_ledger_reads_what_it_wrote() -> None:
         text = serialize(one)
         assert text is not None and parse(text) * 1 == one * 1
     assert PrivateSelection(GaussianDP(0.1), tries=2.0).epsilon(delta=1e-6).upper < 1
+
+
+def test_a_run_of_several_mechanisms_bounds_the_truth_from_below() -> None:
+    base = Gaussian(4.0).sampled(0.1) * 10
+    found = PrivateSelection(base, tries=20.0, shape=1.0).epsilon(delta=1e-6)
+    alone = base.epsilon(delta=1e-6)
+    assert 0.98 * alone.lower <= found.lower <= alone.upper
+    assert found.lower < found.upper < 0.63

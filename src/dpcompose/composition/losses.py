@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dpcompose import check, law as laws, loss as families
@@ -106,6 +106,10 @@ def _cached(law: Law) -> Any:
             )
         case laws.AtomsOfProfile(profile=profile, above=above):
             return families.AtomicLoss(_atomized(profile)[0 if above else 1])
+        case laws.AtomsOfParts(parts=parts):
+            product = Product(tuple([(loss_of(pair.remove), times) for pair, times in parts]))
+            read = partial(product.deltas, tolerance=1e-4)
+            return families.AtomicLoss(families.atomized(read, product.extremes.upper)[1])
         case laws.Envelope(laws=several):
             return families.envelope(tuple([loss_of(each) for each in several]))
         case laws.Reversed(law=inner):

@@ -514,9 +514,8 @@ class PrivacyQuestion:
             DomainError: If the order is not a finite number above 1.
         """
         # A pair that different mechanisms attain at different epsilons has the moments of none of them.
-        return self.curve.enclosed(
-            check.order(order), attained=() if self.tight_alone else self.attained
-        )
+        attained = attained_directions(self.losses.pairs) if self.tight_alone else self.attained
+        return self.curve.enclosed(check.order(order), attained=attained)
 
 
 def ask(parts: Parts, asking: Asking) -> PrivacyQuestion:

@@ -161,7 +161,8 @@ def _floor_elsewhere(product: Product, order: float) -> float:
     """
     if product.infinite.upper > 0:
         return 0.0
-    low = max((_least(product, each) for each in _FAR if each < order), default=0.0)
+    orders = (*_FAR, float(math.floor(order)))  # at whole orders some moments are short sums
+    low = max((_least(product, each) for each in orders if 1 < each < order), default=0.0)
     if order < _NEXT_TO_ONE[0]:
         half = math.fsum(times * _variance(loss) for loss, times in product.group) / 2 * (1 + 1e-12)
         later = [each for each in _NEXT_TO_ONE if each > order] if half < math.inf else []

@@ -415,7 +415,13 @@ class AllocationSum(Transform):
         return min(bound, self.times * self.law.above(power)) if self.remove else bound
 
     def line(self, order: float, frequencies: Reals) -> Line:
-        log, error = moments(self.law, self._moment(order), frequencies)
+        power = self._moment(order)
+        if self.remove and power.is_integer() and power <= self.law.most and not frequencies.any():
+            whole = int(power)
+            log = np.full(len(frequencies), self.times * self.law.whole[whole] + 0j)
+            error = self.times * self.law.whole_error(whole) + 4 * U * np.abs(log)
+            return Line(log, error)
+        log, error = moments(self.law, power, frequencies)
         log = self.times * (log.conj() if self.remove else log)
         return Line(
             log,

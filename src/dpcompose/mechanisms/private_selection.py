@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.law import AtomsAbove, Laws, Pair, TwoPoint
+from dpcompose.law import AtomsAbove, AtomsOfParts, Laws, Pair, Reversed, TwoPoint
 from dpcompose.mechanisms.base import Mechanism
 from dpcompose.mechanisms.composable import Composable, ComposablePart
 from dpcompose.mechanisms.parameter import Parameter, declare
@@ -208,22 +208,20 @@ def _one_run(
     """Return the attained losses of one run, to which a selection with equal scores is equivalent
     if K >= 1.
 
-    They are those of no information if K may be 0, or if a run is a composition of several
-    mechanisms.
+    They are those of no information if K may be 0, or if the losses of a part are not attained.
+    Those of several mechanisms are atoms that the sum of their losses dominates.
     """
-    (part, times), *others = parts
-    pairs = part.pairs(adjacency)
-    if (
-        shape < math.inf
-        and not others
-        and times == 1
-        and pairs is not None
-        and len(pairs) == 1
-        and pairs[0][1] == 1
-    ):
-        pair = Pair(*pairs[0][0])
+    found = [(part.pairs(adjacency), times) for part, times in parts]
+    rows = [(Pair(*pair), count * times) for pairs, times in found for pair, count in pairs or ()]
+    if shape == math.inf or any(pairs is None for pairs, _ in found):
+        return _NOTHING
+    if len(rows) == 1 and rows[0][1] == 1:
+        pair = rows[0][0]
         return (pair,) if pair.attained else pair.attained_parts or _NOTHING
-    return _NOTHING
+    if not all(pair.attained for pair, _ in rows):
+        return _NOTHING
+    law = AtomsOfParts(tuple(rows))
+    return (Pair(law, Reversed(law)),)
 
 
 _NOTHING = (Pair(TwoPoint(0.0), TwoPoint(0.0)),)
