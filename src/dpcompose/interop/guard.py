@@ -420,15 +420,13 @@ class TrainingGuard:
     def _for_kind(self, mechanism: Composable) -> MenuFilter | None:
         """The filter of a scope that is opened for one kind of step; None if none grants it once."""
         try:
-            return _menu_of_one(
-                mechanism, self.target, self.delta, self._adjacency or Adjacency.ADD_REMOVE
-            )
+            return _menu_of_one(mechanism, self.target, self.delta, adjacency=self.adjacency)
         except (DomainError, UnsupportedError):
             return None
 
     def _open(self, mechanism: Composable | None) -> Account:
         """Open the scope, for a kind of step if there is one, unless another worker was first."""
-        adjacency = self._adjacency or Adjacency.ADD_REMOVE
+        adjacency = self.adjacency
         filter: Filter | type[Filter] | None = self._filter
         if self._kinds:
             filter = MenuFilter.for_target(
@@ -683,11 +681,7 @@ def _refused(refusal: OverdrawnError, steps: int, fitting: int) -> StepRefusedEr
     )
 
 
-@lru_cache(maxsize=16)
-def _menu_of_one(
-    mechanism: Composable, epsilon: float, delta: float, adjacency: Adjacency
-) -> MenuFilter:
-    return MenuFilter.for_kind(mechanism, epsilon, delta, adjacency=adjacency)
+_menu_of_one = lru_cache(maxsize=16)(MenuFilter.for_kind)
 
 
 @lru_cache(maxsize=16)
