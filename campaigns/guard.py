@@ -31,7 +31,6 @@ from unittest.mock import patch
 from campaigns.ledger.processes import fork
 from dpcompose.errors import AlreadyRedeemedError
 from dpcompose.interop.guard import TrainingGuard
-from dpcompose.interop.step_budget import StepBudget
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.entry import Entry
 
@@ -99,23 +98,25 @@ class Worker:
 
     def _changes(self, reached: Callable[[str], None], step: Callable[[], int]) -> list[Any]:
         """The kills between charge, redemption and step, and what the control breaks."""
-        charge, redeem, end = StepBudget.charge, StepBudget.redeem, TrainingGuard.end
+        charge, redeem, end = TrainingGuard._charge, TrainingGuard._redeem, TrainingGuard.end
         late: list[Any] = []
 
-        def charged(budget: StepBudget, mechanism: Any, delta: Any, *, key: str, note: Any) -> Any:
+        def charged(
+            guard: TrainingGuard, mechanism: Any, delta: Any, *, key: str, note: Any
+        ) -> Any:
             if self.weakness == CONTROLS[1]:
                 key = f"{self.run}/{step()}"
                 note = {"run": self.run}
-            receipt = charge(budget, mechanism, delta, key=key, note=note)
+            receipt = charge(guard, mechanism, delta, key=key, note=note)
             reached(CHARGED)
             return receipt
 
-        def redeemed(budget: StepBudget, receipt: Any) -> None:
+        def redeemed(guard: TrainingGuard, receipt: Any) -> None:
             if self.weakness == CONTROLS[0]:
-                late.append((budget, receipt))
+                late.append((guard, receipt))
                 return
             try:
-                redeem(budget, receipt)
+                redeem(guard, receipt)
             except AlreadyRedeemedError:
                 if self.weakness != CONTROLS[1]:
                     raise
@@ -127,12 +128,12 @@ class Worker:
             end(guard, **kind)
 
         changes = [
-            patch.object(StepBudget, "charge", charged),
-            patch.object(StepBudget, "redeem", redeemed),
+            patch.object(TrainingGuard, "_charge", charged),
+            patch.object(TrainingGuard, "_redeem", redeemed),
         ]
         changes.append(patch.object(TrainingGuard, "end", ended))
         if self.weakness == CONTROLS[2]:
-            changes.append(patch.object(StepBudget, "_resumed", lambda *_: None))
+            changes.append(patch.object(TrainingGuard, "_resumed", lambda *_: None))
         return changes
 
 

@@ -494,7 +494,8 @@ def campaign(*, loops: int, seed: int) -> str:
 
 def believing() -> Any:
     """The control: each step is taken for one on a fresh draw."""
-    from dpcompose.interop.preflight import Draw, StepHook
+    from dpcompose.interop.draws import Draw
+    from dpcompose.interop.preflight import StepHook
 
     def reason(hook: Any, counts: list[int], adds_noise: bool) -> str:
         hook.taken, hook.waiting, hook.spanned = [Draw(0, RATE, None)], [], {None}

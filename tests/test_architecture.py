@@ -142,6 +142,7 @@ CONFINED_TO = {
     "opacus": {"interop"},
     "torch": {"interop"},
     "transformers": {"interop"},
+    "yaml": {"interop"},
     "polars": {"release"},
     "pyarrow": {"release"},
     "sqlglot": {"release"},

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from dpcompose.adaptive import Budget
 from dpcompose.errors import StepRefusedError
 from dpcompose.interop.guard import TrainingGuard
 from dpcompose.ledger import Ledger
@@ -65,7 +66,12 @@ def train(folder: Path, *, seed: int, killed_in: int | None = None) -> None:
     weights = np.load(checkpoint) if checkpoint.exists() else np.zeros(features.shape[1])
     with Ledger.open(str(folder / "ledger.db")) as ledger:
         guard = TrainingGuard(
-            epsilon=EPSILON, delta=DELTA, ledger=ledger, scope="registry", run="local or not"
+            epsilon=EPSILON,
+            delta=DELTA,
+            ledger=ledger,
+            scope="registry",
+            run="local or not",
+            filter=Budget,  # for steps of any kind: sigma is chosen along the way
         )
         print(f"{guard.steps_left(sigma=sigma, rate=RATE)} steps of sigma {sigma:g} fit")
         for taken in itertools.count():

@@ -425,3 +425,37 @@ def test_a_menu_that_takes_too_long_is_refused_with_what_to_do(
     monkeypatch.setattr(menu_search, "Allowance", partial(menu_search.Allowance, 1e6))
     with pytest.raises(UnsupportedError, match="Open a Budget"):
         MenuFilter.for_target([Gaussian(20.0), Laplace(30.0)], 1, 1e-6)
+
+
+def test_one_kind_is_granted_as_if_it_were_fixed_and_others_by_a_small_budget() -> None:
+    step = Gaussian(2.0).sampled(0.1)
+    budget = MenuFilter.for_kind(step, 2.0, 1e-5)
+    (total,) = [budget.total_weight]
+    assert (step * total).delta(epsilon=2.0).upper + 1e-5 / 20 <= 1e-5
+    assert (step * (total + 4)).delta(epsilon=2.0).lower > 1e-5 * 19 / 20
+    assert from_description(budget.description()) == budget
+    state, decision = budget.step(budget.start(), step)
+    assert decision.granted and budget.left(state)[0] == total - 1
+    many, decision = budget.step(state, step * (total - 2))  # as so many charges
+    assert decision.granted and budget.left(many)[0] == 1
+    assert not budget.step(many, step * 2)[1].granted
+    state, decision = budget.step(state, Gaussian(20.0))  # not on the menu: its count ends
+    assert decision.granted
+    own = Budget(2.0, Fraction(1, 10**5) / 20)
+    spent = own.step(own.step(own.start(), step)[0], Gaussian(20.0))[0]
+    granted = 0
+    while (outcome := budget.step(state, step))[1].granted:
+        state, (spent, decision) = outcome[0], own.step(spent, step)
+        assert decision.granted
+        granted += 1
+    assert not own.step(spent, step)[1].granted and granted < total - 1
+    with pytest.raises(DomainError, match="FREE for more than one member"):
+        MenuFilter(
+            (step, Gaussian(20.0)), epsilon=2.0, delta=1e-5, weights=(1, 1), total_weight=3,
+            orientation=Orientation.SAME,
+        )  # fmt: skip
+    with pytest.raises(DomainError, match="at most delta"):
+        MenuFilter(
+            (step,), epsilon=2.0, delta=1e-5, weights=(1,), total_weight=total + 4,
+            orientation=Orientation.SAME,
+        ).start()  # fmt: skip

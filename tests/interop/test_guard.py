@@ -31,8 +31,7 @@ from dpcompose.errors import (
     StoreError,
     UnsupportedError,
 )
-from dpcompose.interop.guard import StepKind, TrainingGuard
-from dpcompose.interop.step_budget import StepBudget, any_order
+from dpcompose.interop.guard import StepKind, TrainingGuard, any_order
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.entry import Entry
 from dpcompose.mechanisms import FixedSizeSample
@@ -116,6 +115,47 @@ def test_one_declared_kind_is_granted_as_if_it_had_been_fixed() -> None:
         guard.begin(sigma=9.0)
 
 
+@pytest.mark.parametrize("epsilon, delta, least, fixed", [(1, 1e-6, 270, 277), (0.5, 1e-5, 74, 76)])
+def test_the_first_step_declares_its_kind(
+    ledger: Ledger, epsilon: float, delta: float, least: int, fixed: int
+) -> None:
+    step: StepKind = {"sigma": 1.1, "rate": 0.01}
+    guard = made(ledger, epsilon=epsilon, delta=delta)
+    assert guard.steps_left(sigma=20.0) > 0  # a question declares nothing
+    left = guard.steps_left(**step)
+    assert least <= left <= fixed and list(ledger.scopes()) == []
+    guard.begin(sigma=1.1, rate=0.01)
+    again = made(ledger, epsilon=epsilon, delta=delta)
+    assert guard.steps_left(**step) == again.steps_left(**step) == left - 1
+    assert spent_by(again, **step) == left - 1
+    whole = (Gaussian(1.1).sampled(0.01) * left).delta(epsilon=epsilon)
+    assert 0.9 * delta < whole.lower <= whole.upper <= delta
+
+
+def test_a_plan_of_the_first_kind_is_so_many_steps(ledger: Ledger) -> None:
+    guard = made(ledger, run="one")
+    guard.begin(**STEP)
+    left = guard.steps_left(**STEP)
+    guard.plan([(4.0, 0.05, 100)])
+    assert guard.steps_left(**STEP) == left == spent_by(guard, **STEP)
+    assert guard.epsilon().upper <= 1
+
+
+def test_after_the_first_kind_a_small_budget_grants_others() -> None:
+    guard = made()
+    guard.begin(**STEP)
+    before = guard.steps_left(**STEP)
+    others = guard.steps_left(sigma=9.0, rate=0.01)
+    assert before > 300 and 0 < others < made().steps_left(sigma=9.0, rate=0.01)
+    guard.begin(sigma=9.0, rate=0.01)
+    assert guard.steps_left(sigma=9.0, rate=0.01) == others - 1
+    assert guard.steps_left(**STEP) < before - 1  # as that budget grants them from now on
+    while left := guard.steps_left(**STEP):
+        for _ in range(left):
+            guard.begin(**STEP)
+    assert guard.epsilon(delta=1e-6 / 20).upper <= 1
+
+
 def exact_divergence(sigma: float, rate: float, order: int) -> Any:
     """Of the sampled Gaussian, at an integer order, the larger direction."""
     mp.dps = 40
@@ -172,7 +212,9 @@ def divergence(sigma: float, rate: float, order: float) -> float:
 
 
 def test_some_order_of_the_default_filter_is_kept_whatever_is_chosen(ledger: Ledger) -> None:
-    rng, guards = random.Random(5), [made(ledger, run=f"run {n}") for n in range(2)]
+    filter = any_order(1.0, 1e-6)
+    rng = random.Random(5)
+    guards = [made(ledger, run=f"run {n}", filter=filter) for n in range(2)]
     kinds = [(1.5, 0.01), (4.0, 0.1), (12.0, 0.6)]
     ran: list[tuple[float, float]] = []
     while any(guards[0].steps_left(sigma=sigma, rate=rate) for sigma, rate in kinds):
@@ -184,7 +226,6 @@ def test_some_order_of_the_default_filter_is_kept_whatever_is_chosen(ledger: Led
         for _ in range(steps):
             guard.begin(sigma=sigma, rate=rate)
             ran.append((sigma, rate))
-    filter = any_order(1.0, 1e-6)
     assert repr(filter) == "Budget(1, 1e-06, only='renyi')"
     shares = []
     for part in filter.parts:
@@ -232,7 +273,9 @@ def test_a_step_that_runs_again_is_charged_again(ledger: Ledger) -> None:
 def killed(monkeypatch: pytest.MonkeyPatch, guard: TrainingGuard, **kind: Any) -> None:
     """A step of which only the charge is made."""
     with monkeypatch.context() as patched:
-        patched.setattr(StepBudget, "redeem", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(
+            TrainingGuard, "_redeem", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         with pytest.raises(KeyboardInterrupt):
             guard.begin(**kind)
 
@@ -257,16 +300,16 @@ def test_charged_and_not_redeemed_is_resumed_free(
 def test_a_charge_that_another_attempt_resumed_is_charged_again(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, redeem = made(ledger, run="one"), StepBudget.redeem
+    first, redeem = made(ledger, run="one"), TrainingGuard._redeem
     thieves: list[TrainingGuard] = []
 
-    def robbed(budget: StepBudget, receipt: Any) -> None:
+    def robbed(own: TrainingGuard, receipt: Any) -> None:
         if not thieves:
             thieves.append(made(ledger, run="one"))
             thieves[0].begin(**STEP)
-        redeem(budget, receipt)
+        redeem(own, receipt)
 
-    monkeypatch.setattr(StepBudget, "redeem", robbed)
+    monkeypatch.setattr(TrainingGuard, "_redeem", robbed)
     first.begin(**STEP)
     assert kinds_of(ledger) == [Entry.GRANTED, Entry.REDEEMED, Entry.GRANTED, Entry.REDEEMED], (
         "two steps, two charges"
@@ -275,6 +318,7 @@ def test_a_charge_that_another_attempt_resumed_is_charged_again(
 
 def test_a_cheaper_charge_under_the_same_name_is_not_taken(ledger: Ledger) -> None:
     guard = made(ledger)
+    guard.begin(**STEP)
     nothing = dict.fromkeys(ledger.available("model"), 0)
     said = {"mechanism": str(MECHANISM), "note": {"run": "one"}}
     ledger.charge("model", cost=nothing, description=said, actor="training guard", key="forged")
@@ -557,7 +601,7 @@ def test_a_bad_guard_is_one_clear_error(given: dict[str, Any], name: str) -> Non
 
 
 def test_what_was_asked_of_a_scope_that_is_there_must_fit(ledger: Ledger) -> None:
-    made(ledger)
+    made(ledger).begin(**STEP)
     for given, name in (
         ({"filter": PureFilter}, "filter"),
         ({"kinds": [(9.0, 1.0)]}, "filter"),
@@ -584,11 +628,13 @@ def test_a_closed_scope_and_a_ledger_that_is_gone_refuse_the_step(
     ledger: Ledger, tmp_path: Path
 ) -> None:
     guard = made(ledger)
+    guard.begin(**STEP)
     ledger.close_scope("model", actor="keeper", key="over")
     assert guard.steps_left(**STEP) == 0
     with pytest.raises(ClosedScopeError), guard.step(**STEP):
         pytest.fail("it ran")
     gone = TrainingGuard(epsilon=1, delta=1e-6, ledger=ledger, scope="other")
+    gone.begin(**STEP)
     for file in tmp_path.iterdir():
         file.unlink()
     with pytest.raises(StoreError), gone.step(**STEP):

@@ -60,7 +60,10 @@ class MenuFilter(Filter):
         total: the largest sum of weights that may be reached.
         budget: Besides or instead, a budget as which the members are granted, too: a charge is granted while either
             has granted all charges. Its delta and the worst case are together at most delta (`Budget` has the proof).
+            Mechanisms that are not on the menu are then granted as the budget grants them.
         adjacency: What one person's data may change.
+        orientation: FREE, or SAME for a menu of one member: one world then contains the person's record at every
+            charge, as under any fixed data, and the worst case is that of so many, fixed in advance.
 
     Raises:
         DomainError: If an argument is outside its domain, or does not suit the menu.
@@ -77,11 +80,15 @@ class MenuFilter(Filter):
     total_weight: int = 0
     budget: Budget | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
+    orientation: Orientation = Orientation.FREE
     kind: ClassVar[str] = "menu"
 
     def __post_init__(self) -> None:
         check.member("adjacency", self.adjacency, Adjacency)
         menu = _menu(self.menu, self.adjacency)
+        check.member("orientation", self.orientation, Orientation)
+        if self.orientation is Orientation.SAME and len(menu) > 1:
+            raise DomainError("orientation", self.orientation, "FREE for more than one member")
         object.__setattr__(self, "menu", menu)
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
@@ -161,6 +168,30 @@ class MenuFilter(Filter):
                 return cls(members, weights=weights, total_weight=total, budget=pure, **common)
         return cls(members, budget=budget, **common)
 
+    @classmethod
+    def for_kind(
+        cls,
+        mechanism: Composable,
+        epsilon: Number,
+        delta: Number,
+        *,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    ) -> Self:
+        """As many of one mechanism as fit (epsilon, delta), and others as a `Budget` of a twentieth of delta grants them.
+
+        Raises:
+            As `for_target`.
+        """
+        (member,), (most, at) = _menu([mechanism], adjacency), _target(epsilon, delta)
+        budget = Budget(epsilon, exact(probability("delta", delta)) / 20)
+        left = (at - budget.guarantee().delta) * (1 - 1e-12)
+        found = _fixed(member, adjacency, most, left, Orientation.SAME)
+        _require_some([member], [found], epsilon, delta)
+        return cls(
+            (member,), epsilon=epsilon, delta=delta, weights=(1,), total_weight=found, budget=budget,
+            adjacency=adjacency, orientation=Orientation.SAME,
+        )  # fmt: skip
+
     @property
     def limits(self) -> dict[str, Fraction]:
         """The most of each member, whatever the others are; or the sum of weights; beside a budget beyond every sum."""
@@ -236,8 +267,9 @@ class MenuFilter(Filter):
         epsilon = rounded_down(exact(self.epsilon))
         if len(self.menu) == 1:
             largest = self.total_weight // self.weights[0] if self.weights else self.states[0][0]
-            known = _delta_of(self.menu[0], largest, self.adjacency, epsilon)
-            if known <= self.delta or _is_symmetric(self.menu[0], self.adjacency):
+            known = _delta_of(self.menu[0], largest, self.adjacency, epsilon, self.orientation)
+            fixed = self.orientation is Orientation.SAME
+            if known <= self.delta or fixed or _is_symmetric(self.menu[0], self.adjacency):
                 return known
         return min(_worst(self, fine) for fine in FINE[: 1 + (_worst(self, FINE[0]) > self.delta)])
 
@@ -257,13 +289,19 @@ class MenuFilter(Filter):
             for place, member in enumerate(self.menu)
             if _is_below(mechanism, member, adjacency)
         ]
-        if not places:
+        steps = self._weight_of_parts(mechanism) if self.weights and not places else 0
+        if not places and not steps and self.budget is None:
             raise pricing.refused(
                 mechanism,
                 "it is not on the menu, nor below a promise that is",
                 "Charge what was declared",
             )
-        weight = [Fraction(min(self.weights[place] for place in places))] if self.weights else []
+        beyond = [steps or self.total_weight + 1]
+        weight = (
+            [Fraction(min([self.weights[place] for place in places] or beyond))]
+            if self.weights
+            else []
+        )
         if self.budget is not None:
             prices = _priced(self.budget, mechanism, adjacency).values()
             return (*weight, *prices)
@@ -272,6 +310,17 @@ class MenuFilter(Filter):
         most = list(self.limits.values())
         cheapest = max(places, key=lambda place: most[place])
         return tuple(Fraction(place == cheapest) for place in range(len(self.menu)))
+
+    def _weight_of_parts(self, mechanism: Priced) -> int:
+        """The sum of the weights of a composition whose parts are all members; 0 if one is none."""
+        parts = compose(mechanism).parts if isinstance(mechanism, Composable) else ()
+        members = [compose(part) for part, _ in parts]
+        if not all(each in self.menu for each in members):
+            return 0
+        return sum(
+            self.weights[self.menu.index(each)] * times
+            for each, (_, times) in zip(members, parts, strict=True)
+        )
 
     def description(self) -> dict[str, Any]:
         texts = [serialize(member) for member in self.menu]
@@ -285,13 +334,16 @@ class MenuFilter(Filter):
             "filter": self.kind, "version": VERSION, "menu": texts, "epsilon": written(self.epsilon),
             "delta": written(self.delta), "states": [list(state) for state in self.states],
             "weights": list(self.weights), "total_weight": self.total_weight, "adjacency": self.adjacency.value,
-        } | ({} if self.budget is None else {"budget": self.budget.description()})  # fmt: skip
+        } | (
+            ({} if self.budget is None else {"budget": self.budget.description()})
+            | ({} if self.orientation is Orientation.FREE else {"orientation": self.orientation.value})
+        )  # fmt: skip
 
     @classmethod
     def described(cls, stated: Mapping[str, Any]) -> Self:
         known = ["adjacency", "delta", "epsilon", "menu", "states", "total_weight", "weights"]
         budget = stated.get("budget")
-        if sorted({*stated} - {"budget"}) != known:
+        if sorted({*stated} - {"budget", "orientation"}) != known:
             raise DomainError(
                 "parameters", list(stated), f"those of a menu filter: {', '.join(known)}"
             )
@@ -307,6 +359,8 @@ class MenuFilter(Filter):
         ]
         weights = tuple(_sequence("weights", values.pop("weights")))
         adjacency = Adjacency(values.pop("adjacency"))
+        if "orientation" in values:
+            values["orientation"] = check.named("orientation", values["orientation"], Orientation)
         if budget is not None:
             values["budget"] = Budget.described(
                 {name: each for name, each in mapping(budget).items() if name not in _KIND}
@@ -376,13 +430,16 @@ def _worst(filter: MenuFilter, fine: float) -> float:
     return next(islice(case.linear(filter.weights), filter.total_weight, None))
 
 
-def _delta_of(member: Composition, times: int, adjacency: Adjacency, epsilon: float) -> float:
-    """delta of so many, fixed in advance, for free orientations of all pairs."""
-    return (
-        (member * times)
-        .delta(epsilon=epsilon, adjacency=adjacency, orientation=Orientation.FREE)
-        .upper
-    )
+def _delta_of(
+    member: Composition,
+    times: int,
+    adjacency: Adjacency,
+    epsilon: float,
+    orientation: Orientation = Orientation.FREE,
+) -> float:
+    """delta of so many, fixed in advance."""
+    fixed = member * times
+    return fixed.delta(epsilon=epsilon, adjacency=adjacency, orientation=orientation).upper
 
 
 def _is_symmetric(member: Composition, adjacency: Adjacency) -> bool:
@@ -390,16 +447,22 @@ def _is_symmetric(member: Composition, adjacency: Adjacency) -> bool:
     return all(pair.symmetric for pair, _ in losses.pairs)
 
 
-def _fixed(member: Composition, adjacency: Adjacency, epsilon: float, delta: float) -> int:
+def _fixed(
+    member: Composition,
+    adjacency: Adjacency,
+    epsilon: float,
+    delta: float,
+    orientation: Orientation = Orientation.FREE,
+) -> int:
     """How many fit if they are fixed in advance, at most 10^6."""
     low, high = 0, 1
-    while low < high and _delta_of(member, high, adjacency, epsilon) <= delta:
+    while low < high and _delta_of(member, high, adjacency, epsilon, orientation) <= delta:
         low, high = high, min(2 * high, MOST_COUNT)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (
             (middle, high)
-            if _delta_of(member, middle, adjacency, epsilon) <= delta
+            if _delta_of(member, middle, adjacency, epsilon, orientation) <= delta
             else (low, middle)
         )
     return low

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from dpcompose.cli.command import PlanFile, Result, argument, command, option
-from dpcompose.cli.inputs import opened, read_plan
+from dpcompose.cli.command import PlanFile, Result, TrustedKeys, argument, command, option
+from dpcompose.cli.inputs import keys_of, opened, read_plan
 from dpcompose.cli.output import write
 from dpcompose.errors import DomainError
 from dpcompose.files import path_of, read
@@ -69,6 +69,7 @@ def verify(
     ledger: Annotated[
         str | None, option("The ledger that has the charges, to be verified too.", "URL")
     ] = None,
+    trust: TrustedKeys = None,
 ) -> Result:
     """Check a privacy.json to the last byte, and price its mechanisms again; exit status 1 if it does not hold."""
     from dpcompose.interop import LARGEST, verify as verified
@@ -79,11 +80,12 @@ def verify(
         raise DomainError(
             "FILE", str(file), f"a file that can be read ({error.strerror})"
         ) from None
+    keys = keys_of(trust)
     if ledger is None:
-        checked = verified(content, digest=digest)
+        checked = verified(content, digest=digest, keys=keys)
     else:
         with opened(ledger, reading=True) as charged:
-            checked = verified(content, digest=digest, ledger=charged)
+            checked = verified(content, digest=digest, ledger=charged, keys=keys)
     return Result(lambda: _document(checked), lambda: _page(checked, str(file)))
 
 

@@ -7,4 +7,8 @@ if True:
         privacy_json as privacy_json,
         verify as verify,
     )
-    from .statement import one_line as one_line, statement as statement
+    from .statement import (
+        one_line as one_line,
+        scope_statement as scope_statement,
+        statement as statement,
+    )

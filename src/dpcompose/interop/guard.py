@@ -20,24 +20,35 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from threading import Lock
 from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from dpcompose import check
-from dpcompose.account import CHOSEN, NumericLiteral
-from dpcompose.adaptive import Filter, shown
+from dpcompose.account import CHOSEN, Account, NumericLiteral, Schedule, exact, open_scope
+from dpcompose.adaptive import Budget, Filter, MenuFilter, shown
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import (
     AlreadyRedeemedError,
     DomainError,
     OverdrawnError,
+    ScopeExistsError,
+    ScopeKindError,
     StepRefusedError,
+    StoreError,
+    UnknownScopeError,
     UnsupportedError,
 )
-from dpcompose.interop.step_budget import TrainingTarget
-from dpcompose.ledger import Ledger, Receipt
-from dpcompose.mechanisms import Gaussian
+from dpcompose.ledger import Entry, Kind, Ledger, Receipt
+from dpcompose.mechanisms import Gaussian, parse, serialize
 from dpcompose.values import Adjacency, Bound
+
+TYPED = 1 + 1e-12
+"""A filter for a target written in decimals satisfies it up to double rounding."""
+ORDERS = (1.0, 0.7, 0.45)
+"""The Renyi orders of a budget, less 1, as fractions of the best order for much noise, less 1;
+lower orders suit less noise.
+"""
 
 
 @dataclass(frozen=True)
@@ -59,30 +70,6 @@ class TrainingHistory:
     holds: str = CHOSEN
 
 
-def history_of(
-    charges: Sequence[tuple[Composable, int]],
-    *,
-    target: float,
-    delta: float,
-    points: int,
-    adjacency: Adjacency,
-) -> TrainingHistory:
-    """The certified epsilon of the first charges, at evenly spaced numbers of steps up to all of
-    them.
-
-    Args:
-        charges: The mechanisms with their counts, in the order of the charges.
-        target: The epsilon of the budget, in nats.
-        delta: The delta at which epsilon is computed.
-        points: The number of evenly spaced steps.
-        adjacency: The neighboring relation.
-    """
-    whole = sum(times for _, times in charges)
-    places = sorted({whole * place // points for place in range(1, points + 1)} - {0})
-    epsilon = [first(charges, place).epsilon(delta=delta, adjacency=adjacency) for place in places]
-    return TrainingHistory(tuple(places), tuple(epsilon), delta, target)
-
-
 def first(charges: Sequence[tuple[Composable, int]], steps: int) -> Composition:
     """The composition of the first `steps` mechanisms of a list with counts."""
     taken: list[Composable] = []
@@ -93,12 +80,14 @@ def first(charges: Sequence[tuple[Composable, int]], steps: int) -> Composition:
     return compose(*taken)
 
 
+Answer = TypeVar("Answer")
 Batch = TypeVar("Batch")
 Log = Callable[[float, float, int], object]
 """A logging hook, called with the epsilon so far, the remaining fraction of the budget, and the
 number of steps that still fit.
 """
 TRIES = 8
+"""How often a receipt that another attempt redeemed, or whose effect is uncertain, is tried again."""
 
 
 class StepKind(TypedDict, total=False):
@@ -134,7 +123,7 @@ class TrainingGuard:
     ...     with guard.step(sigma=1.1, rate=0.01):
     ...         pass                                        # clip, add noise, optimizer.step()
     >>> guard.steps_left(sigma=1.1, rate=0.01)
-    720
+    1302
     >>> guard.epsilon().upper < 1
     True
 
@@ -152,10 +141,11 @@ class TrainingGuard:
         ledger: The ledger that holds the budget; None for the memory of this process.
         scope: The path of a scope of the ledger; required with a ledger.
         kinds: Pairs (sigma, rate), or mechanisms: all kinds of steps, if they are declared
-            beforehand. More steps of these kinds then fit, and other kinds are refused
-            (`MenuFilter`).
-        filter: A filter or a class of filters; by default that of the scope, and for a new scope a
-            `Budget` of Renyi divergences, which can price any step.
+            beforehand. Other kinds are refused (`MenuFilter`).
+        filter: A filter or a class of filters; by default that of the scope. A missing scope is
+            opened at the first step, for its kind: nearly as many of them are granted as a fixed
+            schedule may have, and steps of other kinds while a `Budget` of a small part of delta
+            grants all. It is opened as a `Budget` of Renyi divergences if a plan comes first.
         adjacency: The neighboring relation; by default that of the scope, and add-remove for a new
             one.
         actor: Who charges and redeems; the same in every attempt of a run.
@@ -215,17 +205,39 @@ class TrainingGuard:
         if kinds and filter is not None:
             raise DomainError("filter", filter, "None where kinds are declared")
         self._known: dict[Composable, Composable] = {}
-        declared = [self._step(_kind(each))[0] for each in kinds]
-        target = TrainingTarget(self.target, self.delta, filter, adjacency, declared)
-        kept, path = (
+        self._kinds = [self._step(_kind(each))[0] for each in kinds]
+        self._filter, self._adjacency = filter, adjacency
+        self._ledger, self.scope = (
             (Ledger.open("memory:"), "guard")
             if ledger is None or scope is None
             else (ledger, scope)
         )
-        self._budget = target.budget(kept, path, actor, None if self._shard else run)
-        self._process, self._numbers, self._lock = os.getpid(), itertools.count(1), Lock()
+        self._actor, self._process = actor, os.getpid()
+        self._numbers, self._lock, self._reading = itertools.count(1), Lock(), Lock()
         self._plans: list[_Plan] = []
-        self._ended = 0
+        self._ended = self._read = 0
+        self._charges: list[tuple[Composable, int]] = []
+        self._mechanisms: dict[str, Composable] = {}
+        self._unredeemed: list[tuple[str, Receipt]] = []
+        self._account: Account | None = None
+        try:
+            self._account = self._checked(Account(self._ledger, scope=self.scope))
+        except UnknownScopeError:
+            if self._kinds or filter is not None:
+                self._open(None)
+        if run is not None and not self._shard and self._account is not None:
+            self._unredeemed = self._left_by_earlier_attempts()
+
+    @property
+    def account(self) -> Account:
+        """The account on the scope; it is opened for any kind of step if it was not open."""
+        return self._account or self._open(None)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The neighboring relation."""
+        stated = self._adjacency or Adjacency.ADD_REMOVE
+        return stated if self._account is None else self._account.adjacency
 
     @contextmanager
     def step(self, **kind: Unpack[StepKind]) -> Generator[None]:
@@ -262,15 +274,17 @@ class TrainingGuard:
         if self._shard:
             return
         with self._lock:
+            if self._account is None:
+                self._open(asked if delta is None else None)
             if self._take_planned(asked):
                 return
         for _ in range(TRIES - 1):
             try:
-                self._budget.redeem(self._receipt(asked, delta))
+                self._redeem(self._receipt(asked, delta))
             except AlreadyRedeemedError:
                 continue  # another process resumed this charge, and runs its step
             return
-        self._budget.redeem(self._receipt(asked, delta))
+        self._redeem(self._receipt(asked, delta))
 
     def end(self, **kind: Unpack[StepKind]) -> None:
         """Count a step that ran, and call the logging hook after every `log_every` steps.
@@ -282,7 +296,7 @@ class TrainingGuard:
         self._ended += 1
         if self._log is not None and not self._shard and self._ended % self._log_every == 0:
             left = self.steps_left(**kind)
-            self._log(self.epsilon().upper, self._budget.share_left(), left)
+            self._log(self.epsilon().upper, self._share_left(), left)
 
     def plan(
         self, schedule: Sequence[tuple[float, float, int] | tuple[Composable, int]], *,
@@ -315,12 +329,11 @@ class TrainingGuard:
         self._require_own_process()
         if self._shard:
             return
-        typed = whole.typed(adjacency=self._budget.account.adjacency)
-        if self._budget.parts_people and (
-            typed is None or typed.epsilon is None or typed.delta > 0
-        ):
+        typed = whole.typed(adjacency=self.account.adjacency)
+        in_partition = any(each.scope.kind is Kind.PARTITION for each in self.account.chain)
+        if in_partition and (typed is None or typed.epsilon is None or typed.delta > 0):
             raise UnsupportedError(
-                f"a plan with delta > 0 at {self._budget.name!r}",
+                f"a plan with delta > 0 at {self.scope!r}",
                 "in a partition, its first answers may show that it will fail, and who is put there afterwards meets"
                 " the failure, not its delta",
                 "Charge step by step, or use a scope outside of the partition",
@@ -363,12 +376,14 @@ class TrainingGuard:
                 `StepKind`.
         """
         asked, delta = self._step(kind)
+        if self._account is None and delta is None and (budget := self._for_kind(asked)):
+            return budget.total_weight
         with self._lock:
-            known = sum(plan.left.get(asked, 0) for plan in self._plans) + self._budget.resumable(
-                asked, delta
-            )
+            known = sum(plan.left.get(asked, 0) for plan in self._plans)
+            label = _label(asked, delta) if self._unredeemed else ""
+            known += sum(text == label for text, _ in self._unredeemed)
         try:
-            return known + self._budget.room(asked, delta)
+            return known + self._room(asked, delta)
         except UnsupportedError:
             if known:
                 return known  # a planned step may have no price by itself
@@ -384,22 +399,184 @@ class TrainingGuard:
         Args:
             delta: The delta at which epsilon is computed; by default that of the guard.
         """
-        charges = self._budget.charges()
         asked = self.delta if delta is None else delta
-        return compose(*[each * times for each, times in charges]).epsilon(
-            delta=asked, adjacency=self._budget.account.adjacency
-        )
+        whole = compose(*[each * times for each, times in self._all_charges()])
+        return whole.epsilon(delta=asked, adjacency=self.adjacency)
 
     def history(self, *, points: int = 50) -> TrainingHistory:
         """The certified epsilon at up to `points` evenly spaced numbers of charged steps; see
         `epsilon`.
         """
         points = check.count("points", points, least=1)
-        charges = self._budget.charges()
-        adjacency = self._budget.account.adjacency
-        return history_of(
-            charges, target=self.target, delta=self.delta, points=points, adjacency=adjacency
+        charges = self._all_charges()
+        whole = sum(times for _, times in charges)
+        steps = sorted({whole * point // points for point in range(1, points + 1)} - {0})
+        epsilon = [
+            first(charges, each).epsilon(delta=self.delta, adjacency=self.adjacency)
+            for each in steps
+        ]
+        return TrainingHistory(tuple(steps), tuple(epsilon), self.delta, self.target)
+
+    def _for_kind(self, mechanism: Composable) -> MenuFilter | None:
+        """The filter of a scope that is opened for one kind of step; None if none grants it once."""
+        try:
+            return _menu_of_one(mechanism, self.target, self.delta, adjacency=self.adjacency)
+        except (DomainError, UnsupportedError):
+            return None
+
+    def _open(self, mechanism: Composable | None) -> Account:
+        """Open the scope, for a kind of step if there is one, unless another worker was first."""
+        adjacency = self.adjacency
+        filter: Filter | type[Filter] | None = self._filter
+        if self._kinds:
+            filter = MenuFilter.for_target(
+                self._kinds, self.target, self.delta, adjacency=adjacency
+            )
+        elif filter is None and mechanism is not None:
+            filter = self._for_kind(mechanism)
+        filter = any_order(self.target, self.delta) if filter is None else filter
+        target: dict[str, Any] = (
+            {} if isinstance(filter, Filter) else {"epsilon": self.target, "delta": self.delta}
         )
+        try:
+            account = open_scope(
+                self._ledger,
+                self.scope,
+                filter=filter,
+                adjacency=adjacency,
+                actor=self._actor,
+                **target,
+            )
+        except ScopeExistsError:
+            account = Account(self._ledger, scope=self.scope)
+        self._account = self._checked(account)
+        return self._account
+
+    def _checked(self, account: Account) -> Account:
+        """The account itself, if the innermost filter has the requested kind and satisfies the
+        target; DomainError, ScopeKindError or UnsupportedError otherwise.
+        """
+        kind = account.chain[-1].scope.kind
+        if kind is not Kind.FILTER:
+            raise ScopeKindError(
+                self.scope, kind, "Take a scope of kind filter, such as one below it"
+            )
+        found = next((each.filter for each in account.chain[::-1] if each.filter is not None), None)
+        if found is None:
+            raise UnsupportedError(
+                f"a guard of {self.scope!r}", "no filter bounds it", "Open it with a filter"
+            )
+        menu = found.menu if isinstance(found, MenuFilter) else ()
+        missing = [each for each in self._kinds if compose(each) not in menu]
+        if missing or self._filter not in (None, found, type(found)):
+            accepted = f"that of the scope, {type(found).__name__}, or None"
+            raise DomainError("filter", missing or self._filter, accepted)
+        if self._adjacency not in (None, account.adjacency):
+            accepted = f"{account.adjacency}, that of the scope {self.scope!r}"
+            raise DomainError("adjacency", self._adjacency, accepted)
+        promised = found.epsilon_at(delta=min(self.delta * TYPED, 1.0))
+        if not promised <= self.target * TYPED:
+            raise DomainError(
+                "epsilon", self.target, f"at least what the scope {self.scope!r} may spend: {promised:.6g} at delta"
+                f" {self.delta:.6g}", "State that, or open a scope with a smaller budget",
+            )  # fmt: skip
+        return account
+
+    def _room(self, mechanism: Composable, delta: NumericLiteral | None) -> int:
+        """The number of further charges of this mechanism that fit the scope and all of its
+        ancestors; at most 10^15.
+        """
+        most = self.account.room(self.account.price(mechanism, delta=delta))
+        own = self.account.chain[-1]
+        if most and own.schedule:
+            with self._ledger.moment() as moment:
+                taken = moment.upcoming(own.path).taken
+            most = min(most, _scheduled(own.schedule, taken, serialize(mechanism)))
+        return most
+
+    def _left_by_earlier_attempts(self) -> list[tuple[str, Receipt]]:
+        """The charges of the run that were not redeemed, with what they are for."""
+        found: dict[int, tuple[str, Receipt]] = {}
+        own = (self.scope, self._actor, self.run)
+        for entry in self._ledger.entries(self.scope):
+            stated, note = entry.description, entry.description.get("note")
+            run = cast("dict[str, Any]", note).get("run") if isinstance(note, dict) else None
+            if entry.kind == Entry.REDEEMED and entry.redeems is not None:
+                found.pop(entry.redeems, None)
+            elif entry.kind == Entry.GRANTED and (entry.scope, entry.actor, run) == own:
+                label = f"{stated.get('mechanism')} at {stated.get('delta')}"
+                found[entry.sequence] = label, Receipt.of(entry)
+        return list(found.values())
+
+    def _resumed(self, mechanism: Composable, delta: NumericLiteral | None) -> Receipt | None:
+        """The receipt of an unredeemed earlier charge that covers the current price; None if there
+        is none.
+        """
+        if not self._unredeemed:
+            return None
+        label, price = _label(mechanism, delta), self.account.price(mechanism, delta=delta)
+        with self._reading:
+            for index, (text, receipt) in enumerate(self._unredeemed):
+                if text == label and all(
+                    receipt.cost[name] >= amount for name, amount in price.items()
+                ):
+                    return self._unredeemed.pop(index)[1]
+        return None
+
+    def _charge(
+        self, mechanism: Composable, delta: NumericLiteral | None, *, key: str, note: dict[str, Any]
+    ) -> Receipt:
+        """The receipt of an unredeemed charge of an earlier attempt, or else of a new charge."""
+        return self._resumed(mechanism, delta) or _certain(
+            lambda: self.account.charge(
+                mechanism, actor=self._actor, key=key, delta=delta, description=note
+            )
+        )
+
+    def _redeem(self, receipt: Receipt) -> None:
+        """Redeem a charge under a random nonce that is not stored, so that another attempt at the
+        same receipt is refused.
+        """
+        nonce = secrets.token_hex(32)
+        _certain(lambda: self._ledger.redeem(receipt, actor=self._actor, nonce=nonce))
+
+    def _all_charges(self) -> list[tuple[Composable, int]]:
+        """All charges of the scope itself, by every process, with counts; only new entries are read
+        from the ledger.
+        """
+        if self._account is None:
+            return []
+        with self._reading:
+            for entry in self._ledger.entries(self.scope, after=self._read):
+                if entry.kind == Entry.GRANTED and entry.scope == self.scope:
+                    for part, times in compose(self._charged_mechanism(entry)).parts:
+                        again = self._charges and self._charges[-1][0] == part
+                        before = self._charges.pop()[1] if again else 0
+                        self._charges.append((part, before + times))
+                self._read = entry.sequence
+            return list(self._charges)
+
+    def _charged_mechanism(self, entry: Entry) -> Composable:
+        text = entry.description.get("mechanism")
+        if not isinstance(text, str):
+            reason = f"charge {entry.sequence} names no mechanism to be read back"
+            remedy = "Read the amounts that were charged"
+            raise UnsupportedError(f"the epsilon of {self.scope!r}", reason, remedy)
+        return self._mechanisms.get(text) or self._mechanisms.setdefault(text, parse(text))
+
+    def _share_left(self) -> float:
+        """The unspent fraction of the budget of the innermost filter, in [0, 1]."""
+        own = next(each.scope for each in self.account.chain[::-1] if each.filter is not None)
+        with self._ledger.moment() as moment:
+            spent = moment.upcoming(own.path).spent.units
+        left = [
+            min(
+                (1 - Fraction(spent[name], cap) for name, cap in caps.items() if cap > 0),
+                default=Fraction(0),
+            )
+            for caps in own.within(spent)
+        ]
+        return float(max(left, default=0))
 
     def _step(self, kind: StepKind) -> tuple[Composable, NumericLiteral | None]:
         """The mechanism and the delta of a step; DomainError if the arguments describe none.
@@ -453,7 +630,7 @@ class TrainingGuard:
             return False
         if not plan.redeemed:
             self._plans.remove(plan)
-            self._budget.redeem(plan.receipt)
+            self._redeem(plan.receipt)
             plan.redeemed = True
             self._plans.append(plan)
         plan.left[mechanism] -= 1
@@ -468,9 +645,9 @@ class TrainingGuard:
         number = next(self._numbers)
         note = {"run": self.run, "attempt": self.attempt, "step": number}
         try:
-            return self._budget.charge(mechanism, delta, key=self._key(number), note=note)
+            return self._charge(mechanism, delta, key=self._key(number), note=note)
         except OverdrawnError as refusal:
-            raise _refused(refusal, 1, self._budget.room(mechanism, delta)) from None
+            raise _refused(refusal, 1, self._room(mechanism, delta)) from None
 
     def _key(self, number: int) -> str:
         return f"{self.run}/{self.attempt}/{number}"
@@ -482,7 +659,7 @@ class TrainingGuard:
         low, high = 0, sum(steps for _, steps in phases)
         while high - low > 1:
             middle = (low + high) // 2
-            fits = self._budget.room(first(phases, middle), delta) > 0
+            fits = self._room(first(phases, middle), delta) > 0
             low, high = (middle, high) if fits else (low, middle)
         return low
 
@@ -502,3 +679,51 @@ def _refused(refusal: OverdrawnError, steps: int, fitting: int) -> StepRefusedEr
     return StepRefusedError(
         refusal.scope, refusal.currency, asked, left, steps=steps, fitting=fitting
     )
+
+
+_menu_of_one = lru_cache(maxsize=16)(MenuFilter.for_kind)
+
+
+@lru_cache(maxsize=16)
+def any_order(epsilon: float, delta: float) -> Budget:
+    """A filter on Renyi divergences at several orders: the best one for much noise, and lower ones
+    for less.
+    """
+    best = Budget(epsilon, delta, only="renyi").parts[0].order
+    return Budget(epsilon, delta, only="renyi", orders=[1 + (best - 1) * share for share in ORDERS])
+
+
+def _label(mechanism: Composable, delta: NumericLiteral | None) -> str:
+    """A text that identifies a mechanism and the delta at which it is charged."""
+    return f"{serialize(mechanism)} at {None if delta is None else exact('delta', delta)}"
+
+
+def _scheduled(schedule: Schedule, taken: int, text: str | None) -> int:
+    """The number of next rounds of a committed schedule that have one mechanism.
+
+    Args:
+        schedule: Mechanisms, as text, with their numbers of rounds.
+        taken: The number of rounds already taken.
+        text: The mechanism, as text.
+    """
+    found = 0
+    for each, times in schedule:
+        rest = max(times - taken, 0)
+        taken = max(taken - times, 0)
+        if rest and each != text:
+            break
+        found += rest
+    return found
+
+
+def _certain(action: Callable[[], Answer]) -> Answer:
+    """Run an idempotent action again, up to `TRIES` times, while a StoreError leaves its effect
+    uncertain.
+    """
+    for _ in range(TRIES - 1):
+        try:
+            return action()
+        except StoreError as error:
+            if not error.uncertain:
+                raise
+    return action()

@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from dpcompose import check as guard
 from dpcompose.composition import MOST_TIMES, Composable, Composition, GrowingEpsilon, compose
 from dpcompose.errors import DomainError, MissingExtraError, UnreachableError, UnsupportedError
+from dpcompose.interop.draws import Draw
 from dpcompose.interop.preflight import (
     ADAPTIVE,
     OWN,
     RAND_ON_EMPTY,
-    Draw,
     Finding,
     PreflightWarning,
     StepHook,
@@ -327,8 +327,7 @@ class _Accounting:
         """A fresh Poisson sample for a loop without a loader, and the block that takes its one step.
 
             with accountant.draw(0.01, records=len(inputs)) as batch:
-                loss(model(inputs[batch]), labels[batch]).backward()
-                optimizer.step()                    # or accountant.step(...), for noise of your own
+                optimizer.step()  # on all of the batch; or accountant.step(...), for noise of your own
 
         An optimizer charges the step if it has the hook of `get_optimizer_hook_fn`. If the block
         ends without its step, steps are no longer on Poisson samples: all steps so far are charged

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib.metadata import version
@@ -19,23 +19,37 @@ from itertools import chain
 from typing import Any, cast
 
 from dpcompose import check
-from dpcompose.composition import compose
-from dpcompose.errors import DomainError, DPComposeError, StatementError
+from dpcompose.composition import Composable, Composition, compose
+from dpcompose.errors import DomainError, DPComposeError, EvidenceError, StatementError
 from dpcompose.interop.statement import (
     AttackRisk,
     LedgerEntry,
     Run,
     Statement,
+    granted,
     one_line,
     priced,
     text_of,
 )
-from dpcompose.ledger import Anchor, Entry, Ledger, is_at_or_below, root_of
+from dpcompose.ledger import (
+    Anchor,
+    Checkpoint,
+    Entry,
+    Ledger,
+    Moment,
+    SigningKey,
+    VerifierKey,
+    is_at_or_below,
+    opened_note,
+    root_of,
+    scope_path,
+)
 from dpcompose.mechanisms import parse
 from dpcompose.report import above
 from dpcompose.values import Adjacency, Bound
 
 FORMAT = "dpcompose privacy statement 1"
+_SIGNED = "dpcompose.statement@v1\n"
 LARGEST = 1_000_000
 """The largest size of a document, in bytes."""
 LISTED = 20
@@ -61,10 +75,17 @@ class Verified:
     unchecked: tuple[str, ...]
 
 
-def privacy_json(statement: Statement) -> str:
-    """The statement as canonical JSON: one line of ASCII that contains its digest."""
+def privacy_json(statement: Statement, *, key: SigningKey | None = None) -> str:
+    """The statement as canonical JSON: one line of ASCII that contains its digest.
+
+    Args:
+        statement: The statement.
+        key: The key that signs the digest, such as that of the ledger's evidence; None for none.
+    """
     content = _content(statement) | {"producer": f"dpcompose {version('dpcompose')}"}
-    return _canonical(content | {"digest": _digest(content)})
+    digest = _digest(content)
+    signature = {} if key is None else {"signature": key.sign(_SIGNED + digest + "\n")}
+    return _canonical(content | {"digest": digest} | signature)
 
 
 def _content(statement: Statement) -> dict[str, Any]:
@@ -79,6 +100,9 @@ def _content(statement: Statement) -> dict[str, Any]:
         },
         "anchor": None if statement.anchor is None else statement.anchor.to_json(),
     }
+    for name in ("scope", "checkpoint"):  # documents about chosen charges have neither
+        if not fields[name]:
+            del fields[name]
     return json.loads(json.dumps(fields))
 
 
@@ -92,12 +116,18 @@ def _canonical(content: Mapping[str, Any]) -> str:
 
 def _digest(content: Mapping[str, Any]) -> str:
     return sha256(
-        _canonical({name: each for name, each in content.items() if name != "digest"}).encode()
+        _canonical(
+            {name: each for name, each in content.items() if name not in ("digest", "signature")}
+        ).encode()
     ).hexdigest()
 
 
 def verify(
-    document: str | bytes, *, digest: str | None = None, ledger: Ledger | None = None
+    document: str | bytes,
+    *,
+    digest: str | None = None,
+    ledger: Ledger | None = None,
+    keys: Sequence[VerifierKey] = (),
 ) -> Verified:
     """Verify a document against its digest, and price its mechanisms again.
 
@@ -106,6 +136,7 @@ def verify(
         digest: The digest as published elsewhere; None to skip that comparison.
         ledger: The ledger that has the charges; None to skip that comparison. The ledger is
             verified too.
+        keys: The keys of which one must have signed; none to skip that.
 
     Raises:
         StatementError: If the document is not canonical, or something in it does not agree.
@@ -133,7 +164,10 @@ def verify(
             f"it does not describe a statement ({type(error).__name__}: {error})"
         ) from None
     wrong = [name for name in expected if content.get(name) != expected[name]]
-    if wrong or content.keys() - expected.keys() != {"digest", "producer"}:
+    if wrong or content.keys() - expected.keys() - {"signature"} != {
+        "digest",
+        "producer",
+    }:
         raise StatementError(
             f"fields that do not follow from its mechanisms: {', '.join(wrong) or 'unknown names'}"
         )
@@ -151,14 +185,17 @@ def verify(
         )
     else:
         checked.append("The digest is the one given.")
+    (checked if keys else unchecked).append(_signer(content, stated, keys))
     if ledger is not None:
-        others = _in_ledger(stated, ledger)
+        others = _in_ledger(stated, ledger, keys)
         checked.append("The ledger has these charges, for these mechanisms.")
+        if stated.scope:
+            checked.append(f"Nothing else was granted in {stated.scope!r} up to its anchor.")
         if others:
             unchecked.append(
                 f"The ledger has more charges on these data, which the stated epsilon leaves out: {others}."
             )
-    elif stated.entries:
+    elif stated.entries or stated.scope:
         unchecked.append("The ledger was not given: that it has these charges is not known.")
     return Verified(stated, bound, own, tuple(checked), tuple(unchecked))
 
@@ -203,6 +240,8 @@ def _stated(content: Mapping[str, Any]) -> Statement:
         unit=text_of("unit", content["unit"]),
         sampling=text_of("sampling", content["sampling"], empty=True),
         entries=entries,
+        scope=scope_path(content["scope"]) if "scope" in content else "",
+        checkpoint=text_of("checkpoint", content.get("checkpoint", ""), empty=True),
         anchor=None if content["anchor"] is None else Anchor.read(content["anchor"]),
     )
 
@@ -230,57 +269,78 @@ def _priced_again(stated: Statement) -> Bound:
     return bound
 
 
-def _in_ledger(stated: Statement, ledger: Ledger) -> str:
-    """Verify that the ledger is intact and granted these mechanisms in these entries.
+def _signer(content: Mapping[str, Any], stated: Statement, keys: Sequence[VerifierKey]) -> str:
+    """A sentence about the signature; StatementError if keys are listed and none of them signed."""
+    note: Any = content.get("signature", "")
+    if not keys:
+        signed = "It is signed, and no key was given" if note else "It is not signed"
+        return f"{signed}: who published it is not known."
+    try:
+        text, signer = opened_note(note, keys)
+        if stated.checkpoint:
+            Checkpoint.read(stated.checkpoint, [signer])
+    except (EvidenceError, AttributeError) as error:
+        raise StatementError(f"no key that was given signed it ({error})") from None
+    if text != _SIGNED + content["digest"] + "\n":
+        raise StatementError("its signature is that of another document")
+    return f"{signer.name} signed it."
+
+
+def _in_ledger(stated: Statement, ledger: Ledger, keys: Sequence[VerifierKey]) -> str:
+    """Verify that the ledger is intact, and granted these mechanisms: in the entries that are
+    listed, or, for a statement about a scope, all in all up to its anchor.
 
     Returns:
         A list, as text, of the other charges of the scopes, of their ancestors and of their
         descendants.
 
     Raises:
-        StatementError: If the ledger lacks a charge, or has it for another mechanism or adjacency.
+        StatementError: If the ledger lacks a charge, or has it for another mechanism or adjacency,
+            or has another in the scope that is stated.
     """
     if not isinstance(ledger, Ledger):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("ledger", ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
-    if not stated.entries:
-        raise StatementError("it lists no charges, so a ledger cannot confirm it")
-    ledger.verify(stated.anchor)
-    charged: list[Any] = []
-    with ledger.moment() as moment:
-        for each in dict.fromkeys(stated.entries):
-            found = [entry for entry in moment.entries(each.scope) if entry.hash == each.hash]
-            if not found or (found[0].kind, found[0].scope, found[0].sequence) != (
-                Entry.GRANTED,
-                each.scope,
-                each.sequence,
-            ):
-                raise StatementError(
-                    f"the ledger has no charge {each.sequence} of {each.scope!r} with that hash"
-                )
-            if found[0].description.get("adjacency") != stated.adjacency.value:
-                raise StatementError(
-                    f"charge {each.sequence} of {each.scope!r} is priced under another adjacency"
-                )
-            charged.append(found[0].description.get("mechanism"))
-        scopes, own = (
-            {each.scope for each in stated.entries},
-            {each.hash for each in stated.entries},
+    if bool(stated.entries) == bool(stated.scope):
+        raise StatementError(
+            "it lists no charges and names no scope, so a ledger cannot confirm it"
         )
-        others: Counter[str] = Counter()
+    ledger.verify(_anchor(stated, keys))
+    with ledger.moment() as moment:
+        if stated.scope:
+            last = dict(stated.anchor.heads if stated.anchor else ())[
+                root_of(stated.scope)
+            ].sequence
+            charged = list(granted(moment, stated.scope, last=last))
+        else:
+            charged = [_entry(moment, each) for each in dict.fromkeys(stated.entries)]
+        scopes = {each.scope for each in stated.entries} or {stated.scope}
+        others, own = Counter[str](), {entry.hash for entry in charged}
         for entry in chain.from_iterable(
-            moment.entries(root) for root in {root_of(scope) for scope in scopes}
+            moment.entries(each) for each in set(map(root_of, scopes))
         ):
             related = any(
                 is_at_or_below(entry.scope, each) or is_at_or_below(each, entry.scope)
                 for each in scopes
             )
             if entry.kind == Entry.GRANTED and related and entry.hash not in own:
-                amounts = ", ".join(
-                    f"{currency} {amount}" for currency, amount in entry.cost.items()
-                )
-                others[f"{entry.description.get('mechanism') or amounts} in {entry.scope!r}"] += 1
-    if None in charged or compose(*map(parse, charged)) != stated.composition:
-        raise StatementError("the mechanisms that were charged are not those that are stated")
+                others[f"{_what(entry)} in {entry.scope!r}"] += 1
+    for entry in charged:
+        if entry.description.get("adjacency") != stated.adjacency.value:
+            raise StatementError(
+                f"charge {entry.sequence} of {entry.scope!r} is priced under another adjacency"
+            )
+    counts = Counter(entry.description.get("mechanism") for entry in charged)
+    texts = {text: times for text, times in counts.items() if isinstance(text, str)}
+    runs = _counted(compose(*(parse(text) * times for text, times in texts.items())))
+    if None in counts or runs != _counted(stated.composition):
+        missing = [
+            f"{what!r}, {times:,} times"
+            for what, times in (runs - _counted(stated.composition)).items()
+        ]
+        left_out = f"; it leaves out {one_line('; '.join(missing[:LISTED]))}" if missing else ""
+        raise StatementError(
+            f"the mechanisms that were charged are not those that are stated{left_out}"
+        )
     listed = [
         one_line(f"{what}, {times:,} time{'s' * (times != 1)}")
         for what, times in others.most_common(LISTED)
@@ -288,3 +348,40 @@ def _in_ledger(stated: Statement, ledger: Ledger) -> str:
     return "; ".join(
         [*listed, f"and {len(others) - LISTED:,} kinds more"] if len(others) > LISTED else listed
     )
+
+
+def _anchor(stated: Statement, keys: Sequence[VerifierKey]) -> Anchor | None:
+    """The heads that the ledger must still contain, and for a signed scope its checkpoint."""
+    heads = () if stated.anchor is None else stated.anchor.heads
+    if not stated.scope:
+        return stated.anchor
+    root, ends = root_of(stated.scope), dict(heads)
+    signed = [Checkpoint.read(stated.checkpoint, keys)] if stated.checkpoint and keys else []
+    size = ends[root].sequence if root in ends else 0
+    if not size or any((each.root, each.size) != (root, size) for each in signed):
+        raise StatementError("it stands on no anchor of the log of its scope, or on two")
+    return Anchor(heads, tuple(signed))
+
+
+def _entry(moment: Moment, stated: LedgerEntry) -> Entry:
+    """The entry of the ledger that a statement lists."""
+    own = (stated.hash, stated.sequence, Entry.GRANTED, stated.scope)
+    for entry in moment.entries(stated.scope):
+        if (entry.hash, entry.sequence, entry.kind, entry.scope) == own:
+            return entry
+    raise StatementError(
+        f"the ledger has no charge {stated.sequence} of {stated.scope!r} with that hash"
+    )
+
+
+def _what(entry: Entry) -> str:
+    amounts = ", ".join(f"{currency} {amount}" for currency, amount in entry.cost.items())
+    return entry.description.get("mechanism") or amounts
+
+
+def _counted(composition: Composition) -> Counter[Composable]:
+    """How often each part occurs, in whatever order."""
+    parts = Counter[Composable]()
+    for part, times in composition.parts:
+        parts[part] += times
+    return parts

@@ -105,7 +105,8 @@ def _tensors(tree: Any) -> Iterator[Any]:
 
 def _part(leaf: Any, records: int, rows: slice, dim: int) -> Any:
     """The rows of a tensor that has one for each record; anything else as it is."""
-    counts = hasattr(leaf, "dim") and leaf.dim() > dim and leaf.shape[dim] == records
+    tensor: Any = import_module("torch").Tensor
+    counts = isinstance(leaf, tensor) and leaf.dim() > dim and leaf.shape[dim] == records
     return leaf[(slice(None),) * dim + (rows,)] if counts else leaf
 
 
@@ -178,5 +179,5 @@ def _moved(whole: Any, part: Any, rows: slice, dim: int) -> bool:
     if same.shape != part.shape or whole.shape[dim] == part.shape[dim]:
         return False
     torch: Any = import_module("torch")
-    margin = torch.finfo(whole.dtype).eps ** 0.5 * whole.abs().max()
+    margin = torch.finfo(whole.dtype).resolution ** 0.5 * whole.abs().max()
     return not bool((same - part).abs().max() <= margin)

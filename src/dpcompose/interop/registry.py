@@ -7,14 +7,15 @@ Markdown: text of the publisher is passed on unchanged, text of dpcompose is esc
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import date
 from typing import Any, cast
 
-from dpcompose.errors import DomainError
-from dpcompose.interop.statement import Statement, markdown, text_of, visible, yaml
+from dpcompose.errors import DomainError, MissingExtraError
+from dpcompose.interop.statement import Statement, markdown, text_of, visible
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "product_type": (
@@ -148,7 +149,12 @@ def registry_yaml(statement: Statement, deployment: Deployment, *, status: str =
 
     Raises:
         DomainError: If the status is another one.
+        MissingExtraError: If PyYAML is not installed (extra `registry`).
     """
+    try:
+        import yaml
+    except ImportError:
+        raise MissingExtraError("registry_yaml", "registry") from None
     if status not in ("Draft", "Pending"):
         raise DomainError("status", status, "'Draft' or 'Pending'")
     facts = deployment
@@ -159,7 +165,7 @@ def registry_yaml(statement: Statement, deployment: Deployment, *, status: str =
     sections: dict[str, dict[str, Any]] = {
         "basic": {
             "name": facts.name,
-            "data_curators": facts.curators,
+            "data_curators": list(facts.curators),
             "intended_use": facts.intended_use,
             "data_product_type": facts.product_type,
             "data_product_region": facts.region,
@@ -196,7 +202,7 @@ def registry_yaml(statement: Statement, deployment: Deployment, *, status: str =
         "administrative": {
             "sources": facts.sources,
             "notes": facts.notes,
-            "registry_authors": facts.authors,
+            "registry_authors": list(facts.authors),
         },
     }
     filled = {
@@ -204,6 +210,5 @@ def registry_yaml(statement: Statement, deployment: Deployment, *, status: str =
         for name, rows in sections.items()
     }
     entry = {"url_slug": facts.slug, "status": status, "tier": 2 if stated else 1}
-    return (
-        yaml(entry | {"deployment": {name: rows for name, rows in filled.items() if rows}}) + "\n"
-    )
+    document = entry | {"deployment": {name: rows for name, rows in filled.items() if rows}}
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=math.inf)

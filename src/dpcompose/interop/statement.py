@@ -11,14 +11,26 @@ import math
 import re
 import string
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any, cast
 
 from dpcompose import check
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger import Anchor, Receipt
+from dpcompose.ledger import (
+    Anchor,
+    Checkpoint,
+    Entry,
+    Ledger,
+    Moment,
+    Receipt,
+    SigningKey,
+    is_at_or_below,
+    root_of,
+)
 from dpcompose.mechanisms import parse, serialize
 from dpcompose.plan import Plan
 from dpcompose.report import above, exactly
@@ -79,36 +91,20 @@ def markdown(text: str) -> str:
     return re.sub(r"(?i)(www)\.", r"\1&#46;", escaped)
 
 
-def yaml(value: Any, indent: str = "") -> str:
-    """Mappings, lists, text and numbers as YAML, with text in double quotes; `indent` precedes each
-    line of a mapping.
-    """
-    if isinstance(value, Mapping):
-        rows = [f"{key}:{_below(each, indent)}" for key, each in value.items()]  # pyright: ignore
-        return "\n".join(f"{indent}{row}" for row in rows)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "\n".join(f"{indent}- {yaml(each)}" for each in value)  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, str):
-        return '"' + "".join(map(_quoted, value)) + '"'
-    # A parser of YAML 1.1 takes 1e-06, without a point, for text.
-    number = repr(value)
-    return number.replace("e", ".0e") if "e" in number and "." not in number else number
+_LATEX = {each: f"\\{each}" for each in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+}
 
 
-def _below(value: Any, indent: str) -> str:
-    nested = isinstance(value, Mapping) or (
-        isinstance(value, Sequence) and not isinstance(value, str)
-    )
-    return "\n" + yaml(value, indent + "  ") if nested else " " + yaml(value)
-
-
-def _quoted(character: str) -> str:
-    if character in '"\\':
-        return "\\" + character
-    if character == "\n":
-        return "\\n"
-    code = ord(character)
-    return character if character.isprintable() and code < 0x10000 else f"\\U{code:08X}"
+def latex(text: str) -> str:
+    """The text on one line for LaTeX, with all characters that act escaped."""
+    return "".join(_LATEX.get(each, each) for each in one_line(text))
 
 
 FALSE_POSITIVE_RATE = 0.001
@@ -189,6 +185,9 @@ class Statement:
         sampling: How records were sampled, in the publisher's words; empty if nothing is stated.
         entries: The ledger charges that paid for the release; empty if there are none.
         anchor: The heads of that ledger afterwards, or None.
+        scope: The scope of a ledger of which everything granted at or below it, up to the anchor,
+            is stated; empty for a statement about chosen charges.
+        checkpoint: The checkpoint of that ledger, signed; empty if it is not signed.
     """
 
     runs: tuple[Run, ...]
@@ -201,6 +200,8 @@ class Statement:
     sampling: str = ""
     entries: tuple[LedgerEntry, ...] = ()
     anchor: Anchor | None = None
+    scope: str = ""
+    checkpoint: str = ""
 
     @property
     def composition(self) -> Composition:
@@ -288,6 +289,118 @@ class Statement:
         table = [f"| {markdown(name)} | {markdown(value)} |" for name, value in rows]
         listed = [f"- {markdown(sentence)}" for sentence in (*self.attacks, *self.assumptions)]
         return "\n".join(["## Privacy", "", "| | |", "|---|---|", *table, "", *listed, ""])
+
+    @property
+    def latex(self) -> str:
+        """The statement as a LaTeX section, with citations of `bibtex`."""
+        cited = r"\cite{DworkMcSherryNissimSmith2006, dpcompose}"
+        parts = [f"The release is {latex(self.guarantee)}~{cited}."]
+        parts += [latex(f"The unit of privacy is: {one_line(self.unit)}."), latex(self.neighbors)]
+        ran = [rf"  \item {latex(run.described)}" for run in self.runs]
+        assumed = [rf"  \item {latex(sentence)}" for sentence in self.assumptions]
+        listed = (
+            [r"\begin{itemize}", *ran, r"\end{itemize}"],
+            [r"\begin{itemize}", *assumed, r"\end{itemize}"],
+        )
+        attacks = " ".join(latex(sentence) for sentence in self.attacks)
+        return "\n".join(
+            [
+                r"\section*{Privacy}",
+                " ".join(parts),
+                "What ran:",
+                *listed[0],
+                attacks,
+                "Assumed:",
+                *listed[1],
+                "",
+            ]
+        )
+
+    @property
+    def bibtex(self) -> str:
+        """The entries that `latex` cites."""
+        return _BIBTEX % version("dpcompose")
+
+
+_BIBTEX = """\
+@inproceedings{DworkMcSherryNissimSmith2006,
+  author = {Dwork, Cynthia and McSherry, Frank and Nissim, Kobbi and Smith, Adam},
+  title = {Calibrating Noise to Sensitivity in Private Data Analysis},
+  booktitle = {Theory of Cryptography, TCC 2006},
+  pages = {265--284},
+  year = {2006},
+  doi = {10.1007/11681878_14}
+}
+@software{dpcompose,
+  author = {{dpcompose contributors}},
+  title = {dpcompose: certified composition of differential privacy},
+  version = {%s}
+}
+"""
+
+
+def granted(moment: Moment, scope: str, *, last: int | None = None) -> Iterator[Entry]:
+    """The charges that were granted at or below a scope, up to an entry of its chain."""
+    for entry in moment.entries(root_of(scope)):
+        if last is not None and entry.sequence > last:
+            return
+        if entry.kind == Entry.GRANTED and is_at_or_below(entry.scope, scope):
+            yield entry
+
+
+def scope_statement(
+    ledger: Ledger,
+    scope: str,
+    *,
+    unit: str,
+    delta: float,
+    sampling: str = "",
+    records: int = 1,
+    key: SigningKey | None = None,
+) -> Statement:
+    """A certified statement about everything that a ledger granted at a scope and below it.
+
+    Args:
+        ledger: The ledger.
+        scope: The path of the scope.
+        unit: See `statement`.
+        delta: The delta of the guarantee, in [0, 1).
+        sampling: See `statement`.
+        records: See `statement`.
+        key: A key of the ledger's evidence, which signs the checkpoint that the statement stands
+            on; pass it to `privacy_json` too. None for a statement that is not signed.
+
+    Raises:
+        UnsupportedError: If nothing was granted, a charge names no mechanism, or charges are priced
+            under different adjacencies.
+        UnknownScopeError: If there is no such scope.
+    """
+    check.kind("ledger", ledger, Ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
+    with ledger.moment() as moment:
+        moment.balance(scope)
+        charges = [entry.description for entry in granted(moment, scope)]
+        anchor, root = moment.anchor().of_root(root_of(scope)), root_of(scope)
+        note = "" if key is None else Checkpoint.sign(moment.snapshot, root, key).note
+    texts = [each.get("mechanism") for each in charges]
+    under = {each.get("adjacency") for each in charges}
+    if not texts or None in texts or len(under) > 1:
+        reason = (
+            "nothing was granted, or a charge names no mechanism, or two name other adjacencies"
+        )
+        raise UnsupportedError(f"a statement about {scope!r}", reason, "State its parts")
+    counts = Counter(cast("list[str]", texts))
+    total = compose(*(parse(text) * times for text, times in counts.items()))
+    adjacency = Adjacency(under.pop())
+    stated = statement(
+        total,
+        unit=unit,
+        delta=delta,
+        sampling=sampling,
+        records=records,
+        adjacency=adjacency,
+        anchor=anchor,
+    )
+    return replace(stated, scope=scope, checkpoint=note)
 
 
 def statement(

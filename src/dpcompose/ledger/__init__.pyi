@@ -9,6 +9,7 @@ if True:
         Checkpoint as Checkpoint,
         SigningKey as SigningKey,
         VerifierKey as VerifierKey,
+        opened_note as opened_note,
     )
     from .copying import backup as backup, restore as restore
     from .entry import now as now

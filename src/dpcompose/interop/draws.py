@@ -1,0 +1,266 @@
+"""The draws of an Opacus loader, and which of them the gradients of a step belong to.
+
+The sampler logs each batch that it draws, the model each tensor that it sees, and a step takes the
+draws whose per-sample gradients it sums.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+from weakref import WeakSet, WeakValueDictionary, ref
+
+import numpy as np
+
+from dpcompose.errors import MissingExtraError
+from dpcompose.interop.probe import forward_probe
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A batch drawn by a sampler.
+
+    Args:
+        size: The number of records in the batch.
+        rate: The probability with which each record is in it.
+        epoch: An object that identifies the pass over the loader.
+    """
+
+    size: int
+    rate: float
+    epoch: object
+
+
+class DrawLog:
+    """The draws of a loader that no optimizer step has used yet.
+
+    Args:
+        strict: Whether every draw must be used by a step. Otherwise a step may use the latest draws
+            and skip earlier ones.
+    """
+
+    def __init__(self, strict: bool) -> None:
+        self.strict, self.epochs = strict, 0
+        self.waiting: list[Draw] = []
+        self.taken: list[Draw] = []
+        """The draws whose gradients are summed for the next step that adds noise."""
+        self.spanned: set[object] = set()
+        """The passes to which the waiting and the taken draws belong."""
+        self.partial = 0
+        """The number of records of the waiting draw whose gradients are already in the sum."""
+        self.left_out = False
+        """Whether a nonempty draw was stepped without any of its records."""
+        self.rows = 1
+        """The number of clipped rows of each record: its augmentations, if they are not averaged."""
+        self.probed, self.dim = False, 0
+        self._delivered, self._reused, self._ahead = 0, False, False
+        self._queue: deque[Draw] = deque()
+        self._optimizer: Callable[[], Any] = lambda: None
+        self._sightings: Any = None
+
+    def watch(self, loader: Any, optimizer: Any, module: Any) -> None:
+        """Record the draws of a loader, and which batches the model sees.
+
+        Args:
+            loader: The data loader.
+            optimizer: The optimizer whose per-sample gradients are counted.
+            module: The model as Opacus wraps it.
+        """
+        self._optimizer, self._ahead = ref(optimizer), loader.num_workers > 0
+        _log(loader.batch_sampler, self, _draws)
+        if self._ahead:
+            _log(loader, self, _deliveries)
+        self._sightings = import_module("torch.utils.weak").WeakIdKeyDictionary()
+        key = secrets.token_hex(8)
+        _LOGS[key] = self
+        self.dim = 0 if module.batch_first else 1
+        module._module.register_forward_pre_hook(partial(_seen, key), with_kwargs=True)
+
+    def begin(self) -> None:
+        """Record the start of a pass; draws that worker processes prepared for the previous one and
+        never delivered are dropped.
+        """
+        self.epochs += 1
+        self._queue.clear()
+
+    def draw(self, draw: Draw) -> None:
+        """Record a draw; with worker processes it is made ahead of its delivery."""
+        self._queue.append(draw)
+        if not self._ahead:
+            self.deliver()
+
+    def deliver(self) -> None:
+        """Record that the training loop receives the next draw."""
+        self._delivered += 1
+        if not self.strict:
+            self.partial = 0
+        elif self.waiting and (self.partial or self._sizes != counts_of(self._optimizer())):
+            self.end_amplification()
+        if self._queue:
+            self.waiting.append(self._queue.popleft())
+
+    def end_amplification(self) -> None:
+        """Called if a draw is followed by another before its step; subclasses stop charging at a
+        sampling rate.
+        """
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [draw.size * self.rows for draw in self.waiting]
+
+    def see(self, tensors: list[Any]) -> None:
+        """Record the tensors of a forward pass, and whether all of them were first seen before the
+        latest draw.
+        """
+        first = [self._first_seen(each if each._base is None else each._base) for each in tensors]
+        self._reused |= bool(first) and max(first) < self._delivered
+
+    def _first_seen(self, tensor: Any) -> int:
+        """The number of delivered draws at the time the model first saw this tensor with its
+        current values.
+        """
+        if self._sightings.get(tensor, (None, 0))[0] != tensor._version:
+            self._sightings[tensor] = tensor._version, self._delivered
+        return self._sightings[tensor][1]
+
+    def take(self, counts: list[int]) -> str:
+        """Match the waiting draws with the backward passes of a step.
+
+        Args:
+            counts: The number of records of each backward pass. A pass over no records uses its
+                draw too, with noise alone.
+
+        Returns:
+            An empty string, or the reason why the draws and the passes do not match.
+        """
+        reused, self._reused = self._reused, False
+        if not self.strict:
+            self.spanned |= {draw.epoch for draw in self.waiting}
+            self.waiting = self.waiting[-max(len(counts), 1) :]
+        sizes, total = self._sizes, self.partial + sum(counts)
+        if not sizes:
+            return "no batch was drawn since the last step"
+        if reused:
+            return "the model saw a batch of an earlier draw"
+        if len(sizes) == 1 and 0 < total < sizes[0]:
+            self.partial = total
+            return ""
+        if counts != sizes and not (len(sizes) == 1 and counts and total in (0, sizes[0])):
+            return f"{sizes} records were drawn since the last step, and its gradients are those of {counts}"
+        self.left_out |= not total and sum(sizes) > 0
+        self.taken += self.waiting
+        self.waiting, self.partial = [], 0
+        return ""
+
+
+def attributes(thing: Any) -> dict[str, Any]:
+    """The instance attributes of an object, for those that other libraries do not declare."""
+    return thing.__dict__
+
+
+def counts_of(optimizer: Any) -> list[int]:
+    """The number of records of each backward pass since the last optimizer step."""
+    for parameter in () if optimizer is None else optimizer.params:
+        own = attributes(parameter)
+        samples: Any = (
+            own.get("_norm_sample") if own.get("grad_sample") is None else own["grad_sample"]
+        )
+        if samples is not None:
+            return list(map(len, samples)) if isinstance(samples, list) else [len(samples)]  # pyright: ignore
+    norms = (attributes(layer).get("norm_sample") for layer in layers_of(optimizer))
+    return next(([len(each[0])] for each in norms if each), [])
+
+
+def layers_of(optimizer: Any) -> Sequence[Any]:
+    """The layers on which FSDP keeps the norms of per-sample gradients."""
+    return () if optimizer is None else attributes(optimizer).get("charged_layers", ())
+
+
+_LOGS: WeakValueDictionary[str, DrawLog] = WeakValueDictionary()
+
+
+def fresh_generator(device: Any = "cpu") -> Any:
+    """A torch generator that the operating system seeds.
+
+    A seed sets 32 bits of the Mersenne twister of a CPU, few enough to try all; so its whole state
+    is drawn.
+    """
+    generator: Any = library("torch").Generator(device=device)
+    generator.manual_seed(secrets.randbits(64))
+    state = generator.get_state()
+    if state.numel() == _TWISTER.stop + 40:
+        words = np.frombuffer(secrets.token_bytes(4 * 624), np.uint32).astype(np.int64)
+        state[_TWISTER] = library("torch").from_numpy(words).view(state.dtype)
+        generator.set_state(state)
+    return generator
+
+
+_TWISTER = slice(24, 24 + 8 * 624)
+"""The bytes of the twister's words in the state of a generator."""
+
+
+def _seen(key: str, module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Forward pre-hook. It finds its log by a key instead of a reference, so that the model can
+    still be copied and saved.
+    """
+    import torch  # pyright: ignore[reportMissingImports]
+
+    if key in _LOGS and module.training and torch.is_grad_enabled():  # pyright: ignore[reportUnknownMemberType]
+        every, log = (*arguments, *named.values()), _LOGS[key]
+        log.see([each for each in every if isinstance(each, torch.Tensor)])  # pyright: ignore
+        log.probed = log.probed or forward_probe(module, arguments, named, log.dim)
+
+
+def _draws(base: Any, sampler: Any) -> Iterator[Any]:
+    epoch = object()
+    for log in sampler.draw_logs:
+        log.begin()
+    for batch in base.__iter__(sampler):
+        for log in sampler.draw_logs:
+            log.draw(Draw(len(batch), float(attributes(sampler).get("sample_rate", 1.0)), epoch))
+        yield batch
+
+
+def _deliveries(base: Any, loader: Any) -> Iterator[Any]:
+    for batch in base.__iter__(loader):
+        for log in loader.draw_logs:
+            log.deliver()
+        yield batch
+
+
+def _log(thing: Any, log: DrawLog, method: Callable[..., Any]) -> None:
+    if "draw_logs" not in attributes(thing):
+        replace_method(thing, "__iter__", method)
+        thing.draw_logs = WeakSet[DrawLog]()
+    thing.draw_logs.add(log)
+
+
+def replace_method(thing: Any, name: str, method: Callable[..., Any]) -> None:
+    """Replace a method on one object; the new one is called with the object's original class as
+    first argument.
+    """
+    thing.__class__ = _with_method(type(thing), name, method)  # pyright: ignore[reportUnknownArgumentType]
+
+
+@cache
+def _with_method(base: type[Any], name: str, method: Callable[..., Any]) -> type[Any]:
+    def run(self: Any, *arguments: Any, **named: Any) -> Any:
+        return method(base, self, *arguments, **named)
+
+    return type(
+        base.__name__, (base,), {name: run, "unlogged": base, "__module__": base.__module__}
+    )
+
+
+@cache
+def library(name: str) -> Any:
+    """A module of Opacus or of torch, which comes with it; MissingExtraError without them."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingExtraError("dpcompose.interop.opacus", "opacus") from None
