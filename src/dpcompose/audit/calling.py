@@ -25,7 +25,7 @@ from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from sysconfig import get_path
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -155,7 +155,7 @@ class Calls:
         if watched:
             self._watch(argument, dataset)
         beside = self._heard(self._read) if self._read else {}
-        if isinstance(reader, float):
+        if not isinstance(reader, Reader):
             if not (beside or self.timed):
                 return reader
             reader = Reader.of(reader)
@@ -287,11 +287,11 @@ def _file_in_words(name: str) -> str:
 
 
 def _reading(value: Any) -> float | Reader:
-    """What a caller reads in an answer; a coroutine or asynchronous generator is run first."""
+    """An answer as it is read; a coroutine or asynchronous generator is run first."""
     if type(value) is float:
         return value
     if isinstance(value, Awaitable | AsyncIterator):
-        return _reading(asyncio.run(_finished(value)))
+        return _reading(asyncio.run(_finished(cast("Awaitable[Any] | AsyncIterator[Any]", value))))
     return Reader.of(value)
 
 

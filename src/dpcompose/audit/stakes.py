@@ -347,7 +347,7 @@ def _side(
     mean = np.logaddexp.reduce(log, axis=1) - np.log(len(size))
     own = np.exp(log - np.logaddexp(0.0, mean)[:, None] - np.log(len(size))) @ size
     free = float(np.sum(np.logaddexp(0.0, mean) - np.log(2)) - cost[0] + np.log(FREE))
-    return Side(size, cuts, tails, evidence, inside, free, own)
+    return Side(size, cuts, tails, evidence, inside, free=free, own=own)
 
 
 def _at_point(
