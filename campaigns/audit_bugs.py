@@ -265,6 +265,29 @@ def mean(*, private: bool) -> Call:
     return call
 
 
+def squares(*, scale: float) -> Call:
+    """A sum of squares of records in [-1/2, 1], with noise for the square of one of the bounds."""
+    return lambda rows: (
+        fine(math.fsum(min(1.0, max(-0.5, row)) ** 2 for row in rows if row == row)) + lap(scale)
+    )
+
+
+def bounded_by(*, private: bool) -> Call:
+    """A sum whose noise is for the range of the records, or for [0, 1]."""
+
+    def call(rows: Rows) -> float:
+        known = [min(1.0, max(0.0, row)) for row in rows if row == row]
+        width = 1.0 if private or not known else max(known) - min(known)
+        return clamped(rows) + (lap(width) if width else 0.0)
+
+    return call
+
+
+def averaged(*, private: bool) -> Call:
+    """A noisy sum of clipped gradients, divided by the number of records or by a public one."""
+    return lambda rows: (clamped(rows) + normal(2.0)) / (8 if private else max(1, len(rows)))
+
+
 @dataclass(frozen=True)
 class Bug:
     """A published bug.
@@ -294,7 +317,10 @@ class Bug:
 
 STATDP = "Ding, Wang, Wang, Zhang, Kifer: Detecting Violations of Differential Privacy, CCS 2018"
 SVT = "Lyu, Su, Li: Understanding the Sparse Vector Technique, VLDB 2017"
-JIN = "Jin, McMurtry, Rubinstein, Ohrimenko: Are We There Yet? Timing and Floating-Point Attacks, S&P 2022"
+JIN = (
+    "Jin, McMurtry, Rubinstein, Ohrimenko: Are We There Yet? Timing and Floating-Point Attacks on Differential Privacy"
+    " Systems, S&P 2022"
+)
 WILSON = "Wilson et al.: Differentially Private SQL with Bounded User Contribution, PoPETs 2020"
 FIRE = "Haeberlen, Pierce, Narayan: Differential Privacy Under Fire, USENIX Security 2011"
 RANDOM = "Garfinkel, Leclerc: Randomness Concerns When Deploying Differential Privacy, WPES 2020"
@@ -319,21 +345,26 @@ BUGS = (
     Bug("generalized private threshold testing", "Chen, Machanavajjhala: On the Privacy Properties of Variants on the"
         " Sparse Vector Technique, 2015", sparse_vector(4.0, 4 / 3, 99), sparse_vector(2.0, 4.0, 1),
         options={"queries": 10}),
-    Bug("Laplace noise in floats", "Mironov: On Significance of the Least Significant Bits, CCS 2012",
+    Bug("Laplace noise in floats", "Mironov: On Significance of the Least Significant Bits for Differential Privacy,"
+        " CCS 2012; IBM/differential-privacy-library, issue 19",
         float_noise(RNG.laplace), float_noise(lambda: lap(1.0))),
     Bug("Gaussian noise in floats", JIN, float_noise(RNG.normal), float_noise(lambda: normal(1.0)), Gaussian(1.0)),
     Bug("time of a discrete sampler", JIN, slow_sampler(padded=False), slow_sampler(padded=True), timed=True),
     Bug("a sum that wraps", "Casacuberta, Shoemate, Vadhan, Wagaman: Widespread Underestimation of Sensitivity in"
-        " Differentially Private Libraries, CCS 2022", wrapping(np.int8), wrapping(np.int64), BlackBox(1.01),
+        " Differentially Private Libraries and How to Fix It, CCS 2022; google/differential-privacy, issue 126",
+        wrapping(np.int8), wrapping(np.int64), BlackBox(1.01),
         (Pair((100.0, 100.0), (100.0,)), Pair((100.0, 20.0, 50.0), (100.0, 20.0)))),
     Bug("noise on a coarser grid than the answer", "Haney, Desfontaines, Hartman, Shrestha, Hay: Precision-Based Attacks"
-        " and Interval Refining, 2022", on_grid(rounded=False), on_grid(rounded=True), BlackBox(0.6)),
+        " and Interval Refining, arXiv 2207.13793; opendp/opendp, issue 414",
+        on_grid(rounded=False), on_grid(rounded=True), BlackBox(0.6)),
     Bug("ranges of the data", "Stadler, Oprisanu, Troncoso: Synthetic Data - Anonymisation Groundhog Day, USENIX"
         " Security 2022", own_range(private=False), own_range(private=True)),
     Bug("noise divided by the size of a batch", "Tramer, Terzis, Steinke, Song, Jagielski, Carlini: Debugging"
-        " Differential Privacy, 2022", sgd(divided=8), sgd(divided=1), Gaussian(2.0)),
+        " Differential Privacy: A Case Study for Privacy Auditing, arXiv 2202.12219",
+        sgd(divided=8), sgd(divided=1), Gaussian(2.0)),
     Bug("fixed batches at the price of sampled ones", "Chua, Ghazi, Kamath, Kumar, Manurangsi, Sinha, Zhang: How"
-        " Private are DP-SGD Implementations?, ICML 2024", batches(0.25, fixed=True), batches(0.25, fixed=False), CURVE),
+        " Private are DP-SGD Implementations?, ICML 2024; meta-pytorch/opacus, issue 80",
+        batches(0.25, fixed=True), batches(0.25, fixed=False), CURVE),
     Bug("the best of many runs at the price of one", "Papernot, Steinke: Hyperparameter Tuning with Renyi Differential"
         " Privacy, ICLR 2022", tuned(runs=12), tuned(runs=1)),
     Bug("a constant seed", RANDOM, seeded(lambda: 7), seeded(lambda: None)),
@@ -356,8 +387,14 @@ BUGS = (
         " Differential Privacy, 2017", daily(renewed=True), daily(renewed=False)),
     Bug("noise with cut tails at delta 0", "Geng, Ding, Guo, Kumar: Tight Analysis of Privacy and Utility Tradeoff in"
         " Approximate Differential Privacy, AISTATS 2020", cut_noise(cut=True), cut_noise(cut=False)),
-    Bug("an exception for no records", "Kifer et al.: Guidelines for Implementing and Auditing Differentially Private"
-        " Systems, 2020", mean(private=False), mean(private=True)),
+    Bug("sensitivity by the lower bound alone", "IBM/differential-privacy-library, issue 105 (linear regression)",
+        squares(scale=0.25), squares(scale=1.0)),
+    Bug("bounds of the data", "IBM/differential-privacy-library, issue 20",
+        bounded_by(private=False), bounded_by(private=True)),
+    Bug("a mean by the true size of a batch", "meta-pytorch/opacus, issue 571 (expected_batch_size)",
+        averaged(private=False), averaged(private=True), Gaussian(2.0)),
+    Bug("an exception for no records", "Kifer, Messing, Roth, Thakurta, Zhang: Guidelines for Implementing and Auditing"
+        " Differentially Private Systems, arXiv 2002.04049", mean(private=False), mean(private=True)),
 )  # fmt: skip
 
 

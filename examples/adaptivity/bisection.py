@@ -2,10 +2,10 @@
 
     dpcompose audit examples/adaptivity/bisection.py:one_round --mu 0.3163
     dpcompose audit examples/adaptivity/bisection.py:ten_rounds --mu 1.0001
-    dpcompose audit examples/adaptivity/bisection.py:ten_rounds --mu 0.9
+    dpcompose audit examples/adaptivity/bisection.py:ten_rounds --mu 0.7
 
 Each round asks how many more records are above a threshold than below, with Gaussian noise for a mu of sqrt(1/10):
-ten of them, however they depend on each other, are 1-Gaussian differentially private, and no less. A budget of 0.9 is
+ten of them, however they depend on each other, are 1-Gaussian differentially private, and no less. A budget of 0.7 is
 refuted though every round keeps its own claim.
 """
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpcompose import BlackBox, Concentrated, Gaussian, RandomizedResponse
-from dpcompose.audit import Interaction, Pair, Subject, Transcripts, Verdict, audit
+from dpcompose.audit import Pair, Subject, Transcripts, Verdict, audit
 from dpcompose.audit.arm import Arm
 from dpcompose.audit.claim import Point, points
 from dpcompose.audit.wealth import step
@@ -200,7 +200,7 @@ def test_foreign_rounds_adapt() -> None:
             view.append(sign * data + rng.laplace())
         return view
 
-    game = Interaction(play, 10)
+    game = Subject(play)
     assert (
         audit(
             game, [Pair(0.0, 1.0)], claim=BlackBox(10.0), samples=1500, seed=SEED, ladder=False

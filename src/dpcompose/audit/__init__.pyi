@@ -5,7 +5,7 @@ from .claim import Pair as Pair
 from .feature import Feature as Feature, Learner as Learner
 from .outcome import Outcome as Outcome
 from .subject import Source as Source, Subject as Subject
-from .transcript import Interaction as Interaction, Transcripts as Transcripts
+from .transcript import Transcripts as Transcripts
 from .verdict import (
     AuditResult as AuditResult,
     Moment as Moment,

@@ -103,11 +103,12 @@ def again(
     arms, script = dict[int, Arm](), list[Scripted]()
     for batch in certificate["batches"]:
         stakes = batch["stakes"]
-        index, points = stakes["pair"], claims[stakes["distance"]]
-        if not index < len(pairs) or pairs[index].distance != stakes["distance"]:
+        index: int = stakes["pair"]
+        pair = pairs[index] if index < len(pairs) else None
+        if pair is None or pair.distance != stakes["distance"]:
             raise DomainError("pairs", index, "the pairs of the audit, in their order")
         if stakes["members"]:
-            empty = Arm(pairs[index], points, (), seen=Memory(), bounded=False)
+            empty = Arm(pair, claims[pair.distance], (), seen=Memory(), bounded=False)
             arm = arms.setdefault(index, empty)
             members = tuple(_member(each, arm, own, subject) for each in stakes["members"])
             arm.features = _without_doubles(arm.features or (), members)

@@ -155,7 +155,7 @@ class Calls:
         if watched:
             self._watch(argument, dataset)
         beside = self._heard(self._read) if self._read else {}
-        if isinstance(reader, float):
+        if not isinstance(reader, Reader):
             if not (beside or self.timed):
                 return reader
             reader = Reader.of(reader)
@@ -195,10 +195,10 @@ class Calls:
 
     def _timed(self, call: Callable[[Any], Any], argument: Any) -> float | Reader:
         if threading.current_thread() is not threading.main_thread():
-            return _reading(_awaited(call(argument)))
+            return _reading(call(argument))
         signal.setitimer(signal.ITIMER_REAL, self.limit, 0.1)
         try:
-            return _reading(_awaited(call(argument)))
+            return _reading(call(argument))
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -287,35 +287,24 @@ def _file_in_words(name: str) -> str:
 
 
 def _reading(value: Any) -> float | Reader:
-    return value if type(value) is float else Reader.of(value)
-
-
-def _awaited(value: Any) -> Any:
-    """The value itself, or what awaiting it returns; the items of an asynchronous generator as a
-    list.
-    """
+    """An answer as it is read; a coroutine or asynchronous generator is run first."""
     if type(value) is float:
         return value
-    if isinstance(value, AsyncIterator):
-        return asyncio.run(_collected(cast("AsyncIterator[Any]", value)))
-    return (
-        asyncio.run(_answer(cast("Awaitable[Any]", value)))
-        if isinstance(value, Awaitable)
-        else value
-    )
+    if isinstance(value, Awaitable | AsyncIterator):
+        return _reading(asyncio.run(_finished(cast("Awaitable[Any] | AsyncIterator[Any]", value))))
+    return Reader.of(value)
 
 
-async def _answer(value: Awaitable[Any]) -> Any:
-    return await value
-
-
-async def _collected(value: AsyncIterator[Any]) -> list[Any]:
-    found: list[Any] = []
-    async for each in value:
-        found.append(each)
-        if len(found) > LOOKED:
+async def _finished(value: Awaitable[Any] | AsyncIterator[Any]) -> Any:
+    """The result of a coroutine, or the first items of an asynchronous generator as a list."""
+    if isinstance(value, Awaitable):
+        return await value
+    items = list[Any]()
+    async for item in value:
+        items.append(item)
+        if len(items) > LOOKED:
             break
-    return found
+    return items
 
 
 def _text(error: BaseException) -> str:
@@ -417,26 +406,16 @@ class Home:
 
 
 def _specs_of_user() -> list[ModuleSpec]:
-    libraries = [
-        get_path("stdlib"),
-        get_path("platstdlib"),
-        get_path("purelib"),
-        get_path("platlib"),
-    ]
-    found: list[ModuleSpec] = []
+    """The import specifications of all loaded modules that are source files outside of libraries."""
+    libraries = [get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    specs: list[ModuleSpec] = []
     for name in [*sys.modules]:
-        spec = None
-        if name.partition(".")[0] not in ("dpcompose", "__main__"):
-            with contextlib.suppress(ValueError, ImportError):  # what is no module, or a script
-                spec = find_spec(name)
-        origin = None if spec is None else spec.origin
-        is_file = (
-            origin is not None and origin.endswith(".py") and spec is not None and spec.name == name
-        )
-        if (
-            spec is not None
-            and is_file
-            and not any(Path(str(origin)).is_relative_to(path) for path in libraries)
-        ):
-            found.append(spec)
-    return found
+        if name.partition(".")[0] in ("dpcompose", "__main__"):
+            continue
+        with contextlib.suppress(ValueError, ImportError):  # what is no module, or a script
+            spec = find_spec(name)
+            origin = "" if spec is None or spec.name != name else spec.origin or ""
+            library = any(Path(origin).is_relative_to(path) for path in libraries)
+            if spec is not None and origin.endswith(".py") and not library:
+                specs.append(spec)
+    return specs

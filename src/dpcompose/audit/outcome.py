@@ -16,7 +16,7 @@ import struct
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -215,7 +215,8 @@ class Reader:
         kinds = ",".join(dict.fromkeys(self._kinds[: 4 * LEAVES]))
         kind = f"{kinds} {failure}".rstrip()
         code, unread = code_of(self._digest.digest()), tuple(self._unread.items())
-        return Outcome(kind, paths, numbers, tuple(self._texts), code, failure, message, unread)
+        texts, failed = tuple(self._texts), {"failure": failure, "message": message}
+        return Outcome(kind, paths, numbers, texts, code, unread=unread, **failed)
 
     def _part(
         self, path: str, kind: str, content: bytes = b"", number: float | None = None
@@ -240,7 +241,7 @@ class Reader:
         kind, attributes = type(value).__name__, type(value) not in _BARE and depth > 0
         if isinstance(value, float):
             self._part(path, kind, struct.pack("<d", value), float(value))
-            if value != value or value == 0:
+            if math.isnan(value) or not value:
                 self._odd_bits(np.array([value]), path)
         elif isinstance(value, str | bytes | bytearray):
             self._text(value, path, kind)
@@ -252,7 +253,7 @@ class Reader:
         elif isinstance(value, np.ndarray):
             self._array(cast("np.ndarray", value), path, kind, depth)
         elif isinstance(value, Mapping | Sequence | Set):
-            self._items(cast("Collection[Any]", value), path, kind, depth)
+            self._items(value, path, kind, depth)
         elif isinstance(value, Iterator):
             self._drained(cast("Iterator[Any]", value), path, kind, depth)
         else:
@@ -261,9 +262,7 @@ class Reader:
             (self._table if table else self._object)(value, path, kind, depth)
         if attributes:
             self._attributes(value, path, depth)
-            for name in BUILT_IN:
-                if hasattr(value, name) and not isinstance(value, np.ndarray | np.generic):
-                    self._read(getattr(value, name), f"{path}.{name}", depth - 1)
+            self._built_in(value, path, depth)
 
     def _scalar(self, value: Any, path: str, kind: str) -> None:
         text = _shown(value).encode()
@@ -297,12 +296,13 @@ class Reader:
             self._texts.append((path, text[: self._letters]))
         self._letters -= len(text)
 
-    def _items(self, value: Collection[Any], path: str, kind: str, depth: int) -> None:
+    def _items(self, value: Any, path: str, kind: str, depth: int) -> None:
         self._part(f"{path}.length", kind, b"", float(len(value)))
-        mapping = cast("Mapping[Any, Any]", value) if isinstance(value, Mapping) else None
+        size = len(value)
+        mapping = cast("Mapping[Any, Any] | None", value if isinstance(value, Mapping) else None)
         items = cast("Iterable[Any]", value if mapping is None else mapping.items())
-        if len(value) > LOOKED:
-            self._others(islice(items, LOOKED, LONGEST), len(value) - LOOKED, path, "collection")
+        if size > LOOKED:
+            self._others(islice(items, LOOKED, LONGEST), size - LOOKED, path, "collection")
         if mapping is None:
             first = islice(items, LOOKED)
             for index, item in enumerate(
@@ -406,6 +406,12 @@ class Reader:
         if np.any((odd != 0) & (odd != _NAN)):
             self._column(f"{path}.bits.code", code_of(odd.tobytes()))
 
+    def _built_in(self, value: Any, path: str, depth: int) -> None:
+        """Read the settings of a container of the standard library, which are no attributes."""
+        for name in BUILT_IN if type(value).__module__ != "numpy" else ():
+            if hasattr(value, name):
+                self._read(getattr(value, name), f"{path}.{name}", depth - 1)
+
     def _object(self, value: Any, path: str, kind: str, depth: int) -> None:
         """An object of any other type: its text, and its attributes or, if it has none, its pickled
         state.
@@ -502,11 +508,13 @@ def outcome_of(row: Any) -> Outcome:
         raise ValueError("an outcome whose texts are no texts")
     if len(values) != 8 * len(paths):
         raise ValueError("paths and numbers differ in count")
-    return Outcome(
-        kind, tuple(paths), values, tuple((str(path), str(text)) for path, text in texts),
-        struct.unpack("<d", bytes.fromhex(code))[0], failure, message,
-        tuple((str(name), int(number)) for name, number in unread.items()),
-    )  # fmt: skip
+    (number,), heads = (
+        struct.unpack("<d", bytes.fromhex(code)),
+        ((str(a), str(b)) for a, b in texts),
+    )
+    counts = tuple((str(name), int(count)) for name, count in unread.items())
+    failed = {"failure": failure, "message": message}
+    return Outcome(kind, tuple(paths), values, tuple(heads), number, unread=counts, **failed)
 
 
 def text_of_outcomes(outcomes: Outcomes) -> dict[str, Any]:

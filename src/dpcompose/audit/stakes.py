@@ -196,15 +196,8 @@ def evidence(
         rows: The number of earlier rows in each cell, which determine the prior weights of tails.
     """
     zeros, ones = counts.astype(np.float64)
-    found = [
-        _both(
-            _side(ones, zeros, point, single, rows, leading=False),
-            _side(zeros, ones, point, single, rows, leading=False),
-            leading=False,
-        )[0]
-        for point in points
-    ]
-    return _log_sum(np.array(found)) - float(np.log(len(points)))
+    logs = [_at_point(ones, zeros, point, single, rows, leading=False)[0] for point in points]
+    return _log_sum(np.array(logs)) - float(np.log(len(points)))
 
 
 def stakes(
@@ -219,19 +212,11 @@ def stakes(
         points: Points of the claim's curve.
         single: The prior weights of bets on one cell, sum at most 1.
     """
-    found = [
-        _both(
-            _side(ones, zeros, point, single, ones + zeros),
-            _side(zeros, ones, point, single, ones + zeros),
-        )
-        for point in points
-    ]
-    evidence = np.array([each[0] for each in found])
-    total = _log_sum(evidence)
-    weights = np.exp(evidence - total)
+    each = [_at_point(ones, zeros, point, single, ones + zeros) for point in points]
+    logs = np.array([log for log, _, _ in each])
+    total = _log_sum(logs)
     f, g = (
-        np.array([w * each[side] for w, each in zip(weights, found, strict=True)])
-        for side in (1, 2)
+        np.exp(logs - total)[:, None] * np.array([stake[side] for stake in each]) for side in (1, 2)
     )
     # Both in one cell lose on either coin.
     both = np.minimum(f, g)
@@ -362,17 +347,21 @@ def _side(
     mean = np.logaddexp.reduce(log, axis=1) - np.log(len(size))
     own = np.exp(log - np.logaddexp(0.0, mean)[:, None] - np.log(len(size))) @ size
     free = float(np.sum(np.logaddexp(0.0, mean) - np.log(2)) - cost[0] + np.log(FREE))
-    return Side(
-        size=size, cuts=cuts, tails=tails, evidence=evidence, inside=inside, free=free, own=own
-    )
+    return Side(size, cuts, tails, evidence, inside, free=free, own=own)
 
 
-def _both(one: Side, zero: Side, *, leading: bool = True) -> tuple[float, Reals, Reals]:
+def _at_point(
+    ones: Reals, zeros: Reals, point: Point, prior: Reals, rows: Reals, *, leading: bool = True
+) -> tuple[float, Reals, Reals]:
     """The log evidence and the stakes on coin 1 and on coin 0 at one point of the claim.
 
     Part of the prior weight has separate stakes for the two coins. What remains has one stake for
     both, and within it some is on pairs of mirrored tails.
     """
+    one, zero = (
+        _side(*counts, point, prior, rows, leading=leading)
+        for counts in ((ones, zeros), (zeros, ones))
+    )
     alone: list[tuple[float, Reals]] = []
     for side in (one, zero):
         evidence = side.evidence + GRID

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from types import FunctionType
 from typing import Any, Protocol, runtime_checkable
 
@@ -103,11 +103,6 @@ class Subject:
     limit: float = 1.0
     label: str = ""
     notes: set[str] = field(default_factory=set[str], compare=False)
-    _instances: list[Callable[[Any], Any]] = field(
-        default_factory=list[Callable[[Any], Any]], compare=False, repr=False
-    )
-    _workers: list[Worker] = field(default_factory=list[Worker], compare=False, repr=False)
-    _calls: list[Calls] = field(default_factory=list[Calls], compare=False, repr=False)
 
     def __post_init__(self) -> None:
         given = [each for each in (self.call, self.make, self.batch) if each is not None]
@@ -189,14 +184,21 @@ class Subject:
             )
         return rows
 
-    @property
+    @cached_property
     def _worker(self) -> Worker:
-        if not self._workers:
-            home = Home.of(self.call or self.make)
-            again = None if home is None else partial(self._anew, home)
-            again = self._function if home is None and self.call is None else again
-            self._workers.append(Worker(self._function, self.limit, self.timed, self.notes, again))
-        return self._workers[0]
+        home = Home.of(self.call or self.make)
+        again = None if home is None else partial(self._anew, home)
+        again = self._function if home is None and self.call is None else again
+        return Worker(self._function, self.limit, self.timed, self.notes, again)
+
+    @cached_property
+    def _calls(self) -> Calls:
+        return Calls(self.limit, self.timed, self.notes)
+
+    @cached_property
+    def _instance(self) -> Callable[[Any], Any]:
+        assert self.make is not None
+        return self.make()
 
     def _in_processes(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         """The outcomes of calls that each run in a new process, which executes the subject's file
@@ -217,12 +219,10 @@ class Subject:
 
     def _called_here(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         data = Dataset(pair.zero), Dataset(pair.one)
-        if not self._calls:
-            self._calls.append(Calls(self.limit, self.timed, self.notes))
         rows: Outcomes = np.empty(len(coins), dtype=object)
-        with self._calls[0].open():
+        with self._calls.open():
             for place, coin in enumerate(coins):
-                rows[place] = self._calls[0].answer(self._function(), data[int(coin)])
+                rows[place] = self._calls.answer(self._function(), data[int(coin)])
         return rows
 
     def _anew(self, home: Home | None) -> Callable[[Any], Any]:
@@ -235,11 +235,7 @@ class Subject:
         if self.make is None:
             assert self.call is not None
             return self.call
-        if self.fresh is Fresh.INSTANCE:
-            return self.make()
-        if not self._instances:
-            self._instances.append(self.make())
-        return self._instances[0]
+        return self.make() if self.fresh is Fresh.INSTANCE else self._instance
 
     def _batched(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         assert self.batch is not None

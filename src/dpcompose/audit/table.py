@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +86,8 @@ class Table:
         for paths, rows in self._layouts.items():
             if path in paths:
                 at = 8 * paths.index(path)
-                numbers = b"".join([self.rows[row].numbers[at : at + 8] for row in rows.tolist()])
+                chosen = [self.rows[row] for row in cast("list[int]", rows.tolist())]
+                numbers = b"".join([row.numbers[at : at + 8] for row in chosen])
                 column[rows] = np.frombuffer(numbers, dtype="<f8")
         text, letter, index = path.rpartition(LETTER)
         return self.letters_at(text, int(index) + 1)[-1] if letter else column

@@ -71,36 +71,5 @@ class Transcripts:
         return (loss, *(replace(each, score=_of_answers(each, last)) for each in views))
 
 
-@dataclass(frozen=True)
-class Interaction:
-    """An interaction with arbitrary mechanisms, given as a callable that plays all rounds and
-    returns the view.
-
-    Args:
-        play: Maps the dataset of a world to a view, a row of numbers.
-        rounds: The largest number of answers in a view; shorter views are padded with NaN.
-    """
-
-    play: Callable[[Any], Any]
-    rounds: int
-
-    @property
-    def name(self) -> str:
-        """The callable and the number of rounds."""
-        return f"{self.play!r}, {self.rounds} rounds"
-
-    def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        """One view per coin, in order."""
-        rows = np.full((len(coins), self.rounds), np.nan)
-        for row, coin in zip(rows, coins, strict=True):
-            view = np.asarray(self.play(pair[coin]), dtype=np.float64)
-            row[: len(view)] = view
-        return rows
-
-    def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
-        """The built-in features of the views."""
-        return features_of(outcomes)
-
-
 def _of_answers(feature: Feature, last: int) -> Callable[[Outcomes], Any]:
     return lambda rows: feature.score(rows[:, :last])

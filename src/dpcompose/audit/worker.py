@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -209,16 +209,16 @@ class Worker:
         text, data = b"", (Dataset(None), Dataset(None))
         while os.read(pipe.fileno(), 1):
             request = _contents(self._request)
-            zero, one, coins = pickle.loads(request)
+            zero, one, coins = cast("tuple[Any, Any, bytes]", pickle.loads(request))
             if request[: -len(coins)] != text:
                 text, data = request[: -len(coins)], (Dataset(zero), Dataset(one))
             with calls.open():
                 for index, coin in enumerate(coins):
                     answer = calls.answer(function, data[coin])
-                    if isinstance(answer, float):
-                        _NUMBER.pack_into(self._numbers, 8 + 8 * index, answer)
-                    else:
+                    if isinstance(answer, Outcome):
                         self._write(index, answer.written())
+                    else:
+                        _NUMBER.pack_into(self._numbers, 8 + 8 * index, answer)
                     _COUNT.pack_into(self._numbers, 0, index + 1)
             self._write("notes", sorted(self.notes))
             os.write(pipe.fileno(), READY)

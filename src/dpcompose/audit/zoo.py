@@ -8,7 +8,8 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -262,6 +263,15 @@ def rejecting(*, private: bool) -> Callable[[Data], float]:
 
 
 ALPHA = 1e-6
+ONE, TENTH = BlackBox(1.0), BlackBox(0.1)
+RECORD = (Pair((), (1.0,)),)
+FAR = (Pair((0.0,) * 20, (1.0,) * 20, distance=20), Pair((0.0,) * 5, (20.0,) * 5, distance=20))
+SPLIT = tuple(
+    Pair((*(0.0,) * 5, float(size)), (*(float(size),) * 5, 0.0), distance=size)
+    for size in (1, 10, 20)
+)
+RISING = tuple(Pair((0.0,) * 10, (float(size),) * 10, distance=size) for size in (1, 10, 20))
+STEPS = Gaussian(4.0) * 8
 
 
 @dataclass(frozen=True)
@@ -283,25 +293,30 @@ class Entry:
     broken: Callable[[], Source]
     twin: Callable[[], Source]
     _: KW_ONLY
-    claim: Composable
-    pairs: tuple[Pair, ...]
+    claim: Composable = ONE
+    pairs: tuple[Pair, ...] = RECORD
     truth: str = "infinite"
     reference: str = ""
     twin_claim: Composable | None = None
 
 
-def _batch(batch: Batch) -> Callable[[], Subject]:
-    return lambda: Subject(batch=batch, label="zoo")
+def _entry(name: str, broken: Batch, twin: Batch, **fields: Any) -> Entry:
+    """An entry of mechanisms that draw many answers at once."""
+    both = (partial(Subject, batch=each, label="zoo") for each in (broken, twin))
+    return Entry(name, *both, **fields)
 
 
-def _call(
-    call: Callable[..., Callable[[Data], float]], *, private: bool, timed: bool = False
-) -> Callable[[], Subject]:
-    return lambda: Subject(call(private=private), timed=timed, label="zoo")
+def _called(name: str, call: Callable[..., Callable[[Data], float]], **how: Any) -> Entry:
+    """An entry of mechanisms that are called for each answer; `private` selects the twin."""
+
+    def subject(*, private: bool) -> Subject:
+        return Subject(call(private=private), label="zoo", **how)
+
+    return Entry(name, partial(subject, private=False), partial(subject, private=True))
 
 
-def _entry(name: str, broken: Batch, twin: Batch, **fields: object) -> Entry:
-    return Entry(name, _batch(broken), _batch(twin), **fields)  # pyright: ignore[reportArgumentType]
+def _patient(honest: float) -> Subject:
+    return Subject(batch=Patient(honest), label="zoo")
 
 
 def _breaker() -> Transcripts:
@@ -309,99 +324,43 @@ def _breaker() -> Transcripts:
     choosing between them.
     """
     breaker = NaturalFilterBreaker()
-    return Transcripts(
-        Experiment(breaker, family=tuple(query.mechanism for query in breaker.queries), rounds=2)
-    )
+    family = tuple(query.mechanism for query in breaker.queries)
+    return Transcripts(Experiment(breaker, family=family, rounds=2))
 
-
-ONE, TENTH = BlackBox(1.0), BlackBox(0.1)
-RECORD = (Pair((), (1.0,)),)
-FAR = (Pair((0.0,) * 20, (1.0,) * 20, distance=20), Pair((0.0,) * 5, (20.0,) * 5, distance=20))
-SPLIT = tuple(
-    Pair((*(0.0,) * 5, float(size)), (*(float(size),) * 5, 0.0), distance=size)
-    for size in (1, 10, 20)
-)
-RISING = tuple(Pair((0.0,) * 10, (float(size),) * 10, distance=size) for size in (1, 10, 20))
-STEPS = Gaussian(4.0) * 8
 
 ENTRIES = (
-    _entry("half the scale", laplace(0.5), laplace(1.0), claim=ONE, pairs=RECORD, truth="2"),
-    _entry("a tenth too small", laplace(1 / 1.1), laplace(1.0), claim=ONE, pairs=RECORD, truth="1.1"),
-    _entry(
-        "float Laplace", float_laplace(10.0), laplace(10.0),
-        claim=TENTH, pairs=RECORD, reference="Mironov2012",
-    ),
-    _entry(
-        "noisy max, Laplace", noisy_max(20.0, value=True), noisy_max(20.0),
-        claim=TENTH, pairs=FAR, truth="0.05 for each answer", reference="DingWangKifer2018",
-    ),
-    _entry(
-        "noisy max, exponential", noisy_max(20.0, exponential=True, value=True),
-        noisy_max(20.0, exponential=True), claim=TENTH, pairs=FAR, reference="DingWangKifer2018",
-    ),
-    _entry(
-        "sparse vector 3", sparse_vector(20.0, 20.0, most=1, tells=True), sparse_vector(20.0, 40.0, most=1),
-        claim=TENTH, pairs=SPLIT, reference="LyuSuLi2017",
-    ),
-    _entry(
-        "sparse vector 4", sparse_vector(40.0, 40 / 3, most=3),
-        sparse_vector(60.0, 120.0, most=3, renewed=60.0),
-        claim=TENTH, pairs=SPLIT, truth="0.475", reference="LyuSuLi2017",
-    ),
-    _entry(
-        "sparse vector 5", sparse_vector(20.0, 0.0, most=10), sparse_vector(20.0, 120.0, most=3),
-        claim=TENTH, pairs=RISING + SPLIT, reference="LyuSuLi2017",
-    ),
-    _entry(
-        "sparse vector 6", sparse_vector(20.0, 20.0, most=10), sparse_vector(20.0, 120.0, most=3),
-        claim=TENTH, pairs=RISING + SPLIT, reference="LyuSuLi2017",
-    ),
-    _entry(
-        "rare leak", leak(1e-4), leak(1e-4), claim=BlackBox(1.0, delta=1e-5), pairs=RECORD,
-        truth="infinite at a delta below 1e-4", twin_claim=BlackBox(1.0, delta=1e-4),
-    ),
-    Entry(
-        "mean by the true count", _call(mean, private=False), _call(mean, private=True),
-        claim=ONE, pairs=RECORD,
-    ),
-    _entry("never clamped", laplace(1.0, clamped=False), laplace(1.0), claim=ONE, pairs=(Pair((), (30.0,)),)),
-    Entry(
-        "int when the noise is zero", _call(typed, private=False), _call(typed, private=True),
-        claim=ONE, pairs=RECORD,
-    ),
-    _entry("seeded by the data", seeded(private=False), seeded(private=True), claim=ONE, pairs=RECORD),
-    _entry(
-        "drawn again at the ends", truncated(private=False), truncated(private=True),
-        claim=ONE, pairs=RECORD, truth="1.208",
-    ),
-    _entry(
-        "randomized response", randomized_response(1.5), randomized_response(1.0),
-        claim=ONE, pairs=RECORD, truth="1.5",
-    ),
-    Entry(
-        "answers from a cache", _call(cached, private=False), _call(cached, private=True),
-        claim=ONE, pairs=RECORD,
-    ),
-    Entry(
-        "honest at first", lambda: Subject(batch=Patient(5000), label="zoo"),
-        lambda: Subject(batch=Patient(float("inf")), label="zoo"), claim=ONE, pairs=RECORD, truth="2 in the end",
-    ),
-    _entry(
-        "one noise for all steps", training(fresh=False), training(),
-        claim=STEPS, pairs=(Pair((0.5, -0.5), (0.5, -0.5, 2.0)),),
-    ),
-    _entry(
-        "without clipping", training(clipped=False), training(),
-        claim=STEPS, pairs=(Pair((0.5, -0.5), (0.5, -0.5, 10.0)),),
-    ),
-    Entry(
-        "time tells the noise", _call(rejecting, private=False, timed=True),
-        _call(rejecting, private=True, timed=True), claim=ONE, pairs=RECORD,
-    ),
-    Entry(
-        "natural filter", _breaker, _breaker, claim=BlackBox(1.5, delta=0.05), pairs=(Pair(World.ZERO, World.ONE),),
-        truth="more than 1.5 at a delta below 0.0634", twin_claim=BlackBox(1.5, delta=0.0635),
-    ),
+    _entry("half the scale", laplace(0.5), laplace(1.0), truth="2"),
+    _entry("a tenth too small", laplace(1 / 1.1), laplace(1.0), truth="1.1"),
+    _entry("float Laplace", float_laplace(10.0), laplace(10.0), claim=TENTH, reference="Mironov2012"),
+    _entry("noisy max, Laplace", noisy_max(20.0, value=True), noisy_max(20.0), claim=TENTH, pairs=FAR,
+           truth="0.05 for each answer", reference="DingWangKifer2018"),
+    _entry("noisy max, exponential", noisy_max(20.0, exponential=True, value=True),
+           noisy_max(20.0, exponential=True), claim=TENTH, pairs=FAR, reference="DingWangKifer2018"),
+    _entry("sparse vector 3", sparse_vector(20.0, 20.0, most=1, tells=True), sparse_vector(20.0, 40.0, most=1),
+           claim=TENTH, pairs=SPLIT, reference="LyuSuLi2017"),
+    _entry("sparse vector 4", sparse_vector(40.0, 40 / 3, most=3), sparse_vector(60.0, 120.0, most=3, renewed=60.0),
+           claim=TENTH, pairs=SPLIT, truth="0.475", reference="LyuSuLi2017"),
+    _entry("sparse vector 5", sparse_vector(20.0, 0.0, most=10), sparse_vector(20.0, 120.0, most=3),
+           claim=TENTH, pairs=RISING + SPLIT, reference="LyuSuLi2017"),
+    _entry("sparse vector 6", sparse_vector(20.0, 20.0, most=10), sparse_vector(20.0, 120.0, most=3),
+           claim=TENTH, pairs=RISING + SPLIT, reference="LyuSuLi2017"),
+    _entry("rare leak", leak(1e-4), leak(1e-4), claim=BlackBox(1.0, delta=1e-5),
+           truth="infinite at a delta below 1e-4", twin_claim=BlackBox(1.0, delta=1e-4)),
+    _called("mean by the true count", mean),
+    _entry("never clamped", laplace(1.0, clamped=False), laplace(1.0), pairs=(Pair((), (30.0,)),)),
+    _called("int when the noise is zero", typed),
+    _entry("seeded by the data", seeded(private=False), seeded(private=True)),
+    _entry("drawn again at the ends", truncated(private=False), truncated(private=True), truth="1.208"),
+    _entry("randomized response", randomized_response(1.5), randomized_response(1.0), truth="1.5"),
+    _called("answers from a cache", cached),
+    Entry("honest at first", partial(_patient, 5000), partial(_patient, math.inf), truth="2 in the end"),
+    _entry("one noise for all steps", training(fresh=False), training(),
+           claim=STEPS, pairs=(Pair((0.5, -0.5), (0.5, -0.5, 2.0)),)),
+    _entry("without clipping", training(clipped=False), training(),
+           claim=STEPS, pairs=(Pair((0.5, -0.5), (0.5, -0.5, 10.0)),)),
+    _called("time tells the noise", rejecting, timed=True),
+    Entry("natural filter", _breaker, _breaker, claim=BlackBox(1.5, delta=0.05), pairs=(Pair(World.ZERO, World.ONE),),
+          truth="more than 1.5 at a delta below 0.0634", twin_claim=BlackBox(1.5, delta=0.0635)),
 )  # fmt: skip
 
 
