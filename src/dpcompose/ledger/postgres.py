@@ -35,8 +35,8 @@ from dpcompose.ledger.tables import (
     LedgerTables,
     migrate,
     no_ledger,
-    require_current,
     require_known,
+    require_readable,
     version_of,
 )
 
@@ -78,7 +78,7 @@ class PostgresReader:
 
     def _begin(self, rows: Rows) -> None:
         """Look for the ledger."""
-        require_current(version_of(rows, url=self.url), url=self.url)
+        require_readable(version_of(rows, url=self.url), url=self.url)
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         raise read_only(self.url)

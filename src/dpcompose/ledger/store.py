@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Semaphore
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -56,6 +56,18 @@ class Snapshot(Protocol):
         """The entry below a top-level scope whose request had that idempotency key."""
         ...
 
+    def fact(self, root: str, kind: str, name: str) -> str | None:
+        """The fact of that kind and name in a tree, as JSON."""
+        ...
+
+    def facts(self, root: str, kind: str) -> Mapping[str, str]:
+        """All facts of a kind in a tree, by name, as JSON."""
+        ...
+
+    def every_fact(self) -> Iterator[tuple[str, str, str, str]]:
+        """Every fact of every tree: top-level scope, kind, name and JSON."""
+        ...
+
     def roots(self) -> list[str]:
         """The top-level scopes, sorted; also those that have entries but no scope."""
         ...
@@ -87,11 +99,6 @@ class Snapshot(Protocol):
     def damage(self) -> Iterator[str]:
         """Faults that the store itself finds in its file: broken pages, foreign tables or triggers."""
         ...
-
-
-def is_at_or_below(path: str, top: str) -> bool:
-    """Whether a scope is this one or below it."""
-    return path == top or path.startswith(f"{top}/")
 
 
 class Store(Protocol):

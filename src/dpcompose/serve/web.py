@@ -21,7 +21,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpcompose.account import Account, charge_together
-from dpcompose.errors import DPComposeError, KeyReusedError, ScopeExistsError, StoreError
+from dpcompose.errors import (
+    DPComposeError,
+    KeyReusedError,
+    OverdrawnError,
+    ScopeExistsError,
+    StoreError,
+)
 from dpcompose.files import each_once
 from dpcompose.ledger import Charge, Receipt, root_of, scope_path
 from dpcompose.serve.document import document
@@ -114,7 +120,7 @@ class Observed:
 
 
 Outcome = Response | Exception | Identity
-"""An answer; what is raised instead; or whose charge it is, to be made alone, because terms are to be weighed."""
+"""An answer; what is raised instead; or whose charge it is, to be made alone."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +150,7 @@ class Charges:
 
     gate: Gate
 
-    def outcomes(self, root: str, calls: Sequence[Call]) -> list[Outcome]:
+    def outcomes(self, _: str, calls: Sequence[Call]) -> list[Outcome]:
         """The outcome of each charge of a tree, in their order."""
         found: list[Outcome] = []
         charges: dict[int, tuple[Account, Charge]] = {}
@@ -157,35 +163,28 @@ class Charges:
                 scope = self.gate.allowed("charge", who, call.fields)
                 fields = ROUTES["charge"].read(call.fields)
                 quote = service.quick_quote(scope, fields["mechanism"], fields["delta"])
-                if quote is not None and fields["reservation"] is None:
-                    charges[index] = service.ledger_charge(
-                        who, quote, fields["key"], fields["description"]
-                    )
+                if quote is not None:
+                    charges[index] = service.ledger_charge(who, quote, fields)
             except Exception as error:  # of this charge alone; raised where it was asked
                 found[index:] = [error]
-        for index, receipt in zip(
-            charges, self._committed(root, list(charges.values())), strict=False
-        ):
+        for index, receipt in zip(charges, self._committed(list(charges.values())), strict=True):
             if isinstance(receipt, Receipt):
                 found[index] = JSONResponse(receipted(receipt))
-            elif not isinstance(
-                receipt, KeyReusedError | ScopeExistsError
-            ):  # with what is noted it may be the same
-                found[index] = receipt
+            elif not isinstance(receipt, KeyReusedError | ScopeExistsError):
+                found[index] = receipt  # those are asked again alone
         return found
 
     def _committed(
-        self, root: str, charges: list[tuple[Account, Charge]]
+        self, charges: list[tuple[Account, Charge]]
     ) -> Sequence[Receipt | DPComposeError]:
-        """The receipt or refusal of each charge; empty if the tree has policies."""
-        made: Sequence[Receipt | DPComposeError] = []
-        if charges:
-            try:
-                with self.gate.service.terms.turns.plain(root) as plain:
-                    made = charge_together(charges) if plain else []
-            except StoreError as error:  # what was charged before is charged
-                made = made or [error] * len(charges)
-        return made
+        """The receipt or refusal of each charge."""
+        try:
+            outcomes = charge_together(charges) if charges else []
+            if any(isinstance(each, OverdrawnError) for each in outcomes):
+                self.gate.service.refusals.state(self.gate.service.ledger)
+            return outcomes
+        except StoreError as error:
+            return [error] * len(charges)
 
 
 HEADERS = {
