@@ -74,7 +74,7 @@ if True:
         covers as covers,
         skeleton as skeleton,
     )
-    from .store import Store as Store
+    from .store import Snapshot as Snapshot, Store as Store
     from .text import (
         description_text as description_text,
         encode as encode,

@@ -36,8 +36,8 @@ Facts = Mapping[tuple[str, str], str | None]
 """JSON texts by kind and name, in one tree; None where a fact ends."""
 
 
-class View(Protocol):
-    """The questions that rules may ask of a store; answers belong to one moment."""
+class Stored(Protocol):
+    """The scopes and facts of a store at one moment."""
 
     def node(self, path: str) -> AccountNode | None:
         """The scope of that path with its balance."""
@@ -47,20 +47,8 @@ class View(Protocol):
         """The entry of that idempotency key below a top-level scope."""
         ...
 
-    def entry(self, root: str, sequence: int) -> Entry | None:
-        """The entry of that number."""
-        ...
-
-    def redemption(self, root: str, sequence: int) -> Entry | None:
-        """The entry that redeems the charge of that number."""
-        ...
-
     def head(self, root: str) -> Head:
         """The last entry below a top-level scope."""
-        ...
-
-    def time(self, root: str) -> str:
-        """The recorded time of that entry; empty if there is none. Asked after `head`."""
         ...
 
     def fact(self, root: str, kind: str, name: str) -> str | None:
@@ -69,6 +57,22 @@ class View(Protocol):
 
     def facts(self, root: str, kind: str) -> Mapping[str, str]:
         """All facts of a kind in a tree, by name, as JSON."""
+        ...
+
+
+class View(Stored, Protocol):
+    """The questions that rules may ask of a store; answers belong to one moment."""
+
+    def entry(self, root: str, sequence: int) -> Entry | None:
+        """The entry of that number."""
+        ...
+
+    def redemption(self, root: str, sequence: int) -> Entry | None:
+        """The entry that redeems the charge of that number."""
+        ...
+
+    def time(self, root: str) -> str:
+        """The recorded time of the last entry of a tree; empty if there is none. Asked after `head`."""
         ...
 
 
@@ -96,21 +100,26 @@ class Fact:
         return _read(cls, text)
 
     @classmethod
-    def of(cls, view: View, root: str, name: str) -> Self | None:
+    def of(cls, view: Stored, root: str, name: str) -> Self | None:
         """The fact of that name in a tree."""
         text = view.fact(root, cls.kind, name)
         return None if text is None else cls.read(text)
 
     @classmethod
-    def all(cls, view: View, root: str) -> dict[str, Self]:
+    def all(cls, view: Stored, root: str) -> dict[str, Self]:
         """Those of a tree, by name, sorted."""
         return {name: cls.read(text) for name, text in sorted(view.facts(root, cls.kind).items())}
+
+
+def amounts_of(value: Any) -> Any:
+    """The amounts of a mapping; any other value as it is."""
+    return Amounts.read(value) if isinstance(value, dict) else value  # pyright: ignore[reportUnknownArgumentType]
 
 
 @lru_cache(maxsize=4096)
 def _read(kind: Any, text: str) -> Any:
     values: dict[str, Any] = json.loads(text)
-    return kind(**{n: Amounts.read(v) if isinstance(v, dict) else v for n, v in values.items()})
+    return kind(**{n: amounts_of(v) for n, v in values.items()})
 
 
 def _sum(first: Mapping[str, int], *others: Mapping[str, int]) -> Amounts:
@@ -193,14 +202,14 @@ class Quota(Fact):
         """Whether a charge counts here."""
         return self.actor in (EVERYBODY, actor) and is_at_or_below(scope, self.scope)
 
-    def used(self, view: View, actor: str, time: str) -> tuple[str, dict[str, int]]:
+    def used(self, view: Stored, actor: str, time: str) -> tuple[str, dict[str, int]]:
         """The amounts that a person spent in the period of a time, in units, and the name of that fact."""
         name = encode([self.scope, self.actor, actor, self.label(time)])
         text = view.fact(root_of(self.scope), USED, name)
-        units = Amounts.read(json.loads(text)).units if text else {}
+        units: Mapping[str, int] = Amounts.read(json.loads(text)).units if text else {}
         return name, {each: units.get(each, 0) for each in self.caps}
 
-    def require(self, view: View, actor: str, cost: Mapping[str, int], time: str) -> None:
+    def require(self, view: Stored, actor: str, cost: Mapping[str, int], time: str) -> None:
         """Raise QuotaError unless that much more fits in the period of a time."""
         _, used = self.used(view, actor, time)
         for name, cap in self.caps.units.items():
@@ -307,7 +316,7 @@ class Tree:
         time: The recorded time of what is decided.
     """
 
-    view: View
+    view: Stored
     root: str
     time: str
     _nodes: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
@@ -495,9 +504,11 @@ def evaluate(tree: Tree, use: Use) -> Note:
     return note
 
 
-def usage(view: View, use: Use, time: str) -> Facts:
+def usage(view: Stored, use: Use, time: str) -> Facts:
     """The facts that a charge changes: what was spent under quotas, and used of its reservation."""
     tree, facts = Tree(view, root_of(use.path), time), dict[tuple[str, str], str | None]()
+    if not use.cost:
+        return facts
     for quota in tree.about(use):
         name, used = quota.used(view, use.actor, time)
         facts[USED, name] = _sum(used, use.cost).text

@@ -218,7 +218,7 @@ class Opening:
         except OverdrawnError as refusal:
             return refused(head, content, refusal, time=time)
         entry = Entry.after(head, Entry.OPENED, content, time=time)
-        facts = usage(view, Use(self.path, self.actor, self.cost.units), time) if self.cost else {}
+        facts = usage(view, Use(self.path, self.actor, self.cost.units), time)
         return RequestDecision(entry, nodes, scope=scope, facts=facts)
 
     def _nodes(self, chain: list[AccountNode], node: AccountNode) -> tuple[AccountNode, ...]:

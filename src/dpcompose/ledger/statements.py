@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import Any
 
 from dpcompose.errors import (
     ApprovalError,
@@ -33,6 +33,7 @@ from dpcompose.ledger.policies import (
     Tree,
     Use,
     View,
+    amounts_of,
     evaluate,
     later,
 )
@@ -78,7 +79,7 @@ class Statement:
     path: str
     actor: str
     key: str | None = field(default=None, kw_only=True)
-    redeems: ClassVar[None] = None
+    redeems = None
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -93,7 +94,7 @@ class Statement:
     @staticmethod
     def read(path: str, actor: str, key: str | None, stated: Mapping[str, Any]) -> Statement:
         """The statement that an entry records."""
-        values = {n: Amounts.read(v) if isinstance(v, dict) else v for n, v in stated.items()}
+        values: dict[str, Any] = {name: amounts_of(value) for name, value in stated.items()}
         return STATEMENTS[values.pop("kind")](path, actor, key=key, **values)
 
     def decide(self, view: View, *, time: str) -> RequestDecision:

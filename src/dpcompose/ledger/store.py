@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Semaphore
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from dpcompose.errors import StoreError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of, units_text
-from dpcompose.ledger.entry import Entry, Head, Record
+from dpcompose.ledger.entry import Entry, Record
+from dpcompose.ledger.policies import Stored
 from dpcompose.ledger.requests import Outcome, Request
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
 
@@ -41,28 +42,8 @@ class Rows(Protocol):
         ...
 
 
-class Snapshot(Protocol):
+class Snapshot(Stored, Protocol):
     """Everything stored, at one moment."""
-
-    def node(self, path: str) -> AccountNode | None:
-        """The scope of that path with its balance."""
-        ...
-
-    def head(self, root: str) -> Head:
-        """The last entry below a top-level scope."""
-        ...
-
-    def keyed(self, root: str, key: str) -> Entry | None:
-        """The entry below a top-level scope whose request had that idempotency key."""
-        ...
-
-    def fact(self, root: str, kind: str, name: str) -> str | None:
-        """The fact of that kind and name in a tree, as JSON."""
-        ...
-
-    def facts(self, root: str, kind: str) -> Mapping[str, str]:
-        """All facts of a kind in a tree, by name, as JSON."""
-        ...
 
     def every_fact(self) -> Iterator[tuple[str, str, str, str]]:
         """Every fact of every tree: top-level scope, kind, name and JSON."""

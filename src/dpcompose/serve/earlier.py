@@ -116,9 +116,10 @@ def _facts(run: Run, tables: Set[str]) -> Iterator[tuple[str, str, str, str]]:
     columns = "root, id, scope, actor, name, asked, cost, reason, made, expires, state, decided_by"
     names = ("scope", "actor", "name", "charge", "cost", "reason", "at", "until", "state")
     for root, name, *fields in run(f"select {columns} from service_request"):
-        own: dict[str, Any] = dict(zip((*names, "decided_by"), fields, strict=True))
-        own |= {"cost": _amounts(own["cost"])} | {n: _time(own[n]) for n in ("at", "until")}
-        yield root, ApprovalRequest.kind, name, ApprovalRequest(**own).text
+        stated: dict[str, Any] = dict(zip((*names, "decided_by"), fields, strict=True))
+        stated["cost"] = _amounts(stated["cost"])
+        stated |= {each: _time(stated[each]) for each in ("at", "until")}
+        yield root, ApprovalRequest.kind, name, ApprovalRequest(**stated).text
 
 
 def _amounts(text: str) -> Amounts:

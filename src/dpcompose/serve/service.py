@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -35,6 +36,7 @@ from dpcompose.ledger import (
     Outcome,
     Receipt,
     Request,
+    Snapshot,
     Store,
     encode,
     now,
@@ -107,16 +109,20 @@ class EnforcingStore:
 
     store: Store
 
-    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
-        """Decide requests; see `Store`."""
-        openings = [
-            EnforcedOpening(**vars(each)) if isinstance(each, Opening) else each
-            for each in requests
-        ]
-        return self.store.transact(openings)
+    @property
+    def url(self) -> str:
+        return self.store.url
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.store, name)
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
+        return self.store.transact(
+            [EnforcedOpening(**vars(r)) if isinstance(r, Opening) else r for r in requests]
+        )
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        return self.store.snapshot()
+
+    def close(self) -> None:
+        self.store.close()
 
 
 MOST_ACCOUNTS = 1024
@@ -249,7 +255,7 @@ class Service:
 
     def ledger_charge(self, who: Identity, quote: Quote, fields: Fields) -> tuple[Account, Charge]:
         """A charge as the ledger is asked for it, with the policies of its tree."""
-        described = fields["description"] or {}
+        described: Mapping[str, Any] = fields["description"] or {}
         if any(name in described for name in _NOTED):
             raise DomainError(
                 "description", described, f"a mapping without the names {', '.join(_NOTED)}"
