@@ -7,9 +7,12 @@ import json
 import logging
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +23,12 @@ from typer.main import get_command
 from dpcompose import Gaussian
 from dpcompose.cli.app import app
 from dpcompose.errors import OverdrawnError, TamperedError
-from dpcompose.serve import Role
+from dpcompose.ledger import Ledger
+from dpcompose.serve import Identities, Role, Service
 from dpcompose.serve.gate import refusal
+from dpcompose.serve.web import application
 from tests.cli.runner import invoke
-from tests.serve.conftest import Town
+from tests.serve.conftest import TestClient, Town
 
 
 def test_metrics_and_logs_tell_routes_and_nothing_of_the_data(
@@ -156,6 +161,53 @@ def test_the_unit_has_every_option_that_was_typed():
             ).exit_code
             == 2
         )
+
+
+def test_health_and_ready_say_why_nothing_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dpcompose.serve.web.PATIENCE", 0.2)
+    with Ledger.open(tmp_path / "city.db") as ledger:
+        people = Identities(ledger)
+        people.invite("Grace", Role.KEEPER, "")
+        client = TestClient(application(Service(ledger, people)))
+        entries = ledger.verify().entries
+        assert client.get("/health").json() == {"status": "ok"}
+        assert client.get("/ready").json() == {"status": "ready", "reasons": []}
+        with closing(sqlite3.connect(tmp_path / "city.db", isolation_level=None)) as other:
+            other.execute("begin immediate")
+            held = client.get("/ready")
+            assert client.get("/health").status_code == 200
+        assert held.status_code == 503 and "another process has it" in held.json()["reasons"][0]
+        assert ledger.verify().entries == entries  # asking is no entry
+    closed = client.get("/ready")
+    assert closed.status_code == 503 and str(tmp_path) not in closed.text
+
+
+def test_a_second_server_of_one_file_is_refused_with_the_first_ones_number(tmp_path: Path):
+    command = "from dpcompose.serve import require_only; from pathlib import Path; import sys;"
+    command += "require_only(Path(sys.argv[1]))"
+    run = [sys.executable, "-c", command, str(tmp_path / "city.db")]
+    first = subprocess.Popen(
+        [*run[:2], f"{command}; print(1, flush=True); input()", run[3]], stdin=-1, stdout=-1
+    )
+    assert first.stdout is not None and first.stdout.readline() == b"1\n"
+    second = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert second.returncode and f"process {first.pid} serves this ledger" in second.stderr
+    first.communicate(b"\n")
+    assert subprocess.run(run, check=False).returncode == 0
+
+
+def test_gauges_of_budgets_are_an_auditors(town: Town):
+    town.account().charge(Gaussian(10.0), key="k")
+
+    def metrics(role: Role) -> Any:
+        headers = {"authorization": f"Bearer {town.tokens[role]}"}
+        return town.client.get("/metrics", headers=headers)
+
+    text = metrics(Role.AUDITOR).text
+    assert 'dpcompose_spent{scope="city/health",currency="rho"} 0.005' in text
+    assert 'dpcompose_left{scope="city",currency="rho"}' in text and "other" not in text
+    assert metrics(Role.ANALYST).status_code == 403
+    assert "dpcompose_spent" not in town.client.get("/metrics").text
 
 
 def test_a_full_disk_is_named_in_the_log_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):

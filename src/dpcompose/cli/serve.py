@@ -67,7 +67,7 @@ def serve(
         from dpcompose.serve import Identities, Issuer, Service, application, take_over
     except ModuleNotFoundError:
         raise MissingExtraError("The service", "serve") from None
-    from dpcompose.ledger import Ledger
+    from dpcompose.ledger import Ledger, file_of
 
     verified = None if issuer is None else Issuer(issuer, audience or "")
     if ledger is None and not demo:
@@ -92,8 +92,11 @@ def serve(
     if log:
         logging.basicConfig(format="%(message)s", level=logging.WARNING)
         logging.getLogger("dpcompose.serve.requests").setLevel(logging.INFO)
-    from dpcompose.serve import run
+    from dpcompose.serve import require_only, run
 
+    file = None if demo else file_of(ledger or "")
+    if file is not None:
+        require_only(file.resolve())
     run(application(service, rate=rate), host=host, port=port)
 
 

@@ -13,7 +13,7 @@ if True:
     from .copying import backup as backup, restore as restore
     from .entry import now as now
     from .evidence import Evidence as Evidence
-    from .ledger import may_write as may_write
+    from .ledger import file_of as file_of, may_write as may_write
     from .policies import (
         APPROVED as APPROVED,
         DECLINED as DECLINED,
@@ -63,6 +63,7 @@ if True:
         EnforcedOpening as EnforcedOpening,
         Import as Import,
         Invite as Invite,
+        Probe as Probe,
         Reserve as Reserve,
         Revoke as Revoke,
         SetQuota as SetQuota,

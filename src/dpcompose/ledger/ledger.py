@@ -160,6 +160,22 @@ class Moment:
             if is_at_or_below(node.scope.path, top)
         )
 
+    def some_balances(self, path: str | None, *, after: str = "", limit: int) -> list[Balance]:
+        """The first balances of a scope and of all below it with paths after one, letter by letter, sorted by path."""
+        tops = self.snapshot.roots() if path is None else [self._node(scope_path(path)).scope.path]
+        found: list[Balance] = []
+        for top in tops:
+            # Siblings such as `path-2` lie between `path` and `path/`.
+            if after < top and (node := self.snapshot.node(top)) is not None:
+                found.append(Balance.of(self._in_time(node)))
+            start = max(f"{top}/", f"{after}\0" if after else "")
+            nodes = self.snapshot.nodes_between(start, f"{top}0", limit=limit - len(found))
+            if start < f"{top}0":
+                found += [Balance.of(self._in_time(node)) for node in nodes]
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
     def scopes(self, path: str | None = None) -> tuple[Scope, ...]:
         """A scope and all below it, sorted by path; all scopes without `path`."""
         return tuple(balance.scope for balance in self.balances(path))

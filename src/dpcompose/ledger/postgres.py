@@ -44,9 +44,13 @@ ATTEMPTS = 20
 """How often a transaction is tried that the server gives up in favor of another."""
 
 _MIGRATING = "SELECT pg_advisory_xact_lock(7234017283807667300)"
+STOPPED = "4s"
+"""A client that was stopped while it holds a tree, and a standby that confirms no commit, are waited for so long."""
+_TIMEOUTS = ("idle_in_transaction_session_timeout", "statement_timeout")
 _LOCK = (
     f"SELECT {SETTINGS}, (SELECT max(number) FROM migration), "
-    "(SELECT 1 FROM balance WHERE root = ? AND path = ? FOR UPDATE)"
+    + ", ".join(f"set_config('{name}', '{STOPPED}', true)" for name in _TIMEOUTS)
+    + ", (SELECT 1 FROM balance WHERE root = ? AND path = ? FOR UPDATE)"
 )
 
 
@@ -168,7 +172,7 @@ class _Transaction(PostgresRows):
         """Decide and commit."""
         found = self.row(_LOCK, (root, root))
         assert found is not None, "a SELECT without a condition has a row"
-        *settings, version, _ = found
+        *settings, version = found[: -1 - len(_TIMEOUTS)]
         require_durable(settings, self.url)
         require_known(version, url=self.url)
         stored = LedgerTables(self, cache)

@@ -403,6 +403,14 @@ class TrustClock(Statement):
 
 
 @dataclass(frozen=True)
+class Probe(Statement):
+    """Changes nothing, and is never an entry: it waits for a turn as a charge does."""
+
+    def changes(self, tree: Tree) -> Facts:
+        return {}
+
+
+@dataclass(frozen=True)
 class Import(Statement):
     """Take over a fact that an earlier version kept in a file of people."""
 

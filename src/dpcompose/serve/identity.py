@@ -81,6 +81,8 @@ PAGES = {
     "openapi": Permission("GET", "/openapi.json", None, scoped=False),
     "live": Permission("GET", "/live.js", None, scoped=False),
     "metrics": Permission("GET", "/metrics", None, scoped=False),
+    "health": Permission("GET", "/health", None, scoped=False),
+    "ready": Permission("GET", "/ready", None, scoped=False),
 }
 """The routes for browsers, by name."""
 

@@ -13,6 +13,8 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Annotated, Any, cast
 
+from starlette.exceptions import HTTPException
+
 from dpcompose.account import Account, BudgetArguments, Quote, charge_together
 from dpcompose.errors import (
     DomainError,
@@ -23,6 +25,7 @@ from dpcompose.errors import (
 )
 from dpcompose.ledger import (
     KEPT,
+    PEOPLE,
     Amount,
     Charge,
     Correct,
@@ -34,6 +37,7 @@ from dpcompose.ledger import (
     Left,
     Opening,
     Outcome,
+    Probe,
     Receipt,
     Request,
     Snapshot,
@@ -126,6 +130,10 @@ class EnforcingStore:
 
 
 MOST_ACCOUNTS = 1024
+PAGE = 1000
+"""Balances of one answer."""
+MOST_GAUGES = 1000
+"""Scopes of which `/metrics` tells what is spent and left."""
 SOON = 0.005
 """Seconds that pricing may take while other charges wait for it."""
 _SINGLE = re.compile(r"(\w+)\([^()]{0,100}\)", re.ASCII)
@@ -334,6 +342,30 @@ class Service:
         """The most that a charge could still ask, what others reserved left aside."""
         return {"left": self.left_in([scope])[scope].amounts.texts()}
 
+    def ready(self) -> list[str]:
+        """Reasons why charges do not move; raises StoreError where the ledger cannot be used."""
+        self.ledger.store.transact([Probe(PEOPLE, OPERATOR)])
+        ahead = self.people.ahead
+        return [f"the clock is {ahead:.0f} s behind a recorded time"] if ahead > 60 else []
+
+    def gauges(self, who: Identity) -> list[str]:
+        """What is spent and left of the budgets of a subtree, as Prometheus reads it.
+
+        Raises:
+            HTTPException: 403, for an analyst.
+        """
+        if who.role is Role.ANALYST:
+            raise HTTPException(403, "your role may not ask this")
+        lines: list[str] = []
+        with self.ledger.moment() as moment:
+            for balance in moment.some_balances(who.subtree or None, limit=MOST_GAUGES):
+                for name, amount in balance.left.items():
+                    labels = f'{{scope="{balance.scope.path}",currency="{name}"}}'
+                    spent = float(balance.spent[name].fraction)
+                    lines += [f"dpcompose_spent{labels} {spent!r}\n"]
+                    lines += [f"dpcompose_left{labels} {float(amount.fraction)!r}\n"]
+        return lines
+
     def left_in(self, paths: Sequence[str]) -> dict[str, Left]:
         """The amounts left now in each of these scopes, for an answer and for a page alike."""
         with self.ledger.moment() as moment:
@@ -346,12 +378,14 @@ class Service:
         return {"entries": [shown(each) for each in found.entries], "before": found.before}
 
     @route("GET", Role.KEEPER, Role.AUDITOR, reads=True)
-    def balances(self, who: Identity, scope: str) -> Answer:
-        """The amounts spent at a scope and below it."""
-        found = self.ledger.balances(scope)
-        return {
-            "balances": [{"scope": each.scope.path, "spent": texts(each.spent)} for each in found]
-        }
+    def balances(
+        self, who: Identity, scope: str, *, after: Annotated[str, line(least=0, most=512)] = ""
+    ) -> Answer:
+        """The amounts spent at a scope and below it, sorted by path; `after` of an answer asks for the next page."""
+        with self.ledger.moment() as moment:
+            page = moment.some_balances(scope, after=after, limit=PAGE + 1)
+        listed = [{"scope": each.scope.path, "spent": texts(each.spent)} for each in page[:PAGE]]
+        return {"balances": listed, "after": listed[-1]["scope"] if len(page) > PAGE else None}
 
     @route("GET", Role.KEEPER, Role.AUDITOR, reads=True)
     def entries(

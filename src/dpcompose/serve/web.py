@@ -228,7 +228,17 @@ class Straight:
         )
 
 
-@dataclass(frozen=True)
+PATIENCE = 4.0
+"""Seconds that `/ready` waits for the ledger."""
+
+
+def bearer(request: Request) -> str:
+    """The token of a program; empty if there is none."""
+    token = request.headers.get("authorization", "")
+    return token.removeprefix("Bearer ") if token.startswith("Bearer ") else ""
+
+
+@dataclass
 class Web:
     """The service, and what is counted and limited of its requests.
 
@@ -240,6 +250,7 @@ class Web:
     gate: Gate
     pages: Pages
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    _probe: asyncio.Future[Any] | None = None
 
     @cached_property
     def charges(self) -> Together:
@@ -258,7 +269,10 @@ class Web:
             pages.logout,
             pages.style,
         )
-        own = {each.__name__: each for each in (*handlers, pages.live, self.metrics, self.openapi)}
+        own = {
+            each.__name__: each
+            for each in (*handlers, pages.live, self.metrics, self.health, self.ready, self.openapi)
+        }
         straight = {name: self.endpoint(name) for name in PERMISSIONS if name not in own}
         routes = [
             Route(each.path, own.get(name) or straight[name], methods=[each.method])
@@ -294,10 +308,9 @@ class Web:
         return answered
 
     async def _answer(self, name: str, request: Request) -> Response:
-        caller, token = caller_of(request), request.headers.get("authorization", "")
+        caller, token = caller_of(request), bearer(request)
         is_read = PERMISSIONS[name].method == "GET"
         body = b"" if is_read else await body_of(request)
-        token = token.removeprefix("Bearer ") if token.startswith("Bearer ") else ""
         if name == "charge" and (fields := self._quick_charge(body)) is not None:
             foreign = self.gate.is_foreign(
                 token
@@ -349,8 +362,37 @@ class Web:
         return JSONResponse(document(ROUTES))
 
     async def metrics(self, request: Request) -> Response:
-        """Counts and times by route, without names of people or scopes."""
-        return PlainTextResponse(generate_latest(self.registry))
+        """Counts and times by route; to an auditor's or a keeper's token also what is spent and left of each budget."""
+        lines, token = [generate_latest(self.registry).decode()], bearer(request)
+        if token:
+            caller = caller_of(request)
+            try:
+                who = await self.gate.workers.run(partial(self.gate.identified, caller, token))
+                lines += await self.gate.workers.run(partial(self.gate.service.gauges, who))
+            except HTTPException as error:
+                return await _plain(request, error)
+            except DPComposeError as error:
+                return refusal(error)
+        return PlainTextResponse("".join(lines))
+
+    async def health(self, request: Request) -> Response:
+        """That this process answers; it says nothing of the ledger."""
+        return JSONResponse({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:
+        """Whether charges move, and why they do not."""
+        if self._probe is None or self._probe.done():
+            self._probe = self.gate.workers.start(self.gate.service.ready)
+        try:
+            reasons: list[str] = await asyncio.wait_for(asyncio.shield(self._probe), PATIENCE)
+        except TimeoutError:
+            reasons = [
+                f"a turn at the ledger was not had in {PATIENCE:g} s: another process has it"
+            ]
+        except Exception as error:
+            reasons = [error.what if isinstance(error, StoreError) else type(error).__name__]
+        body = {"status": "ready" if not reasons else "not ready", "reasons": reasons}
+        return JSONResponse(body, 503 if reasons else 200)
 
 
 def application(
