@@ -79,12 +79,12 @@ class Caller:
 
 
 @contextmanager
-def serving(ledger: str, people: str) -> Iterator[int]:
+def serving(ledger: str) -> Iterator[int]:
     """A service in a process of its own; its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "dpcompose", "serve", "--ledger", ledger, "--people", people]
+    command = [sys.executable, "-m", "dpcompose", "serve", "--ledger", ledger]
     process = subprocess.Popen(
         [*command, "--port", str(port), "--rate", "1e9"], stderr=subprocess.DEVNULL
     )
@@ -129,16 +129,15 @@ def prepared(url: str) -> Ledger:
     return ledger
 
 
-def charges(
-    direct: str, served: str, people: str, *, servers: int, seconds: float, runs: int
-) -> None:
+def charges(direct: str, served: str, *, servers: int, seconds: float, runs: int) -> None:
     """Rates in turns, and the ratios of their medians."""
     found: dict[str, list[float]] = {}
     waits: dict[str, list[float]] = {}
     prepared(served).close()
-    token = Identities.open(people).invite("Ada", Role.ANALYST, "city")
+    with Ledger.open(served) as ledger:
+        token = Identities(ledger).invite("Ada", Role.ANALYST, "city")
     with prepared(direct) as ledger, ExitStack() as running:
-        ports = [running.enter_context(serving(served, people)) for _ in range(servers)]
+        ports = [running.enter_context(serving(served)) for _ in range(servers)]
         account, mechanism = Account(ledger, scope="city/health"), Gaussian(1_000_000.0)
 
         def called(count: int) -> list[Callable[[], object]]:
@@ -170,12 +169,13 @@ def charges(
 
 def pages(folder: Path, *, scopes: int, entries: int) -> None:
     """Milliseconds by the clock of each page, as a client waits for it."""
-    url, people = str(folder / "l.db"), Identities.open(folder / "people.db")
+    url = str(folder / "l.db")
+    people = Identities(Ledger.open(url))
     with Ledger.open(url) as ledger:
         began = time.monotonic()
         fill(ledger, scopes, entries)
         print(f"filled in {time.monotonic() - began:.0f} s", flush=True)
-    with serving(url, str(folder / "people.db")) as port:
+    with serving(url) as port:
         for role in Role:
             for subtree in ("world", "world/d1", "world/d1/s1"):
                 caller = Caller(port, people.invite("Ada", role, subtree))
@@ -214,18 +214,13 @@ def main() -> None:
         if asked.what == "pages":
             pages(folder, scopes=asked.scopes, entries=asked.entries)
             return
-        direct, served, people = (
-            str(folder / f"{name}.db") for name in ("direct", "served", "people")
-        )
+        direct, served = (str(folder / f"{name}.db") for name in ("direct", "served"))
         if asked.postgres:
             from campaigns.ledger.server import server
 
             running = stack.enter_context(server())
             direct, served = running.create("direct"), running.create("served")
-            people = served
-        charges(
-            direct, served, people, servers=asked.servers, seconds=asked.seconds, runs=asked.runs
-        )
+        charges(direct, served, servers=asked.servers, seconds=asked.seconds, runs=asked.runs)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import pytest
 from campaigns.ledger.server import Server
 from dpcompose import Laplace, release
 from dpcompose.account import Account, exposure
-from dpcompose.ledger import Ledger
+from dpcompose.ledger import Ledger, entry
 
 FILES = Path(__file__).parent / "data" / "aa7d735"
 READ: dict[str, Any] = json.loads((FILES / "read.json").read_text())
@@ -145,12 +145,19 @@ def test_a_ledger_on_postgresql(postgres: Server, tmp_path: Path) -> None:
         Account(ledger, scope="pure").charge(Laplace(1000.0), key="after the move", actor="Ada")
 
 
-def test_people_and_their_terms(files: Path) -> None:
+def test_people_and_their_terms(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     serve = pytest.importorskip("dpcompose.serve")
     from dpcompose.serve.gate import ROUTES
 
     tokens = json.loads((files / "tokens.json").read_text())
-    people = serve.Identities.open(files / "people.db", clock=lambda: THAT_DAY)
+    monkeypatch.setattr(entry, "clock", lambda: int(THAT_DAY * 1e9))
+    ledger = Ledger.open(files / "served.db")
+    for _ in range(2):  # taken over again, it is not recorded twice
+        copied = shutil.copy(files / "people.db", files / "copied.db")
+        assert serve.take_over(ledger, copied) > 8
+        entries = ledger.verify().entries
+    assert entries == ledger.verify().entries and (files / "copied.db.imported").exists()
+    people = serve.Identities(ledger)
     identities = {name: people.find(token) for name, token in tokens.items()}
     assert {name: identity and identity.actor for name, identity in identities.items()} == {
         "Grace": "Grace@city",
@@ -159,7 +166,7 @@ def test_people_and_their_terms(files: Path) -> None:
         "Eve": None,  # revoked
         "Cleo": "Cleo@city",
     }
-    service = serve.Service(Ledger.open(files / "served.db"), people)
+    service = serve.Service(ledger, people)
     requests = ROUTES["requests"].answer(service, identities["Grace"], "city/health", {})
     assert [(each["state"], each["reason"]) for each in requests["requests"]] == [
         ("approved", "the map")

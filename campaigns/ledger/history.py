@@ -84,6 +84,8 @@ def replay(url: str) -> Replayed:
 
 
 def _follow(found: Replayed, fields: dict[str, Any]) -> None:
+    if fields["kind"] == "stated":  # it changes no balance
+        return
     path, cost = fields["scope"], units(fields.get("cost"))
     if "definition" in fields:
         definition = fields["definition"]

@@ -12,8 +12,8 @@ from threading import RLock
 from dpcompose.errors import DPComposeError
 from dpcompose.ledger.entry import Entry, Head, Record, now
 from dpcompose.ledger.requests import Outcome, Request
-from dpcompose.ledger.scope import AccountNode, root_of
-from dpcompose.ledger.store import closed, is_at_or_below
+from dpcompose.ledger.scope import AccountNode, is_at_or_below, root_of
+from dpcompose.ledger.store import closed
 
 
 @dataclass
@@ -29,6 +29,7 @@ class ListStore:
     _times: dict[str, str] = field(default_factory=dict[str, str])
     _keys: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _redemptions: dict[tuple[str, int], Entry] = field(default_factory=dict[tuple[str, int], Entry])
+    _facts: dict[tuple[str, str, str], str] = field(default_factory=dict[tuple[str, str, str], str])
     _lock: RLock = field(default_factory=RLock)
     _closed: bool = False
 
@@ -46,6 +47,10 @@ class ListStore:
         if decision.entry is not None:
             self._append(request, decision.entry)
             self._times[root] = time
+        for (kind, name), text in decision.facts.items():
+            self._facts.pop((root, kind, name), None)
+            if text is not None:
+                self._facts[root, kind, name] = text
         self._nodes.update({node.scope.path: node for node in decision.nodes})
         return decision
 
@@ -82,6 +87,15 @@ class ListStore:
 
     def redemption(self, root: str, sequence: int) -> Entry | None:
         return self._redemptions.get((root, sequence))
+
+    def fact(self, root: str, kind: str, name: str) -> str | None:
+        return self._facts.get((root, kind, name))
+
+    def facts(self, root: str, kind: str) -> dict[str, str]:
+        return {name: text for (*at, name), text in self._facts.items() if at == [root, kind]}
+
+    def every_fact(self) -> Iterator[tuple[str, str, str, str]]:
+        return iter([(*at, text) for at, text in self._facts.items()])
 
     def head(self, root: str) -> Head:
         return self._heads.get(root, Head())

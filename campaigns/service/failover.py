@@ -7,7 +7,7 @@ over HTTP, the standby falls behind, commits that wait for it are cancelled (cha
 scope with a large cap, and the revocation of somebody's token), the primary is killed, the standby takes over, and the
 same servers are asked the same again by the same clients. What was acknowledged must be there, a token that was revoked
 must open nothing, and nothing may be above a cap, which may be a smaller one now. The controls are the broken stores of
-campaigns.ledger.failover, and one whose people take a cancelled wait for a commit.
+campaigns.ledger.failover.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from campaigns.ledger import failover
 from campaigns.ledger.failover import LARGE, SMALL, Pair, pair
@@ -39,7 +38,7 @@ from dpcompose.errors import (
     StoreError,
     TamperedError,
 )
-from dpcompose.ledger import Ledger, Receipt, postgres_connection
+from dpcompose.ledger import Ledger, Receipt
 from dpcompose.serve import Identities, Identity, RemoteAccount, Role
 from dpcompose.serve.service import own_key
 
@@ -204,7 +203,7 @@ def campaign(folder: Path, *, rounds: int, clients: int = 4, weakness: str = "sh
     """Run it, and say what was found; HistoryError if a promise was broken."""
     began, acknowledged, found = time.perf_counter(), 0, None
     with pair() as servers, WEAKNESSES[weakness](), Ledger.open(servers.url) as ledger:
-        keeper = Keeper(ledger, Identities.open(servers.url))
+        keeper = Keeper(ledger, Identities(ledger))
         for path in ("world", "world/steady"):
             open_scope(ledger, path, filter=PureFilter(10**6), actor="keeper")
         service = Servers(servers.url, servers.url, 2, weakness, target=serve_weakly)
@@ -224,7 +223,6 @@ def campaign(folder: Path, *, rounds: int, clients: int = 4, weakness: str = "sh
         finally:
             for place in range(service.count):
                 service.kill(place)
-            keeper.people.database.close()
     if found is None or not cancelled >= rounds * clients:
         raise HistoryError(
             f"only {cancelled} requests were left open in {rounds} rounds: the campaign attacks nothing"
@@ -243,14 +241,7 @@ def serve_weakly(ledger: str, people: str, port: int, weakness: str) -> None:
         serve(ledger, people, port, "")
 
 
-def _unconfirmed(connection: Any, _url: str) -> None:
-    connection.commit()
-
-
-WEAKNESSES: dict[str, Callable[[], Any]] = {
-    **failover.WEAKNESSES,
-    "people": lambda: patch.object(postgres_connection, "commit", _unconfirmed),
-}
+WEAKNESSES = failover.WEAKNESSES
 CONTROLS = tuple(name for name in WEAKNESSES if name != "shipped")
 
 

@@ -46,7 +46,7 @@ def serve(ledger: str, people: str, port: int, control: str) -> None:
     from dpcompose.serve.web import application
 
     kept = Ledger.open(ledger, create=False)
-    service = Service(kept, Identities.open(people))
+    service = Service(kept, Identities(Ledger.open(people)))
     if control == CONTROLS[0]:
         lost = Ledger.open("memory:")
         for scope in kept.scopes():
@@ -205,9 +205,9 @@ def run(
             open_scope(
                 ledger, f"city/r{number}", filter=PureFilter(0.1 * MOST + 0.05), actor="keeper"
             )
-        known = Identities.open(people)
+        known = Identities(Ledger.open(people))
         token = known.invite("Ada", Role.ANALYST, "city")
-        known.database.close()
+        known.ledger.close()
         running = Servers(url, people, servers, control)
         try:
             for number in range(rounds):

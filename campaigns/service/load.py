@@ -272,9 +272,9 @@ def run(
         for tree in told:
             open_scope(ledger, tree, filter=PureFilter(Fraction(2 * fit + 1, 2000)), actor="keeper")
         people = url if postgres else str(folder / "people.db")
-        known = Identities.open(people)
+        known = Identities(Ledger.open(people))
         token = known.invite("Ada", Role.ANALYST, "")
-        known.database.close()
+        known.ledger.close()
         found.bare = bare(folder, url)
         running = Servers(served, served if postgres else people, servers, control, target=stale)
         if partitions:

@@ -31,11 +31,10 @@ from dpcompose import Gaussian
 from dpcompose.account import open_scope
 from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.errors import DPComposeError, StoreError
-from dpcompose.ledger import Ledger, Receipt
+from dpcompose.ledger import Ledger, Receipt, entry
 from dpcompose.serve import PERMISSIONS, Identities, Identity, Role, Service
 from dpcompose.serve.gate import ROUTES
 from dpcompose.serve.service import own_key
-from dpcompose.serve.terms import Terms
 from dpcompose.serve.web import application
 
 MARK = "zzforeignzz"
@@ -93,8 +92,8 @@ def budget(epsilon: int) -> ConcentratedFilter:
 class World:
     """A service with two tenants; the other one differs from world to world."""
 
-    def __init__(self, number: int, clock: Callable[[], float]) -> None:
-        ledger, people = Ledger.open("memory:"), Identities.open(":memory:", clock=clock)
+    def __init__(self, number: int) -> None:
+        ledger, people = Ledger.open("memory:"), Identities(Ledger.open("memory:"))
         for path, epsilon in (("city", 9), ("city/health", 9), (MARK, number + 1)):
             open_scope(ledger, path, filter=budget(epsilon), actor="keeper")
         self.service, self.fails = Service(ledger, people), ""
@@ -148,7 +147,8 @@ class Fuzz:
 
     def __init__(self, seed: int) -> None:
         self.draw, self.now = random.Random(seed), 1e9
-        self.worlds = [World(number, lambda: self.now) for number in range(2)]
+        mock.patch.object(entry, "clock", lambda: int(self.now * 1e9)).start()
+        self.worlds = [World(number) for number in range(2)]
         found = json.loads(self.worlds[0].direct.ask("GET", "/openapi.json").text)
         self.fields = {
             operation["operationId"]: _schemas(operation)
@@ -333,11 +333,13 @@ def _broken(*_: object) -> dict[str, object]:
     raise KeyError("left")
 
 
-def _twice(self: Terms, asked: Any, commit: Any) -> Any:
-    self.ledger.charge(
-        asked.scope, cost=asked.cost, actor=asked.who.actor, key=f"{asked.key} again"
-    )
-    return commit({})
+_once = Service.ledger_charge
+
+
+def _twice(self: Service, who: Identity, quote: Any, fields: Any) -> Any:
+    account, charge = _once(self, who, quote, fields)
+    self.ledger.charge(charge.path, cost=charge.cost, actor=charge.actor, key=f"{charge.key} again")
+    return account, charge
 
 
 def _told(service: Service, *_: object, **__: object) -> dict[str, object]:
@@ -348,7 +350,7 @@ def _told(service: Service, *_: object, **__: object) -> dict[str, object]:
 CONTROLS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "every scope is everybody's": lambda: mock.patch.object(Identity, "covers", _everywhere),
     "an error is a defect": lambda: _answering("left", _broken),
-    "a charge is made twice": lambda: mock.patch.object(Terms, "charged", _twice),
+    "a charge is made twice": lambda: mock.patch.object(Service, "ledger_charge", _twice),
     "a refusal tells what others spent": lambda: _answering("price", _told),
 }
 

@@ -66,7 +66,7 @@ def serve(ledger: str, people: str, port: int, control: str) -> None:
     if control == CONTROLS[3]:
         mock.patch.object(Gate, "is_foreign", _never).start()
     issuer = Issuer("https://login.example/city", "budgets", read=_silent)
-    service = Service(Ledger.open(ledger, create=False), Identities.open(people, issuer=issuer))
+    service = Service(Ledger.open(ledger, create=False), Identities(Ledger.open(people), issuer))
     listening.run(application(service, rate=1e9), host="127.0.0.1", port=port)
 
 
@@ -243,11 +243,11 @@ def run(rounds: int, *, seed: int = 0, control: str = "") -> tuple[Counter[str],
                 account.charge(
                     COST, actor="Eve", key=f"{number}", description={"name": f"{number}"}
                 )
-            people = Identities.open(file)
+            people = Identities(Ledger.open(file))
             invited = {Role.ANALYST: "Eve", Role.AUDITOR: "Cleo"}
             tokens = {role: people.invite(name, role, "city") for role, name in invited.items()}
             tokens[Role.KEEPER] = people.invite("Ada", Role.ANALYST, "city")  # who only charges
-            people.database.close()
+            people.ledger.close()
             with serving(url, file, control) as (port, process):
                 attack = Attack(port, draw, tokens, process)
                 before = attack.size()[0] if attack.charged("first") else 0

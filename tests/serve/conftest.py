@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("starlette")
 from dpcompose.account import open_scope
 from dpcompose.adaptive import ConcentratedFilter
-from dpcompose.ledger import Ledger
+from dpcompose.ledger import Ledger, entry
 from dpcompose.serve import PERMISSIONS, Identities, RemoteAccount, Role, Service
 from dpcompose.serve.web import application
 
@@ -34,10 +34,7 @@ class Town:
 
     def __init__(self, *, url: str = "memory:", **limits: float) -> None:
         self.now = 1e9
-        self.ledger, self.people = (
-            Ledger.open(url),
-            Identities.open(":memory:", clock=lambda: self.now),
-        )
+        self.ledger, self.people = Ledger.open(url), Identities(Ledger.open("memory:"))
         for path in ("city", "city/health", "other"):
             open_scope(self.ledger, path, filter=budget(), actor="keeper")
         self.tokens = {role: self.people.invite("Ada", role, "city") for role in Role}
@@ -46,6 +43,15 @@ class Town:
             self.service, **{"rate": 1e6, "failures": 1e6, "watch": 0.0, **limits}
         )
         self.client = TestClient(self.app, raise_server_exceptions=False)
+
+    @property
+    def now(self) -> float:
+        """The clock of the ledgers, in seconds since 1970."""
+        return entry.clock() / 1e9
+
+    @now.setter
+    def now(self, seconds: float) -> None:
+        entry.clock = lambda: int(seconds * 1e9)
 
     def ask(self, name: str, token: str, /, **fields: Any) -> Any:
         permission, headers = PERMISSIONS[name], {"authorization": f"Bearer {token}"}
@@ -63,6 +69,12 @@ class Town:
     def person(self, name: str, role: Role = Role.ANALYST, subtree: str = "city") -> RemoteAccount:
         """Somebody new."""
         return self.account(token=self.people.invite(name, role, subtree), scope=subtree)
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock goes on as before after each test."""
+    monkeypatch.setattr(entry, "clock", entry.clock)
 
 
 @pytest.fixture

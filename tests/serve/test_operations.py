@@ -1,5 +1,4 @@
 """Metrics, logs, alerts, the unit of systemd, and the guide."""
-# ruff: noqa: E402
 
 from __future__ import annotations
 
@@ -11,23 +10,25 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-httpx = pytest.importorskip("httpx")
+pytest.importorskip("httpx")
 pytest.importorskip("starlette")
 from typer.main import get_command
 
 from dpcompose import Gaussian
 from dpcompose.cli.app import app
-from dpcompose.errors import DomainError, OverdrawnError, TamperedError
-from dpcompose.serve import Role
-from dpcompose.serve.alert import Alerts
+from dpcompose.errors import OverdrawnError, TamperedError
+from dpcompose.ledger import Ledger
+from dpcompose.serve import Identities, Role, Service
 from dpcompose.serve.gate import refusal
+from dpcompose.serve.web import application
 from tests.cli.runner import invoke
-from tests.serve.conftest import Town
+from tests.serve.conftest import TestClient, Town
 
 
 def test_metrics_and_logs_tell_routes_and_nothing_of_the_data(
@@ -81,72 +82,6 @@ def test_metrics_and_logs_tell_routes_and_nothing_of_the_data(
     assert [each for each in [*words, *town.tokens.values()] if each in said] == []
 
 
-class Webhook:
-    """Keeps what it is told; refuses at first."""
-
-    def __init__(self, refusals: int) -> None:
-        self.told: list[dict[str, Any]] = []
-        self.refusals = refusals
-        self.client = httpx.Client(transport=httpx.MockTransport(self.answer))
-
-    def answer(self, request: Any) -> Any:
-        self.told.append(json.loads(request.content))
-        self.refusals -= 1
-        if self.refusals == 1:
-            raise httpx.ConnectTimeout("slow")
-        return httpx.Response(500 if self.refusals >= 0 else 204)
-
-
-def test_a_webhook_is_told_once_of_each_crossing_until_it_answers(town: Town):
-    hook = Webhook(refusals=3)
-    alerts = [
-        Alerts(town.ledger, town.people.database, "https://hook.example/x", client=hook.client)
-        for _ in range(2)
-    ]  # two servers
-    account = town.account()
-    cap = float(account.left()["rho"].fraction)
-    one = Gaussian((1 / (2 * 0.3 * cap)) ** 0.5)
-    for key in ("a", "b"):
-        account.charge(one, key=key)
-    assert [each.look() for each in alerts] == [0, 0] and not hook.told
-    account.charge(one, key="c")
-    told = 0
-    for _ in range(12):
-        told += sum(each.look() for each in alerts)
-        town.now += 3600
-    ids = {each["id"] for each in hook.told}
-    assert told == len(ids) == 2 and {each["scope"] for each in hook.told} == {
-        "city",
-        "city/health",
-    }
-    assert len(hook.told) == 2 + 3  # the refusals, then one answer for each
-    account.charge(Gaussian(one.sigma * 10), key="d")
-    assert [each.look() for each in alerts] == [0, 0] and len(hook.told) == 5
-    again = Alerts(
-        town.ledger, town.people.database, "https://hook.example/x", client=hook.client
-    )  # a new process
-    assert again.look() == 0 and len(hook.told) == 5
-    lower = Alerts(
-        town.ledger, town.people.database, "https://hook.example/x", 0.5, client=hook.client
-    )
-    account.charge(Gaussian(one.sigma * 10), key="e")
-    assert lower.look() == 2  # the control: another share is another crossing
-
-
-def test_a_charge_never_waits_for_a_webhook(town: Town):
-    def never(request: Any) -> Any:
-        raise AssertionError("a charge told the webhook")
-
-    client = httpx.Client(transport=httpx.MockTransport(never))
-    Alerts(town.ledger, town.people.database, "http://hook.example", 0.0001, client=client)
-    town.account().charge(Gaussian(30.0), key="k")
-    for wrong in (0.0, 1.5, float("nan")):
-        with pytest.raises(DomainError):
-            Alerts(town.ledger, town.people.database, "http://hook.example", wrong)
-    with pytest.raises(DomainError):
-        Alerts(town.ledger, town.people.database, "file:///etc/passwd")
-
-
 def test_the_unit_is_one_that_systemd_takes(tmp_path: Path):
     asked = [
         sys.executable,
@@ -154,8 +89,6 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path):
         "dpcompose",
         "serve",
         "--unit",
-        "--people",
-        "/var/lib/dpcompose/people.db",
     ]
     made = subprocess.run(
         [*asked, "--ledger", "/var/lib/dpcompose/city.db"],
@@ -193,13 +126,11 @@ VALUES = {
     "--people": ["/var/lib/dpcompose/people.db"],
     "--host": ["::1"],
     "--port": ["9000"],
-    "--issuer": ["https://login.example/a%20city"],
+    "--issuer": ["https://login.example/a%20city?a=$1&b=%2F"],
     "--audience": ["budgets"],
     "--checkpoints": ["checkpoints.txt"],
     "--trust": ["one.example+1234abcd+AQ==", "two.example+1234abcd+AQ=="],
     "--rate": ["50.0"],
-    "--alert": ["https://hook.example/x?a=$1&b=%2F"],
-    "--alert-at": ["0.5"],
     "--log": [],
 }
 ENDING = ("--invite", "--subject", "--revoke", "--trust-clock", "--demo")
@@ -223,7 +154,7 @@ def test_the_unit_has_every_option_that_was_typed():
         value = [] if name in ("--trust-clock", "--demo") else ["x"]
         said = invoke(["serve", "--unit", "--ledger", "city.db", name, *value])
         assert said.exit_code == 2 and name in said.stderr, name
-    for name in ("--issuer", "--audience", "--alert"):
+    for name in ("--issuer", "--audience"):
         assert (
             invoke(
                 ["serve", "--unit", "--ledger", "city.db", "--audience", "b", name, 'https://a b"']
@@ -232,44 +163,65 @@ def test_the_unit_has_every_option_that_was_typed():
         )
 
 
-@pytest.mark.parametrize("full", ["ledger", "people"])
-def test_a_full_disk_is_named_in_the_log_once(
-    tmp_path: Path, full: str, caplog: pytest.LogCaptureFixture
-):
+def test_health_and_ready_say_why_nothing_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dpcompose.serve.web.PATIENCE", 0.2)
+    with Ledger.open(tmp_path / "city.db") as ledger:
+        people = Identities(ledger)
+        people.invite("Grace", Role.KEEPER, "")
+        client = TestClient(application(Service(ledger, people)))
+        entries = ledger.verify().entries
+        assert client.get("/health").json() == {"status": "ok"}
+        assert client.get("/ready").json() == {"status": "ready", "reasons": []}
+        with closing(sqlite3.connect(tmp_path / "city.db", isolation_level=None)) as other:
+            other.execute("begin immediate")
+            held = client.get("/ready")
+            assert client.get("/health").status_code == 200
+        assert held.status_code == 503 and "another process has it" in held.json()["reasons"][0]
+        assert ledger.verify().entries == entries  # asking is no entry
+    closed = client.get("/ready")
+    assert closed.status_code == 503 and str(tmp_path) not in closed.text
+
+
+def test_a_second_server_of_one_file_is_refused_with_the_first_ones_number(tmp_path: Path):
+    command = "from dpcompose.serve import require_only; from pathlib import Path; import sys;"
+    command += "require_only(Path(sys.argv[1]))"
+    run = [sys.executable, "-c", command, str(tmp_path / "city.db")]
+    first = subprocess.Popen(
+        [*run[:2], f"{command}; print(1, flush=True); input()", run[3]], stdin=-1, stdout=-1
+    )
+    assert first.stdout is not None and first.stdout.readline() == b"1\n"
+    second = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert second.returncode and f"process {first.pid} serves this ledger" in second.stderr
+    first.communicate(b"\n")
+    assert subprocess.run(run, check=False).returncode == 0
+
+
+def test_gauges_of_budgets_are_an_auditors(town: Town):
+    town.account().charge(Gaussian(10.0), key="k")
+
+    def metrics(role: Role) -> Any:
+        headers = {"authorization": f"Bearer {town.tokens[role]}"}
+        return town.client.get("/metrics", headers=headers)
+
+    text = metrics(Role.AUDITOR).text
+    assert 'dpcompose_spent{scope="city/health",currency="rho"} 0.005' in text
+    assert 'dpcompose_left{scope="city",currency="rho"}' in text and "other" not in text
+    assert metrics(Role.ANALYST).status_code == 403
+    assert "dpcompose_spent" not in town.client.get("/metrics").text
+
+
+def test_a_full_disk_is_named_in_the_log_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.WARNING)
     town = Town(url=str(tmp_path / "city.db"))
-    if full == "ledger":
-        town.ledger.store._writer.execute("pragma max_page_count = 1")  # type: ignore[attr-defined]
-    else:
-        database: Any = town.people.database
-        while not database._idle.empty():
-            database._idle.get().close()
-        limited = sqlite3.connect(database.path, check_same_thread=False, isolation_level=None)
-        limited.execute("pragma max_page_count = 1")
-        database._idle.put(limited)
+    town.ledger.store._writer.execute("pragma max_page_count = 1")  # type: ignore[attr-defined]
+    charge = {"scope": "city", "mechanism": "Gaussian(50.0)", "description": {"a": "b" * 9000}}
     answers = [
-        town.ask(
-            "charge",
-            town.tokens[Role.ANALYST],
-            scope="city",
-            mechanism="Gaussian(50.0)",
-            key=f"{key}",
-            description={"a": "b" * 9000},
-        )
-        if full == "ledger"
-        else town.ask(
-            "invite", town.tokens[Role.KEEPER], scope="city", name="N" * 90, role="analyst"
-        )
-        for key in range(150)
+        town.ask("charge", town.tokens[Role.ANALYST], key=f"{key}", **charge) for key in range(150)
     ]
     failed = [each for each in answers if each.status_code == 503]
     assert failed and not any(str(tmp_path) in each.text or "full" in each.text for each in failed)
-    said = [each.getMessage() for each in caplog.records if each.name == "dpcompose.serve"]
-    assert (
-        len(said) == 1
-        and "the disk is full" in said[0]
-        and ("city.db" if full == "ledger" else "people.db") in said[0]
-    )
+    logged = [each.getMessage() for each in caplog.records if each.name == "dpcompose.serve"]
+    assert len(logged) == 1 and "the disk is full" in logged[0] and "city.db" in logged[0]
 
 
 def test_a_ledger_that_was_tampered_with_is_named_in_the_log(

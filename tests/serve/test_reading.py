@@ -66,3 +66,18 @@ def test_a_tree_is_verified_in_several_requests(long: Town, monkeypatch: pytest.
     change(long, f"UPDATE balance SET spent = ({caps}) WHERE path = 'city'")
     assert not auditor.verify()["agrees"]
     assert isinstance(next(long.ledger.entries("city")), Entry)
+
+
+def test_balances_come_in_pages(town: Town, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dpcompose.serve.service.PAGE", 2)
+    for path in ("city/health-2", "city/health/a", "city/health/b", "city/health=x"):
+        town.ledger.scope(path, actor="keeper")
+    every = {each.scope.path for each in town.ledger.balances("city")}
+    listed: list[str] = []
+    after: str | None = ""
+    while after is not None:
+        token = town.tokens[Role.AUDITOR]
+        page = town.ask("balances", token, scope="city", after=after).json()
+        listed += [each["scope"] for each in page["balances"]]
+        after = page["after"]
+    assert set(listed) == every and len(listed) == len(every) > 4

@@ -18,8 +18,8 @@ from dpcompose.errors import (
     OverdrawnError,
     StoreError,
 )
+from dpcompose.ledger import PEOPLE
 from dpcompose.serve import PERMISSIONS, Role
-from dpcompose.serve.database import SQLiteDatabase
 from dpcompose.serve.gate import ROUTES
 from dpcompose.serve.web import HEADERS
 from tests.serve.conftest import TestClient, Town
@@ -132,9 +132,8 @@ def test_tokens_expire_are_revoked_and_are_kept_nowhere(
     assert (
         town.ask("revoke", keeper, scope="city", name="Ada").status_code == 422
     )  # the last keeper
-    kept = town.people.database
-    assert isinstance(kept, SQLiteDatabase)
-    assert token not in Path(kept.path).read_bytes().decode("latin-1") + caplog.text
+    written = "".join(each.body for each in town.people.ledger.entries(PEOPLE))
+    assert token not in written + caplog.text
     assert token not in repr(town.account(token=token))
 
 
@@ -174,7 +173,7 @@ def test_a_store_that_vanishes_is_a_503_and_nothing_is_half_done(tmp_path: Path)
         assert answer.status_code == 503 and str(tmp_path) not in answer.text
     with pytest.raises(StoreError):
         town.account().charge(Gaussian(30.0), key="k")
-    town.people.database.close()
+    town.people.ledger.close()
     assert town.ask("left", town.tokens[Role.ANALYST], scope="city").status_code == 503
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,13 +19,12 @@ from dpcompose.errors import (
     QuotaError,
     ReservationError,
     ReservedError,
-    StoreError,
     UnsupportedError,
 )
-from dpcompose.ledger import Amount, Amounts, Ledger
+from dpcompose.ledger import PEOPLE, Amount, Amounts, Import, Ledger, Token
+from dpcompose.ledger.statements import noted
 from dpcompose.serve import RemoteAccount, Role
 from dpcompose.serve.gate import ROUTES
-from dpcompose.serve.request import note_of
 from tests.serve.conftest import Town, budget
 
 LARGE, SMALL = Gaussian(10.0), Gaussian(50.0)  # rho of 1/200 and of 1/5000
@@ -71,7 +71,7 @@ def test_a_reservation_keeps_others_out_and_its_uses_are_ordinary_charges(town: 
         ada.charge(LARGE, key="three", reservation="study")
     with pytest.raises(KeyReusedError):
         ada.charge(LARGE, key="one")
-    assert note_of(granted(town.ledger)[-1])["reservation"] == made["reservation"]
+    assert noted(granted(town.ledger)[-1].description)["reservation"] == made["reservation"]
     assert town.ledger.verify().entries
 
 
@@ -85,6 +85,7 @@ def test_what_was_never_committed_returns_at_the_end_and_late_commits_are_refuse
         ada.charge(SMALL, key="two", reservation="study")
     assert ada.charge(SMALL, key="one", reservation="study") == first  # it was committed in time
     assert rho(ben.left()["rho"]) == pytest.approx(everything - 1 / 5000)
+    town.account(Role.KEEPER).threshold({"rho": "1"})  # the time is recorded
     town.now -= 60  # a clock that is set back brings no reservation back
     with pytest.raises(ReservationError, match="ended"):
         ada.charge(SMALL, key="two", reservation="study")
@@ -194,7 +195,7 @@ def test_a_charge_above_a_threshold_needs_a_second_person(town: Town):
         ada.charge(LARGE, key="another key")
     receipt = ada.charge(LARGE, key="large")
     assert receipt == ada.charge(LARGE, key="large")
-    assert note_of(granted(town.ledger)[-1]) == {"approved": "Grace@city"}
+    assert noted(granted(town.ledger)[-1].description) == {"approved": "Grace@city"}
     declined = ada.request(LARGE, key="second", reason="again")
     assert [each["state"] for each in ada.requests()].count("open") == 1 and not town.person(
         "Ben"
@@ -211,18 +212,23 @@ def test_a_charge_above_a_threshold_needs_a_second_person(town: Town):
     assert receipt == ada.charge(LARGE, key="large")
 
 
-@pytest.mark.parametrize("other", ["Zoe\u0308", "ZO\u00cb", "zoe\u0308", "\uff3ao\u00eb"])
+@pytest.mark.parametrize(
+    "other", ["Zoe\u0308", "ZO\u00cb", "zoe\u0308", "\uff3ao\u00eb", "Z\u043e\u00eb"]
+)
 def test_one_name_in_two_spellings_is_one_person(town: Town, other: str):
     town.person("Grace", Role.KEEPER).threshold({"rho": "0.001"})
     asked = town.person("Zo\u00eb").request(LARGE, key="large", reason="a map")
     keeper = town.person("Somebody", Role.KEEPER)
-    with town.people.database.transaction() as run:  # as an earlier version took it
-        run("update service_token set name = ? where name = 'Somebody'", (other,))
+    digest = town.people.digest_of(keeper.token)
+    with town.people.ledger.moment() as moment:
+        token = Token.of(moment.snapshot, PEOPLE, digest or "")
+    assert token is not None
+    earlier = Import(PEOPLE, "operator", Token.kind, digest or "", replace(token, name=other).text)
+    town.people.ledger.state(earlier)  # as an earlier version took it
     with pytest.raises(ApprovalError, match="second person"):
         keeper.decide(asked["request"], approve=True)
-    if other != "ZO\u00cb" and not other.startswith("\uff3a"):
-        with pytest.raises(DomainError, match="NFC"):
-            town.people.invite(other, Role.KEEPER, "city")
+    with pytest.raises(DomainError, match=r"NFC|does not look like"):
+        town.people.invite(other, Role.KEEPER, "city")
     another = town.person("Zoe", Role.KEEPER)
     assert another.decide(asked["request"], approve=True)["state"] == "approved"
 
@@ -271,35 +277,6 @@ def test_what_the_service_notes_is_not_for_others_to_write(town: Town):
         assert town.ask("charge", town.tokens[Role.ANALYST], **asked).status_code == 422
 
 
-def test_a_service_that_stops_after_the_commit_counts_each_charge_once(
-    town: Town, monkeypatch: pytest.MonkeyPatch
-):
-    town.account(Role.KEEPER, scope="city").quota("*", {"rho": "0.0005"})
-    ada, database = town.account(), town.people.database
-    whole, stops = type(database).locked, [True]
-
-    class Stops:
-        def __init__(self, root: str, *, shared: bool) -> None:
-            self.context, self.shared = whole(database, root, shared=shared), shared
-
-        def __enter__(self) -> Any:
-            return self.context.__enter__()
-
-        def __exit__(self, *error: Any) -> Any:
-            if stops and not self.shared and error[0] is None:
-                stops.pop()
-                failed = StoreError("people", "gone")
-                self.context.__exit__(type(failed), failed, None)
-            return self.context.__exit__(*error)
-
-    monkeypatch.setattr(database, "locked", lambda root, shared=False: Stops(root, shared=shared))
-    receipt = ada.charge(SMALL, key="a")
-    assert not stops and receipt == ada.charge(SMALL, key="a") and len(granted(town.ledger)) == 1
-    ada.charge(SMALL, key="b")
-    with pytest.raises(QuotaError):
-        ada.charge(SMALL, key="c")
-
-
 def test_many_at_once_exceed_neither_a_quota_nor_what_others_reserved(town: Town):
     ada, keeper = town.account(scope="city"), town.account(Role.KEEPER, scope="city")
     held = Amounts.read(ada.reserve(LARGE, key="study", seconds=60, times=2)["held"])
@@ -327,13 +304,8 @@ def test_many_at_once_exceed_neither_a_quota_nor_what_others_reserved(town: Town
     town.ledger.verify()
 
 
-def test_a_reservation_in_a_budget_that_renews_is_of_the_period_that_is(
-    town: Town, monkeypatch: pytest.MonkeyPatch
-):
-    day = ["2030-01-01T00:00:00.000000Z"]
-    for module in ("ledger", "batch"):
-        monkeypatch.setattr(f"dpcompose.ledger.{module}.now", lambda last="": max(day[0], last))
-    monkeypatch.setattr("dpcompose.serve.terms.now", lambda last="": max(day[0], last))
+def test_a_reservation_in_a_budget_that_renews_is_of_the_period_that_is(town: Town):
+    town.now = 1893456000.0  # the first day of 2030
     open_scope(town.ledger, "free", filter=None, actor="keeper")
     open_scope(town.ledger, "free/daily", filter=budget(), renew="day", actor="keeper")
     ada = town.person("Ada", subtree="free/daily")
@@ -341,7 +313,7 @@ def test_a_reservation_in_a_budget_that_renews_is_of_the_period_that_is(
         ada.charge(LARGE, key=str(number))
     with pytest.raises(OverdrawnError):
         ada.reserve(LARGE, key="today", seconds=60, times=1)
-    day[0] = "2030-01-02T00:00:00.000000Z"
+    town.now += 86400
     assert rho(ada.left()["rho"]) > 4 * rho(ada.price(LARGE)["rho"])
     ada.reserve(LARGE, key="today", seconds=60, times=4)
     with pytest.raises(ReservedError):

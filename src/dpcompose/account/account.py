@@ -461,7 +461,7 @@ def charge_together(charges: Sequence[tuple[Account, Charge]]) -> list[Receipt |
 def _in_words(
     outcome: Receipt | DPComposeError, account: Account, charge: Charge
 ) -> Receipt | DPComposeError:
-    if not isinstance(outcome, OverdrawnError):
+    if type(outcome) is not OverdrawnError:
         return outcome
     with suppress(LedgerError):  # others were charged with it
         return refusal_in_words(outcome, account.ledger, account.scope, cost=dict(charge.cost))

@@ -23,7 +23,7 @@ def serve(
     ledger: Annotated[str | None, option("", "URL", envvar="DPCOMPOSE_LEDGER", shown=True)] = None,
     people: Annotated[
         str | None,
-        option("The identities: the PostgreSQL database of the ledger, or else people.db.", "URL"),
+        option("A file of people of an earlier version, to take over; or else people.db.", "FILE"),
     ] = None,
     host: Annotated[str, option("The address to listen at.", shown=True)] = "127.0.0.1",
     port: Annotated[int, option("The port to listen at.", min=1, max=65535, shown=True)] = 8000,
@@ -58,49 +58,45 @@ def serve(
     rate: Annotated[
         float, option("Requests a second that each identity may make.", min=1, shown=True)
     ] = 200.0,
-    alert: Annotated[
-        str | None, option("A webhook, told once when a budget is spent that far.", "URL")
-    ] = None,
-    alert_at: Annotated[
-        float, option("The spent share of a budget that is told.", shown=True)
-    ] = 0.8,
     log: Annotated[bool, option("A line of JSON for each request, to the standard error.")] = False,
     unit: Annotated[bool, option("Print a unit of systemd for this ledger, and end.")] = False,
     demo: Annotated[bool, option("Start with people and budgets that are thrown away.")] = False,
 ) -> None:
     """Serve a ledger to people who do not trust each other. Put a proxy with TLS before it."""
     try:
-        from dpcompose.serve import Identities, Issuer, Service, application
+        from dpcompose.serve import Identities, Issuer, Service, application, take_over
     except ModuleNotFoundError:
         raise MissingExtraError("The service", "serve") from None
-    from dpcompose.ledger import Ledger
+    from dpcompose.ledger import Ledger, file_of
 
-    accounts = people or _people_of(ledger)
     verified = None if issuer is None else Issuer(issuer, audience or "")
+    if ledger is None and not demo:
+        raise DomainError("--ledger", None, "a ledger, or --demo")
     if unit:
-        stdout(_unit(typed, ledger, accounts))
-        return
-    if invite or revoke or trust_clock:
-        _change(
-            Identities.open(accounts, issuer=verified),
-            invite or [],
-            subject,
-            revoke or [],
-            trust_clock=trust_clock,
-        )
+        stdout(_unit(typed))
         return
     if demo:
         service = _demo()
-    elif ledger is None:
-        raise DomainError("--ledger", None, "a ledger, or --demo")
     else:
-        shown = _published(checkpoints, trust or [])
-        service = Service(
-            Ledger.open(ledger, create=False), Identities.open(accounts, issuer=verified), shown
-        )
-    from dpcompose.serve import run
+        kept, shown = Ledger.open(ledger or "", create=False), _published(checkpoints, trust or [])
+        earlier = people or (ledger if _is_on_server(ledger or "") else "people.db")
+        if _is_on_server(earlier or "") or people or Path("people.db").exists():
+            take_over(kept, earlier or "")
+        service = Service(kept, Identities(kept, verified), shown)
+    if invite or revoke or trust_clock:
+        _change(service.people, invite or [], subject, revoke or [], trust_clock=trust_clock)
+        return
+    if (ahead := service.people.ahead) > 60:
+        what = "this clock is %.0f s behind a time that was recorded; --trust-clock undoes it"
+        logging.getLogger("dpcompose.serve").warning(what, ahead)
+    if log:
+        logging.basicConfig(format="%(message)s", level=logging.WARNING)
+        logging.getLogger("dpcompose.serve.requests").setLevel(logging.INFO)
+    from dpcompose.serve import require_only, run
 
-    _observe(service, log=log, alert=alert, share=alert_at)
+    file = None if demo else file_of(ledger or "")
+    if file is not None:
+        require_only(file.resolve())
     run(application(service, rate=rate), host=host, port=port)
 
 
@@ -113,25 +109,13 @@ def _demo() -> Service:
     return service
 
 
-def _observe(service: Service, *, log: bool, alert: str | None, share: float) -> None:
-    from dpcompose.serve import Alerts
-
-    if log:
-        logging.basicConfig(format="%(message)s", level=logging.WARNING)
-        logging.getLogger("dpcompose.serve.requests").setLevel(logging.INFO)
-    if alert is not None:
-        Alerts(service.ledger, service.people.database, alert, share).start()
-
-
-def _unit(typed: Mapping[str, Any], ledger: str | None, people: str) -> str:
+def _unit(typed: Mapping[str, Any]) -> str:
     """The unit of a service with the options that were typed."""
     from importlib.resources import files
 
-    if ledger is None:
-        raise DomainError("--ledger", None, "a ledger to serve")
-    words = ["--ledger", ledger, "--people", people]
+    words: list[str] = []
     for name, value in typed.items():
-        if name in ("--unit", "--ledger", "--people", "--log"):
+        if name in ("--unit", "--log"):
             continue
         if name in ("--invite", "--subject", "--revoke", "--trust-clock", "--demo"):
             raise DomainError("--unit", name, "the options of a service that goes on")
@@ -160,11 +144,8 @@ def _published(file: Path | None, trust: list[str]) -> Published | None:
     return None if file is None else Published(file, [VerifierKey.read(each) for each in trust])
 
 
-def _people_of(ledger: str | None) -> str:
-    on_server = ledger is not None and ledger.startswith(
-        ("postgresql:", "postgres:", "postgresql+psycopg:")
-    )
-    return ledger if on_server and ledger else "people.db"
+def _is_on_server(url: str) -> bool:
+    return url.startswith(("postgresql:", "postgres:", "postgresql+psycopg:"))
 
 
 def _change(
@@ -176,7 +157,7 @@ def _change(
     trust_clock: bool,
 ) -> None:
     if trust_clock:
-        stdout(f"{people.database.trust_clock():.0f} s were undone\n")
+        stdout(f"{people.trust_clock():.0f} s were undone\n")
     for each in invite:
         stdout(f"{_invited(people, each, subject)}\n")
     for each in revoke:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import Lock
 
 from dpcompose.errors import DPComposeError, StoreError
 from dpcompose.ledger.entry import Entry, Head, Record, now
-from dpcompose.ledger.requests import Outcome, Request, RequestDecision, View
+from dpcompose.ledger.policies import View
+from dpcompose.ledger.requests import Outcome, Request, RequestDecision
 from dpcompose.ledger.scope import AccountNode, Scope, root_of
 
 
@@ -25,6 +26,7 @@ class Batch:
         balances: The balances to write, those of new scopes included, by path.
         ends: The last of the entries to write, by top-level scope.
         times: The recorded time of the last entry, by top-level scope.
+        changed: The facts to write, by top-level scope, kind and name; None for one that ends.
     """
 
     stored: View
@@ -33,6 +35,7 @@ class Batch:
     balances: dict[str, AccountNode] = field(default_factory=lambda: {})
     ends: dict[str, Head] = field(default_factory=lambda: {})
     times: dict[str, str] = field(default_factory=lambda: {})
+    changed: dict[str, dict[tuple[str, str], str | None]] = field(default_factory=lambda: {})
     _seen: dict[str, AccountNode] = field(default_factory=lambda: {})
     _heads: dict[str, Head] = field(default_factory=lambda: {})
     _entries: dict[tuple[str, int | str], Entry] = field(default_factory=lambda: {})
@@ -59,6 +62,8 @@ class Batch:
             self._append(root, head.sequence + 1, request, decision.entry)
             if decision.scope is not None:
                 self.scopes.append(decision.scope)
+            if decision.facts:
+                self.changed.setdefault(root, {}).update(decision.facts)
             for node in decision.nodes:
                 self.balances[node.scope.path] = self._seen[node.scope.path] = node
         return decision
@@ -99,6 +104,19 @@ class Batch:
 
     def entry(self, root: str, sequence: int) -> Entry | None:
         return self._entries.get((root, sequence)) or self.stored.entry(root, sequence)
+
+    def fact(self, root: str, kind: str, name: str) -> str | None:
+        changed = self.changed.get(root, {})
+        return (
+            changed[kind, name] if (kind, name) in changed else self.stored.fact(root, kind, name)
+        )
+
+    def facts(self, root: str, kind: str) -> Mapping[str, str]:
+        stored = self.stored.facts(root, kind)
+        own = {name: text for (of, name), text in self.changed.get(root, {}).items() if of == kind}
+        if not own:
+            return stored
+        return {name: text for name, text in {**stored, **own}.items() if text is not None}
 
     def redemption(self, root: str, sequence: int) -> Entry | None:
         return self._redemptions.get((root, sequence)) or self.stored.redemption(root, sequence)

@@ -35,7 +35,14 @@ from dpcompose.ledger.store import (
     entry_row,
     scope_row,
 )
-from dpcompose.ledger.tables import NEW_BALANCE, NEW_ENTRY, NEW_SCOPE, LedgerTables, migrate
+from dpcompose.ledger.tables import (
+    NEW_BALANCE,
+    NEW_ENTRY,
+    NEW_FACT,
+    NEW_SCOPE,
+    LedgerTables,
+    migrate,
+)
 from dpcompose.ledger.verification import Anchor, Progress, Verification, followed, verify
 
 AT_A_TIME = 1000
@@ -232,6 +239,7 @@ def _copy(snapshot: Snapshot, rows: Rows) -> None:
     nodes = list(snapshot.nodes())
     _write(rows, NEW_SCOPE, (scope_row(node.scope) for node in nodes))
     _write(rows, NEW_BALANCE, (balance_row(node) for node in nodes))
+    _write(rows, NEW_FACT, snapshot.every_fact())
     for root in snapshot.roots():
         _write(
             rows,

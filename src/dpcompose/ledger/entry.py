@@ -18,9 +18,14 @@ from dpcompose.ledger.scope import root_of
 from dpcompose.ledger.text import encode, scope_path
 
 
+def clock() -> int:
+    """Nanoseconds since 1970."""
+    return time.time_ns()
+
+
 def now(last: str = "") -> str:
     """The time now in UTC, such as 2030-01-31T12:00:00.000000Z; never before `last`, even if the clock is."""
-    seconds, rest = divmod(time.time_ns(), 10**9)
+    seconds, rest = divmod(clock(), 10**9)
     return max(
         f"{_second(seconds)}.{rest // 1000:06d}Z", last
     )  # of one length: texts are in the order of times
@@ -62,7 +67,7 @@ class Entry:
 
     # The kinds of entries.
     OPENED, GRANTED, REFUSED = "opened", "granted", "refused"
-    REDEEMED, CLOSED = "redeemed", "closed"
+    REDEEMED, CLOSED, STATED = "redeemed", "closed", "stated"
 
     @classmethod
     def after(cls, head: Head, kind: str, content: Mapping[str, str], *, time: str) -> Entry:
@@ -105,7 +110,7 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """One of opened, granted, refused, redeemed, closed."""
+        """One of opened, granted, refused, redeemed, closed, stated."""
         return self._field("kind")
 
     @property

@@ -16,6 +16,7 @@ from dpcompose import check, notebook
 from dpcompose.errors import DomainError, DPComposeError, MissingExtraError, UnknownScopeError
 from dpcompose.ledger.amount import Amounts, Costs, sayable
 from dpcompose.ledger.entry import Entry, Receipt, now
+from dpcompose.ledger.policies import Left, Tree
 from dpcompose.ledger.requests import (
     Charge,
     Closing,
@@ -33,10 +34,12 @@ from dpcompose.ledger.scope import (
     Renewal,
     Scope,
     available,
+    is_at_or_below,
     paths_down_to,
     root_of,
 )
-from dpcompose.ledger.store import Snapshot, Store, is_at_or_below
+from dpcompose.ledger.statements import Statement
+from dpcompose.ledger.store import Snapshot, Store
 from dpcompose.ledger.text import description_text, scope_path
 from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
 from dpcompose.pictured import Plot
@@ -157,6 +160,22 @@ class Moment:
             if is_at_or_below(node.scope.path, top)
         )
 
+    def some_balances(self, path: str | None, *, after: str = "", limit: int) -> list[Balance]:
+        """The first balances of a scope and of all below it with paths after one, letter by letter, sorted by path."""
+        tops = self.snapshot.roots() if path is None else [self._node(scope_path(path)).scope.path]
+        found: list[Balance] = []
+        for top in tops:
+            # Siblings such as `path-2` lie between `path` and `path/`.
+            if after < top and (node := self.snapshot.node(top)) is not None:
+                found.append(Balance.of(self._in_time(node)))
+            start = max(f"{top}/", f"{after}\0" if after else "")
+            nodes = self.snapshot.nodes_between(start, f"{top}0", limit=limit - len(found))
+            if start < f"{top}0":
+                found += [Balance.of(self._in_time(node)) for node in nodes]
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
     def scopes(self, path: str | None = None) -> tuple[Scope, ...]:
         """A scope and all below it, sorted by path; all scopes without `path`."""
         return tuple(balance.scope for balance in self.balances(path))
@@ -170,6 +189,26 @@ class Moment:
         """The heads of all chains; kept elsewhere, they show later whether anything was taken away."""
         return Anchor.of(self.snapshot)
 
+    def now(self, root: str) -> str:
+        """The time that an entry of a tree would record now: no earlier than that of the last one."""
+        return now(self.last_time(root))
+
+    def last_time(self, root: str) -> str:
+        """The recorded time of the last entry of a tree; empty if there is none."""
+        if root not in self._times:
+            last = self.snapshot.head(root).sequence
+            records = self.snapshot.records(root, after=last - 1, limit=1)
+            self._times[root] = max((record.entry.time for record in records), default="")
+        return self._times[root]
+
+    def left(self, paths: Sequence[str]) -> dict[str, Left]:
+        """The amounts that a charge made now could still ask in each of these scopes, reservations left aside."""
+        left: dict[str, Left] = {}
+        for root in {root_of(path) for path in paths}:
+            own = [path for path in paths if root_of(path) == root]
+            left |= Tree(self.snapshot, root, self.now(root)).left(own)
+        return left
+
     def _node(self, path: str) -> AccountNode:
         node = self.snapshot.node(path)
         if node is None:
@@ -178,16 +217,8 @@ class Moment:
 
     def _in_time(self, node: AccountNode) -> AccountNode:
         """The node in the period of the last entry of its tree, whatever the clock of the reader says."""
-        root = node.scope.root
-        if node.scope.renewal is None:
-            return node
-        if root not in self._times:
-            last = self.snapshot.head(root).sequence
-            found = [
-                record.entry.time for record in self.snapshot.records(root, after=last - 1, limit=1)
-            ]
-            self._times[root] = max(found, default="")
-        return node.at(self._times[root]) if self._times[root] else node
+        time = "" if node.scope.renewal is None else self.last_time(node.scope.root)
+        return node.at(time) if time else node
 
 
 def _scope(ledger: Ledger, path: str = "") -> tuple[Iterator[Entry], Balance]:
@@ -370,6 +401,14 @@ class Ledger:
     def close_scope(self, path: str, *, actor: str, key: str) -> None:
         """Close a scope for good: nothing more is charged in it or below it; what was spent stays spent."""
         self._decided(Closing(scope_path(path), check.line("actor", actor), check.line("key", key)))
+
+    def state(self, statement: Statement) -> None:
+        """Record a statement about people or policies: an entry that changes no balance.
+
+        Raises:
+            LedgerError: It does not hold, or another was recorded under its key.
+        """
+        self._decided(statement)
 
     @contextmanager
     def moment(self) -> Generator[Moment]:

@@ -35,8 +35,8 @@ from dpcompose.ledger.tables import (
     LedgerTables,
     migrate,
     no_ledger,
-    require_current,
     require_known,
+    require_readable,
     version_of,
 )
 
@@ -44,9 +44,13 @@ ATTEMPTS = 20
 """How often a transaction is tried that the server gives up in favor of another."""
 
 _MIGRATING = "SELECT pg_advisory_xact_lock(7234017283807667300)"
+STOPPED = "4s"
+"""A client that was stopped while it holds a tree, and a standby that confirms no commit, are waited for so long."""
+_TIMEOUTS = ("idle_in_transaction_session_timeout", "statement_timeout")
 _LOCK = (
     f"SELECT {SETTINGS}, (SELECT max(number) FROM migration), "
-    "(SELECT 1 FROM balance WHERE root = ? AND path = ? FOR UPDATE)"
+    + ", ".join(f"set_config('{name}', '{STOPPED}', true)" for name in _TIMEOUTS)
+    + ", (SELECT 1 FROM balance WHERE root = ? AND path = ? FOR UPDATE)"
 )
 
 
@@ -78,7 +82,7 @@ class PostgresReader:
 
     def _begin(self, rows: Rows) -> None:
         """Look for the ledger."""
-        require_current(version_of(rows, url=self.url), url=self.url)
+        require_readable(version_of(rows, url=self.url), url=self.url)
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         raise read_only(self.url)
@@ -168,7 +172,7 @@ class _Transaction(PostgresRows):
         """Decide and commit."""
         found = self.row(_LOCK, (root, root))
         assert found is not None, "a SELECT without a condition has a row"
-        *settings, version, _ = found
+        *settings, version = found[: -1 - len(_TIMEOUTS)]
         require_durable(settings, self.url)
         require_known(version, url=self.url)
         stored = LedgerTables(self, cache)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Protocol, Self
 
@@ -25,6 +25,7 @@ from dpcompose.errors import (
 )
 from dpcompose.ledger.amount import Amount, Amounts, Costs, sayable
 from dpcompose.ledger.entry import Entry, Head, Receipt
+from dpcompose.ledger.policies import Facts, Reservation, Use, View, usage
 from dpcompose.ledger.scope import (
     AccountNode,
     Kind,
@@ -41,34 +42,6 @@ SLOT = "slots"
 """The name in place of a currency where a scope of slots is full."""
 
 
-class View(Protocol):
-    """The questions that rules may ask of a store; answers belong to one moment."""
-
-    def node(self, path: str) -> AccountNode | None:
-        """The scope of that path with its balance."""
-        ...
-
-    def keyed(self, root: str, key: str) -> Entry | None:
-        """The entry of that idempotency key below a top-level scope."""
-        ...
-
-    def entry(self, root: str, sequence: int) -> Entry | None:
-        """The entry of that number."""
-        ...
-
-    def redemption(self, root: str, sequence: int) -> Entry | None:
-        """The entry that redeems the charge of that number."""
-        ...
-
-    def head(self, root: str) -> Head:
-        """The last entry below a top-level scope."""
-        ...
-
-    def time(self, root: str) -> str:
-        """The recorded time of that entry; empty if there is none. Asked after `head`."""
-        ...
-
-
 @dataclass(frozen=True)
 class RequestDecision:
     """The outcome of a request.
@@ -79,6 +52,7 @@ class RequestDecision:
         receipt: Of a charge that was granted, now or before.
         scope: That was opened, now or before.
         refusal: Of what does not fit; the store raises it once the entry is written.
+        facts: That are new, changed, or end.
     """
 
     entry: Entry | None = None
@@ -86,6 +60,7 @@ class RequestDecision:
     receipt: Receipt | None = None
     scope: Scope | None = None
     refusal: OverdrawnError | None = None
+    facts: Facts = field(default_factory=dict[tuple[str, str], str | None])
 
 
 Outcome = RequestDecision | DPComposeError
@@ -242,9 +217,9 @@ class Opening:
             nodes = self._nodes(chain, node)
         except OverdrawnError as refusal:
             return refused(head, content, refusal, time=time)
-        return RequestDecision(
-            Entry.after(head, Entry.OPENED, content, time=time), nodes, scope=scope
-        )
+        entry = Entry.after(head, Entry.OPENED, content, time=time)
+        facts = usage(view, Use(self.path, self.actor, self.cost.units), time)
+        return RequestDecision(entry, nodes, scope=scope, facts=facts)
 
     def _nodes(self, chain: list[AccountNode], node: AccountNode) -> tuple[AccountNode, ...]:
         """The new scope, and the balances above it that opening it changes."""
@@ -409,7 +384,20 @@ class Charge:
             time=time,
             hash=entry.hash,
         )
-        return RequestDecision(entry, nodes, receipt)
+        facts = usage_of(view, self.path, self.actor, self.cost.units, self.description, time)
+        return RequestDecision(entry, nodes, receipt, facts=facts)
+
+
+def usage_of(
+    view: View, path: str, actor: str, cost: Mapping[str, int], description: str, time: str
+) -> Facts:
+    """The facts that a granted charge changes: quotas are counted, and the reservation that its note names."""
+    name: Any = None
+    if '"reservation"' in description and view.facts(root_of(path), Reservation.kind):
+        note: Any = json.loads(description).get("note")
+        name = note.get("reservation") if isinstance(note, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    own = name if isinstance(name, str) else None
+    return usage(view, Use(path, actor, cost, reservation=own), time)
 
 
 @dataclass(frozen=True)

@@ -372,6 +372,11 @@ def root_of(path: str) -> str:
     return path.partition("/")[0]
 
 
+def is_at_or_below(path: str, top: str) -> bool:
+    """Whether a scope is this one or below it."""
+    return path == top or path.startswith(f"{top}/")
+
+
 def paths_down_to(path: str) -> list[str]:
     """The path itself and all above it, the root first."""
     parts = path.split("/")

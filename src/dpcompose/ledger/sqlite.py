@@ -50,14 +50,29 @@ from dpcompose.ledger.sqlite_connection import (
 from dpcompose.ledger.store import closed, read_only
 from dpcompose.ledger.tables import (
     LATEST,
+    STEPS,
     VERSION,
     LedgerTables,
     migrate,
     no_ledger,
-    require_current,
     require_known,
+    require_readable,
     version_of,
 )
+
+
+def copy_before(path: Path, version: int) -> None:
+    """Keep a copy of a ledger, as it was before its schema is brought up to date, beside it."""
+    copy = path.with_name(f"{path.name}.schema{version}")
+    if not copy.exists():
+        part = copy.with_name(f"{copy.name}.part")
+        part.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with closing(sqlite3.connect(path)) as connection, closing(sqlite3.connect(part)) as target:
+            connection.backup(target)
+        settle(part)
+        part.replace(copy)
+
 
 LOOK_AGAIN = 1.0
 """Seconds after which a commit looks at the names of all files again."""
@@ -93,6 +108,7 @@ class SQLiteStore:
             self._file = self._checks(path, self.url, self._pool)
             is_new = not path.exists() or not path.stat().st_size
             with self._file_lock if is_new else nullcontext():
+                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # its owner's alone
                 self._writer = connect(path)
             opened.callback(self._writer.close)
             if restored or not self._is_ready():
@@ -130,10 +146,14 @@ class SQLiteStore:
         """Bring the schema up to date, and give this file a head record of its own."""
         path, record = self._file.path, self._file.record
         with self._file_lock:
+            with transaction(self._pool) as rows:
+                version = version_of(rows, url=self.url)
+            if not create and version == 0:
+                raise no_ledger(self.url)
+            if version in STEPS and version != VERSION:
+                copy_before(path, version)
             before = log_at(path)
             with transaction(self._pool, "IMMEDIATE") as rows:
-                if not create and version_of(rows, url=self.url) == 0:
-                    raise no_ledger(self.url)
                 migrate(rows, url=self.url)
                 settle(
                     path
@@ -308,7 +328,7 @@ class SQLiteReader:
                 if error.errno not in _NO_SYNC:
                     raise
             self._file = CheckedFile(path, self.url, pool_of(path, reading=True))
-            require_current(self._file.state()[1], url=self.url)
+            require_readable(self._file.state()[1], url=self.url)
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         raise read_only(self.url)

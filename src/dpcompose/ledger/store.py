@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from dpcompose.errors import StoreError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of, units_text
-from dpcompose.ledger.entry import Entry, Head, Record
+from dpcompose.ledger.entry import Entry, Record
+from dpcompose.ledger.policies import Stored
 from dpcompose.ledger.requests import Outcome, Request
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
 
@@ -41,19 +42,11 @@ class Rows(Protocol):
         ...
 
 
-class Snapshot(Protocol):
+class Snapshot(Stored, Protocol):
     """Everything stored, at one moment."""
 
-    def node(self, path: str) -> AccountNode | None:
-        """The scope of that path with its balance."""
-        ...
-
-    def head(self, root: str) -> Head:
-        """The last entry below a top-level scope."""
-        ...
-
-    def keyed(self, root: str, key: str) -> Entry | None:
-        """The entry below a top-level scope whose request had that idempotency key."""
+    def every_fact(self) -> Iterator[tuple[str, str, str, str]]:
+        """Every fact of every tree: top-level scope, kind, name and JSON."""
         ...
 
     def roots(self) -> list[str]:
@@ -87,11 +80,6 @@ class Snapshot(Protocol):
     def damage(self) -> Iterator[str]:
         """Faults that the store itself finds in its file: broken pages, foreign tables or triggers."""
         ...
-
-
-def is_at_or_below(path: str, top: str) -> bool:
-    """Whether a scope is this one or below it."""
-    return path == top or path.startswith(f"{top}/")
 
 
 class Store(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from dpcompose.errors import NewerSchemaError, StoreError, TamperedError
 from dpcompose.ledger.batch import Batch
@@ -51,6 +52,13 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         "hash TEXT NOT NULL",
         "PRIMARY KEY (root, sequence)",
     ),
+    "fact": (
+        "root TEXT NOT NULL",
+        "kind TEXT NOT NULL",
+        "name TEXT NOT NULL",
+        "value TEXT NOT NULL",
+        "PRIMARY KEY (root, kind, name)",
+    ),
 }
 """Columns and primary keys. The top-level scope leads every key, so that a distributed database can keep one tree on
 one machine."""
@@ -58,28 +66,39 @@ one machine."""
 UNIQUE: Mapping[str, str] = {"key_is_used_once": "key", "charge_is_redeemed_once": "redeems"}
 """Indexes of entries: below a top-level scope, no two have the same value in that column."""
 
-VERSION = 5
-"""The number of the step that makes the tables; a later one will have the next number."""
-STEP = (VERSION, "scopes, balances and entries")
-EARLIER_STEPS = (
-    (1, "scopes, balances and entries"),
-    (2, "rounds of schedules, attempts of redemptions"),
-    (3, "entries by scope"),
-    (4, "times that never run back"),
-    (VERSION, "scopes that renew"),
+VERSION, EARLIER = 6, 5
+"""The number of the last step; and of the one from which a ledger is brought up to date."""
+STEPS: Mapping[int, tuple[str, tuple[str, ...]]] = {
+    EARLIER: ("scopes, balances and entries", ("migration", "scope", "balance", "entry")),
+    VERSION: ("facts", ("fact",)),
+}
+"""The name of each step, and the tables that it makes."""
+_NAMES = tuple((number, name) for number, (name, _) in STEPS.items())
+RECORDS_OF_STEPS = (
+    _NAMES,
+    (
+        (1, "scopes, balances and entries"),
+        (2, "rounds of schedules, attempts of redemptions"),
+        (3, "entries by scope"),
+        (4, "times that never run back"),
+        (5, "scopes that renew"),
+        *_NAMES[1:],
+    ),
 )
-"""The record in ledgers that commit aa7d735, or an earlier one, made: the same tables, in five steps."""
+"""What a ledger records of its steps; the second, in ledgers that commit aa7d735 or an earlier one made."""
 
 RECORDED = "SELECT number, name FROM migration ORDER BY number"
 LATEST = "SELECT coalesce(max(number), 0) FROM migration"
 
 
-def _statements(by_letter: str) -> list[str]:
-    """The statements that make the tables and their indexes; SQLite keeps their text, and it is compared."""
+def _statements(by_letter: str, tables: Sequence[str] = tuple(TABLES)) -> list[str]:
+    """The statements that make tables and their indexes; SQLite keeps their text, and it is compared."""
     made: list[str] = []
-    for name, columns in TABLES.items():
+    for name in tables:
         end = "" if by_letter or name == "migration" else "\n WITHOUT ROWID\n\n"
-        made.append(f"CREATE TABLE {name} (\n\t" + ", \n\t".join(columns) + f"\n){end}")
+        made.append(f"CREATE TABLE {name} (\n\t" + ", \n\t".join(TABLES[name]) + f"\n){end}")
+    if "entry" not in tables:
+        return made
     for name, column in UNIQUE.items():
         quoted = '"key"' if column == "key" else column
         made.append(
@@ -111,26 +130,27 @@ def require_own(names: Set[str], *, url: str) -> None:
 
 
 def migrate(rows: Rows, *, url: str) -> None:
-    """Make the tables where there are none; the caller's transaction holds it all and locks others out.
+    """Apply the steps that are missing; the caller's transaction holds them all and locks others out.
 
     Raises:
-        StoreError: The schema is a later one, or an earlier one.
+        StoreError: The schema is a later one, or one before the first step that is known.
     """
     version = version_of(rows, url=url)
     if version or rows.tables():
-        require_current(version, url=url)
-        return
-    for statement in _statements(rows.by_letter):
-        rows.run(statement)
-    rows.many("INSERT INTO migration (number, name) VALUES (?, ?)", [STEP])
+        require_readable(version, url=url)
+    for number, (name, tables) in STEPS.items():
+        if number > version:
+            for statement in _statements(rows.by_letter, tables):
+                rows.run(statement)
+            rows.many("INSERT INTO migration (number, name) VALUES (?, ?)", [(number, name)])
 
 
-def require_current(version: int, *, url: str) -> None:
-    """Raise StoreError unless the schema is the one that this version of dpcompose writes."""
+def require_readable(version: int, *, url: str) -> None:
+    """Raise StoreError unless this version of dpcompose can read the schema, or bring it up to date."""
     if version == 0:
         raise no_ledger(url)
     require_known(version, url=url)
-    if version != VERSION:
+    if version not in STEPS:
         what = f"has the schema of an earlier version ({version}; this one reads {VERSION})"
         raise StoreError(
             url, what, "Open it once with commit aa7d735 of dpcompose, which brings it up to date"
@@ -167,6 +187,14 @@ ORPHANS = "SELECT root, path FROM balance EXCEPT SELECT root, path FROM scope"
 NEW_SCOPE = "INSERT INTO scope (root, path, kind, caps, slots, description, opened) VALUES (?, ?, ?, ?, ?, ?, ?)"
 NEW_BALANCE = "INSERT INTO balance (spent, taken, closed, root, path) VALUES (?, ?, ?, ?, ?)"
 NEW_ENTRY = "INSERT INTO entry (root, sequence, scope, key, redeems, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
+FACT = "SELECT value FROM fact WHERE root = ? AND kind = ? AND name = ?"
+FACTS = "SELECT name, value FROM fact WHERE root = ? AND kind = ?"
+EVERY_FACT = "SELECT root, kind, name, value FROM fact"
+NEW_FACT = (
+    "INSERT INTO fact (root, kind, name, value) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (root, kind, name) DO UPDATE SET value = excluded.value"
+)
+END_FACT = "DELETE FROM fact WHERE root = ? AND kind = ? AND name = ?"
 CHANGE = "UPDATE balance SET spent = ?, taken = ?, closed = ? WHERE root = ? AND path = ?"
 
 AT_A_TIME = 1000
@@ -181,6 +209,7 @@ class Cached:
         nodes: By path, each with the row of its balance: the same row is the same balance.
         current: The paths of those that were read or written since `head`: the same entries are the same balances.
         time: The hash of an entry, and its recorded time.
+        facts: Those of the kinds that every charge asks for, since `head`.
     """
 
     head: Head = field(default_factory=Head)
@@ -189,12 +218,14 @@ class Cached:
     )
     current: set[str] = field(default_factory=set[str])
     time: tuple[str, str] = (GENESIS, "")
+    facts: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
     def is_at(self, head: Head) -> bool:
         """Whether nothing was written since; if something was, every balance is read again."""
         if head is self.head or head == self.head:
             return True
         self.current.clear()
+        self.facts.clear()
         return False
 
 
@@ -248,6 +279,26 @@ class LedgerTables:
 
     def redemption(self, root: str, sequence: int) -> Entry | None:
         return entry_of(self.rows.row(REDEEMED, (root, sequence)))
+
+    def fact(self, root: str, kind: str, name: str) -> str | None:
+        row = self.rows.row(FACT, (root, kind, name)) if self.has_facts else None
+        return None if row is None else row[0]
+
+    def facts(self, root: str, kind: str) -> Mapping[str, str]:
+        kept = self.cache[root].facts
+        if kind not in kept:
+            found = self.rows.run(FACTS, (root, kind)) if self.has_facts else []
+            kept[kind] = dict(found)
+        return kept[kind]
+
+    def every_fact(self) -> Iterator[tuple[str, str, str, str]]:
+        return iter(self.rows.run(EVERY_FACT) if self.has_facts else [])
+
+    @cached_property
+    def has_facts(self) -> bool:
+        """Whether the schema has them; a ledger of an earlier one can be read."""
+        (version,) = self.rows.row(LATEST) or (0,)
+        return version >= VERSION
 
     def hash(self, root: str, sequence: int) -> str | None:
         """The hash of an entry; None if there is no such entry."""
@@ -333,7 +384,8 @@ class LedgerTables:
         return count
 
     def damage(self) -> Iterator[str]:
-        if tuple(self.rows.run(RECORDED)) not in ((STEP,), EARLIER_STEPS):
+        steps = tuple(self.rows.run(RECORDED))
+        if steps not in RECORDS_OF_STEPS and steps not in [each[:-1] for each in RECORDS_OF_STEPS]:
             yield "the record of migrations is not that of this version"
         yield from (f"{path}: a balance without a scope" for _, path in self.rows.run(ORPHANS))
         yield from self.inspect(self.rows)
@@ -352,10 +404,22 @@ class LedgerTables:
         if changed:
             self._write(CHANGE, list(changed.values()))
         self._write(NEW_ENTRY, [entry_row(record) for record in batch.records])
+        facts = [
+            (root, *at, text) for root, own in batch.changed.items() for at, text in own.items()
+        ]
+        if facts:
+            self._write(NEW_FACT, [row for row in facts if row[3] is not None])
+            self.rows.many(END_FACT, [row[:3] for row in facts if row[3] is None])
         # Whether this is committed or not: such a row will mean such a balance, and only after such an entry. Heads
         # first: if we are interrupted in between, they are not those that are stored, and balances are read again.
         for root, head in batch.ends.items():
             self.cache[root].head, self.cache[root].time = head, (head.hash, batch.times[root])
+        for root, kind, name, text in facts:
+            own = self.cache[root].facts.get(kind)
+            if own is not None and text is None:
+                own.pop(name, None)
+            elif own is not None and text is not None:
+                own[name] = text
         for path, row in changed.items():
             self.cache[root_of(path)].nodes[path] = row[:3], batch.balances[path]
 

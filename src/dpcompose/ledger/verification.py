@@ -15,8 +15,10 @@ from dpcompose.files import each_once
 from dpcompose.ledger.amount import Amounts, units_of
 from dpcompose.ledger.checkpoint import Checkpoint, Frontier, key_path, leaf_hash
 from dpcompose.ledger.entry import VERSION, Entry, Head, Record, is_time
-from dpcompose.ledger.requests import Charge, Closing, Opening, Request, chain_of
+from dpcompose.ledger.policies import Facts
+from dpcompose.ledger.requests import Charge, Closing, Opening, Request, chain_of, usage_of
 from dpcompose.ledger.scope import AccountNode, Kind, charged, root_of
+from dpcompose.ledger.statements import Statement
 from dpcompose.ledger.store import Snapshot
 from dpcompose.ledger.text import encode
 
@@ -44,6 +46,7 @@ class Replay:
         last: The last entry followed.
         form: Its version: no entry has an earlier one than those before it.
         last_time: Its recorded time.
+        stated: The facts as they must be, by kind and name.
     """
 
     root: str
@@ -52,6 +55,7 @@ class Replay:
     last: Head = field(default_factory=Head)
     form: int = 1
     last_time: str = ""
+    stated: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     _keys: set[str] = field(default_factory=set[str])
     _charged: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _units: dict[str, int] = field(default_factory=dict[str, int])
@@ -123,6 +127,9 @@ class Replay:
         chain[-1].require_currencies(cost)
         for node in charged(chain, cost, fields["description"].get("mechanism")):
             self.balances[node.scope.path] = node
+        if self.stated:
+            described = encode(fields["description"])
+            self._state(usage_of(self, path, fields["actor"], cost, described, fields["time"]))
         self._unredeemed.append(
             self._charged.setdefault((path, fields["actor"]), len(self._charged) + 1)
         )
@@ -153,12 +160,26 @@ class Replay:
         _demand(expected == entry, "is not what the rules decide")
         for node in decision.nodes:
             self.balances[node.scope.path] = node
+        self._state(decision.facts)
         if entry.kind == Entry.CLOSED:
             self.closed[entry.scope] = entry.sequence
         self._unredeemed.append(0)
 
+    def _state(self, facts: Facts) -> None:
+        for (kind, name), text in facts.items():
+            if text is None:
+                self.stated.get(kind, {}).pop(name, None)
+            else:
+                self.stated.setdefault(kind, {})[name] = text
+
     def node(self, path: str) -> AccountNode | None:
         return self.balances.get(path)
+
+    def fact(self, root: str, kind: str, name: str) -> str | None:
+        return self.stated.get(kind, {}).get(name)
+
+    def facts(self, root: str, kind: str) -> Mapping[str, str]:
+        return self.stated.get(kind, {})
 
     def keyed(self, root: str, key: str) -> Entry | None:
         """None: `follow` checks that each key is used once."""
@@ -187,6 +208,8 @@ def _request(fields: Mapping[str, Any]) -> Request:
     path, actor, key = fields["scope"], fields["actor"], fields.get("key")
     if fields["kind"] == Entry.CLOSED:
         return Closing(path, actor, fields["key"])
+    if fields["kind"] == Entry.STATED:
+        return Statement.read(path, actor, key, fields["statement"])
     cost, description = Amounts.read(fields.get("cost", {})), encode(fields["description"])
     if "definition" not in fields:
         return Charge(path, cost, description, actor, fields["key"])
@@ -318,6 +341,8 @@ def _verified(snapshot: Snapshot, anchor: Anchor | None, progress: Progress | No
     problems = damage + found.problems
     if not problems:
         problems += differences(found.balances, snapshot.nodes())
+        if set(snapshot.every_fact()) != found.facts:
+            problems.append("the facts that are stored are not those that the entries state")
     if problems:
         raise TamperedError(problems)
     return Verification(
@@ -334,12 +359,14 @@ class Followed:
         heads: The entries that were reached.
         problems: In words; none if every chain is sound.
         entries: How many were followed.
+        facts: As they must be.
     """
 
     balances: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
     heads: list[tuple[str, Head]] = field(default_factory=list[tuple[str, Head]])
     problems: list[str] = field(default_factory=list[str])
     entries: int = 0
+    facts: set[tuple[str, str, str, str]] = field(default_factory=set[tuple[str, str, str, str]])
 
 
 def followed(snapshot: Snapshot, anchor: Anchor, progress: Progress | None) -> Followed:
@@ -352,6 +379,8 @@ def followed(snapshot: Snapshot, anchor: Anchor, progress: Progress | None) -> F
         found.problems += problems
         found.balances |= replay.balances
         found.heads.append((root, replay.last))
+        own = replay.stated.items()
+        found.facts |= {(root, kind, *each) for kind, named in own for each in named.items()}
         found.entries += replay.last.sequence
     missing = anchor.roots - {root for root, _ in found.heads}
     found.problems += [f"{root}: gone, though the anchor has it" for root in sorted(missing)]

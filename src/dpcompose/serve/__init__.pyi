@@ -9,9 +9,9 @@ from .identity import (
 from .service import Service as Service
 
 if True:
-    from .alert import Alerts as Alerts
     from .demo import demo_service as demo_service
+    from .earlier import take_over as take_over
     from .issuer import Issuer as Issuer
-    from .listening import run as run
+    from .listening import require_only as require_only, run as run
     from .published import Published as Published
     from .web import application as application

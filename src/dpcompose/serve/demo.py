@@ -17,7 +17,7 @@ from dpcompose.serve.service import Service
 def demo_service(folder: Path) -> tuple[Service, dict[str, str]]:
     """The service, in files of a folder, and the tokens by person."""
     ledger = Ledger.open(folder / "city.db")
-    people = Identities.open(folder / "people.db")
+    people = Identities(ledger)
     open_scope(ledger, "city", filter=ConcentratedFilter, epsilon=1, delta="1e-6", actor="keeper")
     for path in ("city/health", "city/schools"):
         open_scope(

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
-from pathlib import Path
 from secrets import token_urlsafe
+from time import monotonic
 
 from dpcompose import check
-from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger import scope_path
-from dpcompose.serve.database import YEAR, Database, Row
+from dpcompose.errors import DomainError, UnknownScopeError, UnsupportedError
+from dpcompose.ledger import (
+    CLOCK,
+    PEOPLE,
+    Invite,
+    Ledger,
+    Moment,
+    Revoke,
+    Statement,
+    Token,
+    TrustClock,
+    covers,
+    later,
+    now,
+    scope_path,
+)
 from dpcompose.serve.issuer import Issuer
+
+OPERATOR = "operator"
+"""Who invites and revokes at the machine of the ledger."""
 
 
 class Role(StrEnum):
@@ -65,14 +81,16 @@ PAGES = {
     "openapi": Permission("GET", "/openapi.json", None, scoped=False),
     "live": Permission("GET", "/live.js", None, scoped=False),
     "metrics": Permission("GET", "/metrics", None, scoped=False),
+    "health": Permission("GET", "/health", None, scoped=False),
+    "ready": Permission("GET", "/ready", None, scoped=False),
 }
 """The routes for browsers, by name."""
 
 
 LONGEST_NAME = 100
+YEAR = 366 * 86400.0
+"""No token lasts longer."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
-WEEK = 7 * 86400.0
-"""Whoever is to stay as the last keeper has a token for so long, or as long as the one that is revoked."""
 
 
 @dataclass(frozen=True)
@@ -96,101 +114,103 @@ class Identity:
 
     def covers(self, path: str) -> bool:
         """Whether a scope lies in the subtree."""
-        return not self.subtree or path == self.subtree or path.startswith(f"{self.subtree}/")
+        return covers(self.subtree, path)
+
+
+@dataclass
+class Clock:
+    """A clock that never runs back behind a recorded time, and runs on from it where it was ahead."""
+
+    _recorded: str = ""
+    _latest: str = ""
+    _at: float = 0.0
+
+    def time(self, recorded: str) -> str:
+        """The time, given the one that is recorded now; another record than before is believed."""
+        running, clock = monotonic(), now()
+        if recorded != self._recorded:
+            latest = recorded
+        else:
+            latest = self._latest
+            latest = later(latest, running - self._at) if latest > clock else latest
+        self._recorded, self._latest, self._at = recorded, max(latest, clock), running
+        return self._latest
 
 
 @dataclass(frozen=True)
 class Identities:
-    """The issued tokens, in a database of their own.
+    """The people of a service, who are invited and revoked by entries of the ledger, in a chain of their own.
 
-    >>> people = Identities.open(":memory:")
-    >>> token = people.invite("Ada", Role.ANALYST, "city/health")
+    >>> people = Identities(Ledger.open("memory:"))
+    >>> token = people.invite("Ada", Role.ANALYST, "city/health", by="Grace")
     >>> people.find(token).actor
     'Ada@city/health'
     >>> people.find("0" * 43) is None
     True
 
     Args:
-        database: Where.
+        ledger: Where; of a token it holds the digest alone.
         issuer: Whose tokens are taken too, of subjects that were invited.
     """
 
-    database: Database
+    ledger: Ledger
     issuer: Issuer | None = None
+    _clock: Clock = field(default_factory=Clock)
 
-    @classmethod
-    def open(
-        cls,
-        path: str | Path,
-        *,
-        clock: Callable[[], float] = time.time,
-        issuer: Issuer | None = None,
-    ) -> Identities:
-        """The identities in a SQLite file, which is made where there is none, or in a PostgreSQL database.
+    def invite(
+        self, name: str, role: Role, subtree: str, *, seconds: float = YEAR, by: str = OPERATOR
+    ) -> str:
+        """A new token, which is written nowhere: whoever loses it is invited again.
 
         Args:
-            path: The file, or `postgresql://user@host/database`, which several servers share.
-            clock: Seconds since 1970.
-            issuer: Of OpenID Connect, whose tokens are taken too.
+            name: Of the person; visible letters on one line, at most 100, without @, in Unicode's form NFC.
+            role: What it may do.
+            subtree: Where; empty for every scope.
+            seconds: How long, at most a year.
+            by: Who invites.
 
         Raises:
-            StoreError: It cannot be opened.
-        """
-        return cls(Database.open(path, clock=clock), issuer)
-
-    def invite(self, name: str, role: Role, subtree: str, *, seconds: float = YEAR) -> str:
-        """A new token; it is shown once, and only its digest is stored.
-
-        Raises:
-            DomainError: A value outside its domain.
+            DomainError: A value outside its domain, or a name that looks like another one.
             StoreError: It could not be kept.
         """
         token = token_urlsafe(32)
-        self._keep(_digest(token), name, role, subtree, seconds)
+        self._keep(_digest(token), name, role, subtree, seconds, by)
         return token
 
     def admit(
-        self, subject: str, name: str, role: Role, subtree: str, *, seconds: float = YEAR
+        self,
+        subject: str,
+        name: str,
+        role: Role,
+        subtree: str,
+        *,
+        seconds: float = YEAR,
+        by: str = OPERATOR,
     ) -> None:
-        """Invite the subject of an issuer; no token of the service is created.
+        """Invite a subject of the issuer, whose tokens are then good here; see `invite`.
 
         Raises:
-            DomainError: A value outside its domain.
             UnsupportedError: There is no issuer, or that subject is invited already.
-            StoreError: It could not be kept.
         """
         if self.issuer is None:
             raise UnsupportedError(
                 "inviting a subject", "this service has no issuer", "Start it with --issuer"
             )
-        self._keep(
-            _of_subject(self.issuer, check.line("subject", subject)), name, role, subtree, seconds
-        )
+        digest = _of_subject(self.issuer, check.line("subject", subject))
+        self._keep(digest, name, role, subtree, seconds, by)
 
-    def _keep(self, digest: str, name: str, role: Role, subtree: str, seconds: float) -> None:
+    def _keep(
+        self, digest: str, name: str, role: Role, subtree: str, seconds: float, by: str
+    ) -> None:
         if "@" in check.line("name", name) or not len(name) <= LONGEST_NAME:
             raise DomainError(
                 "name", name, f"a name of at most {LONGEST_NAME} characters, without @"
             )
         if not 0 < seconds <= YEAR:
             raise DomainError("seconds", seconds, "more than 0, at most a year")
-        where, now = scope_path(subtree) if subtree else "", self.database.now()
-        with self.database.locked("") as run:
-            if run(
-                "select 1 from service_token where digest = ? and revoked = 0 and expires > ?",
-                (digest, now),
-            ):
-                what, remedy = "inviting this subject", "Revoke that first"
-                raise UnsupportedError(
-                    what, "it is invited already, and has one role in one subtree", remedy
-                )
-            run("delete from service_token where digest = ?", (digest,))
-            run(
-                "insert into service_token (digest, name, role, subtree, expires) values (?, ?, ?, ?, ?)",
-                (digest, name, Role(role).value, where, now + seconds),
-            )
-            run("delete from service_issued where digest = ?", (digest,))
-            run("insert into service_issued (digest, issued) values (?, ?)", (digest, now))
+        where, at = scope_path(subtree) if subtree else "", self.now()
+        stated = name, Role(role).value, where, at, later(at, seconds)
+        self._state(Invite(PEOPLE, by, digest, *stated))
 
     def find(self, token: str) -> Identity | None:
         """The identity of a token; None if it was never issued, has expired or was revoked."""
@@ -198,76 +218,90 @@ class Identities:
 
     def find_all(self, tokens: Collection[str]) -> dict[str, Identity | None]:
         """The identities of several tokens at one moment."""
-        digests = {token: self._digest_of(token) for token in tokens}
-        asked = [digest for digest in digests.values() if digest is not None]
-        found: dict[str | None, Identity] = {}
-        if asked:
-            rows = self._run(
-                "select digest, name, role, subtree from service_token where revoked = 0 and expires > ?"
-                f" and digest in ({', '.join('?' * len(asked))})",
-                (self.database.now(), *asked),
-            )
-            found = {
-                digest: Identity(name, Role(role), subtree) for digest, name, role, subtree in rows
-            }
-        return {token: found.get(digest) for token, digest in digests.items()}
+        return self.of_digests({token: self.digest_of(token) for token in tokens})
 
-    def _digest_of(self, token: str) -> str | None:
-        """The digest that is kept for a token, if it may be one."""
+    def of_digests(self, digests: Mapping[str, str | None]) -> dict[str, Identity | None]:
+        """The identities of several digests, by whatever names them."""
+        if not any(digests.values()):
+            return dict.fromkeys(digests)
+        with self.ledger.moment() as moment:
+            time = self._time(moment)
+            tokens = {
+                name: None if digest is None else Token.of(moment.snapshot, PEOPLE, digest)
+                for name, digest in digests.items()
+            }
+        return {
+            name: Identity(token.name, Role(token.role), token.subtree)
+            if token is not None and token.is_live(time)
+            else None
+            for name, token in tokens.items()
+        }
+
+    def digest_of(self, token: str) -> str | None:
+        """The digest that is kept for a token, if it may be one.
+
+        Raises:
+            StoreError: Only an issuer knows, and it cannot be reached.
+        """
         if self.issuer is not None and "." in token:
-            subject = self.issuer.subject(token, self.database.now())
+            seconds = datetime.fromisoformat(self.now()).timestamp()
+            subject = self.issuer.subject(token, seconds)
             return None if subject is None else _of_subject(self.issuer, subject)
         return _digest(token) if _TOKEN.fullmatch(token) else None
 
-    def revoke(self, name: str, subtree: str) -> int:
-        """Revoke every token of a name in a subtree, and say how many there were.
+    def listed(self, subtree: str) -> list[tuple[str, Token]]:
+        """Everybody who was ever invited at or below a scope, with the digest, the newest first."""
+        with self.ledger.moment() as moment:
+            tokens = Token.all(moment.snapshot, PEOPLE)
+        own = [each for each in tokens.items() if covers(subtree, each[1].subtree)]
+        return sorted(own, key=lambda each: (each[1].at, each[1].name, each[1].role), reverse=True)
+
+    def revoke(self, name: str, subtree: str, *, by: str = OPERATOR) -> int:
+        """Revoke every token of a name in a subtree; returns how many there were.
 
         Raises:
             DomainError: Nobody of that name was invited for exactly that subtree.
             UnsupportedError: If nobody could keep that subtree afterwards.
         """
-        now = self.database.now()
-        with self.database.locked("") as run:
-            live = run(
-                "select name, role, subtree, expires from service_token where revoked = 0 and expires > ?",
-                (now,),
-            )
-            if not run(
-                "select 1 from service_token where name = ? and subtree = ?", (name, subtree)
-            ):
-                raise DomainError(
-                    "name",
-                    name,
-                    f"a name and scope as they were invited, not {subtree or 'every scope'}",
-                )
-            gone = [each for each in live if each[0] == name and each[2] == subtree]
-            until = max(
-                (expires for _, role, _, expires in gone if role == Role.KEEPER), default=0.0
-            )
-            keepers = [
-                each
-                for each in live
-                if each not in gone and each[1] == Role.KEEPER and each[3] >= min(until, now + WEEK)
-            ]
-            kept = any(
-                Identity(other, Role.KEEPER, where).covers(subtree)
-                for other, _, where, _ in keepers
-            )
-            if until and not kept:
-                what, remedy = (
-                    "revoking the last keeper",
-                    "Invite another for a week or longer first",
-                )
-                raise UnsupportedError(what, "nobody could keep that subtree", remedy)
-            run(
-                "update service_token set revoked = 1 where name = ? and subtree = ?",
-                (name, subtree),
-            )
-        return len(gone)
+        before, at = self._live(), self.now()
+        self._state(Revoke(PEOPLE, by, name, subtree, at))
+        return len(before - self._live())
 
-    def _run(self, statement: str, values: tuple[object, ...]) -> list[Row]:
-        with self.database.transaction(write=False) as run:
-            return run(statement, values)
+    def _live(self) -> set[str]:
+        with self.ledger.moment() as moment:
+            time = self._time(moment)
+            tokens = Token.all(moment.snapshot, PEOPLE)
+        return {digest for digest, token in tokens.items() if token.is_live(time)}
+
+    def trust_clock(self) -> float:
+        """Accept the clock although a later time was recorded; returns the seconds between the two.
+
+        Tokens that were invited in the time that is still to come are revoked.
+        """
+        ahead = self.ahead
+        self._state(TrustClock(PEOPLE, OPERATOR, now()))
+        return ahead
+
+    @property
+    def ahead(self) -> float:
+        """The seconds that a recorded time is ahead of the clock."""
+        latest, clock = self.now(), now()
+        return (datetime.fromisoformat(latest) - datetime.fromisoformat(clock)).total_seconds()
+
+    def now(self) -> str:
+        """The time; it never runs back, so an expired token stays expired when the clock is set back."""
+        with self.ledger.moment() as moment:
+            return self._time(moment)
+
+    def _time(self, moment: Moment) -> str:
+        return self._clock.time(json.loads(moment.snapshot.fact(PEOPLE, CLOCK, "") or '""'))
+
+    def _state(self, statement: Statement) -> None:
+        try:
+            self.ledger.state(statement)
+        except UnknownScopeError:
+            self.ledger.scope(PEOPLE, actor=OPERATOR)
+            self.ledger.state(statement)
 
 
 def _of_subject(issuer: Issuer, subject: str) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from dpcompose.errors import StoreError
 
 LONG = 16384
 """Bytes of a part that are not kept for the end of the turn."""
@@ -30,6 +34,31 @@ def run(app: ASGIApp, *, host: str, port: int) -> None:
         "ws": "none",
     }
     uvicorn.Server(uvicorn.Config(app, host=host, port=port, http=JoinedAnswers, **quiet)).run()
+
+
+def require_only(file: Path) -> None:
+    """Hold the lock of the one server of a ledger in a file, until this process ends.
+
+    Nobody can take the lock of SQLite from a server that was stopped, so a second one would wait behind it.
+
+    Raises:
+        StoreError: Another process serves it.
+    """
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    handle = os.open(file.with_name(f"{file.name}-served"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        process = os.read(handle, 20).decode() or "another one"
+        os.close(handle)
+        what = f"process {process} serves this ledger already"
+        remedy = "Stop it first; several servers need a ledger on PostgreSQL"
+        raise StoreError(str(file), what, remedy) from None
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, str(os.getpid()).encode(), 0)  # it stays open
 
 
 def most_connections() -> int:

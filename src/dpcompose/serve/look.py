@@ -14,9 +14,11 @@ from markupsafe import Markup
 from dpcompose.account import balance_in_epsilon, target_of
 from dpcompose.errors import DPComposeError, StoreError, few_digits
 from dpcompose.ledger import (
+    PEOPLE,
     Amount,
     Balance,
     Entry,
+    Left,
     Moment,
     is_at_or_below,
     root_of,
@@ -25,7 +27,6 @@ from dpcompose.report import above, at_least, at_most, below, main_currency, tri
 from dpcompose.serve.agreement import agreed, requests
 from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.service import Service, shown
-from dpcompose.serve.terms import Left
 
 _WIDTH, _HEIGHT, _EDGE = 640.0, 200.0, 34.0
 _RECT = '<rect class="{kind}" x="{x:.2f}" y="0" width="{width:.2f}" height="8"/>'
@@ -152,9 +153,8 @@ def tops_of(moment: Moment, who: Identity, at: str) -> list[str]:
         return [asked]
     if who.subtree:
         return [who.subtree] if moment.snapshot.node(who.subtree) is not None else []
-    return [each for each in moment.snapshot.roots() if moment.snapshot.node(each) is not None][
-        : MOST_SCOPES + 1
-    ]
+    roots = [each for each in moment.snapshot.roots() if each != PEOPLE]
+    return [each for each in roots if moment.snapshot.node(each) is not None][: MOST_SCOPES + 1]
 
 
 LONGEST_LIST = 50
@@ -203,7 +203,7 @@ class Look:
     @cached_property
     def left(self) -> Mapping[str, Left]:
         """The amounts left in each of them, as the service answers."""
-        return self.service.terms.left(self.scopes[0])
+        return self.moment.left(self.scopes[0])
 
     @cached_property
     def agreed(self) -> list[Mapping[str, Any]]:
@@ -358,7 +358,9 @@ class Look:
             return None
         cap = balance.scope.caps.units[self.currency]
         left = cap - balance.spent.units[self.currency]
-        found: list[tuple[datetime, float]] = [(datetime.now(UTC), left / cap)]
+        found: list[tuple[datetime, float]] = [
+            (datetime.fromisoformat(self.moment.now(root_of(self.focus))), left / cap)
+        ]
         for each in own[::-1]:
             found.append((datetime.fromisoformat(each.time), left / cap))
             left = min(cap, left + each.cost.units.get(self.currency, 0))
@@ -410,7 +412,7 @@ class Look:
             return "This scope is not yours."
         try:
             cost = self.service.quote(scope, mechanism, None).cost
-            left = self.service.terms.left([scope])[scope].amounts.units
+            left = self.service.left_in([scope])[scope].amounts.units
         except StoreError:
             raise
         except (DPComposeError, RecursionError, OverflowError, ZeroDivisionError) as error:

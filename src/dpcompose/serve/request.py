@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any, TypeVar, cast
 
-from dpcompose.errors import DomainError
-from dpcompose.ledger import Amounts, Entry
+from dpcompose.errors import DomainError, KeyReusedError
+from dpcompose.ledger import Amounts
 from dpcompose.serve.identity import Identity, Permission, Role
 
 Fields = Mapping[str, Any]
@@ -69,7 +69,7 @@ class Route(Permission):
             default = self.defaults[name]
             if name not in fields or (default is None and fields[name] is None):
                 return default
-        value = fields.get(name)
+        value: Any = fields.get(name)
         if (
             self.method == "GET"
             and kind.schema["type"] == "integer"
@@ -80,7 +80,10 @@ class Route(Permission):
 
     def answer(self, service: Any, who: Identity, scope: str, fields: Fields) -> Answer:
         """The answer to a request of an identity that may ask it; raises what `read` and the handler raise."""
-        return self.handler(service, who, scope, **self.read(fields))
+        try:
+            return self.handler(service, who, scope, **self.read(fields))
+        except KeyReusedError:  # the ledger's key is a digest
+            raise KeyReusedError(fields["key"], scope) from None
 
     @property
     def required(self) -> list[str]:
@@ -197,27 +200,6 @@ def mapping(description: str) -> Field:
     return Field({"type": "object", "description": description}, read)
 
 
-@dataclass(frozen=True)
-class PricedCharge:
-    """A requested charge, and the price that the server computed for it.
-
-    Args:
-        who: The identity that asks.
-        scope: Where.
-        key: The ledger's key.
-        cost: The price.
-        fields: The mechanism as text, and delta.
-        reservation: The name of the reservation to use, if one is to be used.
-    """
-
-    who: Identity
-    scope: str
-    key: str
-    cost: Amounts
-    fields: Fields
-    reservation: str | None = None
-
-
 Mechanism = Annotated[
     str, line("A mechanism as text, such as Gaussian(50.0).", most=LONGEST_MECHANISM)
 ]
@@ -240,9 +222,3 @@ def exact_delta(typed: str | None) -> str | Fraction | None:
         return typed
     numerator, denominator = typed.split("/")
     return Fraction(int(numerator), int(denominator))
-
-
-def note_of(entry: Entry) -> dict[str, Any]:
-    """The note of an entry."""
-    found: Any = entry.description.get("note")
-    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]

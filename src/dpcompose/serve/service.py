@@ -4,29 +4,50 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from time import monotonic
 from types import MappingProxyType
 from typing import Annotated, Any, cast
 
+from starlette.exceptions import HTTPException
+
 from dpcompose.account import Account, BudgetArguments, Quote, charge_together
-from dpcompose.errors import DomainError, DPComposeError, ScopeExistsError, UnsupportedError
+from dpcompose.errors import (
+    DomainError,
+    DPComposeError,
+    OverdrawnError,
+    ScopeExistsError,
+    UnsupportedError,
+)
 from dpcompose.ledger import (
+    KEPT,
+    PEOPLE,
     Amount,
-    Amounts,
     Charge,
+    Correct,
+    CountRefusals,
+    EnforcedCharge,
+    EnforcedOpening,
     Entry,
     Ledger,
+    Left,
+    Opening,
+    Outcome,
+    Probe,
     Receipt,
-    RequestDecision,
-    View,
+    Request,
+    Snapshot,
+    Store,
+    encode,
+    now,
     root_of,
 )
 from dpcompose.mechanisms import kinds, parse
-from dpcompose.serve.identity import YEAR, Identities, Identity, Role
+from dpcompose.serve.identity import OPERATOR, YEAR, Identities, Identity, Role
 from dpcompose.serve.published import Published
 from dpcompose.serve.queue import Verifier, computed, page
 from dpcompose.serve.request import (
@@ -41,7 +62,6 @@ from dpcompose.serve.request import (
     Mechanism,
     Name,
     Note,
-    PricedCharge,
     Reserved,
     Searched,
     exact_delta,
@@ -51,45 +71,69 @@ from dpcompose.serve.request import (
     route,
     texts as texts_by_name,
 )
-from dpcompose.serve.terms import Terms
 
-MOST, LONGEST = 10, 4096
-"""Entries of one actor in a minute, and the characters of one."""
+RECORDED = 10
+"""Refusals of one actor in an hour that are entries of their own."""
 
 
+@dataclass
 class Refusals:
-    """Counts the entries: whoever has no budget would fill the disk with them."""
+    """Counts refusals by tree and actor: whoever has no budget would fill the disk with entries."""
 
-    def __init__(self) -> None:
-        self._counted: dict[str, tuple[int, int]] = {}
+    _hour: str = ""
+    _counts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    _over: list[CountRefusals] = field(default_factory=list[CountRefusals])
 
-    def may_record(self, actor: str) -> bool:
+    def may_record(self, path: str, actor: str) -> bool:
         """Whether one more refusal of an actor is an entry."""
-        minute, (last, number) = int(monotonic() // 60), self._counted.get(actor, (0, 0))
-        number = number + 1 if minute == last else 1
-        self._counted[actor] = minute, number
-        return number <= MOST
+        self._begin_hour()
+        self._counts[root_of(path), actor] += 1
+        return self._counts[root_of(path), actor] <= RECORDED
+
+    def _begin_hour(self) -> None:
+        hour = now()[:13]
+        if hour != self._hour:
+            for (root, actor), count in self._counts.items():
+                if count > RECORDED:
+                    over = actor, self._hour, count - RECORDED
+                    self._over.append(CountRefusals(root, OPERATOR, *over))
+            self._counts.clear()
+            self._hour = hour
+
+    def state(self, ledger: Ledger) -> None:
+        """Record how many refusals of the hours that are over were no entries of their own."""
+        self._begin_hour()
+        while self._over:
+            ledger.state(self._over.pop())
 
 
 @dataclass(frozen=True)
-class RecordedCharge(Charge):
-    """A charge whose refusal is an entry only if it may be.
+class EnforcingStore:
+    """A store in which the policies of a tree are evaluated for openings that charge it."""
 
-    Args:
-        refusals: Those that are.
-    """
+    store: Store
 
-    refusals: Refusals = field(kw_only=True, compare=False)
+    @property
+    def url(self) -> str:
+        return self.store.url
 
-    def decide(self, view: View, *, time: str) -> RequestDecision:
-        found = super().decide(view, time=time)
-        if found.refusal is None or found.entry is None:
-            return found
-        is_entry = len(found.entry.body) <= LONGEST and self.refusals.may_record(self.actor)
-        return found if is_entry else RequestDecision(refusal=found.refusal)
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
+        return self.store.transact(
+            [EnforcedOpening(**vars(r)) if isinstance(r, Opening) else r for r in requests]
+        )
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        return self.store.snapshot()
+
+    def close(self) -> None:
+        self.store.close()
 
 
 MOST_ACCOUNTS = 1024
+PAGE = 1000
+"""Balances of one answer."""
+MOST_GAUGES = 1000
+"""Scopes of which `/metrics` tells what is spent and left."""
 SOON = 0.005
 """Seconds that pricing may take while other charges wait for it."""
 _SINGLE = re.compile(r"(\w+)\([^()]{0,100}\)", re.ASCII)
@@ -143,7 +187,7 @@ class Service:
     published: Published | None = None
     _accounts: dict[str, Account] = field(default_factory=dict[str, Account])
     _soon: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
-    _refusals: Refusals = field(default_factory=Refusals)
+    refusals: Refusals = field(default_factory=Refusals)
 
     def account(self, path: str) -> Account:
         """The account on a scope, remembered: a scope never changes, and a charge checks that."""
@@ -153,11 +197,6 @@ class Service:
                 self._accounts.clear()
             found = self._accounts[path] = Account(self.ledger, scope=path)
         return found
-
-    @cached_property
-    def terms(self) -> Terms:
-        """The terms that charges heed besides the budgets."""
-        return Terms(self.ledger, self.people.database)
 
     @cached_property
     def verifier(self) -> Verifier:
@@ -204,22 +243,17 @@ class Service:
         reservation: Reserved = None,
     ) -> Answer:
         """Charge a mechanism at the server's price, as the identity that asks."""
-        named = {"mechanism": mechanism} | ({} if delta is None else {"delta": delta})
-        reserved = None if reservation is None else own_key(who, reservation)
 
         def charged() -> Receipt:
             quote = self.quote(scope, mechanism, delta)
-            account, charge = self.ledger_charge(who, quote, key, description)
-
-            def commit(noted: Answer) -> Receipt:
-                request = self.ledger_charge(who, quote, key, description, noted)
-                (outcome,) = charge_together([request if noted else (account, charge)])
-                if isinstance(outcome, DPComposeError):
-                    raise outcome
-                return outcome
-
-            priced = PricedCharge(who, scope, charge.key, charge.cost, named, reserved)
-            return self.terms.charged(priced, commit)
+            fields = {"mechanism": mechanism, "key": key, "delta": delta}
+            fields |= {"description": description, "reservation": reservation}
+            (outcome,) = charge_together([self.ledger_charge(who, quote, fields)])
+            if isinstance(outcome, OverdrawnError):
+                self.refusals.state(self.ledger)
+            if isinstance(outcome, DPComposeError):
+                raise outcome
+            return outcome
 
         try:
             return receipted(charged())
@@ -227,24 +261,21 @@ class Service:
             self._accounts.clear()
             return receipted(charged())
 
-    def ledger_charge(
-        self,
-        who: Identity,
-        quote: Quote,
-        key: str,
-        description: Mapping[str, Any] | None,
-        noted: Mapping[str, Any] = NOTHING,
-    ) -> tuple[Account, Charge]:
-        """A charge as the ledger is asked for it, with what the service notes in its entry."""
-        described = description or {}
+    def ledger_charge(self, who: Identity, quote: Quote, fields: Fields) -> tuple[Account, Charge]:
+        """A charge as the ledger is asked for it, with the policies of its tree."""
+        described: Mapping[str, Any] = fields["description"] or {}
         if any(name in described for name in _NOTED):
             raise DomainError(
                 "description", described, f"a mapping without the names {', '.join(_NOTED)}"
             )
-        charge = quote.charge(
-            actor=who.actor, key=own_key(who, key), description={**described, **noted}
+        key, reservation = own_key(who, fields["key"]), fields["reservation"]
+        charge = quote.charge(actor=who.actor, key=key, description=described)
+        return quote.account, EnforcedCharge(
+            **vars(charge),
+            charge=encode(named(fields["mechanism"], fields["delta"])),
+            reservation=None if reservation is None else own_key(who, reservation),
+            may_record=self.refusals.may_record,
         )
-        return quote.account, RecordedCharge(**vars(charge), refusals=self._refusals)
 
     def soon_priced(self, scope: str, mechanism: object, typed_delta: object = None) -> bool:
         """Whether a mechanism is priced in no time: a single simple one, or one that was here before."""
@@ -291,18 +322,54 @@ class Service:
     @route("GET", *Role)
     def kept(self, who: Identity, scope: str, *, name: Kept) -> Answer:
         """The unit and bounds that a scope holds for; null where it was never asked."""
+        with self.ledger.moment() as moment:
+            corrected = moment.snapshot.fact(root_of(scope), KEPT, encode([scope, name]))
+        if corrected is not None:
+            return {"description": json.loads(corrected)}
         return {"description": self.account(scope).description_of(name)}
 
-    @route("POST", Role.ANALYST)
+    @route("POST", Role.KEEPER, Role.ANALYST)
     def keep(self, who: Identity, scope: str, *, name: Kept, description: Binding) -> Answer:
-        """Keep the unit and bounds that a scope holds for; the first who says them has said them for all."""
-        self.account(scope).keep(name, description, actor=who.actor)
-        return {"description": self.account(scope).description_of(name)}
+        """Keep the unit and bounds that a scope holds for: the first analyst says them, a keeper corrects them."""
+        if who.role is Role.KEEPER:
+            self.ledger.state(Correct(scope, who.actor, name, encode(description)))
+        else:
+            self.account(scope).keep(name, description, actor=who.actor)
+        return self.kept(who, scope, name=name)
 
     @route("GET", *Role)
     def left(self, who: Identity, scope: str) -> Answer:
         """The most that a charge could still ask, what others reserved left aside."""
-        return {"left": self.terms.left([scope])[scope].amounts.texts()}
+        return {"left": self.left_in([scope])[scope].amounts.texts()}
+
+    def ready(self) -> list[str]:
+        """Reasons why charges do not move; raises StoreError where the ledger cannot be used."""
+        self.ledger.store.transact([Probe(PEOPLE, OPERATOR)])
+        ahead = self.people.ahead
+        return [f"the clock is {ahead:.0f} s behind a recorded time"] if ahead > 60 else []
+
+    def gauges(self, who: Identity) -> list[str]:
+        """What is spent and left of the budgets of a subtree, as Prometheus reads it.
+
+        Raises:
+            HTTPException: 403, for an analyst.
+        """
+        if who.role is Role.ANALYST:
+            raise HTTPException(403, "your role may not ask this")
+        lines: list[str] = []
+        with self.ledger.moment() as moment:
+            for balance in moment.some_balances(who.subtree or None, limit=MOST_GAUGES):
+                for name, amount in balance.left.items():
+                    labels = f'{{scope="{balance.scope.path}",currency="{name}"}}'
+                    spent = float(balance.spent[name].fraction)
+                    lines += [f"dpcompose_spent{labels} {spent!r}\n"]
+                    lines += [f"dpcompose_left{labels} {float(amount.fraction)!r}\n"]
+        return lines
+
+    def left_in(self, paths: Sequence[str]) -> dict[str, Left]:
+        """The amounts left now in each of these scopes, for an answer and for a page alike."""
+        with self.ledger.moment() as moment:
+            return moment.left(paths)
 
     @route("GET", Role.ANALYST, reads=True)
     def history(self, who: Identity, scope: str, *, before: Before = None) -> Answer:
@@ -311,12 +378,14 @@ class Service:
         return {"entries": [shown(each) for each in found.entries], "before": found.before}
 
     @route("GET", Role.KEEPER, Role.AUDITOR, reads=True)
-    def balances(self, who: Identity, scope: str) -> Answer:
-        """The amounts spent at a scope and below it."""
-        found = self.ledger.balances(scope)
-        return {
-            "balances": [{"scope": each.scope.path, "spent": texts(each.spent)} for each in found]
-        }
+    def balances(
+        self, who: Identity, scope: str, *, after: Annotated[str, line(least=0, most=512)] = ""
+    ) -> Answer:
+        """The amounts spent at a scope and below it, sorted by path; `after` of an answer asks for the next page."""
+        with self.ledger.moment() as moment:
+            page = moment.some_balances(scope, after=after, limit=PAGE + 1)
+        listed = [{"scope": each.scope.path, "spent": texts(each.spent)} for each in page[:PAGE]]
+        return {"balances": listed, "after": listed[-1]["scope"] if len(page) > PAGE else None}
 
     @route("GET", Role.KEEPER, Role.AUDITOR, reads=True)
     def entries(
@@ -400,12 +469,7 @@ class Service:
         """Open a scope, in the words of `dpcompose ledger scope`."""
         words = {name: value for name, value in locals().items() if name in _WORDS}
         budget = BudgetArguments(**words)
-        cost = Amounts.of(budget.cost(self.ledger, scope))
-
-        def commit() -> object:
-            return budget.open(self.ledger, scope, actor=who.actor)
-
-        self.terms.opened(who, scope, cost, commit) if cost else commit()
+        budget.open(Ledger(EnforcingStore(self.ledger.store)), scope, actor=who.actor)
         return {"scope": scope}
 
     @route("POST", Role.KEEPER)
@@ -430,17 +494,23 @@ class Service:
         """A token for somebody, in the own subtree; this answer is the only place where it is ever written."""
         seconds = days * 86400.0
         if subject is None:
-            return {"token": self.people.invite(name, Role(role), scope, seconds=seconds)}
-        self.people.admit(subject, name, Role(role), scope, seconds=seconds)
+            token = self.people.invite(name, Role(role), scope, seconds=seconds, by=who.actor)
+            return {"token": token}
+        self.people.admit(subject, name, Role(role), scope, seconds=seconds, by=who.actor)
         return {"subject": subject}
 
     @route("POST", Role.KEEPER)
     def revoke(self, who: Identity, scope: str, *, name: Name) -> Answer:
         """Revoke the tokens that a name has for exactly that scope."""
-        return {"revoked": self.people.revoke(name, scope)}
+        return {"revoked": self.people.revoke(name, scope, by=who.actor)}
 
 
 _WORDS = frozenset(ROUTES["open"].fields)
+
+
+def named(mechanism: str, delta: str | None) -> dict[str, str]:
+    """The mechanism and delta of a request, as they were written."""
+    return {"mechanism": mechanism} | ({} if delta is None else {"delta": delta})
 
 
 def receipted(receipt: Receipt) -> Answer:
@@ -467,5 +537,6 @@ def shown(entry: Entry) -> Answer:
         "actor": entry.actor,
     }
     cost = entry.cost.texts() if entry.kind in (Entry.GRANTED, Entry.REFUSED) else {}
-    mechanism = str(entry.description.get("mechanism", ""))
+    stated = entry.fields.get("statement", {}).get("kind", "")
+    mechanism = str(entry.description.get("mechanism", stated))
     return {**named, "time": entry.time, "hash": entry.hash, "cost": cost, "mechanism": mechanism}

@@ -21,7 +21,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpcompose.account import Account, charge_together
-from dpcompose.errors import DPComposeError, KeyReusedError, ScopeExistsError, StoreError
+from dpcompose.errors import (
+    DPComposeError,
+    KeyReusedError,
+    OverdrawnError,
+    ScopeExistsError,
+    StoreError,
+)
 from dpcompose.files import each_once
 from dpcompose.ledger import Charge, Receipt, root_of, scope_path
 from dpcompose.serve.document import document
@@ -114,7 +120,7 @@ class Observed:
 
 
 Outcome = Response | Exception | Identity
-"""An answer; what is raised instead; or whose charge it is, to be made alone, because terms are to be weighed."""
+"""An answer; what is raised instead; or whose charge it is, to be made alone."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +150,7 @@ class Charges:
 
     gate: Gate
 
-    def outcomes(self, root: str, calls: Sequence[Call]) -> list[Outcome]:
+    def outcomes(self, _: str, calls: Sequence[Call]) -> list[Outcome]:
         """The outcome of each charge of a tree, in their order."""
         found: list[Outcome] = []
         charges: dict[int, tuple[Account, Charge]] = {}
@@ -157,35 +163,28 @@ class Charges:
                 scope = self.gate.allowed("charge", who, call.fields)
                 fields = ROUTES["charge"].read(call.fields)
                 quote = service.quick_quote(scope, fields["mechanism"], fields["delta"])
-                if quote is not None and fields["reservation"] is None:
-                    charges[index] = service.ledger_charge(
-                        who, quote, fields["key"], fields["description"]
-                    )
+                if quote is not None:
+                    charges[index] = service.ledger_charge(who, quote, fields)
             except Exception as error:  # of this charge alone; raised where it was asked
                 found[index:] = [error]
-        for index, receipt in zip(
-            charges, self._committed(root, list(charges.values())), strict=False
-        ):
+        for index, receipt in zip(charges, self._committed(list(charges.values())), strict=True):
             if isinstance(receipt, Receipt):
                 found[index] = JSONResponse(receipted(receipt))
-            elif not isinstance(
-                receipt, KeyReusedError | ScopeExistsError
-            ):  # with what is noted it may be the same
-                found[index] = receipt
+            elif not isinstance(receipt, KeyReusedError | ScopeExistsError):
+                found[index] = receipt  # those are asked again alone
         return found
 
     def _committed(
-        self, root: str, charges: list[tuple[Account, Charge]]
+        self, charges: list[tuple[Account, Charge]]
     ) -> Sequence[Receipt | DPComposeError]:
-        """The receipt or refusal of each charge; empty if the tree has policies."""
-        made: Sequence[Receipt | DPComposeError] = []
-        if charges:
-            try:
-                with self.gate.service.terms.turns.plain(root) as plain:
-                    made = charge_together(charges) if plain else []
-            except StoreError as error:  # what was charged before is charged
-                made = made or [error] * len(charges)
-        return made
+        """The receipt or refusal of each charge."""
+        try:
+            outcomes = charge_together(charges) if charges else []
+            if any(isinstance(each, OverdrawnError) for each in outcomes):
+                self.gate.service.refusals.state(self.gate.service.ledger)
+            return outcomes
+        except StoreError as error:
+            return [error] * len(charges)
 
 
 HEADERS = {
@@ -229,7 +228,17 @@ class Straight:
         )
 
 
-@dataclass(frozen=True)
+PATIENCE = 4.0
+"""Seconds that `/ready` waits for the ledger."""
+
+
+def bearer(request: Request) -> str:
+    """The token of a program; empty if there is none."""
+    token = request.headers.get("authorization", "")
+    return token.removeprefix("Bearer ") if token.startswith("Bearer ") else ""
+
+
+@dataclass
 class Web:
     """The service, and what is counted and limited of its requests.
 
@@ -241,6 +250,7 @@ class Web:
     gate: Gate
     pages: Pages
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    _probe: asyncio.Future[Any] | None = None
 
     @cached_property
     def charges(self) -> Together:
@@ -259,7 +269,10 @@ class Web:
             pages.logout,
             pages.style,
         )
-        own = {each.__name__: each for each in (*handlers, pages.live, self.metrics, self.openapi)}
+        own = {
+            each.__name__: each
+            for each in (*handlers, pages.live, self.metrics, self.health, self.ready, self.openapi)
+        }
         straight = {name: self.endpoint(name) for name in PERMISSIONS if name not in own}
         routes = [
             Route(each.path, own.get(name) or straight[name], methods=[each.method])
@@ -295,10 +308,9 @@ class Web:
         return answered
 
     async def _answer(self, name: str, request: Request) -> Response:
-        caller, token = caller_of(request), request.headers.get("authorization", "")
+        caller, token = caller_of(request), bearer(request)
         is_read = PERMISSIONS[name].method == "GET"
         body = b"" if is_read else await body_of(request)
-        token = token.removeprefix("Bearer ") if token.startswith("Bearer ") else ""
         if name == "charge" and (fields := self._quick_charge(body)) is not None:
             foreign = self.gate.is_foreign(
                 token
@@ -350,8 +362,37 @@ class Web:
         return JSONResponse(document(ROUTES))
 
     async def metrics(self, request: Request) -> Response:
-        """Counts and times by route, without names of people or scopes."""
-        return PlainTextResponse(generate_latest(self.registry))
+        """Counts and times by route; to an auditor's or a keeper's token also what is spent and left of each budget."""
+        lines, token = [generate_latest(self.registry).decode()], bearer(request)
+        if token:
+            caller = caller_of(request)
+            try:
+                who = await self.gate.workers.run(partial(self.gate.identified, caller, token))
+                lines += await self.gate.workers.run(partial(self.gate.service.gauges, who))
+            except HTTPException as error:
+                return await _plain(request, error)
+            except DPComposeError as error:
+                return refusal(error)
+        return PlainTextResponse("".join(lines))
+
+    async def health(self, request: Request) -> Response:
+        """That this process answers; it says nothing of the ledger."""
+        return JSONResponse({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:
+        """Whether charges move, and why they do not."""
+        if self._probe is None or self._probe.done():
+            self._probe = self.gate.workers.start(self.gate.service.ready)
+        try:
+            reasons: list[str] = await asyncio.wait_for(asyncio.shield(self._probe), PATIENCE)
+        except TimeoutError:
+            reasons = [
+                f"a turn at the ledger was not had in {PATIENCE:g} s: another process has it"
+            ]
+        except Exception as error:
+            reasons = [error.what if isinstance(error, StoreError) else type(error).__name__]
+        body = {"status": "ready" if not reasons else "not ready", "reasons": reasons}
+        return JSONResponse(body, 503 if reasons else 200)
 
 
 def application(

@@ -1,0 +1,130 @@
+"""People and policies that an earlier version kept in a file or database of their own, taken over into the ledger."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Set
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from dpcompose.errors import DPComposeError, StoreError
+from dpcompose.ledger import (
+    ENDED,
+    PEOPLE,
+    USED,
+    Amounts,
+    ApprovalRequest,
+    Import,
+    Ledger,
+    Quota,
+    Reservation,
+    Threshold,
+    Token,
+    encode,
+    later,
+    pool_of,
+    transaction,
+)
+from dpcompose.serve.identity import OPERATOR
+
+Run = Callable[[str], list[tuple[Any, ...]]]
+_EPOCH = "1970-01-01T00:00:00.000000Z"
+
+
+def take_over(ledger: Ledger, source: str | Path) -> int:
+    """Record everything in a file of people, or in the tables beside a ledger on PostgreSQL; returns how many facts.
+
+    Taken over again it is not recorded twice. A file is renamed afterwards: `people.db.imported` is the backup.
+
+    Raises:
+        StoreError: It cannot be read.
+    """
+    if str(source).startswith("postgres"):
+        with transaction(pool_of(str(source))) as rows:
+            tables = rows.tables()
+            facts = list(_facts(rows.run, tables)) if "service_token" in tables else []
+        _record(ledger, facts)
+        return len(facts)
+    path = Path(source)
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
+            named = file.execute("select name from sqlite_master where type = 'table'").fetchall()
+            facts = list(_facts(lambda text: file.execute(text).fetchall(), {n for (n,) in named}))
+    except sqlite3.Error as error:
+        raise StoreError(
+            str(path), str(error), "Name a file of people of an earlier version"
+        ) from None
+    _record(ledger, facts)
+    path.rename(path.with_name(f"{path.name}.imported"))
+    return len(facts)
+
+
+def _record(ledger: Ledger, facts: list[tuple[str, str, str, str]]) -> None:
+    roots = {root for root, *_ in facts}
+    if PEOPLE in roots:
+        ledger.scope(PEOPLE, actor=OPERATOR)
+    for root in sorted(roots):
+        statements = [
+            Import(root, OPERATOR, kind, name, text, key=_key(kind, name))
+            for top, kind, name, text in facts
+            if top == root
+        ]
+        for outcome in ledger.store.transact(statements):
+            if isinstance(outcome, DPComposeError):
+                raise outcome
+
+
+def _key(kind: str, name: str) -> str:
+    return f"import-{sha256(encode([kind, name]).encode()).hexdigest()}"
+
+
+def _facts(run: Run, tables: Set[str]) -> Iterator[tuple[str, str, str, str]]:
+    """Top-level scope, kind, name and text of each."""
+    issued = dict(
+        run("select digest, issued from service_issued") if "service_issued" in tables else []
+    )
+    people = run("select digest, name, role, subtree, expires, revoked from service_token")
+    for digest, name, role, subtree, expires, revoked in people:
+        at, gone = _time(issued.get(digest, 0.0)), OPERATOR if revoked else ""
+        token = Token(name, role, subtree, until=_time(expires), at=at, by=OPERATOR)
+        text = encode(vars(token) | {"revoked": at if revoked else "", "revoked_by": gone})
+        yield PEOPLE, Token.kind, digest, text
+    columns = "root, id, scope, actor, held, used, expires, ended"
+    for root, name, scope, actor, held, used, expires, ended in run(
+        f"select {columns} from service_reservation"
+    ):
+        until = _time(expires)
+        own = Reservation(scope, actor, held=_amounts(held), used=_amounts(used), until=until)
+        yield root, ENDED if ended else Reservation.kind, name, own.text
+    for root, scope, actor, period, caps, keeper in run(
+        "select root, scope, actor, period, caps, keeper from service_quota"
+    ):
+        quota = Quota(scope, actor, period, _amounts(caps), keeper)
+        yield root, Quota.kind, quota.name, quota.text
+    for scope, quota, actor, period, used in run(
+        "select scope, quota, actor, period, used from service_quota_used"
+    ):
+        name = encode([scope, quota, actor, period])
+        yield scope.partition("/")[0], USED, name, _amounts(used).text
+    for root, scope, amounts, keeper in run(
+        "select root, scope, amounts, keeper from service_threshold"
+    ):
+        yield root, Threshold.kind, scope, Threshold(_amounts(amounts), keeper).text
+    columns = "root, id, scope, actor, name, asked, cost, reason, made, expires, state, decided_by"
+    names = ("scope", "actor", "name", "charge", "cost", "reason", "at", "until", "state")
+    for root, name, *fields in run(f"select {columns} from service_request"):
+        stated: dict[str, Any] = dict(zip((*names, "decided_by"), fields, strict=True))
+        stated["cost"] = _amounts(stated["cost"])
+        stated |= {each: _time(stated[each]) for each in ("at", "until")}
+        yield root, ApprovalRequest.kind, name, ApprovalRequest(**stated).text
+
+
+def _amounts(text: str) -> Amounts:
+    return Amounts.read(json.loads(text))
+
+
+def _time(seconds: float) -> str:
+    return later(_EPOCH, seconds)
