@@ -37,11 +37,12 @@ from dpcompose.errors import (
 from dpcompose.interop.step_budget import TrainingTarget
 from dpcompose.ledger import Ledger, Receipt
 from dpcompose.mechanisms import Gaussian
+from dpcompose.pictured import Card
 from dpcompose.values import Adjacency, Bound
 
 
 @dataclass(frozen=True)
-class TrainingHistory:
+class TrainingHistory(Card):
     """The certified epsilon after increasing numbers of training steps.
 
     Args:

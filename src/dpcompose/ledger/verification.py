@@ -19,6 +19,7 @@ from dpcompose.ledger.requests import Charge, Closing, Opening, Request, chain_o
 from dpcompose.ledger.scope import AccountNode, Kind, charged, root_of
 from dpcompose.ledger.store import Snapshot
 from dpcompose.ledger.text import encode
+from dpcompose.pictured import Card
 
 REMEMBERED = 10_000
 _OWN = {"actor", "kind", "previous", "scope", "sequence", "time", "version"}
@@ -285,7 +286,7 @@ STEP = 10_000
 
 
 @dataclass(frozen=True)
-class Verification:
+class Verification(Card):
     """A ledger that agrees with itself.
 
     Args:
