@@ -147,7 +147,7 @@ CONFINED_TO = {
     "pyarrow": {"release"},
     "sqlglot": {"release"},
     "typer": {"cli"},
-    "rich": {"cli"},
+    "rich": {"cli", "report"},
     "matplotlib": {"report"},
     "httpx": {"serve"},
     "jinja2": {"serve"},

@@ -1,6 +1,7 @@
 """The site: the pages of docs as the site can show them, in out/pages, and from these the site, in out/site.
 
     python -m website.build
+    python -m website.build --words    counts the words of the English pages as they were built
 
 Links that leave docs lose their link, fences that name a file get it as a title, and tutorials are run.
 """
@@ -20,6 +21,7 @@ from website.languages import anchored, english_of, linked
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "out" / "pages"
+SITE = ROOT / "out" / "site"
 OUTSIDE = re.compile(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+((?!README)[^)#]+)(?:#[^)]*)?\)")
 NAMED = re.compile(r"^```(\w+) (\S+)$", re.MULTILINE)
 NAMES = re.compile(r"^<!-- every name of ([\w.]+) -->$", re.MULTILINE)
@@ -104,8 +106,31 @@ def stage() -> None:
         page.write_text(text, "utf-8")
 
 
+MOST_WORDS = 65_000
+SKIPPED = re.compile(r"<(script|style|nav|header|footer|pre|math)\b.*?</\1>|<[^>]*>", re.DOTALL)
+
+
+def words_of(page: str) -> int:
+    """The words of a built page that a reader sees in its article, without blocks of code."""
+    found = re.search(r"<article\b.*?</article>", page, re.DOTALL)
+    return len(SKIPPED.sub(" ", found[0]).split()) if found else 0
+
+
+def counted() -> dict[str, int]:
+    """The words of each English page that was built, the most first."""
+    pages = [page for page in SITE.rglob("*.html") if "zh" not in page.relative_to(SITE).parts]
+    words = {page.relative_to(SITE).as_posix(): words_of(page.read_text("utf-8")) for page in pages}
+    return dict(sorted(words.items(), key=lambda each: -each[1]))
+
+
 def main() -> None:
-    """Stage and build, strict."""
+    """Stage and build, strict; with --words, count the words of what was built."""
+    if "--words" in sys.argv[1:]:
+        words = counted()
+        for page, number in words.items():
+            print(f"{number:7,}  {page}")
+        print(f"{sum(words.values()):7,}  of at most {MOST_WORDS:,}")
+        sys.exit(sum(words.values()) > MOST_WORDS)
     stage()
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet"]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}

@@ -16,7 +16,7 @@ from typing import Any
 from dpcompose.attached import Attached
 from dpcompose.face import face
 from dpcompose.opened import Opens
-from dpcompose.pictured import Plot
+from dpcompose.pictured import Card, Plot
 from dpcompose.version import __version__ as __version__
 
 
@@ -32,8 +32,9 @@ def _account(name: str) -> Any:
     return getattr(import_module("dpcompose.account"), name)
 
 
-Plot.find, Opens.find = staticmethod(_picture), staticmethod(_account)
+Plot.find, Card.find = staticmethod(_picture), staticmethod(_picture)
+Opens.find = staticmethod(_account)
 Attached.load = staticmethod(_answers)
-del Plot, Opens, Attached
+del Plot, Card, Opens, Attached
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -1,10 +1,10 @@
-"""The attribute `.plot` of a value, which imports the gallery on first use; the package sets
-`Plot.find`.
+"""How a value shows itself: the attribute `.plot`, and the card that is printed and shown in a notebook. The reports
+are imported on first use; the package sets `Plot.find` and `Card.find`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -68,3 +68,19 @@ class Plot:
 
     def __get__(self, instance: object, owner: type) -> Pictures:
         return Pictures(instance, self._arguments)
+
+
+class Card:
+    """A result that shows itself; the package sets `Card.find`, a function of the reports by its name."""
+
+    __slots__ = ()
+    find: ClassVar[Callable[[str], Callable[..., str]]]
+
+    def __str__(self) -> str:
+        return Card.find("card_text")(self)
+
+    def _repr_html_(self) -> str:
+        return Card.find("card_html")(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))

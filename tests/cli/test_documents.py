@@ -20,9 +20,9 @@ import pytest
 from dpcompose.cli import command
 from dpcompose.cli.command import emit
 from dpcompose.cli.table import COMMANDS, load
-from dpcompose.cli.terminal import show
 from dpcompose.report.layout import Fact, Heading, Page, PageTable
 from dpcompose.report.schemas import DOCUMENTS, schema
+from dpcompose.report.text import text
 from tests.cli.runner import invoke
 
 validate = pytest.importorskip("jsonschema").validate
@@ -164,7 +164,7 @@ def _require_whole_numbers(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COLUMNS", str(columns))
         shown = io.StringIO()
         with redirect_stdout(shown):
-            show(page)
+            print(text(page), end="")
         found = Counter(NUMBER.findall(shown.getvalue()))
         assert not wanted - found, (page.title, columns, wanted - found)
         assert columns >= 80 or not any(each in shown.getvalue() for each in "─│"), columns

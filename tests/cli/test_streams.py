@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dpcompose.cli.output import progress
 from tests.cli.runner import invoke
 
 pytestmark = pytest.mark.slow
@@ -90,12 +93,26 @@ def test_a_full_standard_output_is_no_defect(home: Path, words: str) -> None:
     )
 
 
-def test_a_reader_that_went_away_is_no_defect(home: Path) -> None:
+def test_a_reader_that_went_away_is_met_with_silence(home: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = run("account", "plan.toml", stdout=writing)
     os.close(writing)
-    assert done.returncode == 3 and "standard output cannot be written" in done.stderr
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_is_for_terminals_and_logs_have_none(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr("dpcompose.cli.output.BRIEF", 0.02)
+    with progress("reading") as steps:
+        time.sleep(0.2)
+        steps("pricing", 1, 3)
+    assert ("reading" in stream.getvalue() or "pricing" in stream.getvalue()) is terminal
 
 
 def test_a_terminal_without_utf_8_shows_every_character(home: Path) -> None:

@@ -1,5 +1,6 @@
 """HTML pages: the answer first, in words; bars; what is folded; text that is escaped."""
 
+# ruff: noqa: RUF001 (Greek letters and signs)
 from __future__ import annotations
 
 import math
@@ -9,9 +10,14 @@ from fractions import Fraction
 
 import pytest
 
+from dpcompose import Gaussian
+from dpcompose.account import open_scope
+from dpcompose.adaptive import ConcentratedFilter
+from dpcompose.ledger import Ledger
+from dpcompose.notebook import written
 from dpcompose.plan import Plan, PlanAccount, account
 from dpcompose.report import Heading, Page, PageTable, html, page
-from dpcompose.report.html import SHOWN, contents
+from dpcompose.report.html import SHOWN, contents, fragment
 from dpcompose.report.words import answer, meaning
 
 GAUSSIANS = "".join(
@@ -30,9 +36,9 @@ def test_the_answer_is_the_heading_and_what_it_means_follows() -> None:
     done = _account(f'delta = 1e-6\nadjacency = "replace"\n{GAUSSIANS}')
     text = html(page(done))
     (heading,) = re.findall(r"<h1[^>]*>(.*?)</h1>", text)
-    shown = re.search(r"epsilon &lt;= ([\d.]+) \(delta = 1e-06\)", heading)
+    shown = re.search(r"ε ≤ ([\d.]+) \(δ = 10⁻⁶\)", heading)
     assert shown and Fraction(shown[1]) >= Fraction(done.total.upper)
-    factor = re.search(r"at most by the factor ([\d.e+]+), and by at most 1e-06 beyond", text)
+    factor = re.search(r"at most by the factor ([\d.e+]+), and by at most 10⁻⁶ beyond", text)
     assert factor and float(factor[1]) >= math.exp(done.total.upper)
     assert "Gaussian, sigma 1.235" in text and "Gaussian(" not in text
 
@@ -68,3 +74,36 @@ def test_names_of_all_kinds_are_escaped(name: str) -> None:
         assert "<script" not in text and 'onload="x' not in text.replace(
             "&quot; onload=&quot;x", ""
         )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("epsilon <= 1.554 at delta = 1e-08", "ε ≤ 1.554 at δ = 10⁻⁸"),
+        ("1.5e-08, 1e+16 and 3e-7", "1.5 × 10⁻⁸, 10¹⁶ and 3 × 10⁻⁷"),
+        ("rate >= 0.1, a == b <== c", "rate ≥ 0.1, a == b <== c"),
+        (
+            "run 1e5 of scope a/1e5, v1.1e-06, epsilon alone",
+            "run 1e5 of scope a/1e5, v1.1e-06, epsilon alone",
+        ),
+    ],
+)
+def test_numbers_and_signs_are_written_as_people_write_them(text: str, expected: str) -> None:
+    assert written(text) == expected
+
+
+def test_no_page_shows_code_in_place_of_a_formula() -> None:
+    done = _account(f"delta = 1e-6\n{GAUSSIANS}")
+    for text in (html(page(done, explain=True)), fragment(page(done, explain=True))):
+        shown = re.sub(r"<style>.*?</style>|<pre>.*?</pre>|<[^>]*>", " ", text, flags=re.DOTALL)
+        assert not re.search(r"&lt;=|&gt;=|\d[eE][+-]\d", shown)
+
+
+def test_a_percent_stands_beside_every_bar_of_a_budget() -> None:
+    ledger = Ledger.open("memory:")
+    account = open_scope(ledger, "z", filter=ConcentratedFilter, epsilon=1, delta=1e-6, actor="Ada")
+    account.charge(Gaussian(12.0), actor="Ada", key="first")
+    balance = ledger.balance("z")
+    text = html(page([balance]))
+    assert re.search(r'<span class="bar" style="[^"]*"></span>15 %', text)
+    assert "delta" not in str(balance).replace("delta of the scope", "")  # 0 of 0 is left out

@@ -1,5 +1,6 @@
 """Pages as the site shows them; with DPCOMPOSE_REQUIRE=site also the site that was built last (make test-site)."""
 
+# ruff: noqa: RUF001 (Chinese punctuation)
 from __future__ import annotations
 
 import importlib
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from website.build import names, readme, shown
+from website.build import names, ranked, readme, shown, words_of
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "out" / "site"
@@ -98,3 +99,28 @@ def test_examples_of_docstrings_are_code() -> None:
     doctests = pytest.importorskip("griffe") and importlib.import_module("website.doctests")
     shown = doctests.fenced("Says so.\n\n>>> 1 +\\\n... 1\n2\n\nArgs:\n    a: Not >>> this.")
     assert shown == "Says so.\n\n```pycon\n>>> 1 +\\\n... 1\n2\n```\n\nArgs:\n    a: Not >>> this."
+
+
+def test_words_of_a_page_are_those_of_its_article_without_code() -> None:
+    page = "<header>no</header><article><h1>One two</h1><pre>x y</pre><p>three <code>four</code></p></article>"
+    assert words_of(page) == 4 and words_of("<p>no article</p>") == 0
+
+
+def test_a_page_that_explains_ranks_above_one_that_lists() -> None:
+    explains, lists = (ranked(name, "# Title\n") for name in ("book.zh.md", "reference/book.md"))
+    boosts = [float(re.findall(r"boost: ([\d.]+)", each)[0]) for each in (explains, lists)]
+    assert boosts[0] > 1 > boosts[1] and explains.endswith("# Title\n")
+    assert ranked("notation.md", "# Title\n") == "# Title\n"
+    assert ranked("book.md", "---\na: 1\n---\n") == "---\na: 1\n---\n"
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh.md", "docs/index.md", "docs/index.zh.md"])
+def test_the_start_pages_have_a_path_for_each_reader(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    table = text.split("## Which are you?" if ".zh." not in page else "## 你是哪一种读者？")[
+        1
+    ].split("\n## ")[0]
+    for name in ("tutorials/training", "tutorials/ledger", "tutorials/table", "play/index"):
+        assert name in table, name
+    for name in ("service", "gallery", "play/index", "questions", "ledger", "release", "book"):
+        assert re.search(rf"\]\((?:docs/)?{name}(?:\.zh)?\.md", table), name

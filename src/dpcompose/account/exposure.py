@@ -34,6 +34,7 @@ from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError, few_digits
 from dpcompose.ledger import Kind, Ledger, Renewal
 from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
+from dpcompose.pictured import Card
 from dpcompose.values import Adjacency, exact
 
 Budgets = Counter[Curators]
@@ -48,7 +49,7 @@ _NATURAL = "a budget that is opened after an answer may be chosen by it (the nat
 
 
 @dataclass(frozen=True)
-class Exposure:
+class Exposure(Card):
     """The exposure of one person who is present in these scopes.
 
     Args:

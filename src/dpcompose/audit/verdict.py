@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from dpcompose.pictured import Card
 from dpcompose.values import Bound
 
 
@@ -65,7 +66,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class AuditResult:
+class AuditResult(Card):
     """The result of an audit.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json as json_reader
 import math
+import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from dpcompose.cli.command import Result, argument, command, option
 from dpcompose.cli.inputs import described, loaded, read_plan
-from dpcompose.cli.output import DONE, REFUSED, stderr, stdout, write
+from dpcompose.cli.output import BRIEF, DONE, REFUSED, stderr, stdout, write
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _audited(subject: Source, pairs: tuple[Pair, ...], **how: Any) -> AuditResul
     last = [0.0]
 
     def progress(moment: Moment) -> None:
-        if time.monotonic() - last[0] > 2:
+        if sys.stderr.isatty() and time.monotonic() - last[0] > BRIEF:
             last[0] = time.monotonic()
             wealth, goal = moment.log_wealth / math.log(10), -math.log10(how["alpha"])
             stderr(

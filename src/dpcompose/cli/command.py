@@ -331,14 +331,10 @@ def emit(
         emit_document(command, document())
     elif text or page is None:
         stdout(text)
-    elif csv:
-        from dpcompose.report import csv_text
-
-        stdout(csv_text(page()))
     else:
-        from dpcompose.cli.terminal import show
+        from dpcompose.report import csv_text, text as text_of
 
-        show(page())
+        stdout((csv_text if csv else text_of)(page()))
 
 
 def _write_files(result: Result, outputs: Mapping[str, Any]) -> None:

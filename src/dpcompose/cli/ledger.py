@@ -123,7 +123,7 @@ def scope(
     (balance,) = (each for each in balances if each.scope.path == path)
     return Result(
         lambda: document(balance, left_of(balances)[path]),
-        lambda: tree_page(balances, where=url, path=path, headline=f"{path}: open"),
+        lambda: tree_page(balances, where=url, path=path, headline=f"{path}: open", zeros=True),
     )
 
 

@@ -58,7 +58,8 @@ def show(url: LedgerUrl, html: Path | None, path: MaybePath = None) -> Result:
             "ledger": url,
             "scopes": [document(each, left[each.scope.path]) for each in shown],
         },
-        lambda: tree_page(balances, where=url, path=path),
+        lambda: tree_page(balances, where=url, path=path, zeros=True),
+        html=lambda: tree_page(balances, where=url, path=path),
         pictures=lambda: pictures,
     )
 

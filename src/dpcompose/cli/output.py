@@ -6,7 +6,6 @@ import os
 import stat
 import sys
 import threading
-import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -169,12 +168,16 @@ def report_error(kind: str, message: str, status: int) -> None:
     stderr(f"dpcompose: {message}")
 
 
-SECOND, LONG = 1.0, 10.0
-"""After the first, progress is shown; what takes longer than the second says so before it begins."""
+BRIEF, LONG = 2.0, 10.0
+"""Seconds after which a terminal shows progress, and beyond which a command says so before it begins."""
 
 
 class UnprintedError(Exception):
-    """Standard output could not be written; typer would end the command with another status for an OSError."""
+    """Standard output could not be written; typer would end the command with another status for an OSError.
+
+    Args:
+        reason: Why; empty if its reader has closed it, as `| head` does.
+    """
 
 
 def stdout(text: str) -> None:
@@ -187,7 +190,8 @@ def stdout(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        raise UnprintedError(error.strerror or str(error)) from None
+        closed = isinstance(error, BrokenPipeError)
+        raise UnprintedError("" if closed else error.strerror or str(error)) from None
 
 
 def stderr(text: str) -> None:
@@ -204,7 +208,7 @@ def announce(what: str, seconds: float) -> None:
 
 
 class Progress:
-    """Shows the current step after one second: as a bar on a terminal, otherwise as a line now and then.
+    """Shows the current step as a bar, after two seconds, on a terminal alone: a log has nothing of it.
 
     Args:
         what: The first step.
@@ -214,9 +218,8 @@ class Progress:
         self._step: tuple[str, int, int | None] = (what, 0, None)
         self._bar: Bar | None = None
         self._lock = threading.Lock()
-        self._timer = threading.Timer(SECOND, self._begin)
+        self._timer = threading.Timer(BRIEF, self._begin)
         self._timer.daemon = True
-        self._printed: float | None = None
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """The next step is `what`, after `done` of `total`."""
@@ -224,12 +227,11 @@ class Progress:
             self._step = (what, done, total)
             if self._bar is not None:
                 self._bar.update(*self._step)
-            elif self._printed is not None and time.monotonic() - self._printed > SECOND:
-                self._print()
 
     def start(self) -> None:
-        """Begin to count the first second."""
-        self._timer.start()
+        """Begin to count the seconds, if there is a terminal to show them."""
+        if sys.stderr.isatty():
+            self._timer.start()
 
     def stop(self) -> None:
         """Remove the bar."""
@@ -240,17 +242,8 @@ class Progress:
 
     def _begin(self) -> None:
         with self._lock:
-            if self._timer.finished.is_set():
-                return
-            if sys.stderr.isatty():
+            if not self._timer.finished.is_set():
                 self._bar = Bar(*self._step)
-            else:
-                self._print()
-
-    def _print(self) -> None:
-        what, done, total = self._step
-        stderr(f"dpcompose: {what}" + (" ..." if total is None else f" ({done + 1} of {total})"))
-        self._printed = time.monotonic()
 
 
 class Bar:

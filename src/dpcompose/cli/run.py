@@ -50,9 +50,10 @@ def run(words: Sequence[str]) -> int | str | None:
     except UnprintedError as error:
         # The buffered rest would fail again when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        stderr(
-            f"dpcompose: standard output cannot be written ({error}). What was asked for may have been done"
-        )
+        if str(error):
+            stderr(
+                f"dpcompose: standard output cannot be written ({error}). What was asked for may have been done"
+            )
         return NOT_AVAILABLE
     except KeyboardInterrupt:
         return STOPPED

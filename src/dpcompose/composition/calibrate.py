@@ -27,6 +27,7 @@ from dpcompose.composition.composition import Composable, Composition, compose
 from dpcompose.composition.profile import risk
 from dpcompose.composition.question import Asking, Options, asks
 from dpcompose.errors import DomainError, DPComposeError, UnreachableError
+from dpcompose.pictured import Card
 from dpcompose.values import Bound, Bounds, down, up
 
 # The target of a calibration: an epsilon at a delta, or the most that an attacker may gain.
@@ -158,7 +159,7 @@ DIRECTIONS = ("decreasing", "increasing", "unordered")
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(Card):
     """A parameter at which a family of mechanisms meets a target.
 
     Args:

@@ -37,7 +37,7 @@ from dpcompose import check, notebook
 from dpcompose.composition.question import PrivacyQuestion
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.loss import Product
-from dpcompose.pictured import Plot
+from dpcompose.pictured import Card, Plot
 from dpcompose.values import UNIT_ROUNDOFF, UNIT_ROUNDOFF as U, Bound, Certificate, down, up
 
 
@@ -478,7 +478,7 @@ _TESTED = Certificate("best test against the certified profile", unit="relative 
 
 
 @dataclass(frozen=True)
-class Risk:
+class Risk(Card):
     """The success of the best attacker who sees every answer and knows the data of all other
     people.
 

@@ -13,6 +13,7 @@ from dpcompose.errors import RefusedRoundError, UnsupportedError
 from dpcompose.experiment.channel import Reals
 from dpcompose.experiment.experiment import Experiment, Progress
 from dpcompose.experiment.measured import Limits, Measured
+from dpcompose.pictured import Card
 from dpcompose.values import Bound
 
 POINTS, DELTAS, LEAVES = 41, 7, 1 << 12
@@ -36,7 +37,7 @@ class TheoremCurve:
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(Card):
     """The results of an experiment, as a report shows them.
 
     Args:

@@ -41,6 +41,7 @@ from dpcompose.errors import (
 )
 from dpcompose.ledger import Entry, Kind, Ledger, Receipt
 from dpcompose.mechanisms import Gaussian, parse, serialize
+from dpcompose.pictured import Card
 from dpcompose.values import Adjacency, Bound
 
 TYPED = 1 + 1e-12
@@ -52,7 +53,7 @@ lower orders suit less noise.
 
 
 @dataclass(frozen=True)
-class TrainingHistory:
+class TrainingHistory(Card):
     """The certified epsilon after increasing numbers of training steps.
 
     Args:

@@ -16,6 +16,7 @@ from dpcompose.errors import DomainError, TamperedError
 from dpcompose.ledger.amount import Amounts
 from dpcompose.ledger.scope import root_of
 from dpcompose.ledger.text import encode, scope_path
+from dpcompose.pictured import Card
 
 
 def clock() -> int:
@@ -205,7 +206,7 @@ def is_time(value: object) -> bool:
 
 
 @dataclass(frozen=True)
-class Receipt:
+class Receipt(Card):
     """Proof of one charge; it pays for one answer, once redeemed.
 
     Args:

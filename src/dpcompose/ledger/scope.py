@@ -21,6 +21,7 @@ from dpcompose.errors import (
     few_digits,
 )
 from dpcompose.ledger.amount import Amount, Amounts
+from dpcompose.pictured import Card
 
 _CALENDAR: Mapping[str, tuple[int, int]] = {
     "year": (12, 0), "quarter": (3, 0), "month": (1, 0), "week": (0, 7 * 86400), "day": (0, 86400)
@@ -322,7 +323,7 @@ class AccountNode:
 
 
 @dataclass(frozen=True)
-class Balance:
+class Balance(Card):
     """The amounts spent in a scope, and those left.
 
     Args:

@@ -21,6 +21,7 @@ from dpcompose.ledger.scope import AccountNode, Kind, charged, root_of
 from dpcompose.ledger.statements import Statement
 from dpcompose.ledger.store import Snapshot
 from dpcompose.ledger.text import encode
+from dpcompose.pictured import Card
 
 REMEMBERED = 10_000
 _OWN = {"actor", "kind", "previous", "scope", "sequence", "time", "version"}
@@ -308,7 +309,7 @@ STEP = 10_000
 
 
 @dataclass(frozen=True)
-class Verification:
+class Verification(Card):
     """A ledger that agrees with itself.
 
     Args:

@@ -19,14 +19,14 @@ from dpcompose.composition import (
     compose,
 )
 from dpcompose.errors import DomainError, UnreachableError, UnsupportedError
-from dpcompose.pictured import Plot
+from dpcompose.pictured import Card, Plot
 from dpcompose.plan.plan import Plan, PlanEntry, PlanQuestion
 from dpcompose.plan.schema import MECHANISMS
 from dpcompose.values import Adjacency, Bound
 
 
 @dataclass(frozen=True)
-class PlanCalibration:
+class PlanCalibration(Card):
     """A plan with one parameter calibrated to a target.
 
     Args:
@@ -139,7 +139,7 @@ class Contribution:
 
 
 @dataclass(frozen=True)
-class PlanAccount:
+class PlanAccount(Card):
     """The certified privacy cost of a plan.
 
     Args:

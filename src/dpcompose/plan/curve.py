@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from dpcompose import check
 from dpcompose.composition import Risk, compose, risk
 from dpcompose.errors import DomainError
+from dpcompose.pictured import Card
 from dpcompose.plan.account import PlanAccount, Progress, require_common_adjacency
 from dpcompose.plan.plan import Plan
 from dpcompose.values import Bound
@@ -19,7 +20,7 @@ TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class PlanRisk:
+class PlanRisk(Card):
     """The largest success of an attacker against a plan.
 
     Args:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
-from html import escape
 from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,14 @@ from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Receipt
 from dpcompose.numerics import plain, two_digits, with_error
+from dpcompose.pictured import Card
 from dpcompose.release.arrow import arrow_table, polars_frame, write
 from dpcompose.release.design import Design, Released
 from dpcompose.release.question import Question, Values, key_columns
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Card):
     """One answer, released.
 
     Args:
@@ -205,18 +205,6 @@ class Answer:
         drawn.invert_yaxis()
         return drawn
 
-    def _repr_html_(self) -> str:
-        """For a notebook: the first rows with their errors, and what was charged."""
-        rows = [[*(values.name for values in self.columns), "error"], *self.texts(most=SHOWN)]
-        cells = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
-        hidden = len(self.main.cells) - SHOWN
-        more = f"<p>and {hidden:,} rows more</p>" if hidden > 0 else ""
-        spent = ", ".join(
-            f"{name} {float(amount.fraction):.4g}" for name, amount in self.spent.items()
-        )
-        body = "".join(f"<tr>{row}</tr>" for row in cells)
-        return f"<table>{body}</table>{more}<p>error: 95 percent confidence. Charged: {escape(spent)}</p>"
-
     def expected_error(self, confidence: float) -> float | tuple[float, ...]:
         """How far the noise is from 0 at most with that probability, for each released number by itself.
 
@@ -330,7 +318,7 @@ REPLACED = " The budget holds for replacing a unit, which changes two: the price
 
 
 @dataclass(frozen=True)
-class Quote:
+class Quote(Card):
     """The price of a question in the currencies of a scope, and the error of its noise.
 
     Args:

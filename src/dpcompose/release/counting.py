@@ -14,6 +14,7 @@ from dpcompose.errors import DomainError, UnreachableError
 from dpcompose.guarantee import ApproximateDP, printed_advanced
 from dpcompose.mechanisms import Concentrated, Gaussian, Laplace
 from dpcompose.numerics import largest
+from dpcompose.pictured import Card
 
 MOST_UNITS, MOST_QUERIES, MOST_POINTS = 10**9, 10**15, 10**4
 LEAST_CONFIDENCE = 1e-6
@@ -43,7 +44,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class CountingPlan:
+class CountingPlan(Card):
     """How many counting queries about so many units, each changed by 1 by one unit, can be answered.
 
     Args:

@@ -19,6 +19,7 @@ from .subject import document as document, page as page, save as save
 
 if True:
     from .audit_picture import audit_svgs as audit_svgs
+    from .html import fragment as fragment
     from .ledger import (
         at_least as at_least,
         at_most as at_most,
@@ -37,3 +38,5 @@ if True:
         save_account as save_account,
     )
     from .schemas import DOCUMENTS as DOCUMENTS, schema as schema
+    from .subject import card_html as card_html, card_text as card_text
+    from .text import text as text

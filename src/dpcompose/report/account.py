@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dpcompose.composition import Comparison
+from dpcompose.composition import Calibration, Comparison, Risk
 from dpcompose.plan import Contribution, Plan, PlanAccount, PlanCalibration, PlanRisk
-from dpcompose.report.layout import Fact, Heading, Page, PageTable, Tone
+from dpcompose.report.layout import Fact, Heading, Page, PageTable, Tone, headings
 from dpcompose.report.number import above, below, bound_document, digits_of, exactly, interval, near
 from dpcompose.report.words import answer, in_words, meaning, tolerance
 
@@ -70,7 +70,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 def risk_table(found: PlanRisk) -> PageTable:
     """The success of each attack at best, rounded against the victim, beside that of blind guessing."""
-    risk, prior = found.risk, exactly(found.risk.prior)
+    risk = found.risk
     rows = [
         (
             f"true positive rate at false positive rate {exactly(rate)}",
@@ -79,7 +79,12 @@ def risk_table(found: PlanRisk) -> PageTable:
         )
         for rate in _RATES
     ]
-    rows += [
+    return _risks((*rows, *_odds(risk)))
+
+
+def _odds(risk: Risk) -> tuple[tuple[str, str, str], ...]:
+    prior = exactly(risk.prior)
+    return (
         ("advantage: the largest difference of the two rates", _at_most(risk.advantage.upper), "0"),
         (
             f"Bayes error: the wrong world named, at prior {prior}",
@@ -91,13 +96,12 @@ def risk_table(found: PlanRisk) -> PageTable:
             _at_most(risk.reconstruction.upper),
             prior,
         ),
-    ]
-    columns = (
-        Heading("attack", wrap=True),
-        Heading("at best", "right"),
-        Heading("guessing blindly", "right"),
     )
-    return PageTable("What an attacker gains", columns, tuple(rows), (_ATTACKER,))
+
+
+def _risks(rows: tuple[tuple[str, str, str], ...]) -> PageTable:
+    columns = headings("~attack", ">at best", ">guessing blindly")
+    return PageTable("What an attacker gains", columns, rows, (_ATTACKER,))
 
 
 def risk_document(found: PlanRisk) -> dict[str, Any]:
@@ -115,6 +119,34 @@ def risk_document(found: PlanRisk) -> dict[str, Any]:
             for rate, power in zip(found.rates, found.powers, strict=True)
         ],
     }
+
+
+def risk_page(found: PlanRisk) -> Page:
+    """The gain of an attacker against a plan."""
+    return _attacked(found.risk, (risk_table(found),))
+
+
+def attack_page(risk: Risk) -> Page:
+    """The gain of an attacker who sees every answer."""
+    rate = f"true positive rate at false positive rate {exactly(risk.false_positive_rate)}"
+    first = (rate, _at_most(risk.true_positive_rate.upper), exactly(risk.false_positive_rate))
+    return _attacked(risk, (_risks((first, *_odds(risk))),))
+
+
+def _attacked(risk: Risk, tables: tuple[PageTable, ...]) -> Page:
+    headline = f"advantage {_at_most(risk.advantage.upper)}"
+    return Page("What an attacker gains", headline, "plain", (), tables)
+
+
+def calibrated_page(found: Calibration) -> Page:
+    """A parameter that meets its target, and what it certifies."""
+    low, high = interval(found.bound)
+    beyond = found.neighbor and above(found.neighbor.upper, 12)
+    facts = [Fact("certified", f"{low} to {high}"), Fact("method", found.bound.certificate.method)]
+    facts += [Fact("just beyond", f"at most {beyond}")] if beyond else []
+    headline = f"{exactly(found.value)} meets the target"
+    following = "run with this value: a neighboring one is not certified to meet the target"
+    return Page("Calibration", headline, "good", tuple(facts), (), following=following)
 
 
 def calibration_page(found: PlanCalibration) -> Page:

@@ -24,7 +24,12 @@ _WORDS = {
 
 
 def audit_page(
-    found: AuditResult, *, subject: str, claim: str, alpha: float, notes: Sequence[str] = ()
+    found: AuditResult,
+    *,
+    subject: str = "",
+    claim: str = "",
+    alpha: float | None = None,
+    notes: Sequence[str] = (),
 ) -> Page:
     """The result of an audit, for people.
 
@@ -34,7 +39,12 @@ def audit_page(
         claim: The claim.
         alpha: The probability of refuting a true claim.
         notes: Further sentences.
+
+    What is left out is read from the certificate.
     """
+    header = (found.certificate or {}).get("header", {})
+    subject, claim = subject or header.get("subject", ""), claim or header.get("claim", "")
+    alpha = float(header.get("alpha", "nan")) if alpha is None else alpha
     facts = [
         Fact("subject", subject),
         Fact("claim", claim),

@@ -30,7 +30,7 @@ def counting_page(plan: CountingPlan) -> Page:
     columns = (
         Heading("method"),
         Heading("queries", "right"),
-        Heading(f"grows like (error {exactly(plan.accuracy)} n)"),
+        Heading("grows like"),
         Heading("error"),
         Heading("reference"),
     )
@@ -57,7 +57,7 @@ def counting_page(plan: CountingPlan) -> Page:
         "How many counting queries",
         "plain",
         facts,
-        (PageTable("Queries", columns, rows),),
+        (PageTable(f"Queries at an error of {exactly(plan.accuracy)} n", columns, rows),),
         notes,
     )
 

@@ -21,7 +21,7 @@ _WORLDS = "#0072b2", "#d55e00"
 _THEOREMS = ("#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8a6d3b", "#7a68c8")
 
 
-def experiment_page(found: Summary, *, adversary: str, budget: str = "") -> Page:
+def experiment_page(found: Summary, *, adversary: str = "", budget: str = "") -> Page:
     """The experiment for people.
 
     Args:
@@ -30,6 +30,7 @@ def experiment_page(found: Summary, *, adversary: str, budget: str = "") -> Page
         budget: A claim that the experiment refutes, or empty.
     """
     game, limits = found.game, found.at
+    adversary = adversary or type(game.adversary).__name__
     low, high = below(float(limits.lower[0]), 4), above(float(limits.upper[0]), 4)
     headline = f"delta at epsilon = {exactly(found.epsilon)}: between {low} and {high}"
     facts = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from dpcompose.notebook import escaped
 from dpcompose.report.layout import Heading, Page, PageTable
 
 SHOWN = 10
@@ -68,30 +69,62 @@ def html(
         producer: The text of the footer.
     """
     facts = "".join(
-        f"<dt>{escape(fact.name)}</dt><dd>{escape(fact.words or fact.value)}</dd>"
+        f"<dt>{escaped(fact.name)}</dt><dd>{escaped(fact.words or fact.value)}</dd>"
         for fact in page.facts
     )
     answer = page.answer or page.headline
     body = [
-        f'<p class="subject">{escape(page.title)}</p>\n<h1 class="{page.tone}">{escape(answer)}</h1>',
-        f'<p class="meaning">{escape(page.meaning)}</p>' if page.meaning else "",
+        f'<p class="subject">{escaped(page.title)}</p>\n<h1 class="{page.tone}">{escaped(answer)}</h1>',
+        f'<p class="meaning">{escaped(page.meaning)}</p>' if page.meaning else "",
         *(
-            f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+            f"<figure>{svg}<figcaption>{escaped(caption)}</figcaption></figure>"
             for caption, svg in pictures[:1]
         ),
         f"<dl>{facts}</dl>" if facts else "",
-        *(f'<p class="note">{escape(note)}</p>' for note in page.notes),
+        *(f'<p class="note">{escaped(note)}</p>' for note in page.notes),
         *(_table(table, number) for number, table in enumerate(page.tables)),
         *(
-            f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+            f"<figure>{svg}<figcaption>{escaped(caption)}</figcaption></figure>"
             for caption, svg in pictures[1:]
         ),
     ]
+    if page.following:
+        body.append(f'<p class="note">Next: {escaped(page.following)}</p>')
     if page.source:
         body.append(
             f"<details><summary>The plan</summary><pre>{escape(page.source)}</pre></details>"
         )
     return _framed(f"{page.title}: {answer}", body, producer)
+
+
+def fragment(page: Page) -> str:
+    """`page` as a notebook shows it: the answer, facts and tables in HTML without a style of its own."""
+    facts = "".join(
+        f"<tr><th>{escaped(each.name)}</th><td>{escaped(each.words or each.value)}</td></tr>"
+        for each in page.facts
+    )
+    parts = [
+        f"<p><strong>{escaped(page.answer or page.headline)}</strong></p>",
+        f"<table>{facts}</table>" if facts else "",
+    ]
+    for table in page.tables:
+        titles = "".join(f"<th>{escaped(column.title)}</th>" for column in table.columns)
+        bars = [column.bar for column in table.columns]
+        rows = (
+            "".join(
+                f"<td>{escaped(_percent(cell) if bar else cell)}</td>"
+                for cell, bar in zip(row, bars, strict=True)
+            )
+            for row in table.rows[:SHOWN]
+        )
+        more = len(table.rows) - SHOWN
+        parts += [
+            f"<table><caption>{escaped(table.title)}</caption><tr>{titles}</tr>",
+            *(f"<tr>{row}</tr>" for row in rows),
+            f"</table><p>and {more:,} more rows</p>" if more > 0 else "</table>",
+        ]
+    last = [*page.notes, *([f"Next: {page.following}"] if page.following else [])]
+    return "".join([*parts, *(f"<p><small>{escaped(note)}</small></p>" for note in last)])
 
 
 def contents(
@@ -105,10 +138,10 @@ def contents(
         producer: The text of the footer.
     """
     sections = (
-        f'<section><h2><a href="{escape(address)}">{escape(name)}</a></h2><p>{escape(shown)}</p></section>'
+        f'<section><h2><a href="{escape(address)}">{escaped(name)}</a></h2><p>{escaped(shown)}</p></section>'
         for address, name, shown in links
     )
-    return _framed(title, [f"<h1>{escape(title)}</h1>", *sections], producer)
+    return _framed(title, [f"<h1>{escaped(title)}</h1>", *sections], producer)
 
 
 def _framed(title: str, body: list[str], producer: str) -> str:
@@ -117,14 +150,14 @@ def _framed(title: str, body: list[str], producer: str) -> str:
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
+<title>{escaped(title)}</title>
 <style>{_STYLE}</style>
 </head>
 <body>
 <main>
 {chr(10).join(filter(None, body))}
 </main>
-<footer>{escape(producer)}</footer>
+<footer>{escaped(producer)}</footer>
 </body>
 </html>
 """
@@ -134,12 +167,12 @@ def _table(table: PageTable, number: int) -> str:
     """A table; what is beyond ten rows is folded."""
     sides = [f' class="{_side(column)}"' for column in table.columns]
     head = "".join(
-        f'<th scope="col"{side}>{escape(column.title) or HIDDEN}</th>'
+        f'<th scope="col"{side}>{escaped(column.title) or HIDDEN}</th>'
         for column, side in zip(table.columns, sides, strict=True)
     )
     rows = list(zip(table.rows, table.shares or (None,) * len(table.rows), strict=True))
     labels = [
-        f' data-label="{escape(column.title)}"' if column.title and place else ""
+        f' data-label="{escaped(column.title)}"' if column.title and place else ""
         for place, column in enumerate(table.columns)
     ]
     bars = next((place for place, column in enumerate(table.columns) if column.bar), None)
@@ -147,8 +180,8 @@ def _table(table: PageTable, number: int) -> str:
     first, rest = "\n".join(lines[:SHOWN]), "\n".join(lines[SHOWN:])
     box = f"all-{number}"
     fold = f'<input type="checkbox" class="more" id="{box}"> <label for="{box}">Show all {len(lines):,} rows</label>'
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in table.notes)
-    title = escape(table.title)
+    notes = "".join(f'<p class="note">{escaped(note)}</p>' for note in table.notes)
+    title = escaped(table.title)
     return (
         f'<section><div class="wide" role="group" tabindex="0" aria-label="{title}">'
         f"<table><caption><h2>{title}</h2></caption>"
@@ -156,6 +189,11 @@ def _table(table: PageTable, number: int) -> str:
         + (f'<tbody class="rest">\n{rest}\n</tbody>' if rest else "")
         + f"</table></div>{fold if rest else ''}{notes}</section>"
     )
+
+
+def _percent(cell: str) -> str:
+    """The percent behind a bar of text."""
+    return cell.rpartition("]")[2].strip()
 
 
 def _side(column: Heading) -> str:
@@ -168,11 +206,11 @@ def _row(
     row: tuple[str, ...], share: float | None, bars: int | None, attributes: list[tuple[str, str]]
 ) -> str:
     bar = f'<span class="bar" style="width: {100 * share:.1f}%"></span>' if share else ""
-    texts = [escape(cell) for cell in row]
+    texts = [escaped(cell) for cell in row]
     if bars is None:
         texts[0] += bar
     else:
-        texts[bars] = bar
+        texts[bars] = bar + _percent(texts[bars])
     cells = (
         f"<td{side}{label}>{text}</td>"
         for text, (side, label) in zip(texts, attributes, strict=True)

@@ -28,6 +28,14 @@ class Heading:
     bar: bool = False
 
 
+def headings(*titles: str) -> tuple[Heading, ...]:
+    """Columns by their titles: `>` before one sets its numbers to the right, `~` lets its words wrap."""
+    return tuple(
+        Heading(title.lstrip(">~"), "right" if title[:1] == ">" else "left", title[:1] == "~")
+        for title in titles
+    )
+
+
 @dataclass(frozen=True)
 class PageTable:
     """Rows of text under columns.
@@ -58,7 +66,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Page:
-    """A report, ready for text or HTML.
+    """The card of a result: its answer, its ends, what it rests on and what to do next; ready for text or HTML.
 
     Args:
         title: The subject.
@@ -70,6 +78,7 @@ class Page:
         source: The plan as TOML, or empty.
         answer: The headline of an HTML page, for readers of all kinds; empty if it is the same.
         meaning: What the answer means, in a sentence or two, for an HTML page.
+        following: What to do next, in a sentence; empty if nothing has to be done.
     """
 
     title: str
@@ -81,6 +90,7 @@ class Page:
     source: str = ""
     answer: str = ""
     meaning: str = ""
+    following: str = ""
 
 
 def _datum(cell: str) -> str:

@@ -37,7 +37,12 @@ _ROUNDED = (
 
 
 def tree_page(
-    balances: Sequence[Balance], *, where: str, path: str | None = None, headline: str = ""
+    balances: Sequence[Balance],
+    *,
+    where: str = "",
+    path: str | None = None,
+    headline: str = "",
+    zeros: bool = False,
 ) -> Page:
     """Every scope with the amounts spent and left, currency by currency, and a bar where there is a cap.
 
@@ -46,8 +51,9 @@ def tree_page(
         where: The ledger.
         path: Of a scope, if only it and those below it are shown.
         headline: In place of the number of scopes.
+        zeros: Whether amounts that are 0 of 0 are shown too.
     """
-    left = left_of(balances)
+    left, where = left_of(balances), where or balances[0].scope.path
     balances = [
         balance for balance in balances if path is None or is_at_or_below(balance.scope.path, path)
     ]
@@ -61,7 +67,9 @@ def tree_page(
     )
     shallow = min((balance.scope.path.count("/") for balance in balances), default=0)
     rows = tuple(
-        row for balance in balances for row in _rows(balance, shallow, left[balance.scope.path])
+        row
+        for balance in balances
+        for row in _rows(balance, shallow, left[balance.scope.path], zeros)
     )
     notes = (_ROUNDED,) if rows else ()
     headline = headline or f"{where}: {len(balances)} scope{'s' * (len(balances) != 1)}"
@@ -111,12 +119,12 @@ def used_of(balance: Balance, currency: str) -> tuple[int, int]:
     return balance.spent.units.get(currency, 0), balance.scope.caps.units[currency]
 
 
-def _rows(balance: Balance, shallow: int, left: Amounts) -> Iterator[tuple[str, ...]]:
+def _rows(balance: Balance, shallow: int, left: Amounts, zeros: bool) -> Iterator[tuple[str, ...]]:
     scope = balance.scope
     depth = scope.path.count("/") - shallow
     name = scope.path if depth == 0 else "  " * depth + scope.path.rpartition("/")[2]
     kind = f"{scope.kind}, closed" if balance.closed else str(scope.kind)
-    cells = list(_slots(balance) if scope.kind is Kind.SLOTS else _currencies(balance, left))
+    cells = list(_slots(balance) if scope.kind is Kind.SLOTS else _currencies(balance, left, zeros))
     for number, cell in enumerate(cells or [("", "", "", "", "")]):
         yield (*((name, kind) if number == 0 else ("", "")), *cell)
 
@@ -137,7 +145,7 @@ def _slots(balance: Balance) -> Iterator[tuple[str, ...]]:
         yield f"{name} for all", at_least(amount), "", "", ""
 
 
-def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
+def _currencies(balance: Balance, left: Amounts, zeros: bool) -> Iterator[tuple[str, ...]]:
     target, both_ends, part = _in_epsilon(balance, left)
     if target is not None and (part is not None or "epsilon" not in balance.scope.caps):
         both = ("", "") if both_ends is None else (above(both_ends[0], 4), below(both_ends[1], 4))
@@ -158,9 +166,9 @@ def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
     together = part is not None and target is not None
     for name, amount in balance.spent.items():
         if name in balance.scope.caps:
-            if together:
-                continue
             cap = balance.scope.caps[name]
+            if together or not (zeros or cap.units or amount.units):
+                continue
             yield name, at_least(amount), at_most(left[name]), at_most(cap), bar(amount, cap)
         elif not together:
             yield name, at_least(amount), at_most(left[name]) if name in left else "", "", ""
@@ -307,16 +315,18 @@ def price_page(
     return Page(path, headline, "good" if fits else "bad", tuple(facts), ())
 
 
-def receipt_page(receipt: Receipt, *, left: Amounts) -> Page:
+def receipt_page(receipt: Receipt, *, left: Amounts | None = None) -> Page:
     """A charge that was granted."""
+    here = [] if left is None else [Fact("left here", listed(left, at_most) or "nothing is capped")]
     facts = (
         Fact("charged", listed(receipt.cost, at_least)),
-        Fact("left here", listed(left, at_most) or "nothing is capped"),
+        *here,
         Fact("key", receipt.key),
         Fact("receipt", receipt.hash),
     )
     headline = f"Granted: entry {receipt.sequence} of {receipt.root}, charged to {receipt.scope}"
-    return Page(receipt.scope, headline, "good", facts, ())
+    following = "run the mechanism, then redeem the receipt: dpcompose ledger redeem"
+    return Page(receipt.scope, headline, "good", facts, (), following=following)
 
 
 def receipt_document(receipt: Receipt, *, left: Amounts) -> dict[str, Any]:
@@ -332,7 +342,7 @@ def receipt_document(receipt: Receipt, *, left: Amounts) -> dict[str, Any]:
     }
 
 
-def verification_page(found: Verification, *, where: str) -> Page:
+def verification_page(found: Verification, *, where: str = "The ledger") -> Page:
     """The result of a verification that found no fault."""
     facts = [Fact("entries", f"{found.entries:,}"), Fact("scopes", f"{found.scopes:,}")]
     facts += [

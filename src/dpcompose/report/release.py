@@ -19,8 +19,8 @@ MOST_ROWS = 40
 def release_page(
     answers: Sequence[Answer],
     *,
-    confidence: float,
-    left: Mapping[str, Any],
+    confidence: float = 0.95,
+    left: Mapping[str, Any] | None = None,
     title: str = "",
     width: int = 24,
 ) -> Page:
@@ -30,7 +30,7 @@ def release_page(
     again = "  (stored: the same key was asked before)" if answers[0].replayed else ""
     facts = (
         Fact("charged", f"{spent} to {receipt.scope}, entry {receipt.sequence}{again}"),
-        Fact("left", listed(left, at_most)),
+        *([] if left is None else [Fact("left", listed(left, at_most))]),
         Fact("key", receipt.key),
     )
     tables = tuple(_table(answer, confidence, width) for answer in answers)
@@ -38,9 +38,8 @@ def release_page(
         f"Errors are those of the noise, with probability {confidence:g} for each number by itself. Numbers are "
         "rounded to the last digit of their errors; --json and --out have all of their digits.",
     )
-    return Page(
-        title, f"{len(answers)} answer{'s' * (len(answers) != 1)}", "plain", facts, tables, notes
-    )
+    headline = f"{len(answers)} answer{'s' * (len(answers) != 1)}"
+    return Page(title, headline, "plain", facts, tables, notes)
 
 
 def release_document(
@@ -62,7 +61,9 @@ def release_document(
     }
 
 
-def quote_page(quotes: Sequence[Quote], *, confidence: float, left: Mapping[str, Any]) -> Page:
+def quote_page(
+    quotes: Sequence[Quote], *, confidence: float = 0.95, left: Mapping[str, Any] | None = None
+) -> Page:
     """Prices and errors, and how far one unit moves what is asked, before anything is charged."""
     columns = (
         Heading("question"),
@@ -71,7 +72,7 @@ def quote_page(quotes: Sequence[Quote], *, confidence: float, left: Mapping[str,
         Heading("fits"),
     )
     rows = tuple(_quoted(quote, confidence) for quote in quotes)
-    facts = (Fact("left", listed(left, at_most)),)
+    facts = (Fact("left", listed(quotes[0].left if left is None else left, at_most)),)
     fit = all(quote.fits for quote in quotes)
     headline = (
         "Nothing was charged"

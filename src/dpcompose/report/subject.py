@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from dpcompose.errors import DomainError
-
-if TYPE_CHECKING:
-    from dpcompose.report.layout import Page
+from dpcompose.report.html import fragment
+from dpcompose.report.layout import Page
+from dpcompose.report.text import text
 
 _SUBJECTS = {
     "PlanAccount": "account account", "[PlanAccount]": "account comparison", "PlanCalibration": "account calibration",
@@ -18,7 +18,7 @@ _SUBJECTS = {
     "Statement": "theorem evaluation", "[Statement]": "theorem listing", "Receipt": "ledger receipt",
     "Balance": "ledger balance", "[Balance]": "ledger tree", "Entry": "ledger entry", "[Entry]": "ledger log",
     "Verification": "ledger verification", "CountingPlan": "counting counting", "TrainingHistory": "training training",
-    "Bound": "number bound",
+    "Bound": "number bound", "Calibration": "account calibrated", "PlanRisk": "account risk", "Risk": "account attack",
 }  # fmt: skip
 """The class of a subject, in brackets for a list of them: its file, and what its functions are called after."""
 
@@ -34,7 +34,12 @@ def page(subject: Any, /, *more: Any, **how: Any) -> Page:
     Raises:
         DomainError: If results of this class have no page.
     """
-    return _function(subject, "{}_page")(subject, *more, **how)
+    try:
+        return _function(subject, "{}_page")(subject, *more, **how)
+    except DomainError:
+        if isinstance(subject, (list, tuple)):
+            raise
+        return _function([subject], "{}_page")([subject], *more, **how)
 
 
 def document(subject: Any, /, *more: Any, **how: Any) -> dict[str, Any]:
@@ -51,6 +56,16 @@ def save(path: str | Path, subject: Any, /, *more: Any, **how: Any) -> None:
         OSError: If the file cannot be written; a file that was there stays as it was.
     """
     _function(subject, "save_{}")(path, subject, *more, **how)
+
+
+def card_text(subject: Any, /) -> str:
+    """The card of a result as lines of text, as it is printed."""
+    return text(page(subject)).rstrip("\n")
+
+
+def card_html(subject: Any, /) -> str:
+    """The card of a result as a notebook shows it."""
+    return fragment(page(subject))
 
 
 def _function(subject: Any, form: str) -> Any:

@@ -1,4 +1,4 @@
-"""A page on the terminal: lines of text, with nothing imported that a plain table does not need."""
+"""A page as lines of text: on the terminal, and where a result is printed. A plain table imports nothing more."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from dpcompose.cli.output import stdout
 from dpcompose.errors import printable
-from dpcompose.report import Heading, Page, PageTable
+from dpcompose.report.layout import Heading, Page, PageTable
 
 PIPED_WIDTH = 110
 """Columns to fill when standard output is no terminal and COLUMNS is not set."""
@@ -22,11 +21,11 @@ _CODES = {"bold": ["1"], "dim": ["2"], "good": ["1", "32"], "bad": ["1", "31"], 
 _WORD = re.compile(r"\s*\S+\s*")
 
 
-def show(page: Page) -> None:
-    """Print `page` on standard output. Its text is never markup, and no number is cut."""
+def text(page: Page) -> str:
+    """`page` as lines for standard output. Its text is never markup, and no number is cut."""
     piped = not (sys.stdout.isatty() or os.environ.get("COLUMNS"))
     width = PIPED_WIDTH if piped else shutil.get_terminal_size((NARROW, 25)).columns
-    stdout("".join(f"{line}\n" for line in _lines(page, width)))
+    return "".join(f"{line}\n" for line in _lines(page, width))
 
 
 def show_table(table: PageTable) -> None:
@@ -55,6 +54,8 @@ def _lines(page: Page, width: int) -> Iterator[str]:
         yield ""
     for note in page.notes:
         yield from _text(note, width)
+    if page.following:
+        yield from _text(f"Next: {page.following}", width)
 
 
 def _table(table: PageTable, width: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The picture of a training run: epsilon over its steps."""
+"""A training run: epsilon over its steps, as a page and as a picture."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from pathlib import Path
 
 from dpcompose.interop import TrainingHistory
 from dpcompose.report import picture
-from dpcompose.report.number import exactly
+from dpcompose.report.layout import Fact, Page, PageTable, headings
+from dpcompose.report.number import above, exactly, interval
 
 
 def save_training(path: str | Path, history: TrainingHistory) -> None:
@@ -43,3 +44,20 @@ def save_training(path: str | Path, history: TrainingHistory) -> None:
     axes.legend(frameon=False, fontsize=8, labelcolor=picture.INK, loc="lower right")
     picture.style(axes)
     picture.write(drawing, path)
+
+
+def training_page(history: TrainingHistory) -> Page:
+    """Epsilon after the steps that were charged, beside the budget."""
+    last = history.epsilon[-1] if history.epsilon else None
+    rows = tuple(
+        (f"{steps:,}", *interval(bound))
+        for steps, bound in zip(history.steps, history.epsilon, strict=True)
+    )
+    at = f"at delta = {exactly(history.delta)}"
+    headline = f"epsilon <= {above(last.upper)} {at}" if last else "no step was charged"
+    facts = (
+        Fact("budget", f"epsilon {exactly(history.target)} {at}"),
+        Fact("holds", history.holds),
+    )
+    table = PageTable("Epsilon over steps", headings(">steps", ">at least", ">at most"), rows)
+    return Page("Training", headline, "plain", facts, (table,) if rows else ())

@@ -1,0 +1,113 @@
+"""Every result shows itself as one card: printed, in a notebook, and as HTML; no repr of a class reaches a person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dpcompose import BlackBox, Gaussian, calibrate, release
+from dpcompose.account import exposure, open_scope
+from dpcompose.adaptive import BasicFilter
+from dpcompose.interop.guard import history_of
+from dpcompose.ledger import Ledger
+from dpcompose.pictured import Card
+from dpcompose.plan import Plan, account, calibrate as calibrated, risk_of
+from dpcompose.report import html, page
+from dpcompose.values import Adjacency
+
+PLAN = 'delta = 1e-6\n[[mechanism]]\nkind = "gaussian"\nsigma = 30.0\ntimes = 5\n'
+
+
+@cache
+def _session() -> release.Session:
+    table = pa.table({"person": list(range(400)), "town": ["Rome", "Oslo"] * 200})
+    ledger = Ledger.open("memory:")
+    open_scope(ledger, "town", filter=BasicFilter(1, delta=1e-6), actor="Ada")
+    data = release.table(table, unit="person", max_rows_per_unit=1)
+    return release.Session(data, ledger=ledger, scope="town", actor="Ben")
+
+
+@cache
+def _plan() -> Plan:
+    return Plan.parse(PLAN, source="plan.toml")
+
+
+def _risk() -> Any:
+    return risk_of(_plan())
+
+
+def _account() -> Any:
+    plan = _plan()
+    assert plan.question is not None
+    return account(plan, plan.question)
+
+
+RESULTS: dict[str, tuple[Callable[[], Any], str]] = {
+    "account": (_account, "epsilon <= "),
+    "calibration of a plan": (
+        lambda: calibrated(_plan(), "mechanism.gaussian.sigma", epsilon=1.0, delta=1e-6),
+        "is the smallest value",
+    ),
+    "calibration": (lambda: calibrate(Gaussian, epsilon=0.5, delta=1e-5), "7.03182667"),
+    "risk": (
+        lambda: BlackBox(1.0, delta=0.01).risk(prior=0.5, false_positive_rate=0.001),
+        "0.467496",
+    ),
+    "risk of a plan": (_risk, "advantage <= "),
+    "answer": (
+        lambda: _session().count(by="town", keys=["Rome", "Oslo"], spend={"epsilon": 0.1}),
+        "Rome",
+    ),
+    "quote": (
+        lambda: _session().explain([release.Count(spend={"epsilon": 0.1})]).quotes[0],
+        "epsilon 0.1",
+    ),
+    "counting plan": (
+        lambda: release.plan(1_000_000, accuracy=0.001, epsilon=1.0, delta=1e-6),
+        "Queries at an error of 0.001 n",
+    ),
+    "balance": (lambda: _session().account.ledger.balance("town"), "epsilon"),
+    "verification": (lambda: Ledger.open("memory:").verify(), "Every hash"),
+    "receipt": (
+        lambda: _session().account.charge(BlackBox(0.01), actor="Ben", key="k"),
+        "Granted: entry",
+    ),
+    "exposure": (
+        lambda: exposure(_session().account.ledger, paths=["town"], delta=1e-6),
+        "is promised",
+    ),
+    "training": (
+        lambda: history_of(
+            [(Gaussian(30.0), 4)], target=1.0, delta=1e-6, points=2, adjacency=Adjacency.ADD_REMOVE
+        ),
+        "Epsilon over steps",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_is_one_card_wherever_it_is_shown(name: str) -> None:
+    make, words = RESULTS[name]
+    result = make()
+    assert isinstance(result, Card)
+    printed, notebook, whole = str(result), result._repr_html_(), html(page(result))
+    assert words in printed
+    headline = page(result).headline
+    assert headline.split(":")[0] in " ".join(printed.split()), "the answer comes first"
+    for text in (notebook, whole):
+        shown = re.sub(r"<style>.*?</style>|<pre>.*?</pre>|<[^>]*>", " ", text, flags=re.DOTALL)
+        assert not re.search(r"&lt;=|&gt;=|\d[eE][+-]\d", shown), shown
+        assert "<script" not in text
+    for text in (printed, notebook):
+        assert not re.search(rf"{type(result).__name__}\(|object at 0x|units=\d", text)
+
+
+def test_a_printed_answer_is_a_table_with_its_errors() -> None:
+    printed = str(RESULTS["answer"][0]())
+    rows = [line for line in printed.splitlines() if line.startswith(("Rome", "Oslo"))]
+    assert len(rows) == 2 and all(re.search(r"\d+ +± \d+", row) for row in rows)
