@@ -25,7 +25,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from dpcompose import check
 from dpcompose.account import CHOSEN, NumericLiteral
-from dpcompose.adaptive import Filter, shown
+from dpcompose.adaptive import Filter, OneTheorem, shown
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import (
     AlreadyRedeemedError,
@@ -184,7 +184,7 @@ class TrainingGuard:
         ledger: Ledger | None = None,
         scope: str | None = None,
         kinds: Sequence[tuple[float, float] | Composable] = (),
-        filter: Filter | type[Filter] | None = None,
+        filter: Filter | type[Filter] | OneTheorem | None = None,
         adjacency: Adjacency | None = None,
         actor: str = "training guard",
         run: str | None = None,

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any, TypeVar, cast
 
 from dpcompose.account import Account, NumericLiteral, Schedule, exact, open_scope
-from dpcompose.adaptive import Budget, Filter, MenuFilter
+from dpcompose.adaptive import NAMED, Budget, Filter, MenuFilter, OneTheorem
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import (
     DomainError,
@@ -49,7 +49,7 @@ class TrainingTarget:
 
     epsilon: float
     delta: float
-    filter: Filter | type[Filter] | None = None
+    filter: Filter | type[Filter] | OneTheorem | None = None
     adjacency: Adjacency | None = None
     kinds: Sequence[Composable] = ()
 
@@ -109,7 +109,7 @@ class TrainingTarget:
                 f"a guard of {account.scope!r}", "no filter bounds it", "Open it with a filter"
             )
         wanted = MenuFilter if self.kinds else self.filter
-        if wanted not in (None, found, type(found)):
+        if wanted not in (None, found, type(found), NAMED.get(found.kind)):
             raise DomainError(
                 "filter", wanted, f"that of the scope, {type(found).__name__}, or None"
             )

@@ -1,7 +1,7 @@
 """The catalog of a scope: which tables it has, written by its keeper when it is opened.
 
     definition = {"source": "visits.parquet", "unit": "patient", "max_rows_per_unit": 5, "ranges": {"age": (0, 120)}}
-    release.Catalog.define(ledger, "world", {"visits": definition}, filter=BasicFilter(3), actor="keeper")
+    release.Catalog.define(ledger, "world", {"visits": definition}, filter=Budget(3), actor="keeper")
     visits = release.Catalog(ledger, "world").table("visits")
 
 Analysts name a table. Its source, unit and bounds are those of the catalog; the scope answers for no other table.
@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from dpcompose import check
 from dpcompose.account import open_scope
-from dpcompose.adaptive import BasicFilter, Filter
+from dpcompose.adaptive import Budget, Filter
 from dpcompose.errors import DomainError, ReleaseError, ScopeExistsError, UnknownScopeError
 from dpcompose.ledger import Ledger
 from dpcompose.release.bounding import Binding
@@ -230,7 +230,7 @@ def open_file(
         "unit": [check.line("person", person)],
         "max_rows_per_unit": max_rows_per_person,
     }
-    filter = BasicFilter(budget, delta=delta)
+    filter = Budget(budget, delta, only="basic")
     table(**definition).close()
     beside = path.with_name(f"{path.name}.ledger")
     ledger = Ledger.open(beside)
