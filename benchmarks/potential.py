@@ -4,7 +4,7 @@ A measurement in doubles, no certificate. A potential filter keeps U(s, a), the 
 adversary, and grants a mechanism from s to s' where E_P U(s', a Q / P) <= U(s, a) for all a and both orders of its
 pair. Here U(v, .) is the profile of Gaussian privacy with mu^2 = v, and a reserve r is never spent: the price of a
 mechanism is the least x with which the condition holds at every v from r to the whole, so prices add up and are fixed
-beforehand. The best reserve is taken of each run, found with hindsight. Printed beside what `UnionFilter` and
+beforehand. The best reserve is taken of each run, found with hindsight. Printed beside what `Budget` and
 `MenuFilter` grant on the runs of docs/adaptivity.md.
 """
 
@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from dpcompose import BlackBox, DiscreteGaussian, Exponential, Gaussian, Laplace
-from dpcompose.adaptive import UnionFilter
+from dpcompose.adaptive import Budget
 from dpcompose.composition import Composable
 from dpcompose.composition.composition import Sampled
 from examples.adaptivity.rounds import MOST, RUNS, Run, granted, menu
@@ -138,13 +138,13 @@ def most(run: Callable[[], Run], whole: float) -> int | None:
 def table(epsilon: float, delta: float) -> Iterator[str]:
     """The lines of a Markdown table."""
     whole = float(brentq(lambda v: left(np.array([epsilon]), v)[0] - delta, 1e-9, 100.0))
-    union = UnionFilter.for_target(epsilon, delta=delta)
-    yield "| run | Union | Gaussian potential | Menu |"
+    union = Budget(epsilon, delta)
+    yield "| run | Budget | Gaussian potential | Menu |"
     yield "|---|---|---|---|"
     for name, run in RUNS.items():
         found, best = most(run, whole), menu(run(), epsilon=epsilon, delta=delta)
         counts = [
-            granted("union", union, run(), delta=delta),
+            granted("Budget", union, run(), delta=delta),
             found,
             granted("menu", best, run(), delta=delta),
         ]

@@ -82,7 +82,7 @@ def cost_of(filter: Any) -> Cost:
         "basic": lambda epsilon: epsilon,
         "advanced": np.square,
         "concentrated": lambda epsilon: epsilon * np.tanh(epsilon / 2.0),
-        "renyi": pure_renyi(getattr(filter, "order", 2.0)),
+        "renyi": pure_renyi(filter.theorem.order or 2.0),
         "gaussian": np.square,
     }
     return costs[filter.kind]
@@ -151,8 +151,8 @@ def answers(
 
 def excess(filter: Filter, seen: Walk) -> Reals:
     """By how much each adversary got more than the guarantee, relative to it; at most about 0 if it holds."""
-    if isinstance(filter, RenyiFilter):
-        return seen.divergence(filter.order) / float(filter.budget) - 1.0
+    if filter.theorem is not None and filter.kind == "renyi":
+        return seen.divergence(filter.theorem.order) / float(filter.theorem.limit) - 1.0
     pairs = promises(filter)
     return np.max(
         [(seen.delta(epsilon) - delta) / max(delta, 1e-3) for epsilon, delta in pairs], axis=0
@@ -176,15 +176,16 @@ def _reference(filter: Any) -> float:
 
 def promised(filter: Any, epsilon: float) -> float | None:
     """The delta that the filter promises at an epsilon; None where it says nothing."""
-    match filter:
-        case GaussianFilter():
-            return gaussian.gaussian_profile(epsilon, mu=float(filter.mu)).upper
-        case ConcentratedFilter():
+    match filter.kind:
+        case "gaussian":
+            return gaussian.gaussian_profile(epsilon, mu=float(filter.theorem.limit)).upper
+        case "concentrated":
             # The rest keeps the promise: d + (1 - d) delta.
             rest = concentrated.optimal_moment_delta(
-                concentrated.ConcentratedDP(float(filter.rho)), epsilon=epsilon
+                concentrated.ConcentratedDP(float(filter.theorem.limit)), epsilon=epsilon
             )
-            return float(filter.delta) + (1 - float(filter.delta)) * rest
+            lost = float(filter.theorem.reserve)
+            return lost + (1 - lost) * rest
         case _:
             stated = filter.guarantee()
             return stated.delta if epsilon >= stated.epsilon * (1 - 1e-12) else None

@@ -29,7 +29,6 @@ from dpcompose.adaptive import (
     MenuFilter,
     PureFilter,
     RenyiFilter,
-    UnionFilter,
 )
 from dpcompose.errors import DomainError, UnsupportedError
 from oracles.backward import Order, State, fixed, promise, worst
@@ -113,8 +112,7 @@ class Game:
             AdvancedFilter.for_target(self.epsilon, delta=self.delta, mechanism_delta=kept),
             ConcentratedFilter.for_target(self.epsilon, delta=self.delta, mechanism_delta=kept),
             RenyiFilter.for_target(self.epsilon, delta=self.delta),
-            UnionFilter.for_target(self.epsilon, delta=self.delta),
-            UnionFilter.for_target(self.epsilon, delta=self.delta, orders=(2.0, None)),
+            Budget(self.epsilon, self.delta, shares={"renyi": self.delta}, orders=(2.0, None)),
         ]
         try:
             return [*made, MenuFilter.for_target(self.mechanisms(), self.epsilon, self.delta)]

@@ -135,7 +135,7 @@ def asked(
             return priced[kind].price(item.mechanism, delta=item.delta, adjacency=adjacency)
         if kind == "renyi":
             found = item.mechanism.renyi(order, adjacency=adjacency, orientation=Orientation.SAME)
-            return {priced[kind].currency: Fraction(found.upper)}
+            return {next(iter(priced[kind].limits)): Fraction(found.upper)}
         if item.delta is None:
             return priced[kind].price(item.mechanism, adjacency=adjacency)
         same = item.mechanism.epsilon(

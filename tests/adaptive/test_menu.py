@@ -155,10 +155,19 @@ def test_one_state_too_many_is_refused_when_it_is_opened() -> None:
         open_scope(Ledger.open("memory:"), "world", filter=more, actor="Ada")
 
 
+def union_of(
+    epsilon: float, *, delta: float, orders: Sequence[float | None] = (None,)
+) -> UnionFilter:
+    """As old ledgers have it: a pure filter, and Renyi filters that share delta."""
+    share = Fraction(str(delta)) / len(orders)
+    renyi = [RenyiFilter.for_target(epsilon, delta=share, order=order) for order in orders]
+    return UnionFilter((PureFilter(epsilon), *renyi), (0, *[share] * len(orders)))
+
+
 def test_weighed_menus_grant_more_than_a_renyi_budget() -> None:
     menu = [Laplace(each) for each in (24.0, 12.0, 6.0, 3.0)]
     budget = MenuFilter.for_target(menu, 1.0, 1e-3)
-    renyi = UnionFilter.for_target(1.0, delta=1e-3)
+    renyi = union_of(1.0, delta=1e-3)
     assert budget.weights and budget.worst <= 1e-3
     for mechanism in menu:
         counts = [granted(each, [mechanism] * 500) for each in (budget, renyi)]
@@ -176,7 +185,7 @@ def granted(filter: Any, run: Sequence[Composable]) -> int:
 
 def test_a_union_grants_what_its_filters_do() -> None:
     share = 5e-7
-    union = UnionFilter.for_target(1.0, delta=2 * share, orders=(None, 3.0))
+    union = union_of(1.0, delta=2 * share, orders=(None, 3.0))
     parts = [PureFilter(1.0)] + [
         RenyiFilter.for_target(1.0, delta=share, order=order) for order in (None, 3.0)
     ]
@@ -195,7 +204,7 @@ def test_a_union_grants_what_its_filters_do() -> None:
 
 
 def test_a_union_stays_refused_once_all_its_filters_are() -> None:
-    union = UnionFilter.for_target(1.0, delta=1e-6)
+    union = union_of(1.0, delta=1e-6)
     state, first = union.step(union.start(), BlackBox(1.0))
     after, second = union.step(state, Gaussian(1000.0))
     assert first.granted and not second.granted and after == state
@@ -207,7 +216,7 @@ def test_a_union_stays_refused_once_all_its_filters_are() -> None:
 @pytest.mark.parametrize(
     "budget",
     [
-        UnionFilter.for_target(0.5, delta=1e-5, orders=(None, 4.0)),
+        union_of(0.5, delta=1e-5, orders=(None, 4.0)),
         MenuFilter.for_target([BlackBox(0.1), Laplace(2.0)], 0.9, Fraction(1, 1000)),
         MenuFilter.for_target([Gaussian(8.0) * 2, Laplace(4.0).sampled(0.5)], 1.0, 0.01),
         MenuFilter((compose(BlackBox(0.25)),), epsilon=1.0, delta=0.0, states=((4,),), adjacency=Adjacency.REPLACE),
@@ -224,7 +233,7 @@ def test_a_ledger_grants_what_the_filter_does_and_verifies() -> None:
     small, large = BlackBox(1 / 8), BlackBox(1 / 2)
     ledger = Ledger.open("memory:")
     for place, budget in enumerate(
-        (MenuFilter.for_target([small, large], 1.0, 1e-3), UnionFilter.for_target(1.0, delta=1e-3))
+        (MenuFilter.for_target([small, large], 1.0, 1e-3), union_of(1.0, delta=1e-3))
     ):
         account = open_scope(ledger, f"world{place}", filter=budget, actor="Ada")
         run = [large] + [small] * 30
@@ -309,7 +318,7 @@ def test_bad_states(given: dict[str, Any]) -> None:
 
 def test_bad_unions() -> None:
     pure = PureFilter(1.0)
-    union = UnionFilter.for_target(1.0, delta=1e-6)
+    union = union_of(1.0, delta=1e-6)
     for filters, shares in (
         ((), ()),
         ((pure,), ()),

@@ -20,7 +20,7 @@ from mpmath import binomial, exp, log, mp, mpf
 from campaigns import guard as campaign
 from dpcompose import Adjacency, Gaussian, Laplace, compose
 from dpcompose.account import open_partition, open_scope
-from dpcompose.adaptive import BasicFilter, MenuFilter, PureFilter, RenyiFilter, UnionFilter
+from dpcompose.adaptive import BasicFilter, Budget, MenuFilter, PureFilter, RenyiFilter
 from dpcompose.errors import (
     AlreadyRedeemedError,
     ClosedScopeError,
@@ -230,8 +230,8 @@ def test_some_order_of_the_default_filter_is_kept_whatever_is_chosen(ledger: Led
     shares = []
     for part in filter.parts:
         spent = sum(divergence(*kind, part.order) * ran.count(kind) for kind in kinds)
-        limit = part.cap[1]
-        assert limit > 0 and 3 * part.delta <= Fraction(1, 10**6)
+        limit = part.cap
+        assert limit > 0 and 3 * part.share <= Fraction(1, 10**6)
         shares.append(spent / float(limit))
     assert 0.9 < min(shares) <= 1
 
@@ -372,9 +372,7 @@ def test_the_steps_that_fit_heed_the_whole_chain(ledger: Ledger) -> None:
     open_partition(ledger, "city/wards", filter=RenyiFilter(8.0, budget=0.015), actor="keeper")
     wards = [f"city/wards/{name}" for name in ("north", "south")]
     for ward in wards:
-        open_scope(
-            ledger, ward, filter=UnionFilter.for_target(2, delta=1e-6, orders=[8.0]), actor="keeper"
-        )
+        open_scope(ledger, ward, filter=Budget(2, 1e-6, only="renyi", orders=[8.0]), actor="keeper")
     south, north = (
         TrainingGuard(epsilon=2, delta=1e-6, ledger=ledger, scope=ward) for ward in wards
     )
@@ -460,7 +458,7 @@ def test_a_whole_plan_has_the_price_of_its_composition() -> None:
 
 
 def test_in_a_partition_a_plan_must_be_pure(ledger: Ledger) -> None:
-    open_scope(ledger, "city", filter=UnionFilter, epsilon=2, delta=1e-6, actor="keeper")
+    open_scope(ledger, "city", epsilon=2, delta=1e-6, actor="keeper")
     open_partition(ledger, "city/wards", actor="keeper")
     open_scope(ledger, "city/wards/north", filter=None, actor="keeper")
     guard = TrainingGuard(epsilon=2, delta=1e-6, ledger=ledger, scope="city/wards/north")
@@ -517,7 +515,7 @@ def test_a_plain_loop_ends_before_the_step_that_exceeds() -> None:
 
 
 def test_a_scope_must_promise_what_the_guard_states(ledger: Ledger) -> None:
-    for number, filter in enumerate((PureFilter, BasicFilter, RenyiFilter, UnionFilter)):
+    for number, filter in enumerate((PureFilter, BasicFilter, RenyiFilter, Budget)):
         open_scope(ledger, f"at{number}", filter=filter, epsilon=0.3, delta=1e-6, actor="keeper")
         TrainingGuard(epsilon=0.3, delta=1e-6, ledger=ledger, scope=f"at{number}")
         with pytest.raises(DomainError, match="may spend"):

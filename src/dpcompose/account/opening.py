@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fractions import Fraction
-from inspect import isabstract
 from typing import Any
 
 from dpcompose import check
@@ -22,14 +21,13 @@ from dpcompose.account.scope import (
 from dpcompose.account.target import NumericLiteral, exact
 from dpcompose.adaptive import (
     FILTERS,
-    BasicFilter,
+    NAMED,
     Budget,
-    ConcentratedFilter,
     Curators,
     Filter,
     MenuFilter,
     Odometer,
-    PureFilter,
+    OneTheorem,
     from_description,
 )
 from dpcompose.composition import Composable
@@ -43,10 +41,11 @@ def open_scope(
     ledger: Ledger,
     path: str,
     *,
-    filter: Filter | type[Filter] | None = Budget,
+    filter: Filter | type[Filter] | OneTheorem | None = Budget,
     epsilon: NumericLiteral | None = None,
     delta: NumericLiteral | None = None,
     mechanism_delta: NumericLiteral = 0,
+    only: str | None = None,
     adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
     odometer: Odometer | None = None,
     schedule: Sequence[tuple[Composable, int] | Composable] = (),
@@ -60,11 +59,12 @@ def open_scope(
     Args:
         ledger: Where.
         path: The new scope; the one above it must be open.
-        filter: The budget, such as Budget(1, 1e-6); by default the Budget of epsilon and delta. Or another filter, or a
-            class of filters, made for that target; or None, a scope that groups others and caps nothing itself.
+        filter: The budget, such as Budget(1, 1e-6); by default the Budget of epsilon and delta. Or a menu; or None, a
+            scope that groups others and caps nothing itself.
         epsilon: The target, if no filter is stated; a float is read as its shortest decimal.
         delta: The target, likewise.
         mechanism_delta: The part of delta reserved for the deltas of charges, likewise; 0 leaves it to the filter.
+        only: One theorem alone, for whoever must cite it; see `Budget`.
         adjacency: What one person's data may change; the same along the whole chain of scopes.
         odometer: For a number on what is spent that holds at all times; its failure probability is fixed here.
         schedule: What will be charged, in this order, mechanisms or pairs (mechanism, times), if that is committed
@@ -83,7 +83,7 @@ def open_scope(
     """
     adjacency = check.named("adjacency", adjacency, Adjacency)
     require_same_adjacency(ledger, path, adjacency)
-    budget = _filter_of(filter, epsilon, delta, mechanism_delta, adjacency)
+    budget = _filter_of(filter, epsilon, delta, mechanism_delta, adjacency, only)
     committed = _schedule(schedule)
     if committed and budget is None:
         raise DomainError("schedule", schedule, "none in a scope without a filter")
@@ -168,37 +168,36 @@ def _filter_of(
     delta: NumericLiteral | None,
     mechanism_delta: NumericLiteral,
     adjacency: Adjacency,
+    only: str | None = None,
 ) -> Filter | None:
     if filter is None or isinstance(filter, Filter):
         if filter is not None:
             filter.start(
                 adjacency=adjacency
             )  # what its guarantee rests on is checked before anything is charged
-        if not (epsilon is None and delta is None and mechanism_delta == 0):
+        if not (epsilon is None and delta is None and only is None and mechanism_delta == 0):
             raise DomainError(
-                "epsilon and delta", (epsilon, delta), "left out where the filter itself is given"
+                "epsilon, delta and only",
+                (epsilon, delta, only),
+                "left out where the filter itself is given",
             )
         return filter
-    # The class of all filters makes none: what it returned would cap nothing.
-    if not (isinstance(filter, type) and issubclass(filter, Filter)) or isabstract(filter):
-        raise DomainError(
-            "filter", filter, "a budget such as Budget(1, 1e-6), a class of filters, or None"
-        )
-    if issubclass(filter, MenuFilter):
+    if filter is MenuFilter:
         raise DomainError(
             "filter",
             filter,
             "a filter itself",
             "MenuFilter.for_target(menu, epsilon, delta) makes one",
         )
+    if filter is not Budget and not isinstance(filter, OneTheorem):
+        raise DomainError("filter", filter, "a budget such as Budget(1, 1e-6), or None")
     if epsilon is None:
         raise DomainError("epsilon", epsilon, "a number, the target of the filter")
     total = Fraction(0) if delta is None else exact("delta", delta)
-    return filter.for_target(
-        exact("epsilon", epsilon),
-        delta=total,
-        mechanism_delta=exact("mechanism_delta", mechanism_delta),
-    )
+    target, kept = exact("epsilon", epsilon), exact("mechanism_delta", mechanism_delta)
+    if isinstance(filter, OneTheorem):
+        return filter.for_target(target, delta=total, mechanism_delta=kept)
+    return Budget(target, total, only=only, reserve=kept or None)
 
 
 def _target(
@@ -207,11 +206,11 @@ def _target(
     """The target that is recorded, for readings: what was typed, or that of the budget."""
     if epsilon is not None:
         return epsilon, 0 if delta is None else delta
-    if not isinstance(budget, Budget):
+    if not isinstance(budget, Budget) or budget.epsilon is None or budget.delta is None:
         return None
-    stated = budget.epsilon, budget.delta
     epsilon, delta = (
-        each if isinstance(each, float) else str(Amount.down(each)) for each in stated
+        each if isinstance(each, float) else str(Amount.down(each))
+        for each in (budget.epsilon, budget.delta)
     )
     return epsilon, delta
 
@@ -367,9 +366,9 @@ class BudgetArguments:
         )
 
     def _filter(self) -> Filter | None:
-        if self.only is not None and self.filter not in (None, Budget.kind):
+        if self.only is not None and self.filter not in (None, "budget"):
             raise DomainError("only", self.only, f"left out beside the filter {self.filter}")
-        if self.filter in (None, Budget.kind):
+        if self.filter in (None, "budget"):
             return self._budget()
         if self.filter not in list(FILTERS):
             raise DomainError("filter", self.filter, ", ".join(FILTERS))
@@ -385,7 +384,14 @@ class BudgetArguments:
         if "epsilon" not in self.target:
             raise DomainError("epsilon", None, "the target of the filter, or its own parameters")
         target = {name: exact(name, text) for name, text in self.target.items()}
-        return FILTERS[self.filter].for_target(target.pop("epsilon"), **target)
+        reading = FILTERS[self.filter]
+        if not isinstance(reading, OneTheorem):
+            raise DomainError("filter", self.filter, ", ".join(NAMED))
+        return reading.for_target(
+            target["epsilon"],
+            delta=target.get("delta", 0),
+            mechanism_delta=target.get("mechanism_delta", 0),
+        )
 
     def _budget(self) -> Budget | None:
         """The budget of a target; None if there is no target, in a scope that groups others."""
@@ -519,18 +525,15 @@ def open_equal_slots(
         )
     filter, left = found[-1].filter, ledger.available(above)
     share = {name: left[name].fraction / count for name in left}
-    match filter:
-        case PureFilter():
-            each: Filter = PureFilter(share["epsilon"])
-        case BasicFilter():
-            each = BasicFilter(share["epsilon"], delta=share["delta"])
-        case ConcentratedFilter():
-            each = ConcentratedFilter(share["rho"], delta=share["delta"])
-        case _:
-            reason = f"the amounts of {filter!r} are not divided"
-            raise UnsupportedError(
-                f"equal parts for {path!r}", reason, "Name the filter of the slots: --kind slots"
-            )
+    theorem = None if filter is None else filter.theorem
+    if theorem is None or theorem.name not in _DIVIDED:
+        reason = f"the amounts of {filter!r} are not divided"
+        raise UnsupportedError(
+            f"equal parts for {path!r}", reason, "Name the filter of the slots: --kind slots"
+        )
+    each = Budget.limited(
+        theorem.name, share[theorem.currency], delta=share.get("delta", Fraction(0))
+    )
     delta = share.get("delta", Fraction(0)) * count
     return open_slots(
         ledger,
@@ -543,6 +546,10 @@ def open_equal_slots(
         actor=actor,
         key=key,
     )
+
+
+_DIVIDED = ("pure", "basic", "zcdp")
+"""The theorems whose sums are what a slot may have, part by part."""
 
 
 def take_slot(

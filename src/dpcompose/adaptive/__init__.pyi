@@ -29,14 +29,17 @@ if True:
         least as least,
         shown as shown,
     )
-    from .description import FILTERS as FILTERS, UnionFilter as UnionFilter
-    from .filter import REFUSED as REFUSED, Places as Places
-    from .pricing import known_pure as known_pure, label as label
-    from .theorems import (
+    from .description import (
+        FILTERS as FILTERS,
+        NAMED as NAMED,
         AdvancedFilter as AdvancedFilter,
         BasicFilter as BasicFilter,
         ConcentratedFilter as ConcentratedFilter,
         GaussianFilter as GaussianFilter,
+        OneTheorem as OneTheorem,
         PureFilter as PureFilter,
         RenyiFilter as RenyiFilter,
+        UnionFilter as UnionFilter,
     )
+    from .filter import REFUSED as REFUSED, Places as Places
+    from .pricing import known_pure as known_pure, label as label

@@ -77,7 +77,7 @@ def advise(
         raise DomainError(
             "epsilon and delta", (epsilon, delta), "epsilon above 0, and delta in (0, 1)"
         )
-    kinds = (Budget.kind, "pure", "basic", "zcdp", "renyi", "gaussian")
+    kinds = ("budget", "pure", "basic", "zcdp", "renyi", "gaussian")
     found = [_best(kind, requested, target, adjacency) for kind in kinds]
     try:
         menu = MenuFilter.for_target(
@@ -114,7 +114,7 @@ def _candidates(
 ) -> Iterator[tuple[Filter, Fraction | None]]:
     """The budgets of a kind for the target, and the delta of a charge under each."""
     if kind not in ("basic", "zcdp"):
-        only = None if kind == Budget.kind else kind
+        only = None if kind == "budget" else kind
         yield Budget(target.epsilon, target.delta, only=only), None
         return
     whole, curves, declared = exact(target.delta), 0, Fraction(0)

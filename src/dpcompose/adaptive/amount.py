@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias, cast
 
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.errors import DomainError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, homogeneous_epsilon
 from dpcompose.values import UNIT_ROUNDOFF, double_below, exact, rounded_down, rounded_up, up
 
@@ -22,6 +22,27 @@ Amounts: TypeAlias = Mapping[str, Fraction]
 """Amounts asked, spent or left, by the name of the currency."""
 Number: TypeAlias = int | float | Fraction | Decimal
 """A parameter of a filter: a float means its shortest decimal, a fraction or a decimal exactly that number."""
+
+
+class Exactly:
+    """A dataclass that is equal to another that states the same exact numbers: 0.3 is 3/10, and Fraction(0.3) is not."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._stated == cast("Any", other)._stated
+
+    def __hash__(self) -> int:
+        return hash(self._stated)
+
+    @property
+    def _stated(self) -> tuple[Any, ...]:
+        return tuple([_meaning(getattr(self, each.name)) for each in fields(cast("Any", self))])
+
+
+def _meaning(value: Any) -> Any:
+    """A number as the exact one that it stands for; anything else is itself."""
+    if isinstance(value, tuple):
+        return tuple(map(_meaning, cast("tuple[Any, ...]", value)))
+    return exact(value) if isinstance(value, float | Fraction) else value
 
 
 def above(value: Fraction) -> Fraction:
@@ -171,15 +192,6 @@ class Target:
     def floats(self) -> tuple[float, float]:
         """epsilon and delta, rounded down."""
         return rounded_down(exact(self.epsilon)), rounded_down(exact(self.delta))
-
-    def without_charged_delta(self, kind: str) -> None:
-        """Refuse a filter that charges no delta where some is kept for charges."""
-        if not self.mechanism_delta == 0:
-            raise UnsupportedError(
-                f"{kind}.for_target with mechanism_delta = {self.mechanism_delta!r}",
-                "this filter charges no delta, and nothing could spend what is kept",
-                "Leave mechanism_delta out, or take a ConcentratedFilter",
-            )
 
 
 def delta_without_rounding(

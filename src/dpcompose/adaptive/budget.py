@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from dpcompose import check
 from dpcompose.adaptive import pricing
@@ -14,33 +15,18 @@ from dpcompose.adaptive.amount import (
     LARGEST,
     Amounts,
     Number,
-    Total,
+    delta_without_rounding,
     mapping,
     nonnegative,
     probability,
     read,
     written,
 )
-from dpcompose.adaptive.filter import (
-    BEYOND,
-    VERSION,
-    Filter,
-    PriceRule,
-    Spending,
-    times_within,
-)
+from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending, times_within
 from dpcompose.adaptive.pricing import Remainder
-from dpcompose.adaptive.theorems import (
-    BasicFilter,
-    ConcentratedFilter,
-    GaussianFilter,
-    PureFilter,
-    RenyiFilter,
-    Theorem,
-    best_order,
-)
+from dpcompose.adaptive.theorems import THEOREMS, Guarantee, Theorem, best_order
 from dpcompose.errors import DomainError
-from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts
+from dpcompose.guarantee import ApproximateDP, Priced
 from dpcompose.values import Adjacency, exact, rounded_down, rounded_up
 
 _ZERO = Fraction(0)
@@ -57,80 +43,6 @@ FEW, CUTS = 128, (8, 64, 512)
 """A mechanism that a budget would grant less than `FEW` times is also priced without its rarest losses: cut where their
 mass is the reserve divided by one of `CUTS`."""
 MOST_ORDERS = 3
-
-
-THEOREMS: dict[str, type[Theorem]] = {
-    "pure": PureFilter,
-    "zcdp": ConcentratedFilter,
-    "renyi": RenyiFilter,
-    "gaussian": GaussianFilter,
-}
-"""All theorems of a budget, by the name that `only` takes."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """One theorem of a budget, for charges without a delta.
-
-    Args:
-        theorem: The theorem with its limit.
-        delta: Its part of the budget's delta, exact.
-    """
-
-    theorem: Theorem
-    delta: Fraction
-
-    @classmethod
-    def of_target(cls, name: str, epsilon: Fraction, delta: Fraction, order: float | None) -> Self:
-        """The part with the largest limit within (epsilon, delta)."""
-        if name != "renyi":
-            return cls(THEOREMS[name].for_target(epsilon, delta=delta), delta)
-        if order is None:
-            order = _short_order(epsilon, delta)
-        return cls(RenyiFilter.for_target(epsilon, delta=delta, order=order), delta)
-
-    @property
-    def name(self) -> str:
-        """The key of the theorem in `THEOREMS`."""
-        return next(name for name, each in THEOREMS.items() if isinstance(self.theorem, each))
-
-    @property
-    def order(self) -> float:
-        """The Renyi order; 0 where there is none."""
-        return self.theorem.order if isinstance(self.theorem, RenyiFilter) else 0.0
-
-    @cached_property
-    def cap(self) -> tuple[str, Fraction]:
-        """The name of its currency and the largest sum."""
-        ((name, cap), *_) = self.theorem.limits.items()
-        return name, cap
-
-    def epsilon(self) -> float:
-        """The epsilon that the limit implies at its delta."""
-        return self.theorem.epsilon_at(delta=rounded_down(self.delta))
-
-    def description(self) -> dict[str, str]:
-        """As plain text, which `described` reads."""
-        return {
-            "currency": self.name,
-            "share": written(self.delta),
-            "limit": written(self.theorem.limit),
-            "order": written(self.order),
-        }
-
-    @classmethod
-    def described(cls, stated: Any) -> Self:
-        """The part that `description` described."""
-        values = dict(mapping(stated))
-        if sorted(values) != ["currency", "limit", "order", "share"]:
-            raise DomainError("parts", [*values], "parts with currency, share, limit and order")
-        name = _one_of("currency", values["currency"], THEOREMS)
-        delta, limit = (
-            exact(bounded(key, read(key, values[key])))
-            for key, bounded in (("share", probability), ("limit", nonnegative))
-        )
-        order = float(read("order", values["order"]))
-        return cls(THEOREMS[name].of_limit(limit, order), delta)
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -177,11 +89,10 @@ class Budget(Filter):
     Reference: [RogersRothUllmanVadhan2016], [FeldmanZrnic2021], [WhitehouseRamdasRogersWu2023], [SmithThakurta2022]
     """
 
-    epsilon: float | Fraction
-    delta: float | Fraction
+    epsilon: float | Fraction | None
+    delta: float | Fraction | None
     reserve: Fraction
-    parts: tuple[Part, ...]
-    kind: ClassVar[str] = "budget"
+    parts: tuple[Theorem, ...]
 
     def __init__(
         self,
@@ -199,80 +110,99 @@ class Budget(Filter):
             isinstance(orders, list | tuple) and 1 <= len(orders) <= MOST_ORDERS
         ):
             raise DomainError("orders", orders, f"from 1 to {MOST_ORDERS} orders")
-        parts: list[Part] = []
-        for name, share in divided.items():
-            # Without a share of delta only the pure theorem says anything.
-            if share > 0 or name == "pure":
-                chosen = [(None, Fraction(1))]
-                if name == "renyi":
-                    chosen = _orders(orders, exact(most), share, single=only is not None)
-                parts += [
-                    Part.of_target(name, exact(most), share * weight, order)
-                    for order, weight in chosen
-                ]
-        self._set(most, whole, kept, tuple(parts))
+        target = exact(most)
+        # Without a share of delta only the pure theorem says anything; alone it may have the reserve for itself.
+        divided = {name: share for name, share in divided.items() if share > 0 or name in _PURE}
+        if [*divided] == ["pure"] and kept > 0:
+            divided = {"basic": _ZERO}
+        alone = len(divided) == 1 and (orders is None or len(orders) == 1)
+        parts = [
+            THEOREMS[name].of_target(
+                target, share * weight, reserve=kept if alone else _ZERO, order=order
+            )
+            for name, share in divided.items()
+            for order, weight in (
+                _orders(orders, target, share, single=alone) if name == "renyi" else _NO_ORDER
+            )
+        ]
+        self._set(tuple(parts), kept, most, whole)
 
     def _set(
         self,
-        epsilon: float | Fraction,
-        delta: float | Fraction,
+        parts: tuple[Theorem, ...],
         reserve: Fraction,
-        parts: tuple[Part, ...],
-    ) -> None:
-        for name, value in (
-            ("epsilon", epsilon), ("delta", delta), ("reserve", reserve), ("parts", parts)
-        ):  # fmt: skip
-            object.__setattr__(self, name, value)
-        if not parts or len({each.cap[0] for each in parts}) < len(parts):
+        epsilon: float | Fraction | None = None,
+        delta: float | Fraction | None = None,
+    ) -> Self:
+        if not parts or len({each.currency for each in parts}) < len(parts):
             raise DomainError("parts", parts, "at least one theorem, each with its own currency")
-        if not reserve + sum(each.delta for each in parts) <= exact(delta):
+        used = reserve + sum(each.share for each in parts)
+        if delta is not None and not used <= exact(delta):
             raise DomainError("shares", parts, "shares that are with the reserve at most delta")
-
-    def __repr__(self) -> str:
-        names = {each.name for each in self.parts}
-        only = "basic" if names == {"pure"} and self.reserve else self.parts[0].name
-        named = "" if len(names) > 1 else f", only={only!r}"
-        return f"Budget({_short(self.epsilon)}, {_short(self.delta)}{named})"
+        values = {"epsilon": epsilon, "delta": delta, "reserve": reserve, "parts": parts}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        return self
 
     @classmethod
-    def for_target(
-        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0
-    ) -> Self:
-        """The budget; `mechanism_delta` is its reserve, if it is above 0."""
-        return cls(epsilon, delta, reserve=mechanism_delta or None)
+    def limited(cls, theorem: str, limit: Number, *, delta: Number = 0, order: float = 0.0) -> Self:
+        """The budget of one theorem alone with a limit in its own parameter, and not of a target.
 
-    @cached_property
-    def _single(self) -> Filter | None:
-        """The theorem's own filter, with the reserve, where it is the only one."""
-        if len(self.parts) > 1:
-            return None
-        part = next(iter(self.parts))
-        limit = part.theorem.limit
-        if part.name == "zcdp":
-            return ConcentratedFilter(limit, delta=self.reserve)
-        if self.reserve == 0:
-            return part.theorem
-        return BasicFilter(limit, delta=self.reserve) if part.name == "pure" else None
+        Args:
+            theorem: See `only`.
+            limit: The largest sum of epsilon, of rho, or of the Renyi divergence of an order; or mu, the root of the
+                largest sum of mu squared; in [0, 1e15]. A float means its shortest decimal.
+            delta: The largest sum of the deltas of charges, in [0, 1]; 0 but for "basic" and "zcdp".
+            order: Of the Renyi divergence; finite, > 1.
+
+        Raises:
+            DomainError: If an argument is outside its domain.
+        """
+        row = THEOREMS[_one_of("theorem", theorem, THEOREMS)]
+        part = row(limit, delta, order)  # pyright: ignore[reportArgumentType]
+        if not part.charges_delta and not part.reserve == 0:
+            raise DomainError("delta", delta, f"0: a {theorem} budget charges no delta")
+        return cls.of_theorem(part)
+
+    @classmethod
+    def of_theorem(cls, part: Theorem) -> Self:
+        """The budget of this theorem alone."""
+        return cls.__new__(cls)._set((part,), exact(part.reserve))
+
+    def __repr__(self) -> str:
+        part = self.parts[0]
+        if self.epsilon is not None:
+            alone = len({each.name for each in self.parts}) == 1
+            only = f", only={part.name!r}" if alone else ""
+            return f"Budget({_short(self.epsilon)}, {_short(self.delta)}{only})"
+        delta = f", delta={_short(self.reserve)}" if self.reserve else ""
+        order = f", order={part.order!r}" if part.order else ""
+        return f"Budget.limited({part.name!r}, {_short(part.limit)}{delta}{order})"
+
+    @property
+    def theorem(self) -> Theorem | None:
+        return self.parts[0] if len(self.parts) == 1 else None
+
+    @property
+    def kind(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The name of the theorem that it has alone, else "budget"."""
+        return "budget" if self.theorem is None else self.theorem.kind
 
     @property
     def limits(self) -> dict[str, Fraction]:
         """With several theorems beyond every sum, but for delta: it is the alternatives that limit."""
-        if self._single is not None:
-            return self._single.limits
-        return {**{each.cap[0]: BEYOND for each in self.parts}, "delta": self.reserve}
+        if self.theorem is not None:
+            return self.theorem.caps
+        return {**{each.currency: BEYOND for each in self.parts}, "delta": self.reserve}
 
     @property
     def alternatives(self) -> tuple[dict[str, Fraction], ...]:
         """The limit of each theorem, with the reserve that is common to all."""
-        if self._single is not None:
-            return (self._single.limits,)
-        return self._alternatives
+        return self._alternatives if self.theorem is None else (self.limits,)
 
     @cached_property
     def _alternatives(self) -> tuple[dict[str, Fraction], ...]:
-        return tuple(
-            {name: cap, "delta": self.reserve} for name, cap in (each.cap for each in self.parts)
-        )
+        return tuple({each.currency: each.cap, "delta": self.reserve} for each in self.parts)
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:
         """The state before any charge, once it is certain that there is a guarantee, and something to spend.
@@ -281,14 +211,16 @@ class Budget(Filter):
             DomainError: If no theorem grants anything.
         """
         self.guarantee()
-        if not any(each.cap[1] > 0 for each in self.parts):
+        if self.epsilon is not None and not any(each.cap > 0 for each in self.parts):
             raise DomainError(
                 "epsilon and delta", (self.epsilon, self.delta), "a budget that grants something"
             )
         return super().start(adjacency=adjacency)
 
-    def guarantee(self) -> ApproximateDP:
+    def guarantee(self) -> Guarantee:
         """The largest epsilon of the theorems, each at its share; delta is the reserve and all shares.
+
+        Without a target it is what its one theorem promises.
 
         Raises:
             DomainError: If a theorem has no finite epsilon at its share.
@@ -296,59 +228,44 @@ class Budget(Filter):
         return self._guarantee
 
     @cached_property
-    def _guarantee(self) -> ApproximateDP:
-        largest = max(each.epsilon() for each in self.parts)
+    def _guarantee(self) -> Guarantee:
+        if self.theorem is not None and (self.epsilon is None or self.theorem.promise()):
+            return self.theorem.guarantee()
+        if self.theorem is not None:
+            whole = self.reserve + self.theorem.share
+            at = delta_without_rounding(whole, self.omitted(1))
+            largest = self.theorem.total(1, at).epsilon
+        else:
+            largest = max(each.total(1, rounded_down(each.share)).epsilon for each in self.parts)
         if not largest <= LARGEST:
             raise DomainError(
                 "shares", self.parts, "theorems that promise something at their shares"
             )
-        whole = self.reserve + sum(each.delta for each in self.parts)
+        whole = self.reserve + sum(each.share for each in self.parts)
         return ApproximateDP(largest, delta=rounded_up(whole))
 
-    def _total(self, times: int, delta: float) -> Total:
-        return (self._single or super())._total(times, delta)
-
-    def epsilon_of(self, amounts: Amounts, *, delta: float, left: bool = False) -> float | None:
-        """Each theorem at its share of delta: the most that one of them leaves, or the least that one counts."""
-        if self._single is not None:
-            return self._single.epsilon_of(amounts, delta=delta, left=left)
-        check.probability("delta", delta)
-        check.flag("left", left)
-        known = [
-            each.theorem.epsilon_of(
-                {**mapping(amounts), "delta": _ZERO}, delta=rounded_down(each.delta)
-            )
-            for each in self.parts
-        ]
-        return (max if left else min)((each for each in known if each is not None), default=None)
-
-    def promise(self) -> ApproximateDP | None:
-        return self.guarantee() if self._single is None else self._single.promise()
-
     def _charged_delta(self) -> Fraction:
-        if self._single is not None:
-            return self._single._charged_delta()
-        return self.reserve + sum(each.delta for each in self.parts)
+        if self.theorem is not None:
+            return self.theorem.omitted
+        return sum((each.share for each in self.parts), self.reserve)
 
-    def concentrated(self) -> ConcentratedDP | None:
-        return None if self._single is None else self._single.concentrated()
-
-    def divergence(self, order: float) -> float:
-        return super().divergence(order) if self._single is None else self._single.divergence(order)
-
-    def typed(self) -> TypedAmounts | None:
-        return None if self._single is None else self._single.typed()
-
-    def mu_of(self, times: int) -> float | None:
-        return super().mu_of(times) if self._single is None else self._single.mu_of(times)
-
-    @property
-    def individual_gaussian(self) -> PriceRule | None:
-        return None if self._single is None else self._single.individual_gaussian
-
-    @property
-    def individual_laplace(self) -> PriceRule | None:
-        return None if self._single is None else self._single.individual_laplace
+    def _epsilon_of(self, amounts: Amounts, delta: float, *, left: bool) -> float | None:
+        """Each theorem at its share of delta: the most that one of them leaves, or the least that one counts."""
+        if self.theorem is not None:
+            spent, lost = amounts.get(self.theorem.currency), amounts.get("delta", _ZERO)
+            if spent is None or spent == 0:
+                return None if spent is None else 0.0
+            reserve = lost if self.theorem.charges_delta else _ZERO
+            return self.theorem.epsilon_of(spent, delta, reserve=reserve)
+        known = [
+            each.epsilon_of(amounts[each.currency], rounded_down(each.share))
+            if amounts[each.currency]
+            else 0.0
+            for each in self.parts
+            if each.currency in amounts
+        ]
+        known = [each for each in known if not math.isinf(each)]
+        return (max if left else min)(known, default=None)
 
     def _price(
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
@@ -358,8 +275,8 @@ class Budget(Filter):
         Sampled noise has large losses that are rare: they make its divergence useless, and a part of the reserve pays
         for them. Which decomposition it is, depends on the budget, the mechanism and the delta that was named alone.
         """
-        if self._single is not None:
-            return self._single._price(mechanism, delta, adjacency)
+        if self.theorem is not None:
+            return self.theorem.price(mechanism, delta, adjacency)
         whole = pricing.remainder(mechanism, delta=delta, adjacency=adjacency)
         prices = [self._amounts(whole, mechanism)]
         if whole.is_divergence_alone and self.reserve and self._times(prices[0]) < FEW:
@@ -381,50 +298,84 @@ class Budget(Filter):
 
     def _amounts(self, remainder: Remainder, mechanism: Priced) -> tuple[Fraction, ...]:
         """The amounts of a remainder; where a theorem has none, or more than is ever granted, its limit and one."""
-        prices = [each.theorem.amount(remainder) for each in self.parts]
+        prices = [each.amount(remainder) for each in self.parts]
         if not any(price is not None for price in prices):
             reason = "it is neither pure nor has a rho, a Renyi divergence or an (epsilon, delta)"
             raise pricing.refused(mechanism, reason, "Name the delta to be charged: delta=...")
         amounts = [
             cap + 1 if price is None else min(price, cap + 1)
-            for price, (_, cap) in zip(prices, (each.cap for each in self.parts), strict=True)
+            for price, cap in zip(prices, (each.cap for each in self.parts), strict=True)
         ]
         return (*amounts, remainder.delta)
 
     def description(self) -> dict[str, Any]:
+        if self.epsilon is None or self.delta is None:
+            part = self.parts[0]
+            return {"filter": part.kind, "version": VERSION, **part.stated()}
         return {
-            "filter": self.kind,
+            "filter": "budget",
             "version": VERSION,
             "epsilon": written(exact(self.epsilon)),
             "delta": written(exact(self.delta)),
             "reserve": written(self.reserve),
-            "parts": [each.description() for each in self.parts],
+            "parts": [each.described() for each in self.parts],
         }
 
     @classmethod
     def described(cls, stated: Mapping[str, Any]) -> Self:
+        """The budget of a target that a description states, whose parts are those of its opening.
+
+        Raises:
+            DomainError: If a key is unknown or missing, or a value is outside its domain.
+        """
         named = ["delta", "epsilon", "parts", "reserve"]
         parts = stated.get("parts")
         if sorted(stated, key=str) != named or not isinstance(parts, list | tuple):
             raise DomainError("parameters", [*stated], f"those of a budget: {', '.join(named)}")
-        budget = cls.__new__(cls)
-        budget._set(
+        reserve = exact(probability("reserve", read("reserve", stated["reserve"])))
+        single = len(parts) == 1  # pyright: ignore[reportUnknownArgumentType]
+        return cls.__new__(cls)._set(
+            tuple([_part(each, reserve if single else _ZERO) for each in parts]),  # pyright: ignore[reportUnknownVariableType]
+            reserve,
             nonnegative("epsilon", read("epsilon", stated["epsilon"])),
             probability("delta", read("delta", stated["delta"])),
-            exact(probability("reserve", read("reserve", stated["reserve"]))),
-            tuple(Part.described(each) for each in parts),  # pyright: ignore[reportUnknownVariableType]
         )
-        return budget
+
+
+def _part(stated: Any, reserve: Fraction) -> Theorem:
+    """The part of a budget that a description states."""
+    values = dict(mapping(stated))
+    if sorted(values) != ["currency", "limit", "order", "share"]:
+        raise DomainError("parts", [*values], "parts with currency, share, limit and order")
+    name = _one_of("currency", values.pop("currency"), THEOREMS)
+    row = THEOREMS["basic" if name == "pure" and reserve else name]
+    numbers = {name: read(name, text) for name, text in values.items()}
+    share = exact(probability("share", numbers["share"]))
+    return row(
+        exact(nonnegative("limit", numbers["limit"])), reserve, float(numbers["order"]), share
+    )
+
+
+_NO_ORDER = [(0.0, Fraction(1))]
+_PURE = ("pure", "basic")
 
 
 def _orders(
-    stated: Sequence[float | None] | None, epsilon: Fraction, share: Fraction, *, single: bool
-) -> list[tuple[float | None, Fraction]]:
+    stated: Sequence[float | None] | None,
+    epsilon: Fraction,
+    share: Fraction,
+    *,
+    single: bool = False,
+) -> list[tuple[float, Fraction]]:
     """The Renyi orders of a budget, each with its part of their share."""
+    if stated is None and single:
+        stated = (None,)
     if stated is not None:
-        return [(each, Fraction(1, len(stated))) for each in stated]
-    if single:
-        return [(None, Fraction(1))]
+        part = Fraction(1, len(stated))
+        return [
+            (_short_order(epsilon, share * part) if each is None else check.order(each), part)
+            for each in stated
+        ]
     first = _short_order(epsilon, share * (1 - LOWER_SHARE))
     lower = 1.0 + float(f"{LOWER_ORDER * (first - 1.0):.2g}")
     return [(first, 1 - LOWER_SHARE), (lower, LOWER_SHARE)]
@@ -437,8 +388,9 @@ def _short_order(epsilon: Fraction, delta: Fraction) -> float:
     return 1.0 + float(f"{best_order(rounded_down(epsilon), rounded_down(delta)) - 1.0:.2g}")
 
 
-def _short(value: float | Fraction) -> str:
+def _short(value: float | Fraction | None) -> str:
     """A number as it may have been typed."""
+    value = 0.0 if value is None else value
     decimal = repr(float(value)).removesuffix(".0")
     return decimal if exact(float(value)) == exact(value) else str(value)
 
@@ -460,24 +412,24 @@ def _divided(
     if kept is not None and not kept <= delta:
         raise DomainError("reserve", reserve, f"at most delta = {float(delta):g}")
     if only is not None:
-        _one_of("only", only, [*THEOREMS, "basic"])
+        _one_of("only", only, THEOREMS)
         if shares is not None:
             raise DomainError("shares", shares, "left out beside only, which has all of delta")
         if only == "basic":
-            return delta if kept is None else kept, {"pure": _ZERO}
+            return delta if kept is None else kept, {"basic": _ZERO}
         kept = kept or _ZERO
         if kept and only != "zcdp":
             raise DomainError("reserve", reserve, f"left out: a {only} budget charges no delta")
         return kept, {only: delta - kept}
     if shares is None:
         kept = delta * DEFAULT_SHARES["reserve"] if kept is None else kept
-        weights = {name: DEFAULT_SHARES[name] for name in THEOREMS if name != "pure"}
+        weights = {name: DEFAULT_SHARES[name] for name in THEOREMS if name in DEFAULT_SHARES}
         whole = sum(weights.values(), _ZERO)
         divided = {name: (delta - kept) * weight / whole for name, weight in weights.items()}
         return kept, {"pure": _ZERO, **divided}
     stated: dict[str, Fraction] = {"pure": _ZERO}
     for name, share in mapping(shares).items():
-        _one_of("shares", name, [each for each in THEOREMS if each != "pure"])
+        _one_of("shares", name, [each for each in THEOREMS if each in DEFAULT_SHARES])
         stated[name] = exact(probability(f"shares[{name!r}]", share))
     used = sum(stated.values(), _ZERO)
     kept = delta - used if kept is None else kept

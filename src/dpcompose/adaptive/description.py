@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, NoReturn, Self
 
 from dpcompose.adaptive.amount import (
     LARGEST,
     Number,
-    Target,
     delta_without_rounding,
     mapping,
+    nonnegative,
     probability,
     read,
     written,
@@ -21,68 +21,129 @@ from dpcompose.adaptive.amount import (
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending
 from dpcompose.adaptive.menu_filter import MenuFilter
-from dpcompose.adaptive.theorems import (
-    AdvancedFilter,
-    BasicFilter,
-    ConcentratedFilter,
-    GaussianFilter,
-    PureFilter,
-    RenyiFilter,
-)
+from dpcompose.adaptive.theorems import KINDS, Advanced, best_order
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, Priced
 from dpcompose.values import Adjacency, exact, rounded_down, rounded_up
 
-_PARTS: dict[str, type[Filter]] = {
+
+@dataclass(frozen=True)
+class OneTheorem:
+    """The budget of one theorem alone by the name that it has in a ledger, and with the parameters that it has there.
+
+    Args:
+        kind: The name.
+    """
+
+    kind: str
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters."""
+        return (
+            ("epsilon", "delta", "slack")
+            if self.kind == "advanced"
+            else KINDS[self.kind].parameters
+        )
+
+    def __call__(self, *values: Number, **named: Number) -> Budget:
+        """The budget of these parameters, those that are not named in the order of `parameters`."""
+        numbers: dict[str, Any] = dict(zip(self.parameters, values, strict=False)) | named
+        if sorted(numbers) != sorted(self.parameters) or len(numbers) < len(values) + len(named):
+            expected = f"those of a {self.kind} filter: {', '.join(self.parameters)}"
+            raise DomainError("parameters", [*numbers], expected)
+        if self.kind == "advanced":
+            return Budget.of_theorem(Advanced.of_slack(**numbers))
+        row = KINDS[self.kind]
+        order, delta = numbers.pop("order", 0.0), numbers.pop("delta", 0)
+        return Budget.of_theorem(row(numbers.popitem()[1], delta, order))
+
+    def for_target(
+        self,
+        epsilon: Number,
+        *,
+        delta: Number = 0.0,
+        mechanism_delta: Number = 0.0,
+        order: float | None = None,
+    ) -> Budget:
+        """The budget with the largest limit that implies (epsilon, delta), `mechanism_delta` of it for charges.
+
+        Raises:
+            DomainError: If a number is outside its domain.
+            UnsupportedError: If delta is reserved for charges by a theorem that charges none.
+        """
+        kept = exact(probability("mechanism_delta", mechanism_delta))
+        if self.kind == "advanced":
+            slack = exact(probability("delta", delta)) - kept
+            return self(epsilon, delta, slack)
+        if kept and self.kind not in ("basic", "concentrated"):
+            what = f"a {self.kind} filter with mechanism_delta = {mechanism_delta!r}"
+            raise UnsupportedError(
+                what, "nothing could spend it: it charges no delta", "Leave it out"
+            )
+        if not kept <= exact(probability("delta", delta)):
+            raise DomainError(
+                "mechanism_delta", mechanism_delta, f"at most the total delta {delta!r}"
+            )
+        if (
+            self.kind == "renyi"
+            and order is None
+            and exact(probability("delta", delta)) > 0
+            and epsilon
+        ):
+            target = nonnegative("epsilon", epsilon)
+            order = best_order(
+                rounded_down(exact(target)), rounded_down(exact(probability("delta", delta)))
+            )
+        only = Budget(
+            epsilon,
+            delta,
+            only=KINDS[self.kind].name,
+            reserve=None if self.kind == "basic" or not kept else kept,
+            orders=(order,) if self.kind == "renyi" else None,
+        )
+        return Budget.of_theorem(replace(only.parts[0], share=Fraction(0)))
+
+    def described(self, stated: Mapping[str, Any]) -> Budget:
+        """The budget of the parameters that a description states."""
+        numbers = {key: read(key, text) for key, text in stated.items()}
+        if "squares" in numbers and sorted(numbers) == ["delta", "slack", "squares"]:
+            kept, used = exact(numbers["delta"]), exact(numbers["slack"])
+            return Budget.of_theorem(Advanced(numbers["squares"], kept - used, share=used))
+        return self(**numbers)
+
+
+PureFilter, BasicFilter, AdvancedFilter, ConcentratedFilter, RenyiFilter, GaussianFilter = (
+    OneTheorem(kind) for kind in ("pure", "basic", "advanced", "concentrated", "renyi", "gaussian")
+)
+NAMED = {
     each.kind: each
-    for each in (
-        PureFilter,
-        BasicFilter,
-        AdvancedFilter,
-        ConcentratedFilter,
-        RenyiFilter,
-        GaussianFilter,
-    )
-}
+    for each in (PureFilter, BasicFilter, AdvancedFilter, ConcentratedFilter, RenyiFilter, GaussianFilter)
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class UnionFilter(Filter):
-    """Grants a charge while at least one of its filters would have granted it and all before it.
+    """Of old ledgers alone: budgets of one theorem each, of which at least one must have granted all charges.
 
-    Each filter has a share of delta. An interaction ends with every sum of some filter i within its limits, and so did
-    all that went before. Let E be an event, and E_i the part of it that ends so, i the first such filter. The adversary
-    who stops where filter i would refuse reaches E_i with the same probability in either world, and filter i holds him
-    to P(E_i) - e^epsilon Q(E_i) <= delta_i, the delta of filter i at epsilon. So P(E) - e^epsilon Q(E) is at most the
-    sum of the delta_i. A pure filter of epsilon has delta_i = 0: it costs the others nothing.
-
-    >>> from dpcompose import BlackBox
-    >>> union = UnionFilter.for_target(1.0, delta=1e-6)
-    >>> [each.kind for each in union.filters], union.guarantee().epsilon <= 1.0
-    (['pure', 'renyi'], True)
-    >>> union.step(union.start(), BlackBox(1.0))[1].granted
-    True
+    Each prices a charge for itself, with a delta of its own. Otherwise it is a `Budget`, which has the proof.
 
     Args:
-        filters: At least one, none of them a union or a menu; two of one kind only if their currencies differ.
+        filters: At least one budget of one theorem; two of one kind only if their currencies differ.
         shares: The delta at which the guarantee of each is taken, in [0, 1]; together at most 1.
 
     Raises:
         DomainError: If a number is outside its domain, or the filters do not go together.
     """
 
-    filters: tuple[Filter, ...]
+    filters: tuple[Budget, ...]
     shares: tuple[float | Fraction, ...]
     kind: ClassVar[str] = "union"
 
     def __post_init__(self) -> None:
         filters, shares = _sequence("filters", self.filters), _sequence("shares", self.shares)
-        if not filters or not all(
-            isinstance(each, Filter) and each.kind in _PARTS for each in filters
-        ):
-            raise DomainError(
-                "filters", self.filters, f"a list of filters, each {', '.join(_PARTS)}"
-            )
+        if not filters or not all(isinstance(each, Budget) and each.theorem for each in filters):
+            raise DomainError("filters", self.filters, "a list of budgets of one theorem each")
         if len(shares) != len(filters):
             raise DomainError("shares", self.shares, "one share of delta for each filter")
         shares = tuple([probability("shares", each) for each in shares])
@@ -90,60 +151,21 @@ class UnionFilter(Filter):
             raise DomainError("shares", self.shares, "shares whose sum is at most 1")
         object.__setattr__(self, "filters", tuple(filters))
         object.__setattr__(self, "shares", shares)
-        names = [name for each in self.filters for name in _names(each).values()]
-        if len(set(names)) < len(names):
+        if len(self.limits) < sum(len(each.limits) for each in self.filters):
             raise DomainError("filters", self.filters, "filters with different currencies")
-
-    @classmethod
-    def for_target(
-        cls,
-        epsilon: Number,
-        *,
-        delta: Number = 0.0,
-        mechanism_delta: Number = 0.0,
-        orders: Sequence[float | None] = (None,),
-    ) -> Self:
-        """The pure filter of epsilon, and one Renyi filter for each order, delta in equal shares among these.
-
-        It grants at least what the pure filter does, and what each Renyi filter does at its share.
-
-        Args:
-            epsilon: The target, in nats.
-            delta: The delta of the target; above 0 unless there are no orders.
-            mechanism_delta: Only 0.
-            orders: Finite, > 1; None for the best order of answers of small loss.
-        """
-        target = Target.of(epsilon, delta, mechanism_delta)
-        target.without_charged_delta("UnionFilter")
-        orders = _sequence("orders", orders)
-        if not orders:
-            return cls((PureFilter(target.epsilon),), (0.0,))
-        if len(orders) == 1:
-            share = target.delta
-        else:
-            share = Fraction(rounded_down(exact(target.delta) / len(orders)))
-        renyi = [
-            RenyiFilter.for_target(target.epsilon, delta=share, order=order) for order in orders
-        ]
-        return cls((PureFilter(target.epsilon), *renyi), (0.0, *([share] * len(orders))))
 
     @property
     def limits(self) -> dict[str, Fraction]:
         """Beyond every sum: it is the alternatives that limit."""
-        return {name: BEYOND for each in self.filters for name in _names(each).values()}
+        return dict.fromkeys([name for caps in self.alternatives for name in caps], BEYOND)
 
     @property
     def alternatives(self) -> tuple[dict[str, Fraction], ...]:
         """The limits of each filter."""
         return tuple(
-            {name: each.limits[currency] for currency, name in _names(each).items()}
+            {f"{name} ({each.kind})": cap for name, cap in each.limits.items()}
             for each in self.filters
         )
-
-    @property
-    def delta(self) -> Fraction:
-        """The sum of the shares."""
-        return sum(map(exact, self.shares), Fraction(0))
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:
         """The state before any charge, once it is certain that there is a guarantee."""
@@ -158,17 +180,17 @@ class UnionFilter(Filter):
         """
         # The exact share: as a float it may fall below the delta of the very filter whose share it is.
         epsilons = [
-            each._total(1, delta_without_rounding(exact(share), each.omitted(1))).epsilon
+            each.parts[0].total(1, delta_without_rounding(exact(share), each.omitted(1))).epsilon
             for each, share in zip(self.filters, self.shares, strict=True)
         ]
         if not max(epsilons) <= LARGEST:
             raise DomainError(
                 "shares", self.shares, "shares at which every filter has a finite epsilon"
             )
-        return ApproximateDP(max(epsilons), delta=rounded_up(self.delta))
+        return ApproximateDP(max(epsilons), delta=rounded_up(self._charged_delta()))
 
     def _charged_delta(self) -> Fraction:
-        return self.delta
+        return sum(map(exact, self.shares), Fraction(0))
 
     def _price(
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
@@ -190,38 +212,19 @@ class UnionFilter(Filter):
 
     def description(self) -> dict[str, Any]:
         parts = [each.description() for each in self.filters]
-        return {
-            "filter": self.kind,
-            "version": VERSION,
-            "filters": parts,
-            "shares": [*map(written, self.shares)],
-        }
+        shares = [*map(written, self.shares)]
+        return {"filter": self.kind, "version": VERSION, "filters": parts, "shares": shares}
 
     @classmethod
     def described(cls, stated: Mapping[str, Any]) -> Self:
+        """The union that a description states."""
         if sorted(stated) != ["filters", "shares"]:
             raise DomainError(
                 "parameters", list(stated), "those of a union filter: filters, shares"
             )
-        filters = [_part(mapping(each)) for each in _sequence("filters", stated["filters"])]
-        return cls(
-            tuple(filters),
-            tuple(read("shares", each) for each in _sequence("shares", stated["shares"])),
-        )
-
-
-def _part(stated: Mapping[str, Any]) -> Filter:
-    kind = stated.get("filter")
-    if not isinstance(kind, str) or kind not in _PARTS or stated.get("version") != VERSION:
-        raise DomainError("filters", kind, f"each {', '.join(_PARTS)}, of version {VERSION}")
-    return _PARTS[kind].described(
-        {key: text for key, text in stated.items() if key not in ("filter", "version")}
-    )
-
-
-def _names(part: Filter) -> dict[str, str]:
-    """The currencies of a filter, by their names in a union."""
-    return {currency: f"{currency} ({part.kind})" for currency in part.limits}
+        filters = [from_description(each) for each in _sequence("filters", stated["filters"])]
+        shares = [read("shares", each) for each in _sequence("shares", stated["shares"])]
+        return cls(tuple(filters), tuple(shares))  # pyright: ignore[reportArgumentType]
 
 
 def _sequence(name: str, value: Any) -> list[Any]:
@@ -237,21 +240,10 @@ _UNSOUND = (
     " and the interaction has delta(1.5) = 0.0634470710684997560374, against 0.05"
 )
 
-OF_NUMBERS: dict[str, type[Filter]] = {
-    each.kind: each
-    for each in (
-        PureFilter,
-        BasicFilter,
-        AdvancedFilter,
-        ConcentratedFilter,
-        RenyiFilter,
-        GaussianFilter,
-    )
-}
-"""Filters whose parameters are numbers."""
-FILTERS: dict[str, type[Filter]] = {
-    **OF_NUMBERS,
-    Budget.kind: Budget,
+
+FILTERS: dict[str, OneTheorem | type[Budget | UnionFilter | MenuFilter]] = {
+    **NAMED,
+    "budget": Budget,
     UnionFilter.kind: UnionFilter,
     MenuFilter.kind: MenuFilter,
 }
@@ -283,7 +275,7 @@ def from_description(description: Mapping[str, Any]) -> Filter:
         )
     stated = {key: text for key, text in description.items() if key not in ("filter", "version")}
     # In version 1 a float was exactly that double, as an order still is.
-    if version == 1 and kind in OF_NUMBERS:
+    if version == 1 and kind in NAMED:
         stated = {
             key: text if key == "order" else written(_double(read(key, text)))
             for key, text in stated.items()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from dpcompose import check
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import (
     Amounts,
+    Exactly,
     Number,
     Total,
     above,
@@ -24,34 +25,22 @@ from dpcompose.adaptive.amount import (
     delta_without_rounding,
     exact_amounts,
     optimal,
-    read,
     shown,
-    written,
 )
+from dpcompose.adaptive.theorems import Guarantee, Theorem
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
-from dpcompose.guarantee import (
-    ApproximateDP,
-    ConcentratedDP,
-    GaussianTradeoff,
-    Priced,
-    RenyiDP,
-    TypedAmounts,
-)
+from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts
 from dpcompose.mechanisms import serialize
 from dpcompose.opened import Opens
-from dpcompose.values import Adjacency, exact, up
+from dpcompose.values import Adjacency, exact
 
-Reals = NDArray[np.float64]
-PriceRule = Callable[[Reals], Reals]
-"""The prices of records by a number of each; both of shape (records,)."""
 MOST_PRICES = 1024
 """So many prices a filter remembers."""
 BEYOND = Fraction(10) ** 36
 """More than a filter's sums ever are: each charge is at most a cap and one."""
 VERSION = 2
 """The version of descriptions: in version 1 a float was exactly that double."""
-Guarantee = ApproximateDP | ConcentratedDP | RenyiDP | GaussianTradeoff
 
 
 @dataclass(frozen=True)
@@ -122,7 +111,7 @@ class Decision:
         return f"refused: {asked:g} % of the budget asked, {left:g} % left"
 
 
-class Filter(Opens, ABC):
+class Filter(Exactly, Opens, ABC):
     """A budget for an adversary who chooses mechanisms and their parameters from earlier answers.
 
     Limits on sums of non-negative amounts. A charge is granted if every sum stays within its limit; the price is known
@@ -132,21 +121,6 @@ class Filter(Opens, ABC):
     """
 
     kind: ClassVar[str]
-
-    def __eq__(self, other: object) -> bool:
-        """Whether both are of one class and state the same exact numbers: 0.3 is 3/10, and Fraction(0.3) is not."""
-        return (
-            isinstance(other, Filter)
-            and type(self) is type(other)
-            and self._stated == other._stated
-        )
-
-    def __hash__(self) -> int:
-        return hash(self._stated)
-
-    @property
-    def _stated(self) -> tuple[Any, ...]:
-        return tuple([_meaning(getattr(self, each.name)) for each in fields(cast("Any", self))])
 
     @property
     @abstractmethod
@@ -169,13 +143,14 @@ class Filter(Opens, ABC):
     ) -> tuple[Fraction, ...]:
         """The exact amounts, in the order of the limits."""
 
+    @property
+    def theorem(self) -> Theorem | None:
+        """The theorem of a budget of one alone; None where what is promised is one (epsilon, delta)."""
+        return None
+
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """The guarantee of the whole interaction, however long it is and however its parts are chosen."""
-
-    def _total(self, times: int, delta: float) -> Total:
-        """See `total`; both arguments are checked. Overridden where more than one (epsilon, delta) is promised."""
-        return optimal(cast("ApproximateDP", self.promise()), times, delta=delta)
 
     def total(self, times: int, *, delta: float) -> Total:
         """The smallest epsilon found for `times` such budgets, fixed in advance and spent in any order, at `delta`.
@@ -188,7 +163,10 @@ class Filter(Opens, ABC):
             DomainError: If a number is outside its domain.
         """
         count, named = check.times(times), exact(check.probability("delta", delta))
-        return self._total(count, delta_without_rounding(named, self.omitted(count)))
+        at = delta_without_rounding(named, self.omitted(count))
+        if self.theorem is not None:
+            return self.theorem.total(count, at)
+        return optimal(cast("ApproximateDP", self.guarantee()), count, delta=at)
 
     def omitted(self, times: int) -> list[tuple[Fraction, float, int]]:
         """The delta that the guarantee omits, exact and as the guarantee has it, if there is one; see `total`."""
@@ -200,59 +178,33 @@ class Filter(Opens, ABC):
 
     def _charged_delta(self) -> Fraction:
         """The delta of the guarantee's promise, exact; 0 where it has none."""
-        typed = self.typed()
-        return Fraction(0) if typed is None else typed.delta
+        return Fraction(0) if self.theorem is None else self.theorem.omitted
 
     def promise(self) -> ApproximateDP | None:
         """The one (epsilon, delta) of the interaction; None where it has a whole curve."""
-        promise = self.guarantee()
-        return promise if isinstance(promise, ApproximateDP) else None
+        return (
+            cast("ApproximateDP", self.guarantee())
+            if self.theorem is None
+            else self.theorem.promise()
+        )
 
     def concentrated(self) -> ConcentratedDP | None:
         """The rho that the charges inside cannot exceed in total, but for a mass of delta; None if there is none."""
-        return None
+        return None if self.theorem is None else self.theorem.concentrated()
 
     def divergence(self, order: float) -> float:
         """The Renyi divergence of an order that the interaction cannot exceed; infinite if none is known."""
-        order, found = check.order(order), self.concentrated()
-        return math.inf if found is None or found.delta > 0.0 else up(found.rho * order)
+        order = check.order(order)
+        return math.inf if self.theorem is None else self.theorem.divergence(order)
 
     def typed(self) -> TypedAmounts | None:
         """The guarantee in typed amounts, exact; None if the caps state something else."""
-        return None
+        return None if self.theorem is None else self.theorem.typed()
 
     def mu_of(self, times: int) -> float | None:
         """The mu of `times` such budgets together; None if they are not Gaussian."""
-        check.times(times)
-        return None
-
-    @property
-    def individual_gaussian(self) -> PriceRule | None:
-        """The price of a record by its mu squared, for individual accounting; None if none is proved."""
-        return None
-
-    @property
-    def individual_laplace(self) -> PriceRule | None:
-        """The price of a record by its epsilon, for individual accounting; None if none is proved."""
-        return None
-
-    @classmethod
-    @abstractmethod
-    def for_target(
-        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0
-    ) -> Self:
-        """The filter whose guarantee is at most (epsilon, delta), `mechanism_delta` of it for the charges.
-
-        Args:
-            epsilon: The target, in nats; a number in [0, 1e15].
-            delta: The target in total, in [0, 1].
-            mechanism_delta: The part reserved for the deltas of the charges, in [0, delta]; the theorem uses the
-                remainder.
-
-        Raises:
-            DomainError: If a number is outside its domain.
-            UnsupportedError: If delta is reserved for charges by a filter that charges none.
-        """
+        times = check.times(times)
+        return None if self.theorem is None else self.theorem.mu_of(times)
 
     def price(
         self,
@@ -295,16 +247,11 @@ class Filter(Opens, ABC):
         """
         stated, delta = exact_amounts("amounts", amounts), check.probability("delta", delta)
         check.flag("left", left)
-        own = [stated.get(currency) for currency in self.limits]
-        if own[0] is None:
-            return None
-        found = (
-            0.0 if own[0] == 0 else self._epsilon_of([each or Fraction(0) for each in own], delta)
-        )
+        found = self._epsilon_of(stated, delta, left=left)
         return None if found is None or math.isinf(found) else found
 
-    def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float | None:
-        """The same of amounts in the order of the limits, the first above 0."""
+    def _epsilon_of(self, amounts: Amounts, delta: float, *, left: bool) -> float | None:
+        """The same; the arguments are checked."""
         return None
 
     def used(self, spent: Amounts) -> Fraction | None:
@@ -366,34 +313,9 @@ class Filter(Opens, ABC):
         """Of this very filter object, whose parameters never change."""
         return {}
 
-    @classmethod
-    def described(cls, stated: Mapping[str, Any]) -> Self:
-        """The filter of the parameters that a description states.
-
-        Raises:
-            DomainError: If a key is unknown or missing, or a value is outside its domain.
-        """
-        values = {key: read(key, text) for key, text in stated.items()}
-        known = [field.name for field in fields(cast("Any", cls))]
-        if sorted(values, key=str) != sorted(known):
-            raise DomainError(
-                "parameters", list(values), f"those of a {cls.kind} filter: {', '.join(known)}"
-            )
-        return cls(**values)
-
+    @abstractmethod
     def description(self) -> dict[str, Any]:
         """This filter as plain text values, which `from_description` reads back to an equal filter."""
-        names = [field.name for field in fields(cast("Any", self))]
-        return {"filter": self.kind, "version": VERSION} | {
-            name: written(getattr(self, name)) for name in names
-        }
-
-
-def _meaning(value: Any) -> Any:
-    """A number as the exact one that it stands for; anything else is itself."""
-    if isinstance(value, tuple):
-        return tuple(map(_meaning, cast("tuple[Any, ...]", value)))
-    return exact(value) if isinstance(value, float | Fraction) else value
 
 
 def _used(spent: Amounts, caps: Amounts) -> Fraction | None:
@@ -450,8 +372,8 @@ class States:
 
     >>> import numpy as np
     >>> from dpcompose import BlackBox
-    >>> from dpcompose.adaptive import PureFilter, States
-    >>> states, places = States(PureFilter(1.0)), np.zeros(4, dtype=int)
+    >>> from dpcompose.adaptive import Budget, States
+    >>> states, places = States(Budget(1.0)), np.zeros(4, dtype=int)
     >>> places = states.step(places, BlackBox(0.75))
     >>> states.step(places, BlackBox(0.5)).tolist(), [str(states.of(number).left["epsilon"]) for number in places]
     ([-1, -1, -1, -1], ['1/4', '1/4', '1/4', '1/4'])

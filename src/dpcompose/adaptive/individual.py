@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from dpcompose import check
 from dpcompose.adaptive.amount import Number, Target, Total, largest, rounded
-from dpcompose.adaptive.filter import Decision, Filter, PriceRule, Reals, Spending
-from dpcompose.adaptive.theorems import PureFilter
+from dpcompose.adaptive.budget import Budget
+from dpcompose.adaptive.filter import Decision, Filter, Spending
+from dpcompose.adaptive.theorems import PriceRule, Theorem
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts
+from dpcompose.numerics import Reals
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, Bound, Certificate, Orientation
 
 # Fixed sub-budgets of curators who do not talk to each other, and their total.
@@ -36,7 +38,7 @@ class Curators:
 
     It is priced like a mechanism: opening all budgets is one charge to a budget above them.
 
-    >>> curators = Curators(10_000, filter=PureFilter(1 / 801))
+    >>> curators = Curators(10_000, filter=Budget(1 / 801))
     >>> round(curators.total(delta=math.exp(-32)).epsilon, 6)
     0.890468
 
@@ -59,7 +61,7 @@ class Curators:
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", _count(self.count))
         if not isinstance(self.filter, Filter):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("filter", self.filter, "a filter, such as PureFilter(0.1)")
+            raise DomainError("filter", self.filter, "a budget, such as Budget(0.1)")
         self.filter.start(adjacency=self.adjacency)
 
     @classmethod
@@ -69,7 +71,7 @@ class Curators:
         epsilon: Number,
         *,
         delta: Number,
-        sized: Callable[[float], Filter] = PureFilter,
+        sized: Callable[[float], Filter] = Budget,
         adjacency: Adjacency = Adjacency.ADD_REMOVE,
     ) -> Self:
         """The largest equal sub-budgets whose total at `delta` is at most `epsilon`.
@@ -86,7 +88,7 @@ class Curators:
         """
         most, at = Target.of(epsilon, delta, 0.0).floats
         if not callable(sized):
-            raise DomainError("sized", sized, "from a size to a filter, such as PureFilter")
+            raise DomainError("sized", sized, "from a size to a budget, such as Budget")
 
         def within(size: float) -> bool:
             return (
@@ -319,14 +321,14 @@ class IndividualFilter:
     Amounts are whole numbers of `unit`, prices rounded up, the limit down. A record whose price is not a number >= 0
     takes no part, in silence: an error would depend on the data.
 
-    >>> from dpcompose.adaptive import RenyiFilter
-    >>> individual = IndividualFilter(RenyiFilter(8.0, budget=1.0))
+    >>> from dpcompose.adaptive import Budget
+    >>> individual = IndividualFilter(Budget.limited("renyi", 1.0, order=8.0))
     >>> records, round = individual.step(individual.start(3), prices=[0.5, 0.75, 2.0])
     >>> int(round.answer(np.count_nonzero)) # a real mechanism adds noise
     2
 
     Args:
-        filter: `PureFilter`, `ConcentratedFilter` with delta 0, `RenyiFilter` or `GaussianFilter`.
+        filter: A budget of one theorem alone that charges no delta: pure, zcdp, renyi or gaussian.
         unit: A power of two; by default the finest with which the limit has at most 2^30 units,
             of which four bytes a record hold the sum.
         adjacency: Add-remove or zero-out: a replaced record is two records, each with its own price.
@@ -346,13 +348,14 @@ class IndividualFilter:
     def __post_init__(self) -> None:
         if not isinstance(self.filter, Filter):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError(
-                "filter", self.filter, "a filter, such as ConcentratedFilter(1.0, delta=0.0)"
+                "filter", self.filter, "a budget, such as Budget(1, 1e-6, only='zcdp')"
             )
-        if self.filter.individual_gaussian is None and self.filter.individual_laplace is None:
+        rules = self._rules
+        if rules is None or (rules.individual_gaussian, rules.individual_laplace) == (None, None):
             raise UnsupportedError(
                 f"individual accounting with {self.filter!r}",
                 "proved for pure, zero-concentrated, Renyi and Gaussian prices only",
-                "Use a ConcentratedFilter with delta=0, or a RenyiFilter",
+                "Use Budget(..., only='zcdp') or only='renyi'",
             )
         if any(limit for limit in list(self.filter.limits.values())[1:]):
             raise UnsupportedError(
@@ -373,6 +376,10 @@ class IndividualFilter:
     @property
     def _unit(self) -> float:
         return 1.0 if self.unit is None else self.unit
+
+    @property
+    def _rules(self) -> Theorem | None:
+        return self.filter.theorem
 
     @property
     def _limit(self) -> Fraction:
@@ -442,10 +449,10 @@ class IndividualFilter:
         Raises:
             UnsupportedError: If Gaussian noise has no price under the filter.
         """
-        rule = self.filter.individual_gaussian
+        rule = self._rules.individual_gaussian if self._rules else None
         if rule is None:
             raise UnsupportedError(
-                "Gaussian noise", "it is not pure", "Use a ConcentratedFilter with delta=0"
+                "Gaussian noise", "it is not pure", "Use Budget(..., only='zcdp')"
             )
         return _raised(
             lambda ratio: rule(np.square(ratio)), sensitivity, check.positive("sigma", sigma)
@@ -459,12 +466,12 @@ class IndividualFilter:
             scale: The scale of the noise; finite, > 0.
 
         Raises:
-            UnsupportedError: Under a GaussianFilter.
+            UnsupportedError: Under a budget of mu squared.
         """
-        rule = self.filter.individual_laplace
+        rule = self._rules.individual_laplace if self._rules else None
         if rule is None:
             raise UnsupportedError(
-                "Laplace noise", "it is not Gaussian", "Use a ConcentratedFilter with delta=0"
+                "Laplace noise", "it is not Gaussian", "Use Budget(..., only='zcdp')"
             )
         return _raised(rule, sensitivity, check.positive("scale", scale))
 

@@ -245,7 +245,8 @@ class MenuFilter(Filter):
             DomainError: If the worst case of the counts is not within delta.
         """
         epsilon = rounded_up(exact(self.epsilon))
-        if self.budget is not None and not self.budget.guarantee().epsilon <= epsilon:
+        beside = None if self.budget is None else self.budget.promise()
+        if beside is not None and not beside.epsilon <= epsilon:
             raise DomainError("budget", self.budget, f"one of epsilon at most {self.epsilon}")
         if not self.worst <= rounded_up(exact(self.delta)):
             name = "weights" if self.weights else "states"
@@ -259,7 +260,8 @@ class MenuFilter(Filter):
     def worst(self) -> float:
         """The delta at epsilon that the worst adversary reaches, rounded up, and that of the budget."""
         counted = self._worst_counted if self.weights or self.states else 0.0
-        lost = 0.0 if self.budget is None else self.budget.guarantee().delta
+        beside = None if self.budget is None else self.budget.promise()
+        lost = 0.0 if beside is None else beside.delta
         return counted if lost == 0.0 else lost if counted == 0.0 else up(counted + lost)
 
     @property

@@ -154,7 +154,7 @@ def mu_squared(mechanism: Priced, *, adjacency: Adjacency) -> Fraction:
         raise refused(
             mechanism,
             "it is not known to be Gaussian differentially private: only unsampled Gaussian noise is",
-            "Open a ConcentratedFilter or a RenyiFilter, which price more",
+            "Open a Budget, which prices more",
         )
     return Fraction(_finite(mechanism, "mu", mu)) ** 2
 
@@ -300,7 +300,7 @@ def _without_tail(tails: tuple[Tail, ...], cut: Fraction) -> Remainder | None:
     hence under Q. With P' = P given E, and Q' likewise, P is (1 - d) P' + d (anything), since P(E) >= 1 - d, and so is
     Q. Then D_a(P', Q') = ln(sum over E of P^a Q^(1 - a) P(E)^-a Q(E)^(a - 1)) / (a - 1), which is at most that without
     the last two factors, plus a / (a - 1) ln(1 / (1 - d)). What the pair dominates is a post-processing of it
-    [Blackwell1953], and so are both parts. Both orders are decomposed apart: a theorem holds for one of them at a time.
+    (Blackwell's theorem), and so are both parts. Both orders are decomposed apart: a theorem holds for one of them at a time.
     """
     rare = rounded_down(cut)
     listed: list[tuple[Reals, Reals]] = []

@@ -1,12 +1,12 @@
-"""The filters of one theorem: (epsilon, delta), rho, a Renyi divergence or mu squared adds up along every path."""
+"""The theorems of a budget: a pure epsilon, a rho, a Renyi divergence or a mu squared adds up along every path."""
 
 from __future__ import annotations
 
 import decimal
 import math
-from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -17,8 +17,7 @@ from dpcompose import check
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import (
     LARGEST,
-    Number,
-    Target,
+    Exactly,
     Total,
     below,
     largest,
@@ -27,8 +26,8 @@ from dpcompose.adaptive.amount import (
     optimal,
     probability,
     totals_of_rho,
+    written,
 )
-from dpcompose.adaptive.filter import Filter, PriceRule, Reals
 from dpcompose.adaptive.pricing import Remainder
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import (
@@ -45,7 +44,7 @@ from dpcompose.guarantee import (
     pure_concentrated,
     pure_renyi,
 )
-from dpcompose.numerics import minimum, walk
+from dpcompose.numerics import Reals, minimum, walk
 from dpcompose.values import (
     UNIT_ROUNDOFF,
     Adjacency,
@@ -56,98 +55,204 @@ from dpcompose.values import (
     up,
 )
 
+PriceRule = Callable[[Reals], Reals]
+"""The prices of records by a number of each; both of shape (records,)."""
+Guarantee = ApproximateDP | ConcentratedDP | RenyiDP | GaussianTradeoff
+_ZERO = Fraction(0)
 
-class Theorem(Filter):
-    """A filter that limits one sum: a part of `Budget`."""
 
-    parameter: ClassVar[str]
-    """The name of the parameter that is the limit."""
+@dataclass(frozen=True, eq=False)
+class Theorem(Exactly, ABC):
+    """A limit on the sum of one amount, and what an interaction promises whose charges stay within it.
 
-    @property
-    def limit(self) -> Fraction:
-        """The limit, exact."""
-        return exact(getattr(self, self.parameter))
+    Args:
+        limit: In [0, 1e15], in the theorem's own parameter. A float means its shortest decimal.
+        reserve: The limit on the sum of the deltas of charges, in [0, 1]; 0 for a theorem that charges none.
+        order: The order of a Renyi divergence; 0 for the others.
+        share: Beside other theorems, its part of the budget's delta.
+    """
+
+    limit: float | Fraction
+    reserve: float | Fraction = 0
+    order: float = 0.0
+    share: Fraction = _ZERO
+    name: ClassVar[str]
+    """The name that `only` takes."""
+    kind: ClassVar[str]
+    """The name of a filter of this theorem alone, in a ledger."""
+    parameters: ClassVar[tuple[str, ...]]
+    """The names of `limit`, and of reserve or order, in the description of such a filter."""
+    currency: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limit", nonnegative(self.parameters[0], self.limit))
+        object.__setattr__(self, "reserve", probability("delta", self.reserve))
 
     @classmethod
-    def of_limit(cls, limit: float | Fraction, order: float) -> Self:
-        """The theorem with this limit; the order is that of a Renyi divergence."""
-        return cls(**{cls.parameter: limit})
+    @abstractmethod
+    def most(cls, epsilon: float, delta: float, order: float) -> float:
+        """The largest limit that implies (epsilon, delta), both rounded down, rounded down."""
+
+    @classmethod
+    def of_target(
+        cls, epsilon: Fraction, share: Fraction, *, reserve: Fraction = _ZERO, order: float = 0.0
+    ) -> Self:
+        """The theorem with the largest limit within epsilon, at its share of delta."""
+        limit = cls.most(rounded_down(epsilon), rounded_down(share), order)
+        return cls(limit, reserve, order, share)
+
+    @property
+    def charges_delta(self) -> bool:
+        """Whether charges may have a delta, which is added up beside the limit."""
+        return "delta" in self.parameters
+
+    @property
+    def cap(self) -> Fraction:
+        """The largest sum, exact."""
+        return exact(self.limit)
+
+    @property
+    def caps(self) -> dict[str, Fraction]:
+        """The largest sums of a budget of this theorem alone, by currency."""
+        own = {self.currency: self.cap}
+        return own | {"delta": exact(self.reserve)} if self.charges_delta else own
+
+    @property
+    def omitted(self) -> Fraction:
+        """The delta of what is promised, exact."""
+        return exact(self.reserve)
+
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """The promise of the interaction, for a budget of this theorem alone."""
+
+    @abstractmethod
+    def price(
+        self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
+    ) -> tuple[Fraction, ...]:
+        """The exact amounts of a charge, in the order of `caps`."""
 
     @abstractmethod
     def amount(self, remainder: Remainder) -> Fraction | None:
         """The amount of a charge without its delta; None if the theorem says nothing about it."""
 
+    @abstractmethod
+    def total(self, times: int, delta: float) -> Total:
+        """The smallest epsilon of so many such budgets at a total delta."""
+
+    def epsilon_of(self, spent: Fraction, delta: float, *, reserve: Fraction = _ZERO) -> float:
+        """The epsilon at a delta that this sum allows."""
+        return replace(self, limit=self.limit_of(spent), reserve=reserve).total(1, delta).epsilon
+
+    def limit_of(self, spent: Fraction) -> float | Fraction:
+        """The limit of this sum, rounded up."""
+        return spent
+
+    def promise(self) -> ApproximateDP | None:
+        """The one (epsilon, delta) of the interaction; None where it has a whole curve."""
+        promise = self.guarantee()
+        return promise if isinstance(promise, ApproximateDP) else None
+
+    def concentrated(self) -> ConcentratedDP | None:
+        """The rho that the charges cannot exceed in total, but for a mass of delta; None if there is none."""
+        return None
+
+    def divergence(self, order: float) -> float:
+        """The Renyi divergence of an order that the interaction cannot exceed; infinite if none is known."""
+        found = self.concentrated()
+        return math.inf if found is None or found.delta > 0.0 else up(found.rho * order)
+
+    def typed(self) -> TypedAmounts | None:
+        """The guarantee in typed amounts, exact; None if it is something else."""
+        return None
+
+    def mu_of(self, times: int) -> float | None:
+        """The mu of so many such budgets together; None if they are not Gaussian."""
+        return None
+
+    @property
+    def individual_gaussian(self) -> PriceRule | None:
+        """The price of a record by its mu squared, for individual accounting; None if none is proved."""
+        return None
+
+    @property
+    def individual_laplace(self) -> PriceRule | None:
+        """The price of a record by its epsilon, for individual accounting; None if none is proved."""
+        return None
+
+    def stated(self) -> dict[str, str]:
+        """The parameters of a filter of this theorem alone, as text."""
+        values = {"delta": self.reserve, "order": self.order, self.parameters[0]: self.limit}
+        return {name: written(values[name]) for name in self.parameters}
+
+    def described(self) -> dict[str, str]:
+        """This part of a budget as text."""
+        return {
+            "currency": self.name,
+            "share": written(self.share),
+            "limit": written(exact(self.limit)),
+            "order": written(self.order),
+        }
+
 
 @dataclass(frozen=True, eq=False)
-class PureFilter(Theorem):
-    """Charges pure epsilons while their sum is at most `epsilon`: then the interaction is (epsilon, 0)-DP.
+class Pure(Theorem):
+    """The sum of pure epsilons is at most `limit`: then the interaction is (limit, 0)-DP.
 
     Along every transcript the loss is at most the sum of the epsilons, each known before its answer.
-
-    >>> from dpcompose import BlackBox
-    >>> state, decision = PureFilter(1.0).step(PureFilter(1.0).start(), BlackBox(0.75))
-    >>> decision.granted, PureFilter(1.0).step(state, BlackBox(0.5))[1].short
-    (True, 'epsilon')
-
-    Args:
-        epsilon: The cap, in nats; in [0, 1e15]. A float means its shortest decimal: three charges of 0.1 fit 0.3.
-
-    Raises:
-        DomainError: If epsilon is outside its domain.
 
     Reference: [RogersRothUllmanVadhan2016]
     """
 
-    epsilon: float | Fraction
-    kind: ClassVar[str] = "pure"
-    parameter: ClassVar[str] = "epsilon"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
+    name = kind = "pure"
+    parameters = ("epsilon",)
+    currency = "epsilon"
 
     @classmethod
-    def for_target(
-        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0
-    ) -> Self:
-        """The filter of the largest pure E that implies (epsilon, delta): ln((e^epsilon + delta) / (1 - delta))."""
-        target = Target.of(epsilon, delta, mechanism_delta)
-        target.without_charged_delta("PureFilter")
-        most, at = target.floats
-        if not 0.0 < at < 1.0 or not 0.0 < most < 700.0:
-            return cls(target.epsilon)
-        # The profile of randomized response, (e^E - e^epsilon) / (1 + e^E), is the largest of all pure ones.
-        point = most + math.log1p(at * math.exp(-most)) - math.log1p(-at)
+    def most(cls, epsilon: float, delta: float, order: float) -> float:
+        """ln((e^epsilon + delta) / (1 - delta)): the profile of randomized response is the largest of all pure ones."""
+        if not 0.0 < delta < 1.0 or not 0.0 < epsilon < 700.0:
+            return epsilon
+        point = epsilon + math.log1p(delta * math.exp(-epsilon)) - math.log1p(-delta)
         point = walk(
             point,
             -4e-16 * point,
-            lambda each: homogeneous_epsilon(at, epsilon=each, times=1).upper <= most,
+            lambda each: homogeneous_epsilon(delta, epsilon=each, times=1).upper <= epsilon,
         )
-        point = rounded_down(Fraction(point))
-        return cls(point if exact(point) > exact(target.epsilon) else target.epsilon)
+        return rounded_down(Fraction(point))
 
-    @property
-    def limits(self) -> dict[str, Fraction]:
-        return {"epsilon": exact(self.epsilon)}
+    @classmethod
+    def of_target(
+        cls, epsilon: Fraction, share: Fraction, *, reserve: Fraction = _ZERO, order: float = 0.0
+    ) -> Self:
+        """Of epsilon itself, exactly, at least."""
+        found = exact(cls.most(rounded_down(epsilon), rounded_down(share), order))
+        return cls(max(found, epsilon), reserve, order, share)
 
     def guarantee(self) -> ApproximateDP:
-        """(epsilon, 0)-differential privacy."""
-        return ApproximateDP(rounded_up(exact(self.epsilon)))
+        return ApproximateDP(rounded_up(exact(self.limit)), delta=rounded_up(exact(self.reserve)))
 
-    def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float:
-        return rounded_up(amounts[0])
+    def total(self, times: int, delta: float) -> Total:
+        return optimal(self.guarantee(), times, delta=delta)
+
+    def epsilon_of(self, spent: Fraction, delta: float, *, reserve: Fraction = _ZERO) -> float:
+        return rounded_up(spent)
 
     def concentrated(self) -> ConcentratedDP:
         """epsilon tanh(epsilon / 2): tanh grows, so along a path the sum is largest for one charge of everything."""
-        return pure_concentrated(self.guarantee().epsilon)
+        promise = self.guarantee()
+        return ConcentratedDP(pure_concentrated(promise.epsilon).rho, delta=promise.delta)
 
     def divergence(self, order: float) -> float:
         """That of randomized response, of which every such interaction is a post-processing."""
+        if self.charges_delta:
+            return super().divergence(order)
         return pure_renyi(self.guarantee().epsilon, order=order)
 
     def typed(self) -> TypedAmounts:
-        return TypedAmounts(exact(self.epsilon))
+        return TypedAmounts(exact(self.limit), exact(self.reserve))
 
-    def _price(
+    def price(
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         return (pricing.pure(mechanism, adjacency=adjacency),)
@@ -156,173 +261,39 @@ class PureFilter(Theorem):
         return remainder.epsilon
 
     @property
-    def individual_laplace(self) -> PriceRule:
-        return lambda epsilon: epsilon
+    def individual_laplace(self) -> PriceRule | None:
+        return None if self.charges_delta else lambda epsilon: epsilon
 
 
 @dataclass(frozen=True, eq=False)
-class BasicFilter(Filter):
-    """Charges (epsilon, delta) while both sums stay within the caps: then the interaction is (epsilon, delta)-DP.
+class Basic(Pure):
+    """The sums of (epsilon, delta) are at most `limit` and `reserve`: then the interaction is (limit, reserve)-DP.
 
     Every (epsilon_i, delta_i)-DP answer is a post-processing of one that shows the world with probability delta_i and
     is (epsilon_i, 0)-DP else. Some answer shows it with probability at most the sum of the deltas along the path; where
     none does, the loss is at most the sum of the epsilons.
 
-    >>> from dpcompose import BlackBox
-    >>> BasicFilter(1.0, delta=1e-6).price(BlackBox(0.5, delta=1e-7))["epsilon"]
-    Fraction(1, 2)
-
-    Args:
-        epsilon: The cap on the sum of the epsilons; in [0, 1e15].
-        delta: The cap on the sum of the deltas; in [0, 1].
-
-    Raises:
-        DomainError: If a number is outside its domain.
-
     Reference: [RogersRothUllmanVadhan2016, Lemma 3.5]
     """
 
-    epsilon: float | Fraction
-    _: KW_ONLY
-    delta: float | Fraction
-    kind: ClassVar[str] = "basic"
+    name = kind = "basic"
+    parameters = ("epsilon", "delta")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", probability("delta", self.delta))
-
-    @classmethod
-    def for_target(
-        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0
-    ) -> Self:
-        """The filter of that epsilon and delta: it needs no slack, so all of delta is for the charges."""
-        target = Target.of(epsilon, delta, mechanism_delta)
-        return cls(target.epsilon, delta=target.delta)
-
-    @property
-    def limits(self) -> dict[str, Fraction]:
-        return {"epsilon": exact(self.epsilon), "delta": exact(self.delta)}
-
-    def guarantee(self) -> ApproximateDP:
-        """(epsilon, delta)-differential privacy."""
-        return ApproximateDP(rounded_up(exact(self.epsilon)), delta=rounded_up(exact(self.delta)))
-
-    def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float:
-        return rounded_up(amounts[0])
-
-    def concentrated(self) -> ConcentratedDP:
-        """epsilon tanh(epsilon / 2), but for delta: see `PureFilter`."""
-        promise = self.guarantee()
-        return ConcentratedDP(pure_concentrated(promise.epsilon).rho, delta=promise.delta)
-
-    def typed(self) -> TypedAmounts:
-        return TypedAmounts(exact(self.epsilon), exact(self.delta))
-
-    def _price(
+    def price(
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         return pricing.promise(mechanism, delta=delta, adjacency=adjacency)
 
 
-_DIGITS, _ERROR = 120, Decimal("1e-100")
+def _mean_of_laplace(epsilon: Reals) -> Reals:
+    """The rho of Laplace noise, epsilon - 1 + e^-epsilon, rounded up; see `LaplaceLoss.zcdp`."""
+    least = epsilon + np.expm1(-epsilon) + 4 * UNIT_ROUNDOFF * epsilon
+    return np.minimum(least, epsilon * np.tanh(epsilon / 2.0)) * (1 + 16 * UNIT_ROUNDOFF)
 
 
 @dataclass(frozen=True, eq=False)
-class AdvancedFilter(Filter):
-    """Charges (epsilon squared, delta): the interaction is (epsilon, delta)-DP while the sums stay within the caps.
-
-    The caps are S with sqrt(2 ln(1 / slack) S) + S / 2 = epsilon, that is
-    S = (sqrt(2 ln(1 / slack) + 2 epsilon) - sqrt(2 ln(1 / slack)))^2, and delta - slack; both are rounded down. A proof
-    that needs no martingale of losses: epsilon^2 / 2 is a rho of every (epsilon, delta)-DP answer but for its delta, so
-    the whole is S/2-zCDP but for delta - slack (`ConcentratedFilter`), and S / 2 + sqrt(2 S ln(1 / slack)) is what
-    that implies at slack.
-
-    >>> from dpcompose import BlackBox
-    >>> float(AdvancedFilter(1.0, delta=1e-6, slack=1e-6).caps["epsilon squared"] / AdvancedFilter(
-    ...     1.0, delta=1e-6, slack=1e-6).price(BlackBox(0.01))["epsilon squared"]) > 349
-    True
-
-    Args:
-        epsilon: The target, in nats; in [0, 1e15].
-        delta: The target in total; in [0, 1].
-        slack: The part of delta that the theorem uses, in (0, delta]; the remainder is for the charges.
-
-    Raises:
-        DomainError: If a number is outside its domain.
-
-    Reference: [WhitehouseRamdasRogersWu2023, Theorem 2], [BunSteinke2016, Proposition 1.3]
-    """
-
-    epsilon: float | Fraction
-    _: KW_ONLY
-    delta: float | Fraction
-    slack: float | Fraction
-    kind: ClassVar[str] = "advanced"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", probability("delta", self.delta))
-        slack = probability("slack", self.slack)
-        if not 0 < exact(slack) <= exact(self.delta):
-            raise DomainError("slack", self.slack, f"above 0 and at most delta = {self.delta!r}")
-        object.__setattr__(self, "slack", slack)
-
-    @classmethod
-    def for_target(
-        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0
-    ) -> Self:
-        """The filter of that target; its slack is delta - mechanism_delta, which must be above 0."""
-        target = Target.of(epsilon, delta, mechanism_delta)
-        if not target.remainder > 0:
-            raise DomainError(
-                "mechanism_delta", mechanism_delta, f"below the total delta {delta!r}"
-            )
-        slack = target.delta if target.mechanism_delta == 0 else target.remainder
-        return cls(target.epsilon, delta=target.delta, slack=slack)
-
-    @property
-    def limits(self) -> dict[str, Fraction]:
-        return {"epsilon squared": self._squares, "delta": exact(self.delta) - exact(self.slack)}
-
-    @property
-    def _squares(self) -> Fraction:
-        """S, rounded down: 2 epsilon / (sqrt(2 ln(1 / slack) + 2 epsilon) + sqrt(2 ln(1 / slack))), squared."""
-        epsilon, slack = exact(self.epsilon), exact(self.slack)
-        if epsilon == 0:
-            return Fraction(0)
-        with decimal.localcontext(decimal_context(_DIGITS)):
-            twice = 2 * Decimal(epsilon.numerator) / Decimal(epsilon.denominator)
-            # Fewer than ten roundings of 1e-119 each, of positive terms; the logarithm's argument errs absolutely.
-            logarithm = -(Decimal(slack.numerator) / Decimal(slack.denominator)).ln()
-            logarithm = logarithm * (1 + _ERROR) + _ERROR
-            root = (2 * logarithm + twice).sqrt() + (2 * logarithm).sqrt()
-            return below(Fraction((twice / root) ** 2 * (1 - _ERROR)))
-
-    def guarantee(self) -> ApproximateDP:
-        """(epsilon', delta)-differential privacy, epsilon' at most epsilon, by the best conversion of the caps."""
-        delta = rounded_up(exact(self.delta))
-        return ApproximateDP(self.epsilon_at(delta=delta), delta=delta)
-
-    def _total(self, times: int, delta: float) -> Total:
-        rho = self.concentrated()
-        stated = ApproximateDP(rounded_up(exact(self.epsilon)), delta=rounded_up(exact(self.delta)))
-        optimum = optimal(stated, times, delta=delta)
-        return least([*totals_of_rho(rho, times, delta=delta), optimum])
-
-    def concentrated(self) -> ConcentratedDP:
-        squares, delta = self.limits.values()
-        return ConcentratedDP(rounded_up(squares / 2), delta=rounded_up(delta))
-
-    def _price(
-        self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
-    ) -> tuple[Fraction, ...]:
-        epsilon, charged = pricing.promise(mechanism, delta=delta, adjacency=adjacency)
-        return epsilon * epsilon, charged
-
-
-@dataclass(frozen=True, eq=False)
-class ConcentratedFilter(Theorem):
-    """Charges rho and delta while both sums stay within the caps: then the interaction is rho-zCDP but for delta.
+class Concentrated(Theorem):
+    """The sum of rho is at most `limit`, that of the deltas at most `reserve`: the whole is limit-zCDP but for that.
 
     An answer that is rho_i-zCDP but for delta_i is a mixture: with probability delta_i it is anything, else it is of
     two distributions whose divergence of every order a is at most a rho_i. On the paths where nothing came from the
@@ -330,170 +301,163 @@ class ConcentratedFilter(Theorem):
     and E[e^(a L)] grows by at most e^(a (a + 1) rho_i) a round: at the end D_a <= a rho, however the rho_i were chosen.
     A mechanism without a known rho is charged the sharp epsilon tanh(epsilon / 2) of its (epsilon, delta).
 
-    >>> from dpcompose import Gaussian
-    >>> float(ConcentratedFilter(0.5, delta=0.0).price(Gaussian(10.0))["rho"]) <= 0.005 * (1 + 1e-14)
-    True
-
-    Args:
-        rho: The cap on the sum of the rho; in [0, 1e15].
-        delta: The cap on the sum of the deltas of the charges; in [0, 1].
-
-    Raises:
-        DomainError: If a number is outside its domain.
-
     Reference: [WhitehouseRamdasRogersWu2023, Theorem 1], [FeldmanZrnic2021]
     """
 
-    rho: float | Fraction
-    _: KW_ONLY
-    delta: float | Fraction
-    kind: ClassVar[str] = "concentrated"
-    parameter: ClassVar[str] = "rho"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", nonnegative("rho", self.rho))
-        object.__setattr__(self, "delta", probability("delta", self.delta))
+    name = "zcdp"
+    kind = "concentrated"
+    parameters = ("rho", "delta")
+    currency = "rho"
 
     @classmethod
-    def for_target(
-        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0
-    ) -> Self:
-        """The filter of the largest rho that the best conversion turns into (epsilon, delta), rounded down."""
-        target = Target.of(epsilon, delta, mechanism_delta)
-        most, at = target.floats
-        omitted = rounded_up(exact(target.mechanism_delta))
-
+    def most(cls, epsilon: float, delta: float, order: float) -> float:
         def within(rho: float) -> bool:
-            return ConcentratedDP(rho, delta=omitted).epsilon(delta=at) <= most
+            return ConcentratedDP(rho).epsilon(delta=delta) <= epsilon
 
-        guess = max(min(most, most * most), at * at)
-        found = 0.0 if most == 0.0 or target.remainder <= 0 else largest(within, guess=guess)
-        return cls(rounded_down(Fraction(found)), delta=target.mechanism_delta)
+        guess = max(min(epsilon, epsilon * epsilon), delta * delta)
+        found = 0.0 if epsilon == 0.0 or delta == 0.0 else largest(within, guess=guess)
+        return rounded_down(Fraction(found))
 
-    @property
-    def limits(self) -> dict[str, Fraction]:
-        return {"rho": exact(self.rho), "delta": exact(self.delta)}
-
-    def guarantee(self) -> ConcentratedDP:
-        """rho-zero-concentrated differential privacy, but for a mass of delta."""
-        return ConcentratedDP(rounded_up(exact(self.rho)), delta=rounded_up(exact(self.delta)))
-
-    def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float:
-        return ConcentratedFilter(amounts[0], delta=amounts[1]).epsilon_at(delta=delta)
-
-    def _total(self, times: int, delta: float) -> Total:
-        return least(totals_of_rho(self.guarantee(), times, delta=delta))
+    def guarantee(self) -> Guarantee:
+        return self.concentrated()
 
     def concentrated(self) -> ConcentratedDP:
-        return self.guarantee()
+        return ConcentratedDP(rounded_up(exact(self.limit)), delta=rounded_up(exact(self.reserve)))
 
-    def typed(self) -> TypedAmounts:
-        return TypedAmounts(delta=exact(self.delta), rho=exact(self.rho))
+    def total(self, times: int, delta: float) -> Total:
+        return least(totals_of_rho(self.concentrated(), times, delta=delta))
 
-    def _price(
+    def typed(self) -> TypedAmounts | None:
+        return TypedAmounts(delta=exact(self.reserve), rho=exact(self.limit))
+
+    def price(
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         return pricing.rho(mechanism, delta=delta, adjacency=adjacency)
-
-    @classmethod
-    def of_limit(cls, limit: float | Fraction, order: float) -> Self:
-        return cls(limit, delta=0)
 
     def amount(self, remainder: Remainder) -> Fraction | None:
         return remainder.rho
 
     @property
-    def individual_gaussian(self) -> PriceRule:
-        return lambda mu_squared: mu_squared / 2.0
+    def individual_gaussian(self) -> PriceRule | None:
+        return (lambda mu_squared: mu_squared / 2.0) if self.currency == "rho" else None
 
     @property
-    def individual_laplace(self) -> PriceRule:
-        return _mean_of_laplace
+    def individual_laplace(self) -> PriceRule | None:
+        return _mean_of_laplace if self.currency == "rho" else None
 
 
 @dataclass(frozen=True, eq=False)
-class RenyiFilter(Theorem):
-    """Charges the Renyi divergence of one order: while its sum is at most `budget`, that of the interaction is.
+class Advanced(Concentrated):
+    """The sums of epsilon squared and delta: half of the first is a rho, but for the second. Of old ledgers alone.
+
+    epsilon^2 / 2 is a rho of every (epsilon, delta)-DP answer but for its delta. For a target of (epsilon, delta) with
+    a slack, `limit` is S with sqrt(2 ln(1 / slack) S) + S / 2 = epsilon, which is what S / 2 implies at the slack.
+
+    Reference: [WhitehouseRamdasRogersWu2023, Theorem 2], [BunSteinke2016, Proposition 1.3]
+    """
+
+    name = kind = "advanced"
+    currency = "epsilon squared"
+
+    @property
+    def omitted(self) -> Fraction:
+        return exact(self.reserve) + self.share
+
+    def stated(self) -> dict[str, str]:
+        stated = {"squares": self.limit, "delta": self.omitted, "slack": self.share}
+        return {name: written(value) for name, value in stated.items()}
+
+    def guarantee(self) -> ApproximateDP:
+        """By the best conversion, at the whole delta."""
+        whole = rounded_up(self.omitted)
+        return ApproximateDP(self.total(1, whole).epsilon, delta=whole)
+
+    def concentrated(self) -> ConcentratedDP:
+        return ConcentratedDP(
+            rounded_up(exact(self.limit) / 2), delta=rounded_up(exact(self.reserve))
+        )
+
+    def typed(self) -> TypedAmounts | None:
+        return None
+
+    def price(
+        self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
+    ) -> tuple[Fraction, ...]:
+        epsilon, charged = pricing.promise(mechanism, delta=delta, adjacency=adjacency)
+        return epsilon * epsilon, charged
+
+    @classmethod
+    def of_slack(
+        cls, epsilon: float | Fraction, delta: float | Fraction, slack: float | Fraction
+    ) -> Self:
+        """S, rounded down: 2 epsilon / (sqrt(2 ln(1 / slack) + 2 epsilon) + sqrt(2 ln(1 / slack))), squared."""
+        most, kept, used = (
+            exact(nonnegative("epsilon", epsilon)),
+            exact(probability("delta", delta)),
+            exact(probability("slack", slack)),
+        )
+        if not 0 < used <= kept:
+            raise DomainError("slack", slack, f"above 0 and at most delta = {delta!r}")
+        squares = _ZERO
+        if most > 0:
+            with decimal.localcontext(decimal_context(_DIGITS)):
+                twice = 2 * Decimal(most.numerator) / Decimal(most.denominator)
+                # Fewer than ten roundings of 1e-119 each, of positive terms; the logarithm's argument errs absolutely.
+                logarithm = -(Decimal(used.numerator) / Decimal(used.denominator)).ln()
+                logarithm = logarithm * (1 + _ERROR) + _ERROR
+                root = (2 * logarithm + twice).sqrt() + (2 * logarithm).sqrt()
+                squares = below(Fraction((twice / root) ** 2 * (1 - _ERROR)))
+        return cls(squares, kept - used, share=used)
+
+
+_DIGITS, _ERROR = 120, Decimal("1e-100")
+
+
+@dataclass(frozen=True, eq=False)
+class Renyi(Theorem):
+    """The sum of the Renyi divergences of one order is at most `limit`: then that of the interaction is.
 
     E[e^((order - 1) L - (order - 1) (sum so far))] never grows, however the mechanisms are chosen; the order is fixed
     beforehand. A rule that goes on while some order is within its budget is not offered: it picks the order by the
     answers.
 
-    >>> from dpcompose import Gaussian
-    >>> list(RenyiFilter(8.0, budget=0.5).price(Gaussian(10.0)))
-    ['renyi:8']
-
-    Args:
-        order: Finite, > 1.
-        budget: The cap on the sum of the divergences, in nats; in [0, 1e15].
-
-    Raises:
-        DomainError: If a number is outside its domain.
-
     Reference: [FeldmanZrnic2021, Theorem 4.3]
     """
 
-    order: float
-    _: KW_ONLY
-    budget: float | Fraction
-    kind: ClassVar[str] = "renyi"
-    parameter: ClassVar[str] = "budget"
+    name = kind = "renyi"
+    parameters = ("order", "budget")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", check.order(self.order))
-        object.__setattr__(self, "budget", nonnegative("budget", self.budget))
+        object.__setattr__(self, "limit", nonnegative("budget", self.limit))
 
     @classmethod
-    def for_target(
-        cls,
-        epsilon: Number,
-        *,
-        delta: Number = 0.0,
-        mechanism_delta: Number = 0.0,
-        order: float | None = None,
-    ) -> Self:
-        """The filter of the largest budget that the best conversion at the order turns into (epsilon, delta).
-
-        Args:
-            epsilon: The target, in nats.
-            delta: The delta of the target; above 0 unless the budget may be 0.
-            mechanism_delta: Only 0: this filter charges no delta.
-            order: The order; unless given, the one whose budget pays for the most answers of small loss, whose
-                divergence is about rho times the order.
-        """
-        target = Target.of(epsilon, delta, mechanism_delta)
-        target.without_charged_delta("RenyiFilter")
-        most, at = target.floats
-        chosen = best_order(most, at) if order is None else check.order(order)
-        if most == 0.0 or at == 0.0:
-            return cls(chosen, budget=0.0)
+    def most(cls, epsilon: float, delta: float, order: float) -> float:
+        if epsilon == 0.0 or delta == 0.0:
+            return 0.0
 
         def within(budget: float) -> bool:
-            return lossless_epsilon(budget, order=chosen, delta=at) <= most
+            return lossless_epsilon(budget, order=order, delta=delta) <= epsilon
 
-        found = largest(within, guess=max(_moment_budget(most, at, chosen), 1e-3 * most))
-        return cls(chosen, budget=rounded_down(Fraction(found)))
+        guess = max(_moment_budget(epsilon, delta, order), 1e-3 * epsilon)
+        return rounded_down(Fraction(largest(within, guess=guess)))
 
     @property
-    def currency(self) -> str:
+    def currency(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The name of the currency, with the order in it."""
-        return f"renyi:{int(self.order) if self.order.is_integer() and self.order < 1e15 else repr(self.order)}"
-
-    @property
-    def limits(self) -> dict[str, Fraction]:
-        return {self.currency: exact(self.budget)}
+        short = self.order.is_integer() and self.order < 1e15
+        return f"renyi:{int(self.order) if short else repr(self.order)}"
 
     def guarantee(self) -> RenyiDP:
-        """The budget at every order up to this one (it grows with it), infinite above; `epsilon_at` is sharper."""
-        budget = rounded_up(exact(self.budget))
-        return RenyiDP(lambda order: budget if order <= self.order else math.inf)
+        """The limit at every order up to this one (it grows with it), infinite above; `total` is sharper."""
+        limit = rounded_up(exact(self.limit))
+        return RenyiDP(lambda order: limit if order <= self.order else math.inf)
 
-    def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float:
-        return RenyiFilter(self.order, budget=amounts[0]).epsilon_at(delta=delta)
-
-    def _total(self, times: int, delta: float) -> Total:
-        budget = rounded_up(exact(self.budget) * times)
-        found = lossless_epsilon(budget, order=self.order, delta=delta)
+    def total(self, times: int, delta: float) -> Total:
+        found = lossless_epsilon(
+            rounded_up(exact(self.limit) * times), order=self.order, delta=delta
+        )
         return Total(
             found, "sum of Renyi divergences, converted exactly", "[Asoodeh2021, Section III]"
         )
@@ -501,32 +465,25 @@ class RenyiFilter(Theorem):
     def divergence(self, order: float) -> float:
         return self.guarantee()(order)
 
-    def _price(
+    def price(
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         return (pricing.renyi(mechanism, self.order, adjacency=adjacency),)
 
-    @classmethod
-    def of_limit(cls, limit: float | Fraction, order: float) -> Self:
-        return cls(order, budget=limit)
-
     def amount(self, remainder: Remainder) -> Fraction | None:
         return remainder.divergence(self.order)
 
+    def stated(self) -> dict[str, str]:
+        return {"order": written(self.order), "budget": written(self.limit)}
+
     @property
-    def individual_gaussian(self) -> PriceRule:
+    def individual_gaussian(self) -> PriceRule | None:
         return lambda mu_squared: mu_squared * (self.order / 2.0)
 
     @property
-    def individual_laplace(self) -> PriceRule:
+    def individual_laplace(self) -> PriceRule | None:
         """The divergence is at most the largest loss, and at most rho times the order."""
         return lambda epsilon: np.minimum(epsilon, self.order * _mean_of_laplace(epsilon))
-
-
-def _mean_of_laplace(epsilon: Reals) -> Reals:
-    """The rho of Laplace noise, epsilon - 1 + e^-epsilon, rounded up; see `LaplaceLoss.zcdp`."""
-    least = epsilon + np.expm1(-epsilon) + 4 * UNIT_ROUNDOFF * epsilon
-    return np.minimum(least, epsilon * np.tanh(epsilon / 2.0)) * (1 + 16 * UNIT_ROUNDOFF)
 
 
 def _moment_budget(epsilon: float, delta: float, order: float) -> float:
@@ -551,82 +508,58 @@ def best_order(epsilon: float, delta: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianFilter(Theorem):
-    """Charges mu squared while the sum is at most `mu` squared: then the interaction is mu-GDP, without any loss.
+class Gaussian(Theorem):
+    """The sum of mu squared is at most `limit` squared: then the interaction is limit-GDP, without any loss.
 
     A mu_i-GDP answer is a post-processing of the distance that a Brownian motion, whose drift is the world, goes during
     a time of mu_i squared. Adaptively chosen times cut one path of length mu squared into pieces, and the end of the
     path is a sufficient statistic for the drift. Gaussian noise that is not sampled, and `GaussianDP`, have a price;
     the discrete Gaussian, which is not GDP, has none.
 
-    >>> from dpcompose import GaussianDP
-    >>> GaussianFilter(1.0).step(GaussianFilter(1.0).start(), GaussianDP(0.5))[1].granted
-    True
-
-    Args:
-        mu: In [0, 1e15].
-
-    Raises:
-        DomainError: If mu is outside its domain.
-
     Reference: [SmithThakurta2022], [KoskelaTobabenHonkela2023]
     """
 
-    mu: float | Fraction
-    kind: ClassVar[str] = "gaussian"
-    parameter: ClassVar[str] = "mu"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", nonnegative("mu", self.mu))
+    name = kind = "gaussian"
+    parameters = ("mu",)
+    currency = "mu squared"
 
     @classmethod
-    def for_target(
-        cls, epsilon: Number, *, delta: Number = 0.0, mechanism_delta: Number = 0.0
-    ) -> Self:
-        """The filter of the largest mu that implies (epsilon, delta), rounded down."""
-        target = Target.of(epsilon, delta, mechanism_delta)
-        target.without_charged_delta("GaussianFilter")
-        most, at = target.floats
-        found, step = (
-            cls(rounded_down(Fraction(min(gaussian_mu(most, delta=at).lower, LARGEST)))),
-            2.0**-52,
-        )
+    def most(cls, epsilon: float, delta: float, order: float) -> float:
+        found = rounded_down(Fraction(min(gaussian_mu(epsilon, delta=delta).lower, LARGEST)))
+        step = 2.0**-52
         # The curve and its inverse are rounded apart: what is read back stays within the target, too.
-        while float(found.mu) > 0 and found.epsilon_at(delta=at) > most:
-            found, step = cls(float(found.mu) * (1 - step)), 2 * step
+        while found > 0 and cls(found).total(1, delta).epsilon > epsilon:
+            found, step = found * (1 - step), 2 * step
         return found
 
     @property
-    def limits(self) -> dict[str, Fraction]:
-        return {"mu squared": exact(self.mu) ** 2}
+    def cap(self) -> Fraction:
+        return exact(self.limit) ** 2
+
+    def limit_of(self, spent: Fraction) -> float:
+        root = rounded_up(spent) ** 0.5
+        while Fraction(root) ** 2 < spent:
+            root = up(root)
+        return root
 
     def guarantee(self) -> GaussianTradeoff:
-        """mu-Gaussian differential privacy."""
-        return GaussianTradeoff(rounded_up(exact(self.mu)))
+        return GaussianTradeoff(rounded_up(exact(self.limit)))
 
-    def _epsilon_of(self, amounts: Sequence[Fraction], delta: float) -> float:
-        return GaussianFilter(_root(amounts[0])).epsilon_at(delta=delta)
-
-    def _total(self, times: int, delta: float) -> Total:
-        mu = self.mu_of(times)
-        return Total(
-            gaussian_epsilon(delta, mu=mu).upper,
-            "sum of mu squared",
-            "[DongRothSu2022, Corollary 3.3]",
-        )
+    def total(self, times: int, delta: float) -> Total:
+        epsilon = gaussian_epsilon(delta, mu=self.mu_of(times)).upper
+        return Total(epsilon, "sum of mu squared", "[DongRothSu2022, Corollary 3.3]")
 
     def concentrated(self) -> ConcentratedDP:
         """mu squared / 2."""
-        return ConcentratedDP(rounded_up(exact(self.mu) ** 2 / 2))
+        return ConcentratedDP(rounded_up(self.cap / 2))
 
     def mu_of(self, times: int) -> float:
-        return _root(exact(self.mu) ** 2 * check.times(times))
+        return self.limit_of(self.cap * check.times(times))
 
     def typed(self) -> TypedAmounts:
-        square = exact(self.mu) ** 2
-        return TypedAmounts(rho=square / 2, mu_squared=square)
+        return TypedAmounts(rho=self.cap / 2, mu_squared=self.cap)
 
-    def _price(
+    def price(
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         return (pricing.mu_squared(mechanism, adjacency=adjacency),)
@@ -635,13 +568,13 @@ class GaussianFilter(Theorem):
         return remainder.mu_squared
 
     @property
-    def individual_gaussian(self) -> PriceRule:
+    def individual_gaussian(self) -> PriceRule | None:
         return lambda mu_squared: mu_squared
 
 
-def _root(square: Fraction) -> float:
-    """The square root, rounded up."""
-    root = rounded_up(square) ** 0.5
-    while Fraction(root) ** 2 < square:
-        root = up(root)
-    return root
+THEOREMS: dict[str, type[Theorem]] = {
+    each.name: each for each in (Pure, Basic, Concentrated, Renyi, Gaussian)
+}
+"""All theorems of a budget, by the name that `only` takes."""
+KINDS: dict[str, type[Theorem]] = {each.kind: each for each in (*THEOREMS.values(), Advanced)}
+"""All theorems by the name of a filter of that theorem alone, in a ledger."""

@@ -186,7 +186,7 @@ class Experiment:
 
     def __post_init__(self) -> None:
         if not isinstance(self.filter, Filter | None):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("filter", self.filter, "a filter, such as PureFilter(1.0), or None")
+            raise DomainError("filter", self.filter, "a budget, such as Budget(1.0), or None")
         if self.filter is None and self.charged_delta is not None:
             raise DomainError(
                 "charged_delta", self.charged_delta, "None, as there is no filter to charge it"

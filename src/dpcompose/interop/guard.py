@@ -26,7 +26,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from dpcompose import check
 from dpcompose.account import CHOSEN, Account, NumericLiteral, Schedule, exact, open_scope
-from dpcompose.adaptive import Budget, Filter, MenuFilter, shown
+from dpcompose.adaptive import NAMED, Budget, Filter, MenuFilter, OneTheorem, shown
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import (
     AlreadyRedeemedError,
@@ -175,7 +175,7 @@ class TrainingGuard:
         ledger: Ledger | None = None,
         scope: str | None = None,
         kinds: Sequence[tuple[float, float] | Composable] = (),
-        filter: Filter | type[Filter] | None = None,
+        filter: Filter | type[Filter] | OneTheorem | None = None,
         adjacency: Adjacency | None = None,
         actor: str = "training guard",
         run: str | None = None,
@@ -428,7 +428,7 @@ class TrainingGuard:
     def _open(self, mechanism: Composable | None) -> Account:
         """Open the scope, for a kind of step if there is one, unless another worker was first."""
         adjacency = self.adjacency
-        filter: Filter | type[Filter] | None = self._filter
+        filter: Filter | type[Filter] | OneTheorem | None = self._filter
         if self._kinds:
             filter = MenuFilter.for_target(
                 self._kinds, self.target, self.delta, adjacency=adjacency
@@ -469,7 +469,7 @@ class TrainingGuard:
             )
         menu = found.menu if isinstance(found, MenuFilter) else ()
         missing = [each for each in self._kinds if compose(each) not in menu]
-        if missing or self._filter not in (None, found, type(found)):
+        if missing or self._filter not in (None, found, type(found), NAMED.get(found.kind)):
             accepted = f"that of the scope, {type(found).__name__}, or None"
             raise DomainError("filter", missing or self._filter, accepted)
         if self._adjacency not in (None, account.adjacency):

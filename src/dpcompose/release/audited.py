@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpcompose.account import open_scope
-from dpcompose.adaptive import BasicFilter
+from dpcompose.adaptive import Budget
 from dpcompose.audit import Pair, Subject
 from dpcompose.composition import Composable, compose
 from dpcompose.ledger import Ledger
@@ -127,7 +127,7 @@ def audited_session(questions: Sequence[Question], zero: Table, one: Table) -> A
         one: That of world 1.
     """
     ledger = Ledger.open("memory:")
-    open_scope(ledger, _SCOPE, filter=BasicFilter(_PLENTY, delta=0.5), actor=_ACTOR)
+    open_scope(ledger, _SCOPE, filter=Budget(_PLENTY, 0.5, only="basic"), actor=_ACTOR)
     sessions = [Session(table, ledger=ledger, scope=_SCOPE, actor=_ACTOR) for table in (zero, one)]
 
     def call(world: int) -> list[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpcompose.account import open_scope
-from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.errors import MissingExtraError
 from dpcompose.ledger import Checkpoint, Ledger, SigningKey
 from dpcompose.mechanisms import Gaussian
@@ -18,11 +17,9 @@ def demo_service(folder: Path) -> tuple[Service, dict[str, str]]:
     """The service, in files of a folder, and the tokens by person."""
     ledger = Ledger.open(folder / "city.db")
     people = Identities(ledger)
-    open_scope(ledger, "city", filter=ConcentratedFilter, epsilon=1, delta="1e-6", actor="keeper")
+    open_scope(ledger, "city", only="zcdp", epsilon=1, delta="1e-6", actor="keeper")
     for path in ("city/health", "city/schools"):
-        open_scope(
-            ledger, path, filter=ConcentratedFilter, epsilon="0.5", delta="1e-6", actor="keeper"
-        )
+        open_scope(ledger, path, only="zcdp", epsilon="0.5", delta="1e-6", actor="keeper")
     invited = [
         ("Grace", Role.KEEPER, "city"),
         ("Ada", Role.ANALYST, "city/health"),
