@@ -129,7 +129,6 @@ CONFINED_TO = {
     "msgspec": {"document"},
     "cryptography": {"ledger"},
     "psycopg": {"ledger", "release", "serve"},
-    "ibis": {"release"},
     "duckdb": {"release"},
     "pyspark": {"release"},
     "opendp": {"release", "interop"},

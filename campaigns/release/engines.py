@@ -148,7 +148,7 @@ def run(sources: dict[str, Any], frame: Any) -> Sequence[str]:
     for label, bounds in BOUNDS.items():
         here = release.table(frame, **bounds)
         for engine, source in sources.items():
-            there = release.table(source, name="frame", **bounds)
+            there = release.table(source, name="people", **bounds)
             found = differing(here, there)
             wrong += [f"{name} differs on {engine}, {label}" for name in found]
             print(
@@ -171,7 +171,7 @@ def main() -> None:
             "Spark": tables.on_spark(spark, made, Path(place) / "people.parquet"),
         }
         wrong = run(sources, tables.arrow(made))
-        sources["PostgreSQL"].get_backend().disconnect()
+        sources["PostgreSQL"].close()
     print(*wrong, sep="\n")
     took = time.perf_counter() - began
     print(

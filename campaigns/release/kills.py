@@ -65,7 +65,7 @@ def ask(found: release.Session, key: str) -> object:
 
 def imported() -> None:
     """Import the modules of a session here and not in every child: a child killed among its imports shows nothing."""
-    import ibis.backends.duckdb  # noqa: F401
+    import duckdb  # noqa: F401
 
     sampler.require()
     arrow.warm_up()

@@ -127,7 +127,7 @@ def _asked(
 
 def _without_names(text: str) -> str:
     """Log lines without what libraries number by themselves."""
-    return "\n".join(line for line in text.splitlines() if "ibis_" not in line)
+    return "\n".join(line for line in text.splitlines() if "frame_" not in line)
 
 
 def pair(rng: random.Random) -> tuple[tuple[Any, ...], tuple[Any, ...], release.Question]:

@@ -35,9 +35,10 @@ def case(rng: random.Random, source: Source, *, defect: bool = False) -> list[st
         )
         parts = rows_of_parts(table, "city", keys, sampling)
         if defect:
-            parts = [table.data.filter(table.data.city == key) for key in keys]
-        counts = [part.group_by(unit).agg(rows=part.count()).to_pyarrow() for part in parts]
-        found.append([sorted(map(repr, each.to_pylist())) for each in counts])
+            city, constant = table.data["city"], table.engine.constant
+            parts = [table.data.filter(f"{city} = {constant(key)}") for key in keys]
+        counts = [part.group(unit, rows="COUNT(*)") for part in parts]
+        found.append([sorted(map(repr, tables.rows_of(each))) for each in counts])
         if table.engine.name != "Spark":
             table.close()
     moved = [key for key, before, after in zip(keys, *found, strict=True) if before != after]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import ibis
+import duckdb
 import pyarrow.parquet as pq
 
 import dpcompose.release as release
@@ -44,7 +44,7 @@ def _opened(source: Any) -> Table:
 def frame() -> Place:
     """A frame, as DuckDB is handed it."""
     opened = _opened(tables.arrow([]))
-    name, connection = opened.data.op().name, opened.data.get_backend().con
+    name, connection = opened.data.name.strip('"'), opened.engine.raw
     return Place(opened, lambda rows: connection.register(name, tables.arrow(rows)))
 
 
@@ -55,15 +55,15 @@ def collated() -> Place:
         f"{name} {kind.strip()}"
         for name, kind in zip(tables.SCHEMA.names, tables.split(types), strict=True)
     )
-    backend = ibis.duckdb.connect()
+    connection = duckdb.connect()
 
     def fill(rows: Rows) -> None:
-        backend.con.execute(f"CREATE OR REPLACE TABLE people ({columns})")
-        backend.con.register("odd", tables.arrow(rows))
-        backend.con.execute("INSERT INTO people SELECT * FROM odd")
+        connection.execute(f"CREATE OR REPLACE TABLE people ({columns})")
+        connection.register("odd", tables.arrow(rows))
+        connection.execute("INSERT INTO people SELECT * FROM odd")
 
     fill([])
-    return Place(_opened(backend.table("people")), fill)
+    return Place(_opened(connection), fill)
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def _postgresql(home: Path) -> Iterator[Place]:
 
     with server() as running:
         opened = _opened(tables.on_postgres(running.create("campaign"), []))
-        connection = opened.data.get_backend().con
+        connection = opened.engine.raw
         # To compile a statement about twenty rows takes a thousand times as long as to run it.
         connection.execute("SET jit = off")
 
@@ -108,7 +108,7 @@ def _spark(home: Path) -> Iterator[Place]:
             spark.read.parquet(str(path)).createOrReplaceTempView("people")
 
         fill([])
-        yield Place(_opened(ibis.pyspark.connect(spark).table("people")), fill)
+        yield Place(_opened(spark), fill)
 
 
 PLACES = {"postgresql": _postgresql, "spark": _spark}

@@ -9,9 +9,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import ibis
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from dpcompose.release.query import Query, run
 
 SCHEMA = pa.schema(
     [
@@ -118,7 +119,7 @@ def arrow(found: Sequence[tuple[Any, ...]]) -> pa.Table:
 
 
 def on_postgres(url: str, found: Sequence[tuple[Any, ...]], name: str = "people") -> Any:
-    """The rows as a table of a PostgreSQL database."""
+    """A connection to a PostgreSQL database with the rows as a table."""
     import psycopg
 
     columns = ", ".join(
@@ -130,7 +131,7 @@ def on_postgres(url: str, found: Sequence[tuple[Any, ...]], name: str = "people"
         marks = ", ".join(["%s"] * len(SCHEMA))
         if found:
             cursor.executemany(_sql(f"INSERT INTO {name} VALUES ({marks})"), for_postgres(found))
-    return ibis.postgres.from_connection(psycopg.connect(url, autocommit=True)).table(name)
+    return psycopg.connect(url, autocommit=True)
 
 
 def for_postgres(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -149,12 +150,18 @@ def _sql(statement: str) -> Any:
 def on_spark(
     session: Any, found: Sequence[tuple[Any, ...]], path: Path, name: str = "people"
 ) -> Any:
-    """The rows as a view of a Spark session."""
+    """The Spark session, with the rows as a view."""
     pq.write_table(arrow(found), path)
     session.read.parquet(str(path)).createOrReplaceTempView(name)
-    return ibis.pyspark.connect(session).table(name)
+    return session
 
 
 def split(types: str) -> list[str]:
     """Column types one by one; a comma without a blank stays."""
     return types.split(", ")
+
+
+def rows_of(query: Query) -> list[dict[str, Any]]:
+    """The rows of a query, by the names of its columns."""
+    found = run(query)
+    return [dict(zip(query.columns, row, strict=True)) for row in found]

@@ -24,8 +24,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import ibis
-
 import dpcompose.release as release
 from campaigns.release import places, tables
 from campaigns.release.places import Place
@@ -35,6 +33,7 @@ from dpcompose.release import transformation
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.expression import RowExpression
+from dpcompose.release.query import over
 from dpcompose.release.table import Table
 from dpcompose.release.truncation import KeptRows, Sampling, few_of_each_key
 
@@ -198,9 +197,9 @@ def _public(number: int) -> release.PublicTable:
 
 def _broken(table: Table, defect: str) -> Table:
     """The transformation as it must not be: one unit's rows decide there about the rows of all."""
-    whole: Any = table.data.count().over(ibis.window())
+    whole = over("COUNT(*)")
     if defect == "where":
-        return table.changed(table.data.filter(whole > 20), "where")
+        return table.changed(table.data.filter(f"{whole} > 20"), "where")
     return table.changed(table.data.mutate(points=whole), "mutate")
 
 
@@ -217,8 +216,8 @@ def _crowded(table: Table) -> Table:
 
     def few(of: Table, data: Any, keys: Any, most: KeptRows, *, stage: str) -> Any:
         rows = few_of_each_key(of, data, keys, replace(most, of_key=2**31), stage=stage)
-        rows = rows.mutate(many=rows.count().over(ibis.window(group_by="key0")))
-        return rows.filter(rows.many <= most.of_key)
+        rows = rows.mutate(many=over("COUNT(*)", by=[rows["key0"]]))
+        return rows.filter(f"{rows['many']} <= {most.of_key}")
 
     with mock.patch.object(transformation, "few_of_each_key", few):
         return _one_key(table, (1, 1))
@@ -348,7 +347,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    # ibis makes very many small objects that live for one case only.
+    # Very many small objects live for one case only.
     gc.freeze()
     gc.set_threshold(200_000)
     began = time.perf_counter()

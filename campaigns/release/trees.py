@@ -31,9 +31,8 @@ import dpcompose.release as release
 from campaigns.release import places, tables, transformations
 from campaigns.release.places import Place
 from campaigns.release.transformations import CONSTANTS
-from dpcompose.release.aggregate import in_words
 from dpcompose.release.bounds import Bounds
-from dpcompose.release.engines import run
+from dpcompose.release.query import run
 
 Tree = tuple[Any, ...]
 """A function and its arguments; ("col", name) and ("lit", value) are leaves."""
@@ -188,7 +187,7 @@ _STRICT: Mapping[str, Callable[..., Any]] = {
     "modulo": lambda one, by: one % by,
     "remainder": _remainder,
     "floor": _floored,
-    "abs": lambda one: None if one == -(2**63) else abs(one),
+    "abs": lambda one: None if one == -(2**63) and isinstance(one, int) else abs(one),
     "length": len,
     "year": lambda one: one.year,
     "month": lambda one: one.month,
@@ -283,7 +282,7 @@ def values(place: Place, some: Sequence[Tree], rows: Sequence[Sequence[Any]]) ->
     table = place.table(("number",), Bounds.stated(1))
     names = [f"made{at}" for at in range(len(some))]
     made = table.mutate(**{name: expression(each) for name, each in zip(names, some, strict=True)})
-    found = run(made.engine, in_words(made, made.data.select("number", *names)))
+    found = run(made.data.select("number", *names))
     cells = {int(number): each for number, *each in found}
     return [[_shown(cells[at][of]) for at in range(len(rows))] for of in range(len(some))]
 

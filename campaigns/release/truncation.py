@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import ibis
+import duckdb
 
 import dpcompose.release as release
 from campaigns.release import tables
@@ -125,7 +125,7 @@ def case(rng: random.Random, source: Source, *, key_of_rows: bool = False) -> li
     found: list[Any] = []
     for rows in (without, [*without, *unit]):
         shuffled = rng.sample(rows, len(rows))
-        table = release.table(source(shuffled), **bounds)
+        table = release.table(source(shuffled), name="people", **bounds)
         design = ASKED[name].design(table)
         found.append(
             integers(table, design, key + bytes(len(rows)) if key_of_rows else key, beside)
@@ -149,11 +149,11 @@ def _duckdb(home: Path) -> Iterator[Source]:
         # Both tables of a case are of the same kind.
         if next(calls) // 2 % 2:
             return tables.arrow(rows)
-        connection = ibis.duckdb.connect()
-        connection.con.execute(f"CREATE TABLE people ({columns})")
-        connection.con.register("odd", tables.arrow(rows))
-        connection.con.execute("INSERT INTO people SELECT * FROM odd")
-        return connection.table("people")
+        connection = duckdb.connect()
+        connection.execute(f"CREATE TABLE people ({columns})")
+        connection.register("odd", tables.arrow(rows))
+        connection.execute("INSERT INTO people SELECT * FROM odd")
+        return connection
 
     yield source
 

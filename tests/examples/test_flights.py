@@ -8,7 +8,7 @@ import re
 import pytest
 
 pa = pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
-pytest.importorskip("ibis", reason="the extra `data` is not installed")
+pytest.importorskip("duckdb", reason="the extra `data` is not installed")
 pytest.importorskip("opendp", reason="the extra `data` is not installed")
 
 

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture(autouse=True)
 def installed() -> None:
-    for name in ("mbi", "ibis", "opendp"):
+    for name in ("mbi", "duckdb", "opendp"):
         library(name)
 
 

@@ -7,9 +7,8 @@ from itertools import product
 from typing import Any
 
 from dpcompose.release import Table, col
-from dpcompose.release.aggregate import in_words
-from dpcompose.release.engines import run, without_warnings
 from dpcompose.release.expression import call
+from dpcompose.release.query import run
 
 Truth = bool | None
 Row = tuple[Any, ...]
@@ -98,9 +97,8 @@ def misread(table: Table, asked: list[Condition], *, together: int = 100) -> lis
             **{f"made{at}": call("as_integer", said) for at, (_, said, _) in enumerate(some)}
         )
         asked_of = made.data.select("number", *(f"made{at}" for at in range(len(some))))
-        with without_warnings():
-            statement = in_words(made, asked_of)
-        rows = {int(number): cells for number, *cells in run(table.engine, statement)}
+        found_rows = run(asked_of)
+        rows = {int(number): cells for number, *cells in found_rows}
         assert len(rows) == len(ROWS)
         for at, (name, _, means) in enumerate(some):
             if [rows[place][at] for place in range(len(ROWS))] != [means(row) for row in ROWS]:

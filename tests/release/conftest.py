@@ -11,7 +11,7 @@ import pytest
 
 from campaigns.ledger.server import Server
 
-pytest.importorskip("ibis", reason="the extra `data` is not installed")
+pytest.importorskip("duckdb", reason="the extra `data` is not installed")
 pytest.importorskip("opendp", reason="the extra `data` is not installed")
 
 

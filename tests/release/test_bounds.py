@@ -7,16 +7,18 @@ import random
 from collections.abc import Iterator
 from fractions import Fraction
 
-import ibis
+import pyarrow as pa
 import pytest
 
 import dpcompose.release as release
+from campaigns.release import tables
 from campaigns.release.truncation import excess
 from dpcompose.errors import DomainError
 from dpcompose.release.aggregate import exact, statement
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.design import scores
-from dpcompose.release.engines import Engine, OnDuckDB
+from dpcompose.release.query import Engine, Query
+from dpcompose.release.source import of_arrow
 from tests.release.world import refill, table
 
 SPEND = {"epsilon": 1}
@@ -163,14 +165,14 @@ def test_places_from_one_sort_of_all_rows_are_those_of_each_group() -> None:
     rng = random.Random(1)
     rows = [(unit, rng.choice([None, 1, 2])) for unit in units for _ in range(rng.randint(1, 9))]
     unit, key = (list(column) for column in zip(*rng.sample(rows, len(rows)), strict=True))
-    rows = ibis.memtable({"unit0": unit, "key0": key}, schema={"unit0": "int64", "key0": "int64"})
+    rows = of_arrow(pa.table({"unit0": unit, "key0": key}))
     for of in (["unit0"], ["unit0", "key0"]):
 
-        def order(each: ibis.Table) -> list[ibis.Value]:
-            return [each.key0.asc(nulls_first=False)]
+        def order(each: Query) -> list[str]:
+            return [f"{each['key0']} ASC NULLS LAST"]
 
         expected, found = (
-            sorted(map(repr, made(OnDuckDB(), rows, of, order).to_pyarrow().to_pylist()))
-            for made in (Engine.numbered, OnDuckDB.numbered)
+            sorted(map(repr, tables.rows_of(made(rows.engine, rows, of, order))))
+            for made in (Engine.numbered, type(rows.engine).numbered)
         )
         assert found == expected

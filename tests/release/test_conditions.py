@@ -14,6 +14,6 @@ def test_duckdb_reads_conditions_as_they_were_said() -> None:
 
 def test_postgresql_reads_conditions_as_they_were_said(postgres_url: str) -> None:
     made = tables.on_postgres(postgres_url, ROWS, "conditions")
-    table = release.table(made, unit="person", max_rows_per_unit=1)
+    table = release.table(made, name="conditions", unit="person", max_rows_per_unit=1)
     assert misread(table, conditions()[::11]) == []
     table.close()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import ibis
+import duckdb
 import pytest
 
 import dpcompose.release as release
@@ -26,7 +26,7 @@ def _same(make: Callable[[list[tuple[Any, ...]]], Any], name: str) -> None:
     """Every second question, the others under the next bounds: all of them, and all bounds, in half the time."""
     made, bounds = odd(25, len(name)), BOUNDS[name]
     here = release.table(tables.arrow(made), **bounds)
-    there = release.table(make(made), name="frame", **bounds)
+    there = release.table(make(made), name="people", **bounds)
     assert [column.kind for column in here.columns] == [column.kind for column in there.columns]
     try:
         first = ORDER.index(name) % 2
@@ -52,20 +52,19 @@ def test_spark_agrees_with_duckdb(spark: Any, tmp_path: Path) -> None:
     for number, bounds in enumerate(("3 rows", "2 groups of 2")):
         made, path = odd(25, number), tmp_path / f"{number}.parquet"
         here = release.table(tables.arrow(made), **BOUNDS[bounds])
-        there = release.table(tables.on_spark(spark, made, path), name="frame", **BOUNDS[bounds])
+        there = release.table(tables.on_spark(spark, made, path), name="people", **BOUNDS[bounds])
         assert [column.kind for column in here.columns] == [column.kind for column in there.columns]
         asked = [question.design(here).aggregation for question in [*QUESTIONS.values()][number::2]]
         for batch in (asked[:5], asked[5:10], asked[10:]):
             assert Scan.of(there, batch).exact() == [exact(here, each) for each in batch]
     asked = tables.on_spark(spark, ROWS, tmp_path / "conditions.parquet", "conditions")
-    assert (
-        misread(release.table(asked, unit="person", max_rows_per_unit=1), conditions()[::40]) == []
-    )
+    named = release.table(asked, name="conditions", unit="person", max_rows_per_unit=1)
+    assert misread(named, conditions()[::40]) == []
     made = odd(25, 2)
     asked = tables.on_spark(spark, made, tmp_path / "remainders.parquet")
     _remainders(release.table(asked, unit="person", max_rows_per_unit=100, name="people"), made)
     nobody = tables.on_spark(spark, [], tmp_path / "nobody.parquet", "nobody")
-    _empty(release.table(nobody, unit="person", max_rows_per_unit=2))
+    _empty(release.table(nobody, name="nobody", unit="person", max_rows_per_unit=2))
 
 
 def _remainders(there: release.Table, made: list[tuple[Any, ...]]) -> None:
@@ -92,7 +91,7 @@ def test_remainders_are_those_of_sql_on_postgresql(postgres_url: str) -> None:
 
 def test_empty_tables_agree(postgres_url: str) -> None:
     nobody = tables.on_postgres(postgres_url, [], "nobody")
-    there = release.table(nobody, unit="person", max_rows_per_unit=2)
+    there = release.table(nobody, name="nobody", unit="person", max_rows_per_unit=2)
     _empty(there)
     there.close()
 
@@ -105,7 +104,7 @@ def _empty(there: release.Table) -> None:
 def test_a_server_that_went_away(postgres_url: str) -> None:
     made = tables.on_postgres(postgres_url, odd(25, 3), "leaving")
     ledger = world.ledger()
-    table = release.table(made, unit="person", max_rows_per_unit=2)
+    table = release.table(made, name="leaving", unit="person", max_rows_per_unit=2)
     session = release.Session(table, ledger=ledger, scope="world", actor="ana")
     table.close()
     with pytest.raises(EngineError, match="PostgreSQL failed before the charge: nothing was spent"):
@@ -145,20 +144,21 @@ def test_a_frame_of_spark_is_a_source_and_keys_of_few_units_stay_there(
         session.count(spend={"epsilon": 1})
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_columns_that_are_never_null_are_as_others() -> None:
     rows = [row for row in odd(60, 3) if None not in row]
     types = zip(tables.SCHEMA.names, tables.split(tables.TYPES), strict=True)
-    backend = ibis.duckdb.connect()
-    backend.con.execute(
+    connection = duckdb.connect()
+    connection.execute(
         f"CREATE TABLE people ({', '.join(f'{name} {kind.strip()} NOT NULL' for name, kind in types)})"
     )
-    backend.con.register("odd", tables.arrow(rows))
-    backend.con.execute("INSERT INTO people SELECT * FROM odd")
-    backend.con.execute("CREATE TABLE others AS SELECT * FROM people")
+    connection.register("odd", tables.arrow(rows))
+    connection.execute("INSERT INTO people SELECT * FROM odd")
+    connection.execute("CREATE TABLE others AS SELECT * FROM people")
     bounds = BOUNDS["1 a group"]
     here = release.table(tables.arrow(rows), **bounds)
-    there, others = (release.table(backend.table(name), **bounds) for name in ("people", "others"))
+    there, others = (
+        release.table(connection, name=name, **bounds) for name in ("people", "others")
+    )
     asked = [question.design(here).aggregation for question in [*QUESTIONS.values()][::2]]
     alone = [exact(here, each) for each in asked]
     for start in range(0, len(asked), 5):

@@ -61,7 +61,7 @@ def test_the_largest_part_counts_and_nothing_is_refunded() -> None:
 
 def test_every_unit_is_in_one_part_with_rows_of_its_key() -> None:
     parts = world.session(rows=ROWS).partition("city", keys=KEYS)
-    rows = {city: each.table.data.execute() for city, each in parts.items()}
+    rows = {city: world.rows_of(each.table.data) for city, each in parts.items()}
     units = [set(each.person) for each in rows.values()]
     assert not units[0] & units[1] and len(units[0] | units[1]) == 20 and min(map(len, units)) > 2
     assert all(set(each.city) == {city} for city, each in rows.items())

@@ -96,17 +96,16 @@ def test_a_declared_collation_makes_no_texts_equal(tmp_path: Path) -> None:
     made.close()
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_connection_with_a_collation_is_refused() -> None:
-    import ibis
+    import duckdb
 
-    connection = ibis.duckdb.connect()
-    connection.con.execute("CREATE TABLE t (person INT, x VARCHAR)")
-    connection.con.execute("SET default_collation = 'nocase'")
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (person INT, x VARCHAR)")
+    connection.execute("SET default_collation = 'nocase'")
     with pytest.raises(DomainError, match="RESET default_collation"):
-        release.table(connection.table("t"), unit="person", max_rows_per_unit=1)
-    connection.con.execute("RESET default_collation")
-    release.table(connection.table("t"), unit="person", max_rows_per_unit=1)
+        release.table(connection, name="t", unit="person", max_rows_per_unit=1)
+    connection.execute("RESET default_collation")
+    release.table(connection, name="t", unit="person", max_rows_per_unit=1)
 
 
 def test_a_collation_under_which_texts_are_equal_on_postgresql(postgres_url: str) -> None:

@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from dpcompose.release.engines import without_warnings
+from dpcompose.release.query import without_warnings
 
 
 def test_a_thread_that_ends_first_leaves_the_others_in_silence() -> None:

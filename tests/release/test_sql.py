@@ -301,7 +301,7 @@ def test_a_column_of_the_marker_s_name_is_read_as_it_is() -> None:
     (question,) = release.questions_of_sql(text, people, tables={"v": marked})
     assert question.table is not None
     # 40 people without a visit, and 29 visits with k > 0.
-    assert question.table.data.to_pyarrow().num_rows == 69
+    assert len(world.rows_of(question.table.data)) == 69
 
 
 @pytest.mark.parametrize("side", ["RIGHT", "FULL", "LEFT ANTI", "LEFT SEMI", "CROSS", "NATURAL"])
@@ -734,7 +734,7 @@ def test_a_long_flat_chain_is_read(word: str, left: int) -> None:
     terms = [f"age = {number}" for number in range(5, 5 + (900 if word == "OR" else 400))]
     (question,) = read(f"SELECT COUNT(*) FROM people WHERE {f' {word} '.join(terms)}")
     assert question.table is not None and len(question.table.steps) == 1
-    assert int(question.table.data.person.count().execute()) == left
+    assert int(world.rows_of(question.table.data).person.count()) == left
     with pytest.raises(UnsupportedError, match="1,000 conditions connected by"):
         read("SELECT COUNT(*) FROM people WHERE " + f" {word} ".join(["b"] * 1001))
 

@@ -14,7 +14,7 @@ from operator import and_, or_
 from pathlib import Path
 from typing import Any
 
-import ibis
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
@@ -28,10 +28,9 @@ from dpcompose.release import transformation, truncation
 from dpcompose.release.scan import Scan
 from tests.release import world
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 col, lit = release.col, release.lit
 TABLE = world.table()
-WHOLE = ibis.window()
+OF_IBIS: Any = type("Expr", (), {"__module__": "ibis.expr.types"})()
 SPEND = {"epsilon": 1}
 FAR = TABLE.mutate(far=col("age")).select("city", "far")
 KEYED = TABLE.join(FAR, on="city", at_most=(3, 2))
@@ -42,11 +41,9 @@ COUNTRIES = release.public(
 
 def _elsewhere() -> release.Table:
     """A table over a connection of somebody else's."""
-    connection = ibis.duckdb.connect()
-    connection.raw_sql("CREATE TABLE people (person TEXT, city TEXT, amount DOUBLE, age BIGINT)")
-    return release.table(
-        connection.table("people"), unit="person", max_rows_per_unit=2, name="people"
-    )
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people (person TEXT, city TEXT, amount DOUBLE, age BIGINT)")
+    return release.table(connection, unit="person", max_rows_per_unit=2, name="people")
 
 
 REFUSED: dict[str, Callable[[], Any]] = {
@@ -68,22 +65,11 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "unnest | unnest": lambda: TABLE.unnest("city"),
     "pivot | pivot_wider": lambda: TABLE.pivot_wider(),
     "fill from other rows | fill_forward": lambda: TABLE.fill_forward(),
-    "where by ibis | where: an expression of ibis": lambda: TABLE.where(ibis._.age > 3),  # pyright: ignore[reportArgumentType]
-    "where by an ibis window | where: a window of ibis": lambda: TABLE.where(
-        TABLE.data.age.max().over(WHOLE) > 3
-    ),
-    "where by a scalar subquery | where: a subquery of ibis": lambda: TABLE.where(
-        TABLE.data.age > TABLE.data.age.mean().as_scalar()
-    ),
+    "where by ibis | where: an expression of ibis": lambda: TABLE.where(OF_IBIS),  # pyright: ignore[reportArgumentType]
     "where by text | where: a text": lambda: TABLE.where("age > 3"),  # pyright: ignore[reportArgumentType]
     "where by a function | where: a function": lambda: TABLE.where(lambda row: row.age > 3),  # pyright: ignore[reportArgumentType]
     "where by a number | where = 'integer'": lambda: TABLE.where(col("age")),
-    "mutate by ibis | mutate x: a window": lambda: TABLE.mutate(x=ibis.row_number()),  # pyright: ignore[reportArgumentType]
-    "mutate by random | mutate x: a random number": lambda: TABLE.mutate(x=ibis.random()),  # pyright: ignore[reportArgumentType]
-    "mutate by now | mutate x: a random number, or the time": lambda: TABLE.mutate(x=ibis.now()),  # pyright: ignore[reportArgumentType]
-    "mutate by the any of a window | mutate hit: a window": lambda: TABLE.mutate(
-        hit=(TABLE.data.person == "ann").any().over(WHOLE)
-    ),
+    "mutate by ibis | mutate x: an expression of ibis": lambda: TABLE.mutate(x=OF_IBIS),  # pyright: ignore[reportArgumentType]
     "mutate the unit | mutate person": lambda: TABLE.mutate(person=lit("nobody")),
     "mutate the unit in capitals | mutate PERSON": lambda: TABLE.mutate(PERSON=lit("nobody")),
     "mutate another column in capitals | mutate Age": lambda: TABLE.mutate(Age=lit(1)),
@@ -102,11 +88,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "a method of columns that nobody has | frobnicate of an expression": lambda: col(
         "age"
     ).frobnicate(),
-    "where by an aggregate | where: an aggregate of ibis": lambda: TABLE.where(
-        TABLE.data.age.max() > 3
-    ),
     "where by SQL in a text | where: a text": lambda: TABLE.where("1=1; DROP TABLE people"),  # pyright: ignore[reportArgumentType]
-    "mutate by uuid | mutate x: a random number": lambda: TABLE.mutate(x=ibis.uuid()),  # pyright: ignore[reportArgumentType]
     "an index of a column | [...] of an expression": lambda: col("city")[0],
     "power | ** of an expression": lambda: col("age") ** 1000,
     "division of integers | // of an expression": lambda: col("age") // col("age"),
@@ -116,7 +98,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "inner join by name | inner_join": lambda: TABLE.inner_join(TABLE, "city"),
     "sum | sum of an expression": lambda: col("age").sum(),
     "max over | max of an expression": lambda: col("age").max(),
-    "over | over": lambda: col("age").over(WHOLE),
+    "over | over": lambda: col("age").over(None),
     "any | any": lambda: (col("person") == "ann").any(),
     "rank | rank": lambda: col("age").rank(),
     "lag | lag": lambda: col("age").lag(),
@@ -188,7 +170,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "join with names alike | join = 'city'": lambda: TABLE.join(TABLE, on="person"),
     "right join | how='right'": lambda: TABLE.join(TABLE.select(), on="person", how="right"),
     "full join | how='outer'": lambda: TABLE.join(COUNTRIES, on="city", how="outer", at_most=2),
-    "join with ibis | join with an expression of ibis": lambda: TABLE.join(TABLE.data, on="person"),
+    "join with ibis | join with an expression of ibis": lambda: TABLE.join(OF_IBIS, on="person"),
     "join of two connections | join of tables on two connections": lambda: TABLE.join(
         _elsewhere().select(), on="person"
     ),
@@ -263,7 +245,9 @@ def test_what_is_refused_is_not_there_for_python() -> None:
 @pytest.mark.parametrize("connect", [or_, and_])
 def test_a_long_chain_of_conditions_is_one(connect: Any) -> None:
     found = reduce(connect, (col("age") == number for number in range(900)))
-    assert len(TABLE.where(found).data.execute()) == (6 if connect is or_ else 0) + (connect is or_)
+    assert len(world.rows_of(TABLE.where(found).data)) == (6 if connect is or_ else 0) + (
+        connect is or_
+    )
     with pytest.raises(UnsupportedError, match="1,000 conditions connected by"):
         reduce(connect, (col("age") == number for number in range(20_000)))
 
@@ -281,13 +265,13 @@ def test_at_least_sixty_are_refused() -> None:
 def test_rows_are_joined_with_public_ones_up_to_the_bound() -> None:
     joined = TABLE.join(COUNTRIES, on="city", at_most=2)
     assert (joined.bounds.rows, joined.steps) != (TABLE.bounds.rows, TABLE.steps)
-    rows = joined.data.execute()
+    rows = world.rows_of(joined.data)
     assert sorted(rows[rows.person == "ann"].country) == ["it", "it", "no", "va", "va"]
 
 
 def test_a_table_joins_what_is_made_of_it_on_the_unit_alone() -> None:
     other = TABLE.where(col("age") > 1).mutate(twice=col("age") * 2).select("twice")
-    rows = TABLE.join(other, on="person").data.execute()
+    rows = world.rows_of(TABLE.join(other, on="person").data)
     assert set(zip(rows.person, rows.twice, strict=True)) == {
         ("ann", 4),
         ("ann", 6),
@@ -306,31 +290,31 @@ def test_files_and_frames_are_asked_over_one_connection(tmp_path: Path) -> None:
     )
     joined = visits.join(people, on="person")
     other_way = people.join(visits, on="person").select("city", "amount", "age", "born")
-    assert {(row.person, row.born) for row in joined.data.execute().itertuples()} == {
+    assert {(row.person, row.born) for row in world.rows_of(joined.data).itertuples()} == {
         ("ann", "1970"),
         ("bob", "1980"),
     }
     both = joined.union(other_way)
-    assert len(both.data.execute()) == 2 * len(joined.data.execute())
+    assert len(world.rows_of(both.data)) == 2 * len(world.rows_of(joined.data))
     counted = world.session_of(both.union(joined.where(col("age") > 2))).count(
         spend={"epsilon": 50}
     )
     assert counted.value == pytest.approx(13, abs=2)
     frames = world.table().union(world.table([("dan", "rome", 1.0, 9)]))
-    assert len(frames.data.execute()) == len(world.ROWS) + 1
+    assert len(world.rows_of(frames.data)) == len(world.ROWS) + 1
 
 
 def test_frames_that_look_alike_stay_themselves_over_one_connection() -> None:
     one, other = (world.table([("ann", "rome", 1.0, age)]) for age in (1, 2))
-    assert one.data.op() == other.data.op()  # to ibis they are one table
     both, turned = one.union(other), other.union(one)
-    assert sorted(both.union(turned.union(other)).data.execute().age) == [1, 1, 2, 2, 2]
+    assert sorted(world.rows_of(both.union(turned.union(other)).data).age) == [1, 1, 2, 2, 2]
 
 
 def _joined(rows: list[Any]) -> list[Any]:
     """The rows of one unit with forty rows, after a join with themselves."""
     opened = world.table(rows, max_rows_per_unit=3)
-    found = opened.join(opened.mutate(other=col("age")).select("other"), on="person").data.execute()
+    joined = opened.join(opened.mutate(other=col("age")).select("other"), on="person")
+    found = world.rows_of(joined.data)
     return sorted(
         zip(found[found.person == "ann"].age, found[found.person == "ann"].other, strict=True)
     )
@@ -371,7 +355,7 @@ def _met(rows: list[Any]) -> Counter[Any]:
         opened.mutate(far=col("age")).select("city", "far"), on="city", at_most=(3, 2)
     )
     return Counter(
-        joined.data.select("city", "age", "far").execute().itertuples(index=False, name=None)
+        world.rows_of(joined.data.select("city", "age", "far")).itertuples(index=False, name=None)
     )
 
 
@@ -387,7 +371,7 @@ def test_rows_of_a_join_on_another_key_move_as_little_as_is_charged() -> None:
 
 
 def test_a_table_joined_on_another_key_answers_what_adds_up_rows() -> None:
-    session, rows = world.session_of(KEYED), KEYED.data.execute()
+    session, rows = world.session_of(KEYED), world.rows_of(KEYED.data)
     cities: dict[str, Any] = {"by": "city", "keys": ["rome", "oslo"], "spend": SPEND}
     asked = (
         release.Count(spend=SPEND),
@@ -469,7 +453,7 @@ def test_functions_are_total() -> None:
         d=col("city").upper(),
         e=-col("age"),
     )
-    rows = made.data.execute()
+    rows = world.rows_of(made.data)
     assert rows.a.isna().all() and rows.c.isna().all()
     assert [each for each in rows.b if each == each and each is not None] == [2**62]
     assert set(rows.d.dropna()) == {"ROME", "OSLO"} and list(rows.e) == [-age for age in rows.age]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import ibis
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -13,7 +13,6 @@ from dpcompose.errors import UnsupportedError
 from dpcompose.release.aggregate import exact, statement
 from tests.release import world
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 COLUMNS = "person BIGINT, visit BIGINT, city {text}, amount DOUBLE PRECISION"
 ROWS = "SELECT i, i + 100, CASE WHEN i % 3 = 0 THEN 'Oslo' ELSE 'Rome' END, i / 4.0 FROM {series}"
 EPSILON = {"epsilon": 1}
@@ -39,10 +38,10 @@ SEVERAL = {
 
 
 def on_duckdb(constraint: str) -> Any:
-    backend = ibis.duckdb.connect()
-    backend.con.execute(f"CREATE TABLE people ({COLUMNS.format(text='VARCHAR')}, {constraint})")
-    backend.con.execute("INSERT INTO people " + ROWS.format(series="range(30) rows(i)"))
-    return backend.table("people")
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE people ({COLUMNS.format(text='VARCHAR')}, {constraint})")
+    connection.execute("INSERT INTO people " + ROWS.format(series="range(30) rows(i)"))
+    return connection
 
 
 def on_postgres(url: str, *statements: str) -> Any:
@@ -55,7 +54,7 @@ def on_postgres(url: str, *statements: str) -> Any:
     connection.execute(
         ("INSERT INTO people " + ROWS.format(series="generate_series(0, 29) i")).encode()
     )
-    return ibis.postgres.from_connection(connection).table("people")
+    return connection
 
 
 def made(constraint: str) -> str:
@@ -75,7 +74,7 @@ def integers(table: release.Table) -> list[Any]:
 
 
 def of(source: Any, unit: Any) -> release.Table:
-    return release.table(source, unit=unit, max_rows_per_unit=2)
+    return release.table(source, name="people", unit=unit, max_rows_per_unit=2)
 
 
 PLAIN = pa.table(
@@ -175,7 +174,7 @@ def test_a_constraint_that_was_dropped_since_is_noticed(postgres_url: str) -> No
     source = on_postgres(postgres_url, made("CONSTRAINT one UNIQUE (person)"))
     asked = release.Session(of(source, "person"), ledger=world.ledger(), scope="world", actor="ana")
     asked.count(spend=EPSILON)
-    source.get_backend().con.execute("ALTER TABLE people DROP CONSTRAINT one")
+    source.execute("ALTER TABLE people DROP CONSTRAINT one")
     with pytest.raises(UnsupportedError, match="was replaced since it was opened"):
         asked.count(spend=EPSILON)
-    source.get_backend().disconnect()
+    source.close()

@@ -7,11 +7,13 @@ from typing import Any
 import pyarrow as pa
 
 import dpcompose.release as release
+from campaigns.release import tables
 from campaigns.release.marginals import Latest
 from dpcompose.account import open_scope
 from dpcompose.adaptive import BasicFilter
 from dpcompose.ledger import Ledger
 from dpcompose.release import synthetic
+from dpcompose.release.query import Query
 
 ROWS = [
     ("ann", "rome", 3.0, 1),
@@ -46,7 +48,14 @@ def table(rows: Any = ROWS, **bounds: Any) -> release.Table:
 
 def refill(made: release.Table, rows: Any) -> None:
     """Other rows for a table of `table`, so that statements made for it are asked of them."""
-    made.data.get_backend().con.register("frame", frame(rows))
+    made.engine.raw.register(made.data.name.strip('"'), frame(rows))
+
+
+def rows_of(query: Query) -> Any:
+    """The rows of a query, as a frame of pandas."""
+    import pandas
+
+    return pandas.DataFrame(tables.rows_of(query), columns=query.columns)
 
 
 def ledger(where: Any = "memory:", epsilon: float = 100.0) -> Ledger:

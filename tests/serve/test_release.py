@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("ibis")
+pytest.importorskip("duckdb")
 pytest.importorskip("opendp")
 import pandas as pd
 

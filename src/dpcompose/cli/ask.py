@@ -295,11 +295,10 @@ def _print(
     right: Sequence[bool] = (),
 ) -> None:
     """A table as all commands show theirs."""
-    from dpcompose.cli.terminal import show_table
-    from dpcompose.report import Heading, PageTable
+    from dpcompose.report import Heading, PageTable, text
 
     headings = tuple(
         Heading(each, align="right" if at < len(right) and right[at] else "left")
         for at, each in enumerate(columns)
     )
-    show_table(PageTable("", headings, tuple(map(tuple, rows)), tuple(notes)))
+    stdout(text(PageTable("", headings, tuple(map(tuple, rows)), tuple(notes))))

@@ -5,7 +5,7 @@
     session = release.Session(flights, ledger=ledger, scope="world/flights", actor="ana")
     answer = session.count(by="dest", keys=airports, spend={"epsilon": 0.1})
 
-The only room where theory, ledger and data meet. ibis and opendp are imported when they are needed.
+The only room where theory, ledger and data meet. The engines and opendp are imported when they are needed.
 """
 
 from dpcompose.face import face

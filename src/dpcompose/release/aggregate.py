@@ -1,12 +1,7 @@
 """The aggregation of a table by its engine, and the keys that come out.
 
-Everything is an ibis expression of one statement, so that one state of the table is seen.
+Everything is one statement, so that one state of the table is seen.
 """
-
-# ibis types its expressions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-# pyright: reportMissingTypeStubs=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 
@@ -14,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from dpcompose.errors import UnsupportedError
 from dpcompose.release.aggregation import Aggregation, FixedPointGrid, Term
-from dpcompose.release.engines import EngineStatement, Expression, narrowest, run, without_warnings
+from dpcompose.release.query import Query, Value, case, narrowest, over, run, type_of
 from dpcompose.release.table import Key, Table
-from dpcompose.release.truncation import ANY, Sampling, bounded, sampled_rows
+from dpcompose.release.truncation import ANY, Sampling, bounded, counted, sampled_rows
 
 LARGEST_KEY = 2**63 - 1
 
@@ -44,92 +38,89 @@ def dictionaries(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]]
     }
 
 
-def listings(table: Table, what: Aggregation) -> dict[int, Expression]:
+def listings(table: Table, what: Aggregation) -> dict[int, Query]:
     """For each key column that stands as places while rows are sorted, a table of its texts and their places."""
-    public = {
-        at: table.engine.dictionary(values) for at, values in dictionaries(table, what).items()
-    }
+    placed = dictionaries(table, what)
+    listed = {at: table.engine.dictionary(values) for at, values in placed.items()}
+    public = {at: each for at, each in listed.items() if each is not None}
     return public | _labels(table, what)
 
 
-def _labels(table: Table, what: Aggregation) -> dict[int, Expression]:
+def _labels(table: Table, what: Aggregation) -> dict[int, Query]:
     """The texts of each private key column, and their places by code point, where those are sorted faster.
 
     Which of two texts is before the other follows from those two alone, so the same rows of a unit are kept.
     """
-    import ibis
-
     labelled = what.public is None and table.engine.labels and not table.single
-    found: dict[int, Expression] = {}
+    found: dict[int, Query] = {}
     for at, name in enumerate(what.by if labelled else ()):
         if _text(table, name):
-            texts = (
-                table.data.filter(*possible(table, [name]))
-                .select(value=same(table, name))
-                .distinct()
-            )
-            few = table.engine.small(texts)
-            found[at] = few.mutate(place=ibis.row_number().over(ibis.window(order_by=few.value)))
+            texts = table.data.select(value=same(table, name), where=possible(table, [name]))
+            few = table.engine.small(texts.distinct())
+            place = over("ROW_NUMBER()", order=[few["value"]])
+            found[at] = few.mutate(place=f"({place} - 1)")
     return found
 
 
-def named(table: Table, what: Aggregation, groups: Expression) -> Expression:
+def named(table: Table, what: Aggregation, groups: Query) -> Query:
     """Groups of rows that were projected, with their keys as they are in the table."""
     for at, listed in _labels(table, what).items():
-        key = f"key{at}"
-        joined = groups.join(listed, groups[key] == listed.place)
-        groups = joined.select(
-            **{each: listed.value if each == key else groups[each] for each in groups.columns}
-        )
+        groups = _exchanged(groups, f"key{at}", listed, "place", "value")
     return groups
 
 
-def same(table: Table, name: str) -> Any:
+def _exchanged(rows: Query, key: str, listed: Query, own: str, other: str) -> Query:
+    """The rows with what a list has for a key in place of it."""
+    kept = [each for each in rows.types if each != key]
+    return rows.join(listed, [(key, own)], {key: other}, take=kept).select(*rows.types)
+
+
+def same(table: Table, name: str) -> Value:
     """A column of which equal values are the same."""
-    column: Any = table.data[name]
+    column = table.data[name]
     return table.engine.binary_collation(column) if _text(table, name) else column
 
 
-def is_readable(table: Table, name: str) -> Any:
+def is_readable(table: Table, name: str) -> str:
     """Whether a column holds a value that can be distinguished from all others."""
-    column: Any = table.data[name]
-    return table.engine.readable(column) if _text(table, name) else column.notnull()
+    column = table.data[name]
+    return table.engine.readable(column) if _text(table, name) else f"({column} IS NOT NULL)"
 
 
 def _text(table: Table, name: str) -> bool:
     return table.column(name).kind == "text"
 
 
-def possible(table: Table, names: Sequence[str]) -> list[Any]:
+def possible(table: Table, names: Sequence[str]) -> list[str]:
     """The rows whose keys are private and can be told: an engine holds dates that no answer can, and larger integers.
 
     To fail at such a row would tell that it is there.
     """
-    import ibis
-
-    conditions: list[Any] = []
+    conditions: list[str] = []
     for name in names:
-        column: Any = table.data[name]
+        column, constant = table.data[name], table.engine.constant
         conditions.append(is_readable(table, name))
         if table.column(name).kind == "date":
-            conditions += [column >= ibis.literal(date.min), column <= ibis.literal(date.max)]
+            conditions.append(f"{column} BETWEEN {constant(date.min)} AND {constant(date.max)}")
         if table.column(name).type == "uint64":
-            conditions.append(column <= ibis.literal(LARGEST_KEY, "uint64"))
+            conditions.append(f"{column} <= {LARGEST_KEY}")
     return conditions
 
 
-def asked_for(table: Table, what: Aggregation) -> list[Any]:
+def asked_for(table: Table, what: Aggregation) -> list[str]:
     """The rows whose keys can be asked for, column by column."""
-    conditions: list[Any] = []
+    conditions: list[str] = []
     placed = dictionaries(table, what)
     for position, name in enumerate(what.by):
         if position in placed:
             continue
         column = same(table, name)
         values = list(dict.fromkeys(key[position] for key in what.public or ()))
-        known = [value for value in values if value is not None]
-        inside = table.engine.is_in(column, known) if known else column.isnull()
-        conditions.append(inside | column.isnull() if None in values and known else inside)
+        listed = [value for value in values if value is not None]
+        null = f"{column} IS NULL"
+        inside = [table.engine.is_in(column, listed)] if listed else []
+        inside += [null] if None in values or not listed else []
+        conditions.append(f"({' OR '.join(inside)})")
     return conditions
 
 
@@ -139,7 +130,7 @@ Numbers = tuple[int, ...]
 
 
 def exact(
-    table: Table, what: Aggregation, compiled: EngineStatement | None = None
+    table: Table, what: Aggregation, compiled: Query | None = None
 ) -> Mapping[Key, Mapping[int, Numbers]]:
     """The integers of every group that has rows, by bin (0 where there are no bins), by a statement made before.
 
@@ -152,7 +143,7 @@ def exact(
     found: dict[Key, dict[int, Numbers]] = {}
     wanted = None if what.public is None else set(what.public)
     by, read = len(what.by), key_reader(table, what)
-    for row in run(table.engine, statement(table, what) if compiled is None else compiled):
+    for row in run(statement(table, what) if compiled is None else compiled):
         key = read(row)
         bin, numbers = (int(row[by]), row[by + 1 :]) if what.bins is not None else (0, row[by:])
         if wanted is None or key in wanted:
@@ -160,33 +151,13 @@ def exact(
     return found
 
 
-def statement(table: Table, what: Aggregation, sampling: Sampling = ANY) -> EngineStatement:
+def statement(table: Table, what: Aggregation, sampling: Sampling = ANY) -> Query:
     """The one statement: rows are projected, bounded, and added up. Nothing is looked at when it is made."""
-    with without_warnings():
-        return in_words(table, of_one(table, what, sampling))
-
-
-def in_words(table: Table, expression: Expression) -> EngineStatement:
-    """An expression as a statement.
-
-    Raises:
-        UnsupportedError: If the engine has no words for it, which is found before anything is charged.
-    """
-    try:
-        backend = expression.get_backend()
-        return EngineStatement(expression, backend.compile(expression), backend)
-    except Exception as error:
-        reason = f"{table.engine.name} cannot say it ({type(error).__name__})"
-        raise UnsupportedError("this question to this table", reason) from None
-
-
-def of_one(table: Table, what: Aggregation, sampling: Sampling) -> Expression:
-    """The integers of one question."""
-    found = _of_one(table, what, sampling)
+    found = _statement(table, what, sampling)
     return found if what.lost is not None else named(table, what, found)
 
 
-def _of_one(table: Table, what: Aggregation, sampling: Sampling) -> Expression:
+def _statement(table: Table, what: Aggregation, sampling: Sampling) -> Query:
     rows = projected(table, what if what.lost is None else what.lost)
     units, keys = columns_of(rows)
     if what.lost is not None:
@@ -199,140 +170,128 @@ def _of_one(table: Table, what: Aggregation, sampling: Sampling) -> Expression:
         rows = rows.distinct()
     elif not table.unit:
         # Its rows belong to nobody: `Design` lets no question through that bounds them, or that counts units.
-        return added(table, rows, what, _sums(what))
-    elif not keys and what.value is None and what.bins is None and not what.terms:
-        return of_all(table, rows).select("rows")
+        return added(table, rows, what, _sums(table, rows, what))
+    elif what.value is None and what.bins is None and not what.terms:
+        return _counting(table, rows, what, sampling)
     within = bounded(table, rows, units, keys, cells=what.groups, sampling=sampling)
     if what.item is not None:
-        return grouped(within, keys, {"values": lambda each: each.item.nunique()})
-    return added(table, within, what, _sums(what))
+        return within.group(keys, values=f"COUNT(DISTINCT {within['item']})")
+    return added(table, within, what, _sums(table, within, what))
 
 
-def _sums(what: Aggregation) -> dict[str, Any]:
+def _counting(table: Table, rows: Query, what: Aggregation, sampling: Sampling) -> Query:
+    """Rows of every group, where only their number matters."""
+    units, keys = columns_of(rows)
+    if not keys:
+        return of_all(table, rows).select("rows")
+    of_unit = counted(table, rows, units, keys, cells=what.groups, sampling=sampling)
+    total = {"rows": table.engine.cast(f"SUM({of_unit['rows']})", "int64")}
+    if what.public is not None:
+        return of_unit.group(keys, **total)
+    return _with_enough(of_unit.group(keys, units="COUNT(*)", **total), keys, what)
+
+
+def _sums(table: Table, rows: Query, what: Aggregation) -> dict[str, str]:
     """The sums over rows, from the steps that were projected."""
-    center = 0 if what.value is None else what.value[2]
-    sums: dict[str, Any] = (
-        {} if what.value is None else {"sum": lambda each: each.value.cast("int64") - center}
-    )
+    cast = table.engine.cast
+    sums: dict[str, str] = {}
+    if what.value is not None:
+        sums["sum"] = f"({cast(rows['value'], 'int64')} - {what.value[2]})"
     for place, term in enumerate(what.terms):
-        sums[f"sum{place}"] = lambda each, term=term: term.of(
-            each[_steps(what, term)].cast("int64")
-        )
+        sums[f"sum{place}"] = term.of(cast(rows[_steps(what, term)], "int64"))
     return sums
 
 
-def of_all(table: Table, rows: Expression) -> Expression:
+def of_all(table: Table, rows: Query) -> Query:
     """The rows that are kept of all units, and the units, without groups."""
     most = min(table.bounds.rows, table.bounds.rows_per_group)
-    of_unit = grouped(rows, columns_of(rows)[0], {"rows": lambda each: each.count()})
-    kept_of_unit = {"rows": lambda each: clamped(_at_most(each.rows, most).sum())}
-    return grouped(of_unit, [], kept_of_unit | {"units": lambda each: each.count()})
+    of_unit = rows.group(columns_of(rows)[0], rows="COUNT(*)")
+    kept_of_unit = clamped(table, f"SUM(LEAST({of_unit['rows']}, {most}))")
+    return of_unit.group([], rows=kept_of_unit, units="COUNT(*)")
 
 
-def columns_of(rows: Expression) -> tuple[list[str], list[str]]:
+def columns_of(rows: Query) -> tuple[list[str], list[str]]:
     """The columns of projected rows that name units, and those that name groups."""
     units = [name for name in rows.columns if name.startswith("unit")]
     return units, [name for name in rows.columns if name.startswith("key")]
 
 
-def added(
-    table: Table, within: Expression, what: Aggregation, sums: Mapping[str, Any]
-) -> Expression:
+def added(table: Table, within: Query, what: Aggregation, sums: Mapping[str, str]) -> Query:
     """The integers of every group, and bin, of rows that were bounded.
 
     Its distinct units, if the groups are private, its rows, and a sum of each of `sums` over them.
     """
     units, keys = columns_of(within)
     cells = [*keys, "bin"] if what.bins is not None else keys
-    exact_sum = table.engine.exact_sum
-    of_rows = {
-        name: (lambda each, of=of: clamped(exact_sum(of(each)))) for name, of in sums.items()
-    }
+    exact_sum, cast = table.engine.exact_sum, table.engine.cast
+    of_rows = {name: clamped(table, exact_sum(of)) for name, of in sums.items()}
     if what.public is not None:
-        return grouped(within, cells, {"rows": lambda each: each.count(), **of_rows})
-    whole = {name: (lambda each, name=name: clamped(exact_sum(each[name]))) for name in sums}
-    of_unit = grouped(within, [*cells, *units], {"rows": lambda each: each.count(), **of_rows})
+        return within.group(cells, rows="COUNT(*)", **of_rows)
+    of_unit = _once(within.group([*cells, *units], rows="COUNT(*)", **of_rows), [*keys, *units])
+    whole = {name: clamped(table, exact_sum(of_unit[name])) for name in sums}
     once = {
-        "units": lambda each: each.once.sum().cast("int64"),
-        "rows": lambda each: each.rows.sum().cast("int64"),
+        name: cast(f"SUM({of_unit[of]})", "int64")
+        for name, of in (("units", "once"), ("rows", "rows"))
     }
-    return _with_enough(grouped(_once(of_unit, [*keys, *units]), cells, once | whole), keys, what)
+    return _with_enough(of_unit.group(cells, **once, **whole), keys, what)
 
 
-def _with_enough(groups: Expression, keys: list[str], what: Aggregation) -> Expression:
+def _with_enough(groups: Query, keys: list[str], what: Aggregation) -> Query:
     """The private groups, with their bins, that have so many units, or rows."""
-    import ibis
-
     if what.fewest == 1:
         return groups
     counted = groups[("units", "rows")[what.measure]]
-    if "bin" not in groups.columns:
-        return groups.filter(counted >= what.fewest)
-    placed = groups.mutate(there=counted.sum().over(ibis.window(group_by=keys)))
-    return placed.filter(placed.there >= what.fewest).drop("there")
+    if "bin" not in groups.types:
+        return groups.filter(f"{counted} >= {what.fewest}")
+    placed = groups.mutate(whole=over(f"SUM({counted})", by=[groups[name] for name in keys]))
+    return placed.filter(f"{placed['whole']} >= {what.fewest}").drop("whole")
 
 
 def _units_by_rows(
     table: Table,
-    rows: Expression,
+    rows: Query,
     units: list[str],
     keys: list[str],
     what: Aggregation,
     sampling: Sampling,
-) -> Expression:
+) -> Query:
     """Units of every group by their number of rows in it, each unit in some of its groups only."""
     assert what.bins is not None
-    pairs = grouped(rows, [*units, *keys], {"rows": lambda each: each.count()})
-    pairs = pairs.mutate(bin=what.bins[1].index(pairs.rows, whole=True)).drop("rows")
+    pairs = rows.group([*units, *keys], rows="COUNT(*)")
+    bin = what.bins[1].index(table.engine, pairs["rows"], whole=True)
+    pairs = pairs.select(*units, *keys, bin=bin)
     pairs = _in_some_groups(table, pairs, units, keys, what, sampling)
-    return grouped(pairs, [*keys, "bin"], {"units": lambda each: each.count()})
+    return pairs.group([*keys, "bin"], units="COUNT(*)")
 
 
-def _losing(table: Table, rows: Expression, what: Aggregation) -> Expression:
+def _losing(table: Table, rows: Query, what: Aggregation) -> Query:
     """All units, and those that lose a row, or in a question about distinct units a group."""
     units, keys = columns_of(rows)
     bounds = table.bounds
-    of_group = grouped(rows, [*units, *keys], {"rows": lambda each: each.count()})
-    of_unit = grouped(
-        of_group,
-        units,
-        {
-            "whole": lambda each: each.rows.sum(),
-            "most": lambda each: each.rows.max(),
-            "groups": lambda each: each.count(),
-        },
-    )
-    least = min(bounds.groups, bounds.rows)
-    loses = of_unit.groups > least
+    of_group = rows.group([*units, *keys], rows="COUNT(*)")
+    each = of_group["rows"]
+    of_unit = of_group.group(units, rows=f"SUM({each})", largest=f"MAX({each})", groups="COUNT(*)")
+    loses = [f"{of_unit['groups']} > {min(bounds.groups, bounds.rows)}"]
     if not (what.distinct or (what.bins is not None and what.bins[0] is None)):
-        loses = loses | (of_unit.whole > bounds.rows) | (of_unit.most > bounds.rows_per_group)
-    seen = of_unit.select(lost=loses.ifelse(1, 0))
-    return grouped(
-        seen,
-        [],
-        {
-            "units": lambda each: each.count(),
-            "lost": lambda each: each.lost.sum().coalesce(0).cast("int64"),
-        },
+        loses.append(f"{of_unit['rows']} > {bounds.rows}")
+        loses.append(f"{of_unit['largest']} > {bounds.rows_per_group}")
+    lost = table.engine.cast(
+        f"COALESCE(SUM({case((' OR '.join(loses), '1'), other='0')}), 0)", "int64"
     )
+    return of_unit.group([], units="COUNT(*)", lost=lost)
 
 
-def _once(rows: Expression, of: list[str]) -> Expression:
+def _once(rows: Query, of: list[str]) -> Query:
     """A column that is 1 once for every unit in a group, in its first bin, and 0 elsewhere."""
-    import ibis
-
-    if "bin" not in rows.columns:
-        return rows.mutate(once=ibis.literal(1, "int64"))
-    first = rows.bin.min().over(ibis.window(group_by=of))
-    return rows.mutate(once=(rows.bin == first).ifelse(1, 0))
+    if "bin" not in rows.types:
+        return rows.mutate(once="1")
+    first = over(f"MIN({rows['bin']})", by=[rows[name] for name in of])
+    return rows.mutate(once=case((f"{rows['bin']} = {first}", "1"), other="0"))
 
 
-def projected(table: Table, what: Aggregation, raw: str | None = None) -> Expression:
+def projected(table: Table, what: Aggregation, raw: str | None = None) -> Query:
     """Units, keys, bins and step counts of the rows that count at all; also, if named, a column of numbers as `raw`."""
-    import ibis
-
-    data: Expression = table.data
-    columns: dict[str, Any] = {f"unit{i}": same(table, name) for i, name in enumerate(table.unit)}
+    columns: dict[str, str] = {f"unit{i}": same(table, name) for i, name in enumerate(table.unit)}
     columns |= {f"key{i}": same(table, name) for i, name in enumerate(what.by)}
     rows = [is_readable(table, name) for name in table.unit]
     rows += possible(table, what.by) if what.public is None else asked_for(table, what)
@@ -350,30 +309,24 @@ def projected(table: Table, what: Aggregation, raw: str | None = None) -> Expres
         columns["item"] = same(table, what.item)
     name, bins = (None, None) if what.bins is None else what.bins
     if name is not None and bins is not None:
-        bin = bins.index(_number(table, name), whole=is_whole(table, name))
-        columns["bin"] = bin.cast(narrowest(0, bins.count))
+        bin = bins.index(table.engine, _number(table, name), whole=is_whole(table, name))
+        columns["bin"] = table.engine.cast(bin, narrowest(0, bins.count))
     if raw is not None:
-        columns["raw"] = ibis.cases((_is_number(table, raw), _number(table, raw)), else_=None)
+        number = _number(table, raw)
+        columns["raw"] = case((_is_number(table, raw), number), type=type_of(number))
     if not table.unit:
-        # There may be no condition and no other column then.
-        rows.append(ibis.literal(True))
-        columns["row"] = ibis.literal(1)
-    picked = data.filter(*rows).select(**columns)
+        # There may be no other column then.
+        columns["row"] = "1"
+    picked = table.data.select(where=rows, **columns)
     for at, listed in listings(table, what).items():
-        joined = picked.join(listed, picked[f"key{at}"] == listed.value)
-        picked = joined.select(
-            **{
-                each: joined.place if each == f"key{at}" else joined[each]
-                for each in picked.columns
-            }
-        )
-    return picked.filter(picked.bin.notnull()) if "bin" in columns else picked
+        picked = _exchanged(picked, f"key{at}", listed, "value", "place")
+    return picked.filter(f"{picked['bin']} IS NOT NULL") if "bin" in columns else picked
 
 
-def _sorted_steps(table: Table, name: str, grid: FixedPointGrid) -> Expression:
+def _sorted_steps(table: Table, name: str, grid: FixedPointGrid) -> Value:
     """The step counts of a column, in the narrowest type, so that less is sorted; they are widened to be added up."""
-    steps = grid.image(_number(table, name), whole=is_whole(table, name))
-    return steps.cast(narrowest(grid.first, grid.last))
+    steps = grid.image(table.engine, _number(table, name), whole=is_whole(table, name))
+    return table.engine.cast(steps, narrowest(grid.first, grid.last))
 
 
 def _steps(what: Aggregation, term: Term) -> str:
@@ -383,10 +336,11 @@ def _steps(what: Aggregation, term: Term) -> str:
     )
 
 
-def _is_number(table: Table, name: str) -> Any:
+def _is_number(table: Table, name: str) -> str:
     """Whether a column holds a number."""
     number = _number(table, name)
-    return number.notnull() if is_whole(table, name) else number.notnull() & ~number.isnan()
+    some = f"{number} IS NOT NULL"
+    return some if is_whole(table, name) else f"({some} AND NOT {table.engine.is_nan(number)})"
 
 
 def is_whole(table: Table, name: str) -> bool:
@@ -394,51 +348,47 @@ def is_whole(table: Table, name: str) -> bool:
     return table.column(name).kind in ("integer", "boolean")
 
 
-def _number(table: Table, name: str) -> Any:
+def _number(table: Table, name: str) -> Value:
     """The column as integers or doubles; truth values are 0 and 1."""
-    import ibis
-
-    column: Any = table.data[name]
+    column, engine = table.data[name], table.engine
     match table.column(name).kind:
         case "integer" if table.column(name).type == "uint64":
-            most = ibis.literal(LARGEST_KEY, "uint64")
-            return ibis.cases(
-                (column.isnull(), ibis.null("uint64")), (column > most, most), else_=column
-            ).cast("int64")
+            most = str(LARGEST_KEY)
+            return engine.cast(case((f"{column} > {most}", most), other=column), "int64")
         case "integer":
             # What is compared with a negative end has to have a sign.
-            return column.cast("int64") if table.column(name).type.startswith("uint") else column
+            return engine.cast(column, "int64") if column.type.startswith("uint") else column
         case "boolean":
-            return ibis.cases((column.isnull(), ibis.null("int64")), (column, 1), else_=0)
+            return case((f"{column} IS NULL", "NULL"), (column, "1"), other="0")
         case "decimal":
-            return table.engine.as_double(column)
+            return engine.as_double(column)
         case _:
-            return column.cast("float64")
+            return Value(engine.double_of(column), "float64")
 
 
 def _distinct(
     table: Table,
-    rows: Expression,
+    rows: Query,
     units: list[str],
     keys: list[str],
     what: Aggregation,
     sampling: Sampling,
-) -> Expression:
+) -> Query:
     """Distinct units of every group, each unit in some of its groups only."""
     pairs = _in_some_groups(
         table, rows.select(*units, *keys).distinct(), units, keys, what, sampling
     )
-    return _with_enough(grouped(pairs, keys, {"units": lambda each: each.count()}), keys, what)
+    return _with_enough(pairs.group(keys, units="COUNT(*)"), keys, what)
 
 
 def _in_some_groups(
     table: Table,
-    pairs: Expression,
+    pairs: Query,
     units: list[str],
     keys: list[str],
     what: Aggregation,
     sampling: Sampling,
-) -> Expression:
+) -> Query:
     """One row for each unit and group: those of as many groups of each unit as it may be in."""
     most = min(table.bounds.groups, table.bounds.rows)
     if keys and (what.public is None or most < len(what.public)):
@@ -446,21 +396,7 @@ def _in_some_groups(
     return pairs
 
 
-def grouped(rows: Expression, by: list[str], sums: Mapping[str, Any]) -> Expression:
-    """The rows added up by these columns, if there are any."""
-    found = {name: make(rows) for name, make in sums.items()}
-    return rows.group_by(by).agg(**found) if by else rows.agg(**found)
-
-
-def _at_most(column: Any, most: int) -> Any:
-    import ibis
-
-    return ibis.least(column, most)
-
-
-def clamped(total: Any) -> Any:
+def clamped(table: Table, total: str) -> Value:
     """A sum, 0 if it is of nothing, as a 64-bit integer."""
-    import ibis
-
-    filled = total.coalesce(0)
-    return ibis.greatest(ibis.least(filled, LARGEST_SUM), -LARGEST_SUM).cast("int64")
+    least = f"GREATEST(LEAST(COALESCE({total}, 0), {LARGEST_SUM}), {-LARGEST_SUM})"
+    return table.engine.cast(least, "int64")

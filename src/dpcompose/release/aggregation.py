@@ -1,12 +1,7 @@
 """The aggregation of a question: its keys, bins, and the fixed-point grid of a column.
 
-The one file that writes values as ibis expressions; everything that a row can hold has a defined result.
+Everything that a row can hold has a defined result.
 """
-
-# ibis types its expressions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-# pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
 
@@ -19,7 +14,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from dpcompose.errors import DomainError
-from dpcompose.release.engines import Expression
+from dpcompose.release.query import Engine, Value, case
 from dpcompose.release.spend import exact
 from dpcompose.release.table import Key
 
@@ -100,28 +95,27 @@ class FixedPointGrid:
         """The number that so many steps stand for, to nearest."""
         return float(steps * self.granularity)
 
-    def image(self, column: Expression, *, whole: bool) -> Expression:
+    def image(self, engine: Engine, column: Value, *, whole: bool) -> Value:
         """The column as step counts. What is made of NULL and NaN is not said; but no row makes an error."""
-        import ibis
-
         if (
             whole
             and self.granularity == 1
             and self.lower.denominator == self.upper.denominator == 1
         ):
             least, most = int(self.lower), int(self.upper)
-            return ibis.cases((column < least, least), (column > most, most), else_=column).cast(
-                "int64"
-            )
+            ends = (f"{column} < {least}", str(least)), (f"{column} > {most}", str(most))
+            return engine.cast(case(*ends, other=column), "int64")
         # Every engine takes NaN for the largest number: clamped, it is the upper end.
-        least, most = (ibis.literal(float(end), "float64") for end in (self.lower, self.upper))
-        clamped: Expression = ibis.greatest(ibis.least(column.cast("float64"), most), least)
+        least, most = (engine.constant(float(end)) for end in (self.lower, self.upper))
+        clamped = f"GREATEST(LEAST({engine.double_of(column)}, {most}), {least})"
+        half, step = engine.constant(0.5), engine.constant(float(self.granularity))
         if self._multiplier is not None:
-            return (clamped * self._multiplier + 0.5).floor().cast("int64")
+            steps = f"FLOOR({clamped} * {engine.constant(self._multiplier)} + {half})"
+            return engine.cast(steps, "int64")
         # PostgreSQL refuses quotients that underflow: what is far below a step is 0 before it is scaled.
-        small = clamped.abs() < TINY * float(self.granularity)
-        seen: Expression = ibis.cases((small, ibis.literal(0.0, "float64")), else_=clamped)
-        return (seen / float(self.granularity) + 0.5).floor().cast("int64")
+        small = f"ABS({clamped}) < {engine.constant(TINY * float(self.granularity))}"
+        seen = case((small, engine.constant(0.0)), other=clamped)
+        return engine.cast(f"FLOOR({seen} / {step} + {half})", "int64")
 
     @cached_property
     def _multiplier(self) -> float | None:
@@ -160,11 +154,11 @@ class Bins(Protocol):
         """How many there are."""
         ...
 
-    def index(self, column: Expression, *, whole: bool) -> Expression:
+    def index(self, engine: Engine, column: Value, *, whole: bool) -> Value:
         """The bin of each number, NULL for what lies in none."""
         ...
 
-    def holds(self, column: Expression) -> Expression:
+    def holds(self, engine: Engine, column: Value) -> str:
         """Whether a number, or NULL, lies in a bin."""
         ...
 
@@ -197,23 +191,17 @@ class Edges:
     def count(self) -> int:
         return len(self.edges) - 1
 
-    def index(self, column: Expression, *, whole: bool) -> Expression:
-        import ibis
+    def index(self, engine: Engine, column: Value, *, whole: bool) -> Value:
+        value = column if whole else engine.double_of(column)
+        # NaN is above every number.
+        edges = [engine.constant(float(edge)) for edge in self.edges]
+        outside = f"{value} IS NULL OR {value} < {edges[0]} OR {value} > {edges[-1]}"
+        branches = [(f"{value} < {edge}", str(at)) for at, edge in enumerate(edges[1:-1])]
+        return engine.cast(case((outside, "NULL"), *branches, other=str(self.count - 1)), "int64")
 
-        numbers = [float(edge) for edge in self.edges]
-        value = column if whole else column.cast("float64")
-        outside = value.isnull() | (value < numbers[0]) | (value > numbers[-1])
-        if not whole:
-            outside = outside | value.isnan()
-        branches = [(value < edge, position) for position, edge in enumerate(numbers[1:-1])]
-        return ibis.cases((outside, ibis.null("int64")), *branches, else_=self.count - 1).cast(
-            "int64"
-        )
-
-    def holds(self, column: Expression) -> Expression:
-        return (
-            column.notnull() & (column >= float(self.edges[0])) & (column <= float(self.edges[-1]))
-        )
+    def holds(self, engine: Engine, column: Value) -> str:
+        least, most = (engine.constant(float(self.edges[at])) for at in (0, -1))
+        return f"({column} IS NOT NULL AND {column} >= {least} AND {column} <= {most})"
 
 
 @dataclass(frozen=True)
@@ -226,13 +214,11 @@ class RowNumbers:
 
     count: int
 
-    def index(self, column: Expression, *, whole: bool) -> Expression:
-        import ibis
+    def index(self, engine: Engine, column: Value, *, whole: bool) -> Value:
+        return engine.cast(f"LEAST({column}, {self.count}) - 1", "int64")
 
-        return ibis.least(column, self.count).cast("int64") - 1
-
-    def holds(self, column: Expression) -> Expression:
-        return column.notnull()
+    def holds(self, engine: Engine, column: Value) -> str:
+        return f"({column} IS NOT NULL)"
 
 
 @dataclass(frozen=True)
@@ -258,15 +244,14 @@ class GridPoints:
     def count(self) -> int:
         return self.grid.last - self.grid.first + 1
 
-    def index(self, column: Expression, *, whole: bool) -> Expression:
-        import ibis
+    def index(self, engine: Engine, column: Value, *, whole: bool) -> Value:
+        number = engine.double_of(column)
+        nowhere = f"{column} IS NULL" if whole else f"{number} IS NULL OR {engine.is_nan(number)}"
+        place = f"{self.grid.image(engine, column, whole=whole)} - {self.grid.first}"
+        return engine.cast(case((nowhere, "NULL"), other=f"({place})"), "int64")
 
-        nowhere = column.isnull() if whole else column.isnull() | column.cast("float64").isnan()
-        place = self.grid.image(column, whole=whole) - self.grid.first
-        return ibis.cases((nowhere, ibis.null("int64")), else_=place)
-
-    def holds(self, column: Expression) -> Expression:
-        return column.notnull()
+    def holds(self, engine: Engine, column: Value) -> str:
+        return f"({column} IS NOT NULL)"
 
 
 MOST_CELLS = 10**7
@@ -298,10 +283,10 @@ class Term:
             return far
         return max(far * far - self.shift, self.shift, 1)
 
-    def of(self, steps: Any) -> Any:
+    def of(self, steps: str) -> str:
         """The part of one row, an integer of at most 64 bits by the bound on the change of a unit."""
-        moved = steps - self.center
-        return moved if self.power == 1 else moved * moved - self.shift
+        moved = f"({steps} - {self.center})"
+        return moved if self.power == 1 else f"({moved} * {moved} - {self.shift})"
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,6 @@ partition is charged the maximum by the ledger, which refunds nothing.
 A unit whose rows change from one question to the next may be in two parts over time; then the charges of both add up.
 """
 
-# ibis types its expressions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
-
 from __future__ import annotations
 
 import re
@@ -30,8 +26,9 @@ from dpcompose.account import open_partition, open_scope
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, ReleaseError, UnknownScopeError, UnsupportedError
 from dpcompose.ledger import Amount, Ledger, Receipt
+from dpcompose.release.aggregate import is_readable, same
 from dpcompose.release.design import digest
-from dpcompose.release.engines import without_warnings
+from dpcompose.release.query import Query, Value, case, over
 from dpcompose.release.table import CATALOGUED, Table
 from dpcompose.release.truncation import Sampling
 from dpcompose.values import Adjacency
@@ -295,39 +292,26 @@ def opened_parts(
     return made
 
 
-def rows_of_parts(table: Table, by: str, keys: Sequence[Any], sampling: Sampling) -> list[Any]:
-    """The rows of each part, as ibis tables; every unit is in one of them."""
-    import ibis
-
-    with without_warnings():
-        data, engine = table.data, table.engine
-        same = {
-            name: engine.binary_collation(data[name])
-            if table.column(name).kind == "text"
-            else data[name]
-            for name in (by, *table.unit)
-        }
-        there = [
-            engine.readable(data[each])
-            if table.column(each).kind == "text"
-            else data[each].notnull()
-            for each in same
-        ]
-        units: dict[str, Any] = {f"unit{at}": same[name] for at, name in enumerate(table.unit)}
-        place: Any = ibis.cases(
-            *((same[by] == key, at) for at, key in enumerate(keys)), else_=None
-        ).cast("int64")
-        columns = {f"dpcompose_{name}": column for name, column in units.items()}
-        ranked = data.filter(*there).mutate(
-            **columns,
-            dpcompose_place=place,
-            dpcompose_rank=(place + sampling.start(table, units, "parts")) % len(keys),
-        )
-        ranked = ranked.filter(ranked.dpcompose_place.notnull())
-        least = ranked.dpcompose_rank.min().over(ibis.window(group_by=[*columns]))
-        chosen = ranked.mutate(dpcompose_least=least)
-        chosen = chosen.filter(chosen.dpcompose_rank == chosen.dpcompose_least)
-        names = [each.name for each in table.columns]
-        return [
-            chosen.filter(chosen.dpcompose_place == at).select(*names) for at in range(len(keys))
-        ]
+def rows_of_parts(table: Table, by: str, keys: Sequence[Any], sampling: Sampling) -> list[Query]:
+    """The rows of each part; every unit is in one of them."""
+    engine, names = table.engine, [each.name for each in table.columns]
+    same_key = same(table, by)
+    branches = ((f"{same_key} = {engine.constant(key)}", str(at)) for at, key in enumerate(keys))
+    place = case(*branches)
+    units = [same(table, name) for name in table.unit]
+    start = sampling.start(table, units, "parts")
+    ranked = table.data.select(
+        *names,
+        where=[is_readable(table, name) for name in (by, *table.unit)],
+        dpcompose_place=engine.cast(place, "int64"),
+        dpcompose_rank=Value(f"(({place} + {start}) % {len(keys)})", "int64"),
+        **{f"dpcompose_unit{at}": unit for at, unit in enumerate(units)},
+    )
+    ranked = ranked.filter(f"{ranked['dpcompose_place']} IS NOT NULL")
+    of = [ranked[f"dpcompose_unit{at}"] for at in range(len(units))]
+    chosen = ranked.mutate(dpcompose_least=over(f"MIN({ranked['dpcompose_rank']})", by=of))
+    first = f"{chosen['dpcompose_rank']} = {chosen['dpcompose_least']}"
+    return [
+        chosen.select(*names, where=[first, f"{chosen['dpcompose_place']} = {at}"])
+        for at in range(len(keys))
+    ]

@@ -5,9 +5,6 @@ and that column, then refines the order of each question: the same places in it 
 for some of the questions only, as one with NULL does, the unit is bounded for each of them by itself. So every question
 has the integers that it has when it is asked alone.
 """
-# ibis types its expressions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 
@@ -21,18 +18,16 @@ from dpcompose.release.aggregate import (
     added,
     clamped,
     columns_of,
-    grouped,
-    in_words,
     is_whole,
     key_reader,
     named,
     of_all,
-    of_one,
     projected,
     same,
+    statement,
 )
 from dpcompose.release.aggregation import Aggregation, Bins, FixedPointGrid, GridPoints
-from dpcompose.release.engines import EngineStatement, Expression, narrowest, run, without_warnings
+from dpcompose.release.query import Query, Value, narrowest, run
 from dpcompose.release.table import Key, Table
 from dpcompose.release.truncation import ANY, Sampling, bounded
 
@@ -52,7 +47,7 @@ class Part:
         takers: The questions that it is for, by their places, and the names of the integers of each.
     """
 
-    rows: Expression
+    rows: Query
     what: Aggregation
     takers: tuple[tuple[int, tuple[str, ...]], ...]
 
@@ -76,21 +71,15 @@ class Scan:
     table: Table
     whats: tuple[Aggregation, ...]
     parts: tuple[Part, ...]
-    statement: EngineStatement
+    statement: Query
 
     @classmethod
     def of(cls, table: Table, whats: Sequence[Aggregation], sampling: Sampling = ANY) -> Scan:
-        """The statement for these questions. Nothing is looked at when it is made.
-
-        Raises:
-            UnsupportedError: If the engine has no words for it.
-        """
-        with without_warnings():
-            families = _families(whats)
-            parts = tuple(
-                part for places in families for part in _parts(table, whats, places, sampling)
-            )
-            return cls(table, tuple(whats), parts, in_words(table, _united(parts)))
+        """The statement for these questions. Nothing is looked at when it is made."""
+        parts = tuple(
+            part for places in _families(whats) for part in _parts(table, whats, places, sampling)
+        )
+        return cls(table, tuple(whats), parts, _united(parts))
 
     def exact(self) -> list[Found]:
         """The integers for each question, as `aggregate.exact` gives them for one.
@@ -102,8 +91,8 @@ class Scan:
         wanted = [None if what.public is None else set(what.public) for what in self.whats]
         names = list(_schema(self.parts))
         readers = [self._reader(part, names) for part in self.parts]
-        for row in run(self.table.engine, self.statement):
-            part = self.parts[row[0]]
+        for row in run(self.statement):
+            part: Part = self.parts[row[0]]
             key, bin, numbers = readers[row[0]](row)
             for place, integers in part.takers:
                 keys = wanted[place]
@@ -143,15 +132,10 @@ class Scans:
 
     @classmethod
     def of(cls, requests: Sequence[tuple[Table, Aggregation]], sampling: Sampling = ANY) -> Scans:
-        """The statements for these questions to these tables; tables that are the same rows are scanned once.
-
-        Raises:
-            UnsupportedError: If an engine has no words for one.
-        """
+        """The statements for these questions to these tables; tables that are the same rows are scanned once."""
         places: dict[object, list[int]] = {}
         for place, (table, _) in enumerate(requests):
-            # Tables of one name and schema are equal to ibis, whatever connection they are on.
-            where = id(table.data.get_backend()), table.data.op()
+            where = id(table.engine.raw), table.data.words
             places.setdefault((where, table.unit, table.bounds), []).append(place)
         return cls(
             tuple(
@@ -186,18 +170,18 @@ def _add(bins: dict[int, Numbers], bin: int, numbers: Numbers) -> None:
 
 def _families(whats: Sequence[Aggregation]) -> list[list[int]]:
     """The questions that share, by their places."""
-    found: dict[object, list[int]] = {}
+    found: dict[tuple[Any, ...], list[int]] = {}
     alone: list[int] = []
     for place, what in enumerate(whats):
         if _is_of_its_own(what):
-            found[place] = [place]
+            found[(place,)] = [place]
         elif what.column is None:
             alone.append(place)
         else:
             found.setdefault((what.by, _public(what), what.column), []).append(place)
     for place in alone:
         groups = whats[place].by, _public(whats[place])
-        shared = (key for key in found if isinstance(key, tuple) and key[:2] == groups)
+        shared = (key for key in found if key[:2] == groups)
         # Distinct units have no bounds on rows, so they share with what has no order.
         key = None if whats[place].distinct else next(shared, None)
         found.setdefault((*groups, None) if key is None else key, []).append(place)
@@ -212,6 +196,10 @@ def _is_of_its_own(what: Aggregation) -> bool:
     return bool((what.distinct and what.by) or several or other or by_rows)
 
 
+def _only_counts(what: Aggregation) -> bool:
+    return bool(what.by) and what.column is None
+
+
 def _public(what: Aggregation) -> frozenset[Key] | None:
     return None if what.public is None else frozenset(what.public)
 
@@ -219,9 +207,10 @@ def _public(what: Aggregation) -> frozenset[Key] | None:
 def _parts(
     table: Table, whats: Sequence[Aggregation], places: list[int], sampling: Sampling
 ) -> Iterator[Part]:
-    if len(places) == 1 or not table.unit:
+    # Counts alone have no rows in common: none of them is chosen.
+    if len(places) == 1 or not table.unit or all(_only_counts(whats[place]) for place in places):
         for place in places:
-            yield _alone(whats[place], place, of_one(table, whats[place], sampling))
+            yield _alone(whats[place], place, statement(table, whats[place], sampling))
         return
     first = whats[places[0]]
     column = next(
@@ -239,23 +228,23 @@ def _parts(
     if len(counted) > 1 and any(whats[place].fewest > 1 for place in places):
         # The units of a group have to be counted in one place.
         for place in places:
-            yield _alone(whats[place], place, of_one(table, whats[place], sampling))
+            yield _alone(whats[place], place, statement(table, whats[place], sampling))
         return
     if len(counted) == 1:
-        rows = rows.filter(*conditions) if conditions else rows
+        rows = rows.filter(*conditions)
     else:
         # Whatever their groups are: units with rows that count for none of the questions may be among them.
         everywhere = rows if not first.by else projected(table, Aggregation((), None), column)
         counts = {_decider(whats[place]): _counted(whats[place], everywhere) for place in places}
-        apart = ~_all([condition for condition in counts.values() if condition is not None])
-        # As a view each time, so that it is written, and found, once.
-        mixed = table.engine.small(everywhere.filter(apart).select(*units).distinct())
-        rows = rows.anti_join(mixed.view(), units)
+        apart = [condition for condition in counts.values() if condition is not None]
+        some = everywhere.select(*units, where=[f"NOT ({' AND '.join(apart)})"]).distinct()
+        mixed = table.engine.small(some)
+        rows = rows.having(mixed, [(name, name) for name in units], none=True)
         theirs = _of_units(
-            table, mixed.view(), {*table.unit, *first.by, *([] if column is None else [column])}
+            table, mixed, {*table.unit, *first.by, *([] if column is None else [column])}
         )
         for place in places:
-            yield _alone(whats[place], place, of_one(theirs, whats[place], sampling))
+            yield _alone(whats[place], place, statement(theirs, whats[place], sampling))
     images = _images([whats[place] for place in places])
     within = _bounded(
         table, rows, images, is_whole(table, column) if column else False, first.groups, sampling
@@ -271,14 +260,15 @@ def _parts(
         yield _together(table, within, bins, those, images)
 
 
-def _of_units(table: Table, units: Expression, names: Collection[str]) -> Table:
+def _of_units(table: Table, units: Query, names: Collection[str]) -> Table:
     """The table with the rows of some units alone, which are looked for once, whatever is asked of them."""
-    data: Expression = table.data
-    of = [same(table, name) == units[f"unit{at}"] for at, name in enumerate(table.unit)]
-    return replace(table, data=data.semi_join(units, of).select(*sorted(names)))
+    of = {f"dpcompose_{at}": same(table, name) for at, name in enumerate(table.unit)}
+    rows = table.data.select(*sorted(names), **of)
+    pairs = [(name, f"unit{at}") for at, name in enumerate(of)]
+    return replace(table, data=rows.having(units, pairs).select(*sorted(names)))
 
 
-def _alone(what: Aggregation, position: int, rows: Expression) -> Part:
+def _alone(what: Aggregation, position: int, rows: Query) -> Part:
     numbers = tuple(name for name in rows.columns if name != "bin" and not name.startswith("key"))
     return Part(rows, what, ((position, numbers),))
 
@@ -297,12 +287,12 @@ def _images(whats: Sequence[Aggregation]) -> Images:
 
 def _bounded(
     table: Table,
-    rows: Expression,
+    rows: Query,
     images: Images,
     whole: bool,
     groups: int | None,
     sampling: Sampling,
-) -> Expression:
+) -> Query:
     """The rows that are kept of each unit, with the images of the column in place of it.
 
     All rows count for every question here, and each image follows the order of the column, so rows sorted by all of
@@ -310,15 +300,15 @@ def _bounded(
     """
     units, keys = columns_of(rows)
 
-    def imaged(those: Expression) -> Expression:
-        found: dict[str, Any] = {}
+    def imaged(those: Query) -> Query:
+        found: dict[str, str] = {}
+        engine = table.engine
         for each, name in images.items():
             if isinstance(each, FixedPointGrid):
-                found[name] = each.image(those.raw, whole=whole).cast(
-                    narrowest(each.first, each.last)
-                )
+                image, ends = each.image(engine, those["raw"], whole=whole), (each.first, each.last)
             else:
-                found[name] = each.index(those.raw, whole=whole).cast(narrowest(0, each.count))
+                image, ends = each.index(engine, those["raw"], whole=whole), (0, each.count)
+            found[name] = engine.cast(image, narrowest(*ends))
         return those.select(*units, *keys, **found)
 
     few = len(images) <= FEW_IMAGES
@@ -328,15 +318,16 @@ def _bounded(
     return within if few else imaged(within)
 
 
-def _to_add(rows: Expression, whats: Mapping[int, Aggregation], images: Images) -> dict[str, Any]:
+def _to_add(rows: Query, whats: Mapping[int, Aggregation], images: Images) -> dict[str, str]:
     """The numbers that each question adds up over the rows: `sum` with its place and number."""
-    found: dict[str, Any] = {}
+    found: dict[str, str] = {}
     for place, what in whats.items():
         if what.value is not None:
             _, grid, center = what.value
-            found[f"sum{place}_"] = rows[images[grid]].cast("int64") - center
+            found[f"sum{place}_"] = f"({rows.engine.cast(rows[images[grid]], 'int64')} - {center})"
         for at, term in enumerate(what.terms):
-            found[f"sum{place}_{at}"] = term.of(rows[images[term.grid]].cast("int64"))
+            steps = rows.engine.cast(rows[images[term.grid]], "int64")
+            found[f"sum{place}_{at}"] = term.of(steps)
     return found
 
 
@@ -354,7 +345,7 @@ def _taken(
 
 
 def _together(
-    table: Table, within: Expression, bins: Any, whats: Mapping[int, Aggregation], images: Images
+    table: Table, within: Query, bins: Any, whats: Mapping[int, Aggregation], images: Images
 ) -> Part:
     """The integers of questions with the same groups and bins, of rows that were bounded."""
     added_up = _to_add(within, whats, images)
@@ -365,12 +356,12 @@ def _together(
     if bins is not None:
         added_up["bin"] = within[images[bins[1]]]
     rows = within.mutate(**added_up) if added_up else within
-    sums = {name: (lambda each, name=name: each[name]) for name in added_up if name != "bin"}
+    sums = {name: rows[name] for name in added_up if name != "bin"}
     return Part(named(table, what, added(table, rows, what, sums)), what, _taken(sums, whats))
 
 
 def _by_bins(
-    table: Table, within: Expression, bins: Any, split: Mapping[int, Aggregation], whole: Mapping[int, Aggregation],
+    table: Table, within: Query, bins: Any, split: Mapping[int, Aggregation], whole: Mapping[int, Aggregation],
     images: Images,
 ) -> Iterator[Part]:  # fmt: skip
     """The integers of questions by bins, and of those without, which add up those of the bins."""
@@ -378,15 +369,13 @@ def _by_bins(
     steps = _to_add(within, whole, images)
     rows = within.mutate(bin=within[images[bins[1]]], **steps)
     keys = columns_of(rows)[1]
-    exact_sum = table.engine.exact_sum
-    sums = {name: (lambda each, name=name: exact_sum(each[name])) for name in steps}
-    cells = grouped(rows, [*keys, "bin"], {"rows": lambda each: each.count(), **sums})
+    sums = {name: table.engine.exact_sum(rows[name]) for name in steps}
+    cells = rows.group([*keys, "bin"], rows="COUNT(*)", **sums)
     what = Aggregation(first.by, first.public, bins=bins)
     yield Part(cells.select(*keys, "bin", "rows"), what, _taken({}, split))
-    totals: dict[str, Any] = {"rows": lambda each: each.rows.sum().coalesce(0).cast("int64")}
-    totals |= {name: (lambda each, name=name: clamped(each[name].sum())) for name in steps}
+    totals = {name: clamped(table, f"SUM({cells[name]})") for name in ("rows", *steps)}
     yield Part(
-        grouped(cells, keys, totals), Aggregation(first.by, first.public), _taken(steps, whole)
+        cells.group(keys, **totals), Aggregation(first.by, first.public), _taken(steps, whole)
     )
 
 
@@ -397,24 +386,18 @@ def _decider(what: Aggregation) -> object:
     return what.bins
 
 
-def _counted(what: Aggregation, rows: Expression) -> Any:
+def _counted(what: Aggregation, rows: Query) -> str | None:
     """Which rows count, or None where all do."""
     if what.column is None:
         return None
-    return rows.raw.notnull() if what.bins is None else what.bins[1].holds(rows.raw)
+    raw = rows["raw"]
+    return f"{raw} IS NOT NULL" if what.bins is None else what.bins[1].holds(rows.engine, raw)
 
 
-def _all(conditions: Sequence[Any]) -> Any:
-    found = conditions[0]
-    for each in conditions[1:]:
-        found = found & each
-    return found
-
-
-def _keys(rows: Expression) -> dict[str, str]:
+def _keys(rows: Query) -> dict[str, str]:
     """The columns of the groups, and what they are called in the whole: by their place and type."""
-    names = [name for name in rows.columns if name.startswith("key")]
-    return {name: f"{name} {str(rows[name].type()).lstrip('!')}" for name in names}
+    types = {name: type.partition("(")[0] for name, type in rows.types.items()}
+    return {name: f"{name} {type}" for name, type in types.items() if name.startswith("key")}
 
 
 def _schema(parts: Sequence[Part]) -> dict[str, str]:
@@ -428,20 +411,17 @@ def _schema(parts: Sequence[Part]) -> dict[str, str]:
     }
 
 
-def _united(parts: Sequence[Part]) -> Expression:
+def _united(parts: Sequence[Part]) -> Query:
     """All branches, one below the other, each with its own number."""
-    import ibis
-
     schema = _schema(parts)
-    branches: list[Any] = []
+    branches: list[Query] = []
     for at, part in enumerate(parts):
-        found = part.rows
-        has: dict[str, Any] = {called: found[name] for name, called in _keys(found).items()}
-        has |= {f"number{n}": found[name].cast("int64") for n, name in enumerate(part.numbers)}
-        has |= {"part": ibis.literal(at, "int64")}
-        if "bin" in found.columns:
-            has["bin"] = found.bin.cast("int64")
-        branches.append(
-            found.select(**{name: has.get(name, ibis.null(type)) for name, type in schema.items()})
-        )
-    return branches[0] if len(branches) == 1 else ibis.union(*branches)
+        found, cast = part.rows, part.rows.engine.cast
+        has: dict[str, str] = {called: found[name] for name, called in _keys(found).items()}
+        has |= {f"number{n}": cast(found[name], "int64") for n, name in enumerate(part.numbers)}
+        has |= {"part": Value(str(at), "int64")}
+        if "bin" in found.types:
+            has["bin"] = cast(found["bin"], "int64")
+        columns = {name: has.get(name, cast("NULL", type)) for name, type in schema.items()}
+        branches.append(found.select(**columns))
+    return branches[0].union(*branches[1:]) if len(branches) > 1 else branches[0]

@@ -151,7 +151,7 @@ class Session(Asking):
 
     Raises:
         UnknownScopeError: If the ledger has no such scope.
-        MissingExtraError: If ibis or opendp is not installed.
+        MissingExtraError: If DuckDB or opendp is not installed.
     """
 
     table: Table

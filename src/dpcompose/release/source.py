@@ -1,9 +1,7 @@
-"""Where rows come from: frames, files and tables of a database, each opened as a relation."""
+"""Where rows come from: frames, files and tables of a database, each opened as a query of its engine."""
 
-# ibis types its expressions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-# pyright: reportMissingTypeStubs=false
+# The drivers have types in part only.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
@@ -20,23 +18,11 @@ from urllib.parse import urlsplit
 
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
 from dpcompose.release.arrow import of_frame, read_csv
-from dpcompose.release.engines import (
-    Engine,
-    Expression,
-    OnDuckDB,
-    OnPostgreSQL,
-    OnSpark,
-    Relation,
-    base,
-    turn,
-    without_warnings,
-)
-
-Opening = Callable[[Any], Expression]
-"""How a file or a frame is opened on a connection."""
+from dpcompose.release.engines import OnDuckDB, OnPostgreSQL, OnSpark, engine_of
+from dpcompose.release.query import Engine, Query, Relation, TableName, without_warnings
 
 
-def of_arrow(frame: Any) -> Expression:
+def of_arrow(frame: Any) -> Query:
     """An Arrow table, without a copy, as a table of a DuckDB in memory.
 
     Raises:
@@ -46,7 +32,7 @@ def of_arrow(frame: Any) -> Expression:
 
     found = None
     with suppress(duckdb.Error):
-        found = _embedded(lambda connection: _registered(connection, frame))
+        found = _embedded(lambda engine, name: engine.raw.register(name, frame))
     if found is None:
         types = ", ".join(sorted({str(each.type) for each in frame.schema}))
         raise DomainError(
@@ -58,69 +44,18 @@ def of_arrow(frame: Any) -> Expression:
     return found
 
 
-def of_parquet(path: str) -> Expression:
+def of_parquet(path: str) -> Query:
     """Parquet files, read when they are asked."""
-    return _embedded(lambda connection: connection.read_parquet(path))
+    return _embedded(lambda engine, name: engine.raw.read_parquet(path).create_view(name))
 
 
-def together(data: Expression, backend: Any) -> Expression | None:
-    """The same rows over another connection; None unless all that is not there yet is a file or a frame.
-
-    A file or a frame is opened there once more, by the words in which it was opened first, and takes its own place in
-    the expression. So the rows are those of the same sources, and no row passes from one connection to another. A
-    connection that somebody else made is neither left nor entered: what is declared there is not known here.
-
-    Raises:
-        DomainError: If a file has other columns by now.
-    """
-    import ibis.expr.operations as ops
-
-    places: dict[Any, Any] = {}
-    with turn(backend):
-        here = _openings(backend)
-        for node in data.op().find(ops.DatabaseTable):
-            if node.source is backend:
-                continue
-            opening = _openings(node.source).get(node.name)
-            if opening is None or not here:
-                return None
-            name = next((name for name, known in here.items() if known is opening), None)
-            found = backend.table(name) if name is not None else _record_opening(opening, backend)
-            if found.schema() != node.schema:
-                raise DomainError(
-                    "table", list(found.columns), "the columns that the file had when it was opened"
-                )
-            places[node] = found.op()
-    return data.op().replace(places).to_expr() if places else data
-
-
-def _embedded(opening: Opening) -> Expression:
-    import ibis
-
-    connection = ibis.duckdb.connect()
+def _embedded(opening: Callable[[Engine, str], None]) -> Query:
+    engine = OnDuckDB.embedded()
     try:
-        return _record_opening(opening, connection)
+        return engine.opened(opening, f"frame_{uuid.uuid4().hex}")
     except Exception:
-        connection.disconnect()
+        engine.close()
         raise
-
-
-def _record_opening(opening: Opening, connection: Any) -> Expression:
-    found = opening(connection)
-    _openings(connection)[found.op().name] = opening
-    return found
-
-
-def _openings(connection: Any) -> dict[str, Opening]:
-    """The files and frames that were opened here over a connection, by their names on it."""
-    return connection.__dict__.setdefault("dpcompose_opened", {})
-
-
-def _registered(connection: Any, frame: Any) -> Expression:
-    """The frame as a view; the first one of a connection is called so, and others have names of their own."""
-    name = f"frame_{uuid.uuid4().hex}" if _openings(connection) else "frame"
-    connection.con.register(name, frame)
-    return connection.table(name)
 
 
 OBJECT_STORES = ("s3", "gs", "gcs", "r2")
@@ -138,7 +73,7 @@ def several(path: Path) -> bool:
     return path.is_dir() or (any(mark in str(path) for mark in _MAGIC) and not path.exists())
 
 
-def local_files(path: Path) -> Expression:
+def local_files(path: Path) -> Query:
     """The Parquet files of a folder and of the folders in it, or those that a pattern fits.
 
     Raises:
@@ -155,7 +90,7 @@ def local_files(path: Path) -> Expression:
     return _read(pattern, str(path))
 
 
-def stored_files(url: str) -> Expression:
+def stored_files(url: str) -> Query:
     """The Parquet files of an object store; without credentials where none are set up for DuckDB.
 
     Raises:
@@ -168,7 +103,7 @@ def stored_files(url: str) -> Expression:
     return _read(f"{url}**/*.parquet" if url.endswith("/") else url, f"{parts.scheme}://...")
 
 
-def _read(pattern: str, shown: str) -> Expression:
+def _read(pattern: str, shown: str) -> Query:
     import duckdb
 
     found = None
@@ -189,32 +124,21 @@ def is_spark_frame(source: object) -> bool:
     )
 
 
-def spark_frame(frame: Any) -> Expression:
-    """A frame of Spark's as a table: a view of it in its own session."""
-    import ibis
-
-    name = f"dpcompose_{uuid.uuid4().hex}"
-    frame.createOrReplaceTempView(name)
-    return ibis.pyspark.connect(frame.sparkSession).table(name)
-
-
 @dataclass(frozen=True)
 class Source:
     """A source that was opened.
 
     Args:
         label: What to call it in the ledger.
-        data: Its rows, as an ibis table.
-        engine: Where they are.
-        base: The table of the database, or the frame, that it is.
+        data: Its rows.
+        base: The table of the database that it is, or the view of a Spark frame; none for other frames and files.
         relation: What the database says of it; None for frames and files.
         identity: What a request is named by: where it is, never what it holds. A frame without a name is no other.
     """
 
     label: str
-    data: Expression
-    engine: Engine
-    base: Any
+    data: Query
+    base: TableName
     relation: Relation | None
     identity: str
 
@@ -231,103 +155,61 @@ class ArrowStream(Protocol):
 def opened(
     source: Any, *, name: str | None, schema: Mapping[str, str] | None, line_breaks: bool = False
 ) -> Source:
-    """A source as an ibis table, and what is known of it.
+    """A source as a query, and what is known of it.
 
     Raises:
         DomainError: If it is nothing that can be opened, or cannot be.
-        UnsupportedError: If it is an ibis expression that is no plain table, or on an unknown engine.
-        MissingExtraError: If ibis is not installed.
+        UnsupportedError: If it is a table of ibis.
+        MissingExtraError: If a library is not installed.
     """
-    try:
-        import ibis
-    except ImportError:
-        raise MissingExtraError("asking tables", "data") from None
+    if find_spec("duckdb") is None or find_spec("pyarrow") is None:
+        raise MissingExtraError("asking tables", "data")
     with without_warnings():
-        label, data = _opened(source, name, line_breaks)
-        table = base(data)
-        stored, spark = in_object_store(source), is_spark_frame(source)
-        foreign = (
-            isinstance(source, ibis.Table)
-            or spark
-            or (isinstance(source, str) and "://" in source and not stored)
-        )
-        engine = _engine_of(data, foreign=foreign)
-        relation = place = None
-        if isinstance(source, str | os.PathLike) and not foreign:
-            place = f"files {source}" if stored else f"file {Path(source).resolve()}"
-        elif foreign and isinstance(table, ibis.expr.operations.DatabaseTable):
-            with turn(data.get_backend()):
-                engine.require(data.get_backend())
-                relation = engine.relation(table, data.get_backend())
+        label, data, base = _opened(source, name, line_breaks)
+        engine, relation, place = data.engine, None, None
+        if base:
+            with engine.turn:
+                engine.require()
+                relation = engine.relation(base)
             place = relation.location
+        elif isinstance(source, str | os.PathLike):
+            stored = in_object_store(source)
+            place = f"files {source}" if stored else f"file {Path(source).resolve()}"
         identity = place or (uuid.uuid4().hex if name is None else f"named {name}")
-        return Source(
-            name or label, _typed(_nullable(data, table), schema), engine, table, relation, identity
+        return Source(name or label, _typed(data, schema), base, relation, identity)
+
+
+def _opened(source: Any, name: str | None, line_breaks: bool) -> tuple[str, Query, TableName]:
+    """The label of a source, its rows, and the table of a database that it is."""
+    if isinstance(source, str) and "://" in source and not in_object_store(source):
+        return _of_database(lambda: _connected(source), f"{urlsplit(source).scheme}://...", name)
+    engine = engine_of(source)
+    if engine is not None:
+        return _of_database(lambda: engine, f"a connection of {engine.name}", name)
+    if type(source).__module__.partition(".")[0] == "ibis":
+        reason = "in its expressions one unit's rows can decide what becomes of the rows of others"
+        remedy = (
+            "Give the frame, the file or the database that it reads, such as "
+            'release.table("duckdb://visits.db", name="visits", ...)'
         )
-
-
-def _nullable(data: Expression, table: Any) -> Expression:
-    """The same columns, each as one that may be NULL: to ibis another type, which it neither unites nor compares."""
-    import ibis
-
-    if all(each.nullable for each in table.schema.values()):
-        return data
-    schema = ibis.schema({name: each.copy(nullable=True) for name, each in table.schema.items()})
-    return table.copy(schema=schema).to_expr().select(*data.columns)
-
-
-def _engine_of(expression: Expression, *, foreign: bool) -> Engine:
-    """The engine that holds a table.
-
-    Args:
-        expression: The table.
-        foreign: Whether it was made elsewhere, with whatever is declared there.
-
-    Raises:
-        UnsupportedError: If it is none of DuckDB, PostgreSQL and Spark.
-    """
-    engines: dict[str, Engine] = {
-        "duckdb": OnDuckDB(foreign=foreign),
-        "postgres": OnPostgreSQL(),
-        "pyspark": OnSpark(),
-    }
-    name = str(expression.get_backend().name)
-    if name not in engines:
-        reason = "its sums, orders and comparisons are not known to agree with the others'"
-        raise UnsupportedError(f"a table on {name}", reason, "Use DuckDB, PostgreSQL or Spark")
-    return engines[name]
-
-
-def _name_of(table: Any) -> str:
-    match table.op():
-        case object(name=str(name)):
-            return name
-        case _:
-            return "table"
-
-
-def _opened(source: Any, name: str | None, line_breaks: bool) -> tuple[str, Expression]:
-    import ibis
-
+        raise UnsupportedError("a table of ibis", reason, remedy)
     match source:
-        case ibis.Table():
-            return _name_of(source), source
         case str() if in_object_store(source):
-            return source.rstrip("/").rpartition("/")[2], stored_files(source)
-        case str() if "://" in source:
-            return _database(source, name)
+            return source.rstrip("/").rpartition("/")[2], stored_files(source), ()
         case str() | os.PathLike():
-            return _file(Path(source), line_breaks)
+            return *_file(Path(source), line_breaks), ()
         case _ if is_spark_frame(source):
-            return "frame", spark_frame(source)
+            view, engine = f"dpcompose_{uuid.uuid4().hex}", OnSpark(source.sparkSession)
+            source.createOrReplaceTempView(view)
+            return "frame", engine.table((view,)), (view,)
         case ArrowStream():
-            return "frame", of_arrow(of_frame(source))
+            return "frame", of_arrow(of_frame(source)), ()
         case _:
-            domain = "an ibis table, a pandas, polars, Arrow or Spark frame, a path, or the URL of a database or store"
+            domain = "a pandas, polars, Arrow or Spark frame, a path, the URL of a database or store, or a connection"
             raise DomainError("source", type(source).__name__, domain)
 
 
-def _file(path: Path, line_breaks: bool) -> tuple[str, Expression]:
+def _file(path: Path, line_breaks: bool) -> tuple[str, Query]:
     if several(path):
         return path.name, local_files(path)
     suffix = path.suffix.lower()
@@ -349,7 +231,30 @@ def _file(path: Path, line_breaks: bool) -> tuple[str, Expression]:
     return path.name, data
 
 
-def _database(url: str, name: str | None) -> tuple[str, Expression]:
+def _of_database(
+    connected: Callable[[], Engine], where: str, name: str | None
+) -> tuple[str, Query, TableName]:
+    if name is None:
+        raise DomainError("name", name, "the name of a table of the database")
+    base = tuple(name.rsplit(".", 1))
+    engine = data = None
+    try:
+        engine = connected()
+        with engine.turn:
+            data = engine.table(base)
+    except (DomainError, MissingExtraError):
+        raise
+    except Exception:
+        data = None
+    # A driver's words may hold the password of the URL.
+    if data is None:
+        domain = f"a database that can be reached and has a table {name!r}"
+        raise DomainError("source", where, domain)
+    return name, data, base
+
+
+def _connected(url: str) -> Engine:
+    """The engine of a URL."""
     scheme = urlsplit(url).scheme
     if scheme not in _CONNECTIONS:
         raise DomainError(
@@ -357,55 +262,36 @@ def _database(url: str, name: str | None) -> tuple[str, Expression]:
             f"{scheme}://...",
             "a URL such as postgresql://..., duckdb://... or spark://...",
         )
-    if name is None:
-        raise DomainError("name", name, "the name of a table of the database")
     extra = _EXTRAS.get(scheme)
     if extra is not None and find_spec(extra[0]) is None:
         raise MissingExtraError(f"a table on {scheme}://", extra[1])
-    connection = found = None
-    with suppress(Exception):
-        connection = _CONNECTIONS[scheme](url)
-        schema, _, table = name.rpartition(".")
-        found = connection.table(table, database=schema or None)
-    # A driver's words may hold the password of the URL.
-    if found is None:
-        if connection is not None:
-            connection.disconnect()
-        raise DomainError(
-            "source", f"{scheme}://...", f"a database that can be reached and has a table {name!r}"
-        )
-    return name, found
+    return _CONNECTIONS[scheme](url)
 
 
-def _duckdb(url: str) -> Any:
-    import ibis
+def _duckdb(url: str) -> Engine:
+    import duckdb
 
-    return ibis.duckdb.connect(url.removeprefix("duckdb://"), read_only=True)
+    return OnDuckDB(duckdb.connect(url.removeprefix("duckdb://"), read_only=True))
 
 
-def _postgresql(url: str) -> Any:
+def _postgresql(url: str) -> Engine:
     """A connection that takes whatever libpq does: sockets, services, passwords from a file."""
-    import ibis
     import psycopg
 
-    def connect() -> None:
-        backend.con = psycopg.connect(url, autocommit=True)
-        backend._post_connect()
+    def connect() -> Any:
+        return psycopg.connect(url, autocommit=True)
 
-    backend: Any = ibis.postgres.from_connection(psycopg.connect(url, autocommit=True))
-    backend.dpcompose_connect = connect
-    return backend
+    return OnPostgreSQL(connect(), connect=connect)
 
 
-def _spark(url: str) -> Any:
+def _spark(url: str) -> Engine:
     """A session on the cluster of a spark:// URL, or the one that is running."""
-    import ibis
     from pyspark.sql import SparkSession
 
-    return ibis.pyspark.connect(SparkSession.builder.master(url).appName("dpcompose").getOrCreate())
+    return OnSpark(SparkSession.builder.master(url).appName("dpcompose").getOrCreate())
 
 
-def _typed(data: Expression, schema: Mapping[str, str] | None) -> Expression:
+def _typed(data: Query, schema: Mapping[str, str] | None) -> Query:
     """The columns of `schema` with these types; a value that does not read as one becomes NULL."""
     if schema is not None and not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError(
@@ -413,24 +299,17 @@ def _typed(data: Expression, schema: Mapping[str, str] | None) -> Expression:
         )
     if not schema:
         return data
-    import ibis
-
-    if data.get_backend().name != "duckdb":
+    engine = data.engine
+    if not isinstance(engine, OnDuckDB):
         raise DomainError(
             "schema", dict(schema), "nothing for a database", "Cast the columns in a view there"
         )
-    found = data
+    columns: dict[str, str] = {}
     for name, wanted in schema.items():
-        if name not in data.columns:
+        if name not in data.types:
             raise DomainError("schema", name, f"names of columns: {', '.join(data.columns)}")
-        try:
-            dtype = ibis.dtype(wanted)
-        except Exception:
-            raise DomainError(
-                "schema", wanted, "a type such as int64, float64, string, boolean, date"
-            ) from None
-        found = found.mutate(**{name: found[name].try_cast(dtype)})
-    return found
+        columns[name] = engine.tried(data[name], wanted)
+    return data.mutate(**columns)
 
 
 _EXTRAS = {
@@ -438,7 +317,7 @@ _EXTRAS = {
     "postgresql": ("psycopg", "postgres"),
     "spark": ("pyspark", "spark"),
 }
-_CONNECTIONS = {
+_CONNECTIONS: Mapping[str, Callable[[str], Engine]] = {
     "duckdb": _duckdb,
     "postgres": _postgresql,
     "postgresql": _postgresql,

@@ -1,7 +1,4 @@
 """A table with its unit of privacy and bounds, and its columns."""
-# ibis types its expressions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ from typing import Any, Self
 from dpcompose import check
 from dpcompose.errors import DomainError, DPComposeError, EngineError
 from dpcompose.release.bounds import Bounds
-from dpcompose.release.engines import Engine, Relation, turn, unsettled, without_warnings
 from dpcompose.release.public import PublicSource
+from dpcompose.release.query import Engine, Query, Relation, TableName, unsettled, without_warnings
 from dpcompose.release.source import opened
 from dpcompose.release.transformation import Transformations
 
@@ -33,7 +30,7 @@ class TableColumn:
     Args:
         name: As the engine has it.
         kind: "integer", "float", "decimal", "text", "boolean", "date" or "other".
-        type: The type as ibis writes it.
+        type: How its type is written, alike for all engines, such as int64, string or decimal(12, 2).
     """
 
     name: str
@@ -136,9 +133,8 @@ class Table(Transformations):
     unit: tuple[str, ...]
     bounds: Bounds
     columns: tuple[TableColumn, ...]
-    data: Any = field(repr=False, compare=False)
-    engine: Engine = field(repr=False, compare=False)
-    base: Any = field(default=None, repr=False, compare=False)
+    data: Query = field(repr=False, compare=False)
+    base: TableName = field(default=(), repr=False, compare=False)
     relation: Relation | None = field(default=None, repr=False, compare=False)
     source: str = field(default="", repr=False, compare=False)
     steps: tuple[str, ...] = ()
@@ -155,12 +151,17 @@ class Table(Transformations):
     copies: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
 
     @property
+    def engine(self) -> Engine:
+        """The engine that holds the rows."""
+        return self.data.engine
+
+    @property
     def roots(self) -> tuple[Self, ...]:
         """The tables of the engine that it is made of."""
         return self.opened or (self,)
 
     def changed(
-        self, data: Any, step: str, *, weights: Mapping[str, int] | None = None, bounds: Bounds | None = None,
+        self, data: Query, step: str, *, weights: Mapping[str, int] | None = None, bounds: Bounds | None = None,
         roots: tuple[Any, ...] = (), ranges: Mapping[str, tuple[Any, ...]] | None = None,
         unit: tuple[str, ...] | None = None, copies: Mapping[str, str] | None = None,
     ) -> Self:  # fmt: skip
@@ -277,30 +278,28 @@ class Table(Transformations):
         self.require_catalogued(trusted)
         if self.opened or self.relation is None:
             return
-        backend, now = self.data.get_backend(), None
-        with without_warnings(), turn(backend):
-            for connect in (
-                None,
-                self.engine.reconnect,
-            ):  # a connection may have been lost since the last question
+        engine, now = self.engine, None
+        with without_warnings(), engine.turn:
+            # A connection may have been lost since the last question.
+            for connect in (None, engine.reconnect):
                 try:
                     if connect is not None:
-                        connect(backend)
-                    self.engine.require(backend)
-                    now = self.engine.relation(self.base, backend)
+                        connect()
+                    engine.require()
+                    now = engine.relation(self.base)
                     break
                 except DPComposeError:
                     raise
                 except Exception:
                     continue
         if now is None:
-            raise EngineError(self.engine.name, charged=False)
+            raise EngineError(engine.name, charged=False)
         if now != self.relation or not (now.plain or now.name in trusted):
             raise unsettled(now.name)
 
     def close(self) -> None:
         """Close the connection to the engine that holds the rows; nothing can be asked afterwards."""
-        self.data.get_backend().disconnect()
+        self.engine.close()
 
 
 def table(
@@ -317,29 +316,29 @@ def table(
     """A table to ask privately: who is protected, and what of one unit's rows is kept.
 
     Neighboring tables differ in all rows of one unit. Rows whose unit is NULL belong to nobody and are left out. Rows
-    beyond the bounds are left out too, the same ones every time a question is asked in one scope. An ibis table has to
-    be a plain one, of which columns may be chosen by `select` and `drop`: in other expressions one unit's rows can
-    decide what becomes of the rows of others. A view is asked only where the keeper opened the scope with
-    `note={"trust_view": [its name]}`.
+    beyond the bounds are left out too, the same ones every time a question is asked in one scope. A view is asked only
+    where the keeper opened the scope with `note={"trust_view": [its name]}`: in a view one unit's rows can decide what
+    becomes of the rows of others.
 
     Args:
-        source: An ibis table on DuckDB, PostgreSQL or Spark; a pandas, polars, Arrow or Spark frame; the path of a
-            Parquet or CSV file, of a folder of Parquet files, or a pattern such as visits/*.parquet; the URL of such
-            files in an object store (s3://, gs://); the URL of a database, with `name` for its table.
+        source: A pandas, polars, Arrow or Spark frame; the path of a Parquet or CSV file, of a folder of Parquet files,
+            or a pattern such as visits/*.parquet; the URL of such files in an object store (s3://, gs://); the URL of
+            a database, or an open connection of DuckDB or psycopg or a Spark session, with `name` for its table.
         unit: The column, or columns, that name the unit of privacy.
         max_rows_per_unit: Rows kept of one unit; >= 1.
         max_groups_per_unit: Groups of a grouped question in which one unit is kept; by default the number of rows.
         max_rows_per_group: Rows kept of one unit in one group; by default the number of rows.
         name: The table in the database; for other sources what the ledger calls it. Frames of one name are one table
             to a retry by key; without a name every frame is another one.
-        schema: Types of columns, as ibis writes them, for a source whose own are text; what does not read is NULL.
+        schema: Types of columns, such as int64, float64, string, boolean or date, for a source whose own are text; what
+            does not read is NULL.
         line_breaks: For a CSV file, whether cells in quotes go on over lines; then one unclosed quote swallows the
             lines after it. By default every line is a row, and a line with an unclosed quote is left out.
 
     Raises:
         DomainError: If an argument is outside its domain, or the source cannot be opened.
         UnsupportedError: If the engine is none of the three, or the table is no plain one.
-        MissingExtraError: If ibis is not installed.
+        MissingExtraError: If the engine's library is not installed.
     """
     bounds = Bounds.stated(
         max_rows_per_unit, groups=max_groups_per_unit, rows_per_group=max_rows_per_group
@@ -354,7 +353,6 @@ def table(
         bounds,
         _columns(made.data),
         data=made.data,
-        engine=made.engine,
         base=made.base,
         relation=made.relation,
         source=made.identity,
@@ -367,13 +365,8 @@ def table(
     return found
 
 
-def _columns(data: Any) -> tuple[TableColumn, ...]:
-    with without_warnings():
-        schema = data.schema()
-    return tuple(
-        TableColumn(str(each), _kind(dtype), str(dtype).lstrip("!"))
-        for each, dtype in schema.items()
-    )
+def _columns(data: Query) -> tuple[TableColumn, ...]:
+    return tuple(TableColumn(name, _kind(type), type) for name, type in data.types.items())
 
 
 def _names(name: str, value: str | Sequence[str]) -> tuple[str, ...]:
@@ -386,14 +379,14 @@ def _names(name: str, value: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _kind(dtype: Any) -> str:
+def _kind(type: str) -> str:
+    head = type.partition("(")[0]
     kinds = {
-        "boolean": dtype.is_boolean(),
-        "integer": dtype.is_integer(),
-        "float": dtype.is_floating(),
-        "decimal": dtype.is_decimal(),
-        "text": dtype.is_string(),
-        "date": dtype.is_date(),
-        "identifier": dtype.is_uuid(),
+        "boolean": "boolean",
+        "decimal": "decimal",
+        "string": "text",
+        "date": "date",
+        "uuid": "identifier",
     }
-    return next((kind for kind, holds in kinds.items() if holds), "other")
+    number = head.removeprefix("u").rstrip("0123456789") if head[-1:].isdigit() else ""
+    return {"int": "integer", "float": "float"}.get(number) or kinds.get(head, "other")

@@ -8,25 +8,22 @@ of a transformation say how much of a unit is worth keeping; that they hold is n
 
 A join on another key is the one exception: its rows belong to nobody, and its bounds say how many one unit moves.
 """
-# ibis types its expressions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from dpcompose.errors import DomainError, UnknownMethodError, UnsupportedError
 from dpcompose.release.bounds import MOST_ROWS, Bounds
-from dpcompose.release.engines import Engine, without_warnings
 from dpcompose.release.expression import RowExpression, col, one_to_one, row_expression
 from dpcompose.release.function import Rows, compiled
 from dpcompose.release.public import PublicSource, PublicTable
+from dpcompose.release.query import Engine, Query, of_public
 from dpcompose.release.refusals import called, refused_method
-from dpcompose.release.source import together
 from dpcompose.release.truncation import (
     KINDS as KEYS,
     KeptRows,
@@ -48,8 +45,7 @@ class Transformations(ABC):
         unit: tuple[str, ...]
         bounds: Bounds
         columns: tuple[Any, ...]
-        data: Any
-        engine: Engine
+        data: Query
         steps: tuple[str, ...]
         weights: Mapping[str, int]
         ranges: Mapping[str, tuple[Any, ...]]
@@ -68,12 +64,15 @@ class Transformations(ABC):
         @property
         def single(self) -> bool: ...
 
+        @property
+        def engine(self) -> Engine: ...
+
         def column(self, name: object) -> Any: ...
 
     @abstractmethod
     def changed(
         self,
-        data: Any,
+        data: Query,
         step: str,
         *,
         weights: Mapping[str, int] | None = None,
@@ -105,14 +104,11 @@ class Transformations(ABC):
             DomainError: If it is no condition, or names a column that is not there.
             UnsupportedError: If it is no expression made by `release.col`.
         """
-        with without_warnings():
-            predicate = row_expression("where", predicate)
-            found = compiled(predicate, self._rows("where"))
-            if found.kind != "boolean":
-                raise DomainError(
-                    "where", found.kind, "a condition, such as release.col('age') >= 18"
-                )
-            return self.changed(self.data.filter(found.value), f"where {predicate.text}")
+        predicate = row_expression("where", predicate)
+        found = compiled(predicate, self._rows("where"))
+        if found.kind != "boolean":
+            raise DomainError("where", found.kind, "a condition, such as release.col('age') >= 18")
+        return self.changed(self.data.filter(found.value), f"where {predicate.text}")
 
     def mutate(self, **expressions: RowExpression) -> Self:
         """The table with further columns, or with others of these names.
@@ -129,32 +125,29 @@ class Transformations(ABC):
             )
         rows = self._rows("mutate")
         weights = dict(self.weights)
-        columns: dict[str, Any] = {}
-        with without_warnings():
-            expressions = {
-                name: row_expression(f"mutate {name}", each) for name, each in expressions.items()
-            }
-            for name, expression in expressions.items():
-                self._require_new(f"mutate {name}", name, {*columns})
-                found = compiled(expression, rows)
-                if found.kind == "timestamp":
-                    raise DomainError(
-                        f"mutate {name}", found.kind, "a value of another kind, such as its date()"
-                    )
-                columns[name], weights[name] = found.value, found.weight
-            step = "mutate " + ", ".join(
-                f"{name}={each.text}" for name, each in expressions.items()
-            )
-            # Recomputing a column drops the range that the catalog has for it.
-            ranges = {name: ends for name, ends in self.ranges.items() if name not in expressions}
-            units = {**self.copies, **{name: name for name in self.unit}}
-            same = {
-                name: one_to_one(expressions.get(name, col(name)), units)
-                for name in {**units, **expressions}
-            }
-            copies = {name: unit for name, unit in same.items() if unit is not None}
-            data = self.data.mutate(**columns)
-            return self.changed(data, step, weights=weights, ranges=ranges, copies=copies)
+        columns: dict[str, str] = {}
+        expressions = {
+            name: row_expression(f"mutate {name}", each) for name, each in expressions.items()
+        }
+        for name, expression in expressions.items():
+            self._require_new(f"mutate {name}", name, {*columns})
+            found = compiled(expression, rows)
+            if found.kind == "timestamp":
+                raise DomainError(
+                    f"mutate {name}", found.kind, "a value of another kind, such as its date()"
+                )
+            columns[name], weights[name] = found.value, found.weight
+        step = "mutate " + ", ".join(f"{name}={each.text}" for name, each in expressions.items())
+        # Recomputing a column drops the range that the catalog has for it.
+        ranges = {name: ends for name, ends in self.ranges.items() if name not in expressions}
+        units = {**self.copies, **{name: name for name in self.unit}}
+        same = {
+            name: one_to_one(expressions.get(name, col(name)), units)
+            for name in {**units, **expressions}
+        }
+        copies = {name: unit for name, unit in same.items() if unit is not None}
+        data = self.data.mutate(**columns)
+        return self.changed(data, step, weights=weights, ranges=ranges, copies=copies)
 
     def select(self, *names: str) -> Self:
         """The table with these columns and those of the unit, which always stay: a unit's rows stay its rows.
@@ -170,8 +163,7 @@ class Transformations(ABC):
         kept = list(dict.fromkeys([*self.unit, *names]))
         if not kept:
             raise DomainError("select", 0, "one column or more, where no unit is left")
-        with without_warnings():
-            return self.changed(self.data.select(*kept), f"select {kept}")
+        return self.changed(self.data.select(*kept), f"select {kept}")
 
     def union(self, other: Self) -> Self:
         """The rows of this table and of another with the same unit and columns, bounded together.
@@ -201,8 +193,7 @@ class Transformations(ABC):
         bounds = _bounds(
             one.rows + two.rows, one.groups + two.groups, one.rows_per_group + two.rows_per_group
         )
-        with without_warnings():
-            data = self.data.union(theirs, distinct=False)
+        data = self.data.union(theirs)
         weights = {
             name: max(self.weights.get(name, 1), other.weights.get(name, 1)) for name, _ in here
         }
@@ -288,18 +279,11 @@ class Transformations(ABC):
             min(one.groups * two.groups, most),
             min(one.rows_per_group * two.rows_per_group, most),
         )
-        with without_warnings():
-            left = whole_rows(self, self.data, stage=f"join {len(self.steps)} left")
-            there = whole_rows(other, theirs, stage=f"join {len(self.steps)} right")
-            names = [name for name in there.columns if name not in self.unit]
-            units = {f"dpcompose_{at}": left[name] for at, name in enumerate(self.unit)}
-            theirs_of = {f"dpcompose_right_{at}": there[name] for at, name in enumerate(self.unit)}
-            right = there.select(*names, **theirs_of)
-            # By name on either side: a table may be joined with one made of it, whose columns are its own.
-            data = left.mutate(**units).join(
-                right, list(zip(units, theirs_of, strict=True)), how=how
-            )
-            data = data.select(*left.columns, *names)
+        left = whole_rows(self, self.data, stage=f"join {len(self.steps)} left")
+        right = whole_rows(other, theirs, stage=f"join {len(self.steps)} right")
+        names = [name for name in right.types if name not in self.unit]
+        pairs = [(name, name) for name in self.unit]
+        data = left.join(right, pairs, {name: name for name in names}, how=how)
         step = f"join {other.identity} on {sorted(keys)} {how}"
         weights = {**{name: other.weights.get(name, 1) for name in names}, **self.weights}
         ranges = {**other.ranges, **self.ranges}
@@ -310,7 +294,7 @@ class Transformations(ABC):
     def _on_another_key(
         self,
         other: Self,
-        theirs: Any,
+        theirs: Query,
         keys: tuple[str, ...],
         how: str,
         limits: tuple[object, object],
@@ -341,10 +325,9 @@ class Transformations(ABC):
                 self._require_new("join", name.name, set(), replaces=False)
         ours, those = KeptRows.stated((self.bounds, other.bounds), *limits)
         bounds, at = joined_bounds(ours, those), len(self.steps)
-        with without_warnings():
-            left = few_of_each_key(self, self.data, keys, ours, stage=f"keyed join {at} left")
-            right = few_of_each_key(other, theirs, keys, those, stage=f"keyed join {at} right")
-            data = joined(left, right, keys)
+        left = few_of_each_key(self, self.data, keys, ours, stage=f"keyed join {at} left")
+        right = few_of_each_key(other, theirs, keys, those, stage=f"keyed join {at} right")
+        data = joined(left, right, keys)
         step = f"join {other.identity} on {[*keys]}, keeping {ours} and {those}"
         weights = {
             **{each.name: other.weights.get(each.name, 1) for each in other.columns},
@@ -358,36 +341,25 @@ class Transformations(ABC):
     def _with_public(
         self, other: PublicTable, keys: tuple[str, ...], how: str, at_most: int | None, rows: Rows
     ) -> Self:
-        import ibis
-
         frame, most = other.for_join(keys, at_most)
         for name in frame.column_names:
             if name not in keys:
                 self._require_new("join", name, set(), replaces=False)
-        with without_warnings():
-            there = ibis.memtable(
-                frame.rename_columns([f"dpcompose_{at}" for at in range(frame.num_columns)])
-            )
-            same: dict[str, Any] = {}
-            for at, name in enumerate(keys):
-                found = compiled(col(name), rows)
-                if found.kind != other.kinds[name] or found.kind == "float":
-                    raise DomainError(
-                        "join on",
-                        name,
-                        f"a column of {other.kinds[name]}s here too; it holds {found.kind}",
-                    )
-                same[f"dpcompose_left_{at}"] = found.value
-            matched = [f"dpcompose_{frame.column_names.index(name)}" for name in keys]
-            joined = self.data.mutate(**same).join(
-                there, list(zip(same, matched, strict=True)), how=how
-            )
-            more = {
-                n: joined[f"dpcompose_{at}"]
-                for at, n in enumerate(frame.column_names)
-                if n not in keys
-            }
-            data = joined.select(*(each.name for each in self.columns), **more)
+        same: dict[str, str] = {}
+        for at, name in enumerate(keys):
+            found = compiled(col(name), rows)
+            if found.kind != other.kinds[name] or found.kind == "float":
+                domain = f"a column of {other.kinds[name]}s here too; it holds {found.kind}"
+                raise DomainError("join on", name, domain)
+            same[f"dpcompose_{at}"] = found.value
+        # One view for each choice of rows, whoever joins it.
+        label = sha256(repr((other.digest, keys, most, at_most is None)).encode()).hexdigest()
+        there = of_public(self.data.engine, other, frame, label[:32])
+        named = dict(zip(frame.column_names, there.types, strict=True))
+        pairs = [(own, named[name]) for own, name in zip(same, keys, strict=True)]
+        more = {name: of for name, of in named.items() if name not in keys}
+        own = [each.name for each in self.columns]
+        data = self.data.mutate(**same).join(there, pairs, more, take=own, how=how)
         one = self.bounds
         if not (self.unit or one.rows * most <= MOST_ROWS):
             raise DomainError(
@@ -408,9 +380,9 @@ class Transformations(ABC):
         for each in self.columns:
             if each.name.casefold().startswith("dpcompose_"):
                 raise DomainError("column", each.name, "names that do not begin with dpcompose_")
-        return Rows(self.data, self.columns, self.engine, self.weights)
+        return Rows(self.data, self.columns, self.weights)
 
-    def _other(self, what: str, other: object) -> Any:
+    def _other(self, what: str, other: object) -> Query:
         """The rows of the other table, of the same unit and bounds, over the connection of this one."""
         if not isinstance(other, type(self)):
             reason = "what is not known to be sound is refused"
@@ -437,12 +409,8 @@ class Transformations(ABC):
             raise DomainError(
                 what, str(other.roots[0].bounds), f"a table opened with {self.roots[0].bounds}"
             )
-        with without_warnings():
-            data = (
-                together(other.data, self.data.get_backend())
-                if self.engine == other.engine
-                else None
-            )
+        with self.data.engine.turn:
+            data = other.data.over(self.data.engine)
         if data is None:
             remedy = (
                 "Open both over one connection, or give files or frames: those are asked together"

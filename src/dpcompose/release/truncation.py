@@ -17,11 +17,6 @@ counts and clamped sums move by at most that many rows, which may all lie in one
 its square the change in L2. Rows beyond the bounds of a key belong to many, so nothing can be bounded by units later.
 """
 
-# ibis types its expressions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-# pyright: reportMissingTypeStubs=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -32,9 +27,9 @@ from typing import Any, Protocol
 from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.release.bounds import MOST_ROWS, Bounds
-from dpcompose.release.engines import Engine, Expression
 from dpcompose.release.expression import col
-from dpcompose.release.function import Rows, TypedColumn, compiled
+from dpcompose.release.function import Rows, TypedColumn, compiled, is_plain_timestamp
+from dpcompose.release.query import Engine, Query, Value, case, over
 
 PRIME = 2**31 - 1
 _ORDERED = ("integer", "float", "decimal", "text", "boolean", "date")
@@ -91,35 +86,37 @@ class Sampling:
 
     key: bytes = b""
 
-    def start(self, table: UnitTable, rows: Expression, stage: str) -> Expression:
-        """The hash of the unit of each row, from 0 to 2^33; another one for each stage."""
-        found: Any = self._number(stage, "")
-        for at, name in enumerate(table.unit):
-            column: Any = rows[f"unit{at}"]
-            number = _number(table, name, column)
-            found = (number % PRIME * (self._number(stage, at) or 1)) % PRIME + (found + PRIME)
-        return found
+    def start(self, table: UnitTable, columns: Sequence[Value], stage: str) -> str:
+        """The hash of the unit that these columns name, from 0 to 2^33; another one for each stage."""
+        # Added up here: a sum of two constants could be one of 32 bits there.
+        found = str(self._number(stage, "") + PRIME * len(columns))
+        for at, (name, column) in enumerate(zip(table.unit, columns, strict=True)):
+            number, factor = _number(table, name, column), self._number(stage, at) or 1
+            found = f"{number} % {PRIME} * {factor} % {PRIME} + {found}"
+        return table.engine.cast(found, "int64")
 
     def _number(self, stage: str, column: object) -> int:
         digest = sha256(self.key + f"/{stage}/{column}".encode()).digest()
         return int.from_bytes(digest[:16], "big") % PRIME
 
 
-def _number(table: UnitTable, name: str, column: Expression) -> Expression:
+def _number(table: UnitTable, name: str, column: Value) -> str:
     """The unit as a 64-bit integer: itself, or a digest of its text."""
-    kind = table.column(name).kind
+    kind, cast = table.column(name).kind, table.engine.cast
     if kind == "boolean":
-        return column.ifelse(1, 0).cast("int64")
+        return cast(case((column, "1"), other="0"), "int64")
     if table.column(name).type == "uint64":
-        return (column % PRIME).cast("int64")
-    return column.cast("int64") if kind == "integer" else table.engine.digest(column.cast("string"))
+        return cast(f"{column} % {PRIME}", "int64")
+    return (
+        cast(column, "int64") if kind == "integer" else table.engine.digest(cast(column, "string"))
+    )
 
 
 ANY = Sampling()
 """For statements that no scope keeps a key for."""
 
 
-def whole_rows(table: UnitTable, data: Expression, *, stage: str) -> Expression:
+def whole_rows(table: UnitTable, data: Query, *, stage: str) -> Query:
     """At most `bounds.rows` rows of each unit, with every column that can be asked.
 
     Rows are ordered by all columns that come out, so ties are identical rows, and what is kept of a unit follows from
@@ -131,10 +128,12 @@ def whole_rows(table: UnitTable, data: Expression, *, stage: str) -> Expression:
     same = {
         name: table.engine.binary_collation(data[name]) if kind == "text" else data[name]
         for name, kind in there.items()
-        if name in table.unit or kind in _ORDERED or _is_plain_timestamp(data[name])
+        if name in table.unit or kind in _ORDERED or is_plain_timestamp(data.types[name])
     }
-    told = [
-        table.engine.readable(data[each]) if there[each] == "text" else data[each].notnull()
+    readable = [
+        table.engine.readable(data[each])
+        if there[each] == "text"
+        else f"({data[each]} IS NOT NULL)"
         for each in table.unit
     ]
     units = {name: f"unit{at}" for at, name in enumerate(table.unit)}
@@ -142,25 +141,21 @@ def whole_rows(table: UnitTable, data: Expression, *, stage: str) -> Expression:
         name: f"item{at}" for at, name in enumerate(name for name in same if name not in units)
     }
     named = units | items
-    rows = data.filter(*told).select(**{named[name]: column for name, column in same.items()})
+    rows = data.select(where=readable, **{named[name]: column for name, column in same.items()})
     of, order = [*units.values()], [*items.values()]
     rows = sampled_rows(table, rows, of, order, most=table.bounds.rows, sampling=ANY, stage=stage)
     return rows.select(**{name: rows[named[name]] for name in same})
 
 
-def _is_plain_timestamp(column: Any) -> bool:
-    return column.type().is_timestamp() and column.type().timezone is None
-
-
 def bounded(
     table: UnitTable,
-    rows: Expression,
+    rows: Query,
     units: list[str],
     keys: list[str],
     *,
     cells: int | None,
     sampling: Sampling,
-) -> Expression:
+) -> Query:
     """The rows kept of each unit: some of its groups, some of its rows in each, some of its rows in all.
 
     Rows are ordered by every column that is used, NULLs last, text by code point; ties are identical rows. `cells` is
@@ -203,9 +198,62 @@ def bounded(
     return rows
 
 
+def counted(
+    table: UnitTable,
+    rows: Query,
+    units: list[str],
+    keys: list[str],
+    *,
+    cells: int | None,
+    sampling: Sampling,
+) -> Query:
+    """How many rows `bounded` keeps of each unit in each group, as `rows`: of rows without other columns, no more counts.
+
+    In an order by groups the rows of a unit in one group are those from a to b - 1, of n. `Sampling` keeps row i where
+    (most i + h) mod n < most, that is where floor((most i + h) / n) is above what it is for i - 1, so of these it keeps
+    floor((most (b - 1) + h) / n) - floor((most (a - 1) + h) / n): no row is numbered.
+    """
+    bounds, engine = table.bounds, table.engine
+    if bounds.rows > FEW:
+        within = bounded(table, rows, units, keys, cells=cells, sampling=sampling)
+        return within.group([*units, *keys], rows="COUNT(*)")
+    pairs = rows.group([*units, *keys], rows="COUNT(*)")
+    few = cells is not None and cells <= bounds.groups
+    if not few and bounds.groups < bounds.rows:
+        pairs = sampled_rows(
+            table, pairs, units, keys, most=bounds.groups, sampling=sampling, stage="groups"
+        )
+        few = True
+    if bounds.rows_per_group < bounds.rows:
+        pairs = pairs.mutate(rows=f"LEAST({pairs['rows']}, {bounds.rows_per_group})")
+    groups = min(bounds.groups, cells) if cells is not None else bounds.groups
+    if table.single or (
+        few
+        and groups * bounds.rows_per_group <= bounds.rows
+        and bounds.rows_per_group < bounds.rows
+    ):
+        return pairs
+    by, most = [pairs[name] for name in units], bounds.rows
+    order = [_sorted(table, pairs[name]) for name in keys]
+    frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    pairs = pairs.mutate(
+        upto=engine.cast(over(f"SUM({pairs['rows']})", by=by, order=order, frame=frame), "int64"),
+        number=engine.cast(over(f"SUM({pairs['rows']})", by=by), "int64"),
+    )
+    start, number = sampling.start(table, _unit(table, pairs), "rows"), pairs["number"]
+    # One n more on both sides, so that neither is below 0.
+    ends = (
+        engine.divided(f"(({each} - 1) * {most} + {start} + {number})", number)
+        for each in (pairs["upto"], f"({pairs['upto']} - {pairs['rows']})")
+    )
+    kept = case((f"{number} <= {most}", pairs["rows"]), other=f"({' - '.join(ends)})")
+    chosen = pairs.select(*units, *keys, rows=kept)
+    return chosen.filter(f"{chosen['rows']} > 0")
+
+
 def sampled_rows(
     table: UnitTable,
-    rows: Expression,
+    rows: Query,
     of: list[str],
     names: list[str],
     *,
@@ -213,79 +261,76 @@ def sampled_rows(
     sampling: Sampling,
     stage: str,
     dense: bool = False,
-) -> Expression:
+) -> Query:
     """The rows of each unit, or of what else is in `of`, that `Sampling` keeps in the order of `names`.
 
     If dense, what is numbered and kept are not rows, but the groups that agree in `names`. Of units with one row each
     nothing can be left out, so nothing is sorted.
     """
-    import ibis
-
     if table.single:
         return rows
 
-    def order(of_rows: Expression) -> list[Any]:
+    def order(of_rows: Query) -> list[str]:
         """The total order over these columns, as `bounded` says."""
-        columns = [
-            (of_rows[name], name.startswith(("key", "item")) and of_rows[name].type().is_string())
-            for name in names
-        ]
-        texts = [table.engine.by_code_point(column) if text else column for column, text in columns]
-        return [column.asc(nulls_first=False) for column in texts]
+        return [_sorted(table, of_rows[name]) for name in names]
 
     start = None
     if not names:
-        window = ibis.window(group_by=of)
-        return (
-            rows.mutate(place=ibis.row_number().over(window))
-            .filter(lambda each: each.place < most)
-            .drop("place")
-        )
+        # Rows of a unit that are all alike.
+        by = [rows[name] for name in of]
+        placed = rows.mutate(place=over("ROW_NUMBER()", by=by, order=["NULL"]))
+        return placed.select(*rows.types, where=[f"{placed['place']} <= {most}"])
     if dense:
-        placed = rows.mutate(
-            place=ibis.dense_rank().over(ibis.window(group_by=of, order_by=order(rows)))
-        )
-        placed = placed.mutate(number=placed.place.max().over(ibis.window(group_by=of)) + 1)
+        by = [rows[name] for name in of]
+        placed = rows.mutate(place=f"({over('DENSE_RANK()', by=by, order=order(rows))} - 1)")
+        last = over(f"MAX({placed['place']})", by=[placed[name] for name in of])
+        placed = placed.mutate(number=f"({last} + 1)")
     elif table.engine.labels and all(name.startswith("unit") for name in of) and _texts(table):
         placed = table.engine.numbered(
             _labelled(table, rows, of, sampling, stage), ["label"], order
         )
-        start = placed.start
+        start = placed["start"]
     else:
         placed = table.engine.numbered(rows, of, order)
     # The hash is asked for last, so that no sort carries it along.
-    start = sampling.start(table, placed, stage) if start is None else start
-    return placed.filter(_chosen(placed.place, placed.number, start, most)).select(*rows.columns)
+    start = sampling.start(table, _unit(table, placed), stage) if start is None else start
+    chosen = _chosen(placed["place"], placed["number"], start, most)
+    return placed.select(*rows.types, where=[chosen])
+
+
+def _unit(table: UnitTable, rows: Query) -> list[Value]:
+    """The columns that name the unit of each row."""
+    return [rows[f"unit{at}"] for at in range(len(table.unit))]
+
+
+def _sorted(table: UnitTable, column: Value) -> str:
+    """The place of a column in an order: NULL last, text by code point."""
+    text = table.engine.by_code_point(column) if column.type.startswith("string") else column
+    return f"{text} ASC NULLS LAST"
 
 
 def _labelled(
-    table: UnitTable, rows: Expression, of: list[str], sampling: Sampling, stage: str
-) -> Expression:
+    table: UnitTable, rows: Query, of: list[str], sampling: Sampling, stage: str
+) -> Query:
     """Rows with the hash of their unit, which is asked for once for a unit, and an integer that stands for the unit.
 
     Units that are text are sorted by it in less than half the time.
     """
-    import ibis
-
     units = rows.select(*of).distinct()
-    units = units.mutate(
-        start=sampling.start(table, units, stage), label=ibis.row_number().over(ibis.window())
-    )
-    return rows.join(units, of).select(*rows.columns, "start", "label")
+    start = sampling.start(table, _unit(table, units), stage)
+    units = units.mutate(start=start, label=over("ROW_NUMBER()"))
+    return rows.join(units, [(name, name) for name in of], {"start": "start", "label": "label"})
 
 
 def _texts(table: UnitTable) -> bool:
     return any(table.column(name).kind == "text" for name in table.unit)
 
 
-def _chosen(position: Any, number: Any, start: Any, most: int) -> Any:
-    import ibis
-
+def _chosen(position: str, number: str, start: str, most: int) -> str:
     if most <= FEW:
-        return (position * most + start) % number < most
-    within: Any = ibis.least(position, MANY)
-    number = ibis.least(number, MANY)
-    return (position < MANY) & ((within * most + start) % number < most)
+        return f"({position} * {most} + {start}) % {number} < {most}"
+    within, number = f"LEAST({position}, {MANY})", f"LEAST({number}, {MANY})"
+    return f"({position} < {MANY} AND ({within} * {most} + {start}) % {number} < {most})"
 
 
 KINDS = ("integer", "text", "boolean", "date")
@@ -338,14 +383,12 @@ def joined_bounds(ours: KeptRows, theirs: KeptRows) -> Bounds:
 
 
 def few_of_each_key(
-    table: Any, data: Expression, keys: Sequence[str], most: KeptRows, *, stage: str
-) -> Expression:
+    table: Any, data: Query, keys: Sequence[str], most: KeptRows, *, stage: str
+) -> Query:
     """The rows of one side, without its unit, and with its keys once more as key0, key1, ...; NULL is no key."""
-    import ibis
-
     bounds = Bounds(most.of_unit, most.of_unit, most.of_unit)
     whole = whole_rows(replace(table, bounds=bounds), data, stage=stage)
-    there = Rows(whole, table.columns, table.engine, table.weights)
+    there = Rows(whole, table.columns, table.weights)
     units = {f"unit{at}": name for at, name in enumerate(table.unit)}
     items = {
         f"item{at}": name
@@ -355,35 +398,24 @@ def few_of_each_key(
     rows = whole.select(
         **{called: whole[name] for called, name in (units | items).items()}, **found
     )
-    rows = rows.filter(*(rows[name].notnull() for name in found))
-    rows = rows.mutate(start=ANY.start(table, rows, stage))
-    order: list[Any] = [rows.start.asc()]
-    for called in units | items:
-        column: Any = rows[called]
-        order.append(
-            (table.engine.by_code_point(column) if column.type().is_string() else column).asc(
-                nulls_first=False
-            )
-        )
-    placed = rows.mutate(
-        place=ibis.row_number().over(ibis.window(group_by=[*found], order_by=order))
-    )
-    kept = placed.filter(placed.place < most.of_key)
-    return kept.select(*found, **{f"item_{name}": kept[called] for called, name in items.items()})
+    rows = rows.filter(*(f"{rows[name]} IS NOT NULL" for name in found))
+    rows = rows.mutate(start=ANY.start(table, _unit(table, rows), stage))
+    order = [_sorted(table, rows[name]) for name in ("start", *units, *items)]
+    place = over("ROW_NUMBER()", by=[rows[name] for name in found], order=order)
+    placed = rows.mutate(place=place)
+    named = {f"item_{name}": placed[called] for called, name in items.items()}
+    return placed.select(*found, where=[f"{placed['place']} <= {most.of_key}"], **named)
 
 
-def joined(left: Expression, right: Expression, keys: Sequence[str]) -> Expression:
+def joined(left: Query, right: Query, keys: Sequence[str]) -> Query:
     """Rows of both that agree in their keys, with the columns of both; the key's are those of the left side."""
-    pairs = {f"key{at}": f"right{at}" for at in range(len(keys))}
-    names = [
-        name
-        for name in right.columns
-        if name.startswith("item_") and name.removeprefix("item_") not in keys
-    ]
-    there = right.select(*names, **{theirs: right[own] for own, theirs in pairs.items()})
-    both = left.join(there, list(pairs.items()), how="inner")
-    items = [*(name for name in left.columns if name.startswith("item_")), *names]
-    return both.select(**{name.removeprefix("item_"): both[name] for name in items})
+    pairs = [(f"key{at}", f"key{at}") for at in range(len(keys))]
+    own, theirs = (
+        [name for name in side.types if name.startswith("item_")] for side in (left, right)
+    )
+    more = [name for name in theirs if name.removeprefix("item_") not in keys]
+    both = left.join(right, pairs, {name: name for name in more}, take=own)
+    return both.select(**{name.removeprefix("item_"): both[name] for name in (*own, *more)})
 
 
 def _pair(name: str, value: object) -> tuple[int, int]:
@@ -392,7 +424,7 @@ def _pair(name: str, value: object) -> tuple[int, int]:
             name, value, "a pair: so many rows of this table, and so many of the other one"
         )
     found: list[int] = []
-    for each in value:
+    for each in value:  # pyright: ignore[reportUnknownVariableType]
         number = check.count(name, each)
         if not 1 <= number <= MOST_ROWS:
             raise DomainError(name, number, f"integers from 1 to {MOST_ROWS:,}")

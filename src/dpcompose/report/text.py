@@ -21,19 +21,14 @@ _CODES = {"bold": ["1"], "dim": ["2"], "good": ["1", "32"], "bad": ["1", "31"], 
 _WORD = re.compile(r"\s*\S+\s*")
 
 
-def text(page: Page) -> str:
-    """`page` as lines for standard output. Its text is never markup, and no number is cut."""
+def text(shown: Page | PageTable) -> str:
+    """A page, or one table, as lines for standard output. Its text is never markup, and no number is cut."""
     piped = not (sys.stdout.isatty() or os.environ.get("COLUMNS"))
     width = PIPED_WIDTH if piped else shutil.get_terminal_size((NARROW, 25)).columns
-    return "".join(f"{line}\n" for line in _lines(page, width))
-
-
-def show_table(table: PageTable) -> None:
-    """Print a table by itself, as `show` prints those of a page."""
-    piped = not (sys.stdout.isatty() or os.environ.get("COLUMNS"))
-    width = PIPED_WIDTH if piped else shutil.get_terminal_size((NARROW, 25)).columns
-    lines = [*_table(table, width), *(line for note in table.notes for line in _text(note, width))]
-    stdout("".join(f"{line}\n" for line in lines))
+    if isinstance(shown, Page):
+        return "".join(f"{line}\n" for line in _lines(shown, width))
+    notes = (line for note in shown.notes for line in _text(note, width))
+    return "".join(f"{line}\n" for line in (*_table(shown, width), *notes))
 
 
 def _lines(page: Page, width: int) -> Iterator[str]:
