@@ -59,7 +59,7 @@ def test_a_refusal_names_the_scope_and_its_epsilon(ledger: Ledger) -> None:
     assert again.chain[0].target == ("2", "0.000001")
     with pytest.raises(ScopeExistsError):
         open_scope(ledger, "w", filter=ConcentratedFilter, epsilon=1, delta=1e-6, actor="a")
-    assert "epsilon 2 at delta 1e-6" in below._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    assert "epsilon 2 at delta 10⁻⁶" in below._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.parametrize("filter", [ConcentratedFilter, GaussianFilter, RenyiFilter])

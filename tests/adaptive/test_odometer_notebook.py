@@ -6,7 +6,7 @@ from dpcompose.adaptive.odometer import Odometer
 def test_an_odometer_says_how_sure_it_is() -> None:
     shown = Odometer(1e-6)._repr_html_()
     assert (
-        "probability 1e-06" in shown
+        "probability 10⁻⁶" in shown
         and "boundary: Mixture(" in shown
         and "of their own" not in shown
     )
