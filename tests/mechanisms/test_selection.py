@@ -143,5 +143,5 @@ def test_prices() -> None:
 def test_a_divergence_of_the_exponential_mechanism_has_two_ends() -> None:
     """At order 2 the sup over the pairs t of range 1 is 0.240229013916555049264."""
     found = Exponential(1.0).renyi(2.0)
-    assert 0.2398 < found.lower <= 0.240229013916556 and 0.240229013916554 <= found.upper
+    assert 0.2398 < found.lower <= 0.240229013916556 and found.upper >= 0.240229013916554
     assert Exponential(0.1).renyi(8.0).lower > 0.0098

@@ -13,7 +13,7 @@ brackets by Poisson's formula, and delta(x) falls with x.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -143,8 +143,8 @@ class Guess:
 
 FARTHEST = 200.0
 """No loss beyond is looked at."""
-_MOST_POINTS = 25_000
-_ROUNDS = 8
+_MOST_POINTS, _MOST_PATH_POINTS = 25_000, 200_000
+_ROUNDS, _MOST_WORK = 8, 8e8
 _MANY_NODES, _MOST_NODES = 2000, 20_000
 _COARSE = 1e-7
 """Above this relative width paths beside the real line are tried too."""
@@ -207,9 +207,20 @@ class Split:
     @property
     def sound(self) -> bool:
         """Whether the points are few enough, and what is above the cuts is rare."""
-        points = sum(cut.points for cut in self.cuts)
-        found = points <= _MOST_POINTS and self.without.upper < 0.9 and self.excess.width < 1e-3
+        points, path = (
+            sum(cut.points for cut in self.cuts),
+            sum(cut.path_points for cut in self.cuts),
+        )
+        few = points <= _MOST_POINTS and path <= _MOST_PATH_POINTS
+        found = few and self.without.upper < 0.9 and self.excess.width < 1e-3
         return found and self.mass > 0
+
+    @property
+    def work(self) -> float:
+        """How many values of r^(iu) the lines took, those beside the real line counted eight times."""
+        lines = [line.contour for line in (self.near, self.others) if line is not None]
+        nodes = sum(line.nodes for line in lines if line is not None)
+        return sum(cut.points for cut in self.cuts) * nodes * (8.0 if self.plan.shifted else 1.0)
 
     @property
     def order_found(self) -> float | None:
@@ -400,34 +411,19 @@ def _at(reading: LineReading, x: float) -> tuple[float, float]:
     return max(bracket.lower, 0.0), min(bracket.upper, 1.0)
 
 
-@np.errstate(
-    all="ignore"
-)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
 def delta(
     rows: Rows, x: float, known: Bound, *, tolerance: float, rest: Transform | None = None
 ) -> Bound:
     """delta(x), at most as wide as what is known of it; `rest` as in `Split`."""
     guess = Guess(rows, rest)
     start = guess.plan(x, max(known.lower, 1e-4 * known.upper, 1e-280) * 1e-13, tolerance)
-    for shifted in (False, True):
-        plan = start._replace(shifted=shifted)
-        for _ in range(_ROUNDS):
-            split = Split(rows, plan, rest)
-            if not split.sound:
-                break
-            known = _narrower(known, split.bracket(x), split)
-            following = _following(guess, split, x)
-            if following is None or known.upper - known.lower <= tolerance * known.upper:
-                break
-            plan = following
-        if known.upper - known.lower <= max(_COARSE, tolerance) * known.upper:
-            break
-    return known
+
+    def read(split: Split, known: Bound, x: float) -> tuple[Bound, float]:
+        return _narrower(known, split.bracket(x), split), x
+
+    return _searched(guess, Split(rows, start, rest), known, read, tolerance)
 
 
-@np.errstate(
-    all="ignore"
-)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
 def epsilon(
     rows: Rows,
     least: float,
@@ -453,23 +449,56 @@ def epsilon(
     start = guess.plan(
         x, max(least, 1e-280) * 1e-13, min(max(tolerance * order * x / 4, 1e-13), 1e-3)
     )
+
+    def read(split: Split, known: Bound, x: float) -> tuple[Bound, float]:
+        if known.lower <= 0 and split.bracket(0.0).upper <= least:
+            return Bound(0.0, 0.0, Certificate("split by the largest loss, delta at 0")), x
+        here = split.bracket(split.plan.x)
+        if here.upper < 2 * here.lower:
+            x, found = _solved(split, least, most, max(known.lower, 0.0), known.upper)
+            known = _narrower(known, found, split)
+        return known, x
+
+    return _searched(guess, Split(rows, start, rest), known, read, 10 * tolerance)
+
+
+@np.errstate(
+    all="ignore"
+)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
+def _searched(
+    guess: Guess,
+    first: Split,
+    known: Bound,
+    read: Callable[[Split, Bound, float], tuple[Bound, float]],
+    tolerance: float,
+) -> Bound:
+    """What is known after splits that improve on one another, on the real line and then beside it.
+
+    Args:
+        guess: The guess behind the first split.
+        first: The first split.
+        known: An enclosure of the answer.
+        read: Returns what is known after a split, and where to split next.
+        tolerance: The wanted relative width.
+    """
+    x, spent = first.plan.x, 0.0
     for shifted in (False, True):
-        plan = start._replace(shifted=shifted)
+        plan = first.plan._replace(shifted=shifted)
         for _ in range(_ROUNDS):
-            split = Split(rows, plan, rest)
+            split = replace(first, plan=plan)
             if not split.sound:
                 break
-            if known.lower <= 0 and split.bracket(0.0).upper <= least:
-                return Bound(0.0, 0.0, Certificate("split by the largest loss, delta at 0"))
-            here = split.bracket(plan.x)
-            if here.upper < 2 * here.lower:
-                x, found = _solved(split, least, most, max(known.lower, 0.0), known.upper)
-                known = _narrower(known, found, split)
-            following = _following(guess, split, x)
-            if following is None or known.upper - known.lower <= 10 * tolerance * known.upper:
+            known, x = read(split, known, x)
+            width, spent = known.upper - known.lower, spent + split.work
+            following = None if width <= tolerance * known.upper else _following(guess, split, x)
+            if following is None:
                 break
+            if spent > _MOST_WORK:
+                certificate = known.certificate
+                notes = (*certificate.notes, f"stopped after {spent:.2g} evaluations")
+                return replace(known, certificate=replace(certificate, notes=notes))
             plan = following
-        if known.upper - known.lower <= max(_COARSE, 10 * tolerance) * known.upper:
+        if known.upper - known.lower <= max(_COARSE, tolerance) * known.upper:
             break
     return known
 
