@@ -495,7 +495,7 @@ def _searched(
     read: Callable[[Split, Bound, float], tuple[Bound, float]],
     tolerance: float,
 ) -> Bound:
-    """What is known after splits that improve on one another, on the real line and then beside it.
+    """Narrow an answer by splits that improve on one another, on the real line and then beside it.
 
     Args:
         guess: The guess behind the first split.
