@@ -229,3 +229,29 @@ def test_other_losses_beside_rare_ones(
 def test_rare_losses_beside_a_gaussian_have_an_answer() -> None:
     answer = compose(Gaussian(1.0).sampled(1e-4) * 1000, Gaussian(50.0)).epsilon(delta=1e-10)
     assert "split" in answer.certificate.method and answer.width < 1e-8
+
+
+def test_a_search_that_stops_says_so_and_holds_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    composition, delta = Gaussian(0.5).sampled(1e-6) * 1000, 1e-5
+    whole = composition.epsilon(delta=delta)
+    monkeypatch.setattr(rare, "_MOST_WORK", 1e6)
+    stopped = composition.epsilon(delta=delta)
+    assert any("stopped after" in note for note in stopped.certificate.notes)
+    assert not any("stopped after" in note for note in whole.certificate.notes)
+    assert stopped.lower <= whole.upper and whole.lower <= stopped.upper
+    assert stopped.width >= whole.width
+
+
+def test_a_path_of_millions_of_points_is_not_taken() -> None:
+    plan = rare.Plan(2.5e-13, 8.3e13, 5e-9, 7.7e-35, 2.5e14, shifted=True)
+    rows = [(SampledGaussianLoss(3467.0, 8.5e-11, True), 2)]
+    split = rare.Split(rows, plan)
+    assert sum(cut.path_points for cut in split.cuts) > 1e6 and not split.sound
+    ordinary = rare.Split(rows, plan._replace(shifted=False))
+    assert sum(cut.path_points for cut in ordinary.cuts) == 0 and ordinary.sound
+
+
+def test_small_losses_are_left_out_at_small_deltas() -> None:
+    """At delta 1.5e-156 the answer was 0.126 to 0.781: no order was tried between 1.5 and 3 times the planned one."""
+    found = (Gaussian(5.827).sampled(0.0018225) * 298).epsilon(delta=1.46e-156)
+    assert 0.17 < found.lower <= found.upper < 1.1 * found.lower

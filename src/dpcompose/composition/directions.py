@@ -236,6 +236,5 @@ def epsilon_by_the_other_order(other: Product, delta: float, bound: Bound) -> Bo
             break
     if upper >= bound.upper and lower <= bound.lower:
         return bound
-    return Bound(
-        lower, upper if upper < _LARGEST else bound.upper, Certificate("profile of the other order")
-    )
+    certificate = Certificate("profile of the other order", notes=bound.certificate.notes)
+    return Bound(lower, upper if upper < _LARGEST else bound.upper, certificate)

@@ -36,7 +36,7 @@ from dpcompose.contour import (
     joined,
     logarithm_of_excess,
 )
-from dpcompose.loss.cut_moduli import LEFT, Moduli, ShiftedPath
+from dpcompose.loss.cut_moduli import ANGLE, LEFT, OUTER, Moduli, ShiftedPath
 from dpcompose.loss.sampled_gaussian_grid import built, share, shortened
 from dpcompose.numerics import Complexes, Reals, U, between, exp_or_inf, log_one_plus
 from dpcompose.values import Bound
@@ -82,6 +82,20 @@ class Cuts:
         """About how many points the pieces need."""
         low, high, step = self._range
         return (high - low) / step
+
+    @property
+    def path_points(self) -> float:
+        """At most how many points a path beside the real line needs; 0 if none may be used."""
+        if not self.shifted:
+            return 0.0
+        low, high, _ = self._range
+        reach = math.hypot(high, self.noise * math.sqrt(2 * self.slant)) - low
+        return reach * self.depth / (2 * math.pi * (OUTER - ANGLE) * self.width)
+
+    @property
+    def depth(self) -> float:
+        """-log of what the step of a path may leave out."""
+        return 42 + math.log(self.times)
 
     @cached_property
     def _range(self) -> tuple[float, float, float]:
@@ -302,7 +316,7 @@ class Piece:
 
     @cached_property
     def _shifted(self) -> ShiftedPath:
-        return ShiftedPath(self.moduli, self.cuts.ulps, depth=42 + math.log(self.cuts.times))
+        return ShiftedPath(self.moduli, self.cuts.ulps, depth=self.cuts.depth)
 
     def curve(self, orders: Reals, *, sign: float) -> Cumulants:
         """log E of the share times r^p and its derivatives; for planning."""

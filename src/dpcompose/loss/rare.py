@@ -13,7 +13,7 @@ brackets by Poisson's formula, and delta(x) falls with x.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -62,19 +62,31 @@ class Plan(NamedTuple):
     shifted: bool = False
 
 
+def _place_of(loss: SampledGaussianLoss, level: float) -> float:
+    """Where the loss is `level`, without certification."""
+    rise = math.log1p(math.expm1(level) / loss.rate) if level < 600 else level - math.log(loss.rate)
+    return loss.noise**2 * rise + 0.5
+
+
+def _width(loss: SampledGaussianLoss, order: float, share: float) -> float:
+    """The width of a cut, where the weight of the sampled part is `share`."""
+    s = loss.noise
+    return min(0.5 * s, 0.35 * s * s, 3 * s * s / (order * share))
+
+
 class Guess:
     """delta and the order of its saddle point to a few percent, from a short grid with a sharp cut."""
 
     def __init__(self, rows: Rows, rest: Transform | None = None) -> None:
         self.rest = rest
         self.least = 0.3 * math.hypot(*(loss.rate * math.sqrt(times) for loss, times in rows))
-        self.rows: list[tuple[int, Reals, Reals, Reals]] = []
+        self.rows: list[tuple[SampledGaussianLoss, int, Reals, Reals, Reals, Reals]] = []
         for loss, times in rows:
             s, q = loss.noise, loss.rate
             x = s * np.arange(-8.0, 40.0, 0.1)
             weight = np.exp(-0.5 * (x / s) ** 2) * 0.1 / math.sqrt(2 * math.pi)
             rise = q * np.expm1(np.minimum((2 * x - 1) / (2 * s * s), 700.0))
-            self.rows.append((times, weight, log_ratio(x, s, q), rise))
+            self.rows.append((loss, times, x, weight, log_ratio(x, s, q), rise))
 
     def at(self, x: float) -> tuple[float, float]:
         """log delta(x) and the order."""
@@ -82,7 +94,7 @@ class Guess:
         level, tail = -orders * x, 0.0
         if self.rest is not None:
             level = level + self.rest.curve(orders).log_m
-        for times, weight, ratio, rise in self.rows:
+        for _, times, _, weight, ratio, rise in self.rows:
             near = ratio <= x
             w, here, y = weight[near], ratio[near], rise[near]
             exponent = (orders[:, None] + 1) * here
@@ -108,15 +120,17 @@ class Guess:
         _, order = self.at(x)
         return Plan(x, order, tolerance, least, 3 * order)
 
-    def bottom(self, x: float, log_least: float) -> float:
+    def bottom(self, x: float, log_least: float, order: float) -> float:
         """The largest of a few losses so small that all below it add less than that to delta(x); 0 if none is."""
         orders = np.geomspace(0.1, 3e3, 90) / x
         for share in (0.8, 0.6, 0.45, 0.3, 0.2, 0.12, 0.07, 0.04):
             level = -orders * x
             if self.rest is not None:
                 level = level + self.rest.curve(orders).log_m
-            for times, weight, ratio, rise in self.rows:
-                near = ratio <= 1.3 * share * x
+            for loss, times, place, weight, ratio, rise in self.rows:
+                # The share above a cut falls like e^(-e^v), v the distance in widths.
+                reach = _width(loss, order, 1.0) * math.log(max(-2 * log_least, 2.0))
+                near = place <= _place_of(loss, share * x) + reach
                 exponent = (orders[:, None] + 1) * ratio[near]
                 excess = (
                     np.expm1(np.minimum(exponent, 700.0)) - (orders[:, None] + 1) * rise[near]
@@ -126,7 +140,7 @@ class Guess:
                 )
             above = sum(
                 times * float(weight[ratio > share * x].sum())
-                for times, weight, ratio, _ in self.rows
+                for _, times, _, weight, ratio, _ in self.rows
             )
             if float(level.min()) < log_least and above < 0.1:
                 return share * x
@@ -143,9 +157,10 @@ class Guess:
 
 FARTHEST = 200.0
 """No loss beyond is looked at."""
-_MOST_POINTS = 25_000
-_ROUNDS = 8
+_MOST_POINTS, _MOST_PATH_POINTS = 25_000, 200_000
+_ROUNDS, _MOST_WORK = 8, 8e8
 _MANY_NODES, _MOST_NODES = 2000, 20_000
+_FEW_COPIES = 1000
 _COARSE = 1e-7
 """Above this relative width paths beside the real line are tried too."""
 
@@ -174,13 +189,9 @@ class Split:
         level = self.plan.x + self.plan.beyond / self.plan.order
         share = -math.expm1(math.log1p(-q) - level)
         # Where the loss is `level`, or where one is so rare that it does not matter.
-        at = (
-            s * s * math.log1p(math.expm1(level) / q) + 0.5
-            if level < 600
-            else s * s * (level - math.log(q)) + 0.5
-        )
+        at = _place_of(loss, level)
         rare = 1 + s * math.sqrt(2 * max(math.log(times / self.plan.least), 1.0)) * 1.05
-        width = min(0.5 * s, 0.35 * s * s, 3 * s * s / (self.plan.order * share))
+        width = _width(loss, self.plan.order, share)
         at = min(at, rare + 6 * width)
         low = self._lowest(loss)
         return Cuts(
@@ -200,16 +211,30 @@ class Split:
         """Where a loss is `bottom`, or far to the left."""
         if self.plan.bottom <= 0:
             return -12 * loss.noise
-        return (
-            loss.noise**2 * math.log1p(math.expm1(min(self.plan.bottom, 600.0)) / loss.rate) + 0.5
-        )
+        return _place_of(loss, self.plan.bottom)
 
     @property
     def sound(self) -> bool:
         """Whether the points are few enough, and what is above the cuts is rare."""
-        points = sum(cut.points for cut in self.cuts)
-        found = points <= _MOST_POINTS and self.without.upper < 0.9 and self.excess.width < 1e-3
+        points, path = (
+            sum(cut.points for cut in self.cuts),
+            sum(cut.path_points for cut in self.cuts),
+        )
+        few = points <= _MOST_POINTS and path <= _MOST_PATH_POINTS
+        found = few and self.without.upper < 0.9 and self.excess.width < 1e-3
         return found and self.mass > 0
+
+    @property
+    def work(self) -> float:
+        """How many values of r^(iu) the lines took; those that keep their distance from 1 count five times, and those
+        beside the real line eight times.
+        """
+        lines = [line.contour for line in (self.near, self.others) if line is not None]
+        nodes = sum(line.nodes for line in lines if line is not None)
+        careful = 5.0 if max(cut.times for cut in self.cuts) > _FEW_COPIES else 1.0
+        return (
+            sum(cut.points for cut in self.cuts) * nodes * (8.0 if self.plan.shifted else careful)
+        )
 
     @property
     def order_found(self) -> float | None:
@@ -251,9 +276,14 @@ class Split:
         if self.plan.bottom <= 0:
             return 0.0
         small = self._with_rest(BelowSum(tuple(replace(cut, at=cut.low) for cut in self.cuts)))
-        orders = [shortened(self.plan.order * factor, bits=24) for factor in (1.5, 3.0, 6.0, 12.0)]
-        bounds = [chernoff_bound(order, small.moment_bound(order), self.plan.x) for order in orders]
-        return math.exp(min(0.0, *bounds))
+        least = 0.0
+        for factor in 0.8 * 1.25 ** np.arange(13):
+            order = shortened(self.plan.order * float(factor), bits=24)
+            bound = chernoff_bound(order, small.moment_bound(order), self.plan.x)
+            if least < 0 and not bound < least:  # the logarithm of a moment is convex
+                break
+            least = min(bound, least)
+        return math.exp(least)
 
     @cached_property
     def without(self) -> Bound:
@@ -351,7 +381,11 @@ def _following(guess: Guess, split: Split, x: float) -> Plan | None:
     if contour is None:
         return None
     poor = contour.smoothing > 0 or contour.nodes > _MANY_NODES
-    if poor and plan.bottom <= 0 and (bottom := guess.bottom(x, math.log(plan.least))) > 0:
+    if (
+        poor
+        and plan.bottom <= 0
+        and (bottom := guess.bottom(x, math.log(plan.least), plan.order)) > 0
+    ):
         return plan._replace(x=x, bottom=bottom)
     if poor and plan.frequency > 150 * plan.order:
         return None  # finer points have not helped
@@ -400,34 +434,19 @@ def _at(reading: LineReading, x: float) -> tuple[float, float]:
     return max(bracket.lower, 0.0), min(bracket.upper, 1.0)
 
 
-@np.errstate(
-    all="ignore"
-)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
 def delta(
     rows: Rows, x: float, known: Bound, *, tolerance: float, rest: Transform | None = None
 ) -> Bound:
     """delta(x), at most as wide as what is known of it; `rest` as in `Split`."""
     guess = Guess(rows, rest)
     start = guess.plan(x, max(known.lower, 1e-4 * known.upper, 1e-280) * 1e-13, tolerance)
-    for shifted in (False, True):
-        plan = start._replace(shifted=shifted)
-        for _ in range(_ROUNDS):
-            split = Split(rows, plan, rest)
-            if not split.sound:
-                break
-            known = _narrower(known, split.bracket(x), split)
-            following = _following(guess, split, x)
-            if following is None or known.upper - known.lower <= tolerance * known.upper:
-                break
-            plan = following
-        if known.upper - known.lower <= max(_COARSE, tolerance) * known.upper:
-            break
-    return known
+
+    def read(split: Split, known: Bound, x: float) -> tuple[Bound, float]:
+        return _narrower(known, split.bracket(x), split), x
+
+    return _searched(guess, Split(rows, start, rest), known, read, tolerance)
 
 
-@np.errstate(
-    all="ignore"
-)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
 def epsilon(
     rows: Rows,
     least: float,
@@ -453,23 +472,56 @@ def epsilon(
     start = guess.plan(
         x, max(least, 1e-280) * 1e-13, min(max(tolerance * order * x / 4, 1e-13), 1e-3)
     )
+
+    def read(split: Split, known: Bound, x: float) -> tuple[Bound, float]:
+        if known.lower <= 0 and split.bracket(0.0).upper <= least:
+            return Bound(0.0, 0.0, Certificate("split by the largest loss, delta at 0")), x
+        here = split.bracket(split.plan.x)
+        if here.upper < 2 * here.lower:
+            x, found = _solved(split, least, most, max(known.lower, 0.0), known.upper)
+            known = _narrower(known, found, split)
+        return known, x
+
+    return _searched(guess, Split(rows, start, rest), known, read, 10 * tolerance)
+
+
+@np.errstate(
+    all="ignore"
+)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
+def _searched(
+    guess: Guess,
+    first: Split,
+    known: Bound,
+    read: Callable[[Split, Bound, float], tuple[Bound, float]],
+    tolerance: float,
+) -> Bound:
+    """Narrow an answer by splits that improve on one another, on the real line and then beside it.
+
+    Args:
+        guess: The guess behind the first split.
+        first: The first split.
+        known: An enclosure of the answer.
+        read: Returns what is known after a split, and where to split next.
+        tolerance: The wanted relative width.
+    """
+    x, spent = first.plan.x, 0.0
     for shifted in (False, True):
-        plan = start._replace(shifted=shifted)
+        plan = first.plan._replace(shifted=shifted)
         for _ in range(_ROUNDS):
-            split = Split(rows, plan, rest)
+            split = replace(first, plan=plan)
             if not split.sound:
                 break
-            if known.lower <= 0 and split.bracket(0.0).upper <= least:
-                return Bound(0.0, 0.0, Certificate("split by the largest loss, delta at 0"))
-            here = split.bracket(plan.x)
-            if here.upper < 2 * here.lower:
-                x, found = _solved(split, least, most, max(known.lower, 0.0), known.upper)
-                known = _narrower(known, found, split)
-            following = _following(guess, split, x)
-            if following is None or known.upper - known.lower <= 10 * tolerance * known.upper:
+            known, x = read(split, known, x)
+            width, spent = known.upper - known.lower, spent + split.work
+            following = None if width <= tolerance * known.upper else _following(guess, split, x)
+            if following is None:
                 break
+            if spent > _MOST_WORK:
+                certificate = known.certificate
+                notes = (*certificate.notes, f"stopped after {spent:.2g} evaluations")
+                return replace(known, certificate=replace(certificate, notes=notes))
             plan = following
-        if known.upper - known.lower <= max(_COARSE, 10 * tolerance) * known.upper:
+        if known.upper - known.lower <= max(_COARSE, tolerance) * known.upper:
             break
     return known
 
