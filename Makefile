@@ -4,7 +4,7 @@ BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
 PYTEST := -m pytest -q -n 2 --dist worksteal
 MARKS := not slow and not server and not statistical
 
-.PHONY: help demo demo-engines check test test-interop lint site test-site test-browser wheel-test oldest coverage campaign benchmark clean
+.PHONY: help demo demo-engines check test test-interop notebook lint site test-site test-browser wheel-test oldest coverage campaign benchmark clean
 
 help:
 	@echo "make demo   certify real inputs: prints their totals, writes pages and pictures to out/"
@@ -12,6 +12,7 @@ help:
 	@echo "make check  run the quick tests (TESTS=... names folders or files)"
 	@echo "make test   run all tests"
 	@echo "make test-interop   run the tests with other accountants' libraries, in .venv-interop (a minute; 1 GB)"
+	@echo "make notebook   train on digits within a budget, as in examples/notebooks, in .venv-interop (1 GB; no GPU)"
 	@echo "make lint   check style and types"
 	@echo "make site   build the site, in two languages, strict: out/site/index.html (a minute)"
 	@echo "make test-site   build it, and look into what was built"
@@ -37,6 +38,9 @@ test: .venv/.test
 
 test-interop: .venv-interop/.installed
 	DPCOMPOSE_REQUIRE=interop .venv-interop/bin/python -m pytest -q -p no:cacheprovider -m interop tests/interop
+
+notebook: .venv-interop/.installed
+	cd examples/notebooks && ../../.venv-interop/bin/jupyter execute --inplace digits.ipynb
 
 lint: .venv/.test
 	$(BIN)/ruff check

@@ -6,7 +6,8 @@ It needs Opacus: run it in the environment of `make test-interop`, such as
 
 A loop has per-sample gradients or ghost clipping, a Poisson or a shuffled loader, sometimes a memory manager; it is
 honest, or it uses a batch again, skips draws, steps on draws it likes, iterates over another loader, feeds all records,
-accumulates, raises in a step, or replaces the hook or the accountant. A stubborn loop catches refusals and goes on.
+accumulates, raises in a step, goes back to a checkpoint, has several rows of a record, or replaces the hook or the
+accountant. Loops of their own draw from the accountant. A stubborn loop catches refusals and goes on.
 
 What was fed is logged where the parameters change: of each step, which draws and which records are in its sum. From
 this log alone the oracle computes what one record costs: a draw that is in the sums of s steps is a Gaussian of shift
@@ -23,15 +24,17 @@ Control, which must fail: steps that are taken for a fresh draw each, whatever w
 from __future__ import annotations
 
 import argparse
+import copy
 import math
 import random
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -42,7 +45,7 @@ from scipy.special import ndtr
 from dpcompose import Adjacency
 from dpcompose.errors import UnsupportedError
 
-DELTA, RECORDS, BATCH, REACH, STEP = 1e-5, 40, 8, 64.0, 1e-3
+DELTA, RECORDS, BATCH, REACH, STEP = 1e-5, 40, 8, 160.0, 2e-3
 RATE = BATCH / RECORDS
 Shifts = tuple[tuple[float, float], ...]
 """A mixture: pairs of a weight and how far the record moves a sum, in standard deviations."""
@@ -131,9 +134,6 @@ class Loop:
 
     def __init__(self, rng: random.Random, *, ghost: bool, poisson: bool, noise: float) -> None:
         import torch  # pyright: ignore[reportMissingImports]
-        from opacus import PrivacyEngine  # pyright: ignore[reportMissingImports]
-
-        import dpcompose.interop.opacus  # noqa: F401  registers the accountant
 
         self.torch, self.rng, self.noise, self.poisson, self.ghost = (
             torch,
@@ -142,25 +142,12 @@ class Loop:
             poisson,
             ghost,
         )
-        from dpcompose.interop import preflight
-
-        def seeded(device: Any = "cpu") -> Any:  # so that a loop is the same again
-            return torch.Generator(device=device).manual_seed(rng.randrange(2**31))
-
         torch.manual_seed(rng.randrange(2**31))
         ids = torch.arange(RECORDS)
         dataset = torch.utils.data.TensorDataset(torch.randn(RECORDS, 3), ids % 2, ids)
         self.original: Any = torch.utils.data.DataLoader(dataset, batch_size=BATCH, shuffle=True)
-        self.engine = PrivacyEngine(accountant="dpcompose")
-        model = torch.nn.Linear(3, 2)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        with patch.object(preflight, "fresh_generator", seeded):
-            prepared = self.engine.make_private(
-                module=model, optimizer=optimizer, data_loader=self.original, noise_multiplier=noise, max_grad_norm=1.0,
-                poisson_sampling=poisson, grad_sample_mode="ghost" if ghost else "hooks",
-            )  # fmt: skip
-        self.model, self.optimizer, self.loader = prepared[0], prepared[1], prepared[-1]
-        self.criterion = prepared[2] if ghost else torch.nn.functional.cross_entropy
+        self.tensors, self.rows = dataset.tensors, 1
+        self.prepare(torch.nn.Linear(3, 2))
         self.pulled, self.refusals = 0, 0
         self.left_out, self.stubborn, self.fails = False, False, False
         self.used: set[int] = set()
@@ -180,6 +167,29 @@ class Loop:
             return release(*arguments)
 
         inner.step = released
+
+    def prepare(self, model: Any) -> None:
+        """Model, optimizer, criterion and loader under Opacus, with a seed, so that a loop is the same again."""
+        from opacus import PrivacyEngine  # pyright: ignore[reportMissingImports]
+
+        import dpcompose.interop.opacus  # noqa: F401  registers the accountant
+        from dpcompose.interop import preflight
+
+        torch, rng = self.torch, self.rng
+
+        def seeded(device: Any = "cpu") -> Any:
+            return torch.Generator(device=device).manual_seed(rng.randrange(2**31))
+
+        self.engine: Any = PrivacyEngine(accountant="dpcompose")
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with patch.object(preflight, "fresh_generator", seeded):
+            prepared = self.engine.make_private(
+                module=model, optimizer=optimizer, data_loader=self.original, noise_multiplier=self.noise,
+                max_grad_norm=1.0, poisson_sampling=self.poisson,
+                grad_sample_mode="ghost" if self.ghost else "hooks",
+            )  # fmt: skip
+        self.model, self.optimizer, self.loader = prepared[0], prepared[1], prepared[-1]
+        self.criterion = prepared[2] if self.ghost else torch.nn.functional.cross_entropy
 
     def draws(self, loader: Any = None) -> Iterator[Any]:
         """The batches of the private loader, numbered; parts of one draw have the number of the draw."""
@@ -246,24 +256,25 @@ class Loop:
 
     def truth(self, upward: bool = False) -> float:
         """What a record costs at most, from the log alone."""
+        noise = self.noise / self.rows
         where = Counter(draw for step in self.steps for draw in step.draws)
         parts: Counter[Shifts] = Counter()
         records: Counter[int] = Counter()
         for step in self.steps:
             records.update({each: times**2 for each, times in step.others.items()})
             if self.left_out and step.draws:
-                parts[((1.0, len(step.draws) / self.noise),)] += 1
+                parts[((1.0, len(step.draws) / noise),)] += 1
             elif len(step.draws) > 1:
                 n = len(step.draws)
                 binomial = [
-                    (math.comb(n, k) * RATE**k * (1 - RATE) ** (n - k), k / self.noise)
+                    (math.comb(n, k) * RATE**k * (1 - RATE) ** (n - k), k / noise)
                     for k in range(n + 1)
                 ]
                 parts[tuple(binomial)] += 1
         if not self.left_out:
             alone = {draw for step in self.steps if len(step.draws) == 1 for draw in step.draws}
             for draw in alone:
-                parts[((1 - RATE, 0.0), (RATE, math.sqrt(where[draw]) / self.noise))] += 1
+                parts[((1 - RATE, 0.0), (RATE, math.sqrt(where[draw]) / noise))] += 1
         if records:
             parts[((1.0, math.sqrt(max(records.values())) / self.noise),)] += 1
         return epsilon(tuple(sorted(parts.items())), upward) if parts else 0.0
@@ -272,6 +283,102 @@ class Loop:
     def regroups(self) -> bool:
         """Whether a step was on other batches than Poisson samples, all of which were stepped on."""
         return self.left_out or any(step.others for step in self.steps)
+
+
+class OwnLoop(Loop):
+    """A loop without a loader: the accountant draws, and its hook charges."""
+
+    def prepare(self, model: Any) -> None:
+        from opacus import GradSampleModule  # pyright: ignore[reportMissingImports]
+        from opacus.optimizers import DPOptimizer  # pyright: ignore[reportMissingImports]
+
+        from dpcompose.interop.opacus import Accountant
+
+        self.model = GradSampleModule(model)
+        inner = self.torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.optimizer = DPOptimizer(
+            inner, noise_multiplier=self.noise, max_grad_norm=1.0, expected_batch_size=BATCH
+        )
+        self.engine = SimpleNamespace(accountant=Accountant())
+        self.optimizer.attach_step_hook(self.engine.accountant.get_optimizer_hook_fn(RATE))
+        self.criterion = self.torch.nn.functional.cross_entropy
+
+    @contextmanager
+    def draw(self) -> Iterator[list[Any]]:
+        """The batch of a draw of the accountant, numbered."""
+        with self.engine.accountant.draw(RATE, records=RECORDS) as indices:
+            self.pulled += 1
+            self.empty |= set() if len(indices) else {self.pulled}
+            yield [each[indices] for each in self.tensors]
+
+
+def own(loop: Any, length: int) -> None:
+    for _ in range(5 * length):
+        with loop.draw() as batch:
+            loop.step(batch, loop.pulled)
+
+
+def own_twice(loop: Any, length: int) -> None:
+    for _ in range(5 * length):
+        with loop.draw() as batch:
+            for _ in range(1 + (loop.rng.random() < 0.3)):
+                loop.step(batch, loop.pulled)
+
+
+def own_liked(loop: Any, length: int) -> None:
+    for _ in range(5 * length):
+        with loop.draw() as batch:
+            if loop.rng.random() < 0.7:
+                loop.step(batch, loop.pulled)
+
+
+def own_given_up(loop: Any, length: int) -> None:
+    for _ in range(5 * length):
+        with suppress(RuntimeError), loop.draw() as batch:
+            loop.step(batch, loop.pulled, raises=loop.rng.random() < 0.2)
+
+
+def own_all_records(loop: Any, length: int) -> None:
+    for _ in range(5 * length):
+        with loop.draw() as batch:
+            every = loop.rng.random() < 0.5
+            loop.step(loop.tensors if every else batch, None if every else loop.pulled)
+
+
+def own_outside(loop: Any, length: int) -> None:
+    for _ in range(5 * length):
+        with loop.draw() as batch:
+            loop.step(batch, loop.pulled)
+        if loop.rng.random() < 0.3:
+            loop.step(batch, loop.pulled)
+
+
+def rolled_back(loop: Loop, length: int) -> None:
+    """Back to a checkpoint, after which steps are repeated."""
+    plain(loop, length)
+    accountant = loop.engine.accountant
+    state = copy.deepcopy(dict(accountant.state_dict()))
+    plain(loop, length)
+    accountant.load_state_dict(state)
+    plain(loop, 1)
+
+
+def augmented(loop: Loop, length: int) -> None:
+    """Rows of a record that are not averaged, as the accountant is told."""
+    loop.rows = loop.engine.accountant.augmentations = loop.rng.choice([2, 3])
+    for _ in range(length):
+        for batch in loop.draws():
+            loop.step(_repeated(batch, loop.rows), loop.pulled)
+
+
+def augmented_in_silence(loop: Loop, length: int) -> None:
+    for _ in range(length):
+        for batch in loop.draws():
+            loop.step(_repeated(batch, 2), None)
+
+
+def _repeated(batch: Any, times: int) -> list[Any]:
+    return [each.repeat(times, *[1] * (each.dim() - 1)) for each in batch]
 
 
 def plain(loop: Loop, length: int) -> None:
@@ -431,18 +538,22 @@ def replaced(loop: Loop, length: int) -> None:
     plain(loop, length)
 
 
-HONEST = (plain, managed, in_parts, broken_off, tried_again, hooked)
+HONEST = (plain, managed, in_parts, broken_off, tried_again, hooked, rolled_back, augmented)
+OWN = (own, own_twice, own_liked, own_given_up, own_all_records, own_outside)
 OTHERS = (
     used_again, used_while_drawing, liked, liked_late, unwanted, other_loader, other_batches, all_records, accumulated,
-    listed, given_up, failing, replaced,
+    listed, given_up, failing, replaced, augmented_in_silence,
 )  # fmt: skip
 
 
 def run(rng: random.Random) -> tuple[str, bool]:
     """One random loop: which, and whether it was refused; TrainingError if it was charged less than it cost."""
-    train: Callable[[Loop, int], None] = rng.choice(HONEST if rng.random() < 0.4 else OTHERS)
+    kinds: Any = rng.choices([HONEST, OTHERS, OWN], [0.4, 0.45, 0.15])[0]
+    train: Callable[[Any, int], None] = rng.choice(kinds)
     options = {"ghost": rng.random() < 0.4, "poisson": rng.random() < 0.75}
-    loop = Loop(rng, noise=rng.choice([0.75, 1.0, 2.0]), **options)
+    if kinds is OWN:
+        options = {"ghost": False, "poisson": True}
+    loop = (OwnLoop if kinds is OWN else Loop)(rng, noise=rng.choice([0.75, 1.0, 2.0]), **options)
     loop.stubborn = rng.random() < 0.5
     with suppress(UnsupportedError):
         train(loop, rng.choice([1, 2]))
@@ -461,7 +572,7 @@ def run(rng: random.Random) -> tuple[str, bool]:
         raise TrainingError(
             f"{name}: batches that regroup, charged under {accountant.adjacency.value}"
         )
-    if train in HONEST:
+    if train in (*HONEST, own):
         if loop.refusals:
             raise TrainingError(f"{name}: an honest loop is refused")
         if loop.poisson and not charged <= loop.truth(upward=True) + 1e-6:

@@ -300,9 +300,9 @@ def test_a_model_is_copied_and_saved_as_before() -> None:
     assert torch.equal(loaded(torch.ones(1, 4)), training.model(torch.ones(1, 4)))
 
 
-def test_300_random_loops_are_charged_at_least_what_they_cost() -> None:
-    assert campaign.campaign(loops=300, seed=20).startswith(
-        "300 loops charged at least what they cost"
+def test_random_loops_are_charged_at_least_what_they_cost() -> None:
+    assert campaign.campaign(loops=80, seed=20).startswith(
+        "80 loops charged at least what they cost"
     )
 
 

@@ -89,7 +89,7 @@ def test_two_processes_are_charged_once_and_refuse_together(tmp_path: Path) -> N
         processes = [
             subprocess.Popen([*start, str(rank)], stderr=errors, stdout=errors) for rank in (0, 1)
         ]
-        codes = [process.wait(120) for process in processes]
+        codes = [process.wait(300) for process in processes]
     assert codes == [0, 0], (tmp_path / "errors").read_text()[-3000:]
     first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
     assert first["honest"] == second["honest"] == ["", "", [[1.0, 0.05, 40]]]

@@ -187,9 +187,9 @@ class MenuFilter(Filter):
         left = (at - budget.guarantee().delta) * (1 - 1e-12)
         found = _fixed(member, adjacency, most, left, Orientation.SAME)
         _require_some([member], [found], epsilon, delta)
+        target: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
         return cls(
-            (member,), epsilon=epsilon, delta=delta, weights=(1,), total_weight=found, budget=budget,
-            adjacency=adjacency, orientation=Orientation.SAME,
+            (member,), weights=(1,), total_weight=found, budget=budget, orientation=Orientation.SAME, **target
         )  # fmt: skip
 
     @property

@@ -172,8 +172,10 @@ def counts_of(optimizer: Any) -> list[int]:
         )
         if samples is not None:
             return list(map(len, samples)) if isinstance(samples, list) else [len(samples)]  # pyright: ignore
-    norms = (attributes(layer).get("norm_sample") for layer in layers_of(optimizer))
-    return next(([len(each[0])] for each in norms if each), [])
+    for layer in layers_of(optimizer):
+        if norms := attributes(layer).get("norm_sample"):
+            return [len(norms[0])]
+    return []
 
 
 def layers_of(optimizer: Any) -> Sequence[Any]:

@@ -286,7 +286,7 @@ class _Accounting:
         self._drawing: Literal["", "open", "closed", "lost"] = ""
         self._draw = Draw(0, 0.0, self)
         self._run = secrets.token_hex(16)
-        self._runs = {self._run: 0}
+        self._runs: dict[str, float] = {self._run: 0}
         self.deterministic = False
         """Whether noise may be seeded by the caller; then epsilon is infinite."""
         self.augmentations = 1

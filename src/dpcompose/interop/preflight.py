@@ -191,7 +191,9 @@ class StepHook(DrawLog):
             optimizer.charged_layers = list(making["module"]._module.modules())
             self.probed = True  # a forward pass of one process would wait for the others
         self._ranks = library("torch.distributed").get_world_size() if kind == "group" else 1
-        self._noise, self._state, self._process = optimizer.generator, None, 0
+        self._noise: Any = optimizer.generator
+        self._state: Any = None
+        self._process = 0
         if not accountant.deterministic:
             self._own_randomness(optimizer)
         replace_method(optimizer, "pre_step", _pre_step)
@@ -301,8 +303,10 @@ class StepHook(DrawLog):
             return True
         if self._process != os.getpid():
             self._own_randomness(optimizer)
-        own = self._noise is not None and optimizer.generator is self._noise
-        return own and library("torch").equal(self._noise.get_state(), self._state)
+        own: Any = self._noise
+        if own is None or optimizer.generator is not own:
+            return False
+        return bool(library("torch").equal(own.get_state(), self._state))
 
     def _reason(self, counts: list[int], adds_noise: bool) -> str:
         """Why a step does not use exactly its own draws; empty if it does.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -42,9 +43,7 @@ def forward_probe(module: Any, arguments: tuple[Any, ...], named: dict[str, Any]
     with torch.no_grad():
         whole = _outputs(module, inputs)
         for rows in (slice(None, middle), slice(middle, None)):
-            half = import_module("torch.utils._pytree").tree_map(
-                lambda each, rows=rows: _part(each, sizes[0], rows, dim), inputs
-            )
+            half = _half(inputs, sizes[0], rows, dim)
             pairs = list(zip(whole, _outputs(module, half), strict=False))
             moved = [one for one, other in pairs if _moved(one[2], other[2], rows, dim)]
             if any(layer is module for layer, _, _ in moved) and not _is_random(module, inputs):
@@ -64,13 +63,12 @@ def probe(model: Any, loss: Callable[[Any], Any], batch: Any) -> None:
         batch: Tensors of at least two records, nested as the loader returns them; the first
             dimension counts records. Records of unlike lengths show more.
     """
-    tree: Any = import_module("torch.utils._pytree")
     records = len(next(_tensors(batch)))
 
     def gradients(rows: slice) -> list[Any]:
         model.zero_grad()
         with _as_trained(model):
-            loss(tree.tree_map(lambda each: _part(each, records, rows, 0), batch)).backward()
+            loss(_half(batch, records, rows, 0)).backward()
         own = [parameter.__dict__ for parameter in model.parameters()]
         samples = [
             each["_norm_sample"] if each.get("grad_sample") is None else each["grad_sample"]
@@ -103,11 +101,15 @@ def _tensors(tree: Any) -> Iterator[Any]:
     return (each for each in leaves if isinstance(each, torch.Tensor))
 
 
-def _part(leaf: Any, records: int, rows: slice, dim: int) -> Any:
-    """The rows of a tensor that has one for each record; anything else as it is."""
+def _half(tree: Any, records: int, rows: slice, dim: int) -> Any:
+    """The rows of the tensors that have one for each record; anything else as it is."""
     tensor: Any = import_module("torch").Tensor
-    counts = isinstance(leaf, tensor) and leaf.dim() > dim and leaf.shape[dim] == records
-    return leaf[(slice(None),) * dim + (rows,)] if counts else leaf
+
+    def part(leaf: Any) -> Any:
+        counts = isinstance(leaf, tensor) and leaf.dim() > dim and leaf.shape[dim] == records
+        return leaf[(slice(None),) * dim + (rows,)] if counts else leaf
+
+    return import_module("torch.utils._pytree").tree_map(part, tree)
 
 
 Outputs = list[tuple[Any, str, Any]]
@@ -117,15 +119,12 @@ Outputs = list[tuple[Any, str, Any]]
 def _outputs(module: Any, inputs: tuple[tuple[Any, ...], dict[str, Any]], seed: int = 0) -> Outputs:
     outputs: Outputs = []
 
-    def add(name: str, layer: Any, returned: Any) -> None:
+    def add(name: str, layer: Any, _: Any, returned: Any) -> None:
         shown = f"{name or 'it'} ({type(layer).__name__})"
         outputs.extend((layer, shown, each) for each in _tensors(returned))
 
     hooks = [
-        layer.register_forward_hook(
-            lambda layer, _, returned, name=name: add(name, layer, returned)
-        )
-        for name, layer in module.named_modules()
+        layer.register_forward_hook(partial(add, name)) for name, layer in module.named_modules()
     ]
     try:
         with _as_trained(module, seed):
