@@ -29,7 +29,7 @@ from dpcompose import BlackBox, Gaussian, GaussianDP, RandomizedResponse
 from dpcompose.audit import Learner, Pair, Subject, Transcripts, Verdict, audit
 from dpcompose.audit.canary import canaries
 from dpcompose.audit.learned import LEARNERS
-from dpcompose.audit.subject import Source
+from dpcompose.audit.subject import Fresh, Source
 from dpcompose.composition import Composable
 from dpcompose.experiment import Experiment, Holds, Query, Repeater
 
@@ -204,6 +204,17 @@ def called(tell: Callable[[int, float], Any], seed: int) -> Source:
     )
 
 
+def memoizing(seed: int) -> Source:
+    """A mechanism that stores its answer about each dataset; each call has a new instance."""
+    rng = np.random.default_rng(seed)
+
+    def make() -> Callable[[float], float]:
+        answers: dict[float, float] = {}
+        return lambda data: answers.setdefault(data, float(geometric(rng, data, 1)[0]))
+
+    return Subject(make=make, fresh=Fresh.INSTANCE)
+
+
 def cases() -> dict[str, tuple[Case, ...]]:
     """Every mechanism with its claim, and with one that is too small."""
     found: dict[str, tuple[Case, ...]] = {}
@@ -223,6 +234,10 @@ def cases() -> dict[str, tuple[Case, ...]]:
             Case(told, Pair(0.0, 1.0), BlackBox(claim), MOST_CALLED, LEARNERS)
             for claim in (1.0, 0.25)
         )
+    found["answers from memory"] = tuple(
+        Case(memoizing, Pair(0.0, 1.0), BlackBox(claim), MOST_CALLED, LEARNERS)
+        for claim in (1.0, 0.25)
+    )
     rounds = RandomizedResponse(0.5)
     game = Experiment(
         Repeater(Query(rounds, ("Bob",), (), Holds("Bob"))), family=[rounds], rounds=2

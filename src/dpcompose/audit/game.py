@@ -214,7 +214,8 @@ class Game:
         otherwise empty.
         """
         alike = self.failed.total() >= ALIKE * self.samples and not self.answered
-        return next((each for each, _ in self.failed.most_common(1)), "no call") if alike else ""
+        common = next((each for each, _ in self.failed.most_common(1)), "no call ")
+        return common.rpartition(" ")[0] if alike else ""  # without the hash of the outcome
 
     @property
     def recurs(self) -> bool:

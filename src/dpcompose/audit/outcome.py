@@ -270,31 +270,33 @@ class Reader:
         if isinstance(value, complex | np.complexfloating):
             self._column(f"{path}.imag", float(cast("complex", value).imag))
         elif isinstance(value, int) and value.bit_length() > 53:
-            self._letter(path, f"{abs(value):x}"[::-1])
+            digits = f"{abs(value):x}"[::-1]
+            self._letter(path, digits[:LETTERS], len(digits))
         elif value is not None and not isinstance(value, int | np.number):
             self._column(f"{path}.code", code_of(text))
 
     def _text(self, value: str | bytes | bytearray, path: str, kind: str) -> None:
         whole = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value)
-        self._part(f"{path}.length", kind, whole, float(len(value)))
-        self._column(f"{path}.code", code_of(whole))
-        text = value if isinstance(value, str) else whole.decode("latin-1")
+        code = code_of(whole)
+        content = whole if len(whole) <= TEXT else struct.pack("<d", code)
+        self._part(f"{path}.length", kind, content, float(len(value)))
+        self._column(f"{path}.code", code)
+        head = value[:LETTERS] if isinstance(value, str) else whole[:LETTERS].decode("latin-1")
         try:
-            self._column(path, float(value))
+            self._column(path, float(head if len(head) == len(value) else "text"))
         except (ValueError, OverflowError):
-            head = text[:LETTERS]
             words = _NUMBER.sub("#", head).encode("utf-8", "surrogatepass")
             self._column(f"{path}.words", code_of(words))
             for index, number in enumerate(map(float, _NUMBER.findall(head)[:NUMBERS])):
                 self._column(
                     f"{path}.numbers[{index}]", number if abs(number) < 1e100 else math.inf
                 )
-        self._letter(path, text)
+        self._letter(path, head, len(value))
 
-    def _letter(self, path: str, text: str) -> None:
-        if self._letters > 0 and text:
-            self._texts.append((path, text[: self._letters]))
-        self._letters -= len(text)
+    def _letter(self, path: str, head: str, length: int) -> None:
+        if self._letters > 0 and head:
+            self._texts.append((path, head[: self._letters]))
+        self._letters -= length
 
     def _items(self, value: Any, path: str, kind: str, depth: int) -> None:
         self._part(f"{path}.length", kind, b"", float(len(value)))
@@ -393,7 +395,7 @@ class Reader:
         elif size > LOOKED:
             self._others(flat[LOOKED:LONGEST].tolist(), size - LOOKED, path, "collection")
         if flat.dtype.kind == "f":
-            self._odd_bits(flat.astype(np.float64), path)
+            self._odd_bits(flat[:FURTHER].astype(np.float64), path)
         for index, item in enumerate(flat[: FURTHER if plain else LOOKED].tolist()):
             if plain:
                 self._column(f"{path}[{index}]", float(item))

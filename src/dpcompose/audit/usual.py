@@ -12,7 +12,9 @@ import numpy as np
 
 from dpcompose import check
 from dpcompose.audit.claim import DELTAS, Pair, points
+from dpcompose.audit.outcome import TIMEOUT
 from dpcompose.audit.subject import Source
+from dpcompose.audit.table import table_of
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
@@ -257,7 +259,7 @@ def usual_pairs(
         forms, (firm, soft) = FORMS, neighbors.of_extremes(domain)
     form = _form(subject, found[0], forms)
     made = [*_formed(form, found + firm)]
-    made += (pair for pair in _formed(form, soft) if _answers(subject, pair))
+    made += (pair for pair in _formed(form, soft) if not _failures(subject, pair))
     return tuple(pair for pair in made if form is not math.fsum or pair.zero != pair.one)
 
 
@@ -268,10 +270,10 @@ def _formed(form: Form, pairs: Sequence[Pair]) -> Iterator[Pair]:
             yield Pair(form(pair.zero), form(pair.one), distance=pair.distance)
 
 
-def _answers(subject: Source, pair: Pair) -> bool:
-    """Whether the subject answers on both datasets of a pair."""
+def _failures(subject: Source, pair: Pair) -> set[str]:
+    """The failures of the subject on the two datasets of a pair; empty if it answers on both."""
     drawn = subject.draw(pair, np.array([0, 1], dtype=np.uint8))
-    return drawn.dtype != object or not any(row.failure for row in drawn)
+    return {row.failure for row in table_of(drawn).rows if row.failure}
 
 
 Form = Callable[[Sequence[Any]], Any]
@@ -289,12 +291,13 @@ FORMS: tuple[Form, ...] = (
 
 def _form(subject: Source, pair: Pair, forms: Sequence[Form]) -> Form:
     """The first format in which the subject answers on both datasets; the first of all if none is
-    accepted.
+    accepted, or it does not answer in time.
     """
     for form in forms:
-        try:
-            if _answers(subject, Pair(form(pair.zero), form(pair.one), distance=pair.distance)):
+        with suppress(TypeError, ValueError, ArithmeticError):
+            failures = _failures(subject, Pair(form(pair.zero), form(pair.one)))
+            if not failures:
                 return form
-        except (TypeError, ValueError, ArithmeticError):
-            continue
+            if TIMEOUT in failures:
+                break
     return forms[0]
