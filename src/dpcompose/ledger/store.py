@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from dpcompose.errors import StoreError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of, units_text
+from dpcompose.ledger.checkpoint import Tile
 from dpcompose.ledger.entry import Entry, Record
 from dpcompose.ledger.policies import Stored
 from dpcompose.ledger.requests import Outcome, Request
@@ -47,6 +48,22 @@ class Snapshot(Stored, Protocol):
 
     def every_fact(self) -> Iterator[tuple[str, str, str, str]]:
         """Every fact of every tree: top-level scope, kind, name and JSON."""
+        ...
+
+    def has_facts(self) -> bool:
+        """Whether the schema has facts and tiles; one of an earlier version can be read."""
+        ...
+
+    def tile(self, root: str, level: int, number: int) -> Tile | None:
+        """A full tile of the tree of hashes; None where it is not full."""
+        ...
+
+    def tops(self, root: str, level: int, first: int, stop: int) -> list[bytes]:
+        """The roots of full tiles of a level, from one number to before another."""
+        ...
+
+    def tiles(self, root: str) -> Iterator[tuple[int, int, str, str]]:
+        """Every tile of a tree: level, number, hashes and root, as they are stored."""
         ...
 
     def roots(self) -> list[str]:
