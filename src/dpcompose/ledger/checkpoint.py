@@ -5,19 +5,18 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from dpcompose.errors import DomainError, EvidenceError, MissingExtraError
+from dpcompose.ledger.entry import Head, Record
 from dpcompose.ledger.scope import root_of
 from dpcompose.ledger.text import scope_path
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    from dpcompose.ledger.store import Snapshot
 
 _ED25519 = b"\x01"
 _DASH = "\u2014"
@@ -330,6 +329,30 @@ def root_hash(leaves: Iterable[bytes]) -> bytes:
     return tree.root
 
 
+class Log(Protocol):
+    """The entries and tiles of a store at one moment."""
+
+    def head(self, root: str) -> Head:
+        """The last entry below a top-level scope."""
+        ...
+
+    def roots(self) -> list[str]:
+        """The top-level scopes, sorted; also those that have entries but no scope."""
+        ...
+
+    def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:
+        """The records of a top-level scope in order, above the number `after`."""
+        ...
+
+    def tile(self, root: str, level: int, number: int) -> Tile | None:
+        """A full tile of the tree of hashes; None where it is not full."""
+        ...
+
+    def tops(self, root: str, level: int, first: int, stop: int) -> list[bytes]:
+        """The roots of full tiles of a level, from one number to before another."""
+        ...
+
+
 Hashes = Callable[[int, int], bytes]
 """The root over the leaves from one index to before another, for subtrees of one tree."""
 
@@ -344,7 +367,7 @@ class TiledTree:
         heed: Called before each row is read; an error of it ends the work.
     """
 
-    snapshot: Snapshot
+    snapshot: Log
     root: str
     heed: Callable[[], object] = bool
     _tiles: dict[tuple[int, int], Sequence[bytes]] = field(
@@ -486,7 +509,7 @@ class Checkpoint:
     note: str
 
     @classmethod
-    def sign(cls, snapshot: Snapshot, root: str, key: SigningKey) -> Checkpoint:
+    def sign(cls, snapshot: Log, root: str, key: SigningKey) -> Checkpoint:
         """A checkpoint of all entries of one top-level scope, now.
 
         Raises:
