@@ -10,6 +10,7 @@ from itertools import islice
 from threading import RLock
 
 from dpcompose.errors import DPComposeError
+from dpcompose.ledger.checkpoint import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.entry import Entry, Head, Record, now
 from dpcompose.ledger.requests import Outcome, Request
 from dpcompose.ledger.scope import AccountNode, is_at_or_below, root_of
@@ -96,6 +97,30 @@ class ListStore:
 
     def every_fact(self) -> Iterator[tuple[str, str, str, str]]:
         return iter([(*at, text) for at, text in self._facts.items()])
+
+    def has_facts(self) -> bool:
+        return True
+
+    def tile(self, root: str, level: int, number: int) -> Tile | None:
+        hashes = self._level(root, level)[number * WIDTH : (number + 1) * WIDTH]
+        return Tile.of(hashes) if len(hashes) == WIDTH else None
+
+    def tops(self, root: str, level: int, first: int, stop: int) -> list[bytes]:
+        return self._level(root, level + 1)[first:stop]
+
+    def tiles(self, root: str) -> Iterator[tuple[int, int, str, str]]:
+        for level in range(4):
+            for number in range(len(self._level(root, level + 1))):
+                tile = self.tile(root, level, number)
+                assert tile is not None
+                yield level, number, *tile.texts
+
+    def _level(self, root: str, level: int) -> list[bytes]:
+        if not level:
+            return [leaf_hash(body) for body, _ in self._entries.get(root, [])]
+        below = self._level(root, level - 1)
+        cuts = [below[at : at + WIDTH] for at in range(0, len(below), WIDTH)]
+        return [Tile.of(cut).top for cut in cuts if len(cut) == WIDTH]
 
     def head(self, root: str) -> Head:
         return self._heads.get(root, Head())

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
 from dpcompose.errors import DomainError, EvidenceError, TamperedError, UnknownScopeError
-from dpcompose.ledger import Anchor, Ledger
+from dpcompose.ledger import (
+    Anchor,
+    Charge,
+    Ledger,
+    checkpoint as checkpoints_module,
+    tables,
+    verification,
+)
 from dpcompose.ledger.checkpoint import (
     EMPTY,
     Checkpoint,
     Frontier,
     ProofError,
     SigningKey,
+    TiledTree,
     VerifierKey,
     consistency_path,
     inclusion_path,
@@ -43,19 +53,67 @@ def by_definition(leaves: list[bytes]) -> bytes:
 LEAVES = [leaf_hash(str(number)) for number in range(33)]
 
 
+def _over(leaves: list[bytes]) -> Callable[[int, int], bytes]:
+    return lambda start, stop: root_hash(leaves[start:stop])
+
+
+def test_tiles_give_every_root_and_every_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tiles of four hashes: three levels of them below 70 entries, all sizes and entries against the definition."""
+    for module in (checkpoints_module, tables, verification):
+        monkeypatch.setattr(module, "WIDTH", 4)
+    with Ledger.open(tmp_path / "city.db") as ledger:
+        ledger.scope("city", caps={"epsilon": 100}, actor="Ada")
+        charges = [
+            Charge.of("city", {"epsilon": "0.1"}, None, actor="Ada", key=str(number))
+            for number in range(69)
+        ]
+        ledger.charge_together(charges[:30])
+        for charge in charges[30:]:
+            ledger.charge_together([charge])
+        with ledger.moment() as moment:
+            snapshot = moment.snapshot
+            leaves = [
+                leaf_hash(each.body) for each in snapshot.records("city", after=0, limit=None)
+            ]
+            assert {level for level, *_ in snapshot.tiles("city")} == {0, 1, 2}
+            for size in range(1, 71):
+                tree, own = TiledTree(snapshot, "city"), _over(leaves)
+                assert tree(0, size) == by_definition(leaves[:size])
+                for index in range(0, size, 3):
+                    path = inclusion_path(tree, index, 0, size)
+                    assert path == inclusion_path(own, index, 0, size)
+                    before = index + 1
+                    assert consistency_path(tree, before, size) == consistency_path(
+                        own, before, size
+                    )
+        ledger.verify()
+        writer = ledger.store._writer  # type: ignore[attr-defined]
+        writer.execute("UPDATE tile SET hashes = replace(hashes, 'a', 'b') WHERE level = 1")
+        with pytest.raises(TamperedError, match="tiles"):
+            ledger.verify()
+        writer.execute("DELETE FROM tile")
+        with pytest.raises(TamperedError, match="tiles"):
+            ledger.verify()
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 32, 33])
 def test_paths_lead_to_the_root_of_the_definition_and_no_others_do(size: int) -> None:
     leaves, wrong = LEAVES[:size], sha256(b"another").digest()
     root = by_definition(leaves)
     assert root_hash(leaves) == root
     for index in range(size):
-        path = inclusion_path(leaves, index)
+        path = inclusion_path(_over(leaves), index, 0, size)
         assert root_from_inclusion(leaves[index], index, size, path) == root
         assert root_from_inclusion(wrong, index, size, path) != root
         with pytest.raises(ProofError):
             root_from_inclusion(leaves[index], index, size, [*path, wrong])
     for earlier in range(1, size + 1):
-        before, path = by_definition(leaves[:earlier]), consistency_path(leaves, earlier)
+        before, path = (
+            by_definition(leaves[:earlier]),
+            consistency_path(_over(leaves), earlier, size),
+        )
         assert roots_from_consistency(before, earlier, size, path) == (before, root)
         assert earlier == size or roots_from_consistency(wrong, earlier, size, path) != (
             wrong,

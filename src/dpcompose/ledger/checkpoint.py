@@ -5,14 +5,14 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from dpcompose.errors import DomainError, EvidenceError, MissingExtraError
+from dpcompose.ledger.entry import Head, Record
 from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.store import Snapshot
 from dpcompose.ledger.text import scope_path
 
 if TYPE_CHECKING:
@@ -256,6 +256,40 @@ def _split(size: int) -> int:
     return 1 << (size - 1).bit_length() - 1
 
 
+WIDTH = 256
+"""Hashes of a tile."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A full tile of the tree of hashes: so many hashes of one level side by side, and the root over them.
+
+    Args:
+        hashes: Of level 0 those of leaves; of a higher one the roots of tiles of the level below.
+        top: Their root.
+    """
+
+    hashes: Sequence[bytes]
+    top: bytes
+
+    @classmethod
+    def of(cls, hashes: Sequence[bytes]) -> Self:
+        """The tile of these hashes."""
+        return cls(hashes, root_hash(hashes))
+
+    @classmethod
+    def read(cls, hashes: str, top: str) -> Self:
+        """The tile of a row."""
+        data = bytes.fromhex(hashes)
+        cut = [data[at : at + HASH_SIZE] for at in range(0, len(data), HASH_SIZE)]
+        return cls(cut, bytes.fromhex(top))
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The tile for a row."""
+        return b"".join(self.hashes).hex(), self.top.hex()
+
+
 @dataclass
 class Frontier:
     """A tree that grows by one leaf at a time and keeps nothing but the roots of its complete subtrees.
@@ -295,15 +329,87 @@ def root_hash(leaves: Iterable[bytes]) -> bytes:
     return tree.root
 
 
-def inclusion_path(leaves: Sequence[bytes], index: int) -> list[bytes]:
-    """The hashes that lead from one leaf to the root, the leaf's neighbor first."""
-    if len(leaves) == 1:
+class Log(Protocol):
+    """The entries and tiles of a store at one moment."""
+
+    def head(self, root: str) -> Head:
+        """The last entry below a top-level scope."""
+        ...
+
+    def roots(self) -> list[str]:
+        """The top-level scopes, sorted; also those that have entries but no scope."""
+        ...
+
+    def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:
+        """The records of a top-level scope in order, above the number `after`."""
+        ...
+
+    def tile(self, root: str, level: int, number: int) -> Tile | None:
+        """A full tile of the tree of hashes; None where it is not full."""
+        ...
+
+    def tops(self, root: str, level: int, first: int, stop: int) -> list[bytes]:
+        """The roots of full tiles of a level, from one number to before another."""
+        ...
+
+
+Hashes = Callable[[int, int], bytes]
+"""The root over the leaves from one index to before another, for subtrees of one tree."""
+
+
+@dataclass
+class TiledTree:
+    """The tree of hashes of a log, read from tiles and, at the right edge, from the entries: O(log n) for each root.
+
+    Args:
+        snapshot: The log.
+        root: Its top-level scope.
+        heed: Called before each row is read; an error of it ends the work.
+    """
+
+    snapshot: Log
+    root: str
+    heed: Callable[[], object] = bool
+    _tiles: dict[tuple[int, int], Sequence[bytes]] = field(
+        default_factory=dict[tuple[int, int], Sequence[bytes]]
+    )
+
+    def __call__(self, start: int, stop: int) -> bytes:
+        """The root over the leaves from `start` to before `stop`, a subtree of the whole tree."""
+        size = stop - start
+        if size & (size - 1):
+            split = start + _split(size)
+            return _node_hash(self(start, split), self(split, stop))
+        level = max(size.bit_length() - 1, 0) // (WIDTH.bit_length() - 1)
+        unit = WIDTH**level
+        first = start // unit
+        hashes = self._tile(level, first // WIDTH)[first % WIDTH :]
+        return root_hash(hashes[: size // unit])
+
+    def _tile(self, level: int, number: int) -> Sequence[bytes]:
+        """The hashes of a tile; of one that is not full those that are there."""
+        if (level, number) not in self._tiles:
+            self.heed()
+            tile, first = self.snapshot.tile(self.root, level, number), number * WIDTH
+            if tile is not None:
+                hashes = tile.hashes
+            elif level:
+                hashes = self.snapshot.tops(self.root, level - 1, first, first + WIDTH)
+            else:
+                records = self.snapshot.records(self.root, after=first, limit=WIDTH)
+                hashes = [leaf_hash(record.body) for record in records]
+            self._tiles[level, number] = hashes
+        return self._tiles[level, number]
+
+
+def inclusion_path(hashes: Hashes, index: int, start: int, stop: int) -> list[bytes]:
+    """The hashes that lead from one leaf to the root over `start` to before `stop`, the leaf's neighbor first."""
+    if stop - start == 1:
         return []
-    split = _split(len(leaves))
-    left, right = leaves[:split], leaves[split:]
+    split = start + _split(stop - start)
     if index < split:
-        return [*inclusion_path(left, index), root_hash(right)]
-    return [*inclusion_path(right, index - split), root_hash(left)]
+        return [*inclusion_path(hashes, index, start, split), hashes(split, stop)]
+    return [*inclusion_path(hashes, index, split, stop), hashes(start, split)]
 
 
 def root_from_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes:
@@ -324,19 +430,22 @@ def root_from_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes
     return _node_hash(other, root_from_inclusion(leaf, index - split, size - split, rest))
 
 
-def consistency_path(leaves: Sequence[bytes], size: int) -> list[bytes]:
-    """The hashes that show that the tree of all leaves goes on from the tree of the first `size`, at least one."""
-    return _consistency_path(leaves, size, is_signed=True)
+def consistency_path(hashes: Hashes, size: int, later: int) -> list[bytes]:
+    """The hashes that show that the tree of `later` leaves goes on from the tree of the first `size`, at least one."""
+    return _consistency_path(hashes, size, 0, later, is_signed=True)
 
 
-def _consistency_path(leaves: Sequence[bytes], size: int, *, is_signed: bool) -> list[bytes]:
-    if size == len(leaves):
-        return [] if is_signed else [root_hash(leaves)]
-    split = _split(len(leaves))
-    left, right = leaves[:split], leaves[split:]
+def _consistency_path(
+    hashes: Hashes, size: int, start: int, stop: int, *, is_signed: bool
+) -> list[bytes]:
+    if size == stop:
+        return [] if is_signed else [hashes(start, stop)]
+    split = start + _split(stop - start)
     if size <= split:
-        return [*_consistency_path(left, size, is_signed=is_signed), root_hash(right)]
-    return [*_consistency_path(right, size - split, is_signed=False), root_hash(left)]
+        path = _consistency_path(hashes, size, start, split, is_signed=is_signed)
+        return [*path, hashes(split, stop)]
+    path = _consistency_path(hashes, size, split, stop, is_signed=False)
+    return [*path, hashes(start, split)]
 
 
 def roots_from_consistency(
@@ -400,24 +509,23 @@ class Checkpoint:
     note: str
 
     @classmethod
-    def sign(cls, snapshot: Snapshot, root: str, key: SigningKey) -> Checkpoint:
+    def sign(cls, snapshot: Log, root: str, key: SigningKey) -> Checkpoint:
         """A checkpoint of all entries of one top-level scope, now.
 
         Raises:
             DomainError: The scope is no top-level one, or has no entries.
         """
         scope_path(root)
-        tree = Frontier()
-        for record in snapshot.records(root, after=0, limit=None):
-            tree.add(leaf_hash(record.body))
-        if not tree.size:
+        size = snapshot.head(root).sequence
+        if not size:
             raise DomainError(
                 "scope",
                 root,
                 f"one of the top-level scopes: {', '.join(snapshot.roots()) or 'none'}",
             )
-        text = f"{key.name}/{root}\n{tree.size}\n{b64encode(tree.root).decode()}\n"
-        return cls(root, tree.size, tree.root, key.verifier, key.sign(text))
+        top = TiledTree(snapshot, root)(0, size)
+        text = f"{key.name}/{root}\n{size}\n{b64encode(top).decode()}\n"
+        return cls(root, size, top, key.verifier, key.sign(text))
 
     @classmethod
     def read(cls, note: str, keys: Sequence[VerifierKey]) -> Checkpoint:

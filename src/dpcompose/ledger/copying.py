@@ -240,12 +240,14 @@ def _copy(snapshot: Snapshot, rows: Rows) -> None:
     _write(rows, NEW_SCOPE, (scope_row(node.scope) for node in nodes))
     _write(rows, NEW_BALANCE, (balance_row(node) for node in nodes))
     _write(rows, NEW_FACT, snapshot.every_fact())
+    tables = LedgerTables(rows)
     for root in snapshot.roots():
         _write(
             rows,
             NEW_ENTRY,
             (entry_row(record) for record in snapshot.records(root, after=0, limit=None)),
         )
+        tables.fill_tiles(root, 0, snapshot.head(root).sequence)
 
 
 def _write(rows: Rows, statement: str, values: Iterable[Row]) -> None:

@@ -14,6 +14,7 @@ from dpcompose.ledger.checkpoint import (
     HASH_SIZE,
     Checkpoint,
     ProofError,
+    TiledTree,
     VerifierKey,
     base64_bytes,
     consistency_path,
@@ -21,7 +22,6 @@ from dpcompose.ledger.checkpoint import (
     key_path,
     leaf_hash,
     root_from_inclusion,
-    root_hash,
     roots_from_consistency,
 )
 from dpcompose.ledger.entry import Entry
@@ -101,11 +101,16 @@ class Evidence:
                 sequence,
                 f"an entry of {checkpoint.root!r} under the checkpoint, 1 to {checkpoint.size}",
             )
-        leaves = _leaves(snapshot, checkpoint, progress)
+        tree = _tree(snapshot, checkpoint, progress)
         (record,) = snapshot.records(checkpoint.root, after=sequence - 1, limit=1)
-        path = _lines(inclusion_path(leaves, sequence - 1))
+        path = inclusion_path(tree, sequence - 1, 0, checkpoint.size)
+        leaf = leaf_hash(record.body)
+        if root_from_inclusion(leaf, sequence - 1, checkpoint.size, path) != checkpoint.root_hash:
+            raise _other_log(checkpoint)  # the entry, or a tile, is not what was signed
         extra = b64encode(record.body.encode()).decode()
-        return f"{INCLUSION}\nextra {extra}\nindex {sequence - 1}\n{path}\n{checkpoint.note}"
+        return (
+            f"{INCLUSION}\nextra {extra}\nindex {sequence - 1}\n{_lines(path)}\n{checkpoint.note}"
+        )
 
     @staticmethod
     def prove_consistency(snapshot: Snapshot, earlier: Checkpoint, later: Checkpoint) -> str:
@@ -122,10 +127,10 @@ class Evidence:
                 checkpoint,
                 f"an earlier checkpoint of {later.root!r}, of at most {later.size} entries",
             )
-        leaves = _leaves(snapshot, later)
-        if root_hash(leaves[: earlier.size]) != earlier.root_hash:
+        tree = _tree(snapshot, later)
+        if tree(0, earlier.size) != earlier.root_hash:
             raise _other_log(earlier)
-        path = _lines(consistency_path(leaves, earlier.size))
+        path = _lines(consistency_path(tree, earlier.size, later.size))
         return f"{CONSISTENCY}\n{path}\n{earlier.note}{later.note}"
 
     @classmethod
@@ -153,16 +158,13 @@ class Evidence:
             raise EvidenceError(str(error)) from None
 
 
-def _leaves(
+def _tree(
     snapshot: Snapshot, checkpoint: Checkpoint, progress: Callable[[], object] = bool
-) -> list[bytes]:
-    leaves: list[bytes] = []
-    for record in snapshot.records(checkpoint.root, after=0, limit=checkpoint.size):
-        progress()
-        leaves.append(leaf_hash(record.body))
-    if len(leaves) < checkpoint.size or root_hash(leaves) != checkpoint.root_hash:
+) -> TiledTree:
+    tree, size = TiledTree(snapshot, checkpoint.root, progress), checkpoint.size
+    if snapshot.head(checkpoint.root).sequence < size or tree(0, size) != checkpoint.root_hash:
         raise _other_log(checkpoint)
-    return leaves
+    return tree
 
 
 def _other_log(checkpoint: Checkpoint) -> TamperedError:

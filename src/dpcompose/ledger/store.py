@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from dpcompose.errors import StoreError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of, units_text
+from dpcompose.ledger.checkpoint import Log
 from dpcompose.ledger.entry import Entry, Record
 from dpcompose.ledger.policies import Stored
 from dpcompose.ledger.requests import Outcome, Request
@@ -42,15 +43,19 @@ class Rows(Protocol):
         ...
 
 
-class Snapshot(Stored, Protocol):
+class Snapshot(Stored, Log, Protocol):
     """Everything stored, at one moment."""
 
     def every_fact(self) -> Iterator[tuple[str, str, str, str]]:
         """Every fact of every tree: top-level scope, kind, name and JSON."""
         ...
 
-    def roots(self) -> list[str]:
-        """The top-level scopes, sorted; also those that have entries but no scope."""
+    def has_facts(self) -> bool:
+        """Whether the schema has facts and tiles; one of an earlier version can be read."""
+        ...
+
+    def tiles(self, root: str) -> Iterator[tuple[int, int, str, str]]:
+        """Every tile of a tree: level, number, hashes and root, as they are stored."""
         ...
 
     def nodes(self) -> Iterator[AccountNode]:
@@ -61,10 +66,6 @@ class Snapshot(Stored, Protocol):
         self, start: str, stop: str, *, limit: int | None = None
     ) -> Iterator[AccountNode]:
         """The scopes of one tree with paths from `start` to before `stop`, letter by letter, sorted; the first ones."""
-        ...
-
-    def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:
-        """The records of a top-level scope in order, above the number `after`."""
         ...
 
     def records_of(

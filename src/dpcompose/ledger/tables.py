@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from dpcompose.errors import NewerSchemaError, StoreError, TamperedError
 from dpcompose.ledger.batch import Batch
+from dpcompose.ledger.checkpoint import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.entry import GENESIS, Entry, Head, Record
 from dpcompose.ledger.scope import AccountNode, root_of
 from dpcompose.ledger.store import (
@@ -59,6 +59,14 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         "value TEXT NOT NULL",
         "PRIMARY KEY (root, kind, name)",
     ),
+    "tile": (
+        "root TEXT NOT NULL",
+        "level BIGINT NOT NULL",
+        "number BIGINT NOT NULL",
+        "hashes TEXT NOT NULL",
+        "top TEXT NOT NULL",
+        "PRIMARY KEY (root, level, number)",
+    ),
 }
 """Columns and primary keys. The top-level scope leads every key, so that a distributed database can keep one tree on
 one machine."""
@@ -70,7 +78,7 @@ VERSION, EARLIER = 6, 5
 """The number of the last step; and of the one from which a ledger is brought up to date."""
 STEPS: Mapping[int, tuple[str, tuple[str, ...]]] = {
     EARLIER: ("scopes, balances and entries", ("migration", "scope", "balance", "entry")),
-    VERSION: ("facts", ("fact",)),
+    VERSION: ("facts and tiles", ("fact", "tile")),
 }
 """The name of each step, and the tables that it makes."""
 _NAMES = tuple((number, name) for number, (name, _) in STEPS.items())
@@ -97,6 +105,8 @@ def _statements(by_letter: str, tables: Sequence[str] = tuple(TABLES)) -> list[s
     for name in tables:
         end = "" if by_letter or name == "migration" else "\n WITHOUT ROWID\n\n"
         made.append(f"CREATE TABLE {name} (\n\t" + ", \n\t".join(TABLES[name]) + f"\n){end}")
+    if "tile" in tables and by_letter:
+        made.append(f"CREATE INDEX balance_by_path ON balance (root, path{by_letter})")
     if "entry" not in tables:
         return made
     for name, column in UNIQUE.items():
@@ -144,6 +154,11 @@ def migrate(rows: Rows, *, url: str) -> None:
                 rows.run(statement)
             rows.many("INSERT INTO migration (number, name) VALUES (?, ?)", [(number, name)])
 
+    if 0 < version < VERSION:
+        earlier = LedgerTables(rows)
+        for root in earlier.roots():
+            earlier.fill_tiles(root, 0, earlier.head(root).sequence)
+
 
 def require_readable(version: int, *, url: str) -> None:
     """Raise StoreError unless this version of dpcompose can read the schema, or bring it up to date."""
@@ -189,6 +204,10 @@ NEW_BALANCE = "INSERT INTO balance (spent, taken, closed, root, path) VALUES (?,
 NEW_ENTRY = "INSERT INTO entry (root, sequence, scope, key, redeems, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
 FACT = "SELECT value FROM fact WHERE root = ? AND kind = ? AND name = ?"
 FACTS = "SELECT name, value FROM fact WHERE root = ? AND kind = ?"
+TILE = "SELECT hashes, top FROM tile WHERE root = ? AND level = ? AND number = ?"
+TOPS = "SELECT top FROM tile WHERE root = ? AND level = ? AND number >= ? AND number < ? ORDER BY number"
+TILES = "SELECT level, number, hashes, top FROM tile WHERE root = ? ORDER BY level, number"
+NEW_TILE = "INSERT INTO tile (root, level, number, hashes, top) VALUES (?, ?, ?, ?, ?)"
 EVERY_FACT = "SELECT root, kind, name, value FROM fact"
 NEW_FACT = (
     "INSERT INTO fact (root, kind, name, value) VALUES (?, ?, ?, ?)"
@@ -250,6 +269,7 @@ class LedgerTables:
     rows: Rows
     cache: Cache = field(default_factory=lambda: defaultdict(Cached))
     inspect: Callable[[Rows], Iterator[str]] = _none
+    _version: int = 0
 
     def node(self, path: str) -> AccountNode | None:
         """See `View`; asked after `head`, which forgets the scopes of another history."""
@@ -281,24 +301,45 @@ class LedgerTables:
         return entry_of(self.rows.row(REDEEMED, (root, sequence)))
 
     def fact(self, root: str, kind: str, name: str) -> str | None:
-        row = self.rows.row(FACT, (root, kind, name)) if self.has_facts else None
+        row = self.rows.row(FACT, (root, kind, name)) if self.has_facts() else None
         return None if row is None else row[0]
 
     def facts(self, root: str, kind: str) -> Mapping[str, str]:
         kept = self.cache[root].facts
         if kind not in kept:
-            found = self.rows.run(FACTS, (root, kind)) if self.has_facts else []
+            found = self.rows.run(FACTS, (root, kind)) if self.has_facts() else []
             kept[kind] = dict(found)
         return kept[kind]
 
     def every_fact(self) -> Iterator[tuple[str, str, str, str]]:
-        return iter(self.rows.run(EVERY_FACT) if self.has_facts else [])
+        return iter(self.rows.run(EVERY_FACT) if self.has_facts() else [])
 
-    @cached_property
     def has_facts(self) -> bool:
-        """Whether the schema has them; a ledger of an earlier one can be read."""
-        (version,) = self.rows.row(LATEST) or (0,)
-        return version >= VERSION
+        if self._version == 0:
+            (self._version,) = self.rows.row(LATEST) or (0,)
+        return self._version >= VERSION
+
+    def tile(self, root: str, level: int, number: int) -> Tile | None:
+        row = self.rows.row(TILE, (root, level, number)) if self.has_facts() else None
+        return None if row is None else Tile.read(*row)
+
+    def tops(self, root: str, level: int, first: int, stop: int) -> list[bytes]:
+        return [bytes.fromhex(top) for (top,) in self.rows.run(TOPS, (root, level, first, stop))]
+
+    def tiles(self, root: str) -> Iterator[tuple[int, int, str, str]]:
+        return iter(self.rows.run(TILES, (root,)) if self.has_facts() else [])
+
+    def fill_tiles(self, root: str, before: int, after: int) -> None:
+        """Store the tiles that became full while the log of a tree grew from one number of entries to another."""
+        for number in range(before // WIDTH, after // WIDTH):
+            records = self.records(root, after=number * WIDTH, limit=WIDTH)
+            self._fill(root, 0, number, [leaf_hash(record.body) for record in records])
+
+    def _fill(self, root: str, level: int, number: int, hashes: list[bytes]) -> None:
+        self._write(NEW_TILE, [(root, level, number, *Tile.of(hashes).texts)])
+        if (number + 1) % WIDTH == 0:
+            first = number + 1 - WIDTH
+            self._fill(root, level + 1, number // WIDTH, self.tops(root, level, first, number + 1))
 
     def hash(self, root: str, sequence: int) -> str | None:
         """The hash of an entry; None if there is no such entry."""
@@ -330,11 +371,12 @@ class LedgerTables:
     def nodes_between(
         self, start: str, stop: str, *, limit: int | None = None
     ) -> Iterator[AccountNode]:
-        path = f"s.path{self.rows.by_letter}"
+        path, other = f"s.path{self.rows.by_letter}", f"b.path{self.rows.by_letter}"
         first = "" if limit is None else f" ORDER BY {path} LIMIT {limit:d}"
-        return self._nodes(
-            f" WHERE s.root = ? AND {path} >= ? AND {path} < ?{first}", root_of(start), start, stop
-        )
+        # A range on both sides of the join: a database that walks either walks no more than that.
+        both = f" AND b.root = ? AND {other} >= ? AND {other} < ?"
+        own = f" WHERE s.root = ? AND {path} >= ? AND {path} < ?{first}"
+        return self._nodes(f"{both}{own}", *(root_of(start), start, stop) * 2)
 
     def _nodes(self, condition: str, *values: str) -> Iterator[AccountNode]:
         rows = sorted(self.rows.run(NODES + condition, values), key=lambda row: row[1])
@@ -404,6 +446,9 @@ class LedgerTables:
         if changed:
             self._write(CHANGE, list(changed.values()))
         self._write(NEW_ENTRY, [entry_row(record) for record in batch.records])
+        for root, head in batch.ends.items():
+            new = sum(root_of(each.scope) == root for each in batch.records)
+            self.fill_tiles(root, head.sequence - new, head.sequence)
         facts = [
             (root, *at, text) for root, own in batch.changed.items() for at, text in own.items()
         ]

@@ -13,7 +13,7 @@ from typing import Any
 from dpcompose.errors import DomainError, DPComposeError, TamperedError
 from dpcompose.files import each_once
 from dpcompose.ledger.amount import Amounts, units_of
-from dpcompose.ledger.checkpoint import Checkpoint, Frontier, key_path, leaf_hash
+from dpcompose.ledger.checkpoint import WIDTH, Checkpoint, Frontier, Tile, key_path, leaf_hash
 from dpcompose.ledger.entry import VERSION, Entry, Head, Record, is_time
 from dpcompose.ledger.policies import Facts
 from dpcompose.ledger.requests import Charge, Closing, Opening, Request, chain_of, usage_of
@@ -344,11 +344,34 @@ def _verified(snapshot: Snapshot, anchor: Anchor | None, progress: Progress | No
         problems += differences(found.balances, snapshot.nodes())
         if set(snapshot.every_fact()) != found.facts:
             problems.append("the facts that are stored are not those that the entries state")
+        problems += [
+            f"{root}: the tiles of hashes are not those of its entries"
+            for root in snapshot.roots()
+            if snapshot.has_facts()
+            and snapshot.count(root) >= WIDTH
+            and not tiles_agree(snapshot, root)
+        ]
     if problems:
         raise TamperedError(problems)
     return Verification(
         found.entries, len(found.balances), Anchor(tuple(found.heads)), anchor is not None
     )
+
+
+def tiles_agree(snapshot: Snapshot, root: str) -> bool:
+    """Whether the tiles of a tree are those of its entries."""
+    hashes = {0: [leaf_hash(each.body) for each in snapshot.records(root, after=0, limit=None)]}
+    stored = {(level, number): texts for level, number, *texts in snapshot.tiles(root)}
+    count = len(stored)
+    for level in range(9):
+        for number in range(len(hashes[level]) // WIDTH):
+            tile = Tile.of(hashes[level][number * WIDTH : (number + 1) * WIDTH])
+            if stored.get((level, number)) != [*tile.texts]:
+                return False
+            hashes.setdefault(level + 1, []).append(tile.top)
+            count -= 1
+        hashes.setdefault(level + 1, [])
+    return not count
 
 
 @dataclass

@@ -349,7 +349,7 @@ class Service:
         return [f"the clock is {ahead:.0f} s behind a recorded time"] if ahead > 60 else []
 
     def gauges(self, who: Identity) -> list[str]:
-        """What is spent and left of the budgets of a subtree, as Prometheus reads it.
+        """The amounts spent and left of the budgets of a subtree, as Prometheus reads them.
 
         Raises:
             HTTPException: 403, for an analyst.
