@@ -43,7 +43,7 @@ FEW, CUTS = 128, (8, 64, 512)
 """A mechanism that a budget would grant less than `FEW` times is also priced without its rarest losses: cut where their
 mass is the reserve divided by one of `CUTS`."""
 MOST_ORDERS = 3
-MOST_PRICE = 10**9
+MOST_PRICE = Fraction(10**9)
 """No more is charged where less than that is all of a limit, so that no sum is ever `BEYOND`."""
 
 
