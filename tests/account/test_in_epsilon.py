@@ -8,10 +8,16 @@ from fractions import Fraction
 
 import pytest
 
-from dpcompose import Gaussian, Laplace
-from dpcompose.account import Account, open_partition, open_scope
+from dpcompose import Gaussian, Laplace, RandomizedResponse
+from dpcompose.account import Account, as_promise, open_partition, open_scope
 from dpcompose.account.opening import open_equal_slots, take_slot
-from dpcompose.adaptive import ConcentratedFilter, GaussianFilter, PureFilter, RenyiFilter
+from dpcompose.adaptive import (
+    ConcentratedFilter,
+    GaussianFilter,
+    MenuFilter,
+    PureFilter,
+    RenyiFilter,
+)
 from dpcompose.errors import OverdrawnError, ScopeExistsError, UnsupportedError
 from dpcompose.ledger import Ledger
 from dpcompose.report.ledger import left_of, tree_page
@@ -89,3 +95,21 @@ def test_targets_are_read_without_a_library_of_numbers():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "set()\n"
+
+
+def test_a_refusal_by_a_budget_states_what_was_asked() -> None:
+    ledger = Ledger.open("memory:")
+    account = open_scope(ledger, "city", epsilon=1, delta=1e-6, actor="a")
+    asked = as_promise(ledger, "city", {"epsilon": "9", "delta": "0"})
+    assert asked is not None
+    with pytest.raises(OverdrawnError, match="epsilon 9 asked, 1 left"):
+        account.charge(asked, actor="a", key="nine")
+
+
+def test_a_refusal_by_a_menu_is_in_percent() -> None:
+    ledger, menu = Ledger.open("memory:"), [RandomizedResponse(1 / 8), RandomizedResponse(1 / 2)]
+    filter = MenuFilter.for_target(menu, 1.0, 1e-6)
+    account = open_scope(ledger, "menu", filter=filter, actor="a")
+    with pytest.raises(OverdrawnError, match="% of the budget asked, 0 % left"):
+        for number in range(9):
+            account.charge(menu[0], actor="a", key=str(number))

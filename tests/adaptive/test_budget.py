@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaigns.backward import Found, play
+from campaigns.backward import Found, Game, granted_by, play, worst_of
 from dpcompose import (
     Adjacency,
     BlackBox,
@@ -29,6 +29,7 @@ from dpcompose.adaptive.filter import charged
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Ledger
+from oracles.ball import ball
 
 SMALL, LARGE = RandomizedResponse(1 / 64), RandomizedResponse(1 / 8)
 RUNS: dict[str, tuple[Sequence[Composable], int]] = {
@@ -247,3 +248,19 @@ def test_a_budget_that_promises_nothing_does_not_open() -> None:
     stated["parts"][2]["share"] = "0.0"
     with pytest.raises(DomainError):
         from_description(stated).start()
+
+
+def test_charges_with_a_delta_fill_the_reserve_and_no_adversary_exceeds_the_whole() -> None:
+    """The pure theorem too takes them: exact backward induction where pure and reserve are all of the budget."""
+    spacing, delta = Fraction(1, 4), Fraction(1, 100)
+    lost = delta / 4
+    for reserve in (delta / 4, delta / 2, delta):
+        budget = Budget(Fraction(3, 2), delta, reserve=reserve, shares={"renyi": delta - reserve})
+        game = Game(spacing, ((1, lost), (2, Fraction(0))), Fraction(3, 2), delta)
+        states = granted_by(budget, game)
+        assert states is not None and max(first for first, _ in states) == int(reserve / lost)
+        assert any(second and first for first, second in states)
+        assert worst_of(states, game) <= ball(delta)
+    # Control: without the common reserve, two theorems that each took a quarter would exceed it.
+    beyond = {(first, second) for first in range(7) for second in range(4)}
+    assert worst_of(beyond, game) > ball(delta)

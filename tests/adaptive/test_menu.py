@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import pytest
@@ -37,7 +36,6 @@ from dpcompose.adaptive import (
     UnionFilter,
     advise,
     from_description,
-    menu_search,
 )
 from dpcompose.adaptive.menu_search import closed, reached
 from dpcompose.adaptive.worst_case import worst_case
@@ -428,12 +426,21 @@ def test_a_menu_never_grants_less_than_a_budget(
     assert from_description(filter.description()) == filter
 
 
-def test_a_menu_that_takes_too_long_is_refused_with_what_to_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(menu_search, "Allowance", partial(menu_search.Allowance, 1e6))
+def test_a_menu_that_takes_too_long_grants_what_a_budget_does() -> None:
+    menu = MenuFilter.for_target([Gaussian(20.0), Laplace(30.0)], 1, 1e-6, work=1e6)
+    budget = Budget(1, 1e-6)
+    assert menu.budget == budget and not menu.weights and not menu.states
+    run = [Gaussian(20.0), Laplace(30.0)] * 60
+    assert granted(menu, run) == granted(budget, run) > 0
+    # A member that no budget grants once: what to do is said.
     with pytest.raises(UnsupportedError, match="Open a Budget"):
-        MenuFilter.for_target([Gaussian(20.0), Laplace(30.0)], 1, 1e-6)
+        MenuFilter.for_target([Gaussian(20.0), Gaussian(0.5)], 1, 1e-6, work=1e6)
+
+
+def test_a_menu_of_two_small_steps_of_training_opens() -> None:
+    steps = [Gaussian(sigma).sampled(1e-5) for sigma in (2.0, 1.5)]
+    menu = MenuFilter.for_target(steps, 1, 1e-6)
+    assert min(menu.left(menu.start())) > 1000
 
 
 def test_one_kind_is_granted_as_if_it_were_fixed_and_others_by_a_small_budget() -> None:

@@ -10,4 +10,4 @@ def test_an_odometer_says_how_sure_it_is() -> None:
         and "boundary: Mixture(" in shown
         and "of their own" not in shown
     )
-    assert "of their own: 1e-07" in Odometer(1e-6, mechanism_delta=1e-7)._repr_html_()
+    assert "of their own: 10⁻⁷" in Odometer(1e-6, mechanism_delta=1e-7)._repr_html_()

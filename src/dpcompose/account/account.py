@@ -510,6 +510,9 @@ def refusal_in_words(
         f"{few_digits(cost[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
     )
     words = f"{path}: {currency} {amounts}"
+    percent = _in_percent(ledger, refusal.scope, cost)
+    if percent is not None:
+        words = f"{path}: {percent} ({currency} {amounts})"
     both = None if budget is None else _both(budget, cost, left)
     if both is not None and budget is not None and budget.target is not None:
         asked_epsilon, left_epsilon = few_digits(both[0], up=True), few_digits(both[1], up=False)
@@ -519,6 +522,16 @@ def refusal_in_words(
     short = "" if refusal.scope == path else f"; {refusal.scope} is short"
     budgeted = "" if budget is None else f". The budget of {budget.path} is {budget.in_words}"
     return refusal.reworded(f"{words}{short}{budgeted}. Nothing was spent; ask for less")
+
+
+def _in_percent(ledger: Ledger, path: str, cost: Mapping[str, Amount]) -> str | None:
+    """A cost and what is left of a scope, as parts of a budget that has several sets of limits."""
+    balance = ledger.balance(path)
+    filter = ScopeBudget.of(balance.scope).filter if balance.scope.alternatives else None
+    if filter is None:
+        return None
+    spent = {name: amount.fraction for name, amount in balance.spent.items()}
+    return filter.in_percent(spent, {name: amount.fraction for name, amount in cost.items()})
 
 
 def _or_none(question: Any) -> Any:

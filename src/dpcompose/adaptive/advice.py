@@ -18,6 +18,8 @@ from dpcompose.errors import DomainError, DPComposeError
 from dpcompose.values import Adjacency, exact
 
 Work = Sequence[tuple[Composable, int]]
+MENU_WORK = 1e9
+"""So much the search for a menu may take: advice is a matter of seconds."""
 _FINER = (1, 30, 1000)
 """Mechanisms with a whole curve are charged at an equal share of delta, or at these parts of it."""
 
@@ -81,7 +83,7 @@ def advise(
     found = [_best(kind, requested, target, adjacency) for kind in kinds]
     try:
         menu = MenuFilter.for_target(
-            list(requested), target.epsilon, target.delta, adjacency=adjacency
+            list(requested), target.epsilon, target.delta, adjacency=adjacency, work=MENU_WORK
         )
         found.append(_granted(menu, None, requested, adjacency))
     except DPComposeError as refusal:

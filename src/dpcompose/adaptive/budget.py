@@ -43,6 +43,8 @@ FEW, CUTS = 128, (8, 64, 512)
 """A mechanism that a budget would grant less than `FEW` times is also priced without its rarest losses: cut where their
 mass is the reserve divided by one of `CUTS`."""
 MOST_ORDERS = 3
+MOST_PRICE = Fraction(10**9)
+"""No more is charged where less than that is all of a limit, so that no sum is ever `BEYOND`."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -297,13 +299,13 @@ class Budget(Filter):
         return times_within(self.alternatives, dict.fromkeys(named, _ZERO), named)
 
     def _amounts(self, remainder: Remainder, mechanism: Priced) -> tuple[Fraction, ...]:
-        """The amounts of a remainder; where a theorem has none, or more than is ever granted, its limit and one."""
+        """The amounts of a remainder; where a theorem has none, its limit and one, so that it never grants again."""
         prices = [each.amount(remainder) for each in self.parts]
         if not any(price is not None for price in prices):
             reason = "it is neither pure nor has a rho, a Renyi divergence or an (epsilon, delta)"
             raise pricing.refused(mechanism, reason, "Name the delta to be charged: delta=...")
         amounts = [
-            cap + 1 if price is None else min(price, cap + 1)
+            cap + 1 if price is None else min(price, max(cap + 1, MOST_PRICE))
             for price, cap in zip(prices, (each.cap for each in self.parts), strict=True)
         ]
         return (*amounts, remainder.delta)

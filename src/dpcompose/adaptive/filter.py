@@ -102,13 +102,8 @@ class Decision:
         if len(filter.alternatives) == 1:
             asked, left = shown(self.price[self.short], self.left[self.short])
             return f"refused: {self.short} {asked} asked, {left} left"
-        before = filter.used(spent) or Fraction(0)
-        needed = filter.used({name: amount + self.price[name] for name, amount in spent.items()})
-        if needed is None:
-            return f"refused: {self.short} is asked, and none is left"
-        asked = math.ceil(10**4 * (needed - before)) / 100
-        left = math.floor(10**4 * (1 - before)) / 100
-        return f"refused: {asked:g} % of the budget asked, {left:g} % left"
+        percent = filter.in_percent(spent, self.price)
+        return f"refused: {percent or f'{self.short} is asked, and none is left'}"
 
 
 class Filter(Exactly, Opens, ABC):
@@ -262,6 +257,16 @@ class Filter(Exactly, Opens, ABC):
         sums = dict.fromkeys(self.limits, Fraction(0)) | exact_amounts("spent", spent)
         parts = [_used(sums, caps) for caps in self.alternatives]
         return min((each for each in parts if each is not None), default=None)
+
+    def in_percent(self, spent: Amounts, price: Amounts) -> str | None:
+        """A price and what is left of the whole, in words; None where none is left of what is asked."""
+        before = self.used(spent) or Fraction(0)
+        needed = self.used({name: amount + price[name] for name, amount in spent.items()})
+        if needed is None:
+            return None
+        asked = math.ceil(10**4 * (needed - before)) / 100
+        left = math.floor(10**4 * (1 - before)) / 100
+        return f"{asked:g} % of the budget asked, {left:g} % left"
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:
         """The state before any charge, under an adjacency that all charges share."""

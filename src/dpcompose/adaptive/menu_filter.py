@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from typing import Any, ClassVar, Self
 
@@ -23,7 +23,7 @@ from dpcompose.adaptive.amount import (
 )
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending, times_within
-from dpcompose.adaptive.worst_case import FINE, WorstCase, worst_case
+from dpcompose.adaptive.worst_case import FINE, WorstCase, rounds, worst_case
 from dpcompose.composition import Composable, Composition, compose, gathered
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, Priced
@@ -31,7 +31,7 @@ from dpcompose.loss import TwoPointLoss
 from dpcompose.mechanisms import parse, serialize
 from dpcompose.values import Adjacency, Orientation, exact, rounded_down, rounded_up, up
 
-MOST_MEMBERS, MOST_LISTED, MOST_COUNT = 16, 4096, 10**6
+MOST_MEMBERS, MOST_LISTED, MOST_COUNT, MOST_ALONE_WORK = 16, 4096, 10**6, 1.2e10
 _NO_GAIN = "Only what is declared counts: leave it out"
 
 
@@ -114,37 +114,53 @@ class MenuFilter(Filter):
         delta: Number,
         *,
         adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        work: float = menu_search.MOST_WORK,
     ) -> Self:
-        """A large set of counts of a menu within (epsilon, delta).
+        """A large set of counts of a menu within (epsilon, delta), at least what a `Budget` of them grants its members.
+
+        Where the members are so small that their worst case takes too long, it is what the budget grants.
 
         Args:
             menu: The mechanisms that may be asked; with few states these are listed, else weighed.
             epsilon: The target, in nats; above 0.
             delta: The target, in (0, 1).
             adjacency: What one person's data may change.
+            work: The most multiplications that several members may take; 1e9 take one to four seconds.
 
         Raises:
             DomainError: If an argument is outside its domain, or no member fits the target even once.
-            UnsupportedError: If one of several members has no pair of distributions.
+            UnsupportedError: If one of several members has no pair of distributions, or takes too long and is granted
+                by no budget.
         """
         check.member("adjacency", adjacency, Adjacency)
         members, most, at = _menu(menu, adjacency), *_target(epsilon, delta)
         common: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
         if len(members) == 1:
-            found = _fixed(members[0], adjacency, most, at)
+            found = 0
             if not _is_symmetric(members[0], adjacency):
                 with suppress(
                     UnsupportedError
                 ):  # too much work: what is fixed for free orientations holds
                     case = worst_case(members, adjacency, most, at)
-                    found = max(found, *menu_search.alone(case, at, menu_search.Allowance(1.2e10)))
+                    (found,) = menu_search.alone(case, at, menu_search.Allowance(MOST_ALONE_WORK))
+            found = found or _fixed(members[0], adjacency, most, at)
             _require_some(members, [found], epsilon, delta)
             return cls(members, weights=(1,), total_weight=found, **common)
-        case, allowance = worst_case(members, adjacency, most, at), menu_search.Allowance()
-        counts = menu_search.alone(case, at, allowance)
-        _require_some(members, counts, epsilon, delta)
         budget = Budget(epsilon, delta)
         prices = [_priced(budget, member, adjacency) for member in members]
+        for member in members:
+            rounds(member, adjacency)
+        try:
+            case, allowance = worst_case(members, adjacency, most, at), menu_search.Allowance(work)
+            counts = menu_search.alone(case, at, allowance)
+        except UnsupportedError:
+            # Too much work to grant more than a budget does.
+            start = dict.fromkeys(budget.limits, Fraction(0))
+            counts = [times_within(budget.alternatives, start, each) for each in prices]
+            if min(counts) > 0:
+                return cls(members, budget=budget, **common)
+            raise
+        _require_some(members, counts, epsilon, delta)
 
         def inside(state: Sequence[int]) -> bool:
             return _holds(budget.alternatives, prices, state)
@@ -269,10 +285,14 @@ class MenuFilter(Filter):
         epsilon = rounded_down(exact(self.epsilon))
         if len(self.menu) == 1:
             largest = self.total_weight // self.weights[0] if self.weights else self.states[0][0]
-            known = _delta_of(self.menu[0], largest, self.adjacency, epsilon, self.orientation)
+            counted = partial(_delta_of, self.menu[0], largest, self.adjacency, epsilon)
             fixed = self.orientation is Orientation.SAME
-            if known <= self.delta or fixed or _is_symmetric(self.menu[0], self.adjacency):
-                return known
+            if fixed or _is_symmetric(self.menu[0], self.adjacency):
+                return counted(self.orientation)
+            if _worst(self, FINE[0]) > self.delta:
+                known = counted(self.orientation)
+                if known <= self.delta:
+                    return known
         return min(_worst(self, fine) for fine in FINE[: 1 + (_worst(self, FINE[0]) > self.delta)])
 
     def _charged_delta(self) -> Fraction:

@@ -19,7 +19,7 @@ from dpcompose.errors import UnsupportedError
 from dpcompose.numerics import Reals
 
 State = tuple[int, ...]
-MOST_WORK, MOST_KEPT, MOST_TOTAL, MOST_ALONE = 8e9, 1.5e7, 2048, 5000
+MOST_WORK, MOST_KEPT, MOST_TOTAL, MOST_ALONE = 5e9, 1.5e7, 2048, 5000
 Inside = Callable[[State], bool]
 """Whether a budget grants these counts."""
 

@@ -36,7 +36,7 @@ from dpcompose.numerics import Reals, U
 from dpcompose.values import Adjacency
 
 MOST_NODES, MOST_ROUNDS, FEW_SHIFTS = 1 << 15, 64, 24
-LEAST_WORK = 20_000
+LEAST_WORK, MANY_NODES = 45_000, 1 << 13
 FINE = 0.1, 0.05
 """Spacings of the lattice, in standard deviations of the smallest member: to search, and where that certifies nothing."""
 
@@ -287,6 +287,15 @@ class WorstCase:
 
     def of(self, permitted: Sequence[tuple[int, ...]]) -> float:
         """The worst case of a down-closed set of counts."""
+        return self.lattice.value(self.curve(permitted))
+
+    def epsilon(self, permitted: Sequence[tuple[int, ...]], delta: float) -> float:
+        """The smallest epsilon of a node at which the worst case of a down-closed set of counts is within delta."""
+        within = self.lattice.points[self.curve(permitted) <= delta]
+        return max(float(np.min(within, initial=math.inf)), 0.0) * (1 + 4 * U)
+
+    def curve(self, permitted: Sequence[tuple[int, ...]]) -> Reals:
+        """The worst case of a down-closed set of counts at every node."""
         inside, known = set(permitted), dict[tuple[int, ...], Reals]()
         first = None
         for state in sorted(inside, reverse=True):
@@ -299,7 +308,7 @@ class WorstCase:
                 if after in inside:
                     values = np.maximum(values, member(known[after]))
             known[state] = values
-        return self.lattice.value(known[(0,) * len(self.members)])
+        return known[(0,) * len(self.members)]
 
 
 @lru_cache(maxsize=16)
@@ -330,6 +339,8 @@ def worst_case(
     spacing = _common(menu, adjacency, every) or max(
         fine * min(map(_deviation, every)), 2 * reach / MOST_NODES
     )
+    if 2 * reach / spacing > MANY_NODES:
+        reach = 2 * epsilon + 3 * max(kept)
     if not 2 * reach / spacing <= 4 * MOST_NODES:
         raise UnsupportedError(
             f"a menu of {len(menu)} at epsilon = {epsilon!r}",
