@@ -14,6 +14,7 @@ import pytest
 
 from dpcompose import Gaussian
 from dpcompose.errors import DomainError, ReservedError, UnsupportedError
+from dpcompose.ledger import Ledger
 from dpcompose.mechanisms.text import parse
 from dpcompose.serve import Role
 from dpcompose.serve.service import PLACE
@@ -170,6 +171,8 @@ def test_addresses_that_are_none(town: Town):
 
 def test_whoever_keeps_everything_can_be_revoked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPCOMPOSE_LEDGER", "city.db")
+    Ledger.open("city.db").close()
     assert invoke(["serve", "--invite", "keeper:Grace", "--invite", "keeper:Ann"]).exit_code == 0
     assert invoke(["serve", "--revoke", "Grace"]).stdout == "1 revoked\n"
     assert "a name and scope as they were invited" in invoke(["serve", "--revoke", "Grace"]).stderr

@@ -343,10 +343,10 @@ class Service:
         return {"left": self.left_in([scope])[scope].amounts.texts()}
 
     def ready(self) -> list[str]:
-        """Reasons why charges do not move; raises StoreError where the ledger cannot be used."""
+        """Warnings of a ledger that takes charges; raises StoreError where it cannot be used."""
         self.ledger.store.transact([Probe(PEOPLE, OPERATOR)])
-        ahead = self.people.ahead
-        return [f"the clock is {ahead:.0f} s behind a recorded time"] if ahead > 60 else []
+        behind = "the clock is behind a recorded time; --trust-clock undoes it"
+        return [behind] if self.people.ahead > 60 else []
 
     def gauges(self, who: Identity) -> list[str]:
         """The amounts spent and left of the budgets of a subtree, as Prometheus reads them.

@@ -384,15 +384,16 @@ class Web:
         if self._probe is None or self._probe.done():
             self._probe = self.gate.workers.start(self.gate.service.ready)
         try:
-            reasons: list[str] = await asyncio.wait_for(asyncio.shield(self._probe), PATIENCE)
+            warnings: list[str] = await asyncio.wait_for(asyncio.shield(self._probe), PATIENCE)
         except TimeoutError:
             reasons = [
                 f"a turn at the ledger was not had in {PATIENCE:g} s: another process has it"
             ]
         except Exception as error:
             reasons = [error.what if isinstance(error, StoreError) else type(error).__name__]
-        body = {"status": "ready" if not reasons else "not ready", "reasons": reasons}
-        return JSONResponse(body, 503 if reasons else 200)
+        else:
+            return JSONResponse({"status": "ready", "reasons": warnings})
+        return JSONResponse({"status": "not ready", "reasons": reasons}, 503)
 
 
 def application(
