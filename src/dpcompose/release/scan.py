@@ -92,8 +92,9 @@ class Scan:
         names = list(_schema(self.parts))
         readers = [self._reader(part, names) for part in self.parts]
         for row in run(self.statement):
-            part: Part = self.parts[row[0]]
-            key, bin, numbers = readers[row[0]](row)
+            at = int(row[0])
+            part = self.parts[at]
+            key, bin, numbers = readers[at](row)
             for place, integers in part.takers:
                 keys = wanted[place]
                 if keys is None or key in keys:

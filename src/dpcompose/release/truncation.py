@@ -233,14 +233,18 @@ def counted(
         and bounds.rows_per_group < bounds.rows
     ):
         return pairs
-    by, most = [pairs[name] for name in units], bounds.rows
+    labelled = engine.labels and _texts(table)
+    if labelled:
+        pairs = _labelled(table, pairs, units, sampling, "rows")
+    by, most = [pairs[name] for name in (["label"] if labelled else units)], bounds.rows
     order = [_sorted(table, pairs[name]) for name in keys]
     frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     pairs = pairs.mutate(
         upto=engine.cast(over(f"SUM({pairs['rows']})", by=by, order=order, frame=frame), "int64"),
         number=engine.cast(over(f"SUM({pairs['rows']})", by=by), "int64"),
     )
-    start, number = sampling.start(table, _unit(table, pairs), "rows"), pairs["number"]
+    number = pairs["number"]
+    start = pairs["start"] if labelled else sampling.start(table, _unit(table, pairs), "rows")
     # One n more on both sides, so that neither is below 0.
     ends = (
         engine.divided(f"(({each} - 1) * {most} + {start} + {number})", number)
