@@ -9,10 +9,9 @@ from typing import Any
 from dpcompose.composition import Calibration, Comparison, Risk
 from dpcompose.plan import Contribution, Plan, PlanAccount, PlanCalibration, PlanRisk
 from dpcompose.report.layout import Fact, Heading, Page, PageTable, Tone, headings
-from dpcompose.report.number import above, below, bound_document, digits_of, exactly, interval, near
+from dpcompose.report.number import above, below, digits_of, exactly, interval, members, near, plain
 from dpcompose.report.words import answer, in_words, meaning, tolerance
 
-NUMBER = "right"
 _RATES = (1e-4, 1e-3, 1e-2, 1e-1)
 _ATTACKER = (
     "The attacker sees every answer and knows all data but one person's. A secret that is guessed right with "
@@ -49,7 +48,7 @@ def account_document(account: PlanAccount, *, risk: PlanRisk | None = None) -> d
         "plan": plan_document(account.plan),
         "given": {account.question.fixed: account.question.value},
         "asked": account.question.computed,
-        "total": bound_document(account.total),
+        "total": plain(account.total),
         "budget": None
         if account.limit is None
         else {"epsilon": account.limit, "within": account.within},
@@ -57,9 +56,7 @@ def account_document(account: PlanAccount, *, risk: PlanRisk | None = None) -> d
         "comparison": [_compared(each) for each in account.comparisons],
         "mechanisms": [_shared(share) for share in account.contributions],
         "unbounded": list(account.unbounded),
-        "total_without_unbounded": None
-        if account.finite is None
-        else bound_document(account.finite),
+        "total_without_unbounded": plain(account.finite),
     } | ({} if risk is None else {"risk": risk_document(risk)})
 
 
@@ -106,14 +103,8 @@ def _risks(rows: tuple[tuple[str, str, str], ...]) -> PageTable:
 
 def risk_document(found: PlanRisk) -> dict[str, Any]:
     """The same for programs: both ends of every number."""
-    risk = found.risk
-    return {
-        "prior": risk.prior,
-        "false_positive_rate": risk.false_positive_rate,
-        "true_positive_rate": bound_document(risk.true_positive_rate),
-        "advantage": bound_document(risk.advantage),
-        "bayes_error": bound_document(risk.bayes_error),
-        "reconstruction": bound_document(risk.reconstruction),
+    rates = "prior false_positive_rate true_positive_rate advantage bayes_error reconstruction"
+    return members(found.risk, rates) | {
         "curve": [
             {"false_positive_rate": rate, "lower": power.lower, "upper": power.upper}
             for rate, power in zip(found.rates, found.powers, strict=True)
@@ -190,10 +181,8 @@ def calibration_document(found: PlanCalibration) -> dict[str, Any]:
         "value": found.value,
         "which": found.extreme,
         "target": dict(found.attack) or {"epsilon": found.epsilon, "delta": found.delta},
-        "gain" if found.attack else "epsilon": bound_document(found.calibration.bound),
-        "beyond": None
-        if found.calibration.neighbor is None
-        else bound_document(found.calibration.neighbor),
+        "gain" if found.attack else "epsilon": plain(found.calibration.bound),
+        "beyond": plain(found.calibration.neighbor),
         "plan": plan_document(found.plan),
     }
 
@@ -251,19 +240,13 @@ def _notes(account: PlanAccount, explain: bool) -> tuple[str, ...]:
 def _mechanisms(account: PlanAccount) -> PageTable:
     asked = account.question.computed
     several = any(share.without is not None for share in account.contributions)
-    columns = [
-        Heading("mechanism", wrap=True),
-        Heading("what it is", wrap=True),
-        Heading("times", NUMBER),
-    ]
-    columns.append(Heading(f"{asked} alone", NUMBER))
-    if several:
-        columns.append(Heading(f"{asked} without it", NUMBER))
+    titles = ["~mechanism", "~what it is", ">times", f">{asked} alone"]
+    columns = headings(*titles, *([f">{asked} without it"] if several else []))
     largest_first = sorted(account.contributions, key=lambda share: -share.alone.upper)
     rows = tuple(_share_row(share, several) for share in largest_first)
     most = max((share.alone.upper for share in account.contributions), default=0.0)
     parts = tuple(_part(share.alone.upper, most) for share in largest_first)
-    return PageTable("What each mechanism contributes", tuple(columns), rows, shares=parts)
+    return PageTable("What each mechanism contributes", columns, rows, shares=parts)
 
 
 def _part(value: float, most: float) -> float:
@@ -284,21 +267,12 @@ def _share_row(share: Contribution, several: bool) -> tuple[str, ...]:
 
 
 def _theorems(account: PlanAccount, explain: bool) -> PageTable:
-    columns = [
-        Heading("theorem", wrap=True),
-        Heading("epsilon", NUMBER),
-        Heading("", NUMBER),
-        Heading("reference"),
-    ]
-    if explain:
-        columns.append(Heading("note", wrap=True))
+    columns = headings("~theorem", ">epsilon", ">", "reference", *(["~note"] if explain else []))
     certified = next(
         (each.epsilon for each in account.comparisons if each.kind == "certified"), 0.0
     )
     rows = tuple(_theorem_row(each, certified, explain) for each in account.comparisons)
-    return PageTable(
-        f"What each theorem says at delta = {exactly(account.delta)}", tuple(columns), rows
-    )
+    return PageTable(f"What each theorem says at delta = {exactly(account.delta)}", columns, rows)
 
 
 def _theorem_row(each: Comparison, certified: float, explain: bool) -> tuple[str, ...]:
@@ -327,29 +301,15 @@ def _excess(excess: float) -> str:
 def _certificate(account: PlanAccount) -> PageTable:
     certificate = account.total.certificate
     rows = tuple((name, above(size, 3)) for name, size in certificate.budget)
-    return PageTable(
-        "Where the width comes from", (Heading("error"), Heading(certificate.unit, NUMBER)), rows
-    )
+    return PageTable("Where the width comes from", headings("error", f">{certificate.unit}"), rows)
 
 
 def _compared(each: Comparison) -> dict[str, Any]:
-    return {
-        "theorem": each.name,
-        "reference": each.reference,
-        "kind": each.kind,
-        "epsilon": each.epsilon,
-        "lower": each.lower,
-        "note": each.note,
-    }
+    return {"theorem": each.name} | members(each, "reference kind epsilon lower note")
 
 
 def _shared(share: Contribution) -> dict[str, Any]:
-    return {
-        "name": share.entry.name,
-        "times": share.entry.times,
-        "alone": bound_document(share.alone),
-        "without": None if share.without is None else bound_document(share.without),
-    }
+    return members(share.entry, "name times") | members(share, "alone without")
 
 
 def _at_most(value: float) -> str:
@@ -363,23 +323,15 @@ def comparison_page(accounts: Sequence[PlanAccount]) -> Page:
     totals = tuple(
         (each.plan.source, *interval(each.total), each.plan.adjacency.value) for each in order
     )
-    columns = (
-        Heading("plan", wrap=True),
-        Heading(f"{question.computed} at least", NUMBER),
-        Heading("at most", NUMBER),
-        Heading("neighbors"),
-    )
+    columns = headings("~plan", f">{question.computed} at least", ">at most", "neighbors")
     theorems = {row.name: row.reference for each in order for row in each.comparisons}
     epsilons = [{row.name: above(row.epsilon) for row in each.comparisons} for each in order]
     rows = tuple(
         (name, *(each.get(name, "") for each in epsilons), reference)
         for name, reference in theorems.items()
     )
-    heads = (
-        Heading("theorem", wrap=True),
-        *(Heading(each.plan.source, NUMBER) for each in order),
-        Heading("reference"),
-    )
+    theorem, reference = headings("~theorem", "reference")
+    heads = (theorem, *(Heading(each.plan.source, "right") for each in order), reference)
     delta = exactly(accounts[0].delta)
     tables = (
         PageTable("Totals", columns, totals),
@@ -404,7 +356,7 @@ def comparison_document(accounts: Sequence[PlanAccount]) -> dict[str, Any]:
         "plans": [
             {
                 "plan": plan_document(each.plan),
-                "total": bound_document(each.total),
+                "total": plain(each.total),
                 "comparison_delta": each.delta if each.comparisons else None,
                 "comparison": [_compared(row) for row in each.comparisons],
             }

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpcompose.adaptive import FilterAdvice
-from dpcompose.report.layout import Heading, Page, PageTable
+from dpcompose.report.layout import Heading, Page, PageTable, headings
 from dpcompose.report.number import below, exactly
 from dpcompose.values import rounded_down
 
@@ -45,11 +45,8 @@ def advice_page(
 ) -> Page:
     """The advice as a table, the best filter first."""
     best = next((each for each in found if each.filter is not None and each.work != 0), None)
-    columns = [
-        Heading("budget"),
-        Heading("of the plan", "right"),
-        *(Heading(name, "right") for name in names),
-    ]
+    first = headings("budget", ">of the plan")
+    columns = (*first, *(Heading(name, "right") for name in names), *headings("~take it when"))
     rows = [
         (
             each.kind,
@@ -74,11 +71,7 @@ def advice_page(
         else f"Open the {best.kind}: {TAKE_WHEN[best.kind]}",
         "bad" if best is None else "plain",
         (),
-        (
-            PageTable(
-                f"Granted within {aim}", (*columns, Heading("take it when", wrap=True)), tuple(rows)
-            ),
-        ),
+        (PageTable(f"Granted within {aim}", columns, tuple(rows)),),
         (
             "Of the plan: how much of it fits, 1 for all of it. By mechanism: how often, if only that is asked.",
             "The advice holds before the first answer: a budget that is opened after one promises nothing.",

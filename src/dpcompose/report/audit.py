@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpcompose.audit import AuditResult, Verdict
-from dpcompose.report.layout import Fact, Heading, Page, PageTable
-from dpcompose.report.number import exactly, near
+from dpcompose.report.layout import Fact, Page, PageTable, headings
+from dpcompose.report.number import exactly, members, near
 
 SHOWN = 12
 BLIND = "A mechanism that knows it is audited, or errs on datasets or events that were not tried, is not found."
@@ -89,12 +89,7 @@ def audit_page(
 
 
 def _tried(found: AuditResult) -> PageTable:
-    columns = (
-        Heading("event", wrap=True),
-        Heading("excess", "right"),
-        Heading("error", "right"),
-        Heading("violation"),
-    )
+    columns = headings("~event", ">excess", ">error", "violation")
     best = sorted(found.tried, key=lambda each: -each.excess)[:SHOWN]
     rows = tuple(
         (
@@ -114,27 +109,11 @@ def audit_document(
 ) -> dict[str, Any]:
     """The result of an audit, for programs."""
     return {
-        "verdict": found.verdict.value,
-        "subject": subject,
-        "claim": claim,
-        "alpha": alpha,
-        "samples": found.samples,
-        "log_wealth": found.log_wealth,
+        **{"verdict": found.verdict.value, "subject": subject, "claim": claim, "alpha": alpha},
+        **members(found, "samples log_wealth"),
         "epsilon": {"lower": found.epsilon.lower, "delta": found.delta},
-        "event": found.event,
-        "description": found.description,
-        "unseen": found.unseen,
-        "repeated": found.repeated,
-        "freshness": found.freshness,
-        "tried": [
-            {
-                "event": each.event,
-                "excess": each.excess,
-                "error": each.error,
-                "excluded": each.excluded,
-            }
-            for each in found.tried
-        ],
+        **members(found, "event description unseen repeated freshness"),
+        "tried": [members(each, "event excess error excluded") for each in found.tried],
         "not_looked_at": list(found.unread),
         "notes": list(notes),
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpcompose.report import picture
-from dpcompose.report.layout import Fact, Heading, Page, PageTable
+from dpcompose.report.layout import Fact, Page, PageTable, headings
 from dpcompose.report.number import below, exactly
 
 if TYPE_CHECKING:
@@ -27,13 +27,7 @@ _STYLES = {
 
 def counting_page(plan: CountingPlan) -> Page:
     """The numbers of queries, method by method."""
-    columns = (
-        Heading("method"),
-        Heading("queries", "right"),
-        Heading("grows like"),
-        Heading("error"),
-        Heading("reference"),
-    )
+    columns = headings("method", ">queries", "grows like", "error", "reference")
     rows = tuple(
         (row.method, _queries(row.queries), row.growth, _holds(row.accuracy), row.reference)
         for row in plan.rows

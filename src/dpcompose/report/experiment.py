@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from dpcompose.composition import Composable, Part
 from dpcompose.experiment import Summary
 from dpcompose.report import picture
-from dpcompose.report.layout import Fact, Heading, Page, PageTable
-from dpcompose.report.number import above, below, bound_document, exactly, interval, near
+from dpcompose.report.layout import Fact, Page, PageTable, headings
+from dpcompose.report.number import above, below, exactly, interval, members, near, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,35 +78,21 @@ def experiment_document(found: Summary, *, adversary: str, seed: int) -> dict[st
         "adversary": adversary,
         "rounds": found.game.rounds,
         "family": [_label(each) for each in found.game.family],
-        "adjacency": found.game.adjacency.value,
-        "orientation": found.game.orientation.value,
-        "transcripts": found.transcripts,
-        "seed": seed,
-        "failure": found.measured.failure,
+        **members(found.game, "adjacency orientation"),
+        **{"transcripts": found.transcripts, "seed": seed, "failure": found.measured.failure},
         "epsilon": found.epsilon,
         "delta": {
-            "lower": float(found.at.lower[0]),
-            "estimate": float(found.at.estimate[0]),
-            "upper": float(found.at.upper[0]),
+            name: ends[0] for name, ends in members(found.at, "lower estimate upper").items()
         },
-        "certified": bound_document(found.certified),
-        "exact": None if found.exact is None else bound_document(found.exact),
-        "sound": found.sound,
+        **members(found, "certified exact sound"),
         "curve": {
-            "epsilon": found.epsilons.tolist(),
-            "lower": found.curve.lower.tolist(),
-            "estimate": found.curve.estimate.tolist(),
-            "upper": found.curve.upper.tolist(),
-            "certified": found.ceiling.tolist(),
-            "exact": None if found.walked is None else found.walked.tolist(),
+            "epsilon": plain(found.epsilons),
+            **members(found.curve, "lower estimate upper"),
+            "certified": plain(found.ceiling),
+            "exact": plain(found.walked),
         },
         "theorems": [
-            {
-                "theorem": each.name,
-                "reference": each.reference,
-                "points": [list(point) for point in each.points],
-            }
-            for each in found.theorems
+            {"theorem": each.name} | members(each, "reference points") for each in found.theorems
         ],
         "losses": {"edges": edges.tolist(), "world_0": zero.tolist(), "world_1": one.tolist()},
     }
@@ -144,15 +130,8 @@ def _label(mechanism: Composable) -> str:
 
 
 def _curve(found: Summary) -> PageTable:
-    columns = [
-        Heading("epsilon", "right"),
-        Heading("delta, at least", "right"),
-        Heading("estimate", "right"),
-    ]
-    columns += [Heading("at most", "right")] + (
-        [Heading("exact", "right")] if found.walked is not None else []
-    )
-    columns.append(Heading("certified", "right"))
+    exact = [] if found.walked is None else [">exact"]
+    titles = ">epsilon", ">delta, at least", ">estimate", ">at most", *exact, ">certified"
     rows: list[tuple[str, ...]] = []
     for place in range(0, len(found.epsilons), (len(found.epsilons) - 1) // (SHOWN - 1)):
         limits = found.curve
@@ -162,7 +141,7 @@ def _curve(found: Summary) -> PageTable:
         ]  # fmt: skip
         row += [] if found.walked is None else [above(float(found.walked[place]), 6)]
         rows.append((*row, above(float(found.ceiling[place]), 4)))
-    return PageTable("What the adversary tells apart", tuple(columns), tuple(rows))
+    return PageTable("What the adversary tells apart", headings(*titles), tuple(rows))
 
 
 def _promised(found: Summary) -> PageTable:
@@ -172,7 +151,7 @@ def _promised(found: Summary) -> PageTable:
     rows = sorted(
         ((point[0], each.name, each.reference) for each, point in points if point[1] == delta),
     )
-    columns = (Heading("theorem", wrap=True), Heading("epsilon", "right"), Heading("reference"))
+    columns = headings("~theorem", ">epsilon", "reference")
     cells = tuple((name, above(epsilon), reference) for epsilon, name, reference in rows)
     return PageTable(
         f"What the theorems promise of every adversary at delta = {exactly(delta)}", columns, cells

@@ -6,16 +6,13 @@ from dataclasses import asdict
 from typing import Any
 
 from dpcompose.account import Exposure
-from dpcompose.report.layout import Fact, Heading, Page, PageTable
+from dpcompose.report.layout import Fact, Page, PageTable, headings
 from dpcompose.report.number import above, exactly
 
 
 def exposure_page(found: Exposure) -> Page:
     """The page with both numbers."""
-    columns = (
-        Heading(""), Heading("epsilon at most", "right"), Heading("but with probability", "right"),
-        Heading("regime"), Heading("holds", wrap=True),
-    )  # fmt: skip
+    columns = headings("", ">epsilon at most", ">but with probability", "regime", "~holds")
     rows = tuple(
         (
             name,

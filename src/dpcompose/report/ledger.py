@@ -22,8 +22,8 @@ from dpcompose.ledger import (
     is_at_or_below,
     paths_down_to,
 )
-from dpcompose.report.layout import Fact, Heading, Page, PageTable
-from dpcompose.report.number import above, below, trimmed
+from dpcompose.report.layout import Fact, Heading, Page, PageTable, headings
+from dpcompose.report.number import above, below, members, trimmed
 
 BAR = 16
 """Cells of a bar."""
@@ -57,14 +57,8 @@ def tree_page(
     balances = [
         balance for balance in balances if path is None or is_at_or_below(balance.scope.path, path)
     ]
-    amounts = tuple(Heading(title, "right") for title in ("spent", "left", "of"))
-    columns = (
-        Heading("scope"),
-        Heading("kind"),
-        Heading("currency"),
-        *amounts,
-        Heading("", bar=True),
-    )
+    texts = headings("scope", "kind", "currency", ">spent", ">left", ">of")
+    columns = (*texts, Heading("", bar=True))
     shallow = min((balance.scope.path.count("/") for balance in balances), default=0)
     rows = tuple(
         row
@@ -240,8 +234,7 @@ def _without_key(description: dict[str, Any]) -> dict[str, Any]:
 
 def log_page(entries: Iterable[Entry], *, path: str) -> Page:
     """Entries, oldest first."""
-    texts = tuple(Heading(title, wrap=True) for title in ("scope", "actor", "what"))
-    columns = (Heading("entry", "right"), Heading("time"), Heading("kind"), *texts)
+    columns = headings(">entry", "time", "kind", "~scope", "~actor", "~what")
     rows = tuple(
         (
             str(entry.sequence),
@@ -333,9 +326,7 @@ def receipt_document(receipt: Receipt, *, left: Amounts) -> dict[str, Any]:
     """The same for programs; `receipt` is the text that redeems it."""
     return {
         "granted": True,
-        "scope": receipt.scope,
-        "sequence": receipt.sequence,
-        "key": receipt.key,
+        **members(receipt, "scope sequence key"),
         "cost": receipt.cost.texts(),
         "left": left.texts(),
         "receipt": receipt.to_json(),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from dpcompose.values import Bound
@@ -68,6 +69,26 @@ def bound_document(bound: Bound) -> dict[str, Any]:
         "errors": {"unit": certificate.unit, "terms": dict(certificate.budget)},
         "notes": list(certificate.notes),
     }
+
+
+def members(subject: Any, names: str) -> dict[str, Any]:
+    """These attributes of a result, separated by spaces, as a document has them."""
+    return {name: plain(getattr(subject, name)) for name in names.split()}
+
+
+def plain(value: Any) -> Any:
+    """A value in the types of JSON: a bound with both ends, an enumeration by its value, arrays and tuples as lists."""
+    match value:
+        case Enum():
+            return value.value
+        case list() | tuple():
+            return [plain(each) for each in cast("list[Any]", value)]
+        case object(lower=_, upper=_, certificate=_):
+            return bound_document(value)
+        case object(tolist=_):
+            return value.tolist()
+        case _:
+            return value
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.numerics import two_digits
-from dpcompose.report.layout import Fact, Heading, Page, PageTable
+from dpcompose.report.layout import Fact, Heading, Page, PageTable, headings
 from dpcompose.report.ledger import at_least, at_most, listed
+from dpcompose.report.number import members
 
 if TYPE_CHECKING:
     from dpcompose.release import Answer, Quote
@@ -50,12 +51,7 @@ def release_document(
     return {
         "charged": {name: str(amount) for name, amount in receipt.cost.items()},
         "left": {name: str(amount) for name, amount in left.items()},
-        "receipt": {
-            "scope": receipt.scope,
-            "sequence": receipt.sequence,
-            "key": receipt.key,
-            "hash": receipt.hash,
-        },
+        "receipt": members(receipt, "scope sequence key hash"),
         "replayed": answers[0].replayed,
         "answers": [_document(answer, confidence) for answer in answers],
     }
@@ -65,12 +61,7 @@ def quote_page(
     quotes: Sequence[Quote], *, confidence: float = 0.95, left: Mapping[str, Any] | None = None
 ) -> Page:
     """Prices and errors, and how far one unit moves what is asked, before anything is charged."""
-    columns = (
-        Heading("question"),
-        Heading("price", wrap=True),
-        Heading("error", "right"),
-        Heading("fits"),
-    )
+    columns = headings("question", "~price", ">error", "fits")
     rows = tuple(_quoted(quote, confidence) for quote in quotes)
     facts = (Fact("left", listed(quotes[0].left if left is None else left, at_most)),)
     fit = all(quote.fits for quote in quotes)

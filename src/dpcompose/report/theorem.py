@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.report.layout import Fact, Heading, Page, PageTable
-from dpcompose.report.number import above, below, trimmed
+from dpcompose.report.layout import Fact, Page, PageTable, headings
+from dpcompose.report.number import above, below, members, trimmed
 
 if TYPE_CHECKING:
     from dpcompose.book import Statement
@@ -35,13 +35,10 @@ def evaluation_page(statement: Statement, given: Given, rows: Rows) -> Page:
 def evaluation_document(statement: Statement, given: Given, rows: Rows) -> dict[str, Any]:
     """The same for a machine."""
     return {
-        "number": statement.number,
-        "title": statement.title,
-        "says": statement.says,
+        **members(statement, "number title says"),
         "given": dict(given),
         "value": dict(rows),
-        "caveats": list(statement.caveats),
-        "reference": statement.reference,
+        **members(statement, "caveats reference"),
     }
 
 
@@ -51,7 +48,7 @@ def listing_page(statements: Iterable[Statement]) -> Page:
         (statement.number, statement.title, " ".join(each.option for each in statement.parameters))
         for statement in statements
     )
-    columns = Heading("number"), Heading("title", wrap=True), Heading("options", wrap=True)
+    columns = headings("number", "~title", "~options")
     table = PageTable("Statements of sections 2.3 and 3.5", columns, rows)
     return Page(
         "The book, executable",
@@ -66,19 +63,13 @@ def listing_document(statements: Iterable[Statement]) -> dict[str, Any]:
     """The same for a machine."""
     return {
         "statements": [
-            {
-                "number": statement.number,
-                "title": statement.title,
-                "says": statement.says,
+            members(statement, "number title says")
+            | {
                 "parameters": [
-                    {
-                        "name": each.name,
-                        "kind": each.kind.__name__,
-                        "meaning": each.meaning,
-                        "required": each.required,
-                    }
+                    {"name": each.name, "kind": each.kind.__name__}
+                    | members(each, "meaning required")
                     for each in statement.parameters
-                ],
+                ]
             }
             for statement in statements
         ]
