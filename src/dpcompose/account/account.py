@@ -18,7 +18,7 @@ from dpcompose.account.scope import (
     chain,
 )
 from dpcompose.account.target import NumericLiteral, exact
-from dpcompose.adaptive import Budget, Odometer, known_pure, label
+from dpcompose.adaptive import Budget, Odometer, known_pure, label, times_within
 from dpcompose.composition import Composable
 from dpcompose.errors import (
     DomainError,
@@ -133,22 +133,6 @@ VERSION = 1
 MOST_CHARGES = 10**15
 MOST_QUOTES = 8
 """Mechanisms whose price an account remembers."""
-
-
-def _most(
-    spent: Mapping[str, Any], cost: Mapping[str, Any], sets: Sequence[Mapping[str, Any]]
-) -> int:
-    """How often a cost fits within one of several sets of caps."""
-    most = 0
-    for caps in sets:
-        if all(spent[name] <= cap for name, cap in caps.items()):
-            fits = [
-                int((cap - spent[name]) // cost[name])
-                for name, cap in caps.items()
-                if cost[name] > 0
-            ]
-            most = max(most, min(fits, default=MOST_CHARGES))
-    return min(most, MOST_CHARGES)
 
 
 @dataclass(frozen=True)
@@ -285,7 +269,8 @@ class Account:
                 }
             if balance.scope.caps:
                 counted = {name: amount - passed[name] for name, amount in spent.items()}
-                most = min(most, _most(counted, units, balance.scope.within(spent)))
+                sets = balance.scope.within(spent)
+                most = min(most, times_within(sets, counted, units, most_free=MOST_CHARGES))
             child = balance
         return most
 

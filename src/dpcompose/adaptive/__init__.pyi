@@ -41,5 +41,5 @@ if True:
         RenyiFilter as RenyiFilter,
         UnionFilter as UnionFilter,
     )
-    from .filter import REFUSED as REFUSED, Places as Places
+    from .filter import REFUSED as REFUSED, Places as Places, times_within as times_within
     from .pricing import known_pure as known_pure, label as label

@@ -330,16 +330,25 @@ def _used(spent: Amounts, caps: Amounts) -> Fraction | None:
     return max((spent[name] / cap for name, cap in caps.items() if cap > 0), default=Fraction(0))
 
 
-def times_within(alternatives: Sequence[Amounts], spent: Amounts, price: Amounts) -> int:
-    """How many charges of a price are still within one of the alternatives."""
+def times_within(
+    alternatives: Sequence[Mapping[str, Any]],
+    spent: Mapping[str, Any],
+    price: Mapping[str, Any],
+    *,
+    most_free: int = 0,
+) -> int:
+    """How many charges of a price are still within one of the alternatives; `most_free` where it costs nothing.
+
+    All amounts are of one type, fractions or units.
+    """
     most = 0
     for caps in alternatives:
         if all(spent[name] <= cap for name, cap in caps.items()):
             fits = [
                 (cap - spent[name]) // price[name] for name, cap in caps.items() if price[name] > 0
             ]
-            most = max(most, min(fits, default=0))
-    return most
+            most = max(most, min(fits, default=most_free))
+    return int(most)
 
 
 def charged(state: Spending, price: Mapping[str, Fraction]) -> tuple[Spending, Decision]:

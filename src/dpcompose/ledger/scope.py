@@ -259,9 +259,14 @@ class Scope:
     def within(self, spent: Mapping[str, int]) -> list[Mapping[str, int]]:
         """Its alternatives that hold of a balance, or its own caps if there are none."""
         sets = self.alternatives or (self.caps.units,)
-        return [
-            caps for caps in sets if all(spent.get(name, 0) <= cap for name, cap in caps.items())
-        ]
+        found: list[Mapping[str, int]] = []
+        for caps in sets:  # every charge comes here: a loop is twice as fast as `all`
+            for name, cap in caps.items():
+                if not spent.get(name, 0) <= cap:
+                    break
+            else:
+                found.append(caps)
+        return found
 
     def room(self, spent: Mapping[str, int]) -> dict[str, int]:
         """The most that a charge of each currency by itself could still ask here."""
