@@ -156,9 +156,17 @@ def compared(answer: Any, names: list[str], rows: list[tuple[Any, ...]], *, orde
         return f"{len(found)} rows for {len(rows)}"
     reach = [_reach(answer, name) for name in table.column_names]
     order = range(len(rows))
-    if not ordered:
-        rows, pairs = sorted(rows, key=_key), sorted(zip(found, order, strict=True), key=_first)
-        found, order = [each for each, _ in pairs], [each for _, each in pairs]
+    if ordered and not any(
+        all(
+            _agrees(a[at], b[at], reach[at], row)
+            for row, (a, b) in enumerate(zip(found, rows, strict=True))
+        )
+        for at in range(len(names))
+    ):
+        return f"the order of {found[:3]} for {rows[:3]}"
+    # Rows that are equal where they are ordered may come in any order.
+    rows, pairs = sorted(rows, key=_key), sorted(zip(found, order, strict=True), key=_first)
+    found, order = [each for each, _ in pairs], [each for _, each in pairs]
     for row, wanted, at in zip(found, rows, order, strict=True):
         for cell, true, ends in zip(row, wanted, reach, strict=True):
             if not _agrees(cell, true, ends, at):

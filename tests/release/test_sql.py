@@ -30,6 +30,9 @@ ENDS = "CLAMP(age, 0, 10)"
 SPEND = {"epsilon": 1}
 
 
+OR_NULL = world.table().mutate(city_or_null=release.col("city").fill_null("\x1a no value"))
+
+
 def read(text: str, **given: Any) -> tuple[release.Question, ...]:
     return release.questions_of_sql(text, world.table(), **given)
 
@@ -42,7 +45,7 @@ def test_every_class_of_the_parser_is_allowed_by_name_or_refused() -> None:
     assert set(ALLOWED) <= {each.__name__ for each in CLASSES}
     root, _ = parsed("SELECT COUNT(*) FROM people WHERE age > 1")
     for each in CLASSES:
-        if each.__name__ in ALLOWED and each not in (exp.Select, exp.Anonymous):
+        if each.__name__ in ALLOWED and each is not exp.Anonymous:
             continue
         root.args["where"].set("this", each())
         with pytest.raises(UnsupportedError, match=r"^sql: "):
@@ -78,9 +81,9 @@ def test_an_allowed_node_has_no_other_parts_and_no_subclasses() -> None:
         ("SELECT COUNT(*) FROM people", release.Count()),
         ("select count(*) as n from people as p;", release.Count()),
         ('SELECT COUNT(DISTINCT person) FROM "people"', release.Units()),
-        ("SELECT city, COUNT(*) FROM people GROUP BY city", release.Count(by="city")),
-        ("SELECT p.city, COUNT(*) FROM people p GROUP BY 1", release.Count(by="city")),
-        ("SELECT city AS c, COUNT(*) FROM people GROUP BY c", release.Count(by="city")),
+        ("SELECT city, COUNT(*) FROM people GROUP BY city", release.Count(by="city_or_null", table=OR_NULL)),
+        ("SELECT p.city, COUNT(*) FROM people p GROUP BY 1", release.Count(by="city_or_null", table=OR_NULL)),
+        ("SELECT city AS c, COUNT(*) FROM people GROUP BY c", release.Count(by="city_or_null", table=OR_NULL)),
         (
             "SELECT city, COUNT(*) FROM people WHERE city IN ('rome', NULL) GROUP BY city",
             release.Count(by="city", keys=["rome", None]),
@@ -380,7 +383,7 @@ NORTH = "FROM visits WHERE clinic IN ('north') GROUP BY"
         (f"SELECT clinic AS c, COUNT(*) AS n {NORTH} clinic", ["c", "n"]),
         (f"SELECT clinic AS c, COUNT(*) AS n {NORTH} c", ["c", "n"]),
         (f"SELECT clinic AS count, COUNT(*) {NORTH} 1", ["count", "count_"]),
-        (f"SELECT clinic, AVG(CLAMP(k, -9, 9)) AS count {NORTH} 1", ["clinic", "count", "count_"]),
+        (f"SELECT clinic, AVG(CLAMP(k, -9, 9)) AS count {NORTH} 1", ["clinic", "count"]),
         (
             f"SELECT UPPER(clinic) AS clinic, COUNT(DISTINCT person) AS who {NORTH} 1",
             ["clinic", "who"],
@@ -388,7 +391,7 @@ NORTH = "FROM visits WHERE clinic IN ('north') GROUP BY"
         (f"SELECT clinic, COUNT(*) AS n {NORTH} clinic ORDER BY n DESC LIMIT 1", ["clinic", "n"]),
         ("SELECT BIN(k, -30, 0, 30), COUNT(*) AS n FROM visits GROUP BY 1", ["from", "to", "n"]),
         ("SELECT QUANTILE(CLAMP(k, 0, 9, 1), [0.2, 0.5]) AS q FROM visits", ["q_", "q"]),
-        ("SELECT STDDEV(CLAMP(k, 0, 9)) AS spread FROM visits", ["spread", "mean", "count"]),
+        ("SELECT STDDEV(CLAMP(k, 0, 9)) AS spread FROM visits", ["spread"]),
         ("SELECT MIN(CLAMP(k, 0, 9, 1)) AS lowest FROM visits", ["lowest"]),
     ],
 )
@@ -409,9 +412,9 @@ def test_two_columns_of_one_name_are_refused() -> None:
     ):
         with pytest.raises(DomainError, match="no other column"):
             read(text)
-    with pytest.raises(UnsupportedError, match="ORDER BY"):
+    with pytest.raises(DomainError, match="ORDER BY"):
         read(
-            "SELECT city, COUNT(*) AS age FROM people GROUP BY city ORDER BY people.age DESC LIMIT 1"
+            "SELECT city, COUNT(*) AS n FROM people GROUP BY city ORDER BY people.age DESC LIMIT 1"
         )
 
 
@@ -551,8 +554,8 @@ def test_a_session_answers_and_explains() -> None:
         "oslo",
     ]
     several = asked.sql("SELECT COUNT(*), COUNT(DISTINCT person) FROM people", spend=SPEND, key="k")
-    assert isinstance(several, tuple) and len(several) == 2
-    assert several[0].receipt == several[1].receipt and several[0].spent["epsilon"].fraction <= 1
+    assert several.table.column_names == ["count", "units"] and several.table.num_rows == 1
+    assert len(several.answers) == 2 and several.spent["epsilon"].fraction <= 1
     private = asked.explain("SELECT city, MEDIAN(CLAMP(age, 0, 9, 1)) FROM people GROUP BY city",
                             spend={"epsilon": 1, "delta": 1e-3})  # fmt: skip
     assert "keys out" in str(private) and "permute-and-flip" in str(private)
@@ -570,8 +573,6 @@ a comment         | SELECT COUNT(*) FROM people -- WHERE age > 1
 a comment         | SELECT COUNT(*) /* all */ FROM people
 a comment         | SELECT /*! COUNT(*), */ COUNT(*) FROM people
 a comment         | /* first */ SELECT COUNT(*) FROM people
-VAR_SAMP          | SELECT VAR_SAMP(CLAMP(age, 0, 10)) FROM people
-STDDEV_SAMP       | SELECT stddev_samp(CLAMP(age, 0, 10)) FROM people
 a hint            | SELECT /*+ BROADCAST(people) */ COUNT(*) FROM people
 several statements| SELECT COUNT(*) FROM people; DELETE FROM people
 several statements| SELECT COUNT(*) FROM people; SELECT COUNT(*) FROM people
@@ -597,26 +598,18 @@ QUALIFY           | SELECT COUNT(*) FROM people QUALIFY age > 1
 a subquery        | SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)
 a subquery        | SELECT COUNT(*) FROM people WHERE age IN (SELECT age FROM people)
 a subquery        | SELECT COUNT(*) FROM (SELECT * FROM people)
-a subquery        | SELECT (SELECT COUNT(*) FROM people) FROM people
+no aggregate      | SELECT (SELECT COUNT(*) FROM people) FROM people
 EXISTS            | SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1 FROM people)
-UNION             | SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM people
 a set operation   | SELECT COUNT(*) FROM people INTERSECT SELECT COUNT(*) FROM people
 a set operation   | SELECT COUNT(*) FROM people EXCEPT SELECT COUNT(*) FROM people
-DISTINCT          | SELECT DISTINCT city FROM people
-HAVING            | SELECT city, COUNT(*) FROM people GROUP BY city HAVING COUNT(*) > 5
 ORDER BY          | SELECT COUNT(*) FROM people ORDER BY age
-LIMIT             | SELECT COUNT(*) FROM people LIMIT 5
-OFFSET            | SELECT COUNT(*) FROM people OFFSET 5
-FILTER            | SELECT COUNT(*) FILTER (WHERE age > 1) FROM people
 TABLESAMPLE       | SELECT COUNT(*) FROM people TABLESAMPLE (10 PERCENT)
 LATERAL           | SELECT COUNT(*) FROM people LATERAL VIEW EXPLODE(ages) t
 Unnest            | SELECT COUNT(*) FROM people, UNNEST([1, 2])
 ReadCSV           | SELECT COUNT(*) FROM READ_CSV('people.csv')
 PIVOT             | SELECT COUNT(*) FROM people PIVOT (COUNT(*) FOR age IN (1))
-ROLLUP            | SELECT city, COUNT(*) FROM people GROUP BY ROLLUP (city)
 CUBE              | SELECT city, COUNT(*) FROM people GROUP BY CUBE (city)
 GROUPING SETS     | SELECT city, COUNT(*) FROM people GROUP BY GROUPING SETS ((city), ())
-ALL in Group      | SELECT city, COUNT(*) FROM people GROUP BY ALL
 FOR UPDATE        | SELECT COUNT(*) FROM people FOR UPDATE
 INTO              | SELECT COUNT(*) INTO other FROM people
 Connect           | SELECT COUNT(*) FROM people CONNECT BY age = 1
@@ -644,7 +637,6 @@ a lambda          | SELECT COUNT(*) FROM people WHERE BIN(x -> x, 1)
 ArrayAgg          | SELECT ARRAY_AGG(age) FROM people
 ArgMax            | SELECT ARG_MAX(person, age) FROM people
 no aggregate      | SELECT * FROM people
-no aggregate      | SELECT city FROM people GROUP BY city
 no FROM           | SELECT COUNT(*)
 FROM              | SELECT COUNT(*) FROM elsewhere
 FROM              | SELECT COUNT(*) FROM 'people.csv'
@@ -655,9 +647,8 @@ CLAMP             | SELECT SUM(age) FROM people
 CLAMP             | SELECT SUM(CLAMP(age, 0, 1e999)) FROM people
 CLAMP             | SELECT SUM(CLAMP(age, 0, 99999999999999999999)) FROM people
 CLAMP             | SELECT SUM(CLAMP(age, 0, age)) FROM people
-CLAMP             | SELECT SUM(DISTINCT CLAMP(age, 0, 9)) FROM people
+DISTINCT          | SELECT SUM(DISTINCT CLAMP(age, 0, 9)) FROM people
 CLAMP             | SELECT MEDIAN(CLAMP(age, 0, 9)) FROM people
-COUNT(age)        | SELECT COUNT(age) FROM people
 BIN               | SELECT BIN(age, 0, 1, 2), BIN(amount, 0, 1, 2), COUNT(*) FROM people GROUP BY 1, 2
 BIN               | SELECT BIN(age, 0, 1, 2), AVG(CLAMP(age, 0, 9)) FROM people GROUP BY 1
 SELECT            | SELECT COUNT(*) FROM people WHERE
@@ -701,7 +692,9 @@ def test_everything_else_is_refused_before_the_charge_by_name(
 
 HUGE = {
     "long": "SELECT COUNT(*) FROM people WHERE city = '" + "x" * 30_000 + "'",
-    "wide": "SELECT " + ", ".join(["COUNT(*)"] * 200) + " FROM people",
+    "wide": "SELECT "
+    + ", ".join(f"COUNT(*) FILTER (WHERE age > {n})" for n in range(200))
+    + " FROM people",
     "many words": "SELECT COUNT(*) FROM people WHERE age IN (" + ",".join("1" * 4000) + ")",
     "a long sum": "SELECT COUNT(*) FROM people WHERE 1 < " + " + ".join(["age"] * 300),
     "a chain of 1,001": "SELECT COUNT(*) FROM people WHERE " + " OR ".join(["b"] * 1001),
@@ -741,7 +734,7 @@ def test_a_long_flat_chain_is_read(word: str, left: int) -> None:
 
 def test_a_name_of_a_column_in_group_by_is_the_column() -> None:
     assert read("SELECT city AS city, COUNT(*) FROM people GROUP BY city") == (
-        release.Count(by="city"),
+        release.Count(by="city_or_null", table=OR_NULL),
     )
     for made in ("LOWER(city)", "person"):
         with pytest.raises(DomainError, match=r"GROUP BY = 'city'.*GROUP BY takes the column"):

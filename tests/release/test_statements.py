@@ -9,7 +9,7 @@ import pytest
 from dpcompose.errors import DomainError, UnsupportedError
 from tests.release import statements
 
-AT_LEAST = 12
+AT_LEAST = 96
 """Of 100, answered in the shape that was asked for, within the stated error."""
 
 
@@ -21,9 +21,21 @@ def world() -> Iterator[statements.World]:
 
 
 def test_statements_have_the_numbers_of_the_plain_query(world: statements.World) -> None:
+    """Every fourth is answered here, all are by `python -m tests.release.statements`; the others are read."""
     listed = list(statements.statements())
-    answered = [each for each in listed if not world.judged(each)]
-    assert len(listed) >= 90 and len(answered) * 100 >= AT_LEAST * len(listed)
+    wrong = [said for each in listed[::4] if (said := world.judged(each))]
+    assert len(listed) >= 90 and (len(listed[::4]) - len(wrong)) * 100 >= AT_LEAST * len(
+        listed[::4]
+    ), wrong
+    refused = 0
+    for each in listed:
+        try:
+            assert world.session(each.text).explain(
+                each.text, spend=statements.SPEND, tables=world.tables
+            )
+        except (DomainError, UnsupportedError):
+            refused += 1
+    assert (len(listed) - refused) * 100 >= AT_LEAST * len(listed)
 
 
 def test_what_must_be_refused_is_refused_before_the_charge(world: statements.World) -> None:

@@ -46,11 +46,12 @@ from dpcompose.release.counts import (
 from dpcompose.release.design import Design
 from dpcompose.release.explain import Explanation, cheapest
 from dpcompose.release.moments import Mean, Ratio, StandardDeviation, Sum, Variance
+from dpcompose.release.planner import Plan, SelectedAnswer
 from dpcompose.release.quantile import Maximum, Minimum, Quantile, Quantiles
 from dpcompose.release.question import Question, questions_of
 from dpcompose.release.scan import Scans
 from dpcompose.release.spend import Spend, exact
-from dpcompose.release.sql import explains, questions_of_sql
+from dpcompose.release.sql import explains, planned
 from dpcompose.release.synthetic import Synthetic, SyntheticData
 from dpcompose.release.table import CATALOGUED, Table
 from dpcompose.release.workload import MOST_COUNTS, ROUNDS, Coordinated, read_off, rounds_of
@@ -352,10 +353,10 @@ class Session(Asking):
         keys: Sequence[Any] | None = None,
         tables: Mapping[str, Any] | None = None,
         key: str | None = None,
-    ) -> Answer | tuple[Answer, ...] | Explanation:
-        """The answer to a SELECT; a tuple of them, for one charge, where it has several aggregates.
+    ) -> Answer | SelectedAnswer | Explanation:
+        """The answer to a statement, in the shape that it asks for, for one charge; `EXPLAIN SELECT ...` is `explain`.
 
-        It asks the questions that `questions_of_sql` reads, and `EXPLAIN SELECT ...` is `explain`.
+        It asks the questions that `questions_of_sql` reads; what is computed of their noisy answers costs nothing.
 
         Args:
             text: One SELECT.
@@ -372,9 +373,10 @@ class Session(Asking):
             check.line("key", key)
         if explains(text):
             return self.explain(text, spend=spend, error=error, keys=keys, tables=tables)
-        questions = self._read(text, spend, error, keys, tables)
-        answers = self.batch(questions, key=key, note={"sql": text})
-        return answers if len(answers) != 1 else answers[0]
+        plan, questions = self._read(text, spend, error, keys, tables)
+        # A request by key is the same whatever words ask it.
+        note = {"sql": text} if key is None else None
+        return plan.answer(self.batch(questions, key=key, note=note))
 
     def _read(
         self,
@@ -383,16 +385,18 @@ class Session(Asking):
         error: float | None,
         keys: Sequence[Any] | None,
         tables: Mapping[str, Any] | None,
-    ) -> list[Question]:
-        """The questions of a SELECT, each with its part of the spend, or with the error that it may have."""
+    ) -> tuple[Plan, list[Question]]:
+        """The plan of a statement, and its questions with their parts of the spend, or with the error they may have."""
+        plan = planned(text, self.table, tables=tables, keys=keys)
+        spend = spend if plan.spend is None else plan.spend
         if (spend is None) == (error is None):
             raise DomainError("spend", spend, 'what it may cost, such as "5%", or else error=')
-        asked = questions_of_sql(text, self.table, tables=tables, keys=keys)
+        asked = plan.questions
         if spend is not None:
             part, whole = self.part(asked, spend), not isinstance(spend, str)
-            return [replace(each, spend=_needed(each, part, whole=whole)) for each in asked]
+            return plan, [replace(each, spend=_needed(each, part, whole=whole)) for each in asked]
         delta = {"delta": self.percent("5%").get("delta", 0) / len(asked)}
-        return [
+        return plan, [
             replace(each, error=error, spend=delta if each.by and each.keys is None else None)
             for each in asked
         ]
@@ -412,7 +416,7 @@ class Session(Asking):
             DomainError, UnsupportedError: As `ask` would, before the charge.
         """
         if isinstance(request, str):
-            questions, spend = self._read(request, spend, error, keys, tables), None
+            questions, spend = self._read(request, spend, error, keys, tables)[1], None
         else:
             questions = questions_of(request, most=MOST_QUESTIONS, kind=Question)
         part = None if spend is None else self.part(questions, spend)
@@ -517,7 +521,9 @@ class Session(Asking):
         much as it states itself, none is named.
         """
         mechanism = compose(*(design.mechanism for design in designs))
-        delta = sum((design.delta or Fraction(0) for design in designs), Fraction(0)) or None
+        total = sum((design.delta or Fraction(0) for design in designs), Fraction(0))
+        # Amounts are multiples of 1e-40; the mechanism's own delta is below by more than what is cut off.
+        delta = Fraction(int(total * 10**40), 10**40) or None
         try:
             return mechanism, delta, self.account.price(mechanism, delta=delta)
         except UnsupportedError:
@@ -558,10 +564,15 @@ def _key(questions: Sequence[Question], key: str | None) -> str | None:
     return named[0] if named else key
 
 
+_CHOICES = (Quantile, Quantiles, Minimum, Maximum)
+"""Questions whose answer is chosen among candidates, which takes no delta."""
+
+
 def _needed(
     question: Question, part: Mapping[str, Any] | None, *, whole: bool
 ) -> Mapping[str, Any] | None:
     """The part of a common spend that a question may cost: of a percentage a delta only where its groups are private."""
-    if part is None or whole or (question.by and question.keys is None):
+    private = bool(question.by) and question.keys is None
+    if part is None or private or (whole and not isinstance(question, _CHOICES)):
         return part
     return {name: amount for name, amount in part.items() if name != "delta"}

@@ -1,40 +1,36 @@
-"""SQL: one SELECT, read into the same questions to the same tables as the methods of Python make."""
+"""SQL: a statement, read into the same questions to the same tables as the methods of Python make."""
+
 # sqlglot is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import reduce
-from itertools import product
-from operator import and_
-from pathlib import PurePath
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.expression import col
 from dpcompose.release.file import KINDS
+from dpcompose.release.per_person import per_person
+from dpcompose.release.planner import ROW, Grouping, Leaf, Plan
 from dpcompose.release.question import Question
-from dpcompose.release.sql_scalar import (
-    ENDS,
-    SUMS,
-    answer_labels,
-    called,
-    column_name,
-    conjuncts,
-    left_joined,
-    literal,
-    named_table,
-    quantile,
-    question_of,
-    scalar,
+from dpcompose.release.sql_aggregate import NO_VALUE, Aggregates, column_of
+from dpcompose.release.sql_nodes import (
+    aggregates_in,
+    bare,
+    expressions_of,
+    kind_of,
+    options_of,
+    rewritten,
+    source_of,
 )
-from dpcompose.release.sql_syntax import number, numbers, parsed, refusal, shown
+from dpcompose.release.sql_rows import names_of
+from dpcompose.release.sql_scalar import called, conjuncts, question_of
+from dpcompose.release.sql_syntax import EXPLAIN, number, parsed, refusal, shown
 from dpcompose.release.table import Table
-
-MOST_WHERES = 10
-"""Conditions of WHERE that are transformations of their own."""
 
 
 def questions_of_sql(
@@ -73,360 +69,456 @@ def questions_of_sql(
         )
     if not (keys is None or (isinstance(keys, Sequence) and not isinstance(keys, (str, bytes)))):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("keys", type(keys).__name__, "a list of keys, or None")
-    root, _ = parsed(text)
-    return _Reader.of(root, table, tables or {}).questions(keys)
+    return planned(text, table, tables=tables, keys=keys).questions
 
 
-def explains(text: str) -> bool:
-    """Whether a SELECT begins with EXPLAIN.
+def planned(
+    text: str,
+    table: Table,
+    *,
+    tables: Mapping[str, Any] | None = None,
+    keys: Sequence[Any] | None = None,
+) -> Plan:
+    """The private questions of a statement, and what is computed of their noisy answers; see `questions_of_sql`."""
+    known = {**table.public_tables, **dict.fromkeys(names_of(table), table), **(tables or {})}
+    try:
+        root, _ = parsed(text)
+        stated, root = options_of(text, table, root)
+        plan = _Statement(table, known, keys).plan(root)
+    except UnsupportedError as error:
+        raise _with_example(error, table) from None
+    plan.require()
+    return replace(plan, spend=stated)
 
-    Raises:
-        As `questions_of_sql`.
-    """
-    return parsed(text)[1]
+
+def _with_example(error: UnsupportedError, table: Table) -> UnsupportedError:
+    """The refusal, which ends with a statement that runs."""
+    name = names_of(table)[-1]
+    shown_name = name if re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII) else f'"{name}"'
+    remedy = f"{error.remedy}. This runs: SELECT COUNT(*) FROM {shown_name}"
+    return UnsupportedError(error.what, error.reason, remedy.removeprefix(". "))
 
 
-JOIN_BOUNDS = {"AT_MOST": "at_most", "ROWS_PER_UNIT": "rows_per_unit"}
-"""Functions that stand in ON: how many rows a join keeps, as `Table.join` has it."""
+def explains(text: object) -> bool:
+    """Whether a statement begins with EXPLAIN."""
+    return isinstance(text, str) and EXPLAIN.match(text) is not None
 
 
-@dataclass
-class _Reader:
-    """One SELECT while it is read: its tables by the names that it gives them, and the columns that it makes."""
+_PLAIN = {"count", "units", "distinct", "sum", "quantile", "minimum", "maximum"}
+"""Questions whose answers have one column besides their keys."""
 
-    root: Any
-    base: Table
-    table: Table
-    named: Mapping[str, Table]
-    computed: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    @classmethod
-    def of(cls, root: Any, table: Table, tables: Mapping[str, Any]) -> _Reader:
-        """The tables of FROM and JOIN, joined."""
-        start = root.args.get("from_") or root.args.get("from")
-        if start is None:
+_ONE_TABLE = {"histogram", "quantiles"}
+"""Questions whose answers have several rows for each group."""
+
+
+class _Statement:
+    """A statement while it is read: which of its SELECTs are private, and which are computed of noisy answers."""
+
+    def __init__(self, base: Table, known: Mapping[str, Any], keys: Sequence[Any] | None) -> None:
+        self.base, self.known, self.keys = base, dict(known), keys
+        self.released: set[str] = set()
+        self.questions: list[Question] = []
+        self.leaves: list[Leaf] = []
+        self.plain = False
+
+    def plan(self, root: Any) -> Plan:
+        """The plan of a whole statement."""
+        for node in list(root.walk()):
+            rewritten(node)
+        root = self._computed(root, top=True)
+        if self.plain and len(self.questions) == 1:
+            return Plan(tuple(self.questions))
+        if any(each.kind in _ONE_TABLE for each in self.questions):
             raise UnsupportedError(
-                "sql: no FROM", "a question is asked of a table", f"FROM {_names(table)[-1]}"
+                "sql: BIN or PERCENTILE", "its rows are several for each group", "Ask for it alone"
             )
-        known = {**table.public_tables, **dict.fromkeys(_names(table), table), **tables}
-        alias, first = named_table(start.this, known)
-        if first is not table:
-            raise DomainError(
-                "sql: FROM", alias, f"FROM {_names(table)[-1]}", "Other tables stand in JOIN"
-            )
-        reader = cls(root, first, first, {alias: first})
-        for join in root.args.get("joins") or []:
-            reader._join(join, known)
+        for node in root.walk():
+            if kind_of(node) == "Table" and node.name not in {
+                *self.released,
+                *(each.name for each in self.leaves),
+            }:
+                raise UnsupportedError(
+                    f"sql: {node.name} in a subquery", "its rows are private", "Ask with JOIN or IN"
+                )
+        items = root.selects
+        names = tuple(each.alias_or_name for each in items)
+        ends: tuple[Any, ...] | None = None
+        direct = (
+            kind_of(root) == "Select" and len(self.leaves) == 1 and not root.args.get("distinct")
+        )
+        if (
+            direct
+            and kind_of(root.args["from_"].this) == "Table"
+            and root.args["from_"].this.name == self.leaves[0].name
+        ):
+            from sqlglot import exp
+
+            ends = tuple(bare(each).copy() if _noisy(bare(each)) else None for each in items)
+            root.append("expressions", exp.column(ROW))
+        chosen = bool(root.args.get("where") or root.args.get("limit") or root.args.get("offset"))
+        return Plan(tuple(self.questions), tuple(self.leaves), root, names, ends, chosen)
+
+    # Which SELECT is private
+
+    def _computed(self, node: Any, *, top: bool = False) -> Any:
+        """A SELECT or UNION whose rows are noisy numbers, with every private SELECT in it replaced by its leaf."""
+        for each in expressions_of(node, "with"):
+            if kind_of(each) != "CTE":
+                raise refusal(each)
+            private = self._private(each.this)
+            if private is None:
+                each.set("this", self._computed(each.this))
+                self.released.add(each.alias)
+            else:
+                self.known[each.alias] = private
+                each.pop()
+        for part in ("with", "with_"):
+            if node.args.get(part) is not None and not node.args[part].expressions:
+                node.set(part, None)
+        if kind_of(node) == "Union":
+            for part in ("this", "expression"):
+                node.set(part, self._computed(node.args[part]))
+            return node
+        if kind_of(node) == "Subquery":
+            node.set("this", self._computed(node.this))
+            return node
+        if kind_of(node) != "Select":
+            raise refusal(node)
+        start = source_of(node)
+        if start is None:
+            if aggregates_in(node) or not self.leaves:
+                raise UnsupportedError(
+                    "sql: no FROM",
+                    "a question is asked of a table",
+                    f"FROM {names_of(self.base)[-1]}",
+                )
+            return node
+        if kind_of(start) == "Table" and start.name in self.released:
+            return node
+        if kind_of(start) == "Subquery" and self._private(start.this.copy()) is None:
+            if start.this.args.get("distinct") is not None:
+                raise UnsupportedError(
+                    "sql: DISTINCT in a subquery",
+                    "rows are never shown",
+                    "Use COUNT(DISTINCT column)",
+                )
+            start.set("this", self._computed(start.this))
+            self.released.add(start.alias)
+            for each in node.args.get("joins") or []:
+                raise refusal(each)
+            return node
+        return self._leaf(node, top)
+
+    def _private(self, node: Any) -> Table | None:
+        """The private rows that a SELECT makes, as a table of the same unit; None if it makes noisy numbers."""
+        if kind_of(node) != "Select":
+            return None
+        start = source_of(node)
+        if start is None or (kind_of(start) == "Table" and start.name in self.released):
+            return None
+        if kind_of(start) == "Subquery" and self._private(start.this.copy()) is None:
+            return None
+        reader = self._reader(node)
+        grouped = reader.grouped()
+        units = {
+            name
+            for name, each in grouped.items()
+            if kind_of(each) == "Column" and each.name in reader.table.unit
+        }
+        per_person = bool(grouped) and len(units) == len(grouped) == len(reader.table.unit)
+        if grouped or any(aggregates_in(bare(each)) for each in node.expressions):
+            return reader.one_row_a_person(grouped) if per_person else None
+        for part, named in (
+            ("order", "ORDER BY"),
+            ("limit", "LIMIT"),
+            ("offset", "OFFSET"),
+            ("having", "HAVING"),
+        ):
+            if node.args.get(part) is not None:
+                reason = "which rows are in it follows from the rows of others"
+                raise UnsupportedError(f"sql: {named} in a subquery", reason, "Filter with WHERE")
+        return reader.projected()
+
+    def _reader(self, node: Any) -> Aggregates:
+        """The reader of a SELECT whose subqueries in FROM and JOIN are tables by their names."""
+        known = dict(self.known)
+        for holder in (
+            node.args.get("from_") or node.args.get("from"),
+            *(node.args.get("joins") or []),
+        ):
+            inner = holder.this
+            if kind_of(inner) == "Subquery":
+                private = self._private(inner.this)
+                if private is None or not inner.alias:
+                    reason = "its rows are noisy numbers" if private is None else "it has no name"
+                    raise UnsupportedError(
+                        "sql: a subquery in FROM",
+                        reason,
+                        "FROM (SELECT ...) AS q, of rows of persons",
+                    )
+                from sqlglot import exp
+
+                known[inner.alias] = private
+                holder.set("this", exp.to_table(inner.alias))
+        reader = Aggregates.of(node, self.base, known)
+        where = node.args.get("where")
+        for each in conjuncts(where.this) if where is not None else []:
+            self._semi_joined(reader, each)
         return reader
 
-    def questions(self, keys: Sequence[Any] | None) -> tuple[Question, ...]:
-        grouped = self._grouped()
-        where = self.root.args.get("where")
-        bins = [name for name, node in grouped.items() if called(node, "BIN")]
-        if len(bins) > 1:
-            raise UnsupportedError(
-                "sql: BIN", "one column is binned", "CASE makes bins of another one"
-            )
-        keyed = {name: node for name, node in grouped.items() if name not in bins}
-        kept, listed = self._split(conjuncts(where.this) if where is not None else [], keyed, keys)
-        conditions = [scalar(each, self.named) for each in kept]
-        # A few conditions are as many transformations; many are one.
-        for each in conditions if len(conditions) <= MOST_WHERES else [reduce(and_, conditions)]:
-            self.table = self.table.where(each)
-        items = [(each, self._grouping(each, grouped)) for each in self.root.expressions]
-        aggregates = [each for each, name in items if name is None]
-        by = tuple(self._column(node, name) for name, node in keyed.items())
-        options: dict[str, Any] = {"by": by[0] if len(by) == 1 else by, "keys": listed}
-        if not by:
-            options = {} if listed is None else {"keys": listed}
-        if bins:
-            found = [self._histogram(grouped[name], aggregates, options) for name in bins]
-        else:
-            found = [self._question(each, options) for each in aggregates]
-        if not found:
-            raise UnsupportedError(
-                "sql: no aggregate", "rows are never shown", "Ask with COUNT(*), SUM, AVG, ..."
-            )
-        found = [self._ordered(each, len(found)) for each in found]
-        aliases = {name: each.alias for each, name in items if name is not None and each.alias}
-        columns = {
-            column: aliases.get(name, column) for name, column in zip(keyed, by, strict=True)
-        }
-        labels = [answer_labels(*each, columns) for each in zip(found, aggregates, strict=True)]
-        if self.computed:
-            self.table = self.table.mutate(
-                **{name: scalar(node, self.named) for name, node in self.computed.items()}
-            )
-        table = None if self.table is self.base else self.table
-        return tuple(
-            replace(each, table=table, labels=names)
-            for each, names in zip(found, labels, strict=True)
-        )
-
-    # FROM, WHERE, GROUP BY
-
-    def _join(self, join: Any, tables: Mapping[str, Any]) -> None:
-        side, kind = (
-            str(join.args.get("side") or "").lower(),
-            str(join.args.get("kind") or "").lower(),
-        )
-        alias, other = named_table(join.this, tables)
-        using, condition = join.args.get("using") or [], join.args.get("on")
-        pairs, bounds = [(each.name, each.name) for each in using], dict[str, Any]()
-        for each in conjuncts(condition) if condition is not None else []:
-            bound = next((name for name in JOIN_BOUNDS if called(each, name)), None)
-            if bound is None:
-                pairs.append(self._matched(each, alias))
-            elif JOIN_BOUNDS[bound] in bounds:
-                raise DomainError(f"sql: {bound}", shown(each), "said once in a join")
-            else:
-                bounds[JOIN_BOUNDS[bound]] = numbers(each, bound)
-        if (
-            side not in ("", "left")
-            or kind not in ("", "inner", "outer")
-            or not pairs
-            or alias in self.named
-        ):
-            what = " ".join(each for each in (side.upper(), kind.upper(), "JOIN") if each)
-            reason = (
-                "rows of the joined table alone belong to nobody"
-                if pairs
-                else "rows are joined on equal keys"
-            )
-            raise UnsupportedError(f"sql: {what}", reason, "JOIN or LEFT JOIN ... USING (column)")
-        if any(own != theirs for own, theirs in pairs):
-            raise UnsupportedError(
-                "sql: ON", "a key has one name in both tables", "Rename the column, and use USING"
-            )
-        on = [own for own, _ in pairs]
-        if (
-            isinstance(other, Table)
-            and set(on) != set(self.table.unit)
-            and not isinstance(bounds.get("at_most"), tuple)
-        ):
-            reason, remedy = (
-                "rows of private tables on another key are bounded",
-                "ON a.key = b.key AND AT_MOST(a, b)",
-            )
-            raise UnsupportedError(f"sql: JOIN USING ({', '.join(on)})", reason, remedy)
-        rows = other
-        if side == "left":
-            rows = left_joined(self.root, join, alias, on, other, f"_joined_{len(self.named)}")
-        self.table = self.table.join(
-            rows, on=on[0] if len(on) == 1 else on, how=side or "inner", **bounds
-        )
-        self.named = {**self.named, alias: other}
-
-    def _matched(self, node: Any, alias: str) -> tuple[str, str]:
-        """The columns of `left.a = right.b`."""
-        sides = [node.this, node.expression] if type(node).__name__ == "EQ" else []
-        if len(sides) == 2 and all(
-            type(each).__name__ == "Column" and each.table for each in sides
-        ):
-            theirs = [each for each in sides if each.table == alias]
-            own = [each for each in sides if each.table in self.named]
-            if len(theirs) == len(own) == 1:
-                return own[0].name, theirs[0].name
-        raise UnsupportedError(
-            f"sql: ON {shown(node)}", "rows are joined on equal keys", "ON a.column = b.column"
-        )
-
-    def _grouped(self) -> dict[str, Any]:
-        """The names of the grouping columns, and their nodes."""
-        items = {
-            each.alias: each.this
-            for each in self.root.expressions
-            if type(each).__name__ == "Alias"
-        }
-        group, found = self.root.args.get("group"), dict[str, Any]()
-        there = {column.name for column in self.table.columns}
-        for each in group.expressions if group is not None else []:
-            node, alias = each, ""
-            if type(each).__name__ == "Literal":
-                place = number(each, "GROUP BY")
-                if not (isinstance(place, int) and 1 <= place <= len(self.root.expressions)):
-                    raise DomainError("sql: GROUP BY", place, f"1 to {len(self.root.expressions)}")
-                node = self.root.expressions[place - 1]
-                node, alias = (
-                    (node.this, node.alias) if type(node).__name__ == "Alias" else (node, "")
-                )
-            elif type(each).__name__ == "Column" and each.name in items and not each.table:
-                node, alias = items[each.name], each.name
-                if each.name in there and not (
-                    type(node).__name__ == "Column" and node.name == each.name
+    def _semi_joined(self, reader: Aggregates, node: Any) -> None:
+        """EXISTS and IN with a subquery on the unit: one row a person of the other table is joined, or none may be."""
+        inner, none = (node.this, True) if kind_of(node) == "Not" else (node, False)
+        while kind_of(inner) == "Paren":
+            inner = inner.this
+        unit = reader.table.unit
+        if kind_of(inner) == "In" and inner.args.get("query") is not None and len(unit) == 1:
+            select = inner.args["query"].this
+            own, items = inner.this, [bare(each) for each in select.expressions]
+            fits = kind_of(own) == "Column" and own.name == unit[0] and len(items) == 1
+            fits = fits and kind_of(items[0]) == "Column" and items[0].name == unit[0]
+        elif kind_of(inner) == "Exists" and len(unit) == 1:
+            select, fits = inner.this, False
+            where = select.args.get("where")
+            parts = conjuncts(where.this) if where is not None else []
+            outer = set(reader.named)
+            for each in parts:
+                sides = [each.this, each.expression] if kind_of(each) == "EQ" else []
+                if len(sides) == 2 and all(
+                    kind_of(side) == "Column" and side.name == unit[0] for side in sides
                 ):
-                    domain = "an alias that is no column: GROUP BY takes the column of that name"
-                    raise DomainError(
-                        "sql: GROUP BY", each.name, domain, "Give what SELECT makes another name"
-                    )
-            alias = alias or next((name for name, item in items.items() if item == node), "")
-            found[alias or (node.name if type(node).__name__ == "Column" else shown(node))] = node
-        return found
+                    fits = len({side.table in outer for side in sides}) == 2
+                    parts = [other for other in parts if other is not each]
+                    break
+            if fits:
+                from sqlglot import exp
 
-    def _grouping(self, node: Any, grouped: Mapping[str, Any]) -> str | None:
-        """The grouping column that an item of SELECT is; None for an aggregate."""
-        inner = node.this if type(node).__name__ == "Alias" else node
-        if type(inner).__name__ == "Column" and inner.name in grouped:
-            return inner.name
-        name = next((each for each, grouping in grouped.items() if grouping == inner), None)
-        if name is None and type(inner).__name__ == "Column":
-            raise DomainError("sql: SELECT", shown(inner), "an aggregate, or a column of GROUP BY")
-        return name
-
-    def _split(
-        self, parts: Sequence[Any], grouped: Mapping[str, Any], keys: Sequence[Any] | None
-    ) -> tuple[list[Any], Sequence[Any] | None]:
-        """The conditions of WHERE, and the public groups: those of `keys`, or those that WHERE lists."""
-        lists: dict[str, Any] = {}
-        for each in parts:
-            if type(each).__name__ == "In" and keys is None:
-                for name, node in grouped.items():
-                    if node == each.this and name not in lists:
-                        lists[name] = each
-        if not grouped or set(lists) != set(grouped):
-            return list(parts), keys
-        values = [[literal(value, "IN") for value in lists[name].expressions] for name in grouped]
-        taken = [id(each) for each in lists.values()]
-        listed = values[0] if len(values) == 1 else list(product(*values))
-        return [each for each in parts if id(each) not in taken], listed
-
-    # Aggregates
-
-    def _column(self, node: Any, name: str) -> str:
-        """The column that a node is, or that it makes under this name."""
-        if type(node).__name__ == "Column":
-            return column_name(node, self.named)
-        taken = {column.name.casefold() for column in self.table.columns}
-        if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII) or name.casefold() in taken:
-            name = re.sub(r"\W+", "_", f"_{shown(node)}", flags=re.ASCII).lower()[:60].rstrip("_")
-        if self.computed.setdefault(name, node) != node:
-            raise DomainError("sql: AS", name, "another name; it stands for something else already")
-        return name
-
-    def _operand(self, node: Any, name: str, what: str) -> tuple[str, dict[str, Any]]:
-        """The column of an aggregate, and the ends of its values."""
-        if type(node).__name__ == "Column" and node.name in self.table.ranges:
-            return column_name(node, self.named), {}
-        if not called(node, "CLAMP"):
-            raise DomainError(
-                f"sql: {what}",
-                shown(node),
-                f"{what}(CLAMP({shown(node)}, lower, upper))",
-                "Values need ends",
-            )
-        if len(node.expressions) not in (3, 4):
-            raise DomainError(
-                f"sql: {what}", shown(node), "CLAMP(x, lower, upper), or with the granularity"
-            )
-        inner, *ends = node.expressions
-        named = zip(
-            ("lower", "upper", "granularity"),
-            (number(each, "CLAMP") for each in ends),
-            strict=False,
-        )
-        return self._column(inner, name), dict(named)
-
-    def _question(self, node: Any, options: Mapping[str, Any]) -> Question:
-        inner, alias = (node.this, node.alias) if type(node).__name__ == "Alias" else (node, "")
-        kind = type(inner).__name__
-        if kind == "Count":
-            return self._count(inner, options)
-        if kind in SUMS:
-            column, ends = self._operand(inner.this, alias, kind.upper())
-            return question_of(SUMS[kind], inner, column=column, **ends, **options)
-        if kind == "Div" and all(
-            type(each).__name__ == "Sum" for each in (inner.this, inner.expression)
-        ):
-            return self._ratio(inner, options)
-        parts = quantile(inner)
-        if kind not in ENDS and parts is None:
-            raise refusal(inner, "no aggregate that is a question")
-        operand, shares = parts or (inner.this, [])
-        column, ends = self._operand(operand, alias, "QUANTILE")
-        if ends and "granularity" not in ends:
-            raise DomainError(
-                "sql: CLAMP", shown(operand), "CLAMP(x, lower, upper, granularity) in a quantile"
-            )
-        if kind in ENDS:
-            return question_of(ENDS[kind], inner, column=column, **ends, **options)
-        if len(shares) == 1:
-            return question_of("quantile", inner, column=column, q=shares[0], **ends, **options)
-        return question_of("quantiles", inner, column=column, qs=shares, **ends, **options)
-
-    def _count(self, node: Any, options: Mapping[str, Any]) -> Question:
-        if type(node.this).__name__ == "Star":
-            return KINDS["count"](**options)
-        if type(node.this).__name__ == "Distinct":
-            names = [column_name(each, self.named) for each in node.this.expressions]
-            if set(names) == set(self.table.unit):
-                return KINDS["units"](**options)
-            if len(names) == 1:
-                return question_of("distinct", node, column=names[0], **options)
-        raise UnsupportedError(
-            f"sql: {shown(node)}",
-            "no part of the SQL that is read",
-            "COUNT(*) with WHERE x IS NOT NULL, or COUNT(DISTINCT column)",
-        )
-
-    def _ratio(self, node: Any, options: Mapping[str, Any]) -> Question:
-        column, ends = self._operand(node.this.this, "", "SUM")
-        per, below = self._operand(node.expression.this, "", "SUM")
-        return question_of(
-            "ratio",
-            node,
-            column=column,
-            per=per,
-            **ends,
-            **{f"per_{n}": v for n, v in below.items()},
-            **options,
-        )
-
-    def _histogram(
-        self, node: Any, aggregates: Sequence[Any], options: Mapping[str, Any]
-    ) -> Question:
-        """GROUP BY BIN(x, e0, e1, ...) with COUNT(*)."""
-        counted = [each.this if type(each).__name__ == "Alias" else each for each in aggregates]
-        if [shown(each) for each in counted] != ["COUNT(*)"] or len(node.expressions) < 3:
+                select = select.copy()
+                select.set(
+                    "where",
+                    exp.Where(this=exp.and_(*(each.copy() for each in parts))) if parts else None,
+                )
+                select.set("expressions", [exp.column(unit[0])])
+        else:
+            return
+        word = "EXISTS" if kind_of(inner) == "Exists" else "IN"
+        if not fits:
+            reason = "it is not about the same person"
             raise UnsupportedError(
-                "sql: BIN", "bins are counted", "SELECT BIN(x, 0, 10, 20), COUNT(*) ... GROUP BY 1"
+                f"sql: {word} with a subquery",
+                reason,
+                f"Use {unit[0]} IN (SELECT {unit[0]} FROM ...)",
             )
-        inner, *edges = node.expressions
-        listed = [number(each, "BIN") for each in edges]
-        return question_of(
-            "histogram", node, column=self._column(inner, ""), edges=listed, **options
-        )
+        table = self._private(select)
+        if table is None:
+            raise UnsupportedError(
+                f"sql: {word} with a subquery", "its rows are noisy numbers", "Leave GROUP BY out"
+            )
+        marker = f"_there_{len(reader.named)}"
+        other = per_person(table, {marker: ("count", "")})
+        names = [each.name for each in reader.table.columns]
+        reader.table = reader.table.join(other, on=unit[0], how="left" if none else "inner")
+        if none:
+            reader.table = reader.table.where(col(marker).is_null())
+        reader.table = reader.table.select(*names)
+        reader.named = {**reader.named, marker: other}
+        reader.taken.append(node)
 
-    # ORDER BY, LIMIT
+    # A SELECT of which the noisy numbers are
 
-    def _ordered(self, question: Question, number_of_questions: int) -> Question:
-        """The most frequent keys, where ORDER BY COUNT(*) DESC LIMIT k asks for them."""
-        order, limit = self.root.args.get("order"), self.root.args.get("limit")
-        if order is None and limit is None:
-            return question
-        aliases = {
-            each.alias: each.this
-            for each in self.root.expressions
-            if type(each).__name__ == "Alias"
-        }
+    def _top(self, node: Any, question: Question) -> Question | None:
+        """The most frequent groups, where ORDER BY COUNT(*) DESC LIMIT k asks for them and for nothing else."""
+        order, limit = node.args.get("order"), node.args.get("limit")
         items = [] if order is None else order.expressions
+        aliases = {each.alias: each.this for each in node.expressions if kind_of(each) == "Alias"}
         first = items[0].this if len(items) == 1 and items[0].args.get("desc") else None
-        if type(first).__name__ == "Column" and first is not None and not first.table:
+        if kind_of(first) == "Column" and first is not None and not first.table:
             first = aliases.get(first.name)
-        if (
-            first is None
-            or shown(first) != "COUNT(*)"
-            or limit is None
-            or question.kind != "count"
-            or number_of_questions != 1
+        others = any(node.args.get(part) for part in ("having", "offset", "distinct"))
+        if first is None or limit is None or others or question.kind != "count" or not question.by:
+            return None
+        if shown(first) != "COUNT(*)":
+            return None
+        options = {"by": question.by, "keys": question.keys, "table": question.table}
+        return question_of("top", node, number=number(limit.expression, "LIMIT"), **options)
+
+    def _leaf(self, node: Any, top: bool) -> Any:
+        """A private SELECT with aggregates: its questions, and the SELECT over their answers that stands in its place."""
+        reader = self._reader(node)
+        grouped = reader.grouped()
+        items = [bare(each) for each in node.expressions]
+        found = _found(node, items, grouped)
+        node.set("group", None)
+        wanted = [*(shown(each) for each in grouped.values()), *found]
+        simple = top and [shown(each) for each in items] == wanted
+        frequent = simple and self._top(node, KINDS["count"](by="x")) is not None
+        first, name = len(self.questions), f"dpcompose_leaf{len(self.leaves)}"
+        keys, made = self._released(reader, grouped, found, name, frequent=frequent)
+        question = self.questions[-1]
+        if simple and len(self.questions) == first + 1:
+            self._keep_plain(reader, node, grouped, question, frequent=frequent)
+        listed = {
+            shown(each): _key(at, keys[name]) for at, (name, each) in enumerate(grouped.items())
+        }
+        named = {
+            text: column_of(each) for text, each in zip(found, self.questions[first:], strict=False)
+        }
+        named |= {shown(each): name for name, each in grouped.items()}
+        self._rewrite(node, name, listed, made, named)
+        return node
+
+    def _released(
+        self,
+        reader: Aggregates,
+        grouped: Mapping[str, Any],
+        found: Mapping[str, Any],
+        name: str,
+        *,
+        frequent: bool,
+    ) -> tuple[dict[str, str], dict[str, Any]]:
+        """Ask the aggregates in every grouping; the types of the keys, and each aggregate over the leaf's columns."""
+        columns: list[tuple[int, str, str]] = []
+        made: dict[str, Any] = {}
+        groupings: list[Grouping] = []
+        keys, names = dict[str, str](), list(grouped)
+        for chosen in reader.sets:
+            nodes = {each: grouped[each] for each in chosen}
+            asked = reader.asked(nodes, found, self.keys, frequent=frequent)
+            keys |= asked.keys
+            at = len(self.questions)
+            self.questions += asked.questions
+            places = tuple(range(at, len(self.questions)))
+            groupings.append(Grouping(tuple(names.index(each) for each in chosen), places))
+            if not columns:
+                for text, (offset, answered, shape) in asked.columns.items():
+                    own = [f"q{len(columns) + place}" for place in range(len(answered))]
+                    made[text] = shape(*own)
+                    columns += [(offset, each, kind) for each, kind in answered]
+        types = tuple(keys[each] for each in names)
+        self.leaves.append(Leaf(name, types, tuple(columns), tuple(groupings)))
+        return keys, made
+
+    def _keep_plain(
+        self,
+        reader: Aggregates,
+        node: Any,
+        grouped: Mapping[str, Any],
+        question: Question,
+        *,
+        frequent: bool,
+    ) -> None:
+        """Leave an answer as it is where it has the shape that was asked for."""
+        chosen = ("having", "order", "limit", "offset", "distinct")
+        best = self._top(node, question) if frequent else None
+        known = question.keys is not None or "string" not in self.leaves[-1].keys
+        shaped = question.kind in _ONE_TABLE or (question.kind in _PLAIN and known)
+        named = all(
+            kind_of(each) in ("Alias", "Column") or called(each, "BIN")
+            for each in node.expressions[: len(grouped)]
+        )
+        if named and (
+            best is not None or (shaped and not any(node.args.get(each) for each in chosen))
         ):
-            remedy = "ORDER BY COUNT(*) DESC LIMIT k, with one COUNT(*); else sort the answer: its numbers are yours"
-            raise UnsupportedError(
-                "sql: ORDER BY or LIMIT", "the engine's order is private", remedy
-            )
-        options = {"by": question.by, "keys": question.keys}
-        return question_of("top", self.root, number=number(limit.expression, "LIMIT"), **options)
+            question = question if best is None else best
+            labels = reader.labels(node, grouped, question)
+            self.questions[-1], self.plain = replace(question, labels=labels), True
+
+    def _rewrite(
+        self,
+        node: Any,
+        leaf: str,
+        keys: Mapping[str, Any],
+        made: Mapping[str, Any],
+        named: Mapping[str, str],
+    ) -> None:
+        """The SELECT over the columns of its leaf, with the names of the answer."""
+        from sqlglot import exp
+
+        taken: dict[str, int] = {}
+        selected: list[Any] = []
+        aliases = {each.alias for each in node.expressions if kind_of(each) == "Alias"}
+        for item in node.expressions:
+            text = shown(bare(item))
+            name = item.alias if kind_of(item) == "Alias" else named.get(text, text.lower()[:60])
+            if item.alias and name in taken:
+                raise DomainError("sql: AS", name, "a name that no other column of the answer has")
+            taken[name] = taken.get(name, 0) + 1
+            name = name if taken[name] == 1 else f"{name}_{taken[name]}"
+            selected.append(exp.alias_(_replaced(bare(item), keys, made), name, quoted=True))
+        having, order = node.args.get("having"), node.args.get("order")
+        chosen = None if having is None else _replaced(having.this, keys, made, aliases, "HAVING")
+        for each in [] if order is None else order.expressions:
+            each.set("this", _replaced(each.this, keys, made, aliases, "ORDER BY"))
+            each.set("nulls_first", False)
+        parts: dict[str, Any] = {"expressions": selected, "having": None, "joins": None}
+        parts["where"] = None if chosen is None else exp.Where(this=chosen)
+        for part, value in parts.items():
+            node.set(part, value)
+        node.set("from_", exp.From(this=exp.to_table(leaf)))
 
 
-def _names(table: Table) -> list[str]:
-    """The names of a table: its own, and that of its file without the end."""
-    return [table.name, PurePath(table.name).stem]
+def _found(node: Any, items: Sequence[Any], grouped: Mapping[str, Any]) -> dict[str, Any]:
+    """The aggregates of a SELECT by their texts; COUNT(*) where it has groups alone.
+
+    Raises:
+        UnsupportedError: If it would show rows.
+    """
+    from sqlglot import exp
+
+    shows = any(
+        kind_of(part) == "Star" and kind_of(part.parent) != "Count"
+        for each in items
+        for part in each.walk()
+    )
+    parts = [*items, *(node.args[part] for part in ("having", "order") if node.args.get(part))]
+    found: dict[str, Any] = {}
+    for each in (each for part in parts for each in aggregates_in(part)):
+        found.setdefault(shown(each), each)
+    alone = not grouped and any(kind_of(each) == "Column" for each in items)
+    if shows or alone or not (found or grouped):
+        remedy = "Ask with COUNT(*), SUM, AVG, ..."
+        raise UnsupportedError("sql: no aggregate", "rows are never shown", remedy)
+    return found or {"COUNT(*)": exp.Count(this=exp.Star())}
+
+
+def _replaced(
+    node: Any,
+    keys: Mapping[str, Any],
+    made: Mapping[str, Any],
+    aliases: Collection[str] = (),
+    clause: str = "SELECT",
+) -> Any:
+    """An expression over the columns of a leaf."""
+    from sqlglot import exp
+
+    text = shown(node)
+    if kind_of(node) == "Column" and not node.table and node.name in aliases and text not in keys:
+        return exp.column(node.name, quoted=True)
+    if text in made:
+        return made[text].copy()
+    if text in keys:
+        return keys[text].copy()
+    if kind_of(node) == "Column":
+        raise DomainError(f"sql: {clause}", text, "an aggregate, or a column of GROUP BY")
+    found = node.copy()
+    for each in list(found.iter_expressions()):
+        each.replace(_replaced(each, keys, made, aliases, clause))
+    return found
+
+
+def _noisy(node: Any) -> bool:
+    """Whether an expression over a leaf is computed of its noisy numbers."""
+    return any(kind_of(each) == "Column" and each.name.startswith("q") for each in node.walk())
+
+
+def _key(at: int, type: str) -> Any:
+    """The key column of a leaf, with NULL for the group without a value."""
+    from sqlglot import exp
+
+    column = exp.column(f"k{at}")
+    return (
+        exp.Nullif(this=column, expression=exp.Literal.string(NO_VALUE))
+        if type == "string"
+        else column
+    )

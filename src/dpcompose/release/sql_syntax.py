@@ -25,11 +25,20 @@ CHAINS = ("And", "Or")
 
 # The parts that a node may have, and the classes of nodes that may have them and no others.
 _ALLOWED = """
-expressions from from_ joins where group order limit: Select
+expressions from from_ joins where group having order limit offset distinct with with_: Select
+this expression distinct order limit offset with with_: Union
+expressions: With Rollup
+this alias: CTE Subquery
+this: Having Exists CountIf ApproxDistinct Sqrt Ln Exp Ceil DataTypeParam Pi
+this expression: Filter ILike Pow Nullif SafeDivide Corr CovarPop
+expression: Offset
+this expressions: Greatest Least
+this decimals: Round
 this: From TableAlias Where Star Paren Boolean Null Var
 this alias: Table Alias
 this side kind using on: Join
-expressions: Group Order Distinct Array
+expressions all: Group
+expressions: Order Distinct Array
 this desc nulls_first: Ordered
 expression: Limit
 this quoted: Identifier
@@ -39,7 +48,8 @@ this big_int: Count
 this: Sum Avg Variance VariancePop Stddev StddevPop StddevSamp Median Min Max PercentileCont PercentileDisc
 this quantile: Quantile
 this expression: WithinGroup
-this expressions: Anonymous In Coalesce
+this expressions query: In
+this expressions: Anonymous Coalesce
 this expression: Add Sub Mul Mod And Or EQ NEQ GT GTE LT LTE Is StartsWith EndsWith Contains Extract
 this expression negate: Like
 this expression typed safe: Div
@@ -48,7 +58,7 @@ this low high: Between
 ifs default: Case
 this true false: If
 this to: Cast TryCast
-this nested: DataType
+this nested expressions: DataType
 """
 ALLOWED: Mapping[str, frozenset[str]] = {
     name: frozenset(parts.split())
@@ -56,7 +66,16 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     for name in names.split()
 }
 
-CALLS = {"CLAMP", "BIN", "PERCENTILE", "QUANTILE_CONT", "QUANTILE_DISC", "AT_MOST", "ROWS_PER_UNIT"}
+CALLS = {
+    "CLAMP",
+    "BIN",
+    "DATE_PART",
+    "PERCENTILE",
+    "QUANTILE_CONT",
+    "QUANTILE_DISC",
+    "AT_MOST",
+    "ROWS_PER_UNIT",
+}
 """Functions by name alone: `Anonymous` nodes."""
 
 _QUESTIONS = "Ask with COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX"
@@ -66,8 +85,6 @@ _REFUSED: Mapping[str, tuple[str, str]] = {
     "Window": ("OVER", f"{_ROWS}. Ask with GROUP BY"),
     "WindowSpec": ("OVER", f"{_ROWS}. Ask with GROUP BY"),
     "Qualify": ("QUALIFY", f"{_ROWS}. Filter with WHERE"),
-    "With": ("WITH", "Say it in one SELECT, or with where, mutate and join in Python"),
-    "CTE": ("WITH", "Say it in one SELECT, or with where, mutate and join in Python"),
     "Select": ("a subquery", f"{_ROWS}. Say it in one SELECT, or give its value as a literal"),
     "Subquery": ("a subquery", f"{_ROWS}. Say it in one SELECT, or give its value as a literal"),
     "Exists": ("EXISTS", f"{_ROWS}. Join on the unit instead"),
@@ -76,14 +93,10 @@ _REFUSED: Mapping[str, tuple[str, str]] = {
         "Use table.union(other) in Python, for two catalogued tables with the same unit",
     ),
     "SetOperation": ("a set operation", f"{_ROWS}. Filter with WHERE"),
-    "Having": ("HAVING", "Filter the answer: its noisy numbers are yours"),
-    "Offset": ("OFFSET", "Leave rows of the answer out: its noisy numbers are yours"),
     "Fetch": ("FETCH", "Use ORDER BY COUNT(*) DESC LIMIT k"),
     "Limit": ("LIMIT", "Use ORDER BY COUNT(*) DESC LIMIT k, with one COUNT(*)"),
     "Distinct": ("DISTINCT", "Use COUNT(DISTINCT column)"),
-    "Filter": ("FILTER", "Say the condition in WHERE, and ask twice"),
     "Cube": ("CUBE", "Ask for each grouping by itself"),
-    "Rollup": ("ROLLUP", "Ask for each grouping by itself"),
     "GroupingSets": ("GROUPING SETS", "Ask for each grouping by itself"),
     "Hint": ("a hint", "Leave it out"),
     "Lock": ("FOR UPDATE", _WRITES),
@@ -142,7 +155,7 @@ def require_allowed(root: Any) -> None:
     while waiting:
         node, depth = waiting.pop()
         parts = ALLOWED.get(type(node).__name__)
-        if parts is None or (depth > 1 and type(node).__name__ == "Select"):
+        if parts is None:
             raise refusal(node)
         if type(node).__name__ == "Anonymous" and str(node.this).upper() not in CALLS:
             raise refusal(node)
@@ -179,7 +192,7 @@ def _nodes(value: Any) -> Iterator[Any]:
             yield each
 
 
-_EXPLAIN = re.compile(r"\s*explain\s+", re.IGNORECASE)
+EXPLAIN = re.compile(r"\s*explain\s+", re.IGNORECASE)
 MOST_CHARACTERS, MOST_TOKENS, MOST_BRACKETS = 20_000, 4_000, 20
 LARGEST = 2**63
 
@@ -202,7 +215,8 @@ def parsed(text: object) -> tuple[Any, bool]:
         from sqlglot.dialects.dialect import Dialect
     except ImportError:
         raise MissingExtraError("SQL", "data") from None
-    dialect, select = Dialect.get_or_raise(None), _EXPLAIN.sub("", text, count=1)
+    dialect, select = Dialect.get_or_raise(None), EXPLAIN.sub("", text, count=1)
+    explained, select = select != text, in_one_dialect(select)
     with _silent():
         try:
             tokens = dialect.tokenize(select)
@@ -214,10 +228,10 @@ def parsed(text: object) -> tuple[Any, bool]:
         except (Exception, RecursionError):
             raise _unreadable(text) from None
     (root,) = (each for each in statements if each is not None)
-    if type(root).__name__ != "Select":
+    if type(root).__name__ not in ("Select", "Union"):
         raise refusal(root)
     require_allowed(root)
-    return root, select != text
+    return root, explained
 
 
 def _check(text: str, tokens: Sequence[Any]) -> None:
@@ -231,17 +245,6 @@ def _check(text: str, tokens: Sequence[Any]) -> None:
         )
     if not words:
         raise _unreadable(text)
-    for token, word in zip(tokens, words, strict=True):
-        # The parser reads them as the same node as those that divide by n.
-        if (
-            word in ("VAR_SAMP", "STDDEV_SAMP", "STDEV", "VARIANCE_SAMP")
-            and token.token_type.name != "STRING"
-        ):
-            reason, remedy = (
-                "variances are divided by n here",
-                "Use VARIANCE, VAR_POP, STDDEV or STDDEV_POP",
-            )
-            raise UnsupportedError(f"sql: {word}", reason, remedy)
     if ("SLASH", "SLASH") in pairwise(kinds):
         raise UnsupportedError(
             "sql: //", "engines round it in different ways", "Use FLOOR(x / y), which rounds down"
@@ -264,8 +267,8 @@ def _check(text: str, tokens: Sequence[Any]) -> None:
             f"at most {MOST_BRACKETS} levels",
             "Ask something simpler",
         )
-    if words[0] != "SELECT":
-        remedy = "Say it in one SELECT, or in Python" if words[0] == "WITH" else "Begin with SELECT"
+    if words[0] not in ("SELECT", "WITH"):
+        remedy = "Begin with SELECT"
         named = (
             words[0].split()[0][:20]
             if words[0][:1].isascii() and words[0][:1].isalpha()
@@ -329,3 +332,17 @@ def numbers(node: Any, name: str) -> int | tuple[Any, ...]:
 def shown(node: Any) -> str:
     """A node as SQL, for errors and for names of columns."""
     return node.sql()
+
+
+_TOP = re.compile(r"\s*select\s+top\s+(\d{1,9})\s", re.IGNORECASE)
+PRIVATE = re.compile(
+    r"\s*select\s+with\s+differential_privacy\s+options\s*\(([^()']*)\)", re.IGNORECASE
+)
+
+
+def in_one_dialect(text: str) -> str:
+    """The text with TOP as LIMIT, and without the clause of BigQuery, which `options_of` reads."""
+    top = _TOP.match(text)
+    if top is not None:
+        return f"SELECT {text[top.end() :].rstrip().removesuffix(';')} LIMIT {top.group(1)}"
+    return PRIVATE.sub("SELECT", text, count=1)

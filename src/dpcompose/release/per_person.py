@@ -1,0 +1,125 @@
+"""One row a person: aggregates of each unit's own rows, which questions may be asked about afterwards.
+
+*Stability.* The rows are grouped by the columns of the unit, unchanged, and by nothing else; rows whose unit is NULL are
+dropped before. So each row that comes out is a function of one unit's rows, and no other row follows from them: tables
+that differ in one unit's rows are changed into tables that differ in the one row of that unit. Its bound is (1, 1, 1).
+After a keyed join no unit is left, and one row of another table moves the rows of several persons: it is refused there.
+
+Inside stand exact functions of the multiset of a person's rows alone: sums are of integers, on the grid of the question
+where values are floats, so the order in which an engine adds them up changes nothing.
+"""
+# ibis types its expressions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.aggregate import clamped, is_readable, is_whole, same
+from dpcompose.release.aggregation import FixedPointGrid
+from dpcompose.release.bounds import Bounds
+from dpcompose.release.engines import without_warnings
+from dpcompose.release.spend import exact
+from dpcompose.release.table import Table
+
+Ends = tuple[Fraction, Fraction]
+
+
+def per_person(table: Table, aggregates: Mapping[str, tuple[str, str]]) -> Table:
+    """The table with one row a unit.
+
+    Args:
+        table: A table with a unit.
+        aggregates: For each new column "count", "distinct", "minimum", "maximum", "sum" or "mean", and the column of
+            which it is; for a count, "" stands for all rows.
+
+    Raises:
+        DomainError: If there is no such column, or the ends of one that is added up are not known.
+        UnsupportedError: If the table has no unit, or its engine is not DuckDB.
+    """
+    if not table.unit or table.engine.name != "DuckDB":
+        what = (
+            "GROUP BY the person"
+            if table.unit
+            else "GROUP BY the person after a join on another key"
+        )
+        reason = (
+            "its rows belong to no person"
+            if not table.unit
+            else f"{table.engine.name} is not asked so yet"
+        )
+        raise UnsupportedError(f"sql: {what}", reason, f"SELECT COUNT(*) FROM {table.name}")
+    ranges: dict[str, tuple[Any, ...]] = {}
+    columns: dict[str, Any] = {}
+    with without_warnings():
+        data = table.data.filter(*(is_readable(table, name) for name in table.unit))
+        table = replace(table, data=data)
+        for name, (function, of) in aggregates.items():
+            columns[name], ends = _aggregate(table, function, of)
+            if ends is not None:
+                ranges[name] = tuple(str(each) for each in ends)
+        data = data.group_by(**{name: same(table, name) for name in table.unit}).aggregate(
+            **columns
+        )
+    said = ", ".join(f"{name}={function}({of})" for name, (function, of) in aggregates.items())
+    weights = {name: max(table.weights.values(), default=1) for name in aggregates}
+    return table.changed(
+        data,
+        f"per person {said}",
+        weights=weights,
+        bounds=Bounds(1, 1, 1),
+        ranges=ranges,
+        copies={},
+    )
+
+
+def _aggregate(table: Table, function: str, of: str) -> tuple[Any, Ends | None]:
+    """An aggregate of a person's rows, and the ends of its values."""
+    import ibis
+
+    rows = table.bounds.rows
+    if function == "count":
+        number = table.data.count() if not of else table.data[of].count()
+        return ibis.least(number, rows).cast("int64"), (Fraction(0), Fraction(rows))
+    kind = table.column(of).kind
+    column: Any = same(table, of)
+    if function == "distinct":
+        if not table.column(of).groups:
+            raise DomainError(
+                "sql: COUNT(DISTINCT)", of, "a column of integers, text, dates or truth values"
+            )
+        return ibis.least(column.nunique(), rows).cast("int64"), (Fraction(0), Fraction(rows))
+    stated = table.ranges.get(of) if table.column(of).numeric else None
+    ends = None if stated is None else (exact(of, stated[0]), exact(of, stated[1]))
+    if function in ("minimum", "maximum"):
+        if kind == "float":
+            column = ibis.cases(
+                (column.isnan(), ibis.null("float64")), else_=column.cast("float64")
+            )
+        return (column.min() if function == "minimum" else column.max()), ends
+    if ends is None:
+        raise DomainError(
+            f"sql: {function} of {of}", None, f"CLAMP({of}, lower, upper)", "Values need ends"
+        )
+    grid = FixedPointGrid.stated(*ends, None, whole=is_whole(table, of))
+    number = column.cast("int64") if is_whole(table, of) else column.cast("float64")
+    valid = number.notnull() if is_whole(table, of) else number.notnull() & ~number.isnan()
+    steps: Any = ibis.cases(
+        (valid, grid.image(number, whole=is_whole(table, of))), else_=None
+    ).cast("int64")
+    total = clamped(table.engine.exact_sum(steps))
+    if function == "mean":
+        quotient = total.cast("float64") * float(grid.granularity) / steps.count().cast("float64")
+        return ibis.cases((steps.count() > 0, quotient), else_=None), ends
+    low, high = min(ends[0] * rows, ends[0], Fraction(0)), max(ends[1] * rows, ends[1], Fraction(0))
+    if grid.granularity == 1:
+        whole = ibis.least(ibis.greatest(total, int(low)), int(high)).cast("int64")
+        return ibis.cases((steps.count() > 0, whole), else_=None), (low, high)
+    return ibis.cases(
+        (steps.count() > 0, total.cast("float64") * float(grid.granularity)), else_=None
+    ), (low, high)

@@ -1,0 +1,327 @@
+"""The aggregates of one SELECT as private questions, and how each is computed of their noisy answers."""
+
+# sqlglot is only partly typed.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.expression import case, col
+from dpcompose.release.file import KINDS
+from dpcompose.release.question import Question
+from dpcompose.release.sql_nodes import CONDITIONS, condition_of, kind_of
+from dpcompose.release.sql_rows import SelectRows
+from dpcompose.release.sql_scalar import (
+    ENDS,
+    SUMS,
+    answer_labels,
+    called,
+    column_name,
+    quantile,
+    question_of,
+    scalar,
+)
+from dpcompose.release.sql_syntax import number, refusal, shown
+from dpcompose.release.table import Table
+
+NO_VALUE = "\x1a no value"
+"""The key of the private group of rows without a value; in the answer it is NULL."""
+
+_KEY_TYPES = {"integer": "int64", "text": "string", "boolean": "bool", "date": "date32"}
+
+
+@dataclass
+class AskedGrouping:
+    """The questions of one grouping, and how the aggregates are computed of their answers.
+
+    Args:
+        questions: In the order of the aggregates.
+        columns: For each aggregate's text the question's place, the columns of its answer with their types, and what
+            makes the aggregate of these.
+        keys: The types of the grouping columns.
+    """
+
+    questions: list[Question] = field(default_factory=list[Question])
+    columns: dict[str, tuple[int, list[tuple[str, str]], Any]] = field(
+        default_factory=dict[str, Any]
+    )
+    keys: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass
+class Aggregates(SelectRows):
+    """A SELECT whose aggregates are read as questions."""
+
+    def asked(
+        self,
+        grouped: Mapping[str, Any],
+        aggregates: Mapping[str, Any],
+        keys: Sequence[Any] | None,
+        *,
+        frequent: bool,
+    ) -> AskedGrouping:
+        """The questions of one grouping; the most frequent groups are those that have a value."""
+        bins = [name for name, node in grouped.items() if called(node, "BIN")]
+        if len(bins) > 1:
+            raise UnsupportedError(
+                "sql: BIN", "one column is binned", "CASE makes bins of another one"
+            )
+        keyed = {name: node for name, node in grouped.items() if name not in bins}
+        kept, listed = self.split(self.conditions, keyed, keys)
+        if not self.filtered:
+            self.keep(kept)
+            self.filtered = True
+        by = tuple(self.column(node, name) for name, node in keyed.items())
+        if listed is None and by and all(_declared(self.table, name) for name in by):
+            values = [list(self.table.ranges[name]) for name in by]
+            listed = values[0] if len(values) == 1 else list(product(*values))
+        several = any(len((quantile(each) or ("", ()))[1]) > 1 for each in aggregates.values())
+        if listed is None and not (bins or several or frequent):
+            by = tuple(self._or_null(name) for name in by)
+        options: dict[str, Any] = {"by": by[0] if len(by) == 1 else by, "keys": listed}
+        if not by:
+            options = {} if listed is None else {"keys": listed}
+        asked = AskedGrouping()
+        nodes = list(aggregates.values())
+        if bins:
+            found = [self._histogram(grouped[name], nodes, options) for name in bins]
+            asked.columns = {text: (0, [("count", "int64")], _itself) for text in aggregates}
+        else:
+            found = []
+            for text, node in aggregates.items():
+                question, answered, shape = self._question(node, options)
+                asked.columns[text] = (len(found), answered, shape)
+                found.append(question)
+        table = self.with_computed() if self.computed else self.table
+        asked.keys = {
+            name: _KEY_TYPES.get(table.column(column).kind, "double")
+            for name, column in zip(keyed, by, strict=True)
+        } | dict.fromkeys(bins, "double")
+        for each in found:
+            own = each.table
+            if own is not None:
+                own = own.mutate(**self.computed) if self.computed else own
+            elif table is not self.base:
+                own = table
+            asked.questions.append(replace(each, table=own))
+        return asked
+
+    def labels(self, node: Any, grouped: Mapping[str, Any], question: Question) -> dict[str, str]:
+        """The names of a plain answer's columns: the aliases of the keys and of the aggregate."""
+        bins = [name for name, each in grouped.items() if called(each, "BIN")]
+        aliases = {
+            shown(each.this): each.alias for each in node.expressions if kind_of(each) == "Alias"
+        }
+        by = [question.by] if isinstance(question.by, str) else list(question.by)
+        keyed = [name for name in grouped if name not in bins]
+        columns = {
+            column: aliases.get(shown(grouped[name]), column)
+            for name, column in zip(keyed, by, strict=True)
+        }
+        return answer_labels(question, node.expressions[-1], columns)
+
+    def _or_null(self, name: str) -> str:
+        """A column of private groups in which rows without a value are a group of their own, as SQL has it."""
+        if name in self.computed or self.table.column(name).kind != "text":
+            return name
+        made = f"{name}_or_null"[-60:]
+        self.computed[made] = col(name).fill_null(NO_VALUE)
+        return made
+
+    def _question(
+        self, node: Any, options: Mapping[str, Any]
+    ) -> tuple[Question, list[tuple[str, str]], Any]:
+        """The question of an aggregate, the columns of its answer that make it, and how."""
+        kind = kind_of(node)
+        if kind == "Filter":
+            return self._filtered(node.this, node.expression.this, options)
+        alias = (
+            node.parent.alias if node.parent is not None and kind_of(node.parent) == "Alias" else ""
+        )
+        if kind == "Count":
+            return self._count(node, options)
+        if kind in SUMS:
+            inner = node.this
+            condition = condition_of(inner)
+            if condition is not None:
+                return self._filtered(type(node)(this=condition[1]), condition[0], options)
+            truth = kind_of(inner) in CONDITIONS
+            if truth and kind == "Sum":
+                return self._indicator(inner, options)
+            column, ends = self.operand(inner, alias, kind.upper())
+            question = question_of(SUMS[kind], node, column=column, **ends, **options)
+            answered = [(column_of(question), "double")]
+            if kind in ("Variance", "Stddev", "StddevSamp"):
+                return (
+                    question,
+                    [*answered, ("count", "double")],
+                    _of_sample if kind == "Variance" else _root_of_sample,
+                )
+            return question, answered, _itself
+        if kind == "Div":
+            return self._ratio(node, options), [("ratio", "double")], _itself
+        parts = quantile(node)
+        if kind not in ENDS and parts is None:
+            raise refusal(node, "no aggregate that is a question")
+        operand, shares = parts or (node.this, [])
+        column, ends = self.operand(operand, alias, "QUANTILE")
+        if called(operand, "CLAMP") and "granularity" not in ends:
+            raise DomainError(
+                "sql: CLAMP", shown(operand), "CLAMP(x, lower, upper, granularity) in a quantile"
+            )
+        if column in self.table.unit:
+            raise UnsupportedError(
+                f"sql: {shown(node)}", "it names a person", "Ask for another column"
+            )
+        if kind in ENDS:
+            question = question_of(ENDS[kind], node, column=column, **ends, **options)
+        elif len(shares) == 1:
+            question = question_of("quantile", node, column=column, q=shares[0], **ends, **options)
+        else:
+            question = question_of("quantiles", node, column=column, qs=shares, **ends, **options)
+        return question, [(column_of(question), "double")], _itself
+
+    def _filtered(
+        self, node: Any, condition: Any, options: Mapping[str, Any]
+    ) -> tuple[Question, list[tuple[str, str]], Any]:
+        """An aggregate of the rows for which a condition holds; the groups are those of all rows."""
+        from sqlglot import exp
+
+        kind, inner = kind_of(node), node.this
+        if kind == "Count" and (inner is None or kind_of(inner) in ("Star", "Literal")):
+            return self._indicator(condition, options)
+        if kind == "Count" and kind_of(inner) != "Distinct":
+            there = exp.Not(this=exp.Is(this=inner.copy(), expression=exp.Null()))
+            return self._indicator(
+                exp.And(this=exp.Paren(this=condition.copy()), expression=there), options
+            )
+        if kind == "Sum":
+            chosen = exp.Case(
+                ifs=[exp.If(this=condition.copy(), true=inner.copy())],
+                default=exp.Literal.number(0),
+            )
+            return self._question(exp.Sum(this=chosen), options)
+        question, answered, shape = self._question(node, options)
+        own = self.table if question.table is None else question.table
+        return replace(question, table=own.where(scalar(condition, self.named))), answered, shape
+
+    def _indicator(
+        self, condition: Any, options: Mapping[str, Any]
+    ) -> tuple[Question, list[tuple[str, str]], Any]:
+        """How many rows satisfy a condition: the sum of ones, so that groups without such rows come out too."""
+        name = f"_if_{len(self.texts)}"
+        name = next(
+            (each for each, text in self.texts.items() if text == f"if {shown(condition)}"), name
+        )
+        self.texts[name] = f"if {shown(condition)}"
+        self.computed[name] = case((scalar(condition, self.named), 1), else_=0)
+        return KINDS["sum"](column=name, lower=0, upper=1, **options), [("sum", "double")], _itself  # pyright: ignore[reportCallIssue]
+
+    def _count(
+        self, node: Any, options: Mapping[str, Any]
+    ) -> tuple[Question, list[tuple[str, str]], Any]:
+        inner = node.this
+        if inner is None or kind_of(inner) in ("Star", "Literal"):
+            return KINDS["count"](**options), [("count", "int64")], _itself
+        if kind_of(inner) == "Distinct":
+            names = [column_name(each, self.named) for each in inner.expressions]
+            if set(names) == set(self.table.unit):
+                return KINDS["units"](**options), [("units", "int64")], _itself
+            if len(names) == 1:
+                return (
+                    question_of("distinct", node, column=names[0], **options),
+                    [("distinct", "int64")],
+                    _itself,
+                )
+            raise UnsupportedError(
+                f"sql: {shown(node)}",
+                "several columns are not counted together",
+                "Use COUNT(DISTINCT column)",
+            )
+        if kind_of(inner) == "Column" and column_name(inner, self.named) in self.table.unit:
+            return KINDS["count"](**options), [("count", "int64")], _itself
+        condition = condition_of(inner)
+        if condition is not None:
+            from sqlglot import exp
+
+            return self._filtered(exp.Count(this=condition[1]), condition[0], options)
+        from sqlglot import exp
+
+        self.table.column(inner.name) if kind_of(inner) == "Column" else None
+        return self._indicator(
+            exp.Not(this=exp.Is(this=inner.copy(), expression=exp.Null())), options
+        )
+
+    def _ratio(self, node: Any, options: Mapping[str, Any]) -> Question:
+        column, ends = self.operand(node.this.this, "", "SUM")
+        per, below = self.operand(node.expression.this, "", "SUM")
+        return question_of(
+            "ratio",
+            node,
+            column=column,
+            per=per,
+            **ends,
+            **{f"per_{n}": v for n, v in below.items()},
+            **options,
+        )
+
+    def _histogram(
+        self, node: Any, aggregates: Sequence[Any], options: Mapping[str, Any]
+    ) -> Question:
+        """GROUP BY BIN(x, e0, e1, ...) with COUNT(*)."""
+        counted = [each.this if type(each).__name__ == "Alias" else each for each in aggregates]
+        if [shown(each) for each in counted] != ["COUNT(*)"] or len(node.expressions) < 3:
+            raise UnsupportedError(
+                "sql: BIN", "bins are counted", "SELECT BIN(x, 0, 10, 20), COUNT(*) ... GROUP BY 1"
+            )
+        inner, *edges = node.expressions
+        listed = [number(each, "BIN") for each in edges]
+        return question_of(
+            "histogram", node, column=self.column(inner, ""), edges=listed, **options
+        )
+
+
+def _declared(table: Table, name: str) -> bool:
+    """Whether the keeper says the values of a column of text."""
+    return name in table.ranges and table.column(name).kind == "text"
+
+
+def _itself(name: str) -> Any:
+    from sqlglot import exp
+
+    return exp.column(name)
+
+
+def _of_sample(name: str, count: str) -> Any:
+    """The variance of a sample, of that of all rows: times n / (n - 1), of the noisy n."""
+    from sqlglot import exp
+
+    n = exp.column(count)
+    below = exp.Paren(this=exp.Sub(this=n, expression=exp.Literal.number(1)))
+    return exp.Paren(
+        this=exp.Div(this=exp.Mul(this=exp.column(name), expression=n.copy()), expression=below)
+    )
+
+
+def _root_of_sample(name: str, count: str) -> Any:
+    from sqlglot import exp
+
+    n = exp.column(count)
+    below = exp.Paren(this=exp.Sub(this=n, expression=exp.Literal.number(1)))
+    part = exp.Sqrt(this=exp.Paren(this=exp.Div(this=n.copy(), expression=below)))
+    return exp.Paren(this=exp.Mul(this=exp.column(name), expression=part))
+
+
+def column_of(question: Question) -> str:
+    """The column of an answer that an aggregate is."""
+    return {
+        "histogram": "count",
+        "quantiles": "quantile",
+        "standard deviation": "standard_deviation",
+    }.get(question.kind, question.kind)

@@ -1,0 +1,451 @@
+"""The rows of one SELECT: its tables, joined and filtered, its groups, and the columns that it makes."""
+
+# sqlglot is only partly typed.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import reduce
+from itertools import product
+from operator import and_
+from pathlib import PurePath
+from typing import Any, Self
+
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.expression import RowExpression
+from dpcompose.release.per_person import per_person
+from dpcompose.release.sql_nodes import (
+    COMPARED,
+    aggregates_in,
+    as_date,
+    bare,
+    ends_of,
+    kind_of,
+    replaced_by,
+    signed,
+    source_of,
+)
+from dpcompose.release.sql_scalar import (
+    called,
+    column_name,
+    conjuncts,
+    left_joined,
+    literal,
+    named_table,
+    scalar,
+)
+from dpcompose.release.sql_syntax import number, numbers, refusal, shown
+from dpcompose.release.table import Table
+
+MOST_WHERES = 10
+"""Conditions of WHERE that are transformations of their own."""
+
+JOIN_BOUNDS = {"AT_MOST": "at_most", "ROWS_PER_UNIT": "rows_per_unit"}
+"""Functions that stand in ON: how many rows a join keeps, as `Table.join` has it."""
+
+_PER_PERSON = {"Count": "count", "Sum": "sum", "Avg": "mean", "Min": "minimum", "Max": "maximum"}
+
+
+@dataclass
+class SelectRows:
+    """One SELECT while it is read: its tables by the names that it gives them, and the columns that it makes."""
+
+    root: Any
+    base: Table
+    table: Table
+    named: Mapping[str, Table]
+    computed: dict[str, RowExpression] = field(default_factory=dict[str, RowExpression])
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+    sets: list[list[str]] = field(default_factory=list[list[str]])
+    taken: list[Any] = field(default_factory=list[Any])
+    filtered: bool = False
+
+    @classmethod
+    def of(cls, root: Any, table: Table, tables: Mapping[str, Any]) -> Self:
+        """The tables of FROM and JOIN, joined."""
+        start = source_of(root)
+        for holder in (start, *(each.this for each in root.args.get("joins") or [])):
+            if kind_of(holder) == "Table" and holder.name not in tables:
+                alike = [each for each in tables if each.casefold() == holder.name.casefold()]
+                if len(alike) == 1 and kind_of(holder.this) == "Identifier":
+                    holder.this.set("this", alike[0])
+        alias, first = named_table(start, tables)
+        if not isinstance(first, Table):
+            raise DomainError(
+                "sql: FROM", alias, f"FROM {names_of(table)[-1]}", "Public tables stand in JOIN"
+            )
+        reader = cls(root, table, first, {alias: first})
+        for join in root.args.get("joins") or []:
+            reader._join(join, tables)
+        reader._in_case()
+        return reader
+
+    def _in_case(self) -> None:
+        """Names of columns as the table has them, whatever their case, and without the names of their tables."""
+        there = {each.name for each in self.table.columns}
+        folded: dict[str, list[str]] = {}
+        for name in there:
+            folded.setdefault(name.casefold(), []).append(name)
+        inside = {
+            id(each)
+            for part in self.root.walk()
+            if kind_of(part) in ("Exists", "Subquery")
+            for each in part.walk()
+        }
+        for node in list(self.root.walk()):
+            if (
+                kind_of(node) != "Column"
+                or id(node) in inside
+                or kind_of(node.this) != "Identifier"
+            ):
+                continue
+            alike = folded.get(node.name.casefold(), [])
+            if node.name not in there and len(alike) == 1:
+                node.this.set("this", alike[0])
+            if node.table and node.table in self.named:
+                column_name(node, self.named)
+                node.set("table", None)
+        dates = {each.name for each in self.table.columns if each.kind == "date"}
+        for node in list(self.root.walk()):
+            if kind_of(node) in COMPARED and id(node) not in inside:
+                parts = list(node.iter_expressions())
+                if any(kind_of(each) == "Column" and each.name in dates for each in parts):
+                    for each in parts:
+                        as_date(each)
+
+    @property
+    def conditions(self) -> list[Any]:
+        where = self.root.args.get("where")
+        parts = conjuncts(where.this) if where is not None else []
+        return [each for each in parts if not any(each is other for other in self.taken)]
+
+    def keep(self, parts: Sequence[Any]) -> None:
+        """The rows for which conditions hold."""
+        conditions = [scalar(each, self.named) for each in parts]
+        # A few conditions are as many transformations; many are one.
+        for each in conditions if len(conditions) <= MOST_WHERES else [reduce(and_, conditions)]:
+            self.table = self.table.where(each)
+
+    def projected(self) -> Table:
+        """The rows that a SELECT without aggregates makes, each with its unit."""
+        self.keep(self.conditions)
+        return self.with_items(self.root.expressions, {})
+
+    def with_items(self, items: Sequence[Any], made: Mapping[str, str]) -> Table:
+        """The table with the columns of some items; `made` are aggregates that are columns by now."""
+        ranges = dict(self.table.ranges)
+        new: dict[str, RowExpression] = {}
+        for item in items:
+            inner = bare(item)
+            if kind_of(inner) == "Star" or (
+                kind_of(inner) == "Column" and kind_of(inner.this) == "Star"
+            ):
+                continue
+            inner = replaced_by(inner, made)
+            name = (
+                item.alias
+                if kind_of(item) == "Alias"
+                else inner.name
+                if kind_of(inner) == "Column"
+                else ""
+            )
+            if kind_of(inner) == "Column" and inner.name == name:
+                column_name(inner, self.named)
+                self.table.column(name)
+                continue
+            if not name:
+                if kind_of(inner) in ("Literal", "Boolean", "Null"):
+                    continue
+                raise DomainError(
+                    "sql: SELECT", shown(item), "a name: an expression AS name in a subquery"
+                )
+            ends = self.ends(inner)
+            new[name] = scalar(inner, {})
+            if ends is not None:
+                ranges[name] = tuple(str(each) for each in ends)
+            else:
+                ranges.pop(name, None)
+        table = self.table.mutate(**new) if new else self.table
+        return replace(
+            table,
+            ranges={
+                name: each
+                for name, each in ranges.items()
+                if name in {c.name for c in table.columns}
+            },
+        )
+
+    def one_row_a_person(self, grouped: Mapping[str, Any]) -> Table:
+        """The rows of a SELECT that is grouped by the unit: one a person."""
+        self.keep(self.conditions)
+        having = self.root.args.get("having")
+        wanted: dict[str, str] = {}
+        aggregates: dict[str, tuple[str, str]] = {}
+        for part in [*self.root.expressions, *([having] if having is not None else [])]:
+            for each in aggregates_in(bare(part)):
+                name = f"_of_person_{len(aggregates)}"
+                if wanted.setdefault(shown(each), name) == name:
+                    aggregates[name] = self._of_person(each)
+        if self.computed:
+            self.table = self.with_computed()
+        self.table = per_person(self.table, aggregates or {"_of_person": ("count", "")})
+        self.named = {}
+        if having is not None:
+            for each in conjuncts(having.this):
+                self.table = self.table.where(scalar(replaced_by(each, wanted), {}))
+        return self.with_items(self.root.expressions, wanted)
+
+    def _of_person(self, node: Any) -> tuple[str, str]:
+        kind, inner = kind_of(node), node.this
+        if kind == "Count" and (inner is None or kind_of(inner) in ("Star", "Literal")):
+            return "count", ""
+        if kind == "Count" and kind_of(inner) == "Distinct" and len(inner.expressions) == 1:
+            return "distinct", column_name(inner.expressions[0], self.named)
+        if kind not in _PER_PERSON or inner is None or kind_of(inner) == "Distinct":
+            reason = (
+                "only COUNT, SUM, AVG, MIN and MAX say the same of a person's rows in any order"
+            )
+            raise UnsupportedError(
+                f"sql: {shown(node)[:60]} per person", reason, "Use one of these"
+            )
+        if called(inner, "CLAMP"):
+            column, ends = self.operand(inner, "", kind.upper())
+            self.table = replace(
+                self.table, ranges={**self.table.ranges, column: (ends["lower"], ends["upper"])}
+            )
+            return _PER_PERSON[kind], column
+        if kind_of(inner) == "Column":
+            return _PER_PERSON[kind], column_name(inner, self.named)
+        return _PER_PERSON[kind], self.column(inner, "")
+
+    def with_computed(self) -> Table:
+        return self.table.mutate(**self.computed)
+
+    def _join(self, join: Any, tables: Mapping[str, Any]) -> None:
+        side, kind = (
+            str(join.args.get("side") or "").lower(),
+            str(join.args.get("kind") or "").lower(),
+        )
+        alias, other = named_table(join.this, tables)
+        using, condition = join.args.get("using") or [], join.args.get("on")
+        pairs, bounds = [(each.name, each.name) for each in using], dict[str, Any]()
+        for each in conjuncts(condition) if condition is not None else []:
+            bound = next((name for name in JOIN_BOUNDS if called(each, name)), None)
+            if bound is None:
+                pairs.append(self._matched(each, alias))
+            elif JOIN_BOUNDS[bound] in bounds:
+                raise DomainError(f"sql: {bound}", shown(each), "said once in a join")
+            else:
+                bounds[JOIN_BOUNDS[bound]] = numbers(each, bound)
+        if (
+            side not in ("", "left")
+            or kind not in ("", "inner", "outer")
+            or not pairs
+            or alias in self.named
+        ):
+            what = " ".join(each for each in (side.upper(), kind.upper(), "JOIN") if each)
+            reason = (
+                "rows of the joined table alone belong to nobody"
+                if pairs
+                else "rows are joined on equal keys"
+            )
+            raise UnsupportedError(f"sql: {what}", reason, "JOIN or LEFT JOIN ... USING (column)")
+        if any(own != theirs for own, theirs in pairs):
+            raise UnsupportedError(
+                "sql: ON", "a key has one name in both tables", "Rename the column, and use USING"
+            )
+        on = [own for own, _ in pairs]
+        if (
+            isinstance(other, Table)
+            and set(on) != set(self.table.unit)
+            and not isinstance(bounds.get("at_most"), tuple)
+        ):
+            reason, remedy = (
+                "rows of private tables on another key are bounded",
+                "ON a.key = b.key AND AT_MOST(a, b)",
+            )
+            raise UnsupportedError(f"sql: JOIN USING ({', '.join(on)})", reason, remedy)
+        rows = other
+        if side == "left":
+            rows = left_joined(self.root, join, alias, on, other, f"_joined_{len(self.named)}")
+        self.table = self.table.join(
+            rows, on=on[0] if len(on) == 1 else on, how=side or "inner", **bounds
+        )
+        self.named = {**self.named, alias: other}
+
+    def _matched(self, node: Any, alias: str) -> tuple[str, str]:
+        """The columns of `left.a = right.b`."""
+        sides = [node.this, node.expression] if type(node).__name__ == "EQ" else []
+        if len(sides) == 2 and all(
+            type(each).__name__ == "Column" and each.table for each in sides
+        ):
+            theirs = [each for each in sides if each.table == alias]
+            own = [each for each in sides if each.table in self.named]
+            if len(theirs) == len(own) == 1:
+                return own[0].name, theirs[0].name
+        raise UnsupportedError(
+            f"sql: ON {shown(node)}", "rows are joined on equal keys", "ON a.column = b.column"
+        )
+
+    def grouped(self) -> dict[str, Any]:
+        """The names of the grouping columns, and their nodes; `sets` has the groupings."""
+        items = {
+            each.alias: each.this for each in self.root.expressions if kind_of(each) == "Alias"
+        }
+        group, found = self.root.args.get("group"), dict[str, Any]()
+        there = {column.name for column in self.table.columns}
+        nodes = list[Any]() if group is None else list(group.expressions)
+        plain = [
+            each
+            for each in self.root.expressions
+            if not aggregates_in(bare(each)) and kind_of(bare(each)) != "Literal"
+        ]
+        distinct = self.root.args.get("distinct") is not None and len(plain) == len(
+            self.root.expressions
+        )
+        if (group is not None and group.args.get("all")) or (group is None and distinct):
+            nodes = [each.this.copy() if kind_of(each) == "Alias" else each for each in plain]
+            if distinct:
+                self.root.set("distinct", None)
+        rolled: list[tuple[str, bool]] = []
+        for each in nodes:
+            inside = kind_of(each) == "Rollup"
+            for node in each.expressions if inside else [each]:
+                name, found_node = self._one_group(node, items, there)
+                found[name] = found_node
+                rolled.append((name, inside))
+        fixed = [name for name, inside in rolled if not inside]
+        free = [name for name, inside in rolled if inside]
+        self.sets = [[*fixed, *free[:size]] for size in range(len(free), -1, -1)]
+        return found
+
+    def _one_group(
+        self, each: Any, items: Mapping[str, Any], there: Collection[str]
+    ) -> tuple[str, Any]:
+        node, alias = each, ""
+        if kind_of(each) == "Literal":
+            place = number(each, "GROUP BY")
+            if not (isinstance(place, int) and 1 <= place <= len(self.root.expressions)):
+                raise DomainError("sql: GROUP BY", place, f"1 to {len(self.root.expressions)}")
+            node = self.root.expressions[place - 1]
+            node, alias = (node.this, node.alias) if kind_of(node) == "Alias" else (node, "")
+        elif kind_of(each) == "Column" and each.name in items and not each.table:
+            node, alias = items[each.name], each.name
+            if each.name in there and not (kind_of(node) == "Column" and node.name == each.name):
+                if aggregates_in(node):
+                    return each.name, each
+                domain = "an alias that is no column: GROUP BY takes the column of that name"
+                raise DomainError(
+                    "sql: GROUP BY", each.name, domain, "Give what SELECT makes another name"
+                )
+        if aggregates_in(node):
+            raise refusal(aggregates_in(node)[0], "a group is no aggregate")
+        alias = alias or next((name for name, item in items.items() if item == node), "")
+        return alias or (node.name if kind_of(node) == "Column" else shown(node)), node
+
+    def split(
+        self, parts: Sequence[Any], grouped: Mapping[str, Any], keys: Sequence[Any] | None
+    ) -> tuple[list[Any], Sequence[Any] | None]:
+        """The conditions of WHERE, and the public groups: those of `keys`, or those that WHERE lists."""
+        lists: dict[str, Any] = {}
+        for each in parts:
+            if type(each).__name__ == "In" and keys is None:
+                for name, node in grouped.items():
+                    if node == each.this and name not in lists:
+                        lists[name] = each
+        if not grouped or set(lists) != set(grouped):
+            return list(parts), keys
+        values = [[literal(value, "IN") for value in lists[name].expressions] for name in grouped]
+        taken = [id(each) for each in lists.values()]
+        listed = values[0] if len(values) == 1 else list(product(*values))
+        return [each for each in parts if id(each) not in taken], listed
+
+    def column(self, node: Any, name: str) -> str:
+        """The column that a node is, or that it makes under this name."""
+        if type(node).__name__ == "Column":
+            return column_name(node, self.named)
+        taken = {column.name.casefold() for column in self.table.columns}
+        if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII) or name.casefold() in taken:
+            name = re.sub(r"\W+", "_", f"_{shown(node)}", flags=re.ASCII).lower()[:60].rstrip("_")
+        if self.texts.setdefault(name, shown(node)) != shown(node):
+            raise DomainError("sql: AS", name, "another name; it stands for something else already")
+        self.computed[name] = scalar(node, self.named)
+        return name
+
+    def ends(self, node: Any) -> tuple[Fraction, Fraction] | None:
+        """The ends of an expression, exact, which follow from those of its columns; None where none are known."""
+        found = ends_of(
+            node, self.table.ranges, {each.name: each.kind for each in self.table.columns}
+        )
+        if found is not None and not max(abs(each) for each in found) < 2**62:
+            raise DomainError(
+                "sql",
+                shown(node),
+                "values below 2^62 in size",
+                "State a range: CLAMP(x, lower, upper)",
+            )
+        return found
+
+    def operand(self, node: Any, name: str, what: str) -> tuple[str, dict[str, Any]]:
+        """The column of an aggregate, and the ends of its values."""
+        if kind_of(node) == "Column" and node.name in self.table.ranges:
+            return column_name(node, self.named), {}
+        if not called(node, "CLAMP"):
+            ends = self.ends(node) if kind_of(node) not in ("Column", "Distinct") else None
+            if (
+                kind_of(node) == "Column"
+                and self.table.column(column_name(node, self.named)).kind == "boolean"
+            ):
+                return node.name, {"lower": 0, "upper": 1}
+            if ends is None or not ends[0] < ends[1]:
+                if kind_of(node) == "Distinct":
+                    raise refusal(node)
+                domain = f"{what}(CLAMP({shown(node)}, lower, upper))"
+                raise DomainError(f"sql: {what}", shown(node), domain, "Values need ends")
+            return self.column(self._clamped(node), name), {"lower": ends[0], "upper": ends[1]}
+        if len(node.expressions) not in (3, 4):
+            raise DomainError(
+                f"sql: {what}", shown(node), "CLAMP(x, lower, upper), or with the granularity"
+            )
+        inner, *ends = node.expressions
+        named = zip(
+            ("lower", "upper", "granularity"),
+            (number(each, "CLAMP") for each in ends),
+            strict=False,
+        )
+        return self.column(inner, name), dict(named)
+
+    def _clamped(self, node: Any) -> Any:
+        """An expression whose columns are within the ends that are known of them; NULL stays NULL."""
+        from sqlglot import exp
+
+        found = node.copy()
+        wrapper = exp.Paren(this=found)
+        for each in list(wrapper.find_all(exp.Column)):
+            if each.name in self.table.ranges and self.table.column(each.name).numeric:
+                low, high = (exp.Literal.number(str(end)) for end in self.table.ranges[each.name])
+                clamped = exp.Case(
+                    ifs=[
+                        exp.If(
+                            this=exp.LT(this=each.copy(), expression=signed(low)),
+                            true=signed(low),
+                        ),
+                        exp.If(
+                            this=exp.GT(this=each.copy(), expression=signed(high)),
+                            true=signed(high),
+                        ),
+                    ],
+                    default=each.copy(),
+                )
+                each.replace(clamped)
+        return wrapper.this
+
+
+def names_of(table: Table) -> list[str]:
+    """The names of a table: its own, and that of its file without the end."""
+    return [table.name, PurePath(table.name).stem]
