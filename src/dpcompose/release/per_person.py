@@ -8,9 +8,6 @@ After a keyed join no unit is left, and one row of another table moves the rows 
 Inside stand exact functions of the multiset of a person's rows alone: sums are of integers, on the grid of the question
 where values are floats, so the order in which an engine adds them up changes nothing.
 """
-# ibis types its expressions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.aggregate import clamped, is_readable, is_whole, same
 from dpcompose.release.aggregation import FixedPointGrid
 from dpcompose.release.bounds import Bounds
-from dpcompose.release.engines import without_warnings
+from dpcompose.release.query import Value, case, type_of
 from dpcompose.release.spend import exact
 from dpcompose.release.table import Table
 
@@ -55,17 +52,15 @@ def per_person(table: Table, aggregates: Mapping[str, tuple[str, str]]) -> Table
         )
         raise UnsupportedError(f"sql: {what}", reason, f"SELECT COUNT(*) FROM {table.name}")
     ranges: dict[str, tuple[Any, ...]] = {}
-    columns: dict[str, Any] = {}
-    with without_warnings():
-        data = table.data.filter(*(is_readable(table, name) for name in table.unit))
-        table = replace(table, data=data)
-        for name, (function, of) in aggregates.items():
-            columns[name], ends = _aggregate(table, function, of)
-            if ends is not None:
-                ranges[name] = tuple(str(each) for each in ends)
-        data = data.group_by(**{name: same(table, name) for name in table.unit}).aggregate(
-            **columns
-        )
+    columns: dict[str, Value] = {}
+    units = {name: same(table, name) for name in table.unit}
+    data = table.data.filter(*(is_readable(table, name) for name in table.unit)).mutate(**units)
+    table = replace(table, data=data)
+    for name, (function, of) in aggregates.items():
+        columns[name], ends = _aggregate(table, function, of)
+        if ends is not None:
+            ranges[name] = tuple(str(each) for each in ends)
+    data = data.group(table.unit, **columns)
     said = ", ".join(f"{name}={function}({of})" for name, (function, of) in aggregates.items())
     weights = {name: max(table.weights.values(), default=1) for name in aggregates}
     return table.changed(
@@ -78,48 +73,47 @@ def per_person(table: Table, aggregates: Mapping[str, tuple[str, str]]) -> Table
     )
 
 
-def _aggregate(table: Table, function: str, of: str) -> tuple[Any, Ends | None]:
+def _aggregate(table: Table, function: str, of: str) -> tuple[Value, Ends | None]:
     """An aggregate of a person's rows, and the ends of its values."""
-    import ibis
-
-    rows = table.bounds.rows
+    rows, engine = table.bounds.rows, table.engine
+    counted = (Fraction(0), Fraction(rows))
     if function == "count":
-        number = table.data.count() if not of else table.data[of].count()
-        return ibis.least(number, rows).cast("int64"), (Fraction(0), Fraction(rows))
-    kind = table.column(of).kind
-    column: Any = same(table, of)
+        return engine.cast(
+            f"LEAST(COUNT({same(table, of) if of else '*'}), {rows})", "int64"
+        ), counted
+    kind, column = table.column(of).kind, same(table, of)
     if function == "distinct":
         if not table.column(of).groups:
             raise DomainError(
                 "sql: COUNT(DISTINCT)", of, "a column of integers, text, dates or truth values"
             )
-        return ibis.least(column.nunique(), rows).cast("int64"), (Fraction(0), Fraction(rows))
+        return engine.cast(f"LEAST(COUNT(DISTINCT {column}), {rows})", "int64"), counted
     stated = table.ranges.get(of) if table.column(of).numeric else None
     ends = None if stated is None else (exact(of, stated[0]), exact(of, stated[1]))
     if function in ("minimum", "maximum"):
         if kind == "float":
-            column = ibis.cases(
-                (column.isnan(), ibis.null("float64")), else_=column.cast("float64")
-            )
-        return (column.min() if function == "minimum" else column.max()), ends
+            number = engine.double_of(column)
+            column = case((f"NOT {engine.is_nan(number)}", number), type="float64")
+        return Value(
+            f"{'MIN' if function == 'minimum' else 'MAX'}({column})", type_of(column)
+        ), ends
     if ends is None:
         raise DomainError(
             f"sql: {function} of {of}", None, f"CLAMP({of}, lower, upper)", "Values need ends"
         )
-    grid = FixedPointGrid.stated(*ends, None, whole=is_whole(table, of))
-    number = column.cast("int64") if is_whole(table, of) else column.cast("float64")
-    valid = number.notnull() if is_whole(table, of) else number.notnull() & ~number.isnan()
-    steps: Any = ibis.cases(
-        (valid, grid.image(number, whole=is_whole(table, of))), else_=None
-    ).cast("int64")
-    total = clamped(table.engine.exact_sum(steps))
+    whole = is_whole(table, of)
+    grid = FixedPointGrid.stated(*ends, None, whole=whole)
+    number = engine.cast(column, "int64") if whole else Value(engine.double_of(column), "float64")
+    valid = f"{number} IS NOT NULL" + ("" if whole else f" AND NOT {engine.is_nan(number)}")
+    steps = engine.cast(case((valid, grid.image(engine, number, whole=whole))), "int64")
+    total, some = clamped(table, engine.exact_sum(steps)), f"COUNT({steps}) > 0"
+    granularity = engine.constant(float(grid.granularity))
+    real = f"{engine.cast(total, 'float64')} * {granularity}"
     if function == "mean":
-        quotient = total.cast("float64") * float(grid.granularity) / steps.count().cast("float64")
-        return ibis.cases((steps.count() > 0, quotient), else_=None), ends
+        mean = f"{real} / {engine.cast(f'COUNT({steps})', 'float64')}"
+        return case((some, mean), type="float64"), ends
     low, high = min(ends[0] * rows, ends[0], Fraction(0)), max(ends[1] * rows, ends[1], Fraction(0))
     if grid.granularity == 1:
-        whole = ibis.least(ibis.greatest(total, int(low)), int(high)).cast("int64")
-        return ibis.cases((steps.count() > 0, whole), else_=None), (low, high)
-    return ibis.cases(
-        (steps.count() > 0, total.cast("float64") * float(grid.granularity)), else_=None
-    ), (low, high)
+        inside = engine.cast(f"LEAST(GREATEST({total}, {int(low)}), {int(high)})", "int64")
+        return case((some, inside)), (low, high)
+    return case((some, real), type="float64"), (low, high)
