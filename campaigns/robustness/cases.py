@@ -130,6 +130,9 @@ MADE = [
 ]
 """Classes that the library makes, or that are tried through their methods and functions."""
 BETWEEN_ROOMS = {
+    "in_percent",
+    "of_theorem",
+    "state",
     "find",
     "amount",
     "of_limit",
@@ -429,6 +432,7 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
         "mechanism_delta": lambda: 0,
         "schedule": lambda: None,
         "slots": lambda: None,
+        "only": lambda: None,
     },
     "Composition": {"parts": lambda: ((dp.Laplace(1.0), 2),)},
     "release.open_sparse_vector": {
@@ -582,6 +586,12 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
         "amounts": lambda: {"epsilon": 0.5},
         "left": lambda: False,
         "delta": lambda: 1e-3,
+    },
+    "Filter.limited": {
+        "theorem": lambda: "zcdp",
+        "limit": lambda: 0.5,
+        "delta": lambda: 0,
+        "order": lambda: 0.0,
     },
     "Filter.used": {"spent": lambda: {"epsilon": 0.5, "delta": 0.0}},
     "Filter.step": {"state": lambda: adaptive.BasicFilter(1.0, delta=1e-3).start()},

@@ -192,8 +192,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
 
 def main() -> None:
     """Run it and print the tree and Bob's exposure."""
-    from dpcompose.cli.terminal import show
-    from dpcompose.report import page, tree_page
+    from dpcompose.report import page, text, tree_page
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -204,8 +203,7 @@ def main() -> None:
         outcome = run(Path(folder) / "city.db", questions=asked.questions)
     for line in lines(outcome):
         print(line)
-    show(tree_page(outcome.balances, where="The tree"))
-    show(page(outcome.bob))
+    print(text(tree_page(outcome.balances, where="The tree")) + text(page(outcome.bob)), end="")
 
 
 if __name__ == "__main__":

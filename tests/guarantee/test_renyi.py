@@ -266,4 +266,4 @@ def test_a_filter_for_a_target_takes_few_tangents(monkeypatch: pytest.MonkeyPatc
     taken = counted_tangents(monkeypatch)
     found = ConcentratedFilter.for_target(1, delta=0.5)
     assert len(taken) <= 2000
-    assert ConcentratedDP(float(found.rho)).epsilon(delta=0.5) <= 1
+    assert ConcentratedDP(float(found.limits["rho"])).epsilon(delta=0.5) <= 1

@@ -11,14 +11,13 @@ import pyarrow as pa
 import pytest
 
 from dpcompose import BlackBox, Gaussian, calibrate, release
-from dpcompose.account import exposure, open_scope
-from dpcompose.adaptive import BasicFilter
-from dpcompose.interop.guard import history_of
+from dpcompose.account import Account, exposure, open_scope
+from dpcompose.adaptive import BasicFilter, ConcentratedFilter
+from dpcompose.interop.guard import TrainingGuard
 from dpcompose.ledger import Ledger
 from dpcompose.pictured import Card
 from dpcompose.plan import Plan, account, calibrate as calibrated, risk_of
 from dpcompose.report import html, page
-from dpcompose.values import Adjacency
 
 PLAN = 'delta = 1e-6\n[[mechanism]]\nkind = "gaussian"\nsigma = 30.0\ntimes = 5\n'
 
@@ -37,6 +36,12 @@ def _plan() -> Plan:
     return Plan.parse(PLAN, source="plan.toml")
 
 
+def _ledger() -> Ledger:
+    account = _session().account
+    assert isinstance(account, Account)
+    return account.ledger
+
+
 def _risk() -> Any:
     return risk_of(_plan())
 
@@ -45,6 +50,14 @@ def _account() -> Any:
     plan = _plan()
     assert plan.question is not None
     return account(plan, plan.question)
+
+
+def _history() -> Any:
+    guard = TrainingGuard(epsilon=1.0, delta=1e-6, filter=ConcentratedFilter)
+    for _ in range(4):
+        with guard.step(sigma=30.0):
+            pass
+    return guard.history(points=2)
 
 
 RESULTS: dict[str, tuple[Callable[[], Any], str]] = {
@@ -71,20 +84,18 @@ RESULTS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: release.plan(1_000_000, accuracy=0.001, epsilon=1.0, delta=1e-6),
         "Queries at an error of 0.001 n",
     ),
-    "balance": (lambda: _session().account.ledger.balance("town"), "epsilon"),
+    "balance": (lambda: _ledger().balance("town"), "epsilon"),
     "verification": (lambda: Ledger.open("memory:").verify(), "Every hash"),
     "receipt": (
         lambda: _session().account.charge(BlackBox(0.01), actor="Ben", key="k"),
         "Granted: entry",
     ),
     "exposure": (
-        lambda: exposure(_session().account.ledger, paths=["town"], delta=1e-6),
+        lambda: exposure(_ledger(), paths=["town"], delta=1e-6),
         "is promised",
     ),
     "training": (
-        lambda: history_of(
-            [(Gaussian(30.0), 4)], target=1.0, delta=1e-6, points=2, adjacency=Adjacency.ADD_REMOVE
-        ),
+        _history,
         "Epsilon over steps",
     ),
 }

@@ -200,7 +200,7 @@ class MenuFilter(Filter):
         """
         (member,), (most, at) = _menu([mechanism], adjacency), _target(epsilon, delta)
         budget = Budget(epsilon, exact(probability("delta", delta)) / 20)
-        left = (at - budget.guarantee().delta) * (1 - 1e-12)
+        left = (at - budget.promise().delta) * (1 - 1e-12)
         found = _fixed(member, adjacency, most, left, Orientation.SAME)
         _require_some([member], [found], epsilon, delta)
         target: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}

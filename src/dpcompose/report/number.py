@@ -78,17 +78,13 @@ def members(subject: Any, names: str) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """A value in the types of JSON: a bound with both ends, an enumeration by its value, arrays and tuples as lists."""
-    match value:
-        case Enum():
-            return value.value
-        case list() | tuple():
-            return [plain(each) for each in cast("list[Any]", value)]
-        case object(lower=_, upper=_, certificate=_):
-            return bound_document(value)
-        case object(tolist=_):
-            return value.tolist()
-        case _:
-            return value
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in cast("list[Any]", value)]
+    if hasattr(value, "certificate"):
+        return bound_document(value)
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
