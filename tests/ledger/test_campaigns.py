@@ -93,7 +93,7 @@ def test_injected_errors(weakness: str) -> None:
             assert "nothing half done" in faults.campaign(charges=3, every=19)
         else:
             with pytest.raises(HistoryError, match="lost"):
-                faults.campaign(charges=3, every=4, weakness=weakness)
+                faults.campaign(charges=3, every=3, weakness=weakness)
     except MissingError as missing:
         pytest.skip(str(missing))
 

@@ -449,3 +449,31 @@ def test_a_new_sector_is_written_to_its_end_or_cut_off(
         ledger.scope("second", caps={"epsilon": 1}, actor="Ada")
         ledger.charge("second", cost={"epsilon": 1}, actor="Ada", key="1")
         ledger.verify()
+
+
+def _fails(*_: Any) -> int:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_an_error_at_the_first_sector_keeps_all_claims(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, like = tmp_path / "record", tmp_path / "like"
+    like.touch()
+    write_record(path, {"world": Head(3, "1" * 64)}, like=like)
+    before = path.read_bytes()
+    with closing(HeadRecord(path)) as record, monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", _fails)
+        with pytest.raises(OSError):
+            record.begin_log("0" * 24, "world", Head(3, "1" * 64))
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_opens_again_after_an_error_while_it_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", _fails)
+        with pytest.raises(StoreError, match="Input/output error"):
+            Ledger.open(tmp_path / "l.db")
+    make(tmp_path / "l.db")

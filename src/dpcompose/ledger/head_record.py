@@ -154,7 +154,11 @@ class HeadRecord:
         """Make room for a top-level scope before its first entry is committed."""
         if self._index(root) is None:
             index = -(-os.lseek(self._handle, 0, os.SEEK_END) // SECTOR)
-            self._put(index, Claim(label_of(root), Head()))
+            try:
+                self._put(index, Claim(label_of(root), Head()))
+            except OSError:  # a part of a sector would read as damage
+                os.ftruncate(self._handle, index * SECTOR)
+                raise
             self._indices[root] = index
 
     def advance(self, root: str, head: Head) -> None:
@@ -200,17 +204,12 @@ class HeadRecord:
         return known[1]
 
     def _put(self, index: int, claim: Claim) -> None:
-        """Write a sector to its end; a new one that cannot be finished is cut off, for it would read as damage."""
+        """Write a sector to its end."""
         sector, start, done = claim.sector, index * SECTOR, 0
-        try:
-            while done < SECTOR:
-                written = os.pwrite(self._handle, sector[done:], start + done)
-                _require_written(written, of=1)
-                done += written
-        except OSError:
-            if index not in self._known:
-                os.ftruncate(self._handle, start)
-            raise
+        while done < SECTOR:
+            written = os.pwrite(self._handle, sector[done:], start + done)
+            _require_written(written, of=1)
+            done += written
         self._known[index] = sector, claim
 
 
