@@ -161,6 +161,8 @@ class Budget(Filter):
             DomainError: If an argument is outside its domain.
         """
         row = THEOREMS[_one_of("theorem", theorem, THEOREMS)]
+        if check.real("order", order) != 0 and theorem != "renyi":
+            raise DomainError("order", order, f"0: a {theorem} budget has no order")
         part = row(limit, delta, order)  # pyright: ignore[reportArgumentType]
         if not part.charges_delta and not part.reserve == 0:
             raise DomainError("delta", delta, f"0: a {theorem} budget charges no delta")

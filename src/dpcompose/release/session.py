@@ -419,6 +419,9 @@ class Session(Asking):
             questions, spend = self._read(request, spend, error, keys, tables)[1], None
         else:
             questions = questions_of(request, most=MOST_QUESTIONS, kind=Question)
+            for name, value in (("error", error), ("keys", keys), ("tables", tables)):
+                if value is not None:
+                    raise DomainError(name, value, "None beside questions: each states its own")
         part = None if spend is None else self.part(questions, spend)
         return Explanation(tuple(self.quote(each, spend=part) for each in questions), self.scope)
 

@@ -63,12 +63,6 @@ def questions_of_sql(
     """
     if not isinstance(table, Table):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("table", type(table).__name__, "a table made by release.table(...)")
-    if not (tables is None or isinstance(tables, Mapping)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError(
-            "tables", type(tables).__name__, "a mapping from names to tables, or None"
-        )
-    if not (keys is None or (isinstance(keys, Sequence) and not isinstance(keys, (str, bytes)))):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("keys", type(keys).__name__, "a list of keys, or None")
     return planned(text, table, tables=tables, keys=keys).questions
 
 
@@ -80,6 +74,12 @@ def planned(
     keys: Sequence[Any] | None = None,
 ) -> Plan:
     """The private questions of a statement, and what is computed of their noisy answers; see `questions_of_sql`."""
+    if not (tables is None or isinstance(tables, Mapping)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError(
+            "tables", type(tables).__name__, "a mapping from names to tables, or None"
+        )
+    if not (keys is None or (isinstance(keys, Sequence) and not isinstance(keys, (str, bytes)))):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("keys", type(keys).__name__, "a list of keys, or None")
     known = {**table.public_tables, **dict.fromkeys(names_of(table), table), **(tables or {})}
     try:
         root, _ = parsed(text)
