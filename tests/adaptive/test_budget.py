@@ -28,6 +28,7 @@ from dpcompose.adaptive import Budget, Curators, Filter, from_description, prici
 from dpcompose.adaptive.filter import charged
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.guarantee import ApproximateDP
 from dpcompose.ledger import Ledger
 from oracles.ball import ball
 
@@ -195,7 +196,10 @@ def test_one_theorem_alone_is_that_theorem() -> None:
 
 def test_without_delta_a_budget_is_pure() -> None:
     budget = Budget(1)
-    assert budget.guarantee().delta == 0 and budget.step(budget.start(), Laplace(1.0))[1].granted
+    assert (
+        budget.guarantee() == ApproximateDP(1.0)
+        and budget.step(budget.start(), Laplace(1.0))[1].granted
+    )
     with pytest.raises(UnsupportedError):
         budget.price(Gaussian(50.0))
 

@@ -40,7 +40,7 @@ from dpcompose.adaptive import (
     from_description,
 )
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import ApproximateDP, ConcentratedDP
+from dpcompose.guarantee import ApproximateDP, ConcentratedDP, RenyiDP
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 GRID = 10**40
@@ -324,12 +324,14 @@ def test_delta_for_charges_is_refused_where_nothing_charges_it(family: OneTheore
 
 def test_the_guarantee_is_the_best_conversion() -> None:
     guarantee = AdvancedFilter(1.0, delta=1e-6, slack=1e-6).guarantee()
+    assert isinstance(guarantee, ApproximateDP)
     # The double 1e-6 is below the decimal that was typed.
     assert guarantee == ApproximateDP(guarantee.epsilon, delta=math.nextafter(1e-6, 1))
     assert 0.8 < guarantee.epsilon < 0.84
     assert ConcentratedFilter(0.5, delta=0.25).guarantee() == ConcentratedDP(0.5, delta=0.25)
-    assert RenyiFilter(8.0, budget=0.5).guarantee()(8.0) == 0.5
-    assert RenyiFilter(8.0, budget=0.5).guarantee()(8.5) == math.inf
+    curve = RenyiFilter(8.0, budget=0.5).guarantee()
+    assert isinstance(curve, RenyiDP)
+    assert curve(8.0) == 0.5 and curve(8.5) == math.inf
 
 
 @every_filter

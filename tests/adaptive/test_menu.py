@@ -467,11 +467,11 @@ def test_one_kind_is_granted_as_if_it_were_fixed_and_others_by_a_small_budget() 
     assert not own.step(spent, step)[1].granted and granted < total - 1
     with pytest.raises(DomainError, match="FREE for more than one member"):
         MenuFilter(
-            (step, Gaussian(20.0)), epsilon=2.0, delta=1e-5, weights=(1, 1), total_weight=3,
+            (compose(step), compose(Gaussian(20.0))), epsilon=2.0, delta=1e-5, weights=(1, 1), total_weight=3,
             orientation=Orientation.SAME,
         )  # fmt: skip
     with pytest.raises(DomainError, match="at most delta"):
         MenuFilter(
-            (step,), epsilon=2.0, delta=1e-5, weights=(1,), total_weight=total + 4,
+            (compose(step),), epsilon=2.0, delta=1e-5, weights=(1,), total_weight=total + 4,
             orientation=Orientation.SAME,
         ).start()  # fmt: skip

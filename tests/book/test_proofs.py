@@ -110,7 +110,10 @@ def test_the_product_is_attained_and_below_it_nothing_is_true() -> None:
     up, down = (1 - delta) * a / (1 + a), (1 - delta) / (1 + a)
     y, z = [delta, Fraction(0), up, down], [Fraction(0), delta, down, up]
     for times in (1, 2, 3):
-        views = [[math.prod(each) for each in product(law, repeat=times)] for law in (y, z)]
+        views = [
+            [math.prod(each, start=Fraction(1)) for each in product(law, repeat=times)]
+            for law in (y, z)
+        ]
         assert excess(views[0], views[1], a**times) == 1 - (1 - delta) ** times
 
 

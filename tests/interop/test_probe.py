@@ -70,14 +70,14 @@ def test_layers_that_mix_records_are_refused_by_name(layers: list[Any], name: st
 
 @pytest.mark.parametrize("kind", [Training, Ghost])
 def test_a_training_is_probed_when_it_starts(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    training = kind() if kind is Ghost else kind(shuffled())
+    training = Ghost() if kind is Ghost else Training(shuffled())
     inner = training.model._module
     with monkeypatch.context() as change:
         change.setattr(inner, "forward", lambda x: functional.linear(x - x.mean(0), inner.weight))
         with pytest.raises(UnsupportedError, match=r"it \(Linear\) mixes the records"):
             training.epoch()
     assert training.history == []
-    training = kind() if kind is Ghost else kind(shuffled())
+    training = Ghost() if kind is Ghost else Training(shuffled())
     assert training.epoch().history == [(NOISE, RATE, 10)]
 
 

@@ -47,7 +47,10 @@ def test_what_was_spent_stays_spent(path: Path, capsys: pytest.CaptureFixture[st
     with pytest.raises(OverdrawnError):
         again.count(spend={"epsilon": 0.5})
     closed(again)
-    for other in ({"budget": 2}, {"person": "clinic"}, {"columns": {}}, {"max_rows_per_person": 3}):
+    others: tuple[dict[str, Any], ...] = (
+        {"budget": 2}, {"person": "clinic"}, {"columns": {}}, {"max_rows_per_person": 3},
+    )  # fmt: skip
+    for other in others:
         with pytest.raises(DomainError, match="opened before"):
             release.open(path, **other)
     closed(release.open(path, person="patient", budget=1, columns=COLUMNS))

@@ -32,7 +32,7 @@ VIEWS = {
 }
 
 
-def of_duckdb(rows: Any) -> tuple[Any, Callable[[str], None], str]:
+def of_duckdb(rows: Any) -> tuple[Any, Callable[[str], Any], str]:
     connection = duckdb.connect()
     connection.register("frame", tables.arrow(rows))
     connection.execute("CREATE TABLE people AS SELECT * FROM frame")

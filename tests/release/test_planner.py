@@ -17,6 +17,7 @@ from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.ledger import Ledger
 from dpcompose.release import col
 from dpcompose.release.per_person import per_person
+from dpcompose.release.planner import SelectedAnswer
 from dpcompose.release.query import run
 from tests.release import statements, world
 
@@ -184,7 +185,7 @@ def test_groups_of_values_that_the_keeper_declared_are_public(counter: statement
     session = release.Session(declared, ledger=counter.ledger, scope="world", actor="ana")
     answer = session.sql("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex", spend={"epsilon": 1})
     assert [row["sex"] for row in answer.rows] == ["f", "m", "x"]
-    assert not answer.spent["delta"].fraction
+    assert isinstance(answer, SelectedAnswer) and not answer.spent["delta"].fraction
 
 
 def test_ends_that_are_not_known_are_asked_for_before_the_charge(counter: statements.World) -> None:
@@ -252,6 +253,7 @@ def test_the_same_key_gives_the_same_computed_answer(tmp_path: Any) -> None:
     text = "SELECT SUM(age) / COUNT(*) AS each_age, COUNT(*) AS n FROM people"
     first = asked.sql(text, spend={"epsilon": 1}, key="k")
     again = asked.sql(text, spend={"epsilon": 1}, key="k")
+    assert isinstance(again, SelectedAnswer) and isinstance(first, SelectedAnswer)
     assert again.rows == first.rows and again.replayed and not first.replayed
     assert 0.99 < float(asked.account.left()["epsilon"].fraction) <= 1.01
     with pytest.raises(DPComposeError):

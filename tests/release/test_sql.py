@@ -20,6 +20,7 @@ from dpcompose.adaptive import BasicFilter
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.ledger import Ledger
 from dpcompose.release import case, col, lit
+from dpcompose.release.planner import SelectedAnswer
 from dpcompose.release.sql_syntax import ALLOWED, parsed, require_allowed
 from tests.release import world
 
@@ -554,6 +555,7 @@ def test_a_session_answers_and_explains() -> None:
         "oslo",
     ]
     several = asked.sql("SELECT COUNT(*), COUNT(DISTINCT person) FROM people", spend=SPEND, key="k")
+    assert isinstance(several, SelectedAnswer)
     assert several.table.column_names == ["count", "units"] and several.table.num_rows == 1
     assert len(several.answers) == 2 and several.spent["epsilon"].fraction <= 1
     private = asked.explain("SELECT city, MEDIAN(CLAMP(age, 0, 9, 1)) FROM people GROUP BY city",

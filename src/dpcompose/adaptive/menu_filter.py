@@ -199,8 +199,8 @@ class MenuFilter(Filter):
             As `for_target`.
         """
         (member,), (most, at) = _menu([mechanism], adjacency), _target(epsilon, delta)
-        budget = Budget(epsilon, exact(probability("delta", delta)) / 20)
-        left = (at - budget.promise().delta) * (1 - 1e-12)
+        part = exact(probability("delta", delta)) / 20
+        budget, left = Budget(epsilon, part), (at - rounded_up(part)) * (1 - 1e-12)
         found = _fixed(member, adjacency, most, left, Orientation.SAME)
         _require_some([member], [found], epsilon, delta)
         target: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
