@@ -7,20 +7,25 @@ every hash, balance and scope. A ledger that is opened here is a copy.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from signal import SIGKILL
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from campaigns.ledger.processes import fork
 from campaigns.ledger.server import Server
 from dpcompose import Laplace, release
 from dpcompose.account import Account, exposure
 from dpcompose.ledger import Ledger, entry
+from dpcompose.ledger.head_record import HeadRecord
 
 FILES = Path(__file__).parent / "data" / "aa7d735"
 READ: dict[str, Any] = json.loads((FILES / "read.json").read_text())
@@ -95,6 +100,28 @@ def test_a_ledger_in_a_file_goes_on(files: Path) -> None:
         ledger.verify()
 
 
+def test_a_ledger_in_a_file_is_verified_as_it_is(files: Path) -> None:
+    before = (files / "city.db").read_bytes()
+    with Ledger.open(files / "city.db", read_only=True) as ledger:
+        assert ledger.verify().entries == sum(map(len, READ["city"]["entries"].values()))
+    assert (files / "city.db").read_bytes() == before
+
+
+def test_a_ledger_whose_move_was_killed_half_way_is_moved_again(files: Path) -> None:
+    """Nothing names the log that the killed process began, and its last commit has no end."""
+
+    def client() -> None:
+        with patch.object(HeadRecord, "begin_log", lambda *_: os.kill(os.getpid(), SIGKILL)):
+            Ledger.open(files / "city.db")
+
+    os.waitpid(fork(client), 0)
+    log = files / "city.db-wal"
+    os.truncate(log, log.stat().st_size - 1)
+    with _opened(files / "city.db") as ledger:
+        assert contents(ledger) == READ["city"]
+        ledger.verify()
+
+
 def test_evidence_of_a_ledger(files: Path) -> None:
     trust = (files / "keeper.pub").read_text().strip()
     for words in (
@@ -139,6 +166,8 @@ def test_a_ledger_on_postgresql(postgres: Server, tmp_path: Path) -> None:
         cwd="/",
     )
     assert done.returncode == 0, done.stderr
+    with Ledger.open(url, read_only=True) as ledger:
+        ledger.verify()
     with _opened(url) as ledger:
         assert contents(ledger) == READ["postgres"]
         ledger.verify()

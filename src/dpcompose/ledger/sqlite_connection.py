@@ -15,7 +15,7 @@ from zlib import crc32
 from dpcompose.errors import StoreError
 from dpcompose.ledger.entry import Head
 from dpcompose.ledger.store import Pool, Row, Rows
-from dpcompose.ledger.tables import LedgerTables, migrate, require_own
+from dpcompose.ledger.tables import LATEST, LedgerTables, migrate, require_own
 
 try:
     import fcntl
@@ -338,9 +338,10 @@ def damage_of(rows: Rows) -> Iterator[str]:
     for (complaint,) in rows.run("PRAGMA integrity_check"):
         if complaint != "ok":
             yield f"SQLite: {complaint}"
+    (version,) = rows.row(LATEST) or (0,)
     with closing(sqlite3.connect(":memory:")) as connection:
         model = SQLiteRows(connection)
-        migrate(model, url="model")
+        migrate(model, url="model", last=version)
         found, expected = set(rows.run(_OBJECTS)), set(model.run(_OBJECTS))
     for kind, name, *_ in sorted(found ^ expected, key=str):
         yield f"the {kind} {name} is not as dpcompose makes it"

@@ -139,8 +139,8 @@ def require_own(names: Set[str], *, url: str) -> None:
         raise StoreError(url, "a database that is no ledger", "Choose another file or database")
 
 
-def migrate(rows: Rows, *, url: str) -> None:
-    """Apply the steps that are missing; the caller's transaction holds them all and locks others out.
+def migrate(rows: Rows, *, url: str, last: int = VERSION) -> None:
+    """Apply the steps up to `last` that are missing; the caller's transaction holds them all and locks others out.
 
     Raises:
         StoreError: The schema is a later one, or one before the first step that is known.
@@ -149,7 +149,7 @@ def migrate(rows: Rows, *, url: str) -> None:
     if version or rows.tables():
         require_readable(version, url=url)
     for number, (name, tables) in STEPS.items():
-        if number > version:
+        if version < number <= last:
             for statement in _statements(rows.by_letter, tables):
                 rows.run(statement)
             rows.many("INSERT INTO migration (number, name) VALUES (?, ?)", [(number, name)])
