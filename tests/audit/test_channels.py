@@ -106,6 +106,7 @@ def test_a_channel_that_is_rarely_used_is_seen() -> None:
 
 @pytest.mark.parametrize("tell", CHANNELS.values(), ids=CHANNELS.keys())
 def test_channels_that_tell_nothing_are_no_alarm(tell: Callable[[int], Any]) -> None:
+    random.seed(1)
     mechanism = beside(lambda rows: tell(random.randrange(9)))
     found = audit(
         Subject(mechanism),
@@ -115,8 +116,9 @@ def test_channels_that_tell_nothing_are_no_alarm(tell: Callable[[int], Any]) -> 
         samples=400,
         learners=LEARNERS,
         ladder=False,
+        seed=bytes(32),
     )
-    assert found.peak < math.log(1000)
+    assert found.peak < math.log(100)
 
 
 def test_logging_is_as_it_was() -> None:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from dpcompose import BlackBox
-from dpcompose.audit import Pair, Subject, Verdict, audit
+from dpcompose.audit import Pair, Subject, Verdict, again, audit, check
+from dpcompose.audit.certificate import text_of
 from dpcompose.audit.claim import Point
 from dpcompose.audit.feature import Memory
 from dpcompose.audit.stakes import UNIT, twin_stakes
+from dpcompose.audit.subject import Fresh
+from dpcompose.report.audit import audit_page
 
 LATTICE = 2.0**20
+PAIR = Pair((), (1.0,))
 
 
 def noisy(rows: tuple[float, ...], seed: int | None) -> float:
@@ -62,3 +70,93 @@ def test_no_claim_lets_its_bets_win_on_average() -> None:
             factors = np.exp(bets.log_factors((point,)))
             assert factors.min() > 0 and (factors[0] @ zero + factors[1] @ one) / 2 <= 1 + 1e-12
         assert f[0, 2] > 0 and g[0, 1] == f[0, 2] and f.sum() + g.sum() == 2 * f[0, 2]
+
+
+_answers: dict[tuple[str, int], float] = {}
+_random = np.random.default_rng(11)
+CORRECT: dict[str, Callable[[int], float]] = {
+    "laplace": lambda rows: rows + float(_random.laplace()),
+    "gaussian": lambda rows: rows + float(_random.normal(scale=5.0)),
+    "randomized response": lambda rows: float((rows > 0) ^ (_random.random() > 0.73)),
+}
+
+
+def remembered(name: str, rows: tuple[float, ...]) -> float:
+    """A correct mechanism at (1, 1e-5), which answers a dataset from memory when it comes again."""
+    if (name, len(rows)) not in _answers:
+        _answers[name, len(rows)] = CORRECT[name](len(rows))
+    return _answers[name, len(rows)]
+
+
+def laplace_from_memory(rows: tuple[float, ...]) -> float:
+    return remembered("laplace", rows)
+
+
+def gaussian_from_memory(rows: tuple[float, ...]) -> float:
+    return remembered("gaussian", rows)
+
+
+def response_from_memory(rows: tuple[float, ...]) -> float:
+    return remembered("randomized response", rows)
+
+
+def half_from_memory(rows: tuple[float, ...]) -> float:
+    """Only the empty dataset is answered from memory, so that new answers tell the world."""
+    return CORRECT["laplace"](len(rows)) if rows else remembered("laplace", rows)
+
+
+def with_the_time(rows: tuple[float, ...]) -> float:
+    """Outcomes never recur, since what is printed beside the answer differs."""
+    print(time.perf_counter_ns())
+    return remembered("laplace", rows)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        laplace_from_memory,
+        gaussian_from_memory,
+        response_from_memory,
+        half_from_memory,
+        with_the_time,
+    ],
+)
+def test_a_mechanism_that_answers_from_memory_is_not_refuted_but_for_repeated_calls(
+    mechanism: Callable[[tuple[float, ...]], float],
+) -> None:
+    refuted = 0
+    for seed in range(20):
+        _answers.clear()
+        found = audit(
+            Subject(mechanism), [PAIR], claim=BlackBox(1.0, delta=1e-5), samples=400, ladder=False,
+            seed=bytes([seed] * 32), alpha=1e-3,
+        )  # fmt: skip
+        if found.verdict is Verdict.REFUTED:
+            refuted += 1
+            assert found.repeated and found.certificate is not None
+            assert check(text_of(found.certificate))["repeated"]
+            assert "FOR REPEATED CALLS" in audit_page(found).headline
+    assert refuted >= 5  # the test would else hold without a qualification
+
+
+def test_a_refutation_by_new_answers_or_isolated_calls_is_not_qualified(tmp_path: Path) -> None:
+    def biased(rows: tuple[float, ...]) -> float:
+        return 4 * CORRECT["laplace"](len(rows))
+
+    def told(rows: tuple[float, ...]) -> float:
+        return float(len(rows))
+
+    wrong = Subject(lambda rows: biased((0.0,) * 3 * len(rows)))
+    found = audit(wrong, [PAIR], claim=BlackBox(0.1), samples=3000, alpha=1e-3, ladder=False)
+    assert found.verdict is Verdict.REFUTED and not found.repeated
+    assert found.certificate is not None and "repeated" not in found.certificate
+    for subject in (Subject(make=lambda: told, fresh=Fresh.INSTANCE), Subject(told)):
+        found = audit(subject, [PAIR], claim=BlackBox(1.0), samples=300, ladder=False)
+        assert found.verdict is Verdict.REFUTED and found.repeated is not subject.isolated
+        assert found.certificate is not None
+        again_found = again(found.certificate, subject)
+        assert again_found.refuted and again_found.repeated is not subject.isolated
+    journal, subject = tmp_path / "journal", Subject(told)
+    audit(subject, [PAIR], claim=BlackBox(1.0), samples=40, ladder=False, resume=journal)
+    found = audit(subject, [PAIR], claim=BlackBox(1.0), samples=300, ladder=False, resume=journal)
+    assert found.verdict is Verdict.REFUTED and found.repeated

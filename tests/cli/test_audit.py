@@ -252,6 +252,7 @@ def test_a_certificate_carries_its_pairs_and_says_how_far_new_draws_came() -> No
     assert status == 1
     status, text = _run("check bare.json --again noisy.py:bare")
     assert status == 0 and "New draws refute the claim too: " in text and "samples, wealth" in text
+    assert "it refutes its claim for repeated calls at alpha" in text and "calls.\nRepeated" in text
     status, text = _run("check bare.json --again noisy.py:count --samples 300")
     assert status == 1 and "New draws do not refute the claim: 300 samples" in text
     told = json.loads(Path("bare.json").read_text())["header"]["pairs"]

@@ -49,11 +49,14 @@ class Repeated:
         log_wealth: Natural logarithm of the final wealth; betting began with a wealth of 1.
         samples: The number of rows (outcomes) drawn and bet on.
         refuted: Whether the wealth reached 1/alpha, which refutes the claim again.
+        repeated: Whether this refutation rests on recurring answers of calls that were not
+            isolated.
     """
 
     log_wealth: float
     samples: int
     refuted: bool
+    repeated: bool = False
 
 
 def again(
@@ -119,7 +122,8 @@ def again(
     ladder, goal = Ladder.of(claims[1], alpha, climbed=False), -math.log(alpha)
     game = Game(tuple(arms.values()), Chain.opened(seed, header), goal, ladder, script=script)
     play(game, Journal(header, seed), subject, most=most, ends=ends)
-    return Repeated(game.log_wealth, game.samples, game.log_wealth >= goal)
+    refuted = game.log_wealth >= goal
+    return Repeated(game.log_wealth, game.samples, refuted, game.repeated(subject))
 
 
 def _without_doubles(features: Sequence[Feature], members: Sequence[Member]) -> tuple[Feature, ...]:

@@ -22,7 +22,7 @@ from dpcompose.audit.certificate import Chain
 from dpcompose.audit.check import check as checked
 from dpcompose.audit.claim import Pair, Point, certified, points
 from dpcompose.audit.feature import Feature, Learner, Memory
-from dpcompose.audit.game import Game
+from dpcompose.audit.game import MARGIN, Game
 from dpcompose.audit.journal import Journal
 from dpcompose.audit.lower import Ladder
 from dpcompose.audit.subject import ExhaustedError, Fresh, Source, Subject
@@ -33,11 +33,6 @@ from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanisms import BlackBox
 from dpcompose.values import Adjacency, Bound
-
-MARGIN = 1e-6
-"""Margin on the log wealth: the loop adds logarithms in floating point, while the certificate
-rounds down.
-"""
 
 
 def audit(
@@ -136,10 +131,10 @@ def _result(
     """
     game.ladder.climb(game.arms)
     proof = written.sealed(
-        journal.header, journal.seed, game.batches, samples=game.samples, log_wealth=game.log_wealth
-    )
+        journal.header, journal.seed, game.batches, samples=game.samples,
+        log_wealth=game.log_wealth, repeated=game.repeated(subject),
+    )  # fmt: skip
     refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
-    isolated = not isinstance(subject, Subject) or subject.isolated
     return AuditResult(
         verdict=Verdict.REFUTED if refuted else Verdict.CERTIFIED if keeps else Verdict.NOT_REFUTED,
         epsilon=Bound(game.ladder.lower, math.inf),
@@ -157,7 +152,7 @@ def _result(
             f"{name} ({most:,} in one call)" for name, most in sorted(game.unread.items())
         ),
         freshness=subject.fresh.value if isinstance(subject, Subject) else Fresh.CALL.value,
-        repeated=refuted and game.recurs and not isolated,
+        repeated=refuted and game.repeated(subject),
         silent="" if refuted else game.silent,
     )
 

@@ -199,6 +199,7 @@ def sealed(
     *,
     samples: int,
     log_wealth: float,
+    repeated: bool = False,
 ) -> dict[str, Any]:
     """The complete certificate, with a SHA-256 digest over its contents.
 
@@ -208,8 +209,9 @@ def sealed(
         batches: The stakes, counts and chain link of each batch.
         samples: The total number of rows.
         log_wealth: Natural logarithm of the final wealth.
+        repeated: Whether a refutation concerns repeated calls only; the field is written if so.
     """
-    body = {
+    body = ({"repeated": True} if repeated else {}) | {
         "format": FORMAT,
         "header": header,
         "seed": seed.hex(),

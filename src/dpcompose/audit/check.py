@@ -40,8 +40,10 @@ def check(text: str) -> dict[str, Any]:
 
     Returns:
         A dictionary: `refuted`; `log_wealth`, natural logarithm and rounded down; `samples`;
-            `alpha`; `claim`, as text; `claims`, its points; `subject`; and `comparable`, whether
-            the claim's text states the same epsilon and delta as its points.
+            `alpha`; `claim`, as text; `claims`, its points; `subject`; `repeated`, whether it
+            states that it concerns repeated calls only, which a correct mechanism may answer from
+            memory; and `comparable`, whether the claim's text states the same epsilon and delta as
+            its points.
 
     Raises:
         CertificateError: If the certificate is malformed or inconsistent.
@@ -66,7 +68,11 @@ def check(text: str) -> dict[str, Any]:
 
 def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
     _require(certificate["format"] == FORMAT, f"its format is not {FORMAT}")
-    _require(set(certificate) == NAMES, "its fields are not those of the format")
+    repeated = certificate.get("repeated", False)
+    _require(
+        set(certificate) - {"repeated"} == NAMES and type(repeated) is bool,
+        "its fields are not those of the format",
+    )
     _require(
         text.removesuffix("\n") == _canonical(certificate).decode(), "it is not in canonical form"
     )
@@ -121,7 +127,7 @@ def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
     )
     goal = -math.log(alpha.numerator / alpha.denominator) * (1 + ROUNDING)
     return {"refuted": wealth >= goal, "log_wealth": wealth, "samples": rows, "alpha": header["alpha"],
-            "claim": header["claim"], "claims": header["claims"], "subject": header["subject"],
+            "repeated": repeated, "claim": header["claim"], "claims": header["claims"], "subject": header["subject"],
             "comparable": header["one_point"] and _told_point(header["claim"], claims)}  # fmt: skip
 
 

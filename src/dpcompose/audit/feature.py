@@ -144,8 +144,6 @@ class Memory:
 
 SEEN, WHOLE = "worlds of the same answer before", "the whole answer"
 """The names of the feature that remembers answers, and of the hash of the whole outcome."""
-RECURRING = (SEEN, WHOLE)
-"""The names of the features that can only gain if equal answers recur."""
 
 
 class Learner(Protocol):

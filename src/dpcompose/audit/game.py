@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from dpcompose.audit import certificate as written
 from dpcompose.audit.arm import Arm
 from dpcompose.audit.certificate import Chain
-from dpcompose.audit.feature import RECURRING, event_in_words
+from dpcompose.audit.feature import event_in_words
 from dpcompose.audit.lower import GROWTH, Ladder
 from dpcompose.audit.outcome import Outcomes, Reals, outcomes_of, text_of_outcomes
 from dpcompose.audit.stakes import Cells
-from dpcompose.audit.subject import Samples, Source
+from dpcompose.audit.subject import Samples, Source, Subject
 from dpcompose.audit.table import table_of, words_of
 from dpcompose.audit.verdict import Moment
 from dpcompose.audit.wealth import Member, step
@@ -31,6 +31,12 @@ of the first pair's rows.
 """
 LADDER_ROWS = 4096
 """The number of rows from which the lower bound on epsilon is updated during the audit."""
+MARGIN = 1e-6
+"""Margin on the log wealth: the loop adds logarithms in floating point, while the certificate
+rounds down.
+"""
+MET = 1 << 20
+"""The number of rows whose answers are remembered; answers of later ones count as recurring."""
 ALIKE = 0.95
 """If at least this fraction of the calls fails in the same way and none answers, nothing was
 audited.
@@ -70,6 +76,8 @@ class Game:
         lost: How often an interruption discarded the outcomes of the next batch. The number enters
             the hash chain, so that the next attempt has new coins.
         log_wealth: Natural logarithm of the wealth.
+        new_wealth: What the log wealth would be if every answer that came before in this audit,
+            of any pair, had been the worst one for the bets.
         peak: The largest log wealth so far.
         samples: The number of rows so far.
         batches: The stakes, counts and chain link of each batch.
@@ -88,6 +96,7 @@ class Game:
     script: list[Scripted] = field(default_factory=list[Scripted])
     lost: int = 0
     log_wealth: float = 0.0
+    new_wealth: float = 0.0
     peak: float = 0.0
     samples: int = 0
     batches: list[Entry] = field(default_factory=list[Entry])
@@ -96,6 +105,7 @@ class Game:
     failed: Counter[str] = field(default_factory=Counter[str])
     answered: bool = False
     _climbed: int = 0
+    _earlier: set[float] = field(default_factory=set[float])
 
     def bind(self, most: int) -> Batch:
         """Choose the next pair and its bets from past rows, and derive the coins of at most `most`
@@ -128,13 +138,17 @@ class Game:
         """
         arm = self.arms[batch.arm]
         places = [member.cells.index(member.feature.score(outcomes)) for member in batch.members]
-        paid = step(self.log_wealth, batch.members, arm.points, batch.coins, places, self.goal)
+        new = self._meet(outcomes)
+        paid = step(
+            self.log_wealth, batch.members, arm.points, batch.coins, places, self.goal, new=new
+        )
         counts = written.counts(paid)
         entry: Entry = {
             "stakes": batch.stakes,
             "counts": counts,
             "chain": self.chain.after(batch.stakes, counts).link.hex(),
             "log_wealth": paid.log_wealth.hex(),
+            "new_wealth": (self.new_wealth + paid.new_growth).hex(),
             "peak": max(self.peak, paid.peak).hex(),
             "factors": [each.hex() for each in paid.factors],
             "evidence": arm.evidence.hex(),
@@ -154,6 +168,15 @@ class Game:
                 for name, counts in before.items()
             }
         return entry
+
+    def _meet(self, outcomes: Outcomes) -> NDArray[np.bool_]:
+        """Whether each answer has not come before, in this audit's earlier rows or pairs."""
+        new = np.zeros(len(outcomes), dtype=np.bool_)
+        if self.samples < MET:
+            for row, code in enumerate(table_of(outcomes).answer.tolist()):
+                new[row] = code not in self._earlier
+                self._earlier.add(code)
+        return new
 
     def _look(self, outcomes: Outcomes) -> None:
         table = table_of(outcomes)
@@ -185,9 +208,11 @@ class Game:
         if "outcomes" in known:
             outcomes = outcomes_of(known["outcomes"], stakes["rows"])
             self._look(outcomes)
+            self._meet(outcomes)
             arm.learn(outcomes[:rows], coins[:rows])
         else:
             arm.count(rows, known)
+            self.new_wealth = -math.inf  # which later answers recur can no longer be seen
 
     def _advance(self, entry: Mapping[str, Any]) -> None:
         stakes, counts = entry["stakes"], entry["counts"]
@@ -197,6 +222,7 @@ class Game:
             float.fromhex(entry["log_wealth"]),
             float.fromhex(entry["peak"]),
         )
+        self.new_wealth = float.fromhex(entry.get("new_wealth", "-inf"))
         self.samples += counts["rows"]
         if self.samples >= LADDER_ROWS and self.samples >= GROWTH * self._climbed:
             self._climbed = self.samples
@@ -217,15 +243,14 @@ class Game:
         common = next((each for each, _ in self.failed.most_common(1)), "no call ")
         return common.rpartition(" ")[0] if alike else ""  # without the hash of the outcome
 
-    @property
-    def recurs(self) -> bool:
-        """Whether most of the weight of the last bets is on features that gain from recurring
-        answers.
+    def repeated(self, source: Source) -> bool:
+        """Whether the claim is refuted only by answers that came again in calls that are not
+        isolated: a correct mechanism may answer from memory.
         """
-        bets = [each["stakes"]["members"] for each in self.batches if each["stakes"]["members"]]
-        last: list[Entry] = bets[-1] if bets else []
-        recurring = sum(each["weight"] for each in last if each["feature"] in RECURRING)
-        return 2 * recurring > sum(each["weight"] for each in last)
+        isolated = not isinstance(source, Subject) or source.isolated
+        return self.log_wealth >= self.goal and not (
+            isolated or self.new_wealth >= self.goal - MARGIN
+        )
 
     @property
     def event(self) -> str:

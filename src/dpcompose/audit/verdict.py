@@ -86,9 +86,9 @@ class AuditResult(Card):
         freshness: How isolated the calls were: a value of `Fresh`.
         peak: The largest log wealth during the audit.
         unread: The parts of answers that were not examined, with their number in one answer.
-        repeated: Whether a refutation rests on recurring answers of calls that were not isolated.
-            It then concerns repeated calls, since a mechanism may legitimately return a stored
-            answer.
+        repeated: Whether a refutation rests on recurring answers of calls that were not isolated:
+            had they been the worst ones for the bets, it would fail. It then concerns repeated
+            calls, since a mechanism may legitimately return a stored answer.
         silent: A description of the common failure if no call answered, so that nothing was
             audited; otherwise empty.
         description: Whether the declared law satisfies the claim, in words; empty if none was

@@ -10,6 +10,7 @@ Reference: [WaudbySmithRamdas2024]
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +76,8 @@ class Paid:
         counts: For each member, the rows with coin 0 and with coin 1 in each cell, shape (2,
             cells).
         factors: For each member, the log growth factor of its part of the wealth.
+        new_growth: The log growth of the wealth if every recurring answer were the worst one for
+            the bets: of a mechanism that answers from memory, no more than fresh calls would give.
     """
 
     rows: int
@@ -82,11 +85,12 @@ class Paid:
     peak: float
     counts: tuple[NDArray[np.intp], ...]
     factors: tuple[float, ...]
+    new_growth: float
 
 
 def step(
     log_wealth: float, members: Sequence[Member], points: Sequence[Point], coins: NDArray[np.uint8],
-    places: Sequence[NDArray[np.intp]], goal: float,
+    places: Sequence[NDArray[np.intp]], goal: float, new: NDArray[np.bool_] | bool = True,
 ) -> Paid:  # fmt: skip
     """Settle the bets of a batch, and stop at the row where the wealth reaches its goal.
 
@@ -97,6 +101,7 @@ def step(
         coins: The coin of each row.
         places: For each member, the cell index of each row.
         goal: Natural logarithm of the wealth at which to stop.
+        new: Whether each row's answer has not occurred before.
     """
     rows = len(coins)
     ends = np.arange(0, rows, max(1, len(members) * rows // MOST_LOOKS))[1:]
@@ -104,8 +109,11 @@ def step(
     idle = WEIGHTS - sum(member.weight for member in members)
     parts = [np.full(len(ends), np.log(idle / WEIGHTS))] if idle else []
     own: list[Reals] = []
+    least: list[Reals] = []
     for member, place in zip(members, places, strict=True):
-        paid = member.stakes.log_factors(points)[coins, place]
+        logs = member.stakes.log_factors(points)
+        paid = logs[coins, place]
+        least.append(np.where(new, paid, logs.min(axis=1)[coins]))
         own.append(np.cumsum(np.add.reduceat(paid, np.append(0, ends[:-1]))))
         parts.append(own[-1] + np.log(member.weight / WEIGHTS))
     course = (
@@ -121,7 +129,11 @@ def step(
         for member, place in zip(members, places, strict=True)
     )
     factors = tuple(float(each[last]) for each in own)
-    return Paid(rows, float(course[last]), float(np.max(course[: last + 1])), counts, factors)
+    terms = [math.log(idle / WEIGHTS)] if idle else []
+    for member, each in zip(members, least, strict=True):
+        terms.append(float(np.log(member.weight / WEIGHTS) + each[:rows].sum()))
+    new_growth, peak = float(np.logaddexp.reduce(terms)), float(np.max(course[: last + 1]))
+    return Paid(rows, float(course[last]), peak, counts, factors, new_growth)
 
 
 def tally(coins: NDArray[np.uint8], places: NDArray[np.intp], cells: int) -> NDArray[np.intp]:

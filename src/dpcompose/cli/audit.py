@@ -169,8 +169,9 @@ def check(
         raise DomainError("CERTIFICATE", str(file), f"an unchanged certificate ({error})") from None
     repeated = None if again is None else _again(file, again, pairs, samples)
     refuted = None if repeated is None else repeated.refuted
+    qualified = content["repeated"] or (repeated is not None and repeated.repeated)
     return Result(
-        lambda: content | {"again": refuted},
+        lambda: content | {"again": refuted, "repeated": qualified},
         text="".join(f"{line}\n" for line in _lines(content, repeated)),
         status=REFUSED if refuted is False else DONE,
     )
@@ -179,6 +180,7 @@ def check(
 def _lines(content: dict[str, Any], repeated: Repeated | None) -> list[str]:
     """The lines that say what a certificate shows."""
     verdict = "refutes its claim" if content["refuted"] else "does not refute its claim"
+    verdict += " for repeated calls" if content["refuted"] and content["repeated"] else ""
     lines = [
         f"{_one_line(content['subject'])}: it {verdict} at alpha = {content['alpha']}: {content['samples']} samples",
         f"The claim as it is written there: {_one_line(content['claim'])}",
@@ -199,9 +201,14 @@ def _lines(content: dict[str, Any], repeated: Repeated | None) -> list[str]:
         )
     if repeated is not None:
         verb = "refute the claim too" if repeated.refuted else "do not refute the claim"
+        calls = ", for repeated calls" if repeated.repeated else ""
         wealth, goal = repeated.log_wealth / math.log(10), -math.log10(float(content["alpha"]))
         lines.append(
-            f"New draws {verb}: {repeated.samples:,} samples, wealth 10^{wealth:.1f} of 10^{goal:.1f}."
+            f"New draws {verb}: {repeated.samples:,} samples, wealth 10^{wealth:.1f} of 10^{goal:.1f}{calls}."
+        )
+    if content["repeated"] or (repeated is not None and repeated.repeated):
+        lines.append(
+            "Repeated calls may rightly be answered from memory: audit with a fresh process for each."
         )
     return lines
 

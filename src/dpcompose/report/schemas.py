@@ -151,7 +151,7 @@ DOCUMENTS: dict[str, Schema] = {
     ),
     "audit check": record(
         refuted=FLAG, log_wealth=NUMBER, samples=INTEGER, alpha=TEXT, claim=TEXT, claims=listed(ANYTHING), subject=TEXT,
-        again=maybe(FLAG), comparable=FLAG,
+        again=maybe(FLAG), comparable=FLAG, repeated=FLAG,
     ),
     "audit zoo": either(
         record(entries=listed(record(name=TEXT, claim=TEXT, truth=TEXT, reference=TEXT))),
