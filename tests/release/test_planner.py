@@ -185,7 +185,7 @@ def test_groups_of_values_that_the_keeper_declared_are_public(counter: statement
     session = release.Session(declared, ledger=counter.ledger, scope="world", actor="ana")
     answer = session.sql("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex", spend={"epsilon": 1})
     assert [row["sex"] for row in answer.rows] == ["f", "m", "x"]
-    assert isinstance(answer, SelectedAnswer) and not answer.spent["delta"].fraction
+    assert isinstance(answer, release.Answer) and not answer.spent["delta"].fraction
 
 
 def test_ends_that_are_not_known_are_asked_for_before_the_charge(counter: statements.World) -> None:
