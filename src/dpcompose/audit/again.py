@@ -122,8 +122,7 @@ def again(
     ladder, goal = Ladder.of(claims[1], alpha, climbed=False), -math.log(alpha)
     game = Game(tuple(arms.values()), Chain.opened(seed, header), goal, ladder, script=script)
     play(game, Journal(header, seed), subject, most=most, ends=ends)
-    refuted = game.log_wealth >= goal
-    return Repeated(game.log_wealth, game.samples, refuted, game.repeated(subject))
+    return Repeated(game.log_wealth, game.samples, game.log_wealth >= goal, game.repeated(subject))
 
 
 def _without_doubles(features: Sequence[Feature], members: Sequence[Member]) -> tuple[Feature, ...]:

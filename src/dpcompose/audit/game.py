@@ -247,10 +247,8 @@ class Game:
         """Whether the claim is refuted only by answers that came again in calls that are not
         isolated: a correct mechanism may answer from memory.
         """
-        isolated = not isinstance(source, Subject) or source.isolated
-        return self.log_wealth >= self.goal and not (
-            isolated or self.new_wealth >= self.goal - MARGIN
-        )
+        retains = isinstance(source, Subject) and not source.isolated
+        return retains and self.log_wealth >= self.goal > self.new_wealth + MARGIN
 
     @property
     def event(self) -> str:
