@@ -26,7 +26,7 @@ import dpcompose.release as release
 from campaigns.release import places, tables
 from campaigns.release.places import Place
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.release import sql, sql_scalar
+from dpcompose.release import sql_aggregate, sql_rows, sql_scalar
 from dpcompose.release.aggregate import exact
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.table import Table
@@ -47,9 +47,11 @@ DEFECTS: dict[str, Any] = {
         sql_scalar.__dict__["_CALLS"], {"Mod": operator.mod}
     ),
     "the left side's key for the right side's": lambda: mock.patch.object(
-        sql, "left_joined", lambda root, join, alias, keys, other, marker: other
+        sql_rows, "left_joined", lambda root, join, alias, keys, other, marker: other
     ),
-    "no aliases": lambda: mock.patch.object(sql, "answer_labels", lambda question, node, keys: {}),
+    "no aliases": lambda: mock.patch.object(
+        sql_aggregate, "answer_labels", lambda question, node, keys: {}
+    ),
 }
 
 

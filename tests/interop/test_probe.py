@@ -11,11 +11,13 @@ from dpcompose.errors import UnsupportedError
 from dpcompose.interop import opacus as ours
 from dpcompose.interop.probe import forward_probe
 from tests.interop.conftest import library
-from tests.interop.test_draws import Ghost
-from tests.interop.test_opacus import NOISE, RATE, Training, shuffled
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore")]
 torch, opacus = library("torch"), library("opacus")
+
+from tests.interop.test_draws import Ghost  # noqa: E402
+from tests.interop.test_opacus import NOISE, RATE, Training, shuffled  # noqa: E402
+
 nn, functional = torch.nn, torch.nn.functional
 
 

@@ -222,10 +222,26 @@ def _draws(base: Any, sampler: Any) -> Iterator[Any]:
     epoch = object()
     for log in sampler.draw_logs:
         log.begin()
-    for batch in base.__iter__(sampler):
+    skipping = library("opacus.utils.uniform_sampler").DistributedUniformWithReplacementSampler
+    whole = issubclass(base, skipping)
+    for batch in _of_group(sampler) if whole else base.__iter__(sampler):
         for log in sampler.draw_logs:
             log.draw(Draw(len(batch), float(attributes(sampler).get("sample_rate", 1.0)), epoch))
         yield batch
+
+
+def _of_group(sampler: Any) -> Iterator[Any]:
+    """The draws of one of several processes, by Opacus' rule, but for this: it leaves out empty ones, so that the
+    processes would take different numbers of steps and wait for each other without end.
+    """
+    torch = library("torch")
+    order = torch.arange(sampler.total_size)
+    if sampler.shuffle:
+        seeded = torch.Generator().manual_seed(sampler.shuffle_seed + sampler.epoch)
+        order = torch.randperm(sampler.total_size, generator=seeded)
+    own = order[sampler.rank : sampler.total_size : sampler.num_replicas]
+    for _ in range(sampler.num_batches):
+        yield own[torch.rand(len(own), generator=sampler.generator) < sampler.sample_rate]
 
 
 def _deliveries(base: Any, loader: Any) -> Iterator[Any]:

@@ -82,9 +82,11 @@ def plain(value: Any) -> Any:
         return value.value
     if isinstance(value, list | tuple):
         return [plain(each) for each in cast("list[Any]", value)]
-    if hasattr(value, "certificate"):
+    from dpcompose.values import Bound
+
+    if isinstance(value, Bound):
         return bound_document(value)
-    return value.tolist() if hasattr(value, "tolist") else value
+    return value.tolist() if type(value).__module__ == "numpy" else value
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
