@@ -69,9 +69,10 @@ class Files:
         shutil.copy(self.older, self.path)
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    return Files(tmp_path_factory.mktemp("people"))
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """Files of its own for each test: a file that was exchanged is another one, which is marked as without a record."""
+    return Files(tmp_path)
 
 
 SPOILED: dict[str, Callable[[Files], object]] = {
