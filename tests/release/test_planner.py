@@ -254,6 +254,8 @@ def test_the_same_key_gives_the_same_computed_answer(tmp_path: Any) -> None:
     first = asked.sql(text, spend={"epsilon": 1}, key="k")
     again = asked.sql(text, spend={"epsilon": 1}, key="k")
     assert isinstance(again, SelectedAnswer) and isinstance(first, SelectedAnswer)
+    head, line = str(first).splitlines()
+    assert head.split() == ["each_age", "n"] and line.split()[0] == first.texts()[0][0].split()[0]
     assert again.rows == first.rows and again.replayed and not first.replayed
     assert 0.99 < float(asked.account.left()["epsilon"].fraction) <= 1.01
     with pytest.raises(DPComposeError):

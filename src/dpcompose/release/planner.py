@@ -209,6 +209,15 @@ class SelectedAnswer:
     columns: tuple[Values, ...]
     places: tuple[int, ...] = field(repr=False)
 
+    def __str__(self) -> str:
+        """The answer as a table of text, each number with its error."""
+        rows = [[each.name for each in self.columns], *self.texts()]
+        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+        return "\n".join(
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            for row in rows
+        )
+
     @property
     def table(self) -> Any:
         """The answer as an Arrow table."""
