@@ -135,6 +135,10 @@ class MenuFilter(Filter):
         check.member("adjacency", adjacency, Adjacency)
         members, most, at = _menu(menu, adjacency), *_target(epsilon, delta)
         common: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
+        budget = Budget(epsilon, delta)
+        prices = [_priced(budget, member, adjacency) for member in members]
+        start = dict.fromkeys(budget.limits, Fraction(0))
+        granted = [times_within(budget.alternatives, start, each) for each in prices]
         if len(members) == 1:
             found = 0
             if not _is_symmetric(members[0], adjacency):
@@ -144,10 +148,10 @@ class MenuFilter(Filter):
                     case = worst_case(members, adjacency, most, at)
                     (found,) = menu_search.alone(case, at, menu_search.Allowance(MOST_ALONE_WORK))
             found = found or _fixed(members[0], adjacency, most, at)
+            if found < granted[0]:
+                return cls(members, budget=budget, **common)
             _require_some(members, [found], epsilon, delta)
             return cls(members, weights=(1,), total_weight=found, **common)
-        budget = Budget(epsilon, delta)
-        prices = [_priced(budget, member, adjacency) for member in members]
         for member in members:
             rounds(member, adjacency)
         try:
@@ -155,9 +159,7 @@ class MenuFilter(Filter):
             counts = menu_search.alone(case, at, allowance)
         except UnsupportedError:
             # Too much work to grant more than a budget does.
-            start = dict.fromkeys(budget.limits, Fraction(0))
-            counts = [times_within(budget.alternatives, start, each) for each in prices]
-            if min(counts) > 0:
+            if min(granted) > 0:
                 return cls(members, budget=budget, **common)
             raise
         _require_some(members, counts, epsilon, delta)
@@ -330,8 +332,9 @@ class MenuFilter(Filter):
         if self.weights:
             return tuple(weight)
         most = list(self.limits.values())
-        cheapest = max(places, key=lambda place: most[place])
-        return tuple(Fraction(place == cheapest) for place in range(len(self.menu)))
+        # A member counts as itself: the sets contain what a budget grants its members.
+        charged = max(places, key=lambda place: (_is(mechanism, self.menu[place]), most[place]))
+        return tuple(Fraction(place == charged) for place in range(len(self.menu)))
 
     def _weight_of_parts(self, mechanism: Priced) -> int:
         """The sum of the weights of a composition whose parts are all members; 0 if one is none."""
@@ -490,9 +493,13 @@ def _fixed(
     return low
 
 
+def _is(mechanism: Priced, member: Composition) -> bool:
+    return isinstance(mechanism, Composable) and compose(mechanism) == member
+
+
 def _is_below(mechanism: Priced, member: Composition, adjacency: Adjacency) -> bool:
     """Whether it is that member, or keeps the promise that the member is."""
-    if isinstance(mechanism, Composable) and compose(mechanism) == member:
+    if _is(mechanism, member):
         return True
     promised = _promise(member, adjacency)
     if promised is None:
