@@ -252,7 +252,7 @@ class PrivacyQuestion:
             bound,
             [
                 *others,
-                *(self.elementary.delta(epsilon, upper=bound.upper) if self.elementary else ()),
+                *(self.elementary.delta(epsilon, bound) if self.elementary else ()),
             ],
         )
 
@@ -315,7 +315,7 @@ class PrivacyQuestion:
             bound,
             [
                 *others,
-                *(self.elementary.epsilon(delta, upper=bound.upper) if self.elementary else ()),
+                *(self.elementary.epsilon(delta, bound) if self.elementary else ()),
             ],
         )
 

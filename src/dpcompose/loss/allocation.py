@@ -136,7 +136,8 @@ def moments(law: Allocation, order: float, frequencies: Reals) -> tuple[Complexe
     done = 0
     while done < len(frequencies):
         angle = _angle(seen.share, float(frequencies[done]))
-        fit = _lost(seen.share, frequencies[done:], angle) <= _LOST * (1 + 1e-9)
+        most = _most_lost(seen.share, float(frequencies[done]))
+        fit = _lost(seen.share, frequencies[done:], angle) <= most * (1 + 1e-9)
         count = len(fit) if fit.all() else max(int(fit.argmin()), 1)
         part = slice(done, done + count)
         log[part], error[part] = _on_ray(law, order, seen, frequencies[part], angle, top)
@@ -159,12 +160,18 @@ def _lost(share: float, frequencies: Reals, angle: float) -> Reals:
     return -share * math.log(math.cos(angle)) - frequencies * angle + math.lgamma(share) - gamma
 
 
+def _most_lost(share: float, frequency: float) -> float:
+    """What a ray may lose there: even its best one loses half of log(frequency / share)."""
+    best = _lost(share, np.array([frequency]), math.atan2(frequency, share))[0]
+    return max(_LOST, float(best) + 1)
+
+
 def _angle(share: float, frequency: float) -> float:
-    """The farthest ray that serves a frequency, at whole sixteenths of the way to a right angle from there."""
-    low, high = math.atan2(frequency, share), math.pi / 2
+    """The farthest ray that serves a frequency."""
+    low, high, most = math.atan2(frequency, share), math.pi / 2, _most_lost(share, frequency)
     for _ in range(30):
         middle = (low + high) / 2
-        fits = _lost(share, np.array([frequency]), middle)[0] <= _LOST
+        fits = _lost(share, np.array([frequency]), middle)[0] <= most
         low, high = (middle, high) if fits else (low, middle)
     return low
 
