@@ -1,5 +1,5 @@
 """Commands as they are typed, without the start of a Python of their own: each runs in a child of a process that has
-imported the libraries. Nothing else is shared: folder, environment, standard output and standard error are the child's.
+imported the package. Nothing else is shared: folder, environment, standard output and standard error are the child's.
 """
 
 from __future__ import annotations
@@ -12,9 +12,18 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
+import dpcompose
+
 _CHILDREN = multiprocessing.get_context("forkserver")
+_SOURCE = Path(dpcompose.__file__).parent
+_ROOMS = "values numerics guarantee divergence mechanisms loss contour composition adaptive account ledger plan report cli"
 _CHILDREN.set_forkserver_preload(
-    ["dpcompose.cli.run", "numpy", "scipy.special", "scipy.optimize", "typer", "rich.console"]
+    ["numpy", "scipy.special", "scipy.optimize", "typer", "rich.console"]
+    + [
+        f"dpcompose.{room}.{file.stem}"
+        for room in _ROOMS.split()
+        for file in (_SOURCE / room).glob("*.py")
+    ]
 )
 
 
