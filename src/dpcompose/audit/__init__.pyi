@@ -24,4 +24,3 @@ if True:
         usual_claim as usual_claim,
         usual_pairs as usual_pairs,
     )
-    from .zoo import ALPHA as ALPHA, ENTRIES as ENTRIES, Entry as Entry, entry_of as entry_of
