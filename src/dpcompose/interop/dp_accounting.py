@@ -137,10 +137,10 @@ def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Compo
         raise RefusedEventError(
             event, UnsupportedError(name, "this event has no sound statement here", remedy)
         )
-    require(event, name, fields, row.fields)
+    require(event, name, fields, frozenset(row.fields.split()))
     try:
-        if "event" not in row.fields:
-            return row.read(event, adjacency)
+        if "event" not in fields:
+            return row.composition(event, adjacency)
         if id(event) in above:
             raise DomainError("event", "a cycle", "a tree: this event contains itself")
         if len(above) == MOST_AROUND:
@@ -148,7 +148,7 @@ def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Compo
                 "event", "one more inside", f"samples and selections at most {MOST_AROUND} deep"
             )
         inner = read_event(event.event, adjacency, (*above, id(event)))
-        return row.read(event, adjacency, inner)
+        return row.composition(event, adjacency, inner)
     except DomainError as error:
         own, bracket, index = error.name.partition("[")
         field = (
