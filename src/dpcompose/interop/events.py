@@ -507,15 +507,18 @@ def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
     if not isinstance(part, Stated) or part.holds_under is adjacency:
         if isinstance(part, Stated) and part.event is not None:
             return event_tuple(part.event[0], **_declared_fields(part, part.event[1]))
-        for name, row in EVENTS.items():
-            for kind, write in row.write.items() if adjacency in row.relations else ():
-                if not isinstance(part, kind):
-                    continue
-                written = (
-                    write(part, adjacency) if callable(write) else _declared_fields(part, write)
+        rows = [(name, row) for name, row in EVENTS.items() if adjacency in row.relations]
+        writers = [(name, *each) for name, row in rows for each in row.write.items()]
+        for name, kind, write in writers:
+            mechanism: Any = part if isinstance(part, kind) else None
+            if mechanism is not None:
+                fields = (
+                    write(mechanism, adjacency)
+                    if callable(write)
+                    else _declared_fields(mechanism, write)
                 )
-                if written is not None:
-                    several = written if isinstance(written, list) else [written]
+                if fields is not None:
+                    several = fields if isinstance(fields, list) else [fields]
                     return _together([event_tuple(name, **each) for each in several])
     reason = f"no event of dp_accounting says this under {adjacency.value}"
     raise UnsupportedError(

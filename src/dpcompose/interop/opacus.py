@@ -160,10 +160,12 @@ def state_of(state: Any) -> tuple[list[Phase], str, Adjacency]:
     if it is malformed.
     """
     guard.kind("state_dict", state, Mapping, "a dictionary with `history` and `mechanism`")
+    state = cast("Mapping[Any, Any]", state)
     for key in ("history", "mechanism"):
         if key not in state:
-            listed = sorted(map(str, cast("Mapping[Any, Any]", state)))
-            raise DomainError("state_dict", listed, f"a dictionary with the key `{key}`")
+            raise DomainError(
+                "state_dict", sorted(map(str, state)), f"a dictionary with the key `{key}`"
+            )
     stated = state.get("adjacency", Adjacency.ADD_REMOVE.value)
     if stated not in (names := [each.value for each in Adjacency]):
         raise DomainError("state_dict, adjacency", stated, f"one of {', '.join(names)}")
