@@ -1,17 +1,15 @@
-from .again import Repeated as Repeated, again as again
-from .audit import audit as audit
+from .audit import Repeated as Repeated, again as again, audit as audit
 from .check import CertificateError as CertificateError, check as check
-from .claim import Pair as Pair
-from .feature import Feature as Feature, Learner as Learner
-from .outcome import Outcome as Outcome
-from .subject import Source as Source, Subject as Subject
-from .transcript import Transcripts as Transcripts
-from .verdict import (
+from .claim import (
     AuditResult as AuditResult,
     Moment as Moment,
+    Pair as Pair,
     Tried as Tried,
     Verdict as Verdict,
 )
+from .feature import Feature as Feature, Learner as Learner
+from .outcome import Outcome as Outcome
+from .subject import Source as Source, Subject as Subject, Transcripts as Transcripts
 
 if True:
     from .audit import require_answers as require_answers

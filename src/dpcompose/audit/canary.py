@@ -28,7 +28,7 @@ import numpy as np
 from scipy.special import gammaln, ndtr, ndtri
 
 from dpcompose import check
-from dpcompose.audit.verdict import Verdict
+from dpcompose.audit.claim import Verdict
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError
 from dpcompose.mechanisms import BlackBox, GaussianDP

@@ -14,16 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.audit import certificate as written
-from dpcompose.audit.arm import Arm
+from dpcompose.audit.arm import Arm, Member, step
 from dpcompose.audit.certificate import Chain
-from dpcompose.audit.feature import event_in_words
+from dpcompose.audit.claim import Moment
+from dpcompose.audit.feature import event_in_words, table_of, words_of
 from dpcompose.audit.lower import GROWTH, Ladder
 from dpcompose.audit.outcome import Outcomes, Reals, outcomes_of, text_of_outcomes
 from dpcompose.audit.stakes import Cells
 from dpcompose.audit.subject import Samples, Source, Subject
-from dpcompose.audit.table import table_of, words_of
-from dpcompose.audit.verdict import Moment
-from dpcompose.audit.wealth import Member, step
 
 SPREAD = 1.5
 """Exponent of the allocation of rows: the pair of rank r by projected gain has about 1 / r^SPREAD

@@ -15,9 +15,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.audit.feature import Feature, bit, features_of, named
+from dpcompose.audit.feature import LETTER, Feature, bit, features_of, named, table_of
 from dpcompose.audit.outcome import CODES, FURTHER, LEAVES, LETTERS, Outcomes, Reals
-from dpcompose.audit.table import LETTER, table_of
 from dpcompose.errors import DomainError
 
 LEAST, MOST = 128, 8192

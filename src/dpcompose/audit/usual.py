@@ -12,9 +12,9 @@ import numpy as np
 
 from dpcompose import check
 from dpcompose.audit.claim import DELTAS, Pair, points
+from dpcompose.audit.feature import table_of
 from dpcompose.audit.outcome import TIMEOUT
 from dpcompose.audit.subject import Source
-from dpcompose.audit.table import table_of
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
