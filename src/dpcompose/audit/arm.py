@@ -28,9 +28,7 @@ from dpcompose.audit.stakes import Cells, Stakes, hopes, stakes, twin_stakes
 WEIGHTS = 1 << 20
 """The members' weights are integers in units of 1 / WEIGHTS."""
 MOST_LOOKS = 1 << 21
-"""The largest product of members and rows at which the wealth is compared with its goal after every
-row; beyond it, less often.
-"""
+"""Members times rows up to which the wealth is compared with its goal after every row."""
 
 
 @dataclass(frozen=True)
@@ -146,30 +144,17 @@ def tally(coins: NDArray[np.uint8], places: NDArray[np.intp], cells: int) -> NDA
 
 
 FIRST, SHARE, FINE, FEW, TEACHING = 24, 8, 20, 1 << 14, 8
-"""Batch sizes of one pair: FIRST rows in the first batch, and 1 / SHARE of the past rows in later
-ones. While there are fewer than FEW past rows it is 1 / FINE of them; while no bets are placed, 1 /
-TEACHING.
-"""
+"""Rows of a batch: FIRST, then 1 / SHARE of the past, 1 / FINE below FEW, 1 / TEACHING without bets."""
 MANY = 12
-"""The largest number of features bet on at once. A pair with more features has larger batches,
-since evaluating each feature takes time.
-"""
+"""The most features bet on at once; pairs with more have larger batches, as features take time."""
 KEPT = 1 << 18
-"""The number of past outcomes stored. The cells of features are recomputed whenever the stored rows
-have grown by half; later rows are only counted.
-"""
+"""The number of past outcomes stored, by which cells are recomputed; later rows are only counted."""
 WORLDS = (1.0, 2.0, 3.0)
-"""The cuts of the feature that remembers answers: seen in neither world, in world 0, in world 1, in
-both.
-"""
+"""The cuts of the feature that remembers answers: met in no world, in world 0, in world 1, in both."""
 HOPE = 2.0
-"""The projected log gain below which a feature has no evidence, so that no bets are computed for
-it.
-"""
+"""The projected log gain below which no bets on a feature are computed."""
 STARTS, FEATURES, AFTER = (24, 192, 1536, 12288), 2, 512
-"""The numbers of rows of a pair at which cells are frozen for the lower bound, and how many features
-each time; the number of rows at which the tried events are chosen.
-"""
+"""Rows at which cells are frozen for the lower bound, features each time; rows at which events are."""
 IDLE = 0.1
 """The prior weight of betting on no feature."""
 LIGHTEST = WEIGHTS >> 12

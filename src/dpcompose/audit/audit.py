@@ -27,7 +27,7 @@ import numpy as np
 from dpcompose import check
 from dpcompose.audit import certificate as written
 from dpcompose.audit.arm import FIRST, Arm, Member
-from dpcompose.audit.certificate import Chain, Journal, pairs_of
+from dpcompose.audit.certificate import Chain, Journal
 from dpcompose.audit.check import check as checked
 from dpcompose.audit.claim import AuditResult, Moment, Pair, Point, Verdict, certified, points
 from dpcompose.audit.feature import SEEN, Feature, Learner, Memory, named
@@ -140,8 +140,7 @@ def _result(
     """
     game.ladder.climb(game.arms)
     proof = written.sealed(
-        journal.header, journal.seed, game.batches, samples=game.samples,
-        log_wealth=game.log_wealth, repeated=game.repeated(subject),
+        journal.header, journal.seed, game.batches, log_wealth=game.log_wealth, repeated=game.repeated(subject),
     )  # fmt: skip
     refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
     return AuditResult(
@@ -269,14 +268,11 @@ def _claims(
     if not pairs or not all(isinstance(pair, Pair) for pair in pairs):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("pairs", pairs, "at least one Pair of datasets")
     distances = sorted({1, *(pair.distance for pair in pairs)})
-    found = {each: points(claim, distance=each, adjacency=adjacency) for each in distances}
-    if not any(found[pair.distance] for pair in pairs):
-        raise DomainError(
-            "pairs",
-            distances,
-            "a distance at which the claim has a finite epsilon and a delta below 1",
-        )
-    return {distance: each for distance, each in found.items() if each}
+    curves = {each: points(claim, distance=each, adjacency=adjacency) for each in distances}
+    if not any(curves[pair.distance] for pair in pairs):
+        accepted = "a distance at which the claim has a finite epsilon and a delta below 1"
+        raise DomainError("pairs", distances, accepted)
+    return {distance: curve for distance, curve in curves.items() if curve}
 
 
 TIMES, LEAST = 10, 4096
@@ -329,15 +325,13 @@ def again(
     header, ends = certificate["header"], time.monotonic() + seconds
     if pairs is None:
         try:
-            pairs = pairs_of(header)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise DomainError(
-                "pairs", repr(error), "pairs of datasets as an audit writes them into a certificate"
-            ) from None
+            pairs = written.pairs_of(header)
+        except written.UNREADABLE as error:
+            accepted = "pairs of datasets as an audit writes them into a certificate"
+            raise DomainError("pairs", repr(error), accepted) from None
         if not pairs:
-            raise DomainError(
-                "pairs", None, "the pairs of the audit, which this certificate does not contain"
-            )
+            accepted = "the pairs of the audit, which this certificate does not contain"
+            raise DomainError("pairs", None, accepted)
     most = (
         max(LEAST, TIMES * certificate["samples"])
         if samples is None
@@ -356,7 +350,9 @@ def again(
             empty = Arm(pair, claims[pair.distance], (), seen=Memory(), bounded=False)
             arm = arms.setdefault(index, empty)
             members = tuple(_member(each, arm, own, subject) for each in stakes["members"])
-            arm.features = _without_doubles(arm.features or (), members)
+            latest = [*(arm.features or ()), *(member.feature for member in members)]
+            named_ones = {each.name: each for each in latest if each.memory is None}
+            arm.features = tuple(named_ones.values())
             script.append(([*arms].index(index), stakes["rows"], members))
     if not script:
         return Repeated(0.0, 0, refuted=False)
@@ -365,12 +361,6 @@ def again(
     game = Game(tuple(arms.values()), Chain.opened(seed, header), goal, ladder, script=script)
     play(game, Journal(header, seed), subject, most=most, ends=ends)
     return Repeated(game.log_wealth, game.samples, game.log_wealth >= goal, game.repeated(subject))
-
-
-def _without_doubles(features: Sequence[Feature], members: Sequence[Member]) -> tuple[Feature, ...]:
-    """The features of a pair with those of further bets; of one name, the latest."""
-    latest = {each.name: each for each in (*features, *(member.feature for member in members))}
-    return tuple(each for each in latest.values() if each.memory is None)
 
 
 def _point(written: dict[str, str]) -> Point:

@@ -113,6 +113,10 @@ def _pairs_as_data(pairs: Sequence[Pair]) -> list[dict[str, Any]] | None:
         return None
 
 
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""The exceptions raised while reading data that are not of the form that is written here."""
+
+
 def pairs_of(header: Mapping[str, Any]) -> tuple[Pair, ...]:
     """The pairs of datasets included in a certificate's header; an empty tuple if it has none.
 
@@ -133,8 +137,8 @@ def datum(value: Any) -> Any:
     match value:
         case None | bool() | str():
             return value
-        case _ if type(value) is int:
-            return {"int": str(value)} if abs(value) < 10**1000 else _no_datum(value)
+        case _ if type(value) is int and abs(value) < 10**1000:
+            return {"int": str(value)}
         case _ if type(value) is float:
             return {"float": value.hex()}
         case _ if type(value) in (list, tuple):
@@ -142,18 +146,10 @@ def datum(value: Any) -> Any:
         case _ if type(value) is dict:
             items = cast("dict[Any, Any]", value).items()
             return {"dict": [[datum(name), datum(each)] for name, each in items]}
-        case np.ndarray():
-            array = cast("NDArray[Any]", value)
-            plain = array.dtype.kind in "fiu" and array.ndim == 1
-            return (
-                {"array": [array.dtype.str, datum(array.tolist())]} if plain else _no_datum(value)
-            )
+        case np.ndarray(ndim=1) if value.dtype.kind in "fiu":
+            return {"array": [value.dtype.str, datum(value.tolist())]}
         case _:
-            return _no_datum(value)
-
-
-def _no_datum(value: Any) -> Any:
-    raise TypeError(f"{type(value).__name__} is no plain data")
+            raise TypeError(f"{type(value).__name__} is no plain data")
 
 
 def data_of(written: Any) -> Any:
@@ -209,7 +205,6 @@ def sealed(
     seed: bytes,
     batches: Sequence[Mapping[str, Any]],
     *,
-    samples: int,
     log_wealth: float,
     repeated: bool = False,
 ) -> dict[str, Any]:
@@ -219,7 +214,6 @@ def sealed(
         header: What was fixed before the first coin.
         seed: The seed of the coins, now revealed.
         batches: The stakes, counts and chain link of each batch.
-        samples: The total number of rows.
         log_wealth: Natural logarithm of the final wealth.
         repeated: Whether a refutation concerns repeated calls only; the field is written if so.
     """
@@ -227,8 +221,10 @@ def sealed(
         "format": FORMAT,
         "header": header,
         "seed": seed.hex(),
-        "batches": list(batches),
-        "samples": samples,
+        "batches": [
+            {name: batch[name] for name in ("stakes", "counts", "chain")} for batch in batches
+        ],
+        "samples": sum(batch["counts"]["rows"] for batch in batches),
         "log_wealth": log_wealth.hex(),
     }
     return body | {"digest": hashlib.sha256(canonical(body)).hexdigest()}
@@ -303,26 +299,22 @@ class Journal:
             raise DomainError(
                 "resume", str(path), f"a file that can be written ({error.strerror})"
             ) from None
-        found = cls(dict(header), seed, _file=file)
+        journal = cls(dict(header), seed, _file=file)
+        codes, (whole, _, torn) = [_digest(pair) for pair in pairs], text.rpartition(b"\n")
         try:
-            return found._gone_on(path, text, [_digest(pair) for pair in pairs], named=named)
+            if not text:
+                first = {"format": JOURNAL, "header": header, "seed": seed.hex(), "pairs": codes}
+                journal._write(first)
+                return journal
+            earlier = cls._read(path, whole, file, {"header": header, "pairs": codes})
+            if named and seed != earlier.seed:
+                raise DomainError("seed", seed.hex(), f"the seed of the journal {path}, or none")
+            if torn:
+                os.ftruncate(file, len(whole) + 1)
+            return earlier
         except BaseException:
-            found.close()
+            journal.close()
             raise
-
-    def _gone_on(self, path: str | Path, text: bytes, pairs: list[Any], *, named: bool) -> Journal:
-        whole, _, torn = text.rpartition(b"\n")
-        if not text:
-            self._write(
-                {"format": JOURNAL, "header": self.header, "seed": self.seed.hex(), "pairs": pairs}
-            )
-            return self
-        found = self._read(path, whole, self._file, {"header": self.header, "pairs": pairs})
-        if named and self.seed != found.seed:
-            raise DomainError("seed", self.seed.hex(), f"the seed of the journal {path}, or none")
-        if torn:
-            os.ftruncate(self._file, len(whole) + 1)
-        return found
 
     @classmethod
     def _read(
@@ -340,36 +332,18 @@ class Journal:
                 (place for place, line in enumerate(reversed(lines)) if line != _BOUND), len(lines)
             )
             if entries:
-                check(text_of(_sealed(header, seed, entries)))
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            RecursionError,
-            CertificateError,
-        ) as error:
-            raise DomainError(
-                "resume",
-                str(path),
-                f"the journal of an audit, undamaged ({type(error).__name__}: {error})",
-                _REMEDY,
-            ) from None
+                wealth = float.fromhex(entries[-1]["log_wealth"])
+                check(text_of(sealed(header, seed, entries, log_wealth=wealth)))
+        except (*UNREADABLE, CertificateError) as error:
+            accepted = f"the journal of an audit, undamaged ({type(error).__name__}: {error})"
+            raise DomainError("resume", str(path), accepted, _REMEDY) from None
         number = len(first["pairs"]) or None
-        wanted = json.loads(
-            canonical(
-                {name: request["header"][name] for name in _SAME}
-                | {"pairs": request["pairs"][:number]}
-            )
-        )
-        for name, there in same.items():
-            if there != wanted[name]:
-                raise DomainError(
-                    "resume",
-                    str(path),
-                    f"a journal of the same {name}, here {str(there)[:200]}",
-                    _REMEDY,
-                )
+        own = {name: request["header"][name] for name in _SAME}
+        wanted = json.loads(canonical(own | {"pairs": request["pairs"][:number]}))
+        for name, stated in same.items():
+            if stated != wanted[name]:
+                accepted = f"a journal of the same {name}, here {str(stated)[:200]}"
+                raise DomainError("resume", str(path), accepted, _REMEDY)
         return cls(header, seed, entries, lost, number, file, link)
 
     @property
@@ -411,25 +385,14 @@ def _followed(lines: Sequence[bytes]) -> tuple[list[bytes], bytes]:
     Raises:
         ValueError: If a line does not match its digest.
     """
-    found, link = list[bytes](), b""
+    texts, link = list[bytes](), b""
     for number, line in enumerate(lines, 1):
         text, _, digest = line.rpartition(b" ")
         link = _linked(link, text)
         if digest != link:
             raise ValueError(f"line {number} was changed")
-        found.append(text)
-    return found, link
-
-
-def _sealed(
-    header: dict[str, Any], seed: bytes, entries: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """The certificate of the batches recorded in a journal."""
-    batches = [{name: entry[name] for name in ("stakes", "counts", "chain")} for entry in entries]
-    samples = sum(entry["counts"]["rows"] for entry in entries)
-    return sealed(
-        header, seed, batches, samples=samples, log_wealth=float.fromhex(entries[-1]["log_wealth"])
-    )
+        texts.append(text)
+    return texts, link
 
 
 def _digest(pair: Pair) -> list[Any]:

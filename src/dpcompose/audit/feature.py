@@ -260,19 +260,13 @@ READ = {
     "decimals": decimals,
 }
 ESSENTIAL = ("lowest bit", "decimals")
-"""The floating-point readings used for answers of several numbers; those of one number have all of
-`READ`.
-"""
+"""The readings for answers of several numbers; those of one number have all of `READ`."""
 
 
 WITH_BITS, STEPS = 2, 7
-"""The number of coordinates whose floating-point bits are read, and of first coordinates whose
-differences are read.
-"""
+"""Coordinates whose bits are read, and first coordinates whose differences are read."""
 PLACES, BITS, WHOLES, REDUCED, CHANNELS = 4.0, 2.5, 1.0, 2.5, 2.0
-"""Total prior weights of the features of each kind: coordinates, their floating-point bits, types
-and whole answers, reductions such as the sum, and side channels.
-"""
+"""Prior weights of coordinates, their bits, types and whole answers, reductions, side channels."""
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,7 @@ MOST = 4.0
 FAR = 64
 """The largest distance of a pair."""
 EXTREMES = (math.nan, math.inf, -math.inf, 1e308, -0.0, 2**53 + 1)
-"""Numbers that overflow, that do not compare, or that equal others with different bits or exact
-value.
-"""
+"""Numbers that overflow, do not compare, or equal others with different bits or exact value."""
 MANY_ROWS = 256
 """The number of rows of a large dataset."""
 MOST_RECORDS = 8
