@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import Enum
-from functools import cached_property, partial
+from functools import cached_property
 from types import FunctionType
 from typing import Any, Protocol, runtime_checkable
 
@@ -25,7 +25,7 @@ from dpcompose.audit.calling import NOT_ANEW, Calls, Dataset, Home
 from dpcompose.audit.claim import Pair
 from dpcompose.audit.feature import Feature, features_of
 from dpcompose.audit.outcome import TIMEOUT, Outcomes, rows_of
-from dpcompose.audit.worker import Worker
+from dpcompose.audit.worker import Maker, Worker
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.experiment import Experiment, World
@@ -113,11 +113,10 @@ class Subject:
     notes: set[str] = field(default_factory=set[str], compare=False)
 
     def __post_init__(self) -> None:
-        given = [each for each in (self.call, self.make, self.batch) if each is not None]
-        if not given or not all(map(callable, given)):
-            raise DomainError(
-                "call", given[0] if given else None, "a function from a dataset to an answer"
-            )
+        functions = [each for each in (self.call, self.make, self.batch) if each is not None]
+        for function in functions or [None]:
+            if not callable(function):
+                raise DomainError("call", function, "a function from a dataset to an answer")
         check.member("fresh", self.fresh, Fresh)
         check.positive("limit", self.limit)
         if self.fresh is Fresh.INSTANCE and self.make is None:
@@ -145,11 +144,9 @@ class Subject:
     def name(self) -> str:
         """The label, or else the name of the function, which is recorded in certificates."""
         function = self.call or self.make or self.batch
-        return self.label or (
-            f"{function.__module__}:{function.__qualname__}"
-            if isinstance(function, FunctionType)
-            else type(function).__name__
-        )
+        if self.label or not isinstance(function, FunctionType):
+            return self.label or type(function).__name__
+        return f"{function.__module__}:{function.__qualname__}"
 
     @property
     def isolated(self) -> bool:
@@ -172,13 +169,23 @@ class Subject:
         return self._called(pair, coins) if self.batch is None else self._batched(pair, coins)
 
     def _called(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        match self.fresh:
-            case Fresh.WORKER:
-                rows = self._worker.outcomes((pair.zero, pair.one), coins)
-            case Fresh.PROCESS:
-                rows = self._in_processes(pair, coins)
-            case _:
-                rows = self._called_here(pair, coins)
+        data = pair.zero, pair.one
+        if self.fresh is Fresh.WORKER:
+            rows = self._worker.outcomes(data, coins)
+        elif self.fresh is Fresh.PROCESS:
+            if self._home is None:
+                self.notes.add(NOT_ANEW)
+            rows = np.empty(len(coins), dtype=object)
+            for row in range(len(coins)):
+                worker = self._process(self._anew, patience=0.0)
+                rows[row : row + 1] = worker.outcomes(data, coins[row : row + 1])
+                worker.close()
+        else:
+            rows = np.empty(len(coins), dtype=object)
+            copied = Dataset(pair.zero), Dataset(pair.one)
+            with self._calls.open():
+                for row, coin in enumerate(coins):
+                    rows[row] = self._calls.answer(self._function(), copied[int(coin)])
         if rows.dtype != object or all(type(row) is float for row in rows):
             return rows.astype(np.float64)
         rows = rows_of(rows.tolist())
@@ -193,11 +200,16 @@ class Subject:
         return rows
 
     @cached_property
+    def _home(self) -> Home | None:
+        return Home.of(self.call or self.make)
+
+    @cached_property
     def _worker(self) -> Worker:
-        home = Home.of(self.call or self.make)
-        again = None if home is None else partial(self._anew, home)
-        again = self._function if home is None and self.call is None else again
-        return Worker(self._function, self.limit, self.timed, self.notes, again)
+        again = self._anew if self._home is not None or self.make is not None else None
+        return self._process(self._function, again=again)
+
+    def _process(self, function: Maker, **options: Any) -> Worker:
+        return Worker(function, self.limit, self.timed, self.notes, **options)
 
     @cached_property
     def _calls(self) -> Calls:
@@ -208,36 +220,11 @@ class Subject:
         assert self.make is not None
         return self.make()
 
-    def _in_processes(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        """The outcomes of calls that each run in a new process, which executes the subject's file
-        again.
-        """
-        home = Home.of(self.call or self.make)
-        if home is None:
-            self.notes.add(NOT_ANEW)
-        rows: Outcomes = np.empty(len(coins), dtype=object)
-        for place in range(len(coins)):
-            function = partial(self._anew, home)
-            worker = Worker(function, self.limit, self.timed, self.notes, patience=0.0)
-            rows[place : place + 1] = worker.outcomes(
-                (pair.zero, pair.one), coins[place : place + 1]
-            )
-            worker.close()
-        return rows
-
-    def _called_here(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        data = Dataset(pair.zero), Dataset(pair.one)
-        rows: Outcomes = np.empty(len(coins), dtype=object)
-        with self._calls.open():
-            for place, coin in enumerate(coins):
-                rows[place] = self._calls.answer(self._function(), data[int(coin)])
-        return rows
-
-    def _anew(self, home: Home | None) -> Callable[[Any], Any]:
+    def _anew(self) -> Callable[[Any], Any]:
         """The function in a new process, from executing its source file again if it has one."""
-        if home is None:
+        if self._home is None:
             return self._function()
-        return home.anew() if self.make is None else home.anew()()
+        return self._home.anew() if self.make is None else self._home.anew()()
 
     def _function(self) -> Callable[[Any], Any]:
         if self.make is None:
@@ -300,22 +287,23 @@ class Samples:
 
     def skip(self, coins: np.ndarray) -> None:
         """Skip the answers that an earlier run used for these coins."""
+        self._used[:] = self._ends(coins)
+
+    def _ends(self, coins: np.ndarray) -> list[int]:
         ones = int(np.count_nonzero(coins))
-        self._used[:] = [self._used[0] + len(coins) - ones, self._used[1] + ones]
+        return [self._used[0] + len(coins) - ones, self._used[1] + ones]
 
     def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         """For each coin, the next unused answer of its world; ExhaustedError if a world has too
         few. `pair` is not used.
         """
-        ones = int(np.count_nonzero(coins))
-        begins, wanted = tuple(self._used), (len(coins) - ones, ones)
-        taken = [
-            each[begin : begin + rows]
-            for each, begin, rows in zip((self.zero, self.one), begins, wanted, strict=True)
-        ]
-        if any(len(part) < rows for part, rows in zip(taken, wanted, strict=True)):
+        spans = [slice(*each) for each in zip(self._used, self._ends(coins), strict=True)]
+        taken = [each[span] for each, span in zip((self.zero, self.one), spans, strict=True)]
+        if any(
+            len(each) < span.stop for each, span in zip((self.zero, self.one), spans, strict=True)
+        ):
             raise ExhaustedError
-        self._used[:] = [begin + rows for begin, rows in zip(begins, wanted, strict=True)]
+        self.skip(coins)
         return placed(taken[0], taken[1], coins)
 
 
@@ -335,10 +323,8 @@ def claim_of(measurement: Measurement, *, distance: Any = 1) -> Composable:
     Raises:
         DomainError: If the measure is neither pure, approximate nor zero-concentrated DP.
     """
-    loss, measure = (
-        measurement.map(distance),
-        str(measurement.output_measure) if isinstance(measurement, _Stated) else "",
-    )
+    loss = measurement.map(distance)
+    measure = str(measurement.output_measure) if isinstance(measurement, _Stated) else ""
     match loss:
         case float() | int() if "Concentrated" in measure and "Approx" not in measure:
             return Concentrated(float(loss))
@@ -347,11 +333,8 @@ def claim_of(measurement: Measurement, *, distance: Any = 1) -> Composable:
         case (float(epsilon), float(delta)) if "Concentrated" not in measure:
             return BlackBox(epsilon, delta=delta)
         case _:
-            raise DomainError(
-                "measurement",
-                measure,
-                "a pure, approximate or zero-concentrated loss; give the claim",
-            )
+            accepted = "a pure, approximate or zero-concentrated loss; give the claim"
+            raise DomainError("measurement", measure, accepted)
 
 
 @dataclass(frozen=True)
