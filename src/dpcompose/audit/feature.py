@@ -166,15 +166,18 @@ class Table:
             return self.outcomes.reshape(len(self.outcomes), -1).astype(np.float64)
         chosen = {
             paths: [
-                at
-                for at, path in enumerate(paths)
-                if not (path.startswith(BESIDE) or path.endswith(NO_NUMBERS))
-            ][:LEAVES]
+                path
+                for path in paths
+                if not path.startswith(BESIDE) and not path.endswith(NO_NUMBERS)
+            ]
             for paths in self._layouts
         }
-        matrix = np.full((len(self.rows), max([1, *map(len, chosen.values())])), math.nan)
+        matrix = np.full(
+            (len(self.rows), max([1, *(min(len(each), LEAVES) for each in chosen.values())])),
+            math.nan,
+        )
         for paths, rows in self._layouts.items():
-            columns = [self.column(paths[at])[rows] for at in chosen[paths]]
+            columns = [self.column(path)[rows] for path in chosen[paths][:LEAVES]]
             matrix[rows, : len(columns)] = np.column_stack([*columns, np.zeros((len(rows), 0))])
         return matrix
 
@@ -253,13 +256,14 @@ def decimals(numbers: Reals) -> Reals:
     return found
 
 
+LOWEST = "lowest bit"
 READ = {
     "trailing zeros": trailing_zeros,
-    "lowest bit": lowest_bit,
+    LOWEST: lowest_bit,
     "exponent": exponent,
     "decimals": decimals,
 }
-ESSENTIAL = ("lowest bit", "decimals")
+ESSENTIAL = (LOWEST, "decimals")
 """The readings for answers of several numbers; those of one number have all of `READ`."""
 
 
@@ -333,8 +337,8 @@ class Memory:
             worlds[code] = worlds.get(code, 0) | 1 << coin
 
 
-SEEN, WHOLE = "worlds of the same answer before", "the whole answer"
-"""The names of the feature that remembers answers, and of the hash of the whole outcome."""
+SEEN, WHOLE, KIND = "worlds of the same answer before", "the whole answer", "type or exception"
+"""The names of the feature that remembers answers, and of hashes of outcomes and of their types."""
 
 
 class Learner(Protocol):
@@ -367,27 +371,37 @@ def named(name: str) -> Feature:
     Raises:
         DomainError: If no built-in feature has this name.
     """
-    for fixed in (_KIND, _WHOLE):
-        if name == fixed.name:
-            return fixed
-    if name in _REDUCED:
-        return _reduction(name, _REDUCED[name])
-    bit_of = _BIT.fullmatch(name)
-    if bit_of is not None:
-        return _bit_of_integer(int(bit_of[1]), bit_of[2])
-    for reading in READ:
-        if name.startswith(f"{reading} of value"):
-            return _bit(reading, name.removeprefix(f"{reading} of value"))
-    if name.startswith("value"):
-        second, apart, first = name.removeprefix("value").partition(" - value")
-        return _step(first, second) if apart else _at(second)
+    read = _reading(name)
+    weight = 2.0 if name.startswith(f"{LOWEST} of") else 1.0  # where noise in floats shows first
+    return Feature(name, lambda outcomes: read(table_of(outcomes)), weight=weight)
+
+
+def _reading(name: str) -> Callable[[Table], Reals]:
+    """The function of a table that a built-in feature's name says."""
+    reading, of, path = name.partition("value")
+    if not reading and of:
+        second, apart, first = path.partition(" - value")
+
+        def column(table: Table) -> Reals:
+            if not apart or path in table.paths:
+                return table.column(path)
+            with np.errstate(invalid="ignore"):
+                return table.column(second) - table.column(first)
+
+        return column
+    if bit_of := _BIT.fullmatch(reading):
+        return lambda table: bit(table.column(path), int(bit_of[1]))
+    if reading.endswith(" of ") and (read := READ.get(reading[:-4])):
+        return lambda table: read(table.column(path))
+    if name in _WHOLE:
+        return _WHOLE[name]
     raise DomainError(
         "feature", name, "a feature of outcomes", "Give one of your own with features="
     )
 
 
 def _features(table: Table) -> Iterator[Feature]:
-    yield from _sharing(WHOLES, [_WHOLE] if table.plain else [_KIND, _WHOLE])
+    yield from _sharing(WHOLES, [WHOLE] if table.plain else [KIND, WHOLE])
     beside, paths = (
         [
             path
@@ -396,22 +410,21 @@ def _features(table: Table) -> Iterator[Feature]:
         ]
         for side in (True, False)
     )
-    yield from _sharing(PLACES, [_at(path) for path in paths])
-    yield from _sharing(CHANNELS, [_at(path) for path in beside])
+    yield from _sharing(PLACES, [f"value{path}" for path in paths])
+    yield from _sharing(CHANNELS, [f"value{path}" for path in beside])
     continuous = [path for path in paths if _fractional(table.column(path))]
     read = READ if len(paths) == 1 else ESSENTIAL
-    yield from _sharing(
-        BITS, [_bit(name, path) for path in continuous[:WITH_BITS] for name in read]
-    )
+    bits = [f"{name} of value{path}" for path in continuous[:WITH_BITS] for name in read]
+    yield from _sharing(BITS, bits)
     numbers = [path for path in paths if not path.endswith(NO_NUMBERS)]
     if len(numbers) > 1:
-        reductions = [_reduction(name, reduced) for name, reduced in _REDUCED.items()]
-        steps = [_step(first, second) for first, second in pairwise(numbers[:STEPS])]
-        yield from _sharing(REDUCED, [*reductions, *steps])
+        steps = [f"value{after} - value{path}" for path, after in pairwise(numbers[:STEPS])]
+        yield from _sharing(REDUCED, [*REDUCTIONS, *steps])
 
 
-def _sharing(weight: float, features: Sequence[Feature]) -> Iterator[Feature]:
+def _sharing(weight: float, names: Sequence[str]) -> Iterator[Feature]:
     """Features of one kind with their weights scaled to the given total, however many they are."""
+    features = [*map(named, names)]
     whole = math.fsum(each.weight for each in features)
     return (replace(each, weight=weight * each.weight / whole) for each in features)
 
@@ -421,47 +434,12 @@ def _fractional(column: Reals) -> bool:
     return bool(np.any(known != np.floor(known)))
 
 
-def _at(path: str) -> Feature:
-    return Feature(f"value{path}", lambda outcomes: table_of(outcomes).column(path))
-
-
-def _bit(name: str, path: str) -> Feature:
-    # Where noise in floats shows itself, its last bit does.
-    return Feature(
-        f"{name} of value{path}",
-        lambda outcomes: READ[name](table_of(outcomes).column(path)),
-        weight=2.0 if name == "lowest bit" else 1.0,
-    )
-
-
-def _bit_of_integer(position: int, of: str) -> Feature:
-    return Feature(
-        f"bit {position} of value{of}",
-        lambda outcomes: bit(table_of(outcomes).column(of), position),
-    )
-
-
-def _reduction(name: str, reduced: Callable[[Reals], Reals]) -> Feature:
-    return Feature(name, lambda outcomes: reduced(table_of(outcomes).numbers))
-
-
-def _step(first: str, second: str) -> Feature:
-    def score(outcomes: Outcomes) -> Reals:
-        table = table_of(outcomes)
-        with np.errstate(invalid="ignore"):
-            return table.column(second) - table.column(first)
-
-    return Feature(f"value{second} - value{first}", score)
-
-
 def _finite(numbers: Reals, otherwise: float) -> Reals:
     return np.where(np.isfinite(numbers), numbers, otherwise)
 
 
-_BIT = re.compile(r"bit ([0-9]|[1-4][0-9]) of value(.*)", re.DOTALL)
-_KIND = Feature("type or exception", lambda outcomes: table_of(outcomes).kind)
-_WHOLE = Feature(WHOLE, lambda outcomes: table_of(outcomes).whole)
-_REDUCED: dict[str, Callable[[Reals], Reals]] = {
+_BIT = re.compile(r"bit ([0-9]|[1-4][0-9]) of ")
+REDUCTIONS: dict[str, Callable[[Reals], Reals]] = {
     "sum": lambda numbers: _finite(numbers, 0.0).sum(axis=1),
     "largest": lambda numbers: _finite(numbers, -math.inf).max(axis=1),
     "smallest": lambda numbers: _finite(numbers, math.inf).min(axis=1),
@@ -471,6 +449,18 @@ _REDUCED: dict[str, Callable[[Reals], Reals]] = {
     "numbers": lambda numbers: np.isfinite(numbers).sum(axis=1).astype(np.float64),
 }
 """Reductions of all numbers in an answer to one; numbers that are not finite are left out."""
+
+
+def _reduction(reduced: Callable[[Reals], Reals]) -> Callable[[Table], Reals]:
+    return lambda table: reduced(table.numbers)
+
+
+_WHOLE: dict[str, Callable[[Table], Reals]] = {
+    KIND: lambda table: table.kind,
+    WHOLE: lambda table: table.whole,
+    **{name: _reduction(reduced) for name, reduced in REDUCTIONS.items()},
+}
+"""The features of whole answers."""
 
 
 def event_in_words(name: str, cells: Cells, cell: int, example: str) -> str:
@@ -487,29 +477,22 @@ def event_in_words(name: str, cells: Cells, cell: int, example: str) -> str:
     values = cells.words(cell)
     answer = name.replace("value", "the answer")
     if name == SEEN:
-        worlds = {1: "world 0 alone", 2: "world 1 alone", 3: "both worlds"}.get(
-            int(max(low, 0)), "no world"
-        )
-        return (
-            f"the same answer was met before, in {worlds}"
-            if worlds != "no world"
-            else "the answer is new"
-        )
-    if name in (_KIND.name, WHOLE):
+        worlds = {1: "world 0 alone", 2: "world 1 alone", 3: "both worlds"}.get(int(max(low, 0)))
+        return f"the same answer was met before, in {worlds}" if worlds else "the answer is new"
+    if name in (KIND, WHOLE):
         what = "the outcome" if name == WHOLE else "the type of the outcome"
-        if not example:
-            return f"{what} is one of those that were rare before"
-        return f"{what} is that of: {example}"
-    if name.startswith("lowest bit of value") and values.startswith("is "):
-        return f"the last bit that is set in the answer{name[19:]} is that of 2^{low:.0f}"
+        return (
+            f"{what} is that of: {example}"
+            if example
+            else f"{what} is one of those that were rare before"
+        )
     if name.startswith("lowest bit of value"):
+        if values.startswith("is "):
+            return f"the last bit that is set in the answer{name[19:]} is that of 2^{low:.0f}"
         return f"the power of 2 at which the answer{name[19:]} ends {values}"
     for ending, what in (".code", "the text or object at"), (".words", "the words of the text at"):
         if name.endswith(ending):
             at = name.removeprefix("value").removesuffix(ending).strip() or "the answer"
-            return (
-                f"{what} {at} is one that was met before"
-                if values.startswith("is ")
-                else f"{what} {at} is another one"
-            )
+            one = "one that was met before" if values.startswith("is ") else "another one"
+            return f"{what} {at} is {one}"
     return f"{answer} {values}"
