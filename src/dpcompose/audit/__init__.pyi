@@ -16,9 +16,8 @@ if True:
     from .canary import canaries as canaries
     from .certificate import text_of as text_of
     from .learned import LEARNERS as LEARNERS
-    from .subject import Fresh as Fresh, Measurement as Measurement, claim_of as claim_of
+    from .subject import Fresh as Fresh, Measurement as Measurement, stated_claim as stated_claim
     from .usual import (
-        arguments_of as arguments_of,
         usual_claim as usual_claim,
         usual_pairs as usual_pairs,
     )

@@ -146,8 +146,8 @@ def datum(value: Any) -> Any:
         case _ if type(value) is dict:
             items = cast("dict[Any, Any]", value).items()
             return {"dict": [[datum(name), datum(each)] for name, each in items]}
-        case np.ndarray(ndim=1) if value.dtype.kind in "fiu":
-            return {"array": [value.dtype.str, datum(value.tolist())]}
+        case np.ndarray(ndim=1) if (array := cast("NDArray[Any]", value)).dtype.kind in "fiu":
+            return {"array": [array.dtype.str, datum(array.tolist())]}
         case _:
             raise TypeError(f"{type(value).__name__} is no plain data")
 

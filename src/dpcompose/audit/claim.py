@@ -114,10 +114,8 @@ def points(
         DomainError: If the claim is not a mechanism or composition, or bounds nothing at distance
             1.
     """
-    if not isinstance(claim, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError(
-            "claim", claim, "a mechanism or composition, such as BlackBox(1.0, delta=1e-6)"
-        )
+    accepted = "a mechanism or composition, such as BlackBox(1.0, delta=1e-6)"
+    check.kind("claim", claim, Composable, accepted)
     check.member("adjacency", adjacency, Adjacency)
     size = check.count("distance", distance, least=1)
     if isinstance(claim, BlackBox):
@@ -189,15 +187,11 @@ class Verdict(Enum):
     """The conclusion of an audit. Testing alone never shows that a mechanism is private."""
 
     REFUTED = "refuted"
-    """The evidence against the claim reached 1/alpha, which has probability at most alpha if the
-    claim is true, however the stopping time is chosen.
-    """
+    """The wealth reached 1/alpha: of probability at most alpha if the claim is true, at any time."""
     NOT_REFUTED = "not refuted"
     """No violation was detected; events that were not tested may still violate the claim."""
     CERTIFIED = "certified"
-    """The mechanism's output distribution was declared, and its certified privacy curve satisfies
-    the claim.
-    """
+    """The certified privacy curve of the declared output distribution satisfies the claim."""
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,8 @@ from dpcompose.audit.claim import Pair
 from dpcompose.audit.feature import Feature, features_of
 from dpcompose.audit.outcome import TIMEOUT, Outcomes, rows_of
 from dpcompose.audit.worker import Maker, Worker
-from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.experiment import Experiment, World
-from dpcompose.mechanisms import BlackBox, Concentrated
 
 
 class Source(Protocol):
@@ -55,19 +53,13 @@ class Fresh(Enum):
     """How isolated the calls of a subject are from one another."""
 
     CALL = "call"
-    """No isolation: one function is called repeatedly, and state that it retains is part of the
-    audit.
-    """
+    """No isolation: one function is called repeatedly, and state that it retains is audited too."""
     WORKER = "worker"
-    """As `CALL`, but in a separate process. A call that hangs, even in C code, or ends the process
-    is an outcome, after which a new process is started.
-    """
+    """As `CALL`, in a process beside: a call that hangs or ends it is an outcome, and a new one begins."""
     INSTANCE = "instance"
     """Each call has a new instance, created by `make`."""
     PROCESS = "process"
-    """Each call has a new process that executes the subject's source file again. No call sees what
-    another one left, and a hanging call is ended.
-    """
+    """Each call has a new process that executes the subject's source file again, and no hang lasts."""
 
 
 class ExhaustedError(Exception):
@@ -132,7 +124,7 @@ class Subject:
     @classmethod
     def measurement(cls, measurement: Measurement) -> Subject:
         """An OpenDP measurement, or any callable with a privacy map, as a subject; its claim is
-        `claim_of(measurement)`.
+        `usual_claim(**stated_claim(measurement))`.
 
         Raises DomainError if it has no privacy map.
         """
@@ -317,8 +309,9 @@ class _Stated(Protocol):
         ...
 
 
-def claim_of(measurement: Measurement, *, distance: Any = 1) -> Composable:
-    """The claim of a measurement: its privacy map at `distance`, read in its output measure.
+def stated_claim(measurement: Measurement, *, distance: Any = 1) -> dict[str, float]:
+    """The claim of a measurement, as arguments of `usual_claim`: its privacy map at `distance`, read
+    in its output measure.
 
     Raises:
         DomainError: If the measure is neither pure, approximate nor zero-concentrated DP.
@@ -327,11 +320,11 @@ def claim_of(measurement: Measurement, *, distance: Any = 1) -> Composable:
     measure = str(measurement.output_measure) if isinstance(measurement, _Stated) else ""
     match loss:
         case float() | int() if "Concentrated" in measure and "Approx" not in measure:
-            return Concentrated(float(loss))
+            return {"rho": float(loss)}
         case float() | int() if "Approx" not in measure and "Renyi" not in measure:
-            return BlackBox(float(loss))
+            return {"epsilon": float(loss)}
         case (float(epsilon), float(delta)) if "Concentrated" not in measure:
-            return BlackBox(epsilon, delta=delta)
+            return {"epsilon": epsilon, "delta": delta}
         case _:
             accepted = "a pure, approximate or zero-concentrated loss; give the claim"
             raise DomainError("measurement", measure, accepted)

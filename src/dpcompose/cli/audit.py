@@ -279,12 +279,12 @@ def subject_of(
 
     Its module is imported in processes of its own; in this one only if it makes a `Subject`, or if calls are made here.
     """
-    from dpcompose.audit import Fresh, Subject
+    from dpcompose.audit import Fresh, Subject, usual_claim
 
     if fresh not in [each.value for each in Fresh]:
         raise DomainError("--fresh", fresh, "worker, call, instance or process")
     seen = described(name, _description)
-    stated = None if seen["claim"] is None else usual_claim_of(seen["claim"])
+    stated = None if seen["claim"] is None else usual_claim(**seen["claim"])
     if seen["kind"] == "other":
         raise DomainError("NAME", name, "a function from a dataset to an answer")
     if seen["kind"] == "subject":
@@ -297,26 +297,19 @@ def subject_of(
     return Subject(loaded(name), **options), stated
 
 
-def usual_claim_of(stated: dict[str, float]) -> Composable:
-    """The claim of a description."""
-    from dpcompose.audit import usual_claim
-
-    return usual_claim(**stated)
-
-
 def _description(found: Any) -> dict[str, Any]:
     """In the process that imports: what an object is, and the claim that it makes of itself, as data."""
-    from dpcompose.audit import Measurement, Subject, arguments_of, claim_of
+    from dpcompose.audit import Measurement, Subject, stated_claim
 
     call = found.call if isinstance(found, Subject) else found
     kind = "subject" if isinstance(found, Subject) else "function" if callable(found) else "other"
     claim = None
     if isinstance(call, Measurement) and not isinstance(call, type):
         try:
-            claim = claim_of(call)
+            claim = stated_claim(call)
         except Exception:
             claim = None
-    return {"kind": kind, "claim": None if claim is None else arguments_of(claim)}
+    return {"kind": kind, "claim": claim}
 
 
 def claim_of_options(

@@ -11,6 +11,7 @@ its own flag would leave the others waiting.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Protocol, TypeVar, Unpack
 
@@ -64,8 +65,9 @@ class StepHooks(_Guarded):
     """
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        # Another loop's arguments have no such option, and it accumulates nothing.
-        batches = getattr(args, "gradient_accumulation_steps", 1)
+        batches = 1
+        with suppress(AttributeError):  # arguments of another loop, which accumulates nothing
+            batches = args.gradient_accumulation_steps
         option = "TrainingArguments(gradient_accumulation_steps"
         self.begin(state.is_world_process_zero, option, batches)
 

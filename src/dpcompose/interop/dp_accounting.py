@@ -96,7 +96,7 @@ def read_event(event: Any, adjacency: Adjacency, above: tuple[int, ...] = ()) ->
 def _once(
     known: dict[Any, Composable], event: Any, read: Callable[[Any], Composable]
 ) -> Composable:
-    """What an event describes, read once for equal events if they can be compared."""
+    """The mechanisms that an event describes, read once for equal events if they can be compared."""
     try:
         described = known.get(event)
     except (TypeError, RecursionError):  # it holds a list, or is too deep

@@ -83,7 +83,7 @@ class EventRow:
     why: str = ""
 
     def composition(self, event: Any, adjacency: Adjacency, *inner: Composition) -> Composable:
-        """What an event describes; UnsupportedError, or DomainError of a field, if it is nothing."""
+        """The mechanisms that an event describes; UnsupportedError or DomainError if there are none."""
         described = self.read(event, adjacency, *inner)
         require_adjacency(adjacency, *self.relations, why=self.why)
         return described
@@ -507,18 +507,13 @@ def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
     if not isinstance(part, Stated) or part.holds_under is adjacency:
         if isinstance(part, Stated) and part.event is not None:
             return event_tuple(part.event[0], **_declared_fields(part, part.event[1]))
-        rows = [(name, row) for name, row in EVENTS.items() if adjacency in row.relations]
-        writers = [(name, *each) for name, row in rows for each in row.write.items()]
-        for name, kind, write in writers:
-            mechanism: Any = part if isinstance(part, kind) else None
-            if mechanism is not None:
-                fields = (
-                    write(mechanism, adjacency)
-                    if callable(write)
-                    else _declared_fields(mechanism, write)
-                )
-                if fields is not None:
-                    several = fields if isinstance(fields, list) else [fields]
+        for name, row in EVENTS.items():
+            for kind, write in row.write.items() if adjacency in row.relations else ():
+                if not isinstance(part, kind):
+                    continue
+                described = _fields_of(cast("Any", part), write, adjacency)
+                if described is not None:
+                    several = described if isinstance(described, list) else [described]
                     return _together([event_tuple(name, **each) for each in several])
     reason = f"no event of dp_accounting says this under {adjacency.value}"
     raise UnsupportedError(
@@ -526,7 +521,11 @@ def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
     )
 
 
-def _declared_fields(part: Any, fields: Mapping[str, str | float]) -> Fields:
+def _fields_of(part: Any, write: Write, adjacency: Adjacency) -> Fields | list[Fields] | None:
+    return write(part, adjacency) if callable(write) else _declared_fields(part, write)
+
+
+def _declared_fields(part: ComposablePart, fields: Mapping[str, str | float]) -> Fields:
     """The field values of an event: parameters of a mechanism by their names, and numbers."""
     arguments = arguments_of(type(part))
     return {

@@ -142,7 +142,7 @@ def import_plan(
 def _composition(
     path: str | Path, document: Mapping[str, Any], adjacency: Adjacency
 ) -> Composition:
-    """What a document of one of the known kinds describes; each kind has keys of its own."""
+    """The composition that a document describes; each known kind has keys of its own."""
     if "class_name" in document:
         return from_dp_event(event_from_document(document), adjacency=adjacency)
     if {"history", "mechanism"} <= document.keys():

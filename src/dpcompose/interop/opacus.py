@@ -159,8 +159,8 @@ def state_of(state: Any) -> tuple[list[Phase], str, Adjacency]:
     """The history, the name of the accountant and the adjacency in a state dictionary; DomainError
     if it is malformed.
     """
-    guard.kind("state_dict", state, Mapping, "a dictionary with `history` and `mechanism`")
-    state = cast("Mapping[Any, Any]", state)
+    accepted = "a dictionary with `history` and `mechanism`"
+    state = cast("Mapping[Any, Any]", guard.kind("state_dict", state, Mapping, accepted))
     for key in ("history", "mechanism"):
         if key not in state:
             raise DomainError(
@@ -196,9 +196,8 @@ def read_checkpoint(path: str | Path) -> Any:
         accepted = f"a file that torch loads with weights_only=True ({type(error).__name__})"
         remedy = "Save accountant.state_dict() alone, with torch.save or json.dump"
     else:
-        return (
-            state.get("privacy_accountant_state_dict", state) if isinstance(state, dict) else state
-        )  # pyright: ignore
+        content = cast("dict[Any, Any]", state) if isinstance(state, dict) else {}
+        return content.get("privacy_accountant_state_dict", state)
     raise DomainError("path", str(path), accepted, remedy)
 
 
