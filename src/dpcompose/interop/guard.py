@@ -636,9 +636,11 @@ class TrainingGuard:
 
 def _kind(item: Any) -> StepKind:
     """A pair (sigma, rate), or a mechanism, as the keyword arguments of a step."""
-    if isinstance(item, tuple | list) and len(cast("Sequence[Any]", item)) == 2:
-        return {"sigma": item[0], "rate": item[1]}
-    return {"mechanism": item}
+    match item:
+        case (sigma, rate):
+            return {"sigma": sigma, "rate": rate}
+        case _:
+            return {"mechanism": item}
 
 
 def _refused(refusal: OverdrawnError, steps: int, fitting: int) -> StepRefusedError:

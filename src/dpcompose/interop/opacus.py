@@ -34,17 +34,8 @@ from dpcompose.composition import (
     compose,
 )
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
-from dpcompose.interop.draws import Draw, library
-from dpcompose.interop.preflight import (
-    ADAPTIVE,
-    OWN,
-    RAND_ON_EMPTY,
-    Finding,
-    PreflightWarning,
-    StepHook,
-    check,
-)
-from dpcompose.interop.probe import probe
+from dpcompose.interop.draws import Draw, Finding, finding, library, probe
+from dpcompose.interop.preflight import PreflightWarning, StepHook, check
 from dpcompose.mechanisms import BlackBox, Gaussian, ShuffledEpochs
 from dpcompose.values import Adjacency, Bound
 
@@ -141,10 +132,7 @@ def from_state_dict(state: Any, *, adjacency: Adjacency | None = None) -> Compos
     asked = guard.member("adjacency", holds_under if adjacency is None else adjacency, Adjacency)
     zero_out = holds_under is Adjacency.ZERO_OUT
     if zero_out and asked is not holds_under:
-        reason = f"its steps are charged under zero-out, and nothing is known of them under {asked.value}"
-        raise UnsupportedError(
-            "this history", reason, "Change: from_state_dict(state, adjacency=Adjacency.ZERO_OUT)"
-        )
+        raise finding("zero_out", asked=asked.value).error
     everything = BlackBox(0.0, delta=1.0, holds_under=asked)
 
     def step(noise: float, rate: float) -> Composable:
@@ -238,7 +226,6 @@ __all__ = [
 NAME = "dpcompose"
 MOST_NOISE = 1e6
 _PRECISION = {"eps_error", "delta_error", "alphas", "epsilon_tolerance"}
-_ONE_STEP = "a sample amplifies the one step that is on all of it", f"Change: {OWN}"
 _ADAPTIVE = {
     "target_unclipped_quantile",
     "clipbound_learning_rate",
@@ -302,7 +289,7 @@ class _Accounting:
             noise, rate = 0.0, 1.0
         if self._drawing:
             if self._drawing != "open":
-                raise UnsupportedError("a step without a draw of its own", *_ONE_STEP)
+                raise finding("one_step", what="a step without a draw of its own").error
             self._drawing, rate = "closed", max(rate, self._draw.rate)
         if self.history and tuple(self.history[-1][:2]) == (noise, rate):
             steps += self.history.pop()[2]
@@ -331,7 +318,7 @@ class _Accounting:
             UnsupportedError: If another draw is open, or a draw had no step.
         """
         if self._drawing in ("open", "lost"):
-            raise UnsupportedError("a draw after one that had no step", *_ONE_STEP)
+            raise finding("one_step", what="a draw after one that had no step").error
         size = 8 * guard.count("records", records, least=0)
         coins = np.frombuffer(secrets.token_bytes(size), np.uint64) >> 11
         batch = np.flatnonzero(coins < int(guard.probability("rate", rate) * 2**53))
@@ -374,14 +361,10 @@ class _Accounting:
                 describe, or if no optimizer charges this accountant.
         """
         if not (self._in_use or self.history):
-            reason = "no optimizer charges it: one that make_private prepared before charges another accountant"
-            raise UnsupportedError(
-                "this accountant", reason, "Change: engine.accountant = ... before make_private"
-            )
+            raise finding("unused").error
         for name, value in options.items():
             if name in _ADAPTIVE or (name == "rand_on_empty" and value):
-                refused = RAND_ON_EMPTY if name == "rand_on_empty" else ADAPTIVE
-                raise UnsupportedError(refused.name, refused.reason, f"Change: {refused.line}")
+                raise finding("rand_on_empty" if name == "rand_on_empty" else "adaptive").error
             if name not in _PRECISION | _CLIPPING and (name not in _SAMPLING or value is not True):
                 reason = "no number of a history of Poisson samples depends on it, or none is known"
                 raise UnsupportedError(
@@ -469,10 +452,7 @@ def _as_it_will_run(history: Any, frame: FrameType | None) -> Any:
     if search.get("epochs") is None or len(history) != 1:
         return history
     if _locals(frame, "make_private_with_epsilon", 2).get("poisson_sampling") is False:
-        reason = "its noise is calibrated as for Poisson samples, and each pass of this loader costs more"
-        noise = "dpcompose.interop.opacus.get_noise_multiplier(..., sample_rate=1.0, steps=epochs)"
-        remedy = f"Change: make_private(..., noise_multiplier={noise}, poisson_sampling=False)"
-        raise UnsupportedError("make_private_with_epsilon(poisson_sampling=False)", reason, remedy)
+        raise finding("not_poisson").error
     ((noise, rate, _),) = history
     return [(noise, rate, _steps(search["epochs"], rate))]
 

@@ -9,37 +9,20 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields
 from datetime import date
+from importlib.resources import files
 from typing import Any, cast
 
 from dpcompose.errors import DomainError, MissingExtraError
 from dpcompose.interop.statement import Statement, markdown, text_of, visible
 
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "product_type": (
-        "Summary statistics", "Machine learning model", "Dataset", "Synthetic data", "Interactive API", "SQL queries",
-    ),
-    "sector": ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
-    "model": ("Local", "Central", "Shuffle", "Federated", "Varies"),
-    "release_type": ("One release", "Many releases"),
-    "data_source": ("Static", "Dynamic"),
-    "access": ("Interactive", "Non-interactive"),
-}  # fmt: skip
+_SCHEMA = tomllib.loads((files("dpcompose.interop") / "registry.toml").read_text("utf-8"))
+CHOICES: Mapping[str, list[str]] = _SCHEMA["choices"]
 """The words that the registry accepts, for each field restricted to a list."""
-_SECTIONS = {
-    "basic": "name data_curators=curators intended_use data_product_type=product_type data_product_region=region"
-    " description publication_date data_product_sector=sector",
-    "dp_variant": "variant_name data_domain unprotected_quantities=unprotected",
-    "privacy_loss": "privacy_unit privacy_unit_details privacy_parameters privacy_parameters_details",
-    "deployment_model": "model_name=model release_type data_source_type=data_source access_type=access",
-    "accounting": "post_processing composition",
-    "implementation": "preprocessing_and_hyperparameter_tuning=tuning mechanisms",
-    "administrative": "sources notes registry_authors=authors",
-}
-"""The registry's sections and fields, each with its name here if that is another one."""
 
 
 @dataclass(frozen=True)
@@ -162,22 +145,21 @@ def registry_yaml(statement: Statement, deployment: Deployment, *, status: str =
     values: dict[str, Any] = facts | {
         "curators": list(deployment.curators),
         "authors": list(deployment.authors),
-        "variant_name": "Approximate DP" if statement.delta > 0 else "Pure DP",
-        "privacy_unit": markdown(statement.unit),
-        "privacy_unit_details": markdown(statement.neighbors),
-        "privacy_parameters": {"epsilon": float(statement.epsilon)}
+        "variant": "Approximate DP" if statement.delta > 0 else "Pure DP",
+        "unit": markdown(statement.unit),
+        "neighbors": markdown(statement.neighbors),
+        "parameters": {"epsilon": float(statement.epsilon)}
         | ({"delta": statement.delta} if statement.delta > 0 else {}),
-        "privacy_parameters_details": "\n".join(
+        "details": "\n".join(
             markdown(each) for each in (*statement.attacks, *statement.assumptions)
         ),
         "composition": "Certified composition of the privacy losses of all mechanisms by dpcompose, rounded up.",
         "mechanisms": "; ".join(markdown(run.described) for run in statement.runs),
     }
-    sections: dict[str, dict[str, Any]] = {}
-    for section, names in _SECTIONS.items():
-        pairs = [name.partition("=")[::2] for name in names.split()]
-        rows = {name: values[own or name] for name, own in pairs}
-        sections[section] = {name: value for name, value in rows.items() if value is not None}
+    sections = {
+        section: {name: values[own] for name, own in names.items() if values[own] is not None}
+        for section, names in _SCHEMA["sections"].items()
+    }
     stated = all(facts[name] for name in ("model", "release_type", "data_source", "access"))
     entry = {"url_slug": deployment.slug, "status": status, "tier": 2 if stated else 1}
     document = entry | {"deployment": {name: rows for name, rows in sections.items() if rows}}

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from importlib.resources import files
 from typing import Any, cast
 
 from dpcompose import check
@@ -103,6 +104,7 @@ def latex(text: str) -> str:
     return "".join(_LATEX.get(each, each) for each in one_line(text))
 
 
+_BIBTEX = files("dpcompose.interop") / "statement.bib"
 FALSE_POSITIVE_RATE = 0.001
 TOLERANCE = 1e-6
 """The tolerance of the attack risks, which are published with three digits."""
@@ -301,28 +303,11 @@ class Statement:
     @property
     def bibtex(self) -> str:
         """The entries that `latex` cites."""
-        return _BIBTEX % version("dpcompose")
+        return _BIBTEX.read_text("utf-8") % version("dpcompose")
 
 
 def _composed(runs: Sequence[Run]) -> Composition:
     return compose(*(parse(run.mechanism) * run.times for run in runs))
-
-
-_BIBTEX = """\
-@inproceedings{DworkMcSherryNissimSmith2006,
-  author = {Dwork, Cynthia and McSherry, Frank and Nissim, Kobbi and Smith, Adam},
-  title = {Calibrating Noise to Sensitivity in Private Data Analysis},
-  booktitle = {Theory of Cryptography, TCC 2006},
-  pages = {265--284},
-  year = {2006},
-  doi = {10.1007/11681878_14}
-}
-@software{dpcompose,
-  author = {{dpcompose contributors}},
-  title = {dpcompose: certified composition of differential privacy},
-  version = {%s}
-}
-"""
 
 
 def granted(moment: Moment, scope: str, *, last: int | None = None) -> Iterator[Entry]:
