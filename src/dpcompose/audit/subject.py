@@ -143,9 +143,9 @@ class Subject:
     @property
     def isolated(self) -> bool:
         """Whether no call can observe what an earlier one left: promised for `batch`, enforced for
-        instances and processes.
+        processes. A cache of the module outlives the instances of a maker.
         """
-        return self.batch is not None or self.fresh in (Fresh.INSTANCE, Fresh.PROCESS)
+        return self.batch is not None or self.fresh is Fresh.PROCESS
 
     def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
         """The built-in features that suit outcomes such as these."""
