@@ -411,13 +411,9 @@ class _Accounting:
         """
         history, mechanism, adjacency = state_of(state_dict)
         if mechanism != self.mechanism():
+            accepted = f"{self.mechanism()!r}, the accountant that is to load it"
             remedy = "Take the steps over: accountant.history = state_dict['history']"
-            raise DomainError(
-                "mechanism",
-                mechanism,
-                f"{self.mechanism()!r}, the accountant that is to load it",
-                remedy,
-            )
+            raise DomainError("mechanism", mechanism, accepted, remedy)
         self._in_use, runs = True, dict(state_dict.get("runs") or {"": math.inf})
         if self._runs[self._run]:
             if all(self._runs.get(run, 0) >= steps for run, steps in runs.items()):
@@ -492,10 +488,8 @@ def get_noise_multiplier(
         DomainError: If a number is outside its domain, or both or neither of `epochs` and `steps` are given.
         UnreachableError: If no noise multiplier up to 10^6 suffices.
     """
-    target, delta = (
-        guard.positive("target_epsilon", target_epsilon),
-        guard.open_probability("target_delta", target_delta),
-    )
+    target = guard.positive("target_epsilon", target_epsilon)
+    delta = guard.open_probability("target_delta", target_delta)
     if (steps is None) == (epochs is None):
         raise DomainError("epochs, steps", (epochs, steps), "one of the two")
     if not guard.probability("sample_rate", sample_rate) > 0:

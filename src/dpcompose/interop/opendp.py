@@ -33,13 +33,12 @@ from dpcompose.values import Adjacency, rounded_up, up
 
 ADD_REMOVE, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
 BY_METRIC = {
-    "SymmetricDistance": ADD_REMOVE,
-    "InsertDeleteDistance": ADD_REMOVE,
-    "SymmetricIdDistance": ADD_REMOVE,
-    "ChangeOneDistance": REPLACE,
-    "HammingDistance": REPLACE,
-    "ChangeOneIdDistance": REPLACE,
-    "DiscreteDistance": REPLACE,
+    f"{name}Distance": adjacency
+    for adjacency, names in (
+        (ADD_REMOVE, "Symmetric InsertDelete SymmetricId"),
+        (REPLACE, "ChangeOne Hamming ChangeOneId Discrete"),
+    )
+    for name in names.split()
 }
 """The adjacency of each dataset metric; metrics of sensitivities have none."""
 FARTHEST, NEGLIGIBLE, POINTS = 600.0, 1e-30, 1024
