@@ -27,7 +27,7 @@ import numpy as np
 from dpcompose import check
 from dpcompose.audit import certificate as written
 from dpcompose.audit.arm import FIRST, Arm, Member
-from dpcompose.audit.certificate import Chain, Journal
+from dpcompose.audit.certificate import BOUND, Chain, Journal
 from dpcompose.audit.check import check as checked
 from dpcompose.audit.claim import AuditResult, Moment, Pair, Point, Verdict, certified, points
 from dpcompose.audit.feature import SEEN, Feature, Learner, Memory, named
@@ -232,7 +232,7 @@ def play(
             batch = game.bind(
                 rows if (ends - start) >= rows * each else max(1, int((ends - start) / each))
             )
-            journal.bind()
+            journal.write(BOUND)
             outcomes = subject.draw(game.arms[batch.arm].pair, batch.coins)
             each = (time.monotonic() - start) / len(batch.coins)
             with _undisturbed():

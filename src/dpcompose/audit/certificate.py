@@ -239,7 +239,8 @@ JOURNAL = "dpcompose-audit-journal-4"
 EARLIER = ("dpcompose-audit-journal-3", "dpcompose-audit-journal-2")
 """Older formats that can be read if all answers are numbers."""
 _REMEDY = "Begin another journal, or restore this one"
-_BOUND = {"bound": True}
+BOUND = {"bound": True}
+"""The mark that bets are fixed and outcomes about to be drawn."""
 _SAME = ("subject", "claim", "claims", "one_point", "alpha")
 
 
@@ -304,7 +305,7 @@ class Journal:
         try:
             if not text:
                 first = {"format": JOURNAL, "header": header, "seed": seed.hex(), "pairs": codes}
-                journal._write(first)
+                journal.write(first)
                 return journal
             earlier = cls._read(path, whole, file, {"header": header, "pairs": codes})
             if named and seed != earlier.seed:
@@ -327,9 +328,9 @@ class Journal:
                 raise ValueError(f"its format is not {JOURNAL}")
             header, seed = first["header"], bytes.fromhex(first["seed"])
             same = {name: header[name] for name in _SAME} | {"pairs": first["pairs"]}
-            entries = [line for line in lines if line != _BOUND]
+            entries = [line for line in lines if line != BOUND]
             lost = next(
-                (place for place, line in enumerate(reversed(lines)) if line != _BOUND), len(lines)
+                (place for place, line in enumerate(reversed(lines)) if line != BOUND), len(lines)
             )
             if entries:
                 wealth = float.fromhex(entries[-1]["log_wealth"])
@@ -351,22 +352,17 @@ class Journal:
         """Whether the audit is recorded in a file."""
         return self._file >= 0
 
-    def bind(self) -> None:
-        """Record that bets are fixed and outcomes about to be drawn; does nothing without a file."""
-        if self.recorded:
-            self._write(_BOUND)
-
-    def write(self, entry: Mapping[str, Any]) -> None:
-        """Record a settled batch, which then counts whatever happens; does nothing without a file."""
-        if self.recorded:
-            self._write(entry)
-
-    def _write(self, line: Mapping[str, Any]) -> None:
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Record a settled batch, which then counts whatever happens, or `BOUND`; does nothing
+        without a file.
+        """
+        if not self.recorded:
+            return
         text = canonical(line)
         self._link = _linked(self._link, text)
-        rest = b"%b %b\n" % (text, self._link)
-        while rest:
-            rest = rest[os.write(self._file, rest) :]
+        unwritten = b"%b %b\n" % (text, self._link)
+        while unwritten:
+            unwritten = unwritten[os.write(self._file, unwritten) :]
 
     def close(self) -> None:
         """Close the file and release its lock, so that another run can continue the audit."""
