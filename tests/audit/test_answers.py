@@ -14,9 +14,9 @@ import pytest
 from campaigns.audit_answers import KINDS, Foreign, Slots, frame
 from dpcompose import BlackBox
 from dpcompose.audit import Pair, Subject, Verdict, audit
+from dpcompose.audit.feature import Table
 from dpcompose.audit.outcome import Outcome, rows_of
 from dpcompose.audit.subject import Fresh
-from dpcompose.audit.table import Table
 from dpcompose.report.audit import audit_page
 
 pd = pytest.importorskip("pandas")

@@ -9,9 +9,8 @@ import pytest
 
 from dpcompose import BlackBox, Concentrated, Gaussian, RandomizedResponse
 from dpcompose.audit import Pair, Subject, Transcripts, Verdict, audit
-from dpcompose.audit.arm import Arm
+from dpcompose.audit.arm import Arm, step
 from dpcompose.audit.claim import Point, points
-from dpcompose.audit.wealth import step
 from dpcompose.errors import DomainError
 from dpcompose.experiment import Experiment, Holds, NaturalFilterBreaker, Query, Repeater
 

@@ -139,6 +139,20 @@ def test_a_mechanism_that_answers_from_memory_is_not_refuted_but_for_repeated_ca
     assert refuted >= 5  # the test would else hold without a qualification
 
 
+def test_a_cache_of_the_module_outlives_the_instances_of_a_maker() -> None:
+    subject = Subject(make=lambda: laplace_from_memory, fresh=Fresh.INSTANCE)
+    refuted = 0
+    for seed in range(20):
+        _answers.clear()
+        found = audit(
+            subject, [PAIR], claim=BlackBox(1.0, delta=1e-5), samples=400, ladder=False,
+            seed=bytes([seed] * 32), alpha=1e-3,
+        )  # fmt: skip
+        refuted += found.verdict is Verdict.REFUTED
+        assert found.repeated is (found.verdict is Verdict.REFUTED)
+    assert refuted >= 5
+
+
 def test_a_refutation_by_new_answers_or_isolated_calls_is_not_qualified(tmp_path: Path) -> None:
     def biased(rows: tuple[float, ...]) -> float:
         return 4 * CORRECT["laplace"](len(rows))
@@ -150,7 +164,7 @@ def test_a_refutation_by_new_answers_or_isolated_calls_is_not_qualified(tmp_path
     found = audit(wrong, [PAIR], claim=BlackBox(0.1), samples=3000, alpha=1e-3, ladder=False)
     assert found.verdict is Verdict.REFUTED and not found.repeated
     assert found.certificate is not None and "repeated" not in found.certificate
-    for subject in (Subject(make=lambda: told, fresh=Fresh.INSTANCE), Subject(told)):
+    for subject in (Subject(batch=lambda rows, n: np.full(n, told(rows))), Subject(told)):
         found = audit(subject, [PAIR], claim=BlackBox(1.0), samples=300, ladder=False)
         assert found.verdict is Verdict.REFUTED and found.repeated is not subject.isolated
         assert found.certificate is not None

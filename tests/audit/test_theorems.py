@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from dpcompose.audit.claim import Point
+from dpcompose.audit.lower import BETS
 from dpcompose.audit.stakes import UNIT, stakes
-from dpcompose.audit.tried import BETS
 
 CELLS = 4
 

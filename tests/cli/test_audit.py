@@ -115,17 +115,11 @@ def test_other_claims() -> None:
         ("noisy.py:count --epsilon 1 --pairs same.json", "two different datasets"),
         ("check missing.json", "a file that can be read"),
         ("check same.json", "unchanged certificate"),
-        ("zoo unicorn", "half the scale"),
     ],
 )
 def test_bad_input_is_one_clear_error(line: str, said: str) -> None:
     status, text = _run(line)
     assert status == 2 and said in text
-
-
-def test_the_zoo_is_listed() -> None:
-    status, text = _run("zoo")
-    assert status == 0 and "half the scale" in text
 
 
 def test_scores_of_canaries() -> None:
@@ -172,14 +166,15 @@ def test_a_killed_audit_goes_on_from_its_journal(tmp_path: Path) -> None:
 
 def test_a_mechanism_that_ends_its_process_does_not_end_the_audit() -> None:
     Path("pairs.json").write_text('[{"zero": [], "one": [1.0]}]')
-    status, text = _run("noisy.py:ends --epsilon 1 --samples 48 --seconds 5 --pairs pairs.json")
+    status, text = _run("noisy.py:ends --epsilon 1 --samples 26 --seconds 5 --pairs pairs.json")
     assert status == 2 and "process ended" in text and "nothing was audited" in text
     status, text = _run("noisy.py:ends_sometimes --epsilon 1 --samples 24 --pairs pairs.json")
     assert status == 0 and "ended its process" not in text and "NOT REFUTED" in text
 
 
-@pytest.mark.parametrize("fresh", ["worker", "call", "process"])
-@pytest.mark.parametrize("samples", [4, 30])
+@pytest.mark.parametrize(
+    ("samples", "fresh"), [(4, "worker"), (4, "call"), (4, "process"), (30, "call")]
+)
 def test_a_mechanism_that_never_answers_is_bad_input(fresh: str, samples: int) -> None:
     Path("pairs.json").write_text('[{"zero": [], "one": [1.0]}]')
     line = f"noisy.py:typo --epsilon 1 --samples {samples} --fresh {fresh} --pairs pairs.json --certificate c.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from dpcompose import Adjacency, Gaussian, compose
 from dpcompose.errors import DomainError, PlanError, UnreachableError, UnsupportedError
 from dpcompose.interop import opacus
+from dpcompose.interop.draws import finding
 from dpcompose.interop.imported import import_plan
 from dpcompose.interop.opacus import KnownHistory, from_state_dict
 from dpcompose.mechanisms import ShuffledEpochs
@@ -205,3 +207,14 @@ def test_an_entry_that_is_changed_in_place_is_read_again() -> None:
     known.bound(history, 1e-5)
     history[0][2], history[1][0] = 400, 0.9
     assert known.bound(history, 1e-5) == KnownHistory().bound(history, 1e-5)
+
+
+def test_each_finding_is_used_and_its_sentences_are_whole() -> None:
+    folder = Path(opacus.__file__).parent
+    source = "".join(file.read_text() for file in folder.glob("*.py"))
+    table = tomllib.loads((folder / "findings.toml").read_text())
+    names = "epoch sampler left before after draws reason workers rate size counts what asked layer"
+    values = dict.fromkeys(("lower", "upper", "delta"), 1.5) | dict.fromkeys(names.split(), 3)
+    for key in table:
+        shown = str(finding(key, **values))
+        assert f'"{key}"' in source and not {"{", "}"} & {*shown}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -29,7 +28,6 @@ from dpcompose.errors import (
     DomainError,
     EngineError,
     OverdrawnError,
-    PlanError,
     ReleaseError,
     UnsupportedError,
 )
@@ -44,7 +42,6 @@ from dpcompose.interop.opendp import (
     compositor,
     from_measurement,
     privacy_profile,
-    profile_plan,
     to_measurement,
 )
 
@@ -485,25 +482,3 @@ def test_a_compositor_needs_an_account_and_a_metric_of_its_neighbors() -> None:
             input_metric=metrics.symmetric_distance(),
             d_in=1,
         )
-
-
-def test_a_profile_in_a_file_becomes_a_plan() -> None:
-    profile = privacy_profile(Gaussian(5.0) * 4)
-    epsilons = [0.25 * step for step in range(17)]
-    text = json.dumps(
-        {"epsilon": epsilons, "delta": [profile.delta(epsilon) for epsilon in epsilons]}
-    )
-    plan = profile_plan(text, delta=1e-4)
-    found = plan.composition().epsilon(delta=1e-4)
-    assert (Gaussian(5.0) * 4).epsilon(delta=1e-4).lower <= found.upper <= 2.0
-    with pytest.raises(UnsupportedError):
-        profile_plan(text, delta=1e-30)
-    point = '{"epsilon": [1], "delta": [0.1]'
-    for wrong in (
-        "", "[]", "{}", "[" * 100_000, point, f'{point}, "adjacency": "none"}}', point.replace("[0.1]", "[1, 2]") + "}",
-        *(point.replace("[1]", each) + "}" for each in ("[NaN]", "[-1]", '"1"', "[true]", "[]")),
-    ):  # fmt: skip
-        with pytest.raises(PlanError):
-            profile_plan(wrong, delta=0.1)
-    with pytest.raises(DomainError):
-        profile_plan(text, delta=2.0)

@@ -9,7 +9,7 @@ import pytest
 from dpcompose import Adjacency
 from dpcompose.errors import UnsupportedError
 from dpcompose.interop import opacus as ours
-from dpcompose.interop.probe import forward_probe
+from dpcompose.interop.draws import forward_probe
 from tests.interop.conftest import library
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore")]

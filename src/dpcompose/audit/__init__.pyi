@@ -1,27 +1,23 @@
-from .again import Repeated as Repeated, again as again
-from .audit import audit as audit
+from .audit import Repeated as Repeated, again as again, audit as audit
 from .check import CertificateError as CertificateError, check as check
-from .claim import Pair as Pair
-from .feature import Feature as Feature, Learner as Learner
-from .outcome import Outcome as Outcome
-from .subject import Source as Source, Subject as Subject
-from .transcript import Transcripts as Transcripts
-from .verdict import (
+from .claim import (
     AuditResult as AuditResult,
     Moment as Moment,
+    Pair as Pair,
     Tried as Tried,
     Verdict as Verdict,
 )
+from .feature import Feature as Feature, Learner as Learner
+from .outcome import Outcome as Outcome
+from .subject import Source as Source, Subject as Subject, Transcripts as Transcripts
 
 if True:
     from .audit import require_answers as require_answers
     from .canary import canaries as canaries
     from .certificate import text_of as text_of
     from .learned import LEARNERS as LEARNERS
-    from .subject import Fresh as Fresh, Measurement as Measurement, claim_of as claim_of
+    from .subject import Fresh as Fresh, Measurement as Measurement, stated_claim as stated_claim
     from .usual import (
-        arguments_of as arguments_of,
         usual_claim as usual_claim,
         usual_pairs as usual_pairs,
     )
-    from .zoo import ALPHA as ALPHA, ENTRIES as ENTRIES, Entry as Entry, entry_of as entry_of

@@ -1,5 +1,13 @@
-"""An arm of the audit: one pair of datasets, its past outcomes, and the bets they suggest for each
-feature.
+"""An arm of the audit: one pair of datasets, its past outcomes, the bets that they suggest for each
+feature, and the wealth that these bets make.
+
+The wealth starts at 1 and grows if bets against the claim succeed. In every batch it is divided
+among members, which bet on one feature each; an undivided part stays idle. These weights are fixed
+before the coins. Row by row, a member's part is multiplied by the growth factors of its bets. Under
+the claim the wealth is a nonnegative supermartingale, so by Ville's inequality it ever reaches
+1/alpha with probability at most alpha.
+
+Reference: [WaudbySmithRamdas2024]
 """
 
 from __future__ import annotations
@@ -14,35 +22,139 @@ from numpy.typing import NDArray
 
 from dpcompose.audit.claim import Pair, Point
 from dpcompose.audit.feature import Feature, Learner, Memory
-from dpcompose.audit.outcome import Outcomes
+from dpcompose.audit.outcome import Outcomes, Reals
 from dpcompose.audit.stakes import Cells, Stakes, hopes, stakes, twin_stakes
-from dpcompose.audit.wealth import WEIGHTS, Member, tally
+
+WEIGHTS = 1 << 20
+"""The members' weights are integers in units of 1 / WEIGHTS."""
+MOST_LOOKS = 1 << 21
+"""Members times rows up to which the wealth is compared with its goal after every row."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A fraction of the wealth and its bets on one feature in one batch.
+
+    Args:
+        feature: The feature that it bets on.
+        cells: The cells of the feature.
+        weight: Its fraction of the wealth, in units of 1 / WEIGHTS.
+        stakes: The stakes on each cell and coin.
+    """
+
+    feature: Feature
+    cells: Cells
+    weight: int
+    stakes: Stakes
+
+    def written(self) -> dict[str, Any]:
+        """The bet as a dictionary for the certificate, fixed before the coins are derived."""
+        cuts = [cut.hex() for cut in self.cells.cuts]
+        f, g = self.stakes.f.tolist(), self.stakes.g.tolist()
+        written = {
+            "feature": self.feature.name,
+            "cuts": cuts,
+            "weight": self.weight,
+            "f": f,
+            "g": g,
+        }
+        return (
+            written
+            if self.feature.parameters is None
+            else written | {"made": dict(self.feature.parameters)}
+        )
+
+
+@dataclass(frozen=True)
+class Paid:
+    """The settlement of one batch.
+
+    Args:
+        rows: The number of rows bet on: all of them, or those until the wealth reached its goal.
+        log_wealth: Natural logarithm of the wealth after the last row.
+        peak: The largest log wealth after any row of the batch.
+        counts: For each member, the rows with coin 0 and with coin 1 in each cell, shape (2,
+            cells).
+        factors: For each member, the log growth factor of its part of the wealth.
+        new_growth: The log growth of the wealth if every recurring answer were the worst one for
+            the bets: of a mechanism that answers from memory, no more than fresh calls would give.
+    """
+
+    rows: int
+    log_wealth: float
+    peak: float
+    counts: tuple[NDArray[np.intp], ...]
+    factors: tuple[float, ...]
+    new_growth: float
+
+
+def step(
+    log_wealth: float, members: Sequence[Member], points: Sequence[Point], coins: NDArray[np.uint8],
+    places: Sequence[NDArray[np.intp]], goal: float, new: NDArray[np.bool_] | bool = True,
+) -> Paid:  # fmt: skip
+    """Settle the bets of a batch, and stop at the row where the wealth reaches its goal.
+
+    Args:
+        log_wealth: Natural logarithm of the wealth before the batch.
+        members: The members; their weights sum to at most WEIGHTS.
+        points: The points of the claim at the distance of the pair.
+        coins: The coin of each row.
+        places: For each member, the cell index of each row.
+        goal: Natural logarithm of the wealth at which to stop.
+        new: Whether each row's answer has not occurred before.
+    """
+    rows = len(coins)
+    ends = np.arange(0, rows, max(1, len(members) * rows // MOST_LOOKS))[1:]
+    ends = np.append(ends, rows)
+    idle = WEIGHTS - sum(member.weight for member in members)
+    parts = [np.full(len(ends), np.log(idle / WEIGHTS))] if idle else []
+    own: list[Reals] = []
+    least: list[Reals] = []
+    for member, place in zip(members, places, strict=True):
+        logs = member.stakes.log_factors(points)
+        paid = logs[coins, place]
+        least.append(np.where(new, paid, logs.min(axis=1)[coins]))
+        own.append(np.cumsum(np.add.reduceat(paid, np.append(0, ends[:-1]))))
+        parts.append(own[-1] + np.log(member.weight / WEIGHTS))
+    course = (
+        log_wealth + np.logaddexp.reduce(np.array(parts), axis=0)
+        if parts
+        else np.full(len(ends), log_wealth)
+    )
+    reached = np.flatnonzero(course >= goal)
+    last = int(reached[0]) if len(reached) else len(ends) - 1
+    rows = int(ends[last])
+    counts = tuple(
+        tally(coins[:rows], place[:rows], member.cells.count)
+        for member, place in zip(members, places, strict=True)
+    )
+    factors = tuple(float(each[last]) for each in own)
+    terms = [math.log(idle / WEIGHTS)] if idle else []
+    for member, each in zip(members, least, strict=True):
+        terms.append(float(np.log(member.weight / WEIGHTS) + each[:rows].sum()))
+    new_growth, peak = float(np.logaddexp.reduce(terms)), float(np.max(course[: last + 1]))
+    return Paid(rows, float(course[last]), peak, counts, factors, new_growth)
+
+
+def tally(coins: NDArray[np.uint8], places: NDArray[np.intp], cells: int) -> NDArray[np.intp]:
+    """The number of rows with each coin in each cell, shape (2, cells), from the coin and cell
+    index of each row.
+    """
+    return np.bincount(coins * cells + places, minlength=2 * cells).reshape(2, cells)
+
 
 FIRST, SHARE, FINE, FEW, TEACHING = 24, 8, 20, 1 << 14, 8
-"""Batch sizes of one pair: FIRST rows in the first batch, and 1 / SHARE of the past rows in later
-ones. While there are fewer than FEW past rows it is 1 / FINE of them; while no bets are placed, 1 /
-TEACHING.
-"""
+"""Rows of a batch: FIRST, then 1 / SHARE of the past, 1 / FINE below FEW, 1 / TEACHING without bets."""
 MANY = 12
-"""The largest number of features bet on at once. A pair with more features has larger batches,
-since evaluating each feature takes time.
-"""
+"""The most features bet on at once; pairs with more have larger batches, as features take time."""
 KEPT = 1 << 18
-"""The number of past outcomes stored. The cells of features are recomputed whenever the stored rows
-have grown by half; later rows are only counted.
-"""
+"""The number of past outcomes stored, by which cells are recomputed; later rows are only counted."""
 WORLDS = (1.0, 2.0, 3.0)
-"""The cuts of the feature that remembers answers: seen in neither world, in world 0, in world 1, in
-both.
-"""
+"""The cuts of the feature that remembers answers: met in no world, in world 0, in world 1, in both."""
 HOPE = 2.0
-"""The projected log gain below which a feature has no evidence, so that no bets are computed for
-it.
-"""
+"""The projected log gain below which no bets on a feature are computed."""
 STARTS, FEATURES, AFTER = (24, 192, 1536, 12288), 2, 512
-"""The numbers of rows of a pair at which cells are frozen for the lower bound, and how many features
-each time; the number of rows at which the tried events are chosen.
-"""
+"""Rows at which cells are frozen for the lower bound, features each time; rows at which events are."""
 IDLE = 0.1
 """The prior weight of betting on no feature."""
 LIGHTEST = WEIGHTS >> 12

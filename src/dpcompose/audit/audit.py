@@ -1,5 +1,12 @@
 """The main loop of an audit: choose a pair, fix the bets, flip the coins, draw, settle, learn;
-until the claim is refuted.
+until the claim is refuted. And its replication, with the bets of a certificate.
+
+A certificate proves that its counts refute the claim, but anybody can make up counts. Fresh draws
+from the mechanism expose that. The bets of the certificate come first, unchanged, on new coins and
+new outcomes. The first audit stopped when it was decided, and chance determines whether the same
+number of new rows suffices. So betting goes on with bets learned from the new rows, until the
+wealth reaches 1/alpha or the row limit is reached. All of it is a single wealth process of Theorem
+2, so a true claim is refuted with probability at most alpha however long it runs.
 """
 
 from __future__ import annotations
@@ -11,24 +18,26 @@ import signal
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dpcompose import check
 from dpcompose.audit import certificate as written
-from dpcompose.audit.arm import FIRST, Arm
-from dpcompose.audit.certificate import Chain
+from dpcompose.audit.arm import FIRST, Arm, Member
+from dpcompose.audit.certificate import BOUND, Chain, Journal
 from dpcompose.audit.check import check as checked
-from dpcompose.audit.claim import Pair, Point, certified, points
-from dpcompose.audit.feature import Feature, Learner, Memory
-from dpcompose.audit.game import MARGIN, Game
-from dpcompose.audit.journal import Journal
-from dpcompose.audit.lower import Ladder
-from dpcompose.audit.subject import ExhaustedError, Fresh, Source, Subject
-from dpcompose.audit.tried import tried_events, unseen
+from dpcompose.audit.claim import AuditResult, Moment, Pair, Point, Verdict, certified, points
+from dpcompose.audit.feature import SEEN, Feature, Learner, Memory, named
+from dpcompose.audit.game import MARGIN, Game, Scripted
+from dpcompose.audit.learned import remade
+from dpcompose.audit.lower import Ladder, tried_events, unseen
+from dpcompose.audit.outcome import Outcomes, Reals
+from dpcompose.audit.stakes import Cells, Stakes
+from dpcompose.audit.subject import ExhaustedError, Fresh, Samples, Source, Subject
 from dpcompose.audit.usual import usual_pairs
-from dpcompose.audit.verdict import AuditResult, Moment, Verdict
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanisms import BlackBox
@@ -131,8 +140,7 @@ def _result(
     """
     game.ladder.climb(game.arms)
     proof = written.sealed(
-        journal.header, journal.seed, game.batches, samples=game.samples,
-        log_wealth=game.log_wealth, repeated=game.repeated(subject),
+        journal.header, journal.seed, game.batches, log_wealth=game.log_wealth, repeated=game.repeated(subject),
     )  # fmt: skip
     refuted = game.log_wealth >= game.goal and bool(checked(written.text_of(proof))["refuted"])
     return AuditResult(
@@ -224,7 +232,7 @@ def play(
             batch = game.bind(
                 rows if (ends - start) >= rows * each else max(1, int((ends - start) / each))
             )
-            journal.bind()
+            journal.write(BOUND)
             outcomes = subject.draw(game.arms[batch.arm].pair, batch.coins)
             each = (time.monotonic() - start) / len(batch.coins)
             with _undisturbed():
@@ -260,11 +268,125 @@ def _claims(
     if not pairs or not all(isinstance(pair, Pair) for pair in pairs):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("pairs", pairs, "at least one Pair of datasets")
     distances = sorted({1, *(pair.distance for pair in pairs)})
-    found = {each: points(claim, distance=each, adjacency=adjacency) for each in distances}
-    if not any(found[pair.distance] for pair in pairs):
-        raise DomainError(
-            "pairs",
-            distances,
-            "a distance at which the claim has a finite epsilon and a delta below 1",
-        )
-    return {distance: each for distance, each in found.items() if each}
+    curves = {each: points(claim, distance=each, adjacency=adjacency) for each in distances}
+    if not any(curves[pair.distance] for pair in pairs):
+        accepted = "a distance at which the claim has a finite epsilon and a delta below 1"
+        raise DomainError("pairs", distances, accepted)
+    return {distance: curve for distance, curve in curves.items() if curve}
+
+
+TIMES, LEAST = 10, 4096
+"""The default row limit: TIMES rows for each row of the certificate, and at least LEAST."""
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """The result of betting again on newly drawn outcomes.
+
+    Args:
+        log_wealth: Natural logarithm of the final wealth; betting began with a wealth of 1.
+        samples: The number of rows (outcomes) drawn and bet on.
+        refuted: Whether the wealth reached 1/alpha, which refutes the claim again.
+        repeated: Whether this refutation rests on recurring answers of calls that were not
+            isolated.
+    """
+
+    log_wealth: float
+    samples: int
+    refuted: bool
+    repeated: bool = False
+
+
+def again(
+    certificate: dict[str, Any], subject: Source, pairs: Sequence[Pair] | None = None, *,
+    features: Sequence[Feature] = (), samples: int | None = None, seconds: float = math.inf,
+) -> Repeated:  # fmt: skip
+    """Place the bets of a certificate on newly drawn outcomes, then continue with bets learned from
+    them.
+
+    Args:
+        certificate: An audit certificate as a dictionary, already validated by `check`.
+        subject: The mechanism that draws the new outcomes.
+        pairs: The dataset pairs of the audit, in the same order; None takes them from the
+            certificate.
+        features: User-defined features on which the audit bet. Built-in and learned features are
+            restored from the certificate.
+        samples: The largest number of rows to draw; None for ten times the rows of the certificate,
+            and at least 4,096.
+        seconds: The time limit. A batch that has begun is completed.
+
+    Returns:
+        The final wealth, the number of rows drawn, and whether they refute the claim again.
+
+    Raises:
+        DomainError: If a pair or a feature of the certificate is missing, or `samples` is not an
+            integer of at least 1.
+    """
+    header, ends = certificate["header"], time.monotonic() + seconds
+    if pairs is None:
+        try:
+            pairs = written.pairs_of(header)
+        except written.UNREADABLE as error:
+            accepted = "pairs of datasets as an audit writes them into a certificate"
+            raise DomainError("pairs", repr(error), accepted) from None
+        if not pairs:
+            accepted = "the pairs of the audit, which this certificate does not contain"
+            raise DomainError("pairs", None, accepted)
+    most = (
+        max(LEAST, TIMES * certificate["samples"])
+        if samples is None
+        else check.count("samples", samples, least=1)
+    )
+    claims = {claim["distance"]: tuple(map(_point, claim["points"])) for claim in header["claims"]}
+    own = {each.name: each for each in features}
+    arms, script = dict[int, Arm](), list[Scripted]()
+    for batch in certificate["batches"]:
+        stakes = batch["stakes"]
+        index: int = stakes["pair"]
+        pair = pairs[index] if index < len(pairs) else None
+        if pair is None or pair.distance != stakes["distance"]:
+            raise DomainError("pairs", index, "the pairs of the audit, in their order")
+        if stakes["members"]:
+            empty = Arm(pair, claims[pair.distance], (), seen=Memory(), bounded=False)
+            arm = arms.setdefault(index, empty)
+            members = tuple(_member(each, arm, own, subject) for each in stakes["members"])
+            latest = [*(arm.features or ()), *(member.feature for member in members)]
+            named_ones = {each.name: each for each in latest if each.memory is None}
+            arm.features = tuple(named_ones.values())
+            script.append(([*arms].index(index), stakes["rows"], members))
+    if not script:
+        return Repeated(0.0, 0, refuted=False)
+    alpha, seed = float(header["alpha"]), os.urandom(32)
+    ladder, goal = Ladder.of(claims[1], alpha, climbed=False), -math.log(alpha)
+    game = Game(tuple(arms.values()), Chain.opened(seed, header), goal, ladder, script=script)
+    play(game, Journal(header, seed), subject, most=most, ends=ends)
+    return Repeated(game.log_wealth, game.samples, game.log_wealth >= goal, game.repeated(subject))
+
+
+def _point(written: dict[str, str]) -> Point:
+    return Point(float.fromhex(written["epsilon"]), float.fromhex(written["delta"]))
+
+
+def _member(written: dict[str, Any], arm: Arm, own: dict[str, Feature], subject: Source) -> Member:
+    name = written["feature"]
+    if "made" in written:
+        feature = remade(name, written["made"])
+    elif name == SEEN and arm.seen is not None:
+        feature = arm.seen.feature
+    else:
+        feature = own.get(name) or _named(name, subject)
+    cells = Cells(tuple(float.fromhex(cut) for cut in written["cuts"]))
+    f, g = (np.array(written[side], dtype=np.int64) for side in ("f", "g"))
+    return Member(feature, cells, written["weight"], Stakes(f, g))
+
+
+def _named(name: str, subject: Source) -> Feature:
+    """The feature of this name, built in or one that the subject has for its outcomes."""
+    if isinstance(subject, Subject | Samples):
+        return named(name)
+
+    def score(outcomes: Outcomes) -> Reals:
+        features = {each.name: each for each in subject.features(outcomes)}
+        return (features.get(name) or named(name)).score(outcomes)
+
+    return Feature(name, score)

@@ -34,21 +34,13 @@ from dpcompose.audit.outcome import ADDRESS, LOOKED, TEXT, TIMEOUT, Outcome, Rea
 MOST_PARTS = 32
 """The number of arguments and attributes of an exception that are read."""
 WATCHED = 32
-"""The number of first calls before which the global random states are reseeded, and after which
-they are compared.
-"""
+"""The number of first calls around which the global random states are reseeded and compared."""
 IMPORTING = 60.0
-"""Seconds allowed for an import within a call: an interrupted import would leave a library half
-loaded.
-"""
+"""Seconds for an import within a call: an interrupted one would leave a library half loaded."""
 MOST_FILES, MOST_CHANGED = 256, 16
-"""The number of files below the working directory that are watched, and of changed files reported
-per call.
-"""
+"""Files below the working directory that are watched, and changed files reported per call."""
 CHANNELS = ("printed", "errors", "warned", "logged", "files")
-"""The side channels recorded beside an answer. Once a call has used a channel, it is read after
-every call.
-"""
+"""The side channels beside an answer; once a call has used one, it is read after every call."""
 
 
 class TooLong(BaseException):

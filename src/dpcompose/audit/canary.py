@@ -28,7 +28,7 @@ import numpy as np
 from scipy.special import gammaln, ndtr, ndtri
 
 from dpcompose import check
-from dpcompose.audit.verdict import Verdict
+from dpcompose.audit.claim import Verdict
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError
 from dpcompose.mechanisms import BlackBox, GaussianDP
@@ -38,13 +38,9 @@ from dpcompose.values import Bound
 FEWEST, LARGEST, LARGEST_MU = 8, 30.0, 16.0
 """The smallest number of guesses, and the largest epsilon and mu that are searched."""
 MARGIN, SLACK = 1 + 1e-6, 1 + 1e-9
-"""Factors above the relative errors of the delta term's masses (MARGIN) and of the recursion
-(SLACK), whose terms are all positive.
-"""
+"""Factors above the relative errors of the delta term's masses and of the recursion."""
 MAIN = 0.95
-"""The fraction of alpha for the number of guesses expected to be most powerful; the others divide
-what remains.
-"""
+"""The fraction of alpha for the most promising number of guesses; others divide the remainder."""
 STEPS = 24
 """Bisection steps of the search for a bound; the lower end of the final interval is returned."""
 
@@ -79,9 +75,7 @@ class Canaries:
 
 
 Inverse = Callable[[float], float]
-"""Maps the probability of an event in one world to its least probability in the other: the inverse
-of 1 - f.
-"""
+"""Maps an event's probability in one world to its least in the other: the inverse of 1 - f."""
 
 
 def canaries(

@@ -1,21 +1,33 @@
-"""Writing the certificate of an audit: its bets and counts, linked by a hash chain, for `check` to
-verify.
+"""The certificate of an audit, and the journal from which one that was interrupted goes on.
+
+The certificate has the bets and counts, linked by a hash chain, for `check` to verify.
+
+A run that ends at any moment, even by `kill -9`, leaves a journal, one line per batch, written
+before the batch is reported. Each line ends with a digest of itself and all lines before it, so
+that changes are detected. An incomplete last line is the batch in progress and is dropped. Lines
+removed at the end look the same as a kill and are not detected. A mark is written before every
+draw: if outcomes were drawn but not recorded, nobody saw them, and the next batch has other coins.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.audit.check import FORMAT
+from dpcompose.audit.arm import Member, Paid
+from dpcompose.audit.check import FORMAT, CertificateError, check
 from dpcompose.audit.claim import Pair, Point
-from dpcompose.audit.wealth import Member, Paid
+from dpcompose.audit.outcome import Outcome, code_of
+from dpcompose.errors import DomainError
 
 
 def canonical(value: Any) -> bytes:
@@ -101,6 +113,10 @@ def _pairs_as_data(pairs: Sequence[Pair]) -> list[dict[str, Any]] | None:
         return None
 
 
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""The exceptions raised while reading data that are not of the form that is written here."""
+
+
 def pairs_of(header: Mapping[str, Any]) -> tuple[Pair, ...]:
     """The pairs of datasets included in a certificate's header; an empty tuple if it has none.
 
@@ -121,8 +137,8 @@ def datum(value: Any) -> Any:
     match value:
         case None | bool() | str():
             return value
-        case _ if type(value) is int:
-            return {"int": str(value)} if abs(value) < 10**1000 else _no_datum(value)
+        case _ if type(value) is int and abs(value) < 10**1000:
+            return {"int": str(value)}
         case _ if type(value) is float:
             return {"float": value.hex()}
         case _ if type(value) in (list, tuple):
@@ -130,18 +146,10 @@ def datum(value: Any) -> Any:
         case _ if type(value) is dict:
             items = cast("dict[Any, Any]", value).items()
             return {"dict": [[datum(name), datum(each)] for name, each in items]}
-        case np.ndarray():
-            array = cast("NDArray[Any]", value)
-            plain = array.dtype.kind in "fiu" and array.ndim == 1
-            return (
-                {"array": [array.dtype.str, datum(array.tolist())]} if plain else _no_datum(value)
-            )
+        case np.ndarray(ndim=1) if (array := cast("NDArray[Any]", value)).dtype.kind in "fiu":
+            return {"array": [array.dtype.str, datum(array.tolist())]}
         case _:
-            return _no_datum(value)
-
-
-def _no_datum(value: Any) -> Any:
-    raise TypeError(f"{type(value).__name__} is no plain data")
+            raise TypeError(f"{type(value).__name__} is no plain data")
 
 
 def data_of(written: Any) -> Any:
@@ -197,7 +205,6 @@ def sealed(
     seed: bytes,
     batches: Sequence[Mapping[str, Any]],
     *,
-    samples: int,
     log_wealth: float,
     repeated: bool = False,
 ) -> dict[str, Any]:
@@ -207,7 +214,6 @@ def sealed(
         header: What was fixed before the first coin.
         seed: The seed of the coins, now revealed.
         batches: The stakes, counts and chain link of each batch.
-        samples: The total number of rows.
         log_wealth: Natural logarithm of the final wealth.
         repeated: Whether a refutation concerns repeated calls only; the field is written if so.
     """
@@ -215,8 +221,10 @@ def sealed(
         "format": FORMAT,
         "header": header,
         "seed": seed.hex(),
-        "batches": list(batches),
-        "samples": samples,
+        "batches": [
+            {name: batch[name] for name in ("stakes", "counts", "chain")} for batch in batches
+        ],
+        "samples": sum(batch["counts"]["rows"] for batch in batches),
         "log_wealth": log_wealth.hex(),
     }
     return body | {"digest": hashlib.sha256(canonical(body)).hexdigest()}
@@ -225,3 +233,168 @@ def sealed(
 def text_of(certificate: Mapping[str, Any]) -> str:
     """The certificate as the canonical JSON text that is written to a file."""
     return canonical(certificate).decode()
+
+
+JOURNAL = "dpcompose-audit-journal-4"
+EARLIER = ("dpcompose-audit-journal-3", "dpcompose-audit-journal-2")
+"""Older formats that can be read if all answers are numbers."""
+_REMEDY = "Begin another journal, or restore this one"
+BOUND = {"bound": True}
+"""The mark that bets are fixed and outcomes about to be drawn."""
+_SAME = ("subject", "claim", "claims", "one_point", "alpha")
+
+
+@dataclass
+class Journal:
+    """The journal file of one audit.
+
+    Args:
+        header: The header of the certificate.
+        seed: The seed of the coins, secret until the audit ends.
+        entries: The batches of earlier runs.
+        lost: How often the next batch was interrupted after its coins were derived.
+        pairs: The number of pairs in the journal, which are the first of those requested; None for
+            all.
+    """
+
+    header: dict[str, Any]
+    seed: bytes
+    entries: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    lost: int = 0
+    pairs: int | None = None
+    _file: int = -1
+    _link: bytes = b""
+
+    @classmethod
+    def opened(
+        cls,
+        path: str | Path,
+        header: Mapping[str, Any],
+        seed: bytes,
+        pairs: Sequence[Pair],
+        *,
+        named: bool,
+    ) -> Journal:
+        """Create a journal file, or open an existing one to continue its audit.
+
+        Args:
+            path: The file.
+            header: The header of the requested audit.
+            seed: The seed of its coins; an existing journal keeps its own.
+            pairs: The pairs of datasets.
+            named: Whether the caller chose the seed; it must then be that of the journal.
+
+        Raises:
+            DomainError: If the file cannot be written, is damaged, is in use, or belongs to another
+                audit.
+        """
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            text = Path(path).read_bytes()
+        except BlockingIOError:
+            raise DomainError(
+                "resume", str(path), "a journal that no other audit writes to now"
+            ) from None
+        except OSError as error:
+            raise DomainError(
+                "resume", str(path), f"a file that can be written ({error.strerror})"
+            ) from None
+        journal = cls(dict(header), seed, _file=file)
+        codes, (whole, _, torn) = [_digest(pair) for pair in pairs], text.rpartition(b"\n")
+        try:
+            if not text:
+                first = {"format": JOURNAL, "header": header, "seed": seed.hex(), "pairs": codes}
+                journal.write(first)
+                return journal
+            earlier = cls._read(path, whole, file, {"header": header, "pairs": codes})
+            if named and seed != earlier.seed:
+                raise DomainError("seed", seed.hex(), f"the seed of the journal {path}, or none")
+            if torn:
+                os.ftruncate(file, len(whole) + 1)
+            return earlier
+        except BaseException:
+            journal.close()
+            raise
+
+    @classmethod
+    def _read(
+        cls, path: str | Path, whole: bytes, file: int, request: Mapping[str, Any]
+    ) -> Journal:
+        try:
+            texts, link = _followed(whole.split(b"\n"))
+            first, *lines = (json.loads(line) for line in texts)
+            if first["format"] not in (JOURNAL, *EARLIER):
+                raise ValueError(f"its format is not {JOURNAL}")
+            header, seed = first["header"], bytes.fromhex(first["seed"])
+            same = {name: header[name] for name in _SAME} | {"pairs": first["pairs"]}
+            entries = [line for line in lines if line != BOUND]
+            lost = next(
+                (place for place, line in enumerate(reversed(lines)) if line != BOUND), len(lines)
+            )
+            if entries:
+                wealth = float.fromhex(entries[-1]["log_wealth"])
+                check(text_of(sealed(header, seed, entries, log_wealth=wealth)))
+        except (*UNREADABLE, CertificateError) as error:
+            accepted = f"the journal of an audit, undamaged ({type(error).__name__}: {error})"
+            raise DomainError("resume", str(path), accepted, _REMEDY) from None
+        number = len(first["pairs"]) or None
+        own = {name: request["header"][name] for name in _SAME}
+        wanted = json.loads(canonical(own | {"pairs": request["pairs"][:number]}))
+        for name, stated in same.items():
+            if stated != wanted[name]:
+                accepted = f"a journal of the same {name}, here {str(stated)[:200]}"
+                raise DomainError("resume", str(path), accepted, _REMEDY)
+        return cls(header, seed, entries, lost, number, file, link)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the audit is recorded in a file."""
+        return self._file >= 0
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Record a settled batch, which then counts whatever happens, or `BOUND`; does nothing
+        without a file.
+        """
+        if not self.recorded:
+            return
+        text = canonical(line)
+        self._link = _linked(self._link, text)
+        unwritten = b"%b %b\n" % (text, self._link)
+        while unwritten:
+            unwritten = unwritten[os.write(self._file, unwritten) :]
+
+    def close(self) -> None:
+        """Close the file and release its lock, so that another run can continue the audit."""
+        if self.recorded:
+            os.close(self._file)
+            self._file = -1
+
+
+def _linked(link: bytes, text: bytes) -> bytes:
+    return hashlib.sha256(link + text).hexdigest().encode()
+
+
+def _followed(lines: Sequence[bytes]) -> tuple[list[bytes], bytes]:
+    """The lines without their digests, and the last digest.
+
+    Raises:
+        ValueError: If a line does not match its digest.
+    """
+    texts, link = list[bytes](), b""
+    for number, line in enumerate(lines, 1):
+        text, _, digest = line.rpartition(b" ")
+        link = _linked(link, text)
+        if digest != link:
+            raise ValueError(f"line {number} was changed")
+        texts.append(text)
+    return texts, link
+
+
+def _digest(pair: Pair) -> list[Any]:
+    """A pair as its distance and the hashes of its datasets, which the journal does not contain."""
+    return [pair.distance, *(_code(each) for each in (pair.zero, pair.one))]
+
+
+def _code(data: Any) -> str:
+    return (code_of(data.hex().encode()) if type(data) is float else Outcome.of(data).code).hex()

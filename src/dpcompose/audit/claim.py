@@ -1,4 +1,5 @@
-"""The claim of an audit as (epsilon, delta) points, for neighboring datasets and for groups.
+"""The claim of an audit as (epsilon, delta) points, for neighboring datasets and for groups; and the
+verdict about it.
 
 Rounding favors the mechanism: every epsilon and delta is rounded up, which only lowers the wealth.
 """
@@ -8,13 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from enum import Enum
 from typing import Any
 
 from dpcompose import check
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError, DPComposeError
 from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
-from dpcompose.values import UNIT_ROUNDOFF, Adjacency, up
+from dpcompose.pictured import Card
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, Bound, up
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,7 @@ class Pair:
 DELTAS = (0.1, 0.01, 1e-4, 1e-6)
 """Deltas at which a claim's privacy curve is evaluated, besides delta = 0."""
 EPSILONS = (0.0, 1.0)
-"""Epsilons at which the curve is evaluated too: at a large epsilon stakes are small, and gain
-little even if the worlds are easily distinguished.
-"""
+"""Epsilons at which the curve is evaluated too, since stakes at a large epsilon gain little."""
 LARGEST = 30.0
 """The largest epsilon tested: a larger one allows almost anything."""
 _REMEDY = (
@@ -113,10 +114,8 @@ def points(
         DomainError: If the claim is not a mechanism or composition, or bounds nothing at distance
             1.
     """
-    if not isinstance(claim, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError(
-            "claim", claim, "a mechanism or composition, such as BlackBox(1.0, delta=1e-6)"
-        )
+    accepted = "a mechanism or composition, such as BlackBox(1.0, delta=1e-6)"
+    check.kind("claim", claim, Composable, accepted)
     check.member("adjacency", adjacency, Adjacency)
     size = check.count("distance", distance, least=1)
     if isinstance(claim, BlackBox):
@@ -182,3 +181,102 @@ def certified(
             return mu is not None and mu <= claim.mu
         case _:
             return whole == compose(claim)
+
+
+class Verdict(Enum):
+    """The conclusion of an audit. Testing alone never shows that a mechanism is private."""
+
+    REFUTED = "refuted"
+    """The wealth reached 1/alpha: of probability at most alpha if the claim is true, at any time."""
+    NOT_REFUTED = "not refuted"
+    """No violation was detected; events that were not tested may still violate the claim."""
+    CERTIFIED = "certified"
+    """The certified privacy curve of the declared output distribution satisfies the claim."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One tested event, and whether a violation of the claim by it is excluded.
+
+    Args:
+        event: A description of the event.
+        point: The index of the tested (epsilon, delta) among the points of the claim.
+        excess: An estimate of P(S) - e^epsilon Q(S) - delta for the event S; above 0 it violates
+            the claim.
+        excluded: Whether a violation is excluded at level alpha, simultaneously for all tested
+            events.
+        error: The standard error of the estimate.
+    """
+
+    event: str
+    point: int
+    excess: float
+    excluded: bool
+    error: float = 0.0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The state of an audit after one batch, for progress displays and plots.
+
+    Args:
+        samples: The number of rows (outcomes) so far.
+        log_wealth: Natural logarithm of the wealth.
+        epsilon: The current lower bound on epsilon.
+        pair: The index of the pair of datasets in this batch.
+        members: For each feature bet on, the log growth factor of its bets in this batch.
+    """
+
+    samples: int
+    log_wealth: float
+    epsilon: float
+    pair: int
+    members: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class AuditResult(Card):
+    """The result of an audit.
+
+    Args:
+        verdict: Whether the claim is refuted, not refuted, or certified from the declared law.
+        epsilon: The mechanism's epsilon at `delta`. Its lower end is a lower confidence bound,
+            valid with probability 1 - alpha; its upper end is infinite.
+        delta: The delta at which epsilon is bounded.
+        event: A description of the event with the strongest evidence against the claim.
+        samples: The number of outcomes, over both datasets of each pair.
+        log_wealth: Natural logarithm of the wealth at the end; the claim is refuted from
+            ln(1/alpha) on.
+        tried: The events tested for absence of a violation.
+        unseen: The probability below which a violating event could have gone undetected with this
+            many rows.
+        certificate: The evidence as a document that `check` verifies.
+        moments: The state after each batch.
+        freshness: How isolated the calls were: a value of `Fresh`.
+        peak: The largest log wealth during the audit.
+        unread: The parts of answers that were not examined, with their number in one answer.
+        repeated: Whether a refutation rests on recurring answers of calls that were not isolated:
+            had they been the worst ones for the bets, it would fail. It then concerns repeated
+            calls, since a mechanism may legitimately return a stored answer.
+        silent: A description of the common failure if no call answered, so that nothing was
+            audited; otherwise empty.
+        description: Whether the declared law satisfies the claim, in words; empty if none was
+            declared.
+    """
+
+    verdict: Verdict
+    epsilon: Bound
+    delta: float
+    event: str
+    samples: int
+    log_wealth: float
+    tried: tuple[Tried, ...] = ()
+    unseen: float = 1.0
+    certificate: dict[str, Any] | None = None
+    moments: tuple[Moment, ...] = ()
+    freshness: str = "call"
+    peak: float = 0.0
+    description: str = ""
+    unread: tuple[str, ...] = ()
+    silent: str = ""
+    repeated: bool = False

@@ -1,21 +1,221 @@
-"""Features: functions that map an outcome to a number, on whose values the audit bets."""
+"""Features: functions that map an outcome to a number, on whose values the audit bets; and the
+outcomes of a batch as columns of numbers, which features read.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcompose import check
-from dpcompose.audit.outcome import BESIDE, LEAVES, Outcomes, Reals
+from dpcompose.audit.outcome import (
+    BESIDE,
+    CODES,
+    LEAVES,
+    Outcome,
+    Outcomes,
+    Reals,
+    code_of,
+    mixed,
+    rows_of,
+)
 from dpcompose.audit.stakes import Cells
-from dpcompose.audit.table import NO_NUMBERS, Table, table_of
 from dpcompose.errors import DomainError
+
+LETTER = " letter "
+"""The separator between the path of a text and the index of a character in it."""
+MOST_WORDS = 4096
+"""The number of hashes whose outcomes are stored as descriptions."""
+NO_NUMBERS = (*CODES, ".length", ".seconds")
+"""Endings of the paths of columns that are not numbers of an answer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A batch of outcomes as columns; where an outcome lacks a coordinate, its entry is NaN.
+
+    Args:
+        outcomes: A numeric array, or `Outcome` objects and floats.
+    """
+
+    outcomes: Outcomes
+    _columns: dict[str, Reals] = field(default_factory=dict[str, Reals])
+
+    @property
+    def plain(self) -> bool:
+        """Whether the outcomes are a numeric array, rather than `Outcome` objects."""
+        return self.outcomes.dtype.kind in "fiub"
+
+    @cached_property
+    def rows(self) -> list[Outcome]:
+        """The outcomes as `Outcome` objects; none if they are a numeric array."""
+        return [] if self.plain else rows_of(self.outcomes.tolist()).tolist()
+
+    @cached_property
+    def _layouts(self) -> dict[tuple[str, ...], NDArray[np.intp]]:
+        """The rows that have the same paths, by their paths."""
+        layouts: dict[tuple[str, ...], list[int]] = {}
+        for row, outcome in enumerate(self.rows):
+            layouts.setdefault(outcome.paths, []).append(row)
+        return {paths: np.array(rows) for paths, rows in layouts.items()}
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of all numbers, in the order in which they occur."""
+        if self.plain:
+            width = self.outcomes.reshape(len(self.outcomes), -1).shape[1]
+            return (
+                ("",) if self.outcomes.ndim == 1 else tuple(f"[{index}]" for index in range(width))
+            )
+        return tuple(dict.fromkeys(path for paths in self._layouts for path in paths))
+
+    def column(self, path: str) -> Reals:
+        """The numbers at one path; for a character in a text, its code point. All NaN if the path
+        does not occur.
+        """
+        if path not in self._columns:
+            self._columns[path] = self._column(path)
+        return self._columns[path]
+
+    def _column(self, path: str) -> Reals:
+        column = np.full(len(self.outcomes), math.nan)
+        if self.plain and path in self.paths:
+            grid = self.outcomes.reshape(len(self.outcomes), -1)
+            return np.ascontiguousarray(grid[:, self.paths.index(path)], dtype=np.float64)
+        for paths, rows in self._layouts.items():
+            if path in paths:
+                at = 8 * paths.index(path)
+                chosen = [self.rows[row] for row in cast("list[int]", rows.tolist())]
+                numbers = b"".join([row.numbers[at : at + 8] for row in chosen])
+                column[rows] = np.frombuffer(numbers, dtype="<f8")
+        text, letter, index = path.rpartition(LETTER)
+        return self.letters_at(text, int(index) + 1)[-1] if letter else column
+
+    @cached_property
+    def letters(self) -> dict[str, int]:
+        """The paths of texts, each with the length of its longest text."""
+        lengths: dict[str, int] = {}
+        for path, text in (each for row in self.rows for each in row.texts):
+            lengths[path] = max(lengths.get(path, 0), len(text))
+        return lengths
+
+    def letters_at(self, path: str, most: int) -> Reals:
+        """The code points of the first `most` characters of the texts at a path, shape (most, n);
+        NaN beyond their ends.
+        """
+        points = np.full((most, len(self.outcomes)), math.nan)
+        for row, outcome in enumerate(self.rows):
+            for where, text in outcome.texts:
+                if where == path:
+                    codes = [ord(each) for each in text[:most]]
+                    points[: len(codes), row] = codes
+        return points
+
+    @cached_property
+    def kind(self) -> Reals:
+        """For each outcome, a hash of its types, channels and failure; 0 for a bare float."""
+        if self.plain:
+            return np.zeros(len(self.outcomes))
+        codes = {
+            kind: code_of(kind.encode()) if kind else 0.0
+            for kind in {row.kind for row in self.rows}
+        }
+        return self._described(np.array([codes[row.kind] for row in self.rows]))
+
+    @cached_property
+    def whole(self) -> Reals:
+        """For each outcome, a hash of everything observed; different outcomes have different hashes
+        except by chance.
+        """
+        return (
+            mixed(self.outcomes)
+            if self.plain
+            else self._described(np.array([row.code for row in self.rows]))
+        )
+
+    @cached_property
+    def answer(self) -> Reals:
+        """For each outcome, a hash of its answer's numbers and hashes, without the side channels
+        and the time: different answers usually have different hashes, equal ones always equal.
+        """
+        if self.plain:
+            return self.whole
+        codes = np.zeros(len(self.rows))
+        for paths, rows in self._layouts.items():
+            chosen = [self.rows[row].numbers for row in cast("list[int]", rows.tolist())]
+            grid = np.frombuffer(b"".join(chosen), dtype="<f8").reshape(len(rows), len(paths))
+            own = [not path.startswith(BESIDE) and path != ".seconds" for path in paths]
+            codes[rows] = mixed(grid[:, np.array(own, dtype=np.bool_)])
+        return codes
+
+    @cached_property
+    def numbers(self) -> Reals:
+        """The first LEAVES numbers of each answer without lengths and hashes, padded with NaN to a
+        common length.
+        """
+        if self.plain:
+            return self.outcomes.reshape(len(self.outcomes), -1).astype(np.float64)
+        chosen = {
+            paths: [
+                path
+                for path in paths
+                if not path.startswith(BESIDE) and not path.endswith(NO_NUMBERS)
+            ]
+            for paths in self._layouts
+        }
+        matrix = np.full(
+            (len(self.rows), max([1, *(min(len(each), LEAVES) for each in chosen.values())])),
+            math.nan,
+        )
+        for paths, rows in self._layouts.items():
+            columns = [self.column(path)[rows] for path in chosen[paths][:LEAVES]]
+            matrix[rows, : len(columns)] = np.column_stack([*columns, np.zeros((len(rows), 0))])
+        return matrix
+
+    def _described(self, codes: Reals) -> Reals:
+        for code, row in zip(codes.tolist(), self.rows, strict=True):
+            if len(_words) < MOST_WORDS and code not in _words:
+                _words[code] = row.words
+        return codes
+
+    @cached_property
+    def unread(self) -> dict[str, int]:
+        """The kinds of parts that were not read, with the largest number of them in one outcome."""
+        largest: dict[str, int] = {}
+        for name, number in (each for row in self.rows for each in row.unread):
+            largest[name] = max(largest.get(name, 0), number)
+        return largest
+
+    @cached_property
+    def failures(self) -> Counter[str]:
+        """Descriptions of the calls that did not answer, with how often each occurred."""
+        return Counter(f"{row.words} {row.code}" for row in self.rows if row.failure)
+
+
+def words_of(low: float, high: float) -> str:
+    """A description of a stored outcome whose hash is in [low, high); empty if there is none."""
+    return next((words for code, words in _words.items() if low <= code < high), "")
+
+
+_words: dict[float, str] = {}
+_last = [Table(np.zeros(0))]
+
+
+def table_of(outcomes: Outcomes) -> Table:
+    """The table of a batch; the last one is cached, since many features read the same outcomes."""
+    if _last[0].outcomes is not outcomes:
+        _last[0] = Table(outcomes)
+    return _last[0]
+
 
 _MANTISSA, _HIDDEN = np.uint64((1 << 52) - 1), np.uint64(1 << 52)
 
@@ -56,26 +256,21 @@ def decimals(numbers: Reals) -> Reals:
     return found
 
 
+LOWEST = "lowest bit"
 READ = {
     "trailing zeros": trailing_zeros,
-    "lowest bit": lowest_bit,
+    LOWEST: lowest_bit,
     "exponent": exponent,
     "decimals": decimals,
 }
-ESSENTIAL = ("lowest bit", "decimals")
-"""The floating-point readings used for answers of several numbers; those of one number have all of
-`READ`.
-"""
+ESSENTIAL = (LOWEST, "decimals")
+"""The readings for answers of several numbers; those of one number have all of `READ`."""
 
 
 WITH_BITS, STEPS = 2, 7
-"""The number of coordinates whose floating-point bits are read, and of first coordinates whose
-differences are read.
-"""
+"""Coordinates whose bits are read, and first coordinates whose differences are read."""
 PLACES, BITS, WHOLES, REDUCED, CHANNELS = 4.0, 2.5, 1.0, 2.5, 2.0
-"""Total prior weights of the features of each kind: coordinates, their floating-point bits, types
-and whole answers, reductions such as the sum, and side channels.
-"""
+"""Prior weights of coordinates, their bits, types and whole answers, reductions, side channels."""
 
 
 @dataclass(frozen=True)
@@ -142,8 +337,8 @@ class Memory:
             worlds[code] = worlds.get(code, 0) | 1 << coin
 
 
-SEEN, WHOLE = "worlds of the same answer before", "the whole answer"
-"""The names of the feature that remembers answers, and of the hash of the whole outcome."""
+SEEN, WHOLE, KIND = "worlds of the same answer before", "the whole answer", "type or exception"
+"""The names of the feature that remembers answers, and of hashes of outcomes and of their types."""
 
 
 class Learner(Protocol):
@@ -176,27 +371,37 @@ def named(name: str) -> Feature:
     Raises:
         DomainError: If no built-in feature has this name.
     """
-    for fixed in (_KIND, _WHOLE):
-        if name == fixed.name:
-            return fixed
-    if name in _REDUCED:
-        return _reduction(name, _REDUCED[name])
-    bit_of = _BIT.fullmatch(name)
-    if bit_of is not None:
-        return _bit_of_integer(int(bit_of[1]), bit_of[2])
-    for reading in READ:
-        if name.startswith(f"{reading} of value"):
-            return _bit(reading, name.removeprefix(f"{reading} of value"))
-    if name.startswith("value"):
-        second, apart, first = name.removeprefix("value").partition(" - value")
-        return _step(first, second) if apart else _at(second)
+    read = _reading(name)
+    weight = 2.0 if name.startswith(f"{LOWEST} of") else 1.0  # where noise in floats shows first
+    return Feature(name, lambda outcomes: read(table_of(outcomes)), weight=weight)
+
+
+def _reading(name: str) -> Callable[[Table], Reals]:
+    """The function of a table that a built-in feature's name says."""
+    reading, of, path = name.partition("value")
+    if not reading and of:
+        second, apart, first = path.partition(" - value")
+
+        def column(table: Table) -> Reals:
+            if not apart or path in table.paths:
+                return table.column(path)
+            with np.errstate(invalid="ignore"):
+                return table.column(second) - table.column(first)
+
+        return column
+    if bit_of := _BIT.fullmatch(reading):
+        return lambda table: bit(table.column(path), int(bit_of[1]))
+    if reading.endswith(" of ") and (read := READ.get(reading[:-4])):
+        return lambda table: read(table.column(path))
+    if name in _WHOLE:
+        return _WHOLE[name]
     raise DomainError(
         "feature", name, "a feature of outcomes", "Give one of your own with features="
     )
 
 
 def _features(table: Table) -> Iterator[Feature]:
-    yield from _sharing(WHOLES, [_WHOLE] if table.plain else [_KIND, _WHOLE])
+    yield from _sharing(WHOLES, [WHOLE] if table.plain else [KIND, WHOLE])
     beside, paths = (
         [
             path
@@ -205,22 +410,21 @@ def _features(table: Table) -> Iterator[Feature]:
         ]
         for side in (True, False)
     )
-    yield from _sharing(PLACES, [_at(path) for path in paths])
-    yield from _sharing(CHANNELS, [_at(path) for path in beside])
+    yield from _sharing(PLACES, [f"value{path}" for path in paths])
+    yield from _sharing(CHANNELS, [f"value{path}" for path in beside])
     continuous = [path for path in paths if _fractional(table.column(path))]
     read = READ if len(paths) == 1 else ESSENTIAL
-    yield from _sharing(
-        BITS, [_bit(name, path) for path in continuous[:WITH_BITS] for name in read]
-    )
+    bits = [f"{name} of value{path}" for path in continuous[:WITH_BITS] for name in read]
+    yield from _sharing(BITS, bits)
     numbers = [path for path in paths if not path.endswith(NO_NUMBERS)]
     if len(numbers) > 1:
-        reductions = [_reduction(name, reduced) for name, reduced in _REDUCED.items()]
-        steps = [_step(first, second) for first, second in pairwise(numbers[:STEPS])]
-        yield from _sharing(REDUCED, [*reductions, *steps])
+        steps = [f"value{after} - value{path}" for path, after in pairwise(numbers[:STEPS])]
+        yield from _sharing(REDUCED, [*REDUCTIONS, *steps])
 
 
-def _sharing(weight: float, features: Sequence[Feature]) -> Iterator[Feature]:
+def _sharing(weight: float, names: Sequence[str]) -> Iterator[Feature]:
     """Features of one kind with their weights scaled to the given total, however many they are."""
+    features = [*map(named, names)]
     whole = math.fsum(each.weight for each in features)
     return (replace(each, weight=weight * each.weight / whole) for each in features)
 
@@ -230,47 +434,12 @@ def _fractional(column: Reals) -> bool:
     return bool(np.any(known != np.floor(known)))
 
 
-def _at(path: str) -> Feature:
-    return Feature(f"value{path}", lambda outcomes: table_of(outcomes).column(path))
-
-
-def _bit(name: str, path: str) -> Feature:
-    # Where noise in floats shows itself, its last bit does.
-    return Feature(
-        f"{name} of value{path}",
-        lambda outcomes: READ[name](table_of(outcomes).column(path)),
-        weight=2.0 if name == "lowest bit" else 1.0,
-    )
-
-
-def _bit_of_integer(position: int, of: str) -> Feature:
-    return Feature(
-        f"bit {position} of value{of}",
-        lambda outcomes: bit(table_of(outcomes).column(of), position),
-    )
-
-
-def _reduction(name: str, reduced: Callable[[Reals], Reals]) -> Feature:
-    return Feature(name, lambda outcomes: reduced(table_of(outcomes).numbers))
-
-
-def _step(first: str, second: str) -> Feature:
-    def score(outcomes: Outcomes) -> Reals:
-        table = table_of(outcomes)
-        with np.errstate(invalid="ignore"):
-            return table.column(second) - table.column(first)
-
-    return Feature(f"value{second} - value{first}", score)
-
-
 def _finite(numbers: Reals, otherwise: float) -> Reals:
     return np.where(np.isfinite(numbers), numbers, otherwise)
 
 
-_BIT = re.compile(r"bit ([0-9]|[1-4][0-9]) of value(.*)", re.DOTALL)
-_KIND = Feature("type or exception", lambda outcomes: table_of(outcomes).kind)
-_WHOLE = Feature(WHOLE, lambda outcomes: table_of(outcomes).whole)
-_REDUCED: dict[str, Callable[[Reals], Reals]] = {
+_BIT = re.compile(r"bit ([0-9]|[1-4][0-9]) of ")
+REDUCTIONS: dict[str, Callable[[Reals], Reals]] = {
     "sum": lambda numbers: _finite(numbers, 0.0).sum(axis=1),
     "largest": lambda numbers: _finite(numbers, -math.inf).max(axis=1),
     "smallest": lambda numbers: _finite(numbers, math.inf).min(axis=1),
@@ -280,6 +449,18 @@ _REDUCED: dict[str, Callable[[Reals], Reals]] = {
     "numbers": lambda numbers: np.isfinite(numbers).sum(axis=1).astype(np.float64),
 }
 """Reductions of all numbers in an answer to one; numbers that are not finite are left out."""
+
+
+def _reduction(reduced: Callable[[Reals], Reals]) -> Callable[[Table], Reals]:
+    return lambda table: reduced(table.numbers)
+
+
+_WHOLE: dict[str, Callable[[Table], Reals]] = {
+    KIND: lambda table: table.kind,
+    WHOLE: lambda table: table.whole,
+    **{name: _reduction(reduced) for name, reduced in REDUCTIONS.items()},
+}
+"""The features of whole answers."""
 
 
 def event_in_words(name: str, cells: Cells, cell: int, example: str) -> str:
@@ -296,29 +477,22 @@ def event_in_words(name: str, cells: Cells, cell: int, example: str) -> str:
     values = cells.words(cell)
     answer = name.replace("value", "the answer")
     if name == SEEN:
-        worlds = {1: "world 0 alone", 2: "world 1 alone", 3: "both worlds"}.get(
-            int(max(low, 0)), "no world"
-        )
-        return (
-            f"the same answer was met before, in {worlds}"
-            if worlds != "no world"
-            else "the answer is new"
-        )
-    if name in (_KIND.name, WHOLE):
+        worlds = {1: "world 0 alone", 2: "world 1 alone", 3: "both worlds"}.get(int(max(low, 0)))
+        return f"the same answer was met before, in {worlds}" if worlds else "the answer is new"
+    if name in (KIND, WHOLE):
         what = "the outcome" if name == WHOLE else "the type of the outcome"
-        if not example:
-            return f"{what} is one of those that were rare before"
-        return f"{what} is that of: {example}"
-    if name.startswith("lowest bit of value") and values.startswith("is "):
-        return f"the last bit that is set in the answer{name[19:]} is that of 2^{low:.0f}"
+        return (
+            f"{what} is that of: {example}"
+            if example
+            else f"{what} is one of those that were rare before"
+        )
     if name.startswith("lowest bit of value"):
+        if values.startswith("is "):
+            return f"the last bit that is set in the answer{name[19:]} is that of 2^{low:.0f}"
         return f"the power of 2 at which the answer{name[19:]} ends {values}"
     for ending, what in (".code", "the text or object at"), (".words", "the words of the text at"):
         if name.endswith(ending):
             at = name.removeprefix("value").removesuffix(ending).strip() or "the answer"
-            return (
-                f"{what} {at} is one that was met before"
-                if values.startswith("is ")
-                else f"{what} {at} is another one"
-            )
+            one = "one that was met before" if values.startswith("is ") else "another one"
+            return f"{what} {at} is {one}"
     return f"{answer} {values}"

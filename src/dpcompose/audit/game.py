@@ -14,33 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.audit import certificate as written
-from dpcompose.audit.arm import Arm
+from dpcompose.audit.arm import Arm, Member, step
 from dpcompose.audit.certificate import Chain
-from dpcompose.audit.feature import event_in_words
+from dpcompose.audit.claim import Moment
+from dpcompose.audit.feature import event_in_words, table_of, words_of
 from dpcompose.audit.lower import GROWTH, Ladder
 from dpcompose.audit.outcome import Outcomes, Reals, outcomes_of, text_of_outcomes
 from dpcompose.audit.stakes import Cells
 from dpcompose.audit.subject import Samples, Source, Subject
-from dpcompose.audit.table import table_of, words_of
-from dpcompose.audit.verdict import Moment
-from dpcompose.audit.wealth import Member, step
 
 SPREAD = 1.5
-"""Exponent of the allocation of rows: the pair of rank r by projected gain has about 1 / r^SPREAD
-of the first pair's rows.
-"""
+"""The pair of rank r by projected gain has about 1 / r^SPREAD of the first pair's rows."""
 LADDER_ROWS = 4096
 """The number of rows from which the lower bound on epsilon is updated during the audit."""
 MARGIN = 1e-6
-"""Margin on the log wealth: the loop adds logarithms in floating point, while the certificate
-rounds down.
-"""
+"""Margin on the log wealth: floating point here, rounded down in the certificate."""
 MET = 1 << 20
 """The number of rows whose answers are remembered; answers of later ones count as recurring."""
 ALIKE = 0.95
-"""If at least this fraction of the calls fails in the same way and none answers, nothing was
-audited.
-"""
+"""If this fraction of the calls fails in one and the same manner, and none answers, nothing was audited."""
 Entry = dict[str, Any]
 Scripted = tuple[int, int, tuple[Member, ...]]
 """A batch that is determined beforehand: the index of its pair, its number of rows and its bets."""

@@ -15,19 +15,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.audit.feature import Feature, bit, features_of, named
+from dpcompose.audit.feature import LETTER, Feature, bit, features_of, named, table_of
 from dpcompose.audit.outcome import CODES, FURTHER, LEAVES, LETTERS, Outcomes, Reals
-from dpcompose.audit.table import LETTER, table_of
 from dpcompose.errors import DomainError
 
 LEAST, MOST = 128, 8192
-"""The number of rows from which a learner fits anything, and the largest number of latest rows that
-it uses.
-"""
+"""The rows from which a learner fits anything, and the largest number of latest rows it uses."""
 TREE_LEAVES, CUTS, SMALLEST = 32, 15, 8
-"""The largest number of leaves of a tree, the cuts tried per feature, and the smallest number of
-rows in a leaf.
-"""
+"""The most leaves of a tree, the cuts tried per feature, and the fewest rows in a leaf."""
 
 
 @dataclass(frozen=True)
@@ -209,13 +204,9 @@ def _entropy(ones: Reals | float, rows: NDArray[np.intp] | int) -> Reals:
 
 
 NEEDED, LATEST, CELLS = 64, 4096, 16
-"""The number of rows from which a coordinate is chosen, the largest number of latest rows used, and
-the cells into which its values are sorted.
-"""
+"""The rows from which a coordinate is chosen, the latest rows used, the cells of its values."""
 BITS, INTEGERS, MANY = 24, 4, 64
-"""The bits read of an integer, the number of integers whose bits are read, and the distinct values
-that such an integer must exceed.
-"""
+"""Bits read of an integer, integers whose bits are read, the distinct values one must exceed."""
 LIKELY = 32
 """The number of coordinates examined in detail."""
 WORTH = 4.0

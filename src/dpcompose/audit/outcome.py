@@ -34,22 +34,14 @@ Outcomes = NDArray[Any]
 Reals = NDArray[np.float64]
 
 LEAVES, DEPTH, LOOKED, TEXT = 64, 40, 4096, 4096
-"""Limits on reading one answer: numbers with a feature of their own and nesting levels; items of a
-collection and characters of printed text.
-"""
+"""Numbers with a feature of their own, nesting levels, items of a collection, printed characters."""
 FURTHER, LETTERS, PARTS = 1024, 512, 1 << 16
-"""Numbers stored after the first LEAVES, and characters of text, for learners; total parts of an
-answer that are read.
-"""
+"""Numbers after the first LEAVES and characters of texts for learners; parts of an answer read."""
 NUMBERS, NESTED, LONGEST = 8, 12, 1 << 20
-"""Numerals in a text that become columns; nesting levels read of the labels of a table; items of a
-collection or array that enter its hash.
-"""
+"""Numerals of a text as columns; nesting levels of labels; items that enter the hash of a collection."""
 LABELS = ("name", "names", "dtype", "categories", "ordered", "type")
 TABLE_LABELS = (*LABELS, "index", "columns", "column_names", "dtypes", "schema", "attrs")
-"""Attributes that pandas, polars and pyarrow have beside the values: LABELS of a series or index,
-TABLE_LABELS of a table.
-"""
+"""Attributes of pandas, polars and pyarrow beside the values: of a series or index, and of a table."""
 BUILT_IN = ("default_factory", "maxlen", "typecode", "format")
 """What containers of the standard library have beside their items, and no attribute shows."""
 BESIDE = " beside "

@@ -124,25 +124,17 @@ FRACTIONS = np.concatenate(
 )
 """The grid of stakes, as fractions of the largest possible stake, e^-epsilon."""
 MERGED, ODDS = (1, 4, 16), (1.0, 1 / 32)
-"""For bets on unions of cells: how many neighboring cells are merged, and the prior odds that a
-merged cell belongs to the union.
-"""
+"""For unions of cells: the neighbors merged, and the prior odds that a merged cell belongs."""
 IDLE, TAILS, SINGLE, UNIONS = 0.35, 0.29, 0.23, 0.13
 """Prior weights of not betting, and of bets on tails, on single cells and on unions."""
 FREE, APART, MIRRORED = 0.15, 0.5, 0.4
-"""Prior weights of a separate stake for each cell, of separate stakes for the two coins, and of
-mirrored tails within what remains.
-"""
+"""Prior weights of a stake for each cell, of stakes for each coin, and of mirrored tails otherwise."""
 GRID = np.log(
     np.concatenate([np.full(3, 0.06), np.full(len(FRACTIONS) - 3, 0.82 / (len(FRACTIONS) - 3))])
 )
-"""Log prior weights of the grid of stakes: the first ones, close to the largest stake, suit events
-that isolate a world.
-"""
+"""Log prior weights of the grid: the first ones suit events that isolate a world."""
 LOGARITHMIC = 0.4
-"""The fraction of the tails' weight that is uniform in the logarithm of the rows below a cut; what
-remains is uniform over cells.
-"""
+"""The fraction of the tails' weight that is uniform in the logarithm of the rows below a cut."""
 LEADING = 2.0
 """The exponent of the evidence by which events that gained in the past are preferred."""
 LEAST_FACTOR = 1e-3

@@ -1,13 +1,20 @@
-"""Subjects of an audit: a mechanism of which only its calls are observed, or answers drawn
-beforehand.
+"""Subjects of an audit: a mechanism of which only its calls are observed, answers drawn beforehand,
+or the views of an adversary.
+
+Adaptive interactions are outcomes too: the coin selects a world, and the outcome is the adversary's
+view (Definition 3.7). The claim is about the whole interaction. Since the mechanisms of the family
+are known, the last number of each outcome is the view's privacy loss, the most informative feature.
+
+Reference: [DworkRoth2014, Definition 3.7]
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import Enum
-from functools import cached_property, partial
+from functools import cached_property
 from types import FunctionType
 from typing import Any, Protocol, runtime_checkable
 
@@ -18,10 +25,9 @@ from dpcompose.audit.calling import NOT_ANEW, Calls, Dataset, Home
 from dpcompose.audit.claim import Pair
 from dpcompose.audit.feature import Feature, features_of
 from dpcompose.audit.outcome import TIMEOUT, Outcomes, rows_of
-from dpcompose.audit.worker import Worker
-from dpcompose.composition import Composable
+from dpcompose.audit.worker import Maker, Worker
 from dpcompose.errors import DomainError
-from dpcompose.mechanisms import BlackBox, Concentrated
+from dpcompose.experiment import Experiment, World
 
 
 class Source(Protocol):
@@ -47,19 +53,13 @@ class Fresh(Enum):
     """How isolated the calls of a subject are from one another."""
 
     CALL = "call"
-    """No isolation: one function is called repeatedly, and state that it retains is part of the
-    audit.
-    """
+    """No isolation: one function is called repeatedly, and state that it retains is audited too."""
     WORKER = "worker"
-    """As `CALL`, but in a separate process. A call that hangs, even in C code, or ends the process
-    is an outcome, after which a new process is started.
-    """
+    """As `CALL`, in a process beside: a call that hangs or ends it is an outcome, and a new one begins."""
     INSTANCE = "instance"
     """Each call has a new instance, created by `make`."""
     PROCESS = "process"
-    """Each call has a new process that executes the subject's source file again. No call sees what
-    another one left, and a hanging call is ended.
-    """
+    """Each call has a new process that executes the subject's source file again, and no hang lasts."""
 
 
 class ExhaustedError(Exception):
@@ -105,11 +105,10 @@ class Subject:
     notes: set[str] = field(default_factory=set[str], compare=False)
 
     def __post_init__(self) -> None:
-        given = [each for each in (self.call, self.make, self.batch) if each is not None]
-        if not given or not all(map(callable, given)):
-            raise DomainError(
-                "call", given[0] if given else None, "a function from a dataset to an answer"
-            )
+        functions = [each for each in (self.call, self.make, self.batch) if each is not None]
+        for function in functions or [None]:
+            if not callable(function):
+                raise DomainError("call", function, "a function from a dataset to an answer")
         check.member("fresh", self.fresh, Fresh)
         check.positive("limit", self.limit)
         if self.fresh is Fresh.INSTANCE and self.make is None:
@@ -125,7 +124,7 @@ class Subject:
     @classmethod
     def measurement(cls, measurement: Measurement) -> Subject:
         """An OpenDP measurement, or any callable with a privacy map, as a subject; its claim is
-        `claim_of(measurement)`.
+        `usual_claim(**stated_claim(measurement))`.
 
         Raises DomainError if it has no privacy map.
         """
@@ -137,18 +136,16 @@ class Subject:
     def name(self) -> str:
         """The label, or else the name of the function, which is recorded in certificates."""
         function = self.call or self.make or self.batch
-        return self.label or (
-            f"{function.__module__}:{function.__qualname__}"
-            if isinstance(function, FunctionType)
-            else type(function).__name__
-        )
+        if self.label or not isinstance(function, FunctionType):
+            return self.label or type(function).__name__
+        return f"{function.__module__}:{function.__qualname__}"
 
     @property
     def isolated(self) -> bool:
         """Whether no call can observe what an earlier one left: promised for `batch`, enforced for
-        instances and processes.
+        processes. A cache of the module outlives the instances of a maker.
         """
-        return self.batch is not None or self.fresh in (Fresh.INSTANCE, Fresh.PROCESS)
+        return self.batch is not None or self.fresh is Fresh.PROCESS
 
     def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
         """The built-in features that suit outcomes such as these."""
@@ -164,13 +161,23 @@ class Subject:
         return self._called(pair, coins) if self.batch is None else self._batched(pair, coins)
 
     def _called(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        match self.fresh:
-            case Fresh.WORKER:
-                rows = self._worker.outcomes((pair.zero, pair.one), coins)
-            case Fresh.PROCESS:
-                rows = self._in_processes(pair, coins)
-            case _:
-                rows = self._called_here(pair, coins)
+        data = pair.zero, pair.one
+        if self.fresh is Fresh.WORKER:
+            rows = self._worker.outcomes(data, coins)
+        elif self.fresh is Fresh.PROCESS:
+            if self._home is None:
+                self.notes.add(NOT_ANEW)
+            rows = np.empty(len(coins), dtype=object)
+            for row in range(len(coins)):
+                worker = self._process(self._anew, patience=0.0)
+                rows[row : row + 1] = worker.outcomes(data, coins[row : row + 1])
+                worker.close()
+        else:
+            rows = np.empty(len(coins), dtype=object)
+            copied = Dataset(pair.zero), Dataset(pair.one)
+            with self._calls.open():
+                for row, coin in enumerate(coins):
+                    rows[row] = self._calls.answer(self._function(), copied[int(coin)])
         if rows.dtype != object or all(type(row) is float for row in rows):
             return rows.astype(np.float64)
         rows = rows_of(rows.tolist())
@@ -185,11 +192,16 @@ class Subject:
         return rows
 
     @cached_property
+    def _home(self) -> Home | None:
+        return Home.of(self.call or self.make)
+
+    @cached_property
     def _worker(self) -> Worker:
-        home = Home.of(self.call or self.make)
-        again = None if home is None else partial(self._anew, home)
-        again = self._function if home is None and self.call is None else again
-        return Worker(self._function, self.limit, self.timed, self.notes, again)
+        again = self._anew if self._home is not None or self.make is not None else None
+        return self._process(self._function, again=again)
+
+    def _process(self, function: Maker, **options: Any) -> Worker:
+        return Worker(function, self.limit, self.timed, self.notes, **options)
 
     @cached_property
     def _calls(self) -> Calls:
@@ -200,36 +212,11 @@ class Subject:
         assert self.make is not None
         return self.make()
 
-    def _in_processes(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        """The outcomes of calls that each run in a new process, which executes the subject's file
-        again.
-        """
-        home = Home.of(self.call or self.make)
-        if home is None:
-            self.notes.add(NOT_ANEW)
-        rows: Outcomes = np.empty(len(coins), dtype=object)
-        for place in range(len(coins)):
-            function = partial(self._anew, home)
-            worker = Worker(function, self.limit, self.timed, self.notes, patience=0.0)
-            rows[place : place + 1] = worker.outcomes(
-                (pair.zero, pair.one), coins[place : place + 1]
-            )
-            worker.close()
-        return rows
-
-    def _called_here(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        data = Dataset(pair.zero), Dataset(pair.one)
-        rows: Outcomes = np.empty(len(coins), dtype=object)
-        with self._calls.open():
-            for place, coin in enumerate(coins):
-                rows[place] = self._calls.answer(self._function(), data[int(coin)])
-        return rows
-
-    def _anew(self, home: Home | None) -> Callable[[Any], Any]:
+    def _anew(self) -> Callable[[Any], Any]:
         """The function in a new process, from executing its source file again if it has one."""
-        if home is None:
+        if self._home is None:
             return self._function()
-        return home.anew() if self.make is None else home.anew()()
+        return self._home.anew() if self.make is None else self._home.anew()()
 
     def _function(self) -> Callable[[Any], Any]:
         if self.make is None:
@@ -292,22 +279,23 @@ class Samples:
 
     def skip(self, coins: np.ndarray) -> None:
         """Skip the answers that an earlier run used for these coins."""
+        self._used[:] = self._ends(coins)
+
+    def _ends(self, coins: np.ndarray) -> list[int]:
         ones = int(np.count_nonzero(coins))
-        self._used[:] = [self._used[0] + len(coins) - ones, self._used[1] + ones]
+        return [self._used[0] + len(coins) - ones, self._used[1] + ones]
 
     def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         """For each coin, the next unused answer of its world; ExhaustedError if a world has too
         few. `pair` is not used.
         """
-        ones = int(np.count_nonzero(coins))
-        begins, wanted = tuple(self._used), (len(coins) - ones, ones)
-        taken = [
-            each[begin : begin + rows]
-            for each, begin, rows in zip((self.zero, self.one), begins, wanted, strict=True)
-        ]
-        if any(len(part) < rows for part, rows in zip(taken, wanted, strict=True)):
+        spans = [slice(*each) for each in zip(self._used, self._ends(coins), strict=True)]
+        taken = [each[span] for each, span in zip((self.zero, self.one), spans, strict=True)]
+        if any(
+            len(each) < span.stop for each, span in zip((self.zero, self.one), spans, strict=True)
+        ):
             raise ExhaustedError
-        self._used[:] = [begin + rows for begin, rows in zip(begins, wanted, strict=True)]
+        self.skip(coins)
         return placed(taken[0], taken[1], coins)
 
 
@@ -321,26 +309,75 @@ class _Stated(Protocol):
         ...
 
 
-def claim_of(measurement: Measurement, *, distance: Any = 1) -> Composable:
-    """The claim of a measurement: its privacy map at `distance`, read in its output measure.
+def stated_claim(measurement: Measurement, *, distance: Any = 1) -> dict[str, float]:
+    """The claim of a measurement, as arguments of `usual_claim`: its privacy map at `distance`, read
+    in its output measure.
 
     Raises:
         DomainError: If the measure is neither pure, approximate nor zero-concentrated DP.
     """
-    loss, measure = (
-        measurement.map(distance),
-        str(measurement.output_measure) if isinstance(measurement, _Stated) else "",
-    )
+    loss = measurement.map(distance)
+    measure = str(measurement.output_measure) if isinstance(measurement, _Stated) else ""
     match loss:
         case float() | int() if "Concentrated" in measure and "Approx" not in measure:
-            return Concentrated(float(loss))
+            return {"rho": float(loss)}
         case float() | int() if "Approx" not in measure and "Renyi" not in measure:
-            return BlackBox(float(loss))
+            return {"epsilon": float(loss)}
         case (float(epsilon), float(delta)) if "Concentrated" not in measure:
-            return BlackBox(epsilon, delta=delta)
+            return {"epsilon": epsilon, "delta": delta}
         case _:
-            raise DomainError(
-                "measurement",
-                measure,
-                "a pure, approximate or zero-concentrated loss; give the claim",
-            )
+            accepted = "a pure, approximate or zero-concentrated loss; give the claim"
+            raise DomainError("measurement", measure, accepted)
+
+
+@dataclass(frozen=True)
+class Transcripts:
+    """Views of an adversary who plays all rounds of an experiment against one of two worlds.
+
+    Args:
+        experiment: The adversary, the family of mechanisms, and the number of rounds.
+        seed: Seed of the mechanisms' noise; None for a random one. It is independent of the audit's
+            coins.
+    """
+
+    experiment: Experiment
+    _: KW_ONLY
+    seed: int | None = None
+    _rng: np.random.Generator = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        seed = int.from_bytes(os.urandom(16), "little") if self.seed is None else self.seed
+        object.__setattr__(self, "_rng", np.random.default_rng(seed))
+
+    @property
+    def name(self) -> str:
+        """The adversary and the number of rounds."""
+        return f"{self.experiment.adversary!r}, {self.experiment.rounds} rounds"
+
+    @property
+    def pair(self) -> Pair:
+        """The two worlds of the experiment; the adversary chooses the databases."""
+        return Pair(World.ZERO, World.ONE)
+
+    def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
+        """One view per coin: the answers of all rounds, followed by the privacy loss."""
+        rows = np.empty((len(coins), self.experiment.rounds + 1))
+        for coin in (0, 1):
+            asked = np.flatnonzero(coins == coin)
+            if len(asked):
+                views = self.experiment.play(pair[coin], transcripts=len(asked), rng=self._rng)
+                rows[asked] = np.column_stack([views.answers.T, views.loss])
+        return rows
+
+    def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
+        """The privacy loss, and the built-in features of the answers."""
+        last = outcomes.shape[1] - 1
+        views = features_of(outcomes[:, :last])
+        loss = Feature(
+            "loss", lambda rows: rows[:, last], weight=sum(each.weight for each in views)
+        )
+        return (loss, *(replace(each, score=_of_answers(each, last)) for each in views))
+
+
+def _of_answers(feature: Feature, last: int) -> Callable[[Outcomes], Any]:
+    return lambda rows: feature.score(rows[:, :last])

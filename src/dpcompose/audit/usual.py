@@ -12,9 +12,9 @@ import numpy as np
 
 from dpcompose import check
 from dpcompose.audit.claim import DELTAS, Pair, points
+from dpcompose.audit.feature import table_of
 from dpcompose.audit.outcome import TIMEOUT
 from dpcompose.audit.subject import Source
-from dpcompose.audit.table import table_of
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
@@ -25,9 +25,7 @@ MOST = 4.0
 FAR = 64
 """The largest distance of a pair."""
 EXTREMES = (math.nan, math.inf, -math.inf, 1e308, -0.0, 2**53 + 1)
-"""Numbers that overflow, that do not compare, or that equal others with different bits or exact
-value.
-"""
+"""Numbers that overflow, do not compare, or equal others with different bits or exact value."""
 MANY_ROWS = 256
 """The number of rows of a large dataset."""
 MOST_RECORDS = 8
@@ -117,13 +115,11 @@ def drawn_records(records: Any) -> tuple[Any, ...]:
     Raises:
         DomainError: If there is none, or a strategy is used without hypothesis installed.
     """
-    if isinstance(records, Sequence) and not isinstance(records, str | bytes):
-        found = list(cast("Sequence[Any]", records))
-    else:
-        found = _examples(records)
-    if not found:
+    listed = isinstance(records, Sequence) and not isinstance(records, str | bytes)
+    chosen = list(cast("Sequence[Any]", records)) if listed else _examples(records)
+    if not chosen:
         raise DomainError("records", records, "at least one record, or a Hypothesis strategy")
-    return tuple(found[:MOST_RECORDS])
+    return tuple(chosen[:MOST_RECORDS])
 
 
 def _examples(strategy: Any) -> list[Any]:
@@ -136,18 +132,17 @@ def _examples(strategy: Any) -> list[Any]:
         ) from None
     if not isinstance(strategy, SearchStrategy):
         raise DomainError("records", strategy, "a list of records, or a Hypothesis strategy")
-    found: list[Any] = []
+    records: dict[str, Any] = {}
 
     def collect(record: Any) -> None:
-        if not any(repr(record) == repr(each) for each in found):
-            found.append(record)
+        records.setdefault(repr(record), record)
 
-    asked: Any = settings(
+    drawing: Any = settings(
         max_examples=4 * MOST_RECORDS, derandomize=True, database=None, deadline=None, phases=[Phase.generate],
         suppress_health_check=[*cast("Any", HealthCheck)],
     )  # fmt: skip
-    asked(given(cast("Any", strategy))(collect))()
-    return found
+    drawing(given(cast("Any", strategy))(collect))()
+    return [*records.values()]
 
 
 def vectors(length: int, distance: int) -> Iterator[Pair]:
@@ -157,18 +152,18 @@ def vectors(length: int, distance: int) -> Iterator[Pair]:
     The patterns: all up, one up, one against all others, half against half, and all up with the
     last one down.
     """
-    step, flat = float(distance), (0.0,) * length
-    half = length // 2
-    yield Pair((step,) * length, flat, distance=distance)
-    yield Pair((step, *flat[1:]), flat, distance=distance)
-    if length > 1:
-        yield Pair((0.0, *(step,) * (length - 1)), (step, *flat[1:]), distance=distance)
+    step, half, last = float(distance), length // 2, length - 1
+    patterns = (
+        ((1,) * length, (0,) * length),
+        ((1, *(0,) * last), (0,) * length),
+        ((0, *(1,) * last), (1, *(0,) * last)),
+        ((1,) * half + (0,) * (length - half), (0,) * half + (1,) * (length - half)),
+        ((*(1,) * last, 0), (*(0,) * last, 1)),
+    )
+    for zero, one in patterns if length > 1 else patterns[:2]:
         yield Pair(
-            (step,) * half + (0.0,) * (length - half),
-            (0.0,) * half + (step,) * (length - half),
-            distance=distance,
+            tuple(step * up for up in zero), tuple(step * up for up in one), distance=distance
         )
-        yield Pair((*(step,) * (length - 1), 0.0), (*flat[1:], step), distance=distance)
 
 
 MOST_QUERIES = 1_000_000
@@ -189,9 +184,8 @@ def usual_claim(
             every mechanism.
     """
     if sum(each is not None for each in (epsilon, rho, mu)) != 1:
-        raise DomainError(
-            "claim", epsilon, "one claim: an epsilon (with its delta), a rho, a mu or a plan"
-        )
+        accepted = "one claim: an epsilon (with its delta), a rho, a mu or a plan"
+        raise DomainError("claim", epsilon, accepted)
     if rho is not None:
         return Concentrated(rho)
     if mu is not None:
@@ -204,19 +198,6 @@ def usual_claim(
             "a finite epsilon with a delta below 1: else every mechanism keeps it",
         )
     return BlackBox(epsilon, delta=delta)
-
-
-def arguments_of(claim: Composable) -> dict[str, float] | None:
-    """The arguments with which `usual_claim` returns this claim; None if it is a `GaussianDP` or
-    any other claim.
-    """
-    match claim:
-        case BlackBox():
-            return {"epsilon": claim.stated.epsilon, "delta": claim.stated.delta}
-        case Concentrated() if not claim.stated.delta:
-            return {"rho": claim.stated.rho}
-        case _:
-            return None
 
 
 def usual_pairs(

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from dpcompose.cli.command import Result, argument, command, option
 from dpcompose.cli.inputs import described, loaded, read_plan
-from dpcompose.cli.output import BRIEF, DONE, REFUSED, stderr, stdout, write
+from dpcompose.cli.output import BRIEF, DONE, REFUSED, stderr, write
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
-    from dpcompose.audit import AuditResult, Entry, Moment, Pair, Repeated, Source, Subject
+    from dpcompose.audit import AuditResult, Moment, Pair, Repeated, Source, Subject
     from dpcompose.composition import Composable
 
 Epsilon = Annotated[float | None, option("The claim.", "E")]
@@ -228,63 +228,6 @@ def _again(file: Path, name: str, pairs: Path | None, samples: int | None) -> Re
 
 
 @command("json", doing=None)
-def zoo(
-    json: bool,
-    name: Annotated[
-        str | None, argument("NAME", "One entry; left out: the list.", shown=True)
-    ] = None,
-    everything: Annotated[bool, option("Audit every entry.", name="--all")] = False,
-    samples: Annotated[int, option("The most samples of each.", "N", shown=True)] = 2_000_000,
-    seconds: Annotated[float, option("The longest time of each.", "S", shown=True)] = 60.0,
-) -> Result:
-    """Audit broken mechanisms and their twins; exit status 1 if one is found otherwise than it is."""
-    from dpcompose.audit import ENTRIES, entry_of
-
-    if name is None and not everything:
-        return Result(
-            lambda: {"entries": [_entry(entry) for entry in ENTRIES]},
-            text="".join(
-                f"{entry.name:28} {entry.claim!r}; broken: epsilon {entry.truth}\n"
-                for entry in ENTRIES
-            ),
-        )
-    chosen = ENTRIES if name is None else (entry_of(name),)
-    rows = [row for entry in chosen for row in _both(entry, samples, seconds_of(seconds), json)]
-    expected = all(row["as_expected"] for row in rows)
-    return Result(lambda: {"audits": rows}, status=DONE if expected else REFUSED)
-
-
-def _entry(entry: Entry) -> dict[str, str]:
-    return {
-        "name": entry.name,
-        "claim": repr(entry.claim),
-        "truth": entry.truth,
-        "reference": entry.reference,
-    }
-
-
-def _both(entry: Entry, samples: int, seconds: float, json: bool) -> list[dict[str, Any]]:
-    from dpcompose.audit import ALPHA, Verdict
-
-    rows: list[dict[str, Any]] = []
-    for which, make, claim in (
-        ("broken", entry.broken, entry.claim),
-        ("twin", entry.twin, entry.claim if entry.twin_claim is None else entry.twin_claim),
-    ):
-        outcome = _audited(
-            make(), entry.pairs, claim=claim, alpha=ALPHA, samples=samples, seconds=seconds
-        )
-        expected = (outcome.verdict is Verdict.REFUTED) is (which == "broken")
-        rows.append({"name": entry.name, "which": which, "verdict": outcome.verdict.value, "samples": outcome.samples,
-                     "event": outcome.event, "as_expected": expected})  # fmt: skip
-        if not json:
-            stdout(
-                f"{entry.name:28} {which:6} {outcome.verdict.value:12} {outcome.samples:>9,} samples  {outcome.event}\n"
-            )
-    return rows
-
-
-@command("json", doing=None)
 def scores(
     file: Annotated[Path, argument("FILE.csv", "Columns score and inside.")],
     epsilon: Annotated[float | None, option("The claim of the run.", "E")] = None,
@@ -336,12 +279,12 @@ def subject_of(
 
     Its module is imported in processes of its own; in this one only if it makes a `Subject`, or if calls are made here.
     """
-    from dpcompose.audit import Fresh, Subject
+    from dpcompose.audit import Fresh, Subject, usual_claim
 
     if fresh not in [each.value for each in Fresh]:
         raise DomainError("--fresh", fresh, "worker, call, instance or process")
     seen = described(name, _description)
-    stated = None if seen["claim"] is None else usual_claim_of(seen["claim"])
+    stated = None if seen["claim"] is None else usual_claim(**seen["claim"])
     if seen["kind"] == "other":
         raise DomainError("NAME", name, "a function from a dataset to an answer")
     if seen["kind"] == "subject":
@@ -354,26 +297,19 @@ def subject_of(
     return Subject(loaded(name), **options), stated
 
 
-def usual_claim_of(stated: dict[str, float]) -> Composable:
-    """The claim of a description."""
-    from dpcompose.audit import usual_claim
-
-    return usual_claim(**stated)
-
-
 def _description(found: Any) -> dict[str, Any]:
     """In the process that imports: what an object is, and the claim that it makes of itself, as data."""
-    from dpcompose.audit import Measurement, Subject, arguments_of, claim_of
+    from dpcompose.audit import Measurement, Subject, stated_claim
 
     call = found.call if isinstance(found, Subject) else found
     kind = "subject" if isinstance(found, Subject) else "function" if callable(found) else "other"
     claim = None
     if isinstance(call, Measurement) and not isinstance(call, type):
         try:
-            claim = claim_of(call)
+            claim = stated_claim(call)
         except Exception:
             claim = None
-    return {"kind": kind, "claim": None if claim is None else arguments_of(claim)}
+    return {"kind": kind, "claim": claim}
 
 
 def claim_of_options(

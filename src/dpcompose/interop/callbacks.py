@@ -19,41 +19,6 @@ from dpcompose.errors import MissingExtraError, UnsupportedError
 from dpcompose.interop.guard import StepKind, TrainingGuard
 
 
-class TrainingArguments(Protocol):
-    """The attributes of Transformers' `TrainingArguments` that are read here."""
-
-    @property
-    def world_size(self) -> int:
-        """The number of processes that train together."""
-        ...
-
-    @property
-    def gradient_accumulation_steps(self) -> int:
-        """The number of batches whose gradients are summed in one optimizer step."""
-        ...
-
-
-class TrainerState(Protocol):
-    """The attributes of Transformers' `TrainerState` that are read here."""
-
-    is_world_process_zero: bool
-
-
-class TrainerControl(Protocol):
-    """The attributes of Transformers' `TrainerControl` that are set here."""
-
-    should_training_stop: bool
-
-
-class LightningTrainer(Protocol):
-    """The attributes of Lightning's `Trainer` that are read or set here."""
-
-    is_global_zero: bool
-    world_size: int
-    accumulate_grad_batches: int
-    should_stop: bool
-
-
 class FlowerStrategy(Protocol):
     """The attributes of Flower's `Strategy` that are replaced here."""
 
@@ -73,8 +38,25 @@ class _Guarded:
         self.guard, self.kind = guard, kind
         guard.steps_left(**kind)  # a bad step is refused now
 
-    def fits(self) -> bool:
-        return self.guard.steps_left(**self.kind) > 0
+    def begin(self, is_first: bool, option: str, batches: int) -> None:
+        """Charge and redeem a step before it runs, in the first process alone.
+
+        Raises:
+            StepRefusedError: If the step does not fit the budget.
+            UnsupportedError: If the gradients of several batches are accumulated.
+        """
+        if batches != 1:
+            reason = "a record may be in several of the batches, so their sum is no Poisson sample"
+            remedy = f"Change: {option}=1), and larger batches"
+            raise UnsupportedError(f"{option}={batches})", reason, remedy)
+        if is_first:
+            self.guard.begin(**self.kind)
+
+    def end(self, is_first: bool, processes: int) -> bool:
+        """Count a step. Returns whether no further one fits, which ends the training of a single process."""
+        if is_first:
+            self.guard.end(**self.kind)
+        return processes == 1 and not self.guard.steps_left(**self.kind)
 
 
 class StepHooks(_Guarded):
@@ -82,36 +64,15 @@ class StepHooks(_Guarded):
     step.
     """
 
-    def on_step_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
-    ) -> None:
-        """Charge and redeem a step before it runs; with several processes, only the first one
-        charges.
-
-        Raises:
-            StepRefusedError: If the step does not fit the budget.
-            UnsupportedError: If gradients are accumulated over several batches.
-        """
+    def on_step_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        batches = 1
         with suppress(AttributeError):  # arguments of another loop, which accumulates nothing
-            _require_one_batch(
-                "TrainingArguments(gradient_accumulation_steps", args.gradient_accumulation_steps
-            )
-        if state.is_world_process_zero:
-            self.guard.begin(**self.kind)
+            batches = args.gradient_accumulation_steps
+        option = "TrainingArguments(gradient_accumulation_steps"
+        self.begin(state.is_world_process_zero, option, batches)
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
-    ) -> TrainerControl:
-        """Count the step; in a single process, stop the training once no further step fits the
-        budget.
-
-        Returns:
-            `control`, with its stop flag set if the training is to end.
-        """
-        if state.is_world_process_zero:
-            self.guard.end(**self.kind)
-        if args.world_size == 1 and not self.fits():
-            control.should_training_stop = True
+    def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> Any:
+        control.should_training_stop |= self.end(state.is_world_process_zero, args.world_size)
         return control
 
 
@@ -119,29 +80,15 @@ class BatchHooks(_Guarded):
     """The two hooks of a Lightning callback, for loops in which every batch is one optimizer step."""
 
     def on_train_batch_start(
-        self, trainer: LightningTrainer, pl_module: Any, batch: Any, batch_idx: int
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Charge and redeem a step before it runs; with several processes, only the first one
-        charges.
-
-        Raises:
-            StepRefusedError: If the step does not fit the budget.
-            UnsupportedError: If gradients are accumulated over several batches.
-        """
-        _require_one_batch("Trainer(accumulate_grad_batches", trainer.accumulate_grad_batches)
-        if trainer.is_global_zero:
-            self.guard.begin(**self.kind)
+        option, batches = "Trainer(accumulate_grad_batches", trainer.accumulate_grad_batches
+        self.begin(trainer.is_global_zero, option, batches)
 
     def on_train_batch_end(
-        self, trainer: LightningTrainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Count the step; in a single process, stop the training once no further step fits the
-        budget.
-        """
-        if trainer.is_global_zero:
-            self.guard.end(**self.kind)
-        if trainer.world_size == 1 and not self.fits():
-            trainer.should_stop = True
+        trainer.should_stop |= self.end(trainer.is_global_zero, trainer.world_size)
 
 
 def transformers_callback(guard: TrainingGuard, **kind: Unpack[StepKind]) -> Any:
@@ -156,8 +103,7 @@ def transformers_callback(guard: TrainingGuard, **kind: Unpack[StepKind]) -> Any
     Raises:
         MissingExtraError: If transformers is not installed.
     """
-    base = _module("transformers").TrainerCallback
-    return type("GuardCallback", (StepHooks, base), {})(guard, kind)
+    return _callback(StepHooks, "TrainerCallback", "transformers")(guard, kind)
 
 
 def lightning_callback(guard: TrainingGuard, **kind: Unpack[StepKind]) -> Any:
@@ -172,8 +118,7 @@ def lightning_callback(guard: TrainingGuard, **kind: Unpack[StepKind]) -> Any:
     Raises:
         MissingExtraError: If Lightning is not installed.
     """
-    base = _module("lightning.pytorch", "pytorch_lightning").Callback
-    return type("GuardCallback", (BatchHooks, base), {})(guard, kind)
+    return _callback(BatchHooks, "Callback", "lightning.pytorch", "pytorch_lightning")(guard, kind)
 
 
 def guard_strategy(strategy: Strategy, guard: TrainingGuard, **kind: Unpack[StepKind]) -> Strategy:
@@ -221,22 +166,13 @@ class GuardedRound(_Guarded):
             return self.ask(*arguments, **named)
 
 
-def _require_one_batch(option: str, batches: int) -> None:
-    """Raise UnsupportedError if gradients are accumulated: a record could then be in one step
-    several times.
+def _callback(hooks: type[_Guarded], base: str, *names: str) -> Callable[..., Any]:
+    """The class of a callback of the first of the named modules that is installed;
+    MissingExtraError if none is.
     """
-    if batches != 1:
-        reason = "a record may be in several of the batches, so their sum is no Poisson sample"
-        raise UnsupportedError(
-            f"{option}={batches})", reason, f"Change: {option}=1), and larger batches"
-        )
-
-
-def _module(*names: str) -> Any:
-    """The first of the named modules that is installed; MissingExtraError if none is."""
     for name in names:
         try:
-            return import_module(name)
+            return type("GuardCallback", (hooks, vars(import_module(name))[base]), {})
         except ModuleNotFoundError as error:
             if error.name not in (name, name.partition(".")[0]):
                 raise

@@ -11,26 +11,22 @@ Events are read without the library, from its objects or from named tuples of it
 
 from __future__ import annotations
 
-import gc
 import math
-import types
-from collections.abc import Generator
-from contextlib import contextmanager
-from functools import cache, lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from typing import Any, ClassVar, Self
 
 from dpcompose import check
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
-from dpcompose.interop.event_tree import RefusedEventError, counted, is_composition, named, require
+from dpcompose.interop.event_tree import RefusedEventError, counted, named, require
 from dpcompose.interop.events import EVENTS, RELATIONS, reveals, to_named_tuple
 from dpcompose.values import Adjacency, Bound
 
 ADJACENCIES = {name: adjacency for adjacency, name in RELATIONS.items()}
-MOST_KNOWN = 1024
-"""The number of different events whose compositions an accountant caches."""
-
+MOST_KNOWN = 1 << 14
+"""The number of different events that are remembered with what they describe."""
 MOST_AROUND = 16
 _CALLED = {
     "sigma": ("noise_multiplier", "standard_deviation"),
@@ -93,40 +89,23 @@ def read_event(event: Any, adjacency: Adjacency, above: tuple[int, ...] = ()) ->
         RefusedEventError: If an event cannot be read, or has no certified mechanism under the
             adjacency.
     """
-    if not is_composition(event):
-        return compose(_read_one(event, adjacency, above))
-    with _uncollected():
-        return compose(*_read_all(event, adjacency, above))
+    known, read = dict[Any, Composable](), partial(_read_one, adjacency=adjacency, above=above)
+    return compose(*[_once(known, each, read) * times for each, times in counted(event)])
 
 
-def _read_all(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> list[Composable]:
-    """The mechanisms of a composition event; equal events are read once."""
-    items: list[Composable] = []
-    known: dict[Any, Composable] = {}
-    for each, times in counted(event):
-        try:
-            found = known.get(each)
-        except (TypeError, RecursionError):  # it holds a list, or is too deep to be compared
-            found = _read_one(each, adjacency, above)
-        else:
-            if found is None:
-                found = known[each] = _read_one(each, adjacency, above)
-        items.append(found if times == 1 else found * times)
-    return items
-
-
-@contextmanager
-def _uncollected() -> Generator[None]:
-    """Context without garbage collection, which would repeatedly scan the parts of a long
-    composition.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
+def _once(
+    known: dict[Any, Composable], event: Any, read: Callable[[Any], Composable]
+) -> Composable:
+    """The mechanisms that an event describes, read once for equal events if they can be compared."""
     try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+        described = known.get(event)
+    except (TypeError, RecursionError):  # it holds a list, or is too deep
+        return read(event)
+    if described is None:
+        described = read(event)
+        if len(known) < MOST_KNOWN:
+            known[event] = described
+    return described
 
 
 def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Composable:
@@ -137,10 +116,10 @@ def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Compo
         raise RefusedEventError(
             event, UnsupportedError(name, "this event has no sound statement here", remedy)
         )
-    require(event, name, fields, row.fields)
+    require(event, name, fields, frozenset(row.fields.split()))
     try:
-        if "event" not in row.fields:
-            return row.read(event, adjacency)
+        if "event" not in fields:
+            return row.composition(event, adjacency)
         if id(event) in above:
             raise DomainError("event", "a cycle", "a tree: this event contains itself")
         if len(above) == MOST_AROUND:
@@ -148,14 +127,10 @@ def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Compo
                 "event", "one more inside", f"samples and selections at most {MOST_AROUND} deep"
             )
         inner = read_event(event.event, adjacency, (*above, id(event)))
-        return row.read(event, adjacency, inner)
+        return row.composition(event, adjacency, inner)
     except DomainError as error:
         own, bracket, index = error.name.partition("[")
-        field = (
-            own
-            if own in fields
-            else next((each for each in _CALLED.get(own, ()) if each in fields), own)
-        )
+        field = next((each for each in (own, *_CALLED.get(own, ())) if each in fields), own)
         placed = DomainError(
             f"{name}.{field}{bracket}{index}", error.value, error.domain, error.remedy
         )
@@ -192,7 +167,7 @@ class _ExactAccountant:
             )
         super().__init__(relation)  # pyright: ignore[reportCallIssue]
         self._total, self._waiting, self._reveals = compose(), list[Composable](), False
-        self._events, self._known = list[tuple[Any, int]](), dict[Any, Composition]()
+        self._events, self._known = list[tuple[Any, int]](), dict[Any, Composable]()
 
     @property
     def adjacency(self) -> Adjacency:
@@ -254,22 +229,11 @@ class _ExactAccountant:
         return None
 
     def _add(self, event: Any, count: int) -> None:
-        found = self._read(event)
-        if count and found.parts:
-            self._waiting.append(found if count == 1 else found * count)
-            self._reveals = self._reveals or reveals(found)
-
-    def _read(self, event: Any) -> Composition:
-        """The composition of an event, cached for hashable events."""
-        try:
-            found = self._known.get(event)
-        except (TypeError, RecursionError):
-            return read_event(event, self.adjacency)
-        if found is None:
-            found = read_event(event, self.adjacency)
-            if len(self._known) < MOST_KNOWN:
-                self._known[event] = found
-        return found
+        described = _once(self._known, event, partial(read_event, adjacency=self.adjacency))
+        composition = compose(described * count)
+        if composition.parts:
+            self._waiting.append(composition)
+            self._reveals = self._reveals or reveals(composition)
 
     def bound(self, *, delta: float | None = None, epsilon: float | None = None) -> Bound:
         """Certified lower and upper ends of epsilon at a delta, or of delta at an epsilon.
@@ -324,12 +288,7 @@ def _library(what: str) -> Any:
 def _accountant() -> type[Any]:
     library = _library("Accountant")
     stated = {"library": library, "__module__": __name__, "__doc__": _ExactAccountant.__doc__}
-    return types.new_class(
-        "Accountant",
-        (_ExactAccountant, library.PrivacyAccountant),
-        {},
-        lambda body: body.update(stated),
-    )
+    return type("Accountant", (_ExactAccountant, library.PrivacyAccountant), stated)
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ import json
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, cast
 
 from dpcompose import check
@@ -102,50 +103,37 @@ def counted(root: Any) -> list[tuple[Any, int]]:
     """
     if not is_composition(root):
         return [(root, 1)]
-    order, below = _ordered(root)
-    times, found = {id(root): 1}, dict[int, Any]()
-    for event in reversed(order):
-        count = times[id(event)]
-        if count > MOST_TIMES:
-            raise RefusedEventError(
-                event, DomainError("count", "more", "events that run at most 10^15 times in all")
-            )
-        for child, each in below[id(event)]:
-            key = id(child)
-            times[key] = times.get(key, 0) + count * each
-            if key not in below:
-                found[key] = child
-    return [(event, times[key]) for key, event in found.items() if times[key]]
+    below, events, waiting = dict[int, Children](), {id(root): root}, [root]
+    while waiting:
+        event = waiting.pop()
+        if id(event) not in below:
+            below[id(event)] = _children(event)
+            inner = [child for child, _ in below[id(event)] if is_composition(child)]
+            events |= {id(child): child for child in inner}
+            waiting += inner
+    graph = {
+        key: [id(child) for child, _ in below[key][::-1] if id(child) in below] for key in below
+    }
+    try:
+        order = [*TopologicalSorter(graph).static_order()]
+    except CycleError as error:
+        reason = DomainError("event", "a cycle", "a tree: this composition contains itself")
+        raise RefusedEventError(events[error.args[1][0]], reason) from None
+    times, leaves = {id(root): 1}, dict[int, Any]()
+    for key in reversed(order):
+        if times[key] > MOST_TIMES:
+            reason = DomainError("count", "more", "events that run at most 10^15 times in all")
+            raise RefusedEventError(events[key], reason)
+        for child, each in below[key]:
+            times[id(child)] = times.get(id(child), 0) + times[key] * each
+            if id(child) not in below:
+                leaves[id(child)] = child
+    return [(event, times[key]) for key, event in leaves.items() if times[key]]
 
 
 def is_composition(event: Any) -> bool:
     """Whether an event consists only of other events."""
     return named(event)[0] in COMPOSITIONS
-
-
-def _ordered(root: Any) -> tuple[list[Any], dict[int, Children]]:
-    """The compositions of a tree, children before parents; and by `id`, the children of each with
-    their counts.
-    """
-    order, below, above = list[Any](), dict[int, Children](), set[int]()
-    waiting = [root]
-    while waiting:
-        event, key = waiting[-1], id(waiting[-1])
-        if key in below:
-            waiting.pop()
-            if key in above:
-                order.append(event)
-                above.discard(key)
-            continue
-        children = below[key] = _children(event)
-        above.add(key)
-        inner = [child for child, _ in children if is_composition(child)]
-        if any(id(child) in above for child in inner):
-            raise RefusedEventError(
-                event, DomainError("event", "a cycle", "a tree: this composition contains itself")
-            )
-        waiting += inner
-    return order, below
 
 
 def _children(event: Any) -> Children:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, cast
 
@@ -57,9 +57,9 @@ Read = Callable[..., Composable]
 """Maps an event, an adjacency and, for an enclosing event, the inner composition, to a composition.
 """
 Fields = dict[str, Any]
-Write = Callable[[Any, Adjacency], Fields | list[Fields] | None]
+Write = Callable[[Any, Adjacency], Fields | list[Fields] | None] | Mapping[str, str | float]
 """Maps a mechanism and an adjacency to the fields of its event, or of several events; None if the
-event does not describe it.
+event does not describe it. A mapping has the parameter that each field equals, or a number.
 """
 
 
@@ -68,15 +68,25 @@ class EventRow:
     """The meaning of one class of events.
 
     Args:
-        fields: The names of its fields; a field named `event` encloses another event.
+        fields: The names of its fields, as words; a field named `event` encloses another event.
         read: Returns the composition that an event describes.
-        write: For each mechanism class that can be written as this event, the function that returns
-            the fields. Rounded numbers are rounded to the conservative side.
+        write: For each mechanism class that can be written as this event, how its fields follow.
+            Rounded numbers are rounded to the conservative side.
+        relations: The adjacencies under which it has a meaning.
+        why: Why it has none under the others.
     """
 
-    fields: frozenset[str]
+    fields: str
     read: Read
-    write: Mapping[type[Any], Write]
+    write: Mapping[type[Any], Write] = field(default_factory=dict[type[Any], Write])
+    relations: Sequence[Adjacency] = tuple(Adjacency)
+    why: str = ""
+
+    def composition(self, event: Any, adjacency: Adjacency, *inner: Composition) -> Composable:
+        """The mechanisms that an event describes; UnsupportedError or DomainError if there are none."""
+        described = self.read(event, adjacency, *inner)
+        require_adjacency(adjacency, *self.relations, why=self.why)
+        return described
 
 
 def non_private(adjacency: Adjacency) -> BlackBox:
@@ -158,8 +168,6 @@ def _randomized_response(event: Any, adjacency: Adjacency) -> Composable:
     """
     noise, buckets = check.probability("noise_parameter", event.noise_parameter), event.num_buckets
     buckets = check.count("num_buckets", buckets, least=1)
-    why = "a record that is not there gives no answer"
-    require_adjacency(adjacency, Adjacency.REPLACE, Adjacency.ZERO_OUT, why=why)
     if buckets == 1 or noise == 1:
         return NOTHING
     if noise == 0:
@@ -188,12 +196,6 @@ def _concentrated(event: Any, adjacency: Adjacency) -> Composable:
 
 
 def _mixture(event: Any, adjacency: Adjacency) -> Composable:
-    require_adjacency(
-        adjacency,
-        Adjacency.ADD_REMOVE,
-        Adjacency.ZERO_OUT,
-        why="it says how a record that is there moves the sum",
-    )
     sigma = check.nonnegative("standard_deviation", event.standard_deviation)
     found = MixtureOfGaussians(
         sigma or 1.0, shifts=event.sensitivities, weights=event.sampling_probs
@@ -205,16 +207,11 @@ def _mixture(event: Any, adjacency: Adjacency) -> Composable:
 
 def _tree(event: Any, adjacency: Adjacency) -> Composable:
     """Tree aggregation over trees with disjoint records: the deepest tree has the largest loss."""
-    require_adjacency(
-        adjacency,
-        Adjacency.ZERO_OUT,
-        why="where a record leaves or comes, the steps of the others may move",
-    )
-    sigma, given = check.nonnegative("noise_multiplier", event.noise_multiplier), event.step_counts
-    listed = cast("Sequence[Any]", given if isinstance(given, Sequence) else (given,))
+    sigma, steps = check.nonnegative("noise_multiplier", event.noise_multiplier), event.step_counts
+    listed = cast("Sequence[Any]", steps if isinstance(steps, Sequence) else (steps,))
     counts = [check.count("step_counts", each) for each in listed]
     if not counts:
-        raise DomainError("step_counts", given, "the number of steps of at least one tree")
+        raise DomainError("step_counts", steps, "the number of steps of at least one tree")
     if max(counts) == 0:
         return NOTHING
     if sigma == 0:
@@ -223,9 +220,6 @@ def _tree(event: Any, adjacency: Adjacency) -> Composable:
 
 
 def _truncated(event: Any, adjacency: Adjacency) -> Composable:
-    require_adjacency(
-        adjacency, Adjacency.ADD_REMOVE, why="how full a batch is depends on the record"
-    )
     rate = check.probability("sampling_probability", event.sampling_probability)
     records = check.count("dataset_size", event.dataset_size)
     batch = check.count("truncated_batch_size", event.truncated_batch_size)
@@ -275,15 +269,11 @@ def _poisson(event: Any, adjacency: Adjacency, inner: Composition) -> Composable
     if reveals(inner):
         return BlackBox(0.0, delta=rate, holds_under=adjacency)
     for part, _ in inner.parts:
-        if not isinstance(part, _AMPLIFIED[adjacency]):
-            covered = [each for each, kinds in _AMPLIFIED.items() if isinstance(part, kinds)]
-            if covered:
-                require_adjacency(
-                    adjacency, *covered, why=f"no pair is known for {part!r} on a sample"
-                )
-            raise UnsupportedError(
-                "", f"no pair is known for {part!r} on a Poisson sample", "Leave out the sample"
-            )
+        covered = [each for each, kinds in _AMPLIFIED.items() if isinstance(part, kinds)]
+        reason = f"no pair is known for {part!r} on a Poisson sample"
+        if not covered:
+            raise UnsupportedError("", reason, "Leave out the sample")
+        require_adjacency(adjacency, *covered, why=reason)
     part, times = inner.parts[0]
     alone = times == 1 and len(inner.parts) == 1
     if adjacency is Adjacency.REPLACE and not alone:
@@ -294,9 +284,6 @@ def _poisson(event: Any, adjacency: Adjacency, inner: Composition) -> Composable
 
 
 def _without_replacement(event: Any, adjacency: Adjacency, inner: Composition) -> Composable:
-    require_adjacency(
-        adjacency, Adjacency.REPLACE, why="how a batch is drawn depends on the number of records"
-    )
     records = check.count("source_dataset_size", event.source_dataset_size, least=1)
     batch = check.count("sample_size", event.sample_size)
     if not batch <= records:
@@ -334,24 +321,15 @@ def _selection(event: Any, adjacency: Adjacency, inner: Composition) -> Composab
     return non_private(adjacency) if reveals(inner) else chosen
 
 
-def _declared_fields(part: Stated, fields: Mapping[str, str | float]) -> Fields:
-    """The field values of the event that a mechanism class declares for itself."""
-    arguments = arguments_of(type(part))
-    return {
-        name: arguments[value].value(part) if isinstance(value, str) else value
-        for name, value in fields.items()
-    }
-
-
 def _declared_rows() -> dict[str, EventRow]:
     """The table rows of mechanism classes that declare an event by their own parameters."""
-    rows: dict[str, EventRow] = {}
-    for kind in kinds().values():
-        if issubclass(kind, Stated) and kind.event is not None:
-            name, fields = kind.event
-            if all(isinstance(each, str) for each in fields.values()):
-                rows[name] = EventRow(frozenset(fields), _read_declared(kind, fields), {})
-    return rows
+    declared = [kind for kind in kinds().values() if issubclass(kind, Stated) and kind.event]
+    return {
+        name: EventRow(" ".join(fields), _read_declared(kind, fields))
+        for kind in declared
+        for name, fields in [kind.event or ("", {})]
+        if all(isinstance(each, str) for each in fields.values())
+    }
 
 
 def _read_declared(kind: type[Any], fields: Mapping[str, Any]) -> Read:
@@ -425,33 +403,8 @@ def _write_concentrated(part: Concentrated, adjacency: Adjacency) -> Fields | No
     return None if part.stated.delta else {"rho": part.stated.rho, "xi": 0.0}
 
 
-def _write_black_box(part: BlackBox, adjacency: Adjacency) -> Fields:
-    return {"epsilon": part.stated.epsilon, "delta": part.stated.delta}
-
-
-def _write_mixture(part: MixtureOfGaussians, adjacency: Adjacency) -> Fields | None:
-    if adjacency is Adjacency.REPLACE:
-        return None
-    return {
-        "standard_deviation": part.sigma,
-        "sensitivities": list(part.shifts),
-        "sampling_probs": list(part.weights),
-    }
-
-
-def _write_truncated(part: TruncatedPoisson, adjacency: Adjacency) -> Fields | None:
-    if adjacency is not Adjacency.ADD_REMOVE:
-        return None
-    return {
-        "dataset_size": part.records,
-        "sampling_probability": part.rate,
-        "truncated_batch_size": part.batch,
-        "noise_multiplier": part.sigma,
-    }
-
-
 def _write_tree(part: TreeAggregation, adjacency: Adjacency) -> Fields | None:
-    if adjacency is not Adjacency.ZERO_OUT or part.participation.times(part.steps) != 1:
+    if part.participation.times(part.steps) != 1:
         return None
     whole, remainder = divmod(part.steps, part.restart or part.steps)
     counts = [part.restart or part.steps] * whole + ([remainder] if remainder else [])
@@ -466,9 +419,7 @@ def _write_sample(part: Sampled, adjacency: Adjacency) -> Fields:
     return {"sampling_probability": part.rate, "event": inner}
 
 
-def _write_batch(part: FixedSizeSample, adjacency: Adjacency) -> Fields | None:
-    if adjacency is not Adjacency.REPLACE:
-        return None
+def _write_batch(part: FixedSizeSample, adjacency: Adjacency) -> Fields:
     inner = event_tuple("GaussianDpEvent", noise_multiplier=part.sigma)
     return {"source_dataset_size": part.records, "sample_size": part.batch, "event": inner}
 
@@ -488,77 +439,41 @@ def _write_everything(part: BlackBox, adjacency: Adjacency) -> Fields | None:
 
 _SIZES = "source_dataset_size sample_size event"
 EVENTS: dict[str, EventRow] = _declared_rows() | {
-    name: EventRow(frozenset(fields.split()), read, write)
-    for name, fields, read, write in (
-        ("NoOpDpEvent", "", _nothing, {GaussianDP: _write_nothing}),
-        ("NonPrivateDpEvent", "", _everything, {BlackBox: _write_everything}),
-        ("UnsupportedDpEvent", "", _unsupported, dict[type[Any], Write]()),
-        (
-            "GaussianDpEvent",
-            "noise_multiplier",
-            _noise(Gaussian),
-            {Gaussian: _multiplier, GaussianDP: _multiplier_of_mu},
-        ),
-        ("LaplaceDpEvent", "noise_multiplier", _noise(Laplace), {Laplace: _multiplier}),
-        (
-            "DiscreteLaplaceDpEvent",
-            "noise_parameter sensitivity",
-            _discrete_laplace,
-            {DiscreteLaplace: _write_discrete_laplace},
-        ),
-        (
-            "DiscreteGaussianDpEvent",
-            "sigma sensitivity dimension",
-            _discrete_gaussian,
-            {DiscreteGaussian: _write_discrete_gaussian},
-        ),
-        (
-            "RandomizedResponseDpEvent",
-            "noise_parameter num_buckets",
-            _randomized_response,
-            {RandomizedResponse: _write_response},
-        ),
-        ("EpsilonDeltaDpEvent", "epsilon delta", _epsilon_delta, {BlackBox: _write_black_box}),
-        (
-            "ZCDpEvent",
-            "rho xi",
-            _concentrated,
-            {Concentrated: _write_concentrated, RenyiCurve: _write_curve},
-        ),
-        (
-            "MixtureOfGaussiansDpEvent",
-            "standard_deviation sensitivities sampling_probs",
-            _mixture,
-            {MixtureOfGaussians: _write_mixture},
-        ),
-        (
-            "SingleEpochTreeAggregationDpEvent",
-            "noise_multiplier step_counts",
-            _tree,
-            {TreeAggregation: _write_tree},
-        ),
-        (
-            "TruncatedSubsampledGaussianDpEvent",
-            "dataset_size sampling_probability truncated_batch_size noise_multiplier",
-            _truncated,
-            {TruncatedPoisson: _write_truncated},
-        ),
-        ("PoissonSampledDpEvent", "sampling_probability event", _poisson, {Sampled: _write_sample}),
-        ("SampledWithReplacementDpEvent", _SIZES, _with_replacement, dict[type[Any], Write]()),
-        (
-            "SampledWithoutReplacementDpEvent",
-            _SIZES,
-            _without_replacement,
-            {FixedSizeSample: _write_batch},
-        ),
-        (
-            "RepeatAndSelectDpEvent",
-            "event mean shape",
-            _selection,
-            {PrivateSelection: _write_selection},
-        ),
-    )
-}
+    "NoOpDpEvent": EventRow("", _nothing, {GaussianDP: _write_nothing}),
+    "NonPrivateDpEvent": EventRow("", _everything, {BlackBox: _write_everything}),
+    "UnsupportedDpEvent": EventRow("", _unsupported),
+    "GaussianDpEvent": EventRow(
+        "noise_multiplier", _noise(Gaussian), {Gaussian: _multiplier, GaussianDP: _multiplier_of_mu}),
+    "LaplaceDpEvent": EventRow("noise_multiplier", _noise(Laplace), {Laplace: _multiplier}),
+    "DiscreteLaplaceDpEvent": EventRow(
+        "noise_parameter sensitivity", _discrete_laplace, {DiscreteLaplace: _write_discrete_laplace}),
+    "DiscreteGaussianDpEvent": EventRow(
+        "sigma sensitivity dimension", _discrete_gaussian, {DiscreteGaussian: _write_discrete_gaussian}),
+    "RandomizedResponseDpEvent": EventRow(
+        "noise_parameter num_buckets", _randomized_response, {RandomizedResponse: _write_response},
+        (Adjacency.REPLACE, Adjacency.ZERO_OUT), "a record that is not there gives no answer"),
+    "EpsilonDeltaDpEvent": EventRow(
+        "epsilon delta", _epsilon_delta, {BlackBox: {"epsilon": "epsilon", "delta": "delta"}}),
+    "ZCDpEvent": EventRow("rho xi", _concentrated, {Concentrated: _write_concentrated, RenyiCurve: _write_curve}),
+    "MixtureOfGaussiansDpEvent": EventRow(
+        "standard_deviation sensitivities sampling_probs", _mixture,
+        {MixtureOfGaussians: {"standard_deviation": "sigma", "sensitivities": "shifts", "sampling_probs": "weights"}},
+        (Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT), "it says how a record that is there moves the sum"),
+    "SingleEpochTreeAggregationDpEvent": EventRow(
+        "noise_multiplier step_counts", _tree, {TreeAggregation: _write_tree},
+        (Adjacency.ZERO_OUT,), "where a record leaves or comes, the steps of the others may move"),
+    "TruncatedSubsampledGaussianDpEvent": EventRow(
+        "dataset_size sampling_probability truncated_batch_size noise_multiplier", _truncated,
+        {TruncatedPoisson: {"dataset_size": "records", "sampling_probability": "rate",
+                            "truncated_batch_size": "batch", "noise_multiplier": "sigma"}},
+        (Adjacency.ADD_REMOVE,), "how full a batch is depends on the record"),
+    "PoissonSampledDpEvent": EventRow("sampling_probability event", _poisson, {Sampled: _write_sample}),
+    "SampledWithReplacementDpEvent": EventRow(_SIZES, _with_replacement),
+    "SampledWithoutReplacementDpEvent": EventRow(
+        _SIZES, _without_replacement, {FixedSizeSample: _write_batch},
+        (Adjacency.REPLACE,), "how a batch is drawn depends on the number of records"),
+    "RepeatAndSelectDpEvent": EventRow("event mean shape", _selection, {PrivateSelection: _write_selection}),
+}  # fmt: skip
 
 
 def to_named_tuple(composition: Composable, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Any:
@@ -584,9 +499,7 @@ def to_named_tuple(composition: Composable, *, adjacency: Adjacency = Adjacency.
         event_tuple("SelfComposedDpEvent", event=one, count=times) if times > 1 else one
         for one, times in parts
     ]
-    if len(events) == 1:
-        return events[0]
-    return event_tuple("ComposedDpEvent", events=events) if events else event_tuple("NoOpDpEvent")
+    return _together(events)
 
 
 def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
@@ -595,17 +508,33 @@ def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
         if isinstance(part, Stated) and part.event is not None:
             return event_tuple(part.event[0], **_declared_fields(part, part.event[1]))
         for name, row in EVENTS.items():
-            for kind, write in row.write.items():
-                fields = write(part, adjacency) if isinstance(part, kind) else None
-                if fields is not None:
-                    several = fields if isinstance(fields, list) else [fields]
-                    events = [event_tuple(name, **each) for each in several]
-                    return (
-                        events[0]
-                        if len(events) == 1
-                        else event_tuple("ComposedDpEvent", events=events)
-                    )
+            for kind, write in row.write.items() if adjacency in row.relations else ():
+                if not isinstance(part, kind):
+                    continue
+                described = _fields_of(cast("Any", part), write, adjacency)
+                if described is not None:
+                    several = described if isinstance(described, list) else [described]
+                    return _together([event_tuple(name, **each) for each in several])
     reason = f"no event of dp_accounting says this under {adjacency.value}"
     raise UnsupportedError(
         repr(part), reason, "Ask dpcompose itself, or state it as a BlackBox under that adjacency"
     )
+
+
+def _fields_of(part: Any, write: Write, adjacency: Adjacency) -> Fields | list[Fields] | None:
+    return write(part, adjacency) if callable(write) else _declared_fields(part, write)
+
+
+def _declared_fields(part: ComposablePart, fields: Mapping[str, str | float]) -> Fields:
+    """The field values of an event: parameters of a mechanism by their names, and numbers."""
+    arguments = arguments_of(type(part))
+    return {
+        name: arguments[value].value(part) if isinstance(value, str) else value
+        for name, value in fields.items()
+    }
+
+
+def _together(events: list[Any]) -> Any:
+    if len(events) == 1:
+        return events[0]
+    return event_tuple("ComposedDpEvent", events=events) if events else event_tuple("NoOpDpEvent")

@@ -16,6 +16,8 @@ from __future__ import annotations
 import itertools
 import os
 import secrets
+from bisect import bisect
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +33,7 @@ from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import (
     AlreadyRedeemedError,
     DomainError,
+    LedgerError,
     OverdrawnError,
     ScopeExistsError,
     ScopeKindError,
@@ -112,7 +115,7 @@ class _Plan:
     """Steps that were charged together and are used one by one."""
 
     receipt: Receipt
-    left: dict[Composable, int]
+    left: Counter[Composable]
     redeemed: bool = False
 
 
@@ -183,37 +186,30 @@ class TrainingGuard:
         log: Log | None = None,
         log_every: int = 100,
     ) -> None:
-        self.target, self.delta = (
-            check.positive("epsilon", epsilon),
-            check.open_probability("delta", delta),
-        )
+        self.target = check.positive("epsilon", epsilon)
+        self.delta = check.open_probability("delta", delta)
         if adjacency is not None:
             check.member("adjacency", adjacency, Adjacency)
         self._shard, self._log = check.count("shard", shard, least=0), log
         self._log_every = check.count("log_every", log_every, least=1)
         if not (log is None or callable(log)):
-            raise DomainError(
-                "log", log, "None, or a function of epsilon, the share left and the steps left"
-            )
-        actor = check.line("actor", actor)
+            accepted = "None, or a function of epsilon, the share left and the steps left"
+            raise DomainError("log", log, accepted)
+        self._actor = check.line("actor", actor)
         self.attempt = secrets.token_hex(16)
         self.run = self.attempt if run is None else check.line("run", run)
         check.line("run", self._key(10**15))
         if (ledger is None) != (scope is None):
-            raise DomainError(
-                "ledger and scope", (ledger, scope), "both, or neither for a budget in memory"
-            )
+            accepted = "both, or neither for a budget in memory"
+            raise DomainError("ledger and scope", (ledger, scope), accepted)
         if kinds and filter is not None:
             raise DomainError("filter", filter, "None where kinds are declared")
         self._known: dict[Composable, Composable] = {}
         self._kinds = [self._step(_kind(each))[0] for each in kinds]
         self._filter, self._adjacency = filter, adjacency
-        self._ledger, self.scope = (
-            (Ledger.open("memory:"), "guard")
-            if ledger is None or scope is None
-            else (ledger, scope)
-        )
-        self._actor, self._process = actor, os.getpid()
+        self._ledger = Ledger.open("memory:") if ledger is None else ledger
+        self.scope = "guard" if scope is None else scope
+        self._process = os.getpid()
         self._numbers, self._lock, self._reading = itertools.count(1), Lock(), Lock()
         self._plans: list[_Plan] = []
         self._ended = self._read = 0
@@ -279,13 +275,11 @@ class TrainingGuard:
                 self._open(asked if delta is None else None)
             if self._take_planned(asked):
                 return
-        for _ in range(TRIES - 1):
-            try:
-                self._redeem(self._receipt(asked, delta))
-            except AlreadyRedeemedError:
-                continue  # another process resumed this charge, and runs its step
-            return
-        self._redeem(self._receipt(asked, delta))
+        # Another process may have resumed the charge, and runs its step.
+        _retried(
+            lambda: self._redeem(self._receipt(asked, delta)),
+            lambda error: isinstance(error, AlreadyRedeemedError),
+        )
 
     def end(self, **kind: Unpack[StepKind]) -> None:
         """Count a step that ran, and call the logging hook after every `log_every` steps.
@@ -333,20 +327,19 @@ class TrainingGuard:
         typed = whole.typed(adjacency=self.account.adjacency)
         in_partition = any(each.scope.kind is Kind.PARTITION for each in self.account.chain)
         if in_partition and (typed is None or typed.epsilon is None or typed.delta > 0):
-            raise UnsupportedError(
-                f"a plan with delta > 0 at {self.scope!r}",
-                "in a partition, its first answers may show that it will fail, and who is put there afterwards meets"
-                " the failure, not its delta",
-                "Charge step by step, or use a scope outside of the partition",
-            )
+            what = f"a plan with delta > 0 at {self.scope!r}"
+            reason = "in a partition, its first answers may show that it will fail, and who is put there afterwards"
+            reason += " meets the failure, not its delta"
+            remedy = "Charge step by step, or use a scope outside of the partition"
+            raise UnsupportedError(what, reason, remedy)
         try:
             receipt = self._receipt(whole, delta)
         except StepRefusedError as refusal:
             fitting = self._fitting(phases, delta)
             raise _refused(refusal, sum(steps for _, steps in phases), fitting) from None
-        left: dict[Composable, int] = {}
+        left = Counter[Composable]()
         for mechanism, steps in phases:
-            left[mechanism] = left.get(mechanism, 0) + steps
+            left[mechanism] += steps
         with self._lock:
             self._plans.append(_Plan(receipt, left))
 
@@ -380,14 +373,14 @@ class TrainingGuard:
         if self._account is None and delta is None and (budget := self._for_kind(asked)):
             return budget.total_weight
         with self._lock:
-            known = sum(plan.left.get(asked, 0) for plan in self._plans)
+            charged = sum(plan.left[asked] for plan in self._plans)
             label = _label(asked, delta) if self._unredeemed else ""
-            known += sum(text == label for text, _ in self._unredeemed)
+            charged += sum(text == label for text, _ in self._unredeemed)
         try:
-            return known + self._room(asked, delta)
+            return charged + self._room(asked, delta)
         except UnsupportedError:
-            if known:
-                return known  # a planned step may have no price by itself
+            if charged:
+                return charged  # a planned step may have no price by itself
             raise
 
     def epsilon(self, *, delta: float | None = None) -> Bound:
@@ -436,18 +429,11 @@ class TrainingGuard:
         elif filter is None and mechanism is not None:
             filter = self._for_kind(mechanism)
         filter = any_order(self.target, self.delta) if filter is None else filter
-        target: dict[str, Any] = (
-            {} if isinstance(filter, Filter) else {"epsilon": self.target, "delta": self.delta}
-        )
+        options: dict[str, Any] = {"adjacency": adjacency, "actor": self._actor}
+        if not isinstance(filter, Filter):
+            options |= {"epsilon": self.target, "delta": self.delta}
         try:
-            account = open_scope(
-                self._ledger,
-                self.scope,
-                filter=filter,
-                adjacency=adjacency,
-                actor=self._actor,
-                **target,
-            )
+            account = open_scope(self._ledger, self.scope, filter=filter, **options)
         except ScopeExistsError:
             account = Account(self._ledger, scope=self.scope)
         self._account = self._checked(account)
@@ -459,29 +445,27 @@ class TrainingGuard:
         """
         kind = account.chain[-1].scope.kind
         if kind is not Kind.FILTER:
-            raise ScopeKindError(
-                self.scope, kind, "Take a scope of kind filter, such as one below it"
-            )
-        found = next((each.filter for each in account.chain[::-1] if each.filter is not None), None)
-        if found is None:
-            raise UnsupportedError(
-                f"a guard of {self.scope!r}", "no filter bounds it", "Open it with a filter"
-            )
-        menu = found.menu if isinstance(found, MenuFilter) else ()
+            remedy = "Take a scope of kind filter, such as one below it"
+            raise ScopeKindError(self.scope, kind, remedy)
+        own = next((each.filter for each in account.chain[::-1] if each.filter is not None), None)
+        if own is None:
+            what = f"a guard of {self.scope!r}"
+            raise UnsupportedError(what, "no filter bounds it", "Open it with a filter")
+        menu = own.menu if isinstance(own, MenuFilter) else ()
         missing = [each for each in self._kinds if compose(each) not in menu]
-        if missing or self._filter not in (None, found, type(found), NAMED.get(found.kind)):
-            accepted = f"that of the scope, {type(found).__name__}, or None"
-            raise DomainError("filter", missing or self._filter, accepted)
-        if self._adjacency not in (None, account.adjacency):
+        promised = own.epsilon_at(delta=min(self.delta * TYPED, 1.0))
+        if missing or self._filter not in (None, own, type(own), NAMED.get(own.kind)):
+            name, value = "filter", missing or self._filter
+            accepted = f"that of the scope, {type(own).__name__}, or None"
+        elif self._adjacency not in (None, account.adjacency):
+            name, value = "adjacency", self._adjacency
             accepted = f"{account.adjacency}, that of the scope {self.scope!r}"
-            raise DomainError("adjacency", self._adjacency, accepted)
-        promised = found.epsilon_at(delta=min(self.delta * TYPED, 1.0))
-        if not promised <= self.target * TYPED:
-            raise DomainError(
-                "epsilon", self.target, f"at least what the scope {self.scope!r} may spend: {promised:.6g} at delta"
-                f" {self.delta:.6g}", "State that, or open a scope with a smaller budget",
-            )  # fmt: skip
-        return account
+        elif not promised <= self.target * TYPED:
+            name, value = "epsilon", self.target
+            accepted = f"at least what the scope {self.scope!r} may spend: {promised:.6g} at delta {self.delta:.6g}"
+        else:
+            return account
+        raise DomainError(name, value, accepted, "State that, or open another scope")
 
     def _room(self, mechanism: Composable, delta: NumericLiteral | None) -> int:
         """The number of further charges of this mechanism that fit the scope and all of its
@@ -497,17 +481,17 @@ class TrainingGuard:
 
     def _left_by_earlier_attempts(self) -> list[tuple[str, Receipt]]:
         """The charges of the run that were not redeemed, with what they are for."""
-        found: dict[int, tuple[str, Receipt]] = {}
+        charges: dict[int, tuple[str, Receipt]] = {}
         own = (self.scope, self._actor, self.run)
         for entry in self._ledger.entries(self.scope):
             stated, note = entry.description, entry.description.get("note")
             run = cast("dict[str, Any]", note).get("run") if isinstance(note, dict) else None
             if entry.kind == Entry.REDEEMED and entry.redeems is not None:
-                found.pop(entry.redeems, None)
+                charges.pop(entry.redeems, None)
             elif entry.kind == Entry.GRANTED and (entry.scope, entry.actor, run) == own:
                 label = f"{stated.get('mechanism')} at {stated.get('delta')}"
-                found[entry.sequence] = label, Receipt.of(entry)
-        return list(found.values())
+                charges[entry.sequence] = label, Receipt.of(entry)
+        return list(charges.values())
 
     def _resumed(self, mechanism: Composable, delta: NumericLiteral | None) -> Receipt | None:
         """The receipt of an unredeemed earlier charge that covers the current price; None if there
@@ -528,11 +512,9 @@ class TrainingGuard:
         self, mechanism: Composable, delta: NumericLiteral | None, *, key: str, note: dict[str, Any]
     ) -> Receipt:
         """The receipt of an unredeemed charge of an earlier attempt, or else of a new charge."""
-        return self._resumed(mechanism, delta) or _certain(
-            lambda: self.account.charge(
-                mechanism, actor=self._actor, key=key, delta=delta, description=note
-            )
-        )
+        options: Any = {"actor": self._actor, "key": key, "delta": delta, "description": note}
+        resumed = self._resumed(mechanism, delta)
+        return resumed or _certain(lambda: self.account.charge(mechanism, **options))
 
     def _redeem(self, receipt: Receipt) -> None:
         """Redeem a charge under a random nonce that is not stored, so that another attempt at the
@@ -545,10 +527,10 @@ class TrainingGuard:
         """All charges of the scope itself, by every process, with counts; only new entries are read
         from the ledger.
         """
-        if self._account is None:
-            return []
         with self._reading:
-            for entry in self._ledger.entries(self.scope, after=self._read):
+            for entry in (
+                self._ledger.entries(self.scope, after=self._read) if self._account else ()
+            ):
                 if entry.kind == Entry.GRANTED and entry.scope == self.scope:
                     for part, times in compose(self._charged_mechanism(entry)).parts:
                         again = self._charges and self._charges[-1][0] == part
@@ -570,14 +552,11 @@ class TrainingGuard:
         own = next(each.scope for each in self.account.chain[::-1] if each.filter is not None)
         with self._ledger.moment() as moment:
             spent = moment.upcoming(own.path).spent.units
-        left = [
-            min(
-                (1 - Fraction(spent[name], cap) for name, cap in caps.items() if cap > 0),
-                default=Fraction(0),
-            )
+        left = (
+            [1 - Fraction(spent[name], cap) for name, cap in caps.items() if cap > 0]
             for caps in own.within(spent)
-        ]
-        return float(max(left, default=0))
+        )
+        return float(max((min(each, default=0) for each in left), default=0))
 
     def _step(self, kind: StepKind) -> tuple[Composable, NumericLiteral | None]:
         """The mechanism and the delta of a step; DomainError if the arguments describe none.
@@ -588,25 +567,20 @@ class TrainingGuard:
         if (sigma is None) == (mechanism is None) or not set(
             kind
         ) <= StepKind.__annotations__.keys():
-            raise DomainError(
-                "a step", dict(kind), "sigma and rate, or mechanism, and delta where one is charged"
-            )
+            accepted = "sigma and rate, or mechanism, and delta where one is charged"
+            raise DomainError("a step", dict(kind), accepted)
         if mechanism is None:
             mechanism = Gaussian(cast("float", sigma)).sampled(kind.get("rate", 1.0))
             mechanism = self._known.setdefault(mechanism, mechanism)
         elif "rate" in kind or not isinstance(mechanism, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError(
-                "a step",
-                dict(kind),
-                "a mechanism that has its rate, such as Gaussian(1.1).sampled(0.01)",
-            )
+            accepted = "a mechanism that has its rate, such as Gaussian(1.1).sampled(0.01)"
+            raise DomainError("a step", dict(kind), accepted)
         return mechanism, kind.get("delta")
 
     def _phase(self, item: tuple[Any, ...]) -> tuple[Composable, int]:
         if not isinstance(item, tuple) or len(item) not in (2, 3):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError(
-                "schedule", item, "triples (sigma, rate, steps), or pairs (mechanism, steps)"
-            )
+            accepted = "triples (sigma, rate, steps), or pairs (mechanism, steps)"
+            raise DomainError("schedule", item, accepted)
         kind = _kind(item[:2]) if len(item) == 3 else _kind(item[0])
         return self._step(kind)[0], check.count("steps", item[-1], least=1)
 
@@ -616,9 +590,8 @@ class TrainingGuard:
         """
         if os.getpid() != self._process:
             reason = "this process was forked off, and both would run what was charged once"
-            raise UnsupportedError(
-                "this training guard", reason, "Make a guard in each process, on one ledger"
-            )
+            remedy = "Make a guard in each process, on one ledger"
+            raise UnsupportedError("this training guard", reason, remedy)
 
     def _take_planned(self, mechanism: Composable) -> bool:
         """Use one step of a plan and return True, or return False if no plan has this mechanism
@@ -626,7 +599,7 @@ class TrainingGuard:
 
         The first step of a plan redeems it.
         """
-        plan = next((plan for plan in self._plans if plan.left.get(mechanism, 0) > 0), None)
+        plan = next((plan for plan in self._plans if plan.left[mechanism] > 0), None)
         if plan is None:
             return False
         if not plan.redeemed:
@@ -657,12 +630,8 @@ class TrainingGuard:
         self, phases: Sequence[tuple[Composable, int]], delta: NumericLiteral | None
     ) -> int:
         """The largest number of first steps of a schedule that fits the budget as one charge."""
-        low, high = 0, sum(steps for _, steps in phases)
-        while high - low > 1:
-            middle = (low + high) // 2
-            fits = self._room(first(phases, middle), delta) > 0
-            low, high = (middle, high) if fits else (low, middle)
-        return low
+        steps = range(1, sum(steps for _, steps in phases))
+        return bisect(steps, False, key=lambda each: not self._room(first(phases, each), delta))
 
 
 def _kind(item: Any) -> StepKind:
@@ -707,24 +676,27 @@ def _scheduled(schedule: Schedule, taken: int, text: str | None) -> int:
         taken: The number of rounds already taken.
         text: The mechanism, as text.
     """
-    found = 0
+    upcoming = 0
     for each, times in schedule:
-        rest = max(times - taken, 0)
-        taken = max(taken - times, 0)
-        if rest and each != text:
+        left, taken = max(times - taken, 0), max(taken - times, 0)
+        if left and each != text:
             break
-        found += rest
-    return found
+        upcoming += left
+    return upcoming
 
 
 def _certain(action: Callable[[], Answer]) -> Answer:
     """Run an idempotent action again, up to `TRIES` times, while a StoreError leaves its effect
     uncertain.
     """
+    return _retried(action, lambda error: isinstance(error, StoreError) and error.uncertain)
+
+
+def _retried(action: Callable[[], Answer], passes: Callable[[LedgerError], bool]) -> Answer:
     for _ in range(TRIES - 1):
         try:
             return action()
-        except StoreError as error:
-            if not error.uncertain:
+        except LedgerError as error:
+            if not passes(error):
                 raise
     return action()

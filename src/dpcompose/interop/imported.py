@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +48,8 @@ def plan_of(
     """
     parts = compose(composition).parts
     if not parts:
-        raise DomainError(
-            "composition",
-            "nothing",
-            "at least one mechanism",
-            "What releases nothing needs no plan",
-        )
+        remedy = "What releases nothing needs no plan"
+        raise DomainError("composition", "nothing", "at least one mechanism", remedy)
     tables = [dict(_table(part, times)) for part, times in parts]
     uses = Counter(table["kind"] for table in tables)
     entries: list[Entry] = []
@@ -68,44 +63,28 @@ def plan_of(
 
 def _table(part: ComposablePart, times: int) -> Keys:
     """The plan entry of a mechanism that runs `times` times, as key-value pairs."""
-    rate: Keys = ()
-    if isinstance(part, Sampled):
-        rate = (("rate", part.rate),)
-        keys = _whole(part.base)
-    else:
-        keys = _stated(part)
-    return (*keys, *rate, ("times", times)) if times > 1 else (*keys, *rate)
+    sampled = isinstance(part, Sampled)
+    keys = _whole(part.base) if sampled else _stated(part)
+    rate: Keys = (("rate", part.rate),) if sampled else ()
+    return (*keys, *rate, *((("times", times),) if times > 1 else ()))
 
 
 def _whole(composition: Composition) -> Keys:
     """The plan entry of a composition: that of its only mechanism, or one with `parts`."""
     if composition.count == 1:
         return _table(composition.parts[0][0], 1)
-    return (
-        ("kind", COMPOSITION),
-        ("parts", tuple(_table(part, times) for part, times in composition.parts)),
-    )
+    parts = tuple(_table(part, times) for part, times in composition.parts)
+    return (("kind", COMPOSITION), ("parts", parts))
 
 
 def _stated(part: ComposablePart) -> Keys:
     match part:
         case PrivateSelection(base=base, tries=tries, shape=shape):
-            return (
-                ("kind", SELECTION),
-                ("base", _whole(compose(base))),
-                ("tries", tries),
-                ("shape", shape),
-            )
-        case RenyiCurve(stated=known, holds_under=holds_under) if isinstance(
-            known.curve, RenyiLine
-        ):
-            line = known.curve
-            return (
-                ("kind", "renyi-line"),
-                ("rho", line.rho),
-                ("xi", line.xi),
-                ("holds_under", holds_under),
-            )
+            inner = ("base", _whole(compose(base)))
+            return (("kind", SELECTION), inner, ("tries", tries), ("shape", shape))
+        case RenyiCurve() if isinstance(line := part.stated.curve, RenyiLine):
+            numbers = (("rho", line.rho), ("xi", line.xi))
+            return (("kind", "renyi-line"), *numbers, ("holds_under", part.holds_under))
         case DominatingPair(pair=Pair(remove=Atoms() as table)) if _is_of(part, table):
             masses = (("upper", table.upper), ("lower", table.lower))
             return (("kind", "dominating-pair"), *masses, ("holds_under", part.holds_under))
@@ -131,36 +110,6 @@ LARGEST_FILE = 10_000_000
 """The largest size of a document, in bytes."""
 
 
-@dataclass(frozen=True)
-class DocumentKind:
-    """A kind of JSON document that can be imported.
-
-    Args:
-        name: The name used in errors.
-        keys: The keys by which it is recognized.
-        read: Returns the composition that a document describes under an adjacency.
-    """
-
-    name: str
-    keys: frozenset[str]
-    read: Callable[[Mapping[str, Any], Adjacency], Composition]
-
-
-def _dp_event(document: Mapping[str, Any], adjacency: Adjacency) -> Composition:
-    return from_dp_event(event_from_document(document), adjacency=adjacency)
-
-
-def _opacus(document: Mapping[str, Any], adjacency: Adjacency) -> Composition:
-    return from_state_dict(document, adjacency=adjacency)
-
-
-KINDS = (
-    DocumentKind("a DpEvent", frozenset({"class_name"}), _dp_event),
-    DocumentKind("an Opacus state dictionary", frozenset({"history", "mechanism"}), _opacus),
-)
-"""The kinds of documents that can be imported; an adapter with its own format adds an entry."""
-
-
 def import_plan(
     path: str | Path, *, adjacency: Adjacency, question: PlanQuestion | None = None
 ) -> Plan:
@@ -178,55 +127,52 @@ def import_plan(
             place in a plan.
     """
     document = _loaded(path_of("path", path))
-    for kind in KINDS:
-        if kind.keys <= document.keys():
-            try:
-                return plan_of(
-                    kind.read(document, adjacency), adjacency=adjacency, question=question
-                )
-            except DomainError as error:
-                raise PlanError(
-                    str(path),
-                    error.name,
-                    "",
-                    error.value,
-                    f"{error.domain} {error.remedy}".rstrip(),
-                ) from None
-            except UnsupportedError as error:
-                raise UnsupportedError(
-                    f"{path}: {error.what}", error.reason, error.remedy
-                ) from None
-            except RecursionError:
-                raise PlanError(
-                    str(path), "", "", None, "a document that is not nested so deeply"
-                ) from None
-    known = ", ".join(f"{kind.name} (with {' and '.join(sorted(kind.keys))})" for kind in KINDS)
-    raise PlanError(str(path), "", "", None, f"one of {known}")
+    try:
+        composition = _composition(path, document, adjacency)
+        return plan_of(composition, adjacency=adjacency, question=question)
+    except DomainError as error:
+        expected = f"{error.domain} {error.remedy}".rstrip()
+        raise PlanError(str(path), error.name, "", error.value, expected) from None
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{path}: {error.what}", error.reason, error.remedy) from None
+    except RecursionError:
+        raise _refused(path, "a document that is not nested so deeply") from None
+
+
+def _composition(
+    path: str | Path, document: Mapping[str, Any], adjacency: Adjacency
+) -> Composition:
+    """The composition that a document describes; each known kind has keys of its own."""
+    if "class_name" in document:
+        return from_dp_event(event_from_document(document), adjacency=adjacency)
+    if {"history", "mechanism"} <= document.keys():
+        return from_state_dict(document, adjacency=adjacency)
+    state = "an Opacus state dictionary (with history and mechanism)"
+    raise _refused(path, f"one of a DpEvent (with class_name), {state}")
+
+
+def _refused(path: str | Path, expected: str) -> PlanError:
+    return PlanError(str(path), "", "", None, expected)
 
 
 def _loaded(path: Path) -> Mapping[str, Any]:
     try:
         content = read(path, most=LARGEST_FILE)
-        if len(content) > LARGEST_FILE:
-            raise PlanError(
-                str(path), "", "", None, f"a document of at most {LARGEST_FILE:,} bytes"
-            )
         document = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_once)
+        if isinstance(document, dict):
+            return document  # pyright: ignore[reportUnknownVariableType]
+        expected = "a JSON object"
     except OSError as error:
-        raise PlanError(
-            str(path), "", "", None, f"a document that can be read ({error.strerror})"
-        ) from None
+        expected = f"a document that can be read ({error.strerror})"
     except RecursionError:
-        raise PlanError(str(path), "", "", None, "JSON that is not nested so deeply") from None
+        expected = "JSON that is not nested so deeply"
     except ValueError as error:
-        raise PlanError(str(path), "", "", None, f"JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise PlanError(str(path), "", "", None, "a JSON object")
-    return document  # pyright: ignore[reportUnknownVariableType]
+        expected = f"JSON of at most {LARGEST_FILE:,} bytes: {error}"
+    raise _refused(path, expected)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    table = dict(pairs)
+    if len(table) < len(pairs):
         raise ValueError("a key occurs twice in one object")
-    return found
+    return table

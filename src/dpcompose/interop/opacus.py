@@ -14,11 +14,9 @@ from __future__ import annotations
 import inspect
 import math
 import secrets
-import types
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
-from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar, Literal, NamedTuple, cast
@@ -27,19 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose import check as guard
-from dpcompose.composition import MOST_TIMES, Composable, Composition, GrowingEpsilon, compose
-from dpcompose.errors import DomainError, MissingExtraError, UnreachableError, UnsupportedError
-from dpcompose.interop.draws import Draw
-from dpcompose.interop.preflight import (
-    ADAPTIVE,
-    OWN,
-    RAND_ON_EMPTY,
-    Finding,
-    PreflightWarning,
-    StepHook,
-    check,
+from dpcompose.composition import (
+    MOST_TIMES,
+    Composable,
+    Composition,
+    GrowingEpsilon,
+    calibrate,
+    compose,
 )
-from dpcompose.interop.probe import probe
+from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
+from dpcompose.interop.draws import Draw, Finding, finding, library, probe
+from dpcompose.interop.preflight import PreflightWarning, StepHook, check
 from dpcompose.mechanisms import BlackBox, Gaussian, ShuffledEpochs
 from dpcompose.values import Adjacency, Bound
 
@@ -47,7 +43,6 @@ ACCOUNTANTS = ("dpcompose", "prv", "rdp", "gdp")
 """The accountants whose history describes Gaussian noise on Poisson samples."""
 _MOST_DELTAS = 16
 _ONE_DRAW = "A rate is that of one Poisson draw: several draws in one step are no Poisson sample"
-_AMPLIFIED = (Adjacency.ADD_REMOVE, Adjacency.REPLACE, Adjacency.ZERO_OUT)
 
 
 class Phase(NamedTuple):
@@ -77,8 +72,8 @@ class Phase(NamedTuple):
         """
         if not isinstance(entry, tuple | list) or len(cast("Sequence[Any]", entry)) != 3:
             raise DomainError(name, entry, "noise multiplier, sample rate and number of steps")
-        noise, rate, steps = cast("Sequence[Any]", entry)
-        noise = guard.nonnegative(f"{name}, noise_multiplier", noise)
+        multiplier, rate, steps = cast("Sequence[Any]", entry)
+        noise = guard.nonnegative(f"{name}, noise_multiplier", multiplier)
         rate = guard.real(f"{name}, sample_rate", rate)
         if not 0 <= rate <= 1:
             raise DomainError(f"{name}, sample_rate", rate, "a number in [0, 1]", _ONE_DRAW)
@@ -95,11 +90,10 @@ class Phase(NamedTuple):
         return self.steps > 0 and self.sample_rate > 0
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 16)
 def _mechanism(noise: float, rate: float) -> Composable:
-    """The mechanism of one step."""
-    noisy = Gaussian(noise)
-    return noisy if rate == 1 else noisy.sampled(rate)
+    """The mechanism of one step: the same object for the same numbers."""
+    return Gaussian(noise).sampled(rate)
 
 
 def read_history(history: Any) -> list[Phase]:
@@ -138,10 +132,7 @@ def from_state_dict(state: Any, *, adjacency: Adjacency | None = None) -> Compos
     asked = guard.member("adjacency", holds_under if adjacency is None else adjacency, Adjacency)
     zero_out = holds_under is Adjacency.ZERO_OUT
     if zero_out and asked is not holds_under:
-        reason = f"its steps are charged under zero-out, and nothing is known of them under {asked.value}"
-        raise UnsupportedError(
-            "this history", reason, "Change: from_state_dict(state, adjacency=Adjacency.ZERO_OUT)"
-        )
+        raise finding("zero_out", asked=asked.value).error
     everything = BlackBox(0.0, delta=1.0, holds_under=asked)
 
     def step(noise: float, rate: float) -> Composable:
@@ -156,20 +147,17 @@ def state_of(state: Any) -> tuple[list[Phase], str, Adjacency]:
     """The history, the name of the accountant and the adjacency in a state dictionary; DomainError
     if it is malformed.
     """
-    if not isinstance(state, Mapping):
-        raise DomainError("state_dict", state, "a dictionary with `history` and `mechanism`")
-    found = cast("Mapping[Any, Any]", state)
+    accepted = "a dictionary with `history` and `mechanism`"
+    state = cast("Mapping[Any, Any]", guard.kind("state_dict", state, Mapping, accepted))
     for key in ("history", "mechanism"):
-        if key not in found:
+        if key not in state:
             raise DomainError(
-                "state_dict", sorted(map(str, found)), f"a dictionary with the key `{key}`"
+                "state_dict", sorted(map(str, state)), f"a dictionary with the key `{key}`"
             )
-    stated = found.get("adjacency", Adjacency.ADD_REMOVE.value)
-    if stated not in [each.value for each in Adjacency]:
-        raise DomainError(
-            "state_dict, adjacency", stated, f"one of {', '.join(each.value for each in Adjacency)}"
-        )
-    return read_history(found["history"]), str(found["mechanism"]), Adjacency(stated)
+    stated = state.get("adjacency", Adjacency.ADD_REMOVE.value)
+    if stated not in (names := [each.value for each in Adjacency]):
+        raise DomainError("state_dict, adjacency", stated, f"one of {', '.join(names)}")
+    return read_history(state["history"]), str(state["mechanism"]), Adjacency(stated)
 
 
 def read_checkpoint(path: str | Path) -> Any:
@@ -184,59 +172,45 @@ def read_checkpoint(path: str | Path) -> Any:
         DomainError: If the file cannot be read, or torch refuses to load it.
     """
     try:
-        import torch  # pyright: ignore[reportMissingImports]
-    except ImportError:
+        load = library("torch").load
+    except MissingExtraError:
         raise MissingExtraError(f"to read {path}", "opacus") from None
+    remedy = ""
     try:
-        found: Any = torch.load(path, map_location="cpu", weights_only=True)  # pyright: ignore
+        state: Any = load(path, map_location="cpu", weights_only=True)
     except OSError as error:
-        raise DomainError(
-            "path", str(path), f"a file that can be read ({error.strerror})"
-        ) from None
+        accepted = f"a file that can be read ({error.strerror})"
     except Exception as error:
-        refused = f"a file that torch loads with weights_only=True ({type(error).__name__})"
+        accepted = f"a file that torch loads with weights_only=True ({type(error).__name__})"
         remedy = "Save accountant.state_dict() alone, with torch.save or json.dump"
-        raise DomainError("path", str(path), refused, remedy) from None
-    return found.get("privacy_accountant_state_dict", found) if isinstance(found, dict) else found  # pyright: ignore
+    else:
+        content = cast("dict[Any, Any]", state) if isinstance(state, dict) else {}
+        return content.get("privacy_accountant_state_dict", state)
+    raise DomainError("path", str(path), accepted, remedy)
 
 
 class KnownHistory:
     """Epsilon of a growing history, with cached results: each call processes only new entries."""
 
     def __init__(self) -> None:
-        self._entries: list[Any] = []
-        self._phases: list[tuple[Phase, Composable | None]] = []
-        self._asked: dict[float, GrowingEpsilon] = {}
+        self._phases: list[Phase] = []
+        self._growing: dict[float, GrowingEpsilon] = {}
 
     def bound(self, history: Any, delta: Any) -> Bound:
         """Certified ends of epsilon at a delta; the upper end is infinite if a step added no noise."""
-        delta = guard.probability("delta", delta)
-        self._read(history)
-        bare = [phase.sample_rate for phase, step in self._phases if step is None and phase.costs]
+        delta, same = guard.probability("delta", delta), max(len(self._phases) - 1, 0)
+        # A list is unequal to a phase: an entry that can be changed in place is read again.
+        if not isinstance(history, list) or history[:same] != self._phases[:same]:
+            same = 0
+        self._phases[same:] = read_history(cast("Any", history)[same:] if same else history)
+        costly = [phase for phase in self._phases if phase.costs]
+        bare = [phase.sample_rate for phase in costly if not phase.noise_multiplier]
         if bare:
             return Bound(math.inf if delta < max(bare) else 0.0, math.inf)
-        if delta not in self._asked and len(self._asked) >= _MOST_DELTAS:
-            del self._asked[next(iter(self._asked))]
-        growing = self._asked.setdefault(delta, GrowingEpsilon(delta))
-        return growing.bound(
-            [(step, phase[2]) for phase, step in self._phases if step is not None and phase.costs]
-        )
-
-    def _read(self, history: Any) -> None:
-        kept = max(len(self._entries) - 1, 0)
-        if not isinstance(history, list) or history[:kept] != self._entries[:kept]:
-            kept = 0
-        new = read_history(cast("Any", history)[kept:] if kept else history)
-        phases = [
-            (
-                phase,
-                _mechanism(*phase[:2]) if phase.noise_multiplier and phase.sample_rate else None,
-            )
-            for phase in new
-        ]
-        # Tuples, so that an entry that is changed in place is no longer equal.
-        self._entries[kept:] = [tuple(entry) for entry in cast("list[Any]", history)[kept:]]
-        self._phases[kept:] = phases
+        if delta not in self._growing and len(self._growing) >= _MOST_DELTAS:
+            del self._growing[next(iter(self._growing))]
+        growing = self._growing.setdefault(delta, GrowingEpsilon(delta))
+        return growing.bound([(_mechanism(*phase[:2]), phase.steps) for phase in costly])
 
 
 __all__ = [
@@ -250,9 +224,8 @@ __all__ = [
 ]
 
 NAME = "dpcompose"
-MOST_NOISE, _CLOSE = 1e6, 1e-4
+MOST_NOISE = 1e6
 _PRECISION = {"eps_error", "delta_error", "alphas", "epsilon_tolerance"}
-_ONE_STEP = "a sample amplifies the one step that is on all of it", f"Change: {OWN}"
 _ADAPTIVE = {
     "target_unclipped_quantile",
     "clipbound_learning_rate",
@@ -316,7 +289,7 @@ class _Accounting:
             noise, rate = 0.0, 1.0
         if self._drawing:
             if self._drawing != "open":
-                raise UnsupportedError("a step without a draw of its own", *_ONE_STEP)
+                raise finding("one_step", what="a step without a draw of its own").error
             self._drawing, rate = "closed", max(rate, self._draw.rate)
         if self.history and tuple(self.history[-1][:2]) == (noise, rate):
             steps += self.history.pop()[2]
@@ -345,7 +318,7 @@ class _Accounting:
             UnsupportedError: If another draw is open, or a draw had no step.
         """
         if self._drawing in ("open", "lost"):
-            raise UnsupportedError("a draw after one that had no step", *_ONE_STEP)
+            raise finding("one_step", what="a draw after one that had no step").error
         size = 8 * guard.count("records", records, least=0)
         coins = np.frombuffer(secrets.token_bytes(size), np.uint64) >> 11
         batch = np.flatnonzero(coins < int(guard.probability("rate", rate) * 2**53))
@@ -388,14 +361,10 @@ class _Accounting:
                 describe, or if no optimizer charges this accountant.
         """
         if not (self._in_use or self.history):
-            reason = "no optimizer charges it: one that make_private prepared before charges another accountant"
-            raise UnsupportedError(
-                "this accountant", reason, "Change: engine.accountant = ... before make_private"
-            )
+            raise finding("unused").error
         for name, value in options.items():
             if name in _ADAPTIVE or (name == "rand_on_empty" and value):
-                refused = RAND_ON_EMPTY if name == "rand_on_empty" else ADAPTIVE
-                raise UnsupportedError(refused.name, refused.reason, f"Change: {refused.line}")
+                raise finding("rand_on_empty" if name == "rand_on_empty" else "adaptive").error
             if name not in _PRECISION | _CLIPPING and (name not in _SAMPLING or value is not True):
                 reason = "no number of a history of Poisson samples depends on it, or none is known"
                 raise UnsupportedError(
@@ -418,7 +387,7 @@ class _Accounting:
         self._in_use = True
         # Opacus hands over the rate alone: engine and loader are in `make_private`, which asks for this hook.
         caller = _locals(inspect.currentframe(), "make_private", 1)
-        known = isinstance(caller.get("self"), _library("check").PrivacyEngine)
+        known = isinstance(caller.get("self"), library("opacus").PrivacyEngine)
         return StepHook(self, sample_rate, caller if known else {})
 
     def state_dict(self, destination: Any = None) -> Any:
@@ -442,13 +411,9 @@ class _Accounting:
         """
         history, mechanism, adjacency = state_of(state_dict)
         if mechanism != self.mechanism():
+            accepted = f"{self.mechanism()!r}, the accountant that is to load it"
             remedy = "Take the steps over: accountant.history = state_dict['history']"
-            raise DomainError(
-                "mechanism",
-                mechanism,
-                f"{self.mechanism()!r}, the accountant that is to load it",
-                remedy,
-            )
+            raise DomainError("mechanism", mechanism, accepted, remedy)
         self._in_use, runs = True, dict(state_dict.get("runs") or {"": math.inf})
         if self._runs[self._run]:
             if all(self._runs.get(run, 0) >= steps for run, steps in runs.items()):
@@ -483,10 +448,7 @@ def _as_it_will_run(history: Any, frame: FrameType | None) -> Any:
     if search.get("epochs") is None or len(history) != 1:
         return history
     if _locals(frame, "make_private_with_epsilon", 2).get("poisson_sampling") is False:
-        reason = "its noise is calibrated as for Poisson samples, and each pass of this loader costs more"
-        noise = "dpcompose.interop.opacus.get_noise_multiplier(..., sample_rate=1.0, steps=epochs)"
-        remedy = f"Change: make_private(..., noise_multiplier={noise}, poisson_sampling=False)"
-        raise UnsupportedError("make_private_with_epsilon(poisson_sampling=False)", reason, remedy)
+        raise finding("not_poisson").error
     ((noise, rate, _),) = history
     return [(noise, rate, _steps(search["epochs"], rate))]
 
@@ -506,13 +468,10 @@ def get_noise_multiplier(
     epochs: float | None = None,
     steps: int | None = None,
 ) -> float:
-    """A noise multiplier, nearly the smallest, that keeps the epsilon of the steps within a target.
+    """The smallest noise multiplier, up to rounding, that keeps the epsilon of the steps within a
+    target.
 
-    Its epsilon is below the target by at most a relative 1e-4, or by 1e-3 if the target is above
-    10. It replaces `opacus.accountants.utils.get_noise_multiplier` with `accountant="dpcompose"`,
-    with fewer evaluations.
-
-    As `opacus.accountants.utils.get_noise_multiplier` with `accountant="dpcompose"`, in fewer questions.
+    It replaces `opacus.accountants.utils.get_noise_multiplier` with `accountant="dpcompose"`.
 
     >>> round(get_noise_multiplier(target_epsilon=8.0, target_delta=1e-5, sample_rate=0.04, steps=2000), 4)
     1.29
@@ -530,78 +489,19 @@ def get_noise_multiplier(
         UnreachableError: If no noise multiplier up to 10^6 suffices.
     """
     target = guard.positive("target_epsilon", target_epsilon)
-    if not 0 < guard.probability("target_delta", target_delta) < 1:
-        raise DomainError("target_delta", target_delta, "a number in (0, 1)")
+    delta = guard.open_probability("target_delta", target_delta)
     if (steps is None) == (epochs is None):
         raise DomainError("epochs, steps", (epochs, steps), "one of the two")
     if not guard.probability("sample_rate", sample_rate) > 0:
         raise DomainError("sample_rate", sample_rate, "a number in (0, 1]")
     count = _steps(guard.positive("epochs", epochs), sample_rate) if steps is None else steps
-
-    one = {"history": [(1.0, sample_rate, count)], "mechanism": NAME}
-    if not from_state_dict(one).parts:
+    if not Phase.of((1.0, sample_rate, count), "steps").costs:
         return 0.0
 
-    def epsilon(noise: float) -> float:
-        return (
-            from_state_dict(one | {"history": [(noise, sample_rate, count)]})
-            .epsilon(delta=target_delta)
-            .upper
-        )
+    def training(noise: float) -> Composable:
+        return _mechanism.__wrapped__(noise, sample_rate) * count
 
-    # As if each step were Gaussian with the chi-squared distance of its sample, and epsilon = mu^2 / 2 + depth mu.
-    depth = math.sqrt(-2 * math.log(target_delta))
-    mu = math.sqrt(depth * depth + 2 * target) - depth
-    start = 1 / math.sqrt(math.log1p(mu * mu / (sample_rate * sample_rate * count)) or 1e-12)
-    return _least(epsilon, target, min(start, MOST_NOISE))
-
-
-def _least(epsilon: Callable[[float], float], target: float, start: float) -> float:
-    """The smallest argument at which a decreasing function is at most the target, by the secant
-    method on logarithms.
-
-    Args:
-        epsilon: The decreasing function.
-        target: Its largest accepted value.
-        start: The first argument evaluated.
-    """
-    low, high, noise, close = 0.0, math.inf, start, min(_CLOSE, 1e-3 / target)
-    points: list[tuple[float, float]] = []
-    while True:
-        found = epsilon(noise)
-        if found > target:
-            low = noise
-        else:
-            high = noise
-            if found >= target * (1 - close) or high - low <= 4 * math.ulp(high):
-                return noise
-        if low >= MOST_NOISE:
-            raise UnreachableError(
-                "get_noise_multiplier", target, found, "Take fewer steps, or a larger delta"
-            )
-        points = [*points[-1:], (math.log(noise), math.log(max(found, 1e-300)))]
-        noise = math.exp(
-            min(_secant(points, math.log(target * (1 - close / 2))), math.log(2 * MOST_NOISE))
-        )
-        if not 0.999 * low + 0.001 * min(high, 1e9) < noise < high:
-            noise = math.sqrt(low * high) if low > 0 and high < math.inf else 2 * low or high / 2
-
-
-def _secant(points: list[tuple[float, float]], level: float) -> float:
-    """The abscissa at which the line through the last two points reaches a level; with one point, a
-    line of slope -1.
-    """
-    x, y = points[-1]
-    run, rise = (x - points[0][0], y - points[0][1]) if len(points) > 1 else (1.0, -1.0)
-    return x + (level - y) * run / rise if rise * run < 0 else math.nan
-
-
-@cache
-def _library(what: str) -> Any:
-    try:
-        return import_module("opacus")
-    except ImportError:
-        raise MissingExtraError(f"dpcompose.interop.opacus.{what}", "opacus") from None
+    return calibrate(training, epsilon=target, delta=delta, bracket=(1e-12, MOST_NOISE)).value
 
 
 @cache
@@ -609,13 +509,11 @@ def _accountant() -> type[Any]:
     """The class `Accountant`, registered with Opacus under its name; an earlier registration is
     replaced.
     """
-    accountants = _library("Accountant").accountants
+    accountants = library("opacus").accountants
     stated = {"__module__": __name__, "__doc__": _Accounting.__doc__}
-    found = types.new_class(
-        "Accountant", (_Accounting, accountants.IAccountant), {}, lambda body: body.update(stated)
-    )
-    accountants.register_accountant(NAME, found, force=True)
-    return found
+    kind = type("Accountant", (_Accounting, accountants.IAccountant), stated)
+    accountants.register_accountant(NAME, kind, force=True)
+    return kind
 
 
 def __getattr__(name: str) -> Any:

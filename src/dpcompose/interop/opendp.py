@@ -4,19 +4,16 @@ privacy profiles.
 OpenDP composes inside Rust, without extension points, so its measurements are wrapped. The values
 that privacy maps return are taken as upper bounds, rounded up so that they remain bounds.
 """
-# opendp is only partly typed.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false, reportMissingImports=false
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -28,23 +25,20 @@ from dpcompose.errors import (
     DomainError,
     EngineError,
     MissingExtraError,
-    PlanError,
     ReleaseError,
     UnsupportedError,
 )
 from dpcompose.mechanisms import BlackBox, Concentrated, DominatingPair, RenyiCurve
-from dpcompose.plan import Entry, Plan
 from dpcompose.values import Adjacency, rounded_up, up
 
 ADD_REMOVE, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
 BY_METRIC = {
-    "SymmetricDistance": ADD_REMOVE,
-    "InsertDeleteDistance": ADD_REMOVE,
-    "SymmetricIdDistance": ADD_REMOVE,
-    "ChangeOneDistance": REPLACE,
-    "HammingDistance": REPLACE,
-    "ChangeOneIdDistance": REPLACE,
-    "DiscreteDistance": REPLACE,
+    f"{name}Distance": adjacency
+    for adjacency, names in (
+        (ADD_REMOVE, "Symmetric InsertDelete SymmetricId"),
+        (REPLACE, "ChangeOne Hamming ChangeOneId Discrete"),
+    )
+    for name in names.split()
 }
 """The adjacency of each dataset metric; metrics of sensitivities have none."""
 FARTHEST, NEGLIGIBLE, POINTS = 600.0, 1e-30, 1024
@@ -69,7 +63,6 @@ def from_measurement(
             not supported, or the metric does not cover the adjacency.
         MissingExtraError: If opendp is not installed.
     """
-    library = _opendp()
     _require_measurement(measurement)
     distance = check.nonnegative("d_in", d_in)
     found = _adjacency(str(measurement.input_metric.type), distance, adjacency)
@@ -86,25 +79,24 @@ def from_measurement(
         loss = measurement.map(d_in)
         value, delta = loss if outer == "Approximate" else (loss, 0.0)
         return reading(value, _amount(delta), found)
-    except (TypeError, library.mod.UnknownTypeException):
+    except (TypeError, _opendp("mod").UnknownTypeException):
         raise DomainError("d_in", d_in, f"a distance of {measurement.input_metric}") from None
-    except (library.mod.OpenDPException, ArithmeticError) as error:
-        raise UnsupportedError(
-            what, f"it has no privacy map there ({_reason(error)})", _SMALLER
-        ) from None
+    except (_opendp("mod").OpenDPException, ArithmeticError) as error:
+        reason = f"it has no privacy map there ({_reason(error)})"
     except ValueError as error:
-        reason = f"expected {error.domain}" if isinstance(error, DomainError) else error
-        raise UnsupportedError(
-            what, f"its privacy map gives no finite bound ({reason})", _SMALLER
-        ) from None
+        unmet = f"expected {error.domain}" if isinstance(error, DomainError) else error
+        reason = f"its privacy map gives no finite bound ({unmet})"
+    raise UnsupportedError(what, reason, "Ask at a distance at which its map gives a finite loss")
 
 
 def _require_measurement(measurement: Any) -> None:
-    if not isinstance(measurement, _opendp().mod.Measurement):
-        raise DomainError("measurement", measurement, "an OpenDP Measurement")
+    check.kind("measurement", measurement, _opendp("mod").Measurement, "an OpenDP Measurement")
 
 
-_SMALLER = "Ask at a distance at which its map gives a finite loss"
+def _require_space(domain: Any, metric: Any) -> None:
+    mod = _opendp("mod")
+    if not isinstance(metric, mod.Metric) or not isinstance(domain, mod.Domain):
+        raise DomainError("input_metric", metric, "a Metric of OpenDP, and input_domain a Domain")
 
 
 def _adjacency(metric: str, distance: float, requested: Adjacency | None) -> Adjacency:
@@ -123,25 +115,18 @@ def _adjacency(metric: str, distance: float, requested: Adjacency | None) -> Adj
     own = BY_METRIC.get(metric)
     if own is not None and not distance >= 1:
         raise DomainError("d_in", distance, f"at least 1, since neighbors differ in {metric}")
-    if requested is not None and not isinstance(requested, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("adjacency", requested, "a member of Adjacency")
-    if own is None and requested is None:
+    if requested is not None:
+        check.member("adjacency", requested, Adjacency)
+    asked = own if requested is None else requested
+    if asked is None:
         stated = f"the adjacency that moves the input by at most {distance!r} in {metric}"
         raise DomainError("adjacency", None, f"{stated}: this metric has none of its own")
-    if requested in (None, own):
-        return own or ADD_REMOVE
-    if own is None:
-        return requested or ADD_REMOVE
-    if own is ADD_REMOVE and requested is REPLACE and distance >= 2:
-        return REPLACE  # one record out, one in
-    remedy = f"Ask under {own.value}" + (
-        ", or at d_in = 2" if own is ADD_REMOVE and requested is REPLACE else ""
-    )
-    raise UnsupportedError(
-        f"{metric} at {distance!r}",
-        f"distances in it do not cover neighbors under {requested}",
-        remedy,
-    )
+    one_out_one_in = (own, asked) == (ADD_REMOVE, REPLACE)
+    if own is None or own is asked or (one_out_one_in and distance >= 2):
+        return asked
+    reason = f"distances in it do not cover neighbors under {asked}"
+    remedy = f"Ask under {own.value}" + (", or at d_in = 2" if one_out_one_in else "")
+    raise UnsupportedError(f"{metric} at {distance!r}", reason, remedy)
 
 
 def _amount(value: Any) -> float:
@@ -156,22 +141,8 @@ def _amount(value: Any) -> float:
     return rounded_up(Fraction(value))
 
 
-def _pure(value: Any, delta: float, adjacency: Adjacency) -> Composable:
-    return BlackBox(_amount(value), delta=delta, holds_under=adjacency)
-
-
-def _concentrated(value: Any, delta: float, adjacency: Adjacency) -> Composable:
-    return Concentrated(_amount(value), delta=delta, holds_under=adjacency)
-
-
-def _fixed(value: Any, delta: float, adjacency: Adjacency) -> Composable:
-    return BlackBox(
-        _amount(value[0]), delta=min(up(delta + _amount(value[1])), 1.0), holds_under=adjacency
-    )
-
-
 def _renyi(curve: Any, delta: float, adjacency: Adjacency) -> Composable:
-    failure = _opendp().mod.OpenDPException
+    failure = _opendp("mod").OpenDPException
 
     def bound(order: float) -> float:
         """The curve, infinite where it has no value."""
@@ -206,9 +177,15 @@ def _profile(profile: Any, delta: float, adjacency: Adjacency) -> Composable:
 
 
 _READINGS: dict[str, Reading] = {
-    "MaxDivergence": _pure,
-    "ZeroConcentratedDivergence": _concentrated,
-    "FixedSmoothedMaxDivergence": _fixed,
+    "MaxDivergence": lambda value, delta, under: BlackBox(
+        _amount(value), delta=delta, holds_under=under
+    ),
+    "ZeroConcentratedDivergence": lambda value, delta, under: Concentrated(
+        _amount(value), delta=delta, holds_under=under
+    ),
+    "FixedSmoothedMaxDivergence": lambda value, delta, under: BlackBox(
+        _amount(value[0]), delta=min(up(delta + _amount(value[1])), 1.0), holds_under=under
+    ),
     "RenyiDivergence": _renyi,
     "SmoothedMaxDivergence": _profile,
 }
@@ -227,15 +204,14 @@ def privacy_profile(total: Composable, *, adjacency: Adjacency = ADD_REMOVE) -> 
         UnsupportedError: If a mechanism has no bound under the adjacency, or OpenDP's features are
             not enabled.
     """
-    if not isinstance(total, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("total", total, "a mechanism or a composition")
-    library, whole = _opendp(), compose(total)
+    measures = _opendp("measures")
+    whole = compose(check.kind("total", total, Composable, "a mechanism or a composition"))
     whole.delta(epsilon=0.0, adjacency=adjacency)
 
     def curve(epsilon: float) -> float:
         return whole.delta(epsilon=epsilon, adjacency=adjacency).upper
 
-    return _constructed("a privacy profile", lambda: library.measures.new_privacy_profile(curve))
+    return _constructed("a privacy profile", lambda: measures.new_privacy_profile(curve))
 
 
 def to_measurement(
@@ -254,8 +230,6 @@ def to_measurement(
     That the function satisfies the guarantee of `total` is the caller's promise; OpenDP calls this
     feature honest-but-curious.
 
-    That the function does what `total` states is the caller's word: OpenDP calls the feature honest-but-curious.
-
     Args:
         total: The mechanism or composition that the function implements.
         function: Maps data to a release.
@@ -267,14 +241,8 @@ def to_measurement(
             metric.
         TO: OpenDP's type of the release.
     """
-    library = _opendp()
     distance = check.nonnegative("d_in", d_in)
-    if not isinstance(input_metric, library.mod.Metric) or not isinstance(
-        input_domain, library.mod.Domain
-    ):
-        raise DomainError(
-            "input_metric", input_metric, "a Metric of OpenDP, and input_domain a Domain"
-        )
+    _require_space(input_domain, input_metric)
     found = _adjacency(str(input_metric.type), distance, adjacency)
     privacy_profile(total, adjacency=found)
 
@@ -285,8 +253,8 @@ def to_measurement(
             total, adjacency=found
         ).curve  # a new one: OpenDP frees each that it is given
 
-    measure = library.measures.smoothed_max_divergence
-    make = library.measurements.make_user_measurement
+    measure = _opendp("measures").smoothed_max_divergence
+    make = _opendp("measurements").make_user_measurement
     return _constructed(
         "a measurement",
         lambda: make(
@@ -346,7 +314,7 @@ class Compositor:
             answer = measurement.invoke(self.data)
         except Exception:
             raise EngineError("OpenDP") from None
-        if isinstance(answer, _opendp().mod.Queryable):
+        if isinstance(answer, _opendp("mod").Queryable):
             raise ReleaseError(
                 f"key = {key!r}: an interactive measurement. Its charge stands; invoke what answers once"
             )
@@ -370,63 +338,16 @@ def compositor(
         DomainError: If an argument has the wrong type, or `d_in` is outside its domain.
         UnsupportedError: If the metric does not cover the account's adjacency.
     """
-    library = _opendp()
-    if not isinstance(account, Account):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("account", account, "an Account, as open_scope returns it")
-    if not isinstance(input_metric, library.mod.Metric) or not isinstance(
-        input_domain, library.mod.Domain
-    ):
-        raise DomainError(
-            "input_metric", input_metric, "a Metric of OpenDP, and input_domain a Domain"
-        )
+    check.kind("account", account, Account, "an Account, as open_scope returns it")
+    _require_space(input_domain, input_metric)
     _adjacency(str(input_metric.type), check.nonnegative("d_in", d_in), account.adjacency)
     return Compositor(account, data, str(input_domain), str(input_metric), d_in)
-
-
-def profile_plan(text: str, *, delta: float, source: str = "profile") -> Plan:
-    """The plan of a privacy profile in JSON: its point with the smallest epsilon at a delta of at
-    most `delta`, as a black box.
-
-    The JSON is {"epsilon": [...], "delta": [...], "adjacency": "add-remove"}, with upper bounds
-    such as those of `PrivacyProfile.delta` at several epsilons.
-
-    Args:
-        text: The JSON.
-        delta: The largest accepted delta, in [0, 1].
-        source: The name of the document in errors.
-
-    Raises:
-        PlanError: If the text is not such a profile.
-        DomainError: If delta is outside [0, 1].
-        UnsupportedError: If no point has a delta that small.
-    """
-    delta = check.probability("delta", delta)
-    try:
-        given = json.loads(text)
-        adjacency = Adjacency(given.get("adjacency", ADD_REMOVE.value))
-        points = list(zip(given["epsilon"], given["delta"], strict=True))
-        DominatingPair.from_points(given["epsilon"], given["delta"], adjacency=adjacency)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        expected = f'{{"epsilon": [...], "delta": [...], "adjacency": "add-remove"}} ({type(error).__name__}: {error})'
-        raise PlanError(source, "", "", None, expected) from None
-    small = [
-        (_amount(epsilon), _amount(mass)) for epsilon, mass in points if _amount(mass) <= delta
-    ]
-    if not small:
-        raise UnsupportedError(
-            source,
-            f"no point of the profile has a delta of at most {delta!r}",
-            "Ask at a larger one",
-        )
-    epsilon, mass = min(small)
-    parameters = (("epsilon", epsilon), ("delta", mass), ("holds_under", adjacency))
-    return Plan((Entry("profile", "black-box", parameters),), adjacency=adjacency, source=source)
 
 
 def _constructed(what: str, make: Callable[[], Any]) -> Any:
     try:
         return make()
-    except _opendp().mod.OpenDPException as error:
+    except _opendp("mod").OpenDPException as error:
         raise UnsupportedError(what, _reason(error), "See opendp.mod.enable_features") from None
 
 
@@ -437,18 +358,9 @@ def _reason(error: Exception) -> str:
     return (raised[-1] if raised else lines[0])[:120]
 
 
-@dataclass(frozen=True)
-class _Library:
-    """The modules of opendp that are used; its prelude would also import polars and scikit-learn."""
-
-    mod: Any
-    measurements: Any
-    measures: Any
-
-
-def _opendp() -> _Library:
+def _opendp(name: str) -> Any:
+    """A module of opendp; its prelude would also import polars and scikit-learn."""
     try:
-        from opendp import measurements, measures, mod
+        return import_module(f"opendp.{name}")
     except ImportError:
         raise MissingExtraError("reading OpenDP's measurements", "opendp") from None
-    return _Library(mod, measurements, measures)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Protocol
 from weakref import WeakSet
@@ -21,8 +20,10 @@ from dpcompose.errors import UnsupportedError
 from dpcompose.interop.draws import (
     Draw,
     DrawLog,
+    Finding,
     attributes,
     counts_of,
+    finding,
     fresh_generator,
     layers_of,
     library,
@@ -32,85 +33,10 @@ from dpcompose.mechanisms import ShuffledEpochs
 from dpcompose.values import Adjacency, down
 
 _DELTA = 1e-5
-OWN = "with accountant.draw(rate, records=...) as batch: one backward pass over all of it, then optimizer.step()"
-_ENDED = "a draw before it was not followed by the step on it, so that the steps are no longer on Poisson samples"
-_POISSON = (
-    "engine.make_private(..., poisson_sampling=True), and iterate over the loader that it returns"
-)
 
 
 class PreflightWarning(UserWarning):
     """The data loader and the accountant disagree, or may disagree."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A property of a training that the accountant's epsilon does not cover.
-
-    Args:
-        name: A short name.
-        reason: Why it matters.
-        line: The line of code to change.
-        refused: Whether steps are refused, because no bound is proved.
-    """
-
-    name: str
-    reason: str
-    line: str
-    refused: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.reason}. Change: {self.line}"
-
-
-_COUNT = "Opacus releases the number of unclipped gradients as if a record moved it by 1/2, and it moves it by 1"
-ADAPTIVE = Finding("clipping='adaptive'", _COUNT, "make_private(..., clipping='flat')", True)
-_RANDOM = "an empty batch becomes a random record, so that a record may move its sum by up to twice the norm"
-RAND_ON_EMPTY = Finding(
-    "rand_on_empty=True", _RANDOM, "make_private(..., rand_on_empty=False)", True
-)
-_OTHER = (
-    "engine.accountant is another accountant than the one that counts the steps of this optimizer"
-)
-_REPLACED = Finding(
-    "an accountant that was replaced",
-    _OTHER,
-    "engine.accountant = ... before make_private(...)",
-    True,
-)
-_UNCHARGED = Finding(
-    "noise outside of a step",
-    "each noisy evaluation of a gradient is a release, also those of a closure, LBFGS or SAM",
-    "optimizer.step() for each evaluation, on a draw of its own",
-    True,
-)
-_SEEDED = Finding(
-    "a noise generator that is not the system's",
-    "the same noise on another batch shows the difference exactly",
-    "make_private(...) without noise_generator, and restore no state of optimizer.generator; or, for a run that "
-    "promises nothing, engine.accountant.deterministic = True before it, which makes epsilon infinite",
-    True,
-)
-_ANOTHER = Finding(
-    "a step that another process refuses",
-    "a step sums the batches of all processes",
-    "see the error of the other process",
-    True,
-)
-_SAME_NOISE = Finding(
-    "noise that processes have in common",
-    "noise or coins of two processes are the same, and their difference shows the data",
-    "make_private(...) in each process, after it was started",
-    True,
-)
-_OTHER_RATES = Finding(
-    "processes that charge unlike steps",
-    "their noise multiplier, rate or augmentations differ",
-    "make_private(...) with the same arguments in each process",
-    True,
-)
-_ALONE = "a draw with records was stepped without them; charged as a sample, which holds if no record decided it"
-_NOISE_ALONE = Finding("noise alone", _ALONE, "optimizer.step() on all records of the batch")
 
 
 class Accounting(Protocol):
@@ -146,9 +72,9 @@ def check(engine: Any, data_loader: Any, *, optimizer: Any = None) -> tuple[Find
     """
     found = _of_loader(data_loader, None if optimizer is None else optimizer.noise_multiplier)
     if engine.dataset is not None and len(engine.dataset) != len(data_loader.dataset):
-        found.append(_length(len(engine.dataset), len(data_loader.dataset)))
+        found.append(finding("length", before=len(engine.dataset), after=len(data_loader.dataset)))
     if len(counts_of(optimizer)) > 1:
-        found.append(_accumulation(len(counts_of(optimizer))))
+        found.append(finding("accumulation", draws=len(counts_of(optimizer))))
     found += _of_options(optimizer, data_loader)
     found += _of_optimizers(data_loader.dataset)
     _warn(found)
@@ -205,9 +131,9 @@ class StepHook(DrawLog):
         if self._loader is None:
             draw, self.rows = self._accountant.open_draw, self._accountant.augmentations
             if draw is None:
-                self._say([_unknown_loader(self._rate)])
+                self._say([finding("believed", rate=self._rate)])
             elif sum(counts_of(optimizer)) != draw.size * self.rows:
-                raise _refusal(_not_of_draw(draw.size, counts_of(optimizer)))
+                raise finding("not_of_draw", size=draw.size, counts=counts_of(optimizer)).error
             self._charge(float(optimizer.noise_multiplier), int(optimizer.accumulated_iterations))
 
     def pre_step(self, optimizer: Any, proceed: Callable[[], Any]) -> Any:
@@ -229,16 +155,16 @@ class StepHook(DrawLog):
             self._look(optimizer, noise)
             reason = self._reason(counts, adds_noise)
             if self.strict and reason:
-                refusal = _refusal(_no_draw(reason, self._loader))
+                refusal = self._no_draw(reason).error
         except UnsupportedError as error:
             refusal = error
         if self._ranks > 1 and (others := self._disagreement(optimizer, refusal)):
             self.end_amplification()
-            refusal = refusal or _refusal(others)
+            refusal = refusal or finding(others).error
         if refusal is not None:
             raise refusal
         if self.strict and self.left_out:
-            self._say([_NOISE_ALONE])
+            self._say([finding("noise_alone")])
         self._all_fresh &= not reason
         size = self.rows * (self._loader.batch_size or 1)
         self._passes_of_step += max(len(counts), 1, -(-sum(counts) // size) if reason else 0)
@@ -272,7 +198,7 @@ class StepHook(DrawLog):
             self._noise = None
         self._process = os.getpid()
 
-    def _disagreement(self, optimizer: Any, refusal: UnsupportedError | None) -> Finding | None:
+    def _disagreement(self, optimizer: Any, refusal: UnsupportedError | None) -> str:
         """Why a group of processes does not take a step together; None if it does.
 
         One refuses for all, since the step sums the batches of all. Noise and coins of each are
@@ -282,7 +208,7 @@ class StepHook(DrawLog):
         refused = torch.tensor([float(refusal is not None)])
         group.all_reduce(refused)
         if refused.item():
-            return _ANOTHER
+            return "another_process"
         if not self._compared:
             generators = (optimizer.generator, self._loader.batch_sampler.generator)
             own = [each.get_state().numpy().tobytes() for each in generators]
@@ -291,11 +217,11 @@ class StepHook(DrawLog):
             group.all_gather_object(every, ([sha256(each).digest() for each in own], stated))
             states = {state for states, _ in every for state in states}
             if len(states) < 2 * self._ranks and not self._accountant.deterministic:
-                return _SAME_NOISE
+                return "same_noise"
             if len({stated for _, stated in every}) > 1:
-                return _OTHER_RATES
+                return "other_rates"
             self._compared = True
-        return None
+        return ""
 
     def _is_own(self, optimizer: Any) -> bool:
         """Whether noise comes from the generator of this process, in the state that it left."""
@@ -315,7 +241,7 @@ class StepHook(DrawLog):
             counts: The number of records of each backward pass.
             adds_noise: Whether the step adds noise, rather than accumulating gradients.
         """
-        reason = _ENDED if self._ended else self.take(counts)
+        reason = finding("ended").reason if self._ended else self.take(counts)
         if not reason and adds_noise and self.partial:
             reason = "it holds a part of a draw"
         elif not reason and adds_noise and self._draws not in (0, len(self.taken)):
@@ -334,7 +260,13 @@ class StepHook(DrawLog):
             return
         self._ended = True
         self._accountant.end_amplification()
-        self._say([_no_draw(_ENDED, self._loader)])
+        self._say([self._no_draw(finding("ended").reason)])
+
+    def _no_draw(self, reason: str) -> Finding:
+        workers = "; with BatchMemoryManager, DataLoader(..., num_workers=0)"
+        return finding(
+            "no_draw", reason=reason, workers=workers if self._loader.num_workers else ""
+        )
 
     def _look(self, optimizer: Any, noise: float) -> None:
         """Warn once of each finding; UnsupportedError if one of them leaves a step without a proved
@@ -344,13 +276,13 @@ class StepHook(DrawLog):
             [] if self._said else [*_of_loader(self._loader, noise), *_of_optimizers(self.dataset)]
         )
         found += [*_of_options(optimizer, self._loader)]
-        found += [] if self._is_own(optimizer) else [_SEEDED]
-        found += [_REPLACED] if self._engine.accountant is not self._accountant else []
+        found += [] if self._is_own(optimizer) else [finding("seeded")]
+        found += [finding("replaced")] if self._engine.accountant is not self._accountant else []
         if len(self.dataset) != self._length:
-            found.append(_length(self._length, len(self.dataset)))
+            found.append(finding("length", before=self._length, after=len(self.dataset)))
         self._say(found)
         if self._refused is not None:
-            raise _refusal(self._refused)
+            raise self._refused.error
 
     def _say(self, findings: list[Finding]) -> None:
         new = [each for each in findings if each.name not in self._said]
@@ -375,7 +307,7 @@ class StepHook(DrawLog):
     def _charge(self, noise: float, draws: int) -> None:
         """Charge a step that sums `draws` Poisson samples."""
         if draws > 1:
-            self._say([_accumulation(draws)])
+            self._say([finding("accumulation", draws=draws)])
         self._accountant.step(
             noise_multiplier=_shared(noise, draws * self.rows),
             sample_rate=min(1.0, self._rate * draws),
@@ -418,7 +350,7 @@ def _pre_step(base: Any, optimizer: Any, closure: Any = None) -> Any:
 
 def _add_noise(base: Any, optimizer: Any) -> Any:
     if not optimizer.charging.stepping:
-        raise _refusal(_UNCHARGED)
+        raise finding("uncharged").error
     return base.add_noise(optimizer)
 
 
@@ -438,26 +370,23 @@ def _of_loader(loader: Any, noise: float | None) -> list[Finding]:
     kind, sampler = _samplers(loader)
     found: list[Finding] = []
     if kind == "weighted":
-        reason = "its records have rates of their own, some above what is charged, and may be in a batch twice"
-        found.append(
-            Finding(
-                "WeightedRandomSampler", reason, f"DataLoader(..., sampler=None); {_POISSON}", True
-            )
-        )
+        found.append(finding("weighted"))
+    elif kind == "shuffled" and noise:
+        epoch = ShuffledEpochs(noise, steps=len(loader))
+        cost = epoch.epsilon(delta=_DELTA, adjacency=Adjacency.ZERO_OUT)
+        ends = {"lower": cost.lower, "upper": cost.upper, "delta": _DELTA, "epoch": epoch}
+        found.append(finding("shuffled_with_noise", **ends))
     elif kind == "shuffled":
-        reason = "batches of fixed size, in passes over all records, are no Poisson sample"
-        found.append(
-            Finding("shuffling without Poisson sampling", reason + _pair(loader, noise), _POISSON)
-        )
+        found.append(finding("shuffled"))
     elif kind not in ("poisson", "group"):
-        reason = f"nothing is proved about batches that {type(sampler).__name__} draws"
-        found.append(Finding(f"unknown sampler {type(sampler).__name__}", reason, _POISSON, True))
+        found.append(finding("unknown", sampler=type(sampler).__name__))
     if loader.drop_last and (left := len(loader.dataset) % (loader.batch_size or 1)):
-        reason = f"each pass leaves out {left} records, and 1 / len(loader) is more than batch over records"
-        found.append(Finding("dropped last batches", reason, "DataLoader(..., drop_last=False)"))
+        found.append(finding("dropped", left=left))
     drawn = {"poisson": "num_samples", "group": "total_size"}.get(kind)
     if drawn and attributes(sampler)[drawn] != len(loader.dataset):
-        found.append(_length(attributes(sampler)[drawn], len(loader.dataset)))
+        found.append(
+            finding("length", before=attributes(sampler)[drawn], after=len(loader.dataset))
+        )
     return found
 
 
@@ -482,31 +411,13 @@ def _samplers(loader: Any) -> tuple[str, Any]:
     return "unknown", sampler
 
 
-def _pair(loader: Any, noise: float | None) -> str:
-    """A text with the lower and upper end of the epsilon of one shuffled pass; empty without noise."""
-    if not noise:
-        return ""
-    epoch = ShuffledEpochs(noise, steps=len(loader))
-    found = epoch.epsilon(delta=_DELTA, adjacency=Adjacency.ZERO_OUT)
-    return (
-        f"; one pass costs an epsilon between {found.lower:.3g} and {found.upper:.3g} at delta = {_DELTA:g}, and the "
-        f"larger end is charged: ({epoch!r} * passes).epsilon(delta=..., adjacency=Adjacency.ZERO_OUT) has both"
-    )
-
-
 def _of_optimizers(dataset: Any) -> Iterator[Finding]:
     """Findings about several optimizers or accountants on one dataset."""
     hooks = [hook for hook in HOOKS if hook.dataset is dataset]
     if len({id(hook._accountant) for hook in hooks}) > 1:  # pyright: ignore[reportPrivateUsage]
-        reason = "each engine counts its own steps, and the records pay for all of them"
-        line = "second.accountant = first.accountant, before second.make_private(...)"
-        yield Finding("several engines on one data set", reason, line)
+        yield finding("several_engines")
     elif len(hooks) > 1:
-        reason = "steps are counted as if each had a batch of its own; two on one batch are one release of more"
-        line = (
-            "let each optimizer iterate over its own loader, or step all of them as one optimizer"
-        )
-        yield Finding("several optimizers on one data set", reason, line)
+        yield finding("several_optimizers")
 
 
 def _of_options(optimizer: Any, loader: Any) -> Iterator[Finding]:
@@ -517,55 +428,10 @@ def _of_options(optimizer: Any, loader: Any) -> Iterator[Finding]:
         "unclipped_num_std",
         "_adjusted_noise_multiplier",
     }:
-        yield ADAPTIVE
+        yield finding("adaptive")
     filling: Any = attributes(library("opacus.data_loader")).get("CollateFnWithEmpty", ())
     if isinstance(loader.collate_fn, filling) and loader.collate_fn.rand_on_empty:
-        yield RAND_ON_EMPTY
-
-
-def _accumulation(draws: int) -> Finding:
-    reason = f"{draws} draws in one step are no Poisson sample of {draws} times the rate: a record can be in several"
-    reason += "; charged at noise multiplier over draws"
-    line = "optimizer.step() after each batch, and opacus.utils.batch_memory_manager.BatchMemoryManager for memory"
-    return Finding("gradient accumulation", reason, line)
-
-
-def _refusal(finding: Finding) -> UnsupportedError:
-    return UnsupportedError(finding.name, finding.reason, f"Change: {finding.line}")
-
-
-def _no_draw(reason: str, loader: Any) -> Finding:
-    if reason == _ENDED:
-        reason += "; those before, at a rate, are charged at rate 1, under Adjacency.ZERO_OUT"
-    line = "for batch in loader: optimizer.step() once for each batch of the loader that make_private returned, all of"
-    line += " it; an empty or unwanted batch is stepped with noise alone, on batch[:0]; evaluate on another DataLoader"
-    workers = (
-        "; with BatchMemoryManager, DataLoader(..., num_workers=0)" if loader.num_workers else ""
-    )
-    return Finding("a step without one fresh draw", reason, line + workers)
-
-
-def _unknown_loader(rate: float) -> Finding:
-    reason = f"no loader is known, so that nothing shows that each step is on one Poisson sample at rate {rate!r}"
-    return Finding(
-        "a rate that is believed",
-        reason,
-        "engine.make_private(...), which attaches the hook itself",
-    )
-
-
-def _not_of_draw(size: int, counts: list[int]) -> Finding:
-    reason = f"{size} records were drawn, and its gradients are those of {counts}"
-    return Finding("a step on another batch than the draw", reason, OWN, True)
-
-
-def _length(before: int, after: int) -> Finding:
-    reason = f"it had {before} records and has {after}; the loader draws as it did before"
-    return Finding(
-        "a data set whose length changed",
-        reason,
-        "call make_private again, with a loader of the new data",
-    )
+        yield finding("rand_on_empty")
 
 
 def _warn(findings: list[Finding]) -> None:

@@ -9,34 +9,20 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, fields
 from datetime import date
+from importlib.resources import files
 from typing import Any, cast
 
 from dpcompose.errors import DomainError, MissingExtraError
 from dpcompose.interop.statement import Statement, markdown, text_of, visible
 
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "product_type": (
-        "Summary statistics", "Machine learning model", "Dataset", "Synthetic data", "Interactive API", "SQL queries",
-    ),
-    "sector": ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
-    "model": ("Local", "Central", "Shuffle", "Federated", "Varies"),
-    "release_type": ("One release", "Many releases"),
-    "data_source": ("Static", "Dynamic"),
-    "access": ("Interactive", "Non-interactive"),
-}  # fmt: skip
+_SCHEMA = tomllib.loads((files("dpcompose.interop") / "registry.toml").read_text("utf-8"))
+CHOICES: Mapping[str, list[str]] = _SCHEMA["choices"]
 """The words that the registry accepts, for each field restricted to a list."""
-_OPTIONAL = {
-    *CHOICES,
-    "sources",
-    "notes",
-    "data_domain",
-    "unprotected",
-    "post_processing",
-    "tuning",
-} - {"product_type"}
 
 
 @dataclass(frozen=True)
@@ -93,35 +79,33 @@ class Deployment:
     slug: str = ""
 
     def __post_init__(self) -> None:
-        given: dict[str, Any] = {
-            name: self.__dict__[name] for name in self.__dataclass_fields__ if name != "_"
-        }
-        for name in ("curators", "authors"):
-            people = given.pop(name)
-            if isinstance(people, str) or not isinstance(people, Sequence) or not people:
-                raise DomainError(name, people, "a list of at least one name")
-            object.__setattr__(
-                self, name, tuple(_prose(name, each) for each in cast("Sequence[Any]", people))
-            )
-        day, slug = given.pop("publication_date"), given.pop("slug")
-        try:
-            object.__setattr__(
-                self, "publication_date", date.fromisoformat(str(day)[:10]).isoformat()
-            )
-            if len(str(day)) != 10:
-                raise ValueError
-        except ValueError:
-            raise DomainError("publication_date", day, "a date such as 2026-07-01") from None
-        for name, value in given.items():
-            if value is not None or name not in _OPTIONAL:
-                object.__setattr__(self, name, _prose(name, value))
+        for each in fields(self):
+            name, value = each.name, self.__dict__[each.name]
+            if name in ("curators", "authors"):
+                if isinstance(value, str) or not isinstance(value, Sequence) or not value:
+                    raise DomainError(name, value, "a list of at least one name")
+                value = tuple(_prose(name, person) for person in cast("Sequence[Any]", value))
+            elif name == "publication_date":
+                value = _day(value)
+            elif name != "slug" and (value is not None or each.default is not None):
+                value = _prose(name, value)
             if name in CHOICES and value is not None and value not in CHOICES[name]:
                 raise DomainError(name, value, f"one of {', '.join(CHOICES[name])}")
+            object.__setattr__(self, name, value)
         object.__setattr__(self, "name", " ".join(self.name.split()))
-        made = slug or re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
-        if not isinstance(made, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", made):
-            raise DomainError("slug", slug, "small letters and digits, with dashes between them")
-        object.__setattr__(self, "slug", made)
+        slug = self.slug or re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+        if not isinstance(slug, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError(
+                "slug", self.slug, "small letters and digits, with dashes between them"
+            )
+        object.__setattr__(self, "slug", slug)
+
+
+def _day(value: Any) -> str:
+    with suppress(ValueError):
+        if len(str(value)) == 10:
+            return date.fromisoformat(str(value)).isoformat()
+    raise DomainError("publication_date", value, "a date such as 2026-07-01")
 
 
 def _prose(name: str, value: Any) -> str:
@@ -157,58 +141,26 @@ def registry_yaml(statement: Statement, deployment: Deployment, *, status: str =
         raise MissingExtraError("registry_yaml", "registry") from None
     if status not in ("Draft", "Pending"):
         raise DomainError("status", status, "'Draft' or 'Pending'")
-    facts = deployment
-    stated = all((facts.model, facts.release_type, facts.data_source, facts.access))
-    ran = "; ".join(markdown(run.described) for run in statement.runs)
-    prose = [markdown(each) for each in (*statement.attacks, *statement.assumptions)]
-    loss: dict[str, Any] = {"epsilon": float(statement.epsilon)}
-    sections: dict[str, dict[str, Any]] = {
-        "basic": {
-            "name": facts.name,
-            "data_curators": list(facts.curators),
-            "intended_use": facts.intended_use,
-            "data_product_type": facts.product_type,
-            "data_product_region": facts.region,
-            "description": facts.description,
-            "publication_date": facts.publication_date,
-            "data_product_sector": facts.sector,
-        },
-        "dp_variant": {
-            "variant_name": "Approximate DP" if statement.delta > 0 else "Pure DP",
-            "data_domain": facts.data_domain,
-            "unprotected_quantities": facts.unprotected,
-        },
-        "privacy_loss": {
-            "privacy_unit": markdown(statement.unit),
-            "privacy_unit_details": markdown(statement.neighbors),
-            "privacy_parameters": loss
-            | ({"delta": statement.delta} if statement.delta > 0 else {}),
-            "privacy_parameters_details": "\n".join(prose),
-        },
-        "deployment_model": {
-            "model_name": facts.model,
-            "release_type": facts.release_type,
-            "data_source_type": facts.data_source,
-            "access_type": facts.access,
-        },
-        "accounting": {
-            "post_processing": facts.post_processing,
-            "composition": "Certified composition of the privacy losses of all mechanisms by dpcompose, rounded up.",
-        },
-        "implementation": {
-            "preprocessing_and_hyperparameter_tuning": facts.tuning,
-            "mechanisms": ran,
-        },
-        "administrative": {
-            "sources": facts.sources,
-            "notes": facts.notes,
-            "registry_authors": list(facts.authors),
-        },
+    facts = vars(deployment)
+    values: dict[str, Any] = facts | {
+        "curators": list(deployment.curators),
+        "authors": list(deployment.authors),
+        "variant": "Approximate DP" if statement.delta > 0 else "Pure DP",
+        "unit": markdown(statement.unit),
+        "neighbors": markdown(statement.neighbors),
+        "parameters": {"epsilon": float(statement.epsilon)}
+        | ({"delta": statement.delta} if statement.delta > 0 else {}),
+        "details": "\n".join(
+            markdown(each) for each in (*statement.attacks, *statement.assumptions)
+        ),
+        "composition": "Certified composition of the privacy losses of all mechanisms by dpcompose, rounded up.",
+        "mechanisms": "; ".join(markdown(run.described) for run in statement.runs),
     }
-    filled = {
-        name: {key: value for key, value in rows.items() if value is not None}
-        for name, rows in sections.items()
+    sections = {
+        section: {name: values[own] for name, own in names.items() if values[own] is not None}
+        for section, names in _SCHEMA["sections"].items()
     }
-    entry = {"url_slug": facts.slug, "status": status, "tier": 2 if stated else 1}
-    document = entry | {"deployment": {name: rows for name, rows in filled.items() if rows}}
+    stated = all(facts[name] for name in ("model", "release_type", "data_source", "access"))
+    entry = {"url_slug": deployment.slug, "status": status, "tier": 2 if stated else 1}
+    document = entry | {"deployment": {name: rows for name, rows in sections.items() if rows}}
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=math.inf)

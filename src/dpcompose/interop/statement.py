@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from importlib.resources import files
 from typing import Any, cast
 
 from dpcompose import check
@@ -54,13 +55,10 @@ def text_of(name: str, value: Any, *, empty: bool = False) -> str:
     Raises:
         DomainError: If it is not text, is empty or too long, or contains lone surrogates.
     """
-    known = isinstance(value, str) and len(value) <= LONGEST and (empty or bool(value.strip()))
-    if not known or (
-        not value.isascii() and any(unicodedata.category(each) == "Cs" for each in value)
-    ):
-        raise DomainError(
-            name, value, f"text of 1 to {LONGEST:,} characters, without halves of characters"
-        )
+    is_text = isinstance(value, str) and len(value) <= LONGEST and (empty or bool(value.strip()))
+    if not is_text or any(unicodedata.category(each) == "Cs" for each in value):
+        accepted = f"text of 1 to {LONGEST:,} characters, without halves of characters"
+        raise DomainError(name, value, accepted)
     return value
 
 
@@ -92,13 +90,12 @@ def markdown(text: str) -> str:
 
 
 _LATEX = {each: f"\\{each}" for each in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    each: rf"\text{name}{{}}"
+    for each, name in zip(
+        '\\~^<>|"',
+        ("backslash", "asciitilde", "asciicircum", "less", "greater", "bar", "quotedbl"),
+        strict=True,
+    )
 }
 
 
@@ -107,6 +104,7 @@ def latex(text: str) -> str:
     return "".join(_LATEX.get(each, each) for each in one_line(text))
 
 
+_BIBTEX = files("dpcompose.interop") / "statement.bib"
 FALSE_POSITIVE_RATE = 0.001
 TOLERANCE = 1e-6
 """The tolerance of the attack risks, which are published with three digits."""
@@ -206,7 +204,7 @@ class Statement:
     @property
     def composition(self) -> Composition:
         """The composition of all mechanisms that ran."""
-        return compose(*(parse(run.mechanism) * run.times for run in self.runs))
+        return _composed(self.runs)
 
     @property
     def epsilon(self) -> str:
@@ -233,24 +231,19 @@ class Statement:
     def assumptions(self) -> tuple[str, ...]:
         """The assumptions of the guarantee, one sentence each; the last may quote the publisher."""
         counted = "one record" if self.records == 1 else f"{self.records} records"
-        found = [
-            "Each mechanism ran as stated, at most as often as stated, with fresh and exact noise.",
-            "Its stated sensitivity bounds what one record can change.",
-            f"No unit has more than {counted} in the data.",
-            "All parameters were fixed before the first output, and nothing else was released from these data.",
-        ]
-        if any(".sampled(" in run.mechanism for run in self.runs):
-            found.append(
-                "Where a sampling rate is stated, each run draws each record independently (Poisson sampling), at that"
-                " rate whatever the number of records."
-            )
-            found.append(
-                "No learning rate, stopping rule or published log follows from raw training losses (ReduceLROnPlateau,"
-                " early stopping): they read noisy steps, or other data."
-            )
-        if self.sampling:
-            found.append(f"The publisher says of the sampling: {one_line(self.sampling)}.")
-        return tuple(found)
+        sampled = any(".sampled(" in run.mechanism for run in self.runs)
+        sentences = {
+            "Each mechanism ran as stated, at most as often as stated, with fresh and exact noise.": True,
+            "Its stated sensitivity bounds what one record can change.": True,
+            f"No unit has more than {counted} in the data.": True,
+            "All parameters were fixed before the first output, and nothing else was released from these data.": True,
+            "Where a sampling rate is stated, each run draws each record independently (Poisson sampling), at that rate"
+            " whatever the number of records.": sampled,
+            "No learning rate, stopping rule or published log follows from raw training losses (ReduceLROnPlateau,"
+            " early stopping): they read noisy steps, or other data.": sampled,
+            f"The publisher says of the sampling: {one_line(self.sampling)}.": bool(self.sampling),
+        }
+        return tuple(sentence for sentence, holds in sentences.items() if holds)
 
     @property
     def attacks(self) -> tuple[str, ...]:
@@ -267,15 +260,9 @@ class Statement:
     def paragraph(self) -> str:
         """The whole statement as a paragraph of plain text to publish."""
         ran = "; ".join(one_line(run.described) for run in self.runs)
-        return " ".join(
-            [
-                f"The release is {self.guarantee}. The unit of privacy is: {one_line(self.unit)}. {self.neighbors}",
-                f"What ran: {ran}.",
-                *self.attacks,
-                "Assumed:",
-                *self.assumptions,
-            ]
-        )
+        unit = f"The unit of privacy is: {one_line(self.unit)}."
+        stated = f"The release is {self.guarantee}. {unit} {self.neighbors} What ran: {ran}."
+        return " ".join([stated, *self.attacks, "Assumed:", *self.assumptions])
 
     @property
     def model_card(self) -> str:
@@ -294,49 +281,33 @@ class Statement:
     def latex(self) -> str:
         """The statement as a LaTeX section, with citations of `bibtex`."""
         cited = r"\cite{DworkMcSherryNissimSmith2006, dpcompose}"
-        parts = [f"The release is {latex(self.guarantee)}~{cited}."]
-        parts += [latex(f"The unit of privacy is: {one_line(self.unit)}."), latex(self.neighbors)]
-        ran = [rf"  \item {latex(run.described)}" for run in self.runs]
-        assumed = [rf"  \item {latex(sentence)}" for sentence in self.assumptions]
-        listed = (
-            [r"\begin{itemize}", *ran, r"\end{itemize}"],
-            [r"\begin{itemize}", *assumed, r"\end{itemize}"],
+        unit = latex(f"The unit of privacy is: {one_line(self.unit)}.")
+        stated = f"The release is {latex(self.guarantee)}~{cited}. {unit} {latex(self.neighbors)}"
+        ran, assumed = (
+            [r"\begin{itemize}", *(rf"  \item {latex(each)}" for each in items), r"\end{itemize}"]
+            for items in ([run.described for run in self.runs], self.assumptions)
         )
         attacks = " ".join(latex(sentence) for sentence in self.attacks)
-        return "\n".join(
-            [
-                r"\section*{Privacy}",
-                " ".join(parts),
-                "What ran:",
-                *listed[0],
-                attacks,
-                "Assumed:",
-                *listed[1],
-                "",
-            ]
-        )
+        lines = [
+            r"\section*{Privacy}",
+            stated,
+            "What ran:",
+            *ran,
+            attacks,
+            "Assumed:",
+            *assumed,
+            "",
+        ]
+        return "\n".join(lines)
 
     @property
     def bibtex(self) -> str:
         """The entries that `latex` cites."""
-        return _BIBTEX % version("dpcompose")
+        return _BIBTEX.read_text("utf-8") % version("dpcompose")
 
 
-_BIBTEX = """\
-@inproceedings{DworkMcSherryNissimSmith2006,
-  author = {Dwork, Cynthia and McSherry, Frank and Nissim, Kobbi and Smith, Adam},
-  title = {Calibrating Noise to Sensitivity in Private Data Analysis},
-  booktitle = {Theory of Cryptography, TCC 2006},
-  pages = {265--284},
-  year = {2006},
-  doi = {10.1007/11681878_14}
-}
-@software{dpcompose,
-  author = {{dpcompose contributors}},
-  title = {dpcompose: certified composition of differential privacy},
-  version = {%s}
-}
-"""
+def _composed(runs: Sequence[Run]) -> Composition:
+    return compose(*(parse(run.mechanism) * run.times for run in runs))
 
 
 def granted(moment: Moment, scope: str, *, last: int | None = None) -> Iterator[Entry]:
@@ -379,7 +350,8 @@ def scope_statement(
     with ledger.moment() as moment:
         moment.balance(scope)
         charges = [entry.description for entry in granted(moment, scope)]
-        anchor, root = moment.anchor().of_root(root_of(scope)), root_of(scope)
+        root = root_of(scope)
+        anchor = moment.anchor().of_root(root)
         note = "" if key is None else Checkpoint.sign(moment.snapshot, root, key).note
     texts = [each.get("mechanism") for each in charges]
     under = {each.get("adjacency") for each in charges}
@@ -390,16 +362,10 @@ def scope_statement(
         raise UnsupportedError(f"a statement about {scope!r}", reason, "State its parts")
     counts = Counter(cast("list[str]", texts))
     total = compose(*(parse(text) * times for text, times in counts.items()))
-    adjacency = Adjacency(under.pop())
     stated = statement(
-        total,
-        unit=unit,
-        delta=delta,
-        sampling=sampling,
-        records=records,
-        adjacency=adjacency,
+        total, unit=unit, delta=delta, sampling=sampling, records=records, adjacency=Adjacency(under.pop()),
         anchor=anchor,
-    )
+    )  # fmt: skip
     return replace(stated, scope=scope, checkpoint=note)
 
 
@@ -439,32 +405,25 @@ def statement(
     if isinstance(total, Plan):
         named = [(entry.name, entry.mechanism, entry.times) for entry in total.entries]
         adjacency = total.adjacency if adjacency is None else adjacency
-        given = (
-            total.question.value
-            if total.question is not None and total.question.fixed == "delta"
-            else None
-        )
-        delta = given if delta is None else delta
-    elif isinstance(total, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        parts: Any = compose(total).parts
-        named = [("", part, times) for part, times in parts]
+        question = total.question
+        if delta is None and question is not None and question.fixed == "delta":
+            delta = question.value
     else:
-        raise DomainError("total", total, "a plan, a mechanism or a composition")
+        check.kind("total", total, Composable, "a plan, a mechanism or a composition")
+        named = [("", part, times) for part, times in compose(total).parts]
     if delta is None:
         raise DomainError(
             "delta", None, "a number in [0, 1)", "Neither the plan nor the call has one"
         )
-    runs = tuple(_run(*each) for each in named)
-    asked = Adjacency.ADD_REMOVE if adjacency is None else adjacency
-    if not isinstance(asked, Adjacency):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("adjacency", adjacency, "a member of Adjacency")
-    given_items: tuple[tuple[str, Any, Any], ...] = (
-        ("receipts", receipts, Receipt),
-        ("anchor", [anchor], Anchor | None),
+    asked = check.member(
+        "adjacency", Adjacency.ADD_REMOVE if adjacency is None else adjacency, Adjacency
     )
-    for name, items, kind in given_items:
-        if not isinstance(items, list | tuple) or not all(isinstance(each, kind) for each in items):  # pyright: ignore
-            raise DomainError(name, items, "what a ledger returned")
+    check.kind("receipts", receipts, Sequence, "what a ledger returned")
+    for each in receipts:
+        check.kind("receipts", each, Receipt, "what a ledger returned")
+    if anchor is not None:
+        check.kind("anchor", anchor, Anchor, "what a ledger returned")
+    runs = tuple(_run(*each) for each in named)
     unit, sampling = text_of("unit", unit), text_of("sampling", sampling, empty=True)
     bound, risk = priced(runs, asked, check.count("records", records, least=1), delta=delta)
     entries = tuple(LedgerEntry(each.scope, each.sequence, each.hash) for each in receipts)
@@ -503,7 +462,7 @@ def priced(
         raise DomainError(
             "delta", delta, "a number below 1", "At delta 1 any mechanism may reveal everything"
         )
-    whole = compose(*(parse(run.mechanism) * run.times for run in runs))
+    whole = _composed(runs)
     asked = whole if records == 1 else whole.group(records)
     bound = asked.epsilon(delta=delta, adjacency=adjacency)
     if not bound.upper < math.inf:

@@ -14,7 +14,7 @@ SHOWN = 12
 BLIND = "A mechanism that knows it is audited, or errs on datasets or events that were not tried, is not found."
 MEMORY = (
     "Answers came again, of calls that are not isolated: a mechanism that rightly answers from memory is audited with"
-    " a fresh instance or process for each call."
+    " a fresh process for each call."
 )
 _WORDS = {
     Verdict.REFUTED: "REFUTED: if the claim were true, this would have happened with probability at most",

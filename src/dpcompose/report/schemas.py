@@ -94,9 +94,6 @@ _QUOTE = record(
     fits=FLAG,
     error=record(**{"confidence": NUMBER, "at most": maybe(NUMBER)}),
 )
-_AUDITED = record(
-    name=TEXT, which=TEXT, verdict=TEXT, samples=INTEGER, event=TEXT, as_expected=FLAG
-)
 _ADVICE = record(
     filter=TEXT, open=maybe(TEXT), work=either(NUMBER, TEXT), alone=mapped(maybe(NUMBER)), charge_delta=maybe(NUMBER),
     refusal=maybe(TEXT),
@@ -152,10 +149,6 @@ DOCUMENTS: dict[str, Schema] = {
     "audit check": record(
         refuted=FLAG, log_wealth=NUMBER, samples=INTEGER, alpha=TEXT, claim=TEXT, claims=listed(ANYTHING), subject=TEXT,
         again=maybe(FLAG), comparable=FLAG, repeated=FLAG,
-    ),
-    "audit zoo": either(
-        record(entries=listed(record(name=TEXT, claim=TEXT, truth=TEXT, reference=TEXT))),
-        record(audits=listed(_AUDITED)),
     ),
     "audit scores": record(
         verdict=TEXT, epsilon=_LOWER, guesses=INTEGER, right=INTEGER, pvalue=NUMBER, alpha=NUMBER,

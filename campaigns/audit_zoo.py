@@ -1,10 +1,15 @@
-"""Broken mechanisms, each with a correct twin: examples of use, and a test that the audit detects
-errors.
+"""Broken mechanisms, each with a correct twin: examples of use, and a test that the audit detects errors.
+
+    python -m campaigns.audit_zoo [NAME ...] [--samples 2000000] [--seconds 60]
+
+Exit status 1 if a broken mechanism is not refuted, or a twin is.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -13,12 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from dpcompose.audit.claim import Pair
+from dpcompose.audit import (
+    LEARNERS,
+    AuditResult,
+    Pair,
+    Source,
+    Subject,
+    Transcripts,
+    Verdict,
+    audit,
+)
 from dpcompose.audit.outcome import Outcomes, Reals
-from dpcompose.audit.subject import Source, Subject
-from dpcompose.audit.transcript import Transcripts
 from dpcompose.composition import Composable
-from dpcompose.errors import DomainError
 from dpcompose.experiment import Experiment, NaturalFilterBreaker, World
 from dpcompose.mechanisms import BlackBox, Gaussian
 
@@ -262,7 +273,6 @@ def rejecting(*, private: bool) -> Callable[[Data], float]:
     return call
 
 
-ALPHA = 1e-6
 ONE, TENTH = BlackBox(1.0), BlackBox(0.1)
 RECORD = (Pair((), (1.0,)),)
 FAR = (Pair((0.0,) * 20, (1.0,) * 20, distance=20), Pair((0.0,) * 5, (20.0,) * 5, distance=20))
@@ -279,7 +289,7 @@ class Entry:
     """A broken mechanism and its correct twin.
 
     Args:
-        name: The name on the command line.
+        name: The name.
         broken: Creates the broken mechanism.
         twin: Creates the twin.
         claim: The claim tested on the broken mechanism, and on the twin unless `twin_claim` is set.
@@ -364,13 +374,33 @@ ENTRIES = (
 )  # fmt: skip
 
 
-def entry_of(name: str) -> Entry:
-    """The entry with this name.
+def audited(entry: Entry, which: str, **options: Any) -> AuditResult:
+    """The audit of an entry's broken mechanism, or of its twin."""
+    broken = which == "broken"
+    claim = entry.claim if broken or entry.twin_claim is None else entry.twin_claim
+    subject = entry.broken() if broken else entry.twin()
+    return audit(subject, entry.pairs, claim=claim, learners=LEARNERS, **options)
 
-    Raises:
-        DomainError: If no entry has it.
-    """
+
+def main() -> int:
+    """Audit the named entries, or all of them, and their twins."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", choices=[each.name for each in ENTRIES])
+    parser.add_argument("--samples", type=int, default=2_000_000)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    options = parser.parse_args()
+    wrong = 0
     for entry in ENTRIES:
-        if entry.name == name:
-            return entry
-    raise DomainError("NAME", name, "one of " + ", ".join(repr(entry.name) for entry in ENTRIES))
+        for which in ("broken", "twin") if entry.name in (options.names or [entry.name]) else ():
+            result = audited(entry, which, samples=options.samples, seconds=options.seconds)
+            wrong += (result.verdict is Verdict.REFUTED) is not (which == "broken")
+            print(
+                f"{entry.name:28} {which:6} {result.verdict.value:12} {result.samples:>9,} samples  {result.event}"
+            )
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
