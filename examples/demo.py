@@ -172,9 +172,9 @@ def _certified(done: PlanAccount) -> str:
 
 def _write(name: str, page: Page, done: PlanAccount) -> None:
     curve, growth = over_delta(done), over_times(done)
-    pictures = account_svgs(over_delta=curve, growth=growth, asked=done.delta)
+    pictures = account_svgs(over_delta=curve, growth=growth, delta=done.delta)
     (OUT / f"{name}.html").write_text(html(page, pictures=pictures), encoding="utf-8")
-    save_account(OUT / f"{name}.png", over_delta=curve, growth=growth, asked=done.delta)
+    save_account(OUT / f"{name}.png", over_delta=curve, growth=growth, delta=done.delta)
 
 
 if __name__ == "__main__":

@@ -361,12 +361,12 @@ def usual_claim_of(stated: dict[str, float]) -> Composable:
     return usual_claim(**stated)
 
 
-def _description(found: Any) -> dict[str, Any]:
+def _description(named: Any) -> dict[str, Any]:
     """In the process that imports: what an object is, and the claim that it makes of itself, as data."""
     from dpcompose.audit import Measurement, Subject, arguments_of, claim_of
 
-    call = found.call if isinstance(found, Subject) else found
-    kind = "subject" if isinstance(found, Subject) else "function" if callable(found) else "other"
+    call = named.call if isinstance(named, Subject) else named
+    kind = "subject" if isinstance(named, Subject) else "function" if callable(named) else "other"
     claim = None
     if isinstance(call, Measurement) and not isinstance(call, type):
         try:
@@ -412,12 +412,12 @@ def read_records(file: Path | None) -> list[Any] | None:
     if file is None:
         return None
     try:
-        found = json_reader.loads(file.read_text())
-        if not isinstance(found, list) or not found:
+        records = json_reader.loads(file.read_text())
+        if not isinstance(records, list) or not records:
             raise ValueError("no list")
     except (OSError, ValueError, RecursionError) as error:
         raise DomainError("--records", str(file), f"a JSON list of records ({error!r})") from None
-    return cast("list[Any]", found)
+    return cast("list[Any]", records)
 
 
 def read_pairs(file: Path) -> tuple[Pair, ...]:
@@ -429,16 +429,16 @@ def read_pairs(file: Path) -> tuple[Pair, ...]:
         for each in listed:
             if not {"zero", "one"} <= {*each} <= {"zero", "one", "distance"}:
                 raise KeyError(*sorted({*each} ^ {"zero", "one"}))
-        found = tuple(
+        chosen = tuple(
             Pair(each["zero"], each["one"], distance=each.get("distance", 1)) for each in listed
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DomainError(
             "--pairs", str(file), f"a JSON list of pairs, zero and one ({error!r})"
         ) from None
-    if not found or any(pair.zero == pair.one for pair in found):
+    if not chosen or any(pair.zero == pair.one for pair in chosen):
         raise DomainError("--pairs", str(file), "at least one pair, each of two different datasets")
-    return found
+    return chosen
 
 
 def seconds_of(seconds: float) -> float:

@@ -48,7 +48,7 @@ def account(
     @cache
     def curves() -> dict[str, Any]:
         growth = over_times(total, progress=steps)
-        drawn = {"growth": growth, "asked": growth.delta, "risk": attack}
+        drawn = {"growth": growth, "delta": growth.delta, "risk": attack}
         return {"over_delta": over_delta(total, progress=steps), **drawn}
 
     return Result(

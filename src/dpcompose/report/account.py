@@ -9,7 +9,16 @@ from typing import Any
 from dpcompose.composition import Calibration, Comparison, Risk
 from dpcompose.plan import Contribution, Plan, PlanAccount, PlanCalibration, PlanRisk
 from dpcompose.report.layout import Fact, Heading, Page, PageTable, Tone, headings
-from dpcompose.report.number import above, below, digits_of, exactly, interval, members, near, plain
+from dpcompose.report.number import (
+    above,
+    below,
+    digits_of,
+    exactly,
+    interval,
+    members,
+    nearest,
+    plain,
+)
 from dpcompose.report.words import answer, in_words, meaning, tolerance
 
 _RATES = (1e-4, 1e-3, 1e-2, 1e-1)
@@ -54,7 +63,7 @@ def account_document(account: PlanAccount, *, risk: PlanRisk | None = None) -> d
         else {"epsilon": account.limit, "within": account.within},
         "comparison_delta": account.delta if account.comparisons else None,
         "comparison": [_compared(each) for each in account.comparisons],
-        "mechanisms": [_shared(share) for share in account.contributions],
+        "mechanisms": [_shared(contribution) for contribution in account.contributions],
         "unbounded": list(account.unbounded),
         "total_without_unbounded": plain(account.finite),
     } | ({} if risk is None else {"risk": risk_document(risk)})
@@ -65,13 +74,13 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     return {"source": plan.source, "adjacency": plan.adjacency.value, "toml": plan.toml()}
 
 
-def risk_table(found: PlanRisk) -> PageTable:
+def risk_table(result: PlanRisk) -> PageTable:
     """The success of each attack at best, rounded against the victim, beside that of blind guessing."""
-    risk = found.risk
+    risk = result.risk
     rows = [
         (
             f"true positive rate at false positive rate {exactly(rate)}",
-            _at_most(found.power(rate).upper),
+            _at_most(result.power(rate).upper),
             exactly(rate),
         )
         for rate in _RATES
@@ -101,20 +110,20 @@ def _risks(rows: tuple[tuple[str, str, str], ...]) -> PageTable:
     return PageTable("What an attacker gains", columns, rows, (_ATTACKER,))
 
 
-def risk_document(found: PlanRisk) -> dict[str, Any]:
+def risk_document(result: PlanRisk) -> dict[str, Any]:
     """The same for programs: both ends of every number."""
     rates = "prior false_positive_rate true_positive_rate advantage bayes_error reconstruction"
-    return members(found.risk, rates) | {
+    return members(result.risk, rates) | {
         "curve": [
             {"false_positive_rate": rate, "lower": power.lower, "upper": power.upper}
-            for rate, power in zip(found.rates, found.powers, strict=True)
+            for rate, power in zip(result.rates, result.powers, strict=True)
         ],
     }
 
 
-def risk_page(found: PlanRisk) -> Page:
+def risk_page(result: PlanRisk) -> Page:
     """The gain of an attacker against a plan."""
-    return _attacked(found.risk, (risk_table(found),))
+    return _attacked(result.risk, (risk_table(result),))
 
 
 def attack_page(risk: Risk) -> Page:
@@ -129,61 +138,63 @@ def _attacked(risk: Risk, tables: tuple[PageTable, ...]) -> Page:
     return Page("What an attacker gains", headline, "plain", (), tables)
 
 
-def calibrated_page(found: Calibration) -> Page:
+def calibrated_page(result: Calibration) -> Page:
     """A parameter that meets its target, and what it certifies."""
-    low, high = interval(found.bound)
-    beyond = found.neighbor and above(found.neighbor.upper, 12)
-    facts = [Fact("certified", f"{low} to {high}"), Fact("method", found.bound.certificate.method)]
+    low, high = interval(result.bound)
+    beyond = result.neighbor and above(result.neighbor.upper, 12)
+    facts = [Fact("certified", f"{low} to {high}"), Fact("method", result.bound.certificate.method)]
     facts += [Fact("just beyond", f"at most {beyond}")] if beyond else []
-    headline = f"{exactly(found.value)} meets the target"
+    headline = f"{exactly(result.value)} meets the target"
     following = "run with this value: a neighboring one is not certified to meet the target"
     return Page("Calibration", headline, "good", tuple(facts), (), following=following)
 
 
-def calibration_page(found: PlanCalibration) -> Page:
+def calibration_page(result: PlanCalibration) -> Page:
     """The value found, and the certified epsilon, or gain of an attacker, that it gives."""
-    low, high = interval(found.calibration.bound)
+    low, high = interval(result.calibration.bound)
     number = "epsilon"
-    target = ", ".join(f"{name.replace('_', ' ')} {exactly(value)}" for name, value in found.attack)
-    if found.epsilon is not None and found.delta is not None:
-        target = f"epsilon <= {exactly(found.epsilon)} at delta = {exactly(found.delta)}"
+    target = ", ".join(
+        f"{name.replace('_', ' ')} {exactly(value)}" for name, value in result.attack
+    )
+    if result.epsilon is not None and result.delta is not None:
+        target = f"epsilon <= {exactly(result.epsilon)} at delta = {exactly(result.delta)}"
     else:
-        named = found.attack[0][0].replace("_", " ")
-        number = "chance of a right guess" if "bayes_error" in dict(found.attack) else named
+        named = result.attack[0][0].replace("_", " ")
+        number = "chance of a right guess" if "bayes_error" in dict(result.attack) else named
     facts = [
         Fact("target", target),
         Fact("certified", f"{low} <= {number} <= {high}"),
-        Fact("method", found.calibration.bound.certificate.method),
+        Fact("method", result.calibration.bound.certificate.method),
     ]
-    if found.calibration.neighbor is not None:
+    if result.calibration.neighbor is not None:
         beyond = (
             "infinite"
-            if found.calibration.neighbor.upper == math.inf
-            else above(found.calibration.neighbor.upper, 12)
+            if result.calibration.neighbor.upper == math.inf
+            else above(result.calibration.neighbor.upper, 12)
         )
         facts.append(Fact("just beyond", f"{number} is only certified to be at most {beyond}"))
     notes = (
         ()
-        if found.calibration.extreme
+        if result.calibration.extreme
         else ("Epsilon is not monotone in this parameter: a smaller value may do as well.",)
     )
-    headline = f"{found.key} = {exactly(found.value)} is the {found.extreme} value"
-    if not found.calibration.extreme:
-        headline = f"{found.key} = {exactly(found.value)} keeps to the target"
-    title, source = f"Calibration of {found.key}", found.plan.toml()
+    headline = f"{result.key} = {exactly(result.value)} is the {result.extreme} value"
+    if not result.calibration.extreme:
+        headline = f"{result.key} = {exactly(result.value)} keeps to the target"
+    title, source = f"Calibration of {result.key}", result.plan.toml()
     return Page(title, headline, "good", tuple(facts), (), notes=notes, source=source)
 
 
-def calibration_document(found: PlanCalibration) -> dict[str, Any]:
+def calibration_document(result: PlanCalibration) -> dict[str, Any]:
     """The same for a machine."""
     return {
-        "key": found.key,
-        "value": found.value,
-        "which": found.extreme,
-        "target": dict(found.attack) or {"epsilon": found.epsilon, "delta": found.delta},
-        "gain" if found.attack else "epsilon": plain(found.calibration.bound),
-        "beyond": plain(found.calibration.neighbor),
-        "plan": plan_document(found.plan),
+        "key": result.key,
+        "value": result.value,
+        "which": result.extreme,
+        "target": dict(result.attack) or {"epsilon": result.epsilon, "delta": result.delta},
+        "gain" if result.attack else "epsilon": plain(result.calibration.bound),
+        "beyond": plain(result.calibration.neighbor),
+        "plan": plan_document(result.plan),
     }
 
 
@@ -206,7 +217,7 @@ def _verdict(account: PlanAccount) -> str:
 
 def _facts(account: PlanAccount) -> tuple[Fact, ...]:
     lower, upper = interval(account.total)
-    answers = sum(share.entry.times for share in account.contributions)
+    answers = sum(contribution.entry.times for contribution in account.contributions)
     return (
         Fact(
             "certified",
@@ -239,13 +250,15 @@ def _notes(account: PlanAccount, explain: bool) -> tuple[str, ...]:
 
 def _mechanisms(account: PlanAccount) -> PageTable:
     asked = account.question.computed
-    several = any(share.without is not None for share in account.contributions)
+    several = any(contribution.without is not None for contribution in account.contributions)
     titles = ["~mechanism", "~what it is", ">times", f">{asked} alone"]
     columns = headings(*titles, *([f">{asked} without it"] if several else []))
-    largest_first = sorted(account.contributions, key=lambda share: -share.alone.upper)
-    rows = tuple(_share_row(share, several) for share in largest_first)
-    most = max((share.alone.upper for share in account.contributions), default=0.0)
-    parts = tuple(_part(share.alone.upper, most) for share in largest_first)
+    largest_first = sorted(
+        account.contributions, key=lambda contribution: -contribution.alone.upper
+    )
+    rows = tuple(_contribution_row(contribution, several) for contribution in largest_first)
+    most = max((contribution.alone.upper for contribution in account.contributions), default=0.0)
+    parts = tuple(_part(contribution.alone.upper, most) for contribution in largest_first)
     return PageTable("What each mechanism contributes", columns, rows, shares=parts)
 
 
@@ -254,16 +267,16 @@ def _part(value: float, most: float) -> float:
     return 1.0 if value == most else 0.0 if most == math.inf else min(value / most, 0.99)
 
 
-def _share_row(share: Contribution, several: bool) -> tuple[str, ...]:
+def _contribution_row(contribution: Contribution, several: bool) -> tuple[str, ...]:
     row = (
-        share.entry.name,
-        in_words(share.entry),
-        f"{share.entry.times:,}",
-        above(share.alone.upper),
+        contribution.entry.name,
+        in_words(contribution.entry),
+        f"{contribution.entry.times:,}",
+        above(contribution.alone.upper),
     )
     if not several:
         return row
-    return (*row, "" if share.without is None else above(share.without.upper))
+    return (*row, "" if contribution.without is None else above(contribution.without.upper))
 
 
 def _theorems(account: PlanAccount, explain: bool) -> PageTable:
@@ -277,20 +290,20 @@ def _theorems(account: PlanAccount, explain: bool) -> PageTable:
 
 def _theorem_row(each: Comparison, certified: float, explain: bool) -> tuple[str, ...]:
     estimate = each.kind == "estimate"
-    shown = f"about {near(each.epsilon)}" if estimate else above(each.epsilon)
+    shown = f"about {nearest(each.epsilon)}" if estimate else above(each.epsilon)
     excess = (
         each.epsilon / certified - 1
         if 0 < certified < each.epsilon < float("inf") and not estimate
         else 0.0
     )
-    share = (
+    contribution = (
         "estimate, no bound"
         if estimate
         else each.kind
         if each.kind == "certified"
         else _excess(excess)
     )
-    row = (each.name, shown, share, each.reference)
+    row = (each.name, shown, contribution, each.reference)
     return (*row, each.note) if explain else row
 
 
@@ -308,8 +321,8 @@ def _compared(each: Comparison) -> dict[str, Any]:
     return {"theorem": each.name} | members(each, "reference kind epsilon lower note")
 
 
-def _shared(share: Contribution) -> dict[str, Any]:
-    return members(share.entry, "name times") | members(share, "alone without")
+def _shared(contribution: Contribution) -> dict[str, Any]:
+    return members(contribution.entry, "name times") | members(contribution, "alone without")
 
 
 def _at_most(value: float) -> str:

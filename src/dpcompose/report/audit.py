@@ -8,7 +8,7 @@ from typing import Any
 
 from dpcompose.audit import AuditResult, Verdict
 from dpcompose.report.layout import Fact, Page, PageTable, headings
-from dpcompose.report.number import exactly, members, near
+from dpcompose.report.number import exactly, members, nearest
 
 SHOWN = 12
 BLIND = "A mechanism that knows it is audited, or errs on datasets or events that were not tried, is not found."
@@ -24,7 +24,7 @@ _WORDS = {
 
 
 def audit_page(
-    found: AuditResult,
+    result: AuditResult,
     *,
     subject: str = "",
     claim: str = "",
@@ -34,7 +34,7 @@ def audit_page(
     """The result of an audit, for people.
 
     Args:
-        found: The result.
+        result: The result.
         subject: The name of the subject.
         claim: The claim.
         alpha: The probability of refuting a true claim.
@@ -42,60 +42,61 @@ def audit_page(
 
     What is left out is read from the certificate.
     """
-    header = (found.certificate or {}).get("header", {})
+    header = (result.certificate or {}).get("header", {})
     subject, claim = subject or header.get("subject", ""), claim or header.get("claim", "")
     alpha = float(header.get("alpha", "nan")) if alpha is None else alpha
     facts = [
         Fact("subject", subject),
         Fact("claim", claim),
         Fact(
-            "samples", f"{found.samples:,}, of either world; fresh in every call: {found.freshness}"
+            "samples",
+            f"{result.samples:,}, of either world; fresh in every call: {result.freshness}",
         ),
         Fact(
             "wealth",
-            f"10^{found.log_wealth / math.log(10):.2f}, against 10^{-math.log10(alpha):.2f}",
+            f"10^{result.log_wealth / math.log(10):.2f}, against 10^{-math.log10(alpha):.2f}",
         ),
-        Fact("epsilon", bound_in_words(found)),
-        Fact("event", found.event),
+        Fact("epsilon", bound_in_words(result)),
+        Fact("event", result.event),
     ]
-    if found.description:
-        facts.append(Fact("description", found.description))
-    if found.verdict is not Verdict.REFUTED:
+    if result.description:
+        facts.append(Fact("description", result.description))
+    if result.verdict is not Verdict.REFUTED:
         facts.append(
-            Fact("unseen", f"an isolating event of probability below {near(found.unseen)}")
+            Fact("unseen", f"an isolating event of probability below {nearest(result.unseen)}")
         )
-    tone = "bad" if found.verdict is Verdict.REFUTED else "plain"
-    told = _WORDS[found.verdict].replace(":", " FOR REPEATED CALLS:", 1 if found.repeated else 0)
+    tone = "bad" if result.verdict is Verdict.REFUTED else "plain"
+    told = _WORDS[result.verdict].replace(":", " FOR REPEATED CALLS:", 1 if result.repeated else 0)
     few = (
         ()
-        if found.tried
+        if result.tried
         else ("No pair had rows enough to say of single events whether a violation is excluded.",)
     )
     missed = (
         ()
-        if found.verdict is Verdict.REFUTED
-        else (BLIND, *(f"Not looked at: {each}." for each in found.unread))
+        if result.verdict is Verdict.REFUTED
+        else (BLIND, *(f"Not looked at: {each}." for each in result.unread))
     )
-    memory = (MEMORY,) if found.repeated else ()
+    memory = (MEMORY,) if result.repeated else ()
     remarks = (*few, *missed, *memory, *notes)
     return Page(
         "The audit",
         f"{told} {exactly(alpha)}",
         tone,
         tuple(facts),
-        (_tried(found),) if found.tried else (),
+        (_tried(result),) if result.tried else (),
         remarks,
     )
 
 
-def _tried(found: AuditResult) -> PageTable:
+def _tried(result: AuditResult) -> PageTable:
     columns = headings("~event", ">excess", ">error", "violation")
-    best = sorted(found.tried, key=lambda each: -each.excess)[:SHOWN]
+    best = sorted(result.tried, key=lambda each: -each.excess)[:SHOWN]
     rows = tuple(
         (
             each.event,
-            near(each.excess, 3),
-            near(each.error, 2),
+            nearest(each.excess, 3),
+            nearest(each.error, 2),
             "excluded" if each.excluded else "open",
         )
         for each in best
@@ -105,35 +106,33 @@ def _tried(found: AuditResult) -> PageTable:
 
 
 def audit_document(
-    found: AuditResult, *, subject: str, claim: str, alpha: float, notes: Sequence[str] = ()
+    result: AuditResult, *, subject: str, claim: str, alpha: float, notes: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The result of an audit, for programs."""
     return {
-        **{"verdict": found.verdict.value, "subject": subject, "claim": claim, "alpha": alpha},
-        **members(found, "samples log_wealth"),
-        "epsilon": {"lower": found.epsilon.lower, "delta": found.delta},
-        **members(found, "event description unseen repeated freshness"),
-        "tried": [members(each, "event excess error excluded") for each in found.tried],
-        "not_looked_at": list(found.unread),
+        **{"verdict": result.verdict.value, "subject": subject, "claim": claim, "alpha": alpha},
+        **members(result, "samples log_wealth"),
+        "epsilon": {"lower": result.epsilon.lower, "delta": result.delta},
+        **members(result, "event description unseen repeated freshness"),
+        "tried": [members(each, "event excess error excluded") for each in result.tried],
+        "not_looked_at": list(result.unread),
         "notes": list(notes),
     }
 
 
-def claimed(found: AuditResult) -> float:
+def claimed(result: AuditResult) -> float:
     """The epsilon of the claim at the smallest delta of its points."""
-    header: dict[str, Any] = (found.certificate or {})["header"]
+    header: dict[str, Any] = (result.certificate or {})["header"]
     points = next(each["points"] for each in header["claims"] if each["distance"] == 1)
     return float.fromhex(min(points, key=lambda point: float.fromhex(point["delta"]))["epsilon"])
 
 
-def bound_in_words(found: AuditResult) -> str:
+def bound_in_words(result: AuditResult) -> str:
     """The lower bound on epsilon, beside the claim."""
-    lower, least, at = found.epsilon.lower, claimed(found), f"at delta = {near(found.delta)}"
-    bound = f">= {near(lower)} {at}, but for alpha" if lower else f"no lower bound yet {at}"
+    lower, least, at = result.epsilon.lower, claimed(result), f"at delta = {nearest(result.delta)}"
+    bound = f">= {nearest(lower)} {at}, but for alpha" if lower else f"no lower bound yet {at}"
     if lower > least:
-        return f"{bound}: above the claimed {near(least)}"
-    if found.verdict is not Verdict.REFUTED:
-        return f"{bound}; claimed: {near(least)}"
-    return (
-        f"{bound}; claimed: {near(least)}, which is refuted: by how much, more samples would tell"
-    )
+        return f"{bound}: above the claimed {nearest(least)}"
+    if result.verdict is not Verdict.REFUTED:
+        return f"{bound}; claimed: {nearest(least)}"
+    return f"{bound}; claimed: {nearest(least)}, which is refuted: by how much, more samples would tell"

@@ -57,7 +57,7 @@ def burn_down(
     _stacked(axes, [by_day[day] for day in days])
     granted = [sum(amount.units for amount in by_day[day].values()) for day in days]
     if sum(granted) == balance.spent[currency].units:
-        left = [cap.units - sum(granted[: place + 1]) for place in range(len(days))]
+        left = [cap.units - sum(granted[: box + 1]) for box in range(len(days))]
         heights = [_number(cap), *(_number(Amount(each)) for each in left)]
         axes.plot(
             [-0.5, *range(len(days))],
@@ -80,17 +80,17 @@ def _stacked(axes: Axes, days: Sequence[dict[str, Amount]]) -> None:
             totals[actor] += amount.units
     order = sorted(totals, key=lambda actor: (-totals[actor], actor))
     floor = [0.0] * len(days)
-    for place, names in enumerate([*([name] for name in order[:ACTORS]), order[ACTORS:]]):
+    for box, names in enumerate([*([name] for name in order[:ACTORS]), order[ACTORS:]]):
         heights = [
             _number(Amount(sum(day[name].units for name in names if name in day))) for day in days
         ]
         if names:
-            label = named(names[0]) if place < ACTORS else f"{len(names)} others"
+            label = named(names[0]) if box < ACTORS else f"{len(names)} others"
             axes.bar(
                 range(len(days)),
                 heights,
                 bottom=floor,
-                color=COLORS[place % len(COLORS)],
+                color=COLORS[box % len(COLORS)],
                 width=0.7,
                 label=label,
             )
@@ -141,7 +141,7 @@ def budget_svgs(
         return ()
     tree = figure(7.5)
     icicle(balances, currency=currency, axes=tree.subplots())
-    found = [
+    result = [
         shown(
             "The tree of budgets",
             f"Each box is a budget of {currency}, filled as far as it is spent.",
@@ -151,24 +151,24 @@ def budget_svgs(
     if charged is not None and charged[1].scope.caps.units.get(currency):
         days = figure(7.5)
         burn_down(*charged, currency=currency, axes=days.subplots())
-        found.append(
+        result.append(
             shown(
                 "Charges",
                 f"Charges of {currency} by day and actor, and the budget that is left.",
                 days,
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def _boxes(
     axes: Axes,
     capped: dict[str, Balance],
     paths: Sequence[str],
-    place: tuple[float, float, int],
+    box: tuple[float, float, int],
     currency: str,
 ) -> None:
-    left, width, depth = place
+    left, width, depth = box
     caps = {path: _number(_cap(capped[path], currency)) for path in paths}
     parent = capped.get(capped[paths[0]].scope.parent or "") if paths else None
     above = 0.0 if parent is None else _number(_cap(parent, currency)) * (parent.scope.slots or 1)

@@ -104,34 +104,42 @@ def steps(
 def waterfall(account: PlanAccount, *, axes: Axes | None = None) -> Axes:
     """The cost of each mechanism of a plan alone and on top of the others; the line is the total."""
     axes = _axes(axes)
-    shares = sorted(account.contributions, key=lambda share: -share.alone.upper)[:SHOWN]
+    contributions = sorted(
+        account.contributions, key=lambda contribution: -contribution.alone.upper
+    )[:SHOWN]
     asked, total = account.question.computed, account.total
     axes.set(
         xlabel=asked,
         title=f"Contributions at {account.question.fixed} = {exactly(account.question.value)}",
     )
-    finite = [share for share in shares if share.alone.upper < math.inf]
+    finite = [contribution for contribution in contributions if contribution.alone.upper < math.inf]
     if not finite:
         message(
             axes,
-            f"{asked} is infinite for every mechanism" if shares else "the plan has no mechanism",
+            f"{asked} is infinite for every mechanism"
+            if contributions
+            else "the plan has no mechanism",
         )
         return style(axes)
     places = range(len(finite))
     axes.barh(
-        places, [share.alone.upper for share in finite], color=COLORS[4], height=0.7, label="alone"
+        places,
+        [contribution.alone.upper for contribution in finite],
+        color=COLORS[4],
+        height=0.7,
+        label="alone",
     )
     saved = [
-        (place, total.upper - share.without.lower)
-        for place, share in enumerate(finite)
-        if share.without is not None and total.upper < math.inf
+        (place, total.upper - contribution.without.lower)
+        for place, contribution in enumerate(finite)
+        if contribution.without is not None and total.upper < math.inf
     ]
     if saved:
         at, lengths = zip(*saved, strict=True)
         axes.barh(at, lengths, color=COLORS[0], height=0.35, label="on top of the others")
     if total.upper < math.inf:
         axes.axvline(total.upper, color=COLORS[1], label=f"total {above(total.upper, 4)}")
-    axes.set_yticks(places, [_short(share.entry.name) for share in finite])
+    axes.set_yticks(places, [_short(contribution.entry.name) for contribution in finite])
     axes.invert_yaxis()
     axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="lower right")
     return style(axes)
@@ -152,20 +160,20 @@ def privacy_profile(
         adjacency: What one person's data may change; a profile has its own.
         axes: Where to draw; new ones if None.
     """
-    given = (
+    chosen = (
         [check.real("epsilon", each) for each in epsilons]
         if epsilons is not None
         else [k / 20 for k in range(101)]
     )
-    found = _profile(profile, adjacency)(given)
+    found = _profile(profile, adjacency)(chosen)
     axes = _axes(axes)
-    kept = [place for place in range(len(given)) if found.upper[place] > 0]
+    kept = [place for place in range(len(chosen)) if found.upper[place] > 0]
     axes.set(yscale="log", xlabel="epsilon", ylabel="delta", title="Privacy profile")
     # A lower end of 0 has no place on a logarithmic axis: the shade then reaches far below what is drawn.
     lower = [max(found.lower[place], found.upper[place] * 1e-3) for place in kept]
     _band(
         axes,
-        [given[place] for place in kept],
+        [chosen[place] for place in kept],
         lower,
         [found.upper[place] for place in kept],
         "delta is 0 everywhere",
@@ -234,12 +242,12 @@ def accuracy(
         adjacency: What one person's data may change.
         axes: Where to draw; new ones if None.
     """
-    given = _positive("scales", scales)
-    found = epsilon([mechanism(scale) for scale in given], delta=delta, adjacency=adjacency)
+    chosen = _positive("scales", scales)
+    found = epsilon([mechanism(scale) for scale in chosen], delta=delta, adjacency=adjacency)
     axes = _axes(axes)
     points = sorted(
         (float(end), error(scale))
-        for end, scale in zip(found.upper, given, strict=True)
+        for end, scale in zip(found.upper, chosen, strict=True)
         if 0 < end < math.inf
     )
     axes.set(
@@ -311,12 +319,12 @@ def plane(
     return style(axes)
 
 
-def _profile(given: Profile | Composable, adjacency: AdjacencyName) -> Profile:
-    return given if isinstance(given, Profile) else given.profile(adjacency=adjacency)
+def _profile(profile: Profile | Composable, adjacency: AdjacencyName) -> Profile:
+    return profile if isinstance(profile, Profile) else profile.profile(adjacency=adjacency)
 
 
-def _axes(given: Axes | None) -> Axes:
-    return figure(7.5).subplots() if given is None else given
+def _axes(axes: Axes | None) -> Axes:
+    return figure(7.5).subplots() if axes is None else axes
 
 
 def _band(

@@ -176,7 +176,7 @@ def _table(table: PageTable, number: int) -> str:
         for place, column in enumerate(table.columns)
     ]
     bars = next((place for place, column in enumerate(table.columns) if column.bar), None)
-    lines = [_row(row, share, bars, list(zip(sides, labels, strict=True))) for row, share in rows]
+    lines = [_row(row, length, bars, list(zip(sides, labels, strict=True))) for row, length in rows]
     first, rest = "\n".join(lines[:SHOWN]), "\n".join(lines[SHOWN:])
     box = f"all-{number}"
     fold = f'<input type="checkbox" class="more" id="{box}"> <label for="{box}">Show all {len(lines):,} rows</label>'
@@ -203,9 +203,9 @@ def _side(column: Heading) -> str:
 
 
 def _row(
-    row: tuple[str, ...], share: float | None, bars: int | None, attributes: list[tuple[str, str]]
+    row: tuple[str, ...], length: float | None, bars: int | None, attributes: list[tuple[str, str]]
 ) -> str:
-    bar = f'<span class="bar" style="width: {100 * share:.1f}%"></span>' if share else ""
+    bar = f'<span class="bar" style="width: {100 * length:.1f}%"></span>' if length else ""
     texts = [escaped(cell) for cell in row]
     if bars is None:
         texts[0] += bar

@@ -333,18 +333,19 @@ def receipt_document(receipt: Receipt, *, left: Amounts) -> dict[str, Any]:
     }
 
 
-def verification_page(found: Verification, *, where: str = "The ledger") -> Page:
+def verification_page(result: Verification, *, where: str = "The ledger") -> Page:
     """The result of a verification that found no fault."""
-    facts = [Fact("entries", f"{found.entries:,}"), Fact("scopes", f"{found.scopes:,}")]
+    facts = [Fact("entries", f"{result.entries:,}"), Fact("scopes", f"{result.scopes:,}")]
     facts += [
-        Fact(f"head of {root}", f"{head.sequence} {head.hash}") for root, head in found.anchor.heads
+        Fact(f"head of {root}", f"{head.sequence} {head.hash}")
+        for root, head in result.anchor.heads
     ]
     unseen = "No anchor was given: entries removed from the end would go unnoticed; use --anchor."
-    notes = () if found.anchored else (unseen,)
+    notes = () if result.anchored else (unseen,)
     agrees = "Every hash, every decision and every balance agrees"
     return Page(
         where,
-        agrees + (", and so does the anchor" * found.anchored),
+        agrees + (", and so does the anchor" * result.anchored),
         "good",
         tuple(facts),
         (),

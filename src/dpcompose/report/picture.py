@@ -36,7 +36,7 @@ def save_account(
     *,
     over_delta: EpsilonCurve,
     growth: Growth,
-    asked: float,
+    delta: float,
     risk: PlanRisk | None = None,
 ) -> None:
     """Write the pictures side by side to `path`, as PNG, SVG or PDF.
@@ -49,7 +49,7 @@ def save_account(
     count = 2 if risk is None else 3
     drawing = figure(6.5 * count)
     panels = drawing.subplots(1, count)
-    _draw_profile(panels[0], over_delta, asked)
+    _draw_profile(panels[0], over_delta, delta)
     _draw_growth(panels[1], growth)
     if risk is not None:
         _draw_risk(panels[2], risk)
@@ -57,11 +57,11 @@ def save_account(
 
 
 def account_svgs(
-    *, over_delta: EpsilonCurve, growth: Growth, asked: float, risk: PlanRisk | None = None
+    *, over_delta: EpsilonCurve, growth: Growth, delta: float, risk: PlanRisk | None = None
 ) -> tuple[tuple[str, str], ...]:
     """Captions and SVG elements of the pictures, in the color of the page they are put on."""
     profile, theorems = figure(7.5), figure(7.5)
-    _draw_profile(profile.subplots(), over_delta, asked)
+    _draw_profile(profile.subplots(), over_delta, delta)
     _draw_growth(theorems.subplots(), growth)
     attack: tuple[tuple[str, str], ...] = ()
     if risk is not None:
@@ -124,12 +124,12 @@ def write(drawing: Figure, path: str | Path) -> None:
         )
 
 
-def _draw_profile(axes: Axes, curve: EpsilonCurve, asked: float) -> None:
+def _draw_profile(axes: Axes, curve: EpsilonCurve, delta: float) -> None:
     points = [(delta, epsilon) for delta, epsilon in curve.points if epsilon < math.inf]
     axes.plot(*_columns(points), color=COLORS[0], linewidth=2)
     axes.set_xscale("log")
     axes.invert_xaxis()
-    axes.axvline(asked, color=INK, linewidth=0.8, linestyle=":")
+    axes.axvline(delta, color=INK, linewidth=0.8, linestyle=":")
     axes.set(xlabel="delta", ylabel="epsilon", title="Epsilon over delta")
     if not points:
         message(axes, "epsilon is infinite at every delta drawn")
@@ -162,14 +162,14 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
     style(axes)
 
 
-def _draw_risk(axes: Axes, found: PlanRisk) -> None:
-    rates, most = list(found.rates), [power.upper for power in found.powers]
-    least = [power.lower for power in found.powers]
+def _draw_risk(axes: Axes, result: PlanRisk) -> None:
+    rates, most = list(result.rates), [power.upper for power in result.powers]
+    least = [power.lower for power in result.powers]
     axes.fill_between(rates, most, 1.0, color=INK, alpha=0.12, linewidth=0)
     axes.fill_between(rates, least, most, color=COLORS[0], alpha=0.35, linewidth=0)
     axes.plot(rates, most, color=COLORS[0], linewidth=2, label="the best test")
     axes.plot(rates, rates, color=INK, linewidth=0.8, linestyle=":", label="guessing blindly")
-    shown = found.risk
+    shown = result.risk
     axes.plot(
         [shown.false_positive_rate], [shown.true_positive_rate.upper], color=COLORS[1], marker="o"
     )
@@ -225,8 +225,8 @@ def svg(drawing: Figure, *, title: str, description: str) -> str:
     stream = io.StringIO()
     drawing.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
     text = stream.getvalue()
-    found = text[text.index("<svg") :].strip().replace(INK, "currentColor")
+    result = text[text.index("<svg") :].strip().replace(INK, "currentColor")
     said = f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
     return re.sub(
-        r"^<svg([^>]*)>", rf'<svg role="img" aria-label="{escape(title)}"\1>{said}', found, count=1
+        r"^<svg([^>]*)>", rf'<svg role="img" aria-label="{escape(title)}"\1>{said}', result, count=1
     )

@@ -11,11 +11,11 @@ from dpcompose.report.number import above, below, members, trimmed
 if TYPE_CHECKING:
     from dpcompose.book import Statement
 
-Given = Mapping[str, Any]
+Values = Mapping[str, Any]
 Rows = Sequence[tuple[str, float]]
 
 
-def evaluation_page(statement: Statement, given: Given, rows: Rows) -> Page:
+def evaluation_page(statement: Statement, values: Values, rows: Rows) -> Page:
     """One statement with its value, rounded in the safe direction, and its caveats."""
     headline = "; ".join(
         f"{name} = {trimmed(below(value, 15) if name in statement.down else above(value, 15))}"
@@ -24,7 +24,7 @@ def evaluation_page(statement: Statement, given: Given, rows: Rows) -> Page:
     facts = [
         Fact("says", statement.says),
         Fact(
-            "given", ", ".join(f"{name} = {value!r}" for name, value in given.items()) or "nothing"
+            "given", ", ".join(f"{name} = {value!r}" for name, value in values.items()) or "nothing"
         ),
         Fact("source", statement.reference),
     ]
@@ -32,11 +32,11 @@ def evaluation_page(statement: Statement, given: Given, rows: Rows) -> Page:
     return Page(f"{statement.number} {statement.title}", headline, "plain", tuple(facts), (), notes)
 
 
-def evaluation_document(statement: Statement, given: Given, rows: Rows) -> dict[str, Any]:
+def evaluation_document(statement: Statement, values: Values, rows: Rows) -> dict[str, Any]:
     """The same for a machine."""
     return {
         **members(statement, "number title says"),
-        "given": dict(given),
+        "given": dict(values),
         "value": dict(rows),
         **members(statement, "caveats reference"),
     }

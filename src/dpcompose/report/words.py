@@ -7,7 +7,7 @@ import re
 from typing import Any, cast
 
 from dpcompose.plan import PlanAccount, PlanEntry
-from dpcompose.report.number import above, below, exactly, near, trimmed
+from dpcompose.report.number import above, below, exactly, nearest, trimmed
 from dpcompose.values import Adjacency
 
 _NAMES = {"gaussian", "laplace", "poisson", "skellam", "renyi", "bernoulli"}
@@ -41,7 +41,7 @@ def _few(value: Any) -> str:
         case bool() | int() | str():
             return str(value)
         case float():
-            return trimmed(near(value, 4))
+            return trimmed(nearest(value, 4))
         case tuple():
             entries = cast("tuple[Any, ...]", value)
             if not all(isinstance(each, int | float) for each in entries):
