@@ -55,8 +55,8 @@ LINES = [
     "ledger close world/a", "ledger evidence key acme.example --out secret.key",
     "ledger evidence check-proof entry.proof --trust key.txt", "ledger evidence check-proof secret.key --trust key.txt",
     "audit zoo", "audit scores scores.csv --epsilon 1",
-    "release table.csv --unit id --max-rows 1 --scope r --count --spend epsilon=0.1 --quote",
-    "release table.csv --unit id --max-rows 1 --scope r --count --spend epsilon=0.1",
+    "release table.csv --unit id --max-rows 1 --scope r --questions count.toml --spend epsilon=0.1 --quote",
+    "release table.csv --unit id --max-rows 1 --scope r --questions count.toml --spend epsilon=0.1",
 ]  # fmt: skip
 ERRORS = [
     "account nowhere.toml", "account", "compare", "compare nowhere.toml", "compare small.toml --delta 1 --epsilon 1",
@@ -69,7 +69,7 @@ ERRORS = [
     "ledger evidence key acme.example",
     "ledger admin backup", "ledger admin backup --out l.db", "ledger admin restore nowhere", "ledger admin restore copy.db",
     "ledger evidence check-proof nowhere", "audit check nowhere", "audit zoo nobody", "audit nothing --epsilon 1",
-    "release nowhere.csv --count",
+    "release nowhere.csv --questions count.toml",
 ]  # fmt: skip
 
 
@@ -81,6 +81,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "score,inside\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(40))
     )
     (folder / "table.csv").write_text("id,age\n" + "".join(f"{i},{i % 50}\n" for i in range(200)))
+    (folder / "count.toml").write_text('[[question]]\nkind = "count"\n')
     (folder / "opacus.json").write_text('{"history": [[1.0, 0.01, 10]], "mechanism": "rdp"}')
     return folder
 
