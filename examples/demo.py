@@ -14,12 +14,11 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from dpcompose.plan import Plan, PlanAccount, PlanQuestion, account, over_delta, over_times
-from dpcompose.report import Fact, Page, budget_svgs, html, page as page_of
+from dpcompose.plan import Plan, PlanAccount, PlanQuestion, account
+from dpcompose.report import Fact, Page, budget_pictures, html, page as page_of, pictures, save
 from dpcompose.report.html import contents
 from dpcompose.report.ledger import tree_page
 from dpcompose.report.number import above, below, digits_of
-from dpcompose.report.picture import account_svgs, save_account
 from dpcompose.report.words import answer
 from examples.bob import make_plan as bob
 from examples.bob.page import bob_page
@@ -141,7 +140,7 @@ def city() -> Iterator[str]:
         notes=promised.notes,
     )
     (OUT / "city.html").write_text(
-        html(bob_too, pictures=budget_svgs(outcome.balances)), encoding="utf-8"
+        html(bob_too, pictures=budget_pictures(outcome.balances)), encoding="utf-8"
     )
     first, *more = analysts.lines(outcome)
     yield f"\n{first}"
@@ -171,10 +170,8 @@ def _certified(done: PlanAccount) -> str:
 
 
 def _write(name: str, page: Page, done: PlanAccount) -> None:
-    curve, growth = over_delta(done), over_times(done)
-    pictures = account_svgs(over_delta=curve, growth=growth, delta=done.delta)
-    (OUT / f"{name}.html").write_text(html(page, pictures=pictures), encoding="utf-8")
-    save_account(OUT / f"{name}.png", over_delta=curve, growth=growth, delta=done.delta)
+    (OUT / f"{name}.html").write_text(html(page, pictures=pictures(done)), encoding="utf-8")
+    save(OUT / f"{name}.png", done)
 
 
 if __name__ == "__main__":

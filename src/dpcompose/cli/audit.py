@@ -82,7 +82,7 @@ def mechanism(
     """Audit one mechanism against a claim."""
     from dpcompose.audit import Verdict, require_answers, text_of, usual_pairs
     from dpcompose.plan import adjacency as adjacency_of
-    from dpcompose.report import audit_svgs, document, page, save
+    from dpcompose.report import document, page, pictures
 
     related = adjacency_of("--adjacency", adjacency)
     subject, own_claim = subject_of(name, fresh=fresh, timing=timing, limit=limit)
@@ -111,8 +111,7 @@ def mechanism(
     return Result(
         lambda: document(outcome, **stated),
         lambda: page(outcome, **stated),
-        pictures=lambda: audit_svgs(outcome, alpha=alpha),
-        plot=lambda file: save(file, outcome, alpha=alpha),
+        pictures=lambda: pictures(outcome, alpha=alpha),
         files=files,
         costly=True,
         status=REFUSED if outcome.verdict is Verdict.REFUTED else DONE,

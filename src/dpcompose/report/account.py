@@ -1,13 +1,24 @@
-"""Pages and documents of a plan: its account, the gain of an attacker, and a calibration."""
+"""Pages, documents and pictures of a plan: its account, the gain of an attacker, and a calibration."""
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from dpcompose.composition import Calibration, Comparison, Risk
-from dpcompose.plan import Contribution, Plan, PlanAccount, PlanCalibration, PlanRisk
+from dpcompose.plan import (
+    Contribution,
+    EpsilonCurve,
+    Growth,
+    Plan,
+    PlanAccount,
+    PlanCalibration,
+    PlanRisk,
+    over_delta,
+    over_times,
+)
 from dpcompose.report.layout import Fact, Heading, Page, PageTable, Tone, headings
 from dpcompose.report.number import (
     above,
@@ -19,13 +30,18 @@ from dpcompose.report.number import (
     nearest,
     plain,
 )
+from dpcompose.report.picture import COLORS, INK, Picture, attacker, band, message, style
 from dpcompose.report.words import answer, in_words, meaning, tolerance
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _RATES = (1e-4, 1e-3, 1e-2, 1e-1)
 _ATTACKER = (
     "The attacker sees every answer and knows all data but one person's. A secret that is guessed right with "
     "probability p without the answers is reconstructed with at most the true positive rate at p."
 )
+_UNREACHED = "No attack is above the line; the shaded part above it cannot be reached."
 _TONES: dict[bool | None, Tone] = {None: "plain", True: "good", False: "bad"}
 
 
@@ -376,3 +392,69 @@ def comparison_document(accounts: Sequence[PlanAccount]) -> dict[str, Any]:
             for each in accounts
         ],
     }
+
+
+def account_pictures(
+    account: PlanAccount,
+    *,
+    risk: PlanRisk | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> tuple[Picture, ...]:
+    """What an attacker gains, epsilon over delta, and how it grows under each theorem; the curves are computed."""
+    growth = over_times(account, progress=progress)
+    curve = over_delta(account, progress=progress)
+    attack = Picture("What an attacker gains", _UNREACHED, lambda axes: _draw_risk(axes, risk))
+    return (
+        *([] if risk is None else [attack]),
+        Picture(
+            "Epsilon over delta",
+            "The certified epsilon for every delta; the mark is the question that was asked.",
+            lambda axes: _draw_profile(axes, curve, growth.delta),
+        ),
+        Picture(
+            "How epsilon grows",
+            f"Epsilon at delta = {exactly(growth.delta)} under each theorem; dotted lines are estimates.",
+            lambda axes: _draw_growth(axes, growth),
+        ),
+    )
+
+
+def _draw_profile(axes: Axes, curve: EpsilonCurve, delta: float) -> None:
+    deltas, epsilons = zip(*curve.points, strict=True)
+    band(axes, deltas, curve.lower, epsilons, "epsilon is infinite at every delta drawn")
+    axes.axvline(delta, color=INK, linewidth=0.8, linestyle=":")
+    axes.set(xscale="log", xlabel="delta", ylabel="epsilon", title="Epsilon over delta")
+    axes.invert_xaxis()
+    style(axes)
+
+
+def _draw_growth(axes: Axes, growth: Growth) -> None:
+    drawn = 0
+    for position, curve in enumerate(growth.curves):
+        points = [(stop, epsilon) for stop, epsilon in curve.points if 0 < epsilon < math.inf]
+        if points:
+            certified, estimate = curve.kind == "certified", curve.kind == "estimate"
+            axes.plot(
+                *zip(*points, strict=True),
+                color=COLORS[position % len(COLORS)],
+                linestyle=":" if estimate else "-" if certified else ("--", "-.")[position % 2],
+                linewidth=2.6 if certified else 1.5,
+                marker="o" if len(points) == 1 else None,
+                label=curve.name,
+                zorder=3 if certified else 2,
+            )
+            drawn += 1
+    if not drawn:
+        message(axes, "no theorem gives a finite epsilon here")
+    axes.set(xscale="log", yscale="log", xlabel=growth.unit, ylabel="epsilon")
+    axes.set(title="How epsilon grows")
+    style(axes, "upper left")
+
+
+def _draw_risk(axes: Axes, result: PlanRisk) -> None:
+    lower, upper = ([getattr(each, end) for each in result.powers] for end in ("lower", "upper"))
+    attacker(axes, result.rates, lower, upper, log=True)
+    risk = result.risk
+    rate, power = risk.false_positive_rate, risk.true_positive_rate.upper
+    axes.plot([rate], [power], color=COLORS[1], marker="o")
+    style(axes)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Amount, Balance, Entry
 from dpcompose.report.ledger import main_currency, used_of
-from dpcompose.report.picture import COLORS, INK, figure, message, named, shown, style
+from dpcompose.report.picture import COLORS, INK, Picture, figure, message, named, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,8 +69,7 @@ def burn_down(
         )
     axes.set_xlim(-0.75, max(len(days), 4) - 0.25)
     axes.set_xticks(range(len(days)), days, rotation=0 if len(days) < 7 else 60)
-    axes.legend(frameon=False, fontsize=8, labelcolor=INK)
-    return style(axes)
+    return style(axes, "best")
 
 
 def _stacked(axes: Axes, days: Sequence[dict[str, Amount]]) -> None:
@@ -127,10 +126,10 @@ def icicle(
     return axes
 
 
-def budget_svgs(
+def budget_pictures(
     balances: Sequence[Balance], charged: tuple[Iterable[Entry], Balance] | None = None
-) -> tuple[tuple[str, str], ...]:
-    """Captions and SVG elements for a page: the tree of budgets, and the charges of one scope by day and actor.
+) -> tuple[Picture, ...]:
+    """The tree of budgets, and the charges of one scope by day and actor.
 
     Args:
         balances: The scopes; their budgets are drawn in the currency of `main_currency`.
@@ -139,26 +138,20 @@ def budget_svgs(
     currency = main_currency([balance.scope for balance in balances])
     if not currency:
         return ()
-    tree = figure(7.5)
-    icicle(balances, currency=currency, axes=tree.subplots())
-    result = [
-        shown(
-            "The tree of budgets",
-            f"Each box is a budget of {currency}, filled as far as it is spent.",
-            tree,
-        )
-    ]
-    if charged is not None and charged[1].scope.caps.units.get(currency):
-        days = figure(7.5)
-        burn_down(*charged, currency=currency, axes=days.subplots())
-        result.append(
-            shown(
-                "Charges",
-                f"Charges of {currency} by day and actor, and the budget that is left.",
-                days,
-            )
-        )
-    return tuple(result)
+    tree = Picture(
+        "The tree of budgets",
+        f"Each box is a budget of {currency}, filled as far as it is spent.",
+        lambda axes: icicle(balances, currency=currency, axes=axes),
+    )
+    if charged is None or not charged[1].scope.caps.units.get(currency):
+        return (tree,)
+    entries, balance = list(charged[0]), charged[1]
+    days = Picture(
+        "Charges",
+        f"Charges of {currency} by day and actor, and the budget that is left.",
+        lambda axes: burn_down(entries, balance, currency=currency, axes=axes),
+    )
+    return tree, days
 
 
 def _boxes(

@@ -4,21 +4,20 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dpcompose.composition import Composable, Part
 from dpcompose.experiment import Summary
-from dpcompose.report import picture
 from dpcompose.report.layout import Fact, Page, PageTable, headings
 from dpcompose.report.number import above, below, exactly, interval, members, nearest, plain
+from dpcompose.report.picture import COLORS, INK, Picture, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SHOWN = 9
-_WORLDS = "#0072b2", "#d55e00"
-_THEOREMS = ("#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8a6d3b", "#7a68c8")
 
 
 def experiment_page(result: Summary, *, adversary: str = "", budget: str = "") -> Page:
@@ -98,29 +97,29 @@ def experiment_document(result: Summary, *, adversary: str, seed: int) -> dict[s
     }
 
 
-def save_experiment(
-    path: str | Path, result: Summary, *, adversary: str, budget: tuple[float, float] | None = None
-) -> None:
-    """Write both pictures side by side to `path`, as PNG.
+def experiment_pictures(
+    result: Summary, *, adversary: str = "", budget: tuple[float, float] | None = None
+) -> tuple[Picture, Picture]:
+    """What the views give away, and the measured delta beside the certified one.
 
     Args:
-        path: The file.
         result: The results.
         adversary: The name of the adversary.
         budget: An (epsilon, delta) that was claimed, drawn as a mark.
-
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
-        DomainError: If `path` is neither text nor a path.
-        OSError: If the file cannot be written; a file that was there stays as it was.
     """
-    drawing = picture.figure(15.0, 4.8)
-    left, right = drawing.subplots(1, 2)
-    _draw_losses(left, result)
-    _draw_deltas(right, result, budget)
-    title = f"{adversary}, {result.game.rounds} rounds, {result.transcripts:,} transcripts in each world"
-    drawing.suptitle(title, color=picture.INK, fontsize=10)
-    picture.write(drawing, path)
+    played = f"{result.game.rounds} rounds, {result.transcripts:,} transcripts in each world"
+    return (
+        Picture(
+            "What the views give away",
+            f"The losses of the views of {adversary or 'the adversary'}: {played}.",
+            lambda axes: _draw_losses(axes, result),
+        ),
+        Picture(
+            "delta over epsilon",
+            "The delta that was measured, with its limits, and what is certified of every adversary.",
+            lambda axes: _draw_deltas(axes, result, budget),
+        ),
+    )
 
 
 def _label(mechanism: Composable) -> str:
@@ -158,72 +157,46 @@ def _promised(result: Summary) -> PageTable:
 
 def _draw_losses(axes: Axes, result: Summary) -> None:
     edges, *worlds = result.measured.histogram()
-    for shares, color, name in zip(worlds, _WORLDS, ("world 0", "world 1"), strict=True):
+    for shares, color, name in zip(worlds, COLORS, ("world 0", "world 1"), strict=False):
         axes.stairs(shares, edges, fill=True, color=color, alpha=0.35, label=name)
         axes.stairs(shares, edges, color=color, linewidth=1.2)
-    axes.axvline(result.epsilon, color=picture.INK, linewidth=0.8, linestyle=":")
-    axes.set(
-        xlabel="ln of the likelihood of world 0 over that of world 1", ylabel="share of transcripts"
-    )
-    axes.set(title="What the views give away")
-    axes.legend(frameon=False, fontsize=8, labelcolor=picture.INK)
-    picture.style(axes)
+    axes.axvline(result.epsilon, color=INK, linewidth=0.8, linestyle=":")
+    axes.set(xlabel="ln of the likelihood of world 0 over that of world 1")
+    axes.set(ylabel="part of the transcripts", title="What the views give away")
+    style(axes, "best")
 
 
 def _draw_deltas(axes: Axes, result: Summary, budget: tuple[float, float] | None) -> None:
     x, limits, floor = result.epsilons.tolist(), result.curve, 0.3 / result.transcripts
-    lower, upper = (
-        [max(value, floor) for value in ends.tolist()] for ends in (limits.lower, limits.upper)
-    )
+    lower, upper = (np.maximum(ends, floor) for ends in (limits.lower, limits.upper))
     label = f"measured, with limits that fail with probability {exactly(result.measured.failure)}"
-    axes.fill_between(x, lower, upper, color=_WORLDS[0], alpha=0.3, linewidth=0, label=label)
-    axes.plot(x, _visible(limits.estimate.tolist(), floor), color=_WORLDS[0], linewidth=1.2)
-    if result.walked is not None:
-        walked = _visible(result.walked.tolist(), floor)
-        axes.plot(
-            x, walked, color="black", linewidth=1.0, linestyle="--", label="this adversary, exact"
-        )
-    ceiling = _visible(result.ceiling.tolist(), floor)
-    axes.plot(x, ceiling, color=_WORLDS[1], linewidth=2.4, label="certified, every adversary")
-    for place, theorem in enumerate(
-        each for each in result.theorems if each.name != "certified composition"
+    axes.fill_between(x, lower, upper, color=COLORS[0], alpha=0.3, linewidth=0, label=label)
+    exact = result.ceiling * math.nan if result.walked is None else result.walked
+    for values, words, look in (
+        (limits.estimate, None, {"color": COLORS[0], "linewidth": 1.2}),
+        (exact, "this adversary, exact", {"color": "black", "linewidth": 1.0, "linestyle": "--"}),
+        (result.ceiling, "certified, every adversary", {"color": COLORS[1], "linewidth": 2.4}),
     ):
+        visible = np.where(values > floor, values, math.nan)
+        if not np.isnan(visible).all():
+            axes.plot(x, visible, label=words, **look)
+    others = [each for each in result.theorems if each.name != "certified composition"]
+    for position, theorem in enumerate(others):
         points = [(epsilon, delta) for epsilon, delta in theorem.points if epsilon <= 3 * x[-1]]
         if points:
-            color, dash = _THEOREMS[place % len(_THEOREMS)], "-." if place < len(_THEOREMS) else ":"
-            mark = "." if len(points) == 1 else None
-            epsilons, deltas = zip(*points, strict=True)
             axes.plot(
-                epsilons,
-                deltas,
-                color=color,
+                *zip(*points, strict=True),
+                color=COLORS[2 + position % 6],
                 linewidth=1.3,
-                linestyle=dash,
-                marker=mark,
+                linestyle="-." if position < 6 else ":",
+                marker="." if len(points) == 1 else None,
                 label=theorem.name,
             )
     if budget is not None:
-        axes.plot(
-            *([end] for end in budget),
-            color="black",
-            marker="x",
-            linestyle="none",
-            label="the budget claimed",
-        )
-    axes.axvline(result.epsilon, color=picture.INK, linewidth=0.8, linestyle=":")
-    axes.set(
-        yscale="log", ylim=(max(floor, min(upper) / 10), 1.3), xlabel="epsilon", ylabel="delta"
-    )
+        mark = {"color": "black", "marker": "x", "linestyle": "none"}
+        axes.plot(*([end] for end in budget), label="the budget claimed", **mark)
+    axes.axvline(result.epsilon, color=INK, linewidth=0.8, linestyle=":")
+    axes.set(yscale="log", ylim=(max(floor, min(upper) / 10), 1.3))
+    axes.set(xlabel="epsilon", ylabel="delta")
     axes.set(title=f"delta over epsilon, asked at {exactly(result.epsilon)}")
-    axes.legend(
-        frameon=False,
-        fontsize=7.5,
-        labelcolor=picture.INK,
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1.0),
-    )
-    picture.style(axes)
-
-
-def _visible(values: list[float], floor: float) -> list[float]:
-    return [value if value > floor else math.nan for value in values]
+    style(axes, "upper left", fontsize=7.5, bbox_to_anchor=(1.01, 1.0))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpcompose import check
 from dpcompose.composition import Composable, Composition, Profile, epsilon, running_epsilon
 from dpcompose.errors import DomainError
 from dpcompose.plan import PlanAccount
 from dpcompose.report.number import above, exactly
-from dpcompose.report.picture import COLORS, INK, figure, message, named, style
+from dpcompose.report.picture import COLORS, INK, attacker, band, figure, message, named, style
 from dpcompose.values import Adjacency, AdjacencyName
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def steps(
     places = _spread(len(found))
     numbers = [place + 1 for place in places]
     empty = "epsilon is infinite" if numbers else "no step is taken: epsilon is 0"
-    _band(
+    band(
         axes,
         numbers,
         [found.lower[place] for place in places],
@@ -141,8 +141,7 @@ def waterfall(account: PlanAccount, *, axes: Axes | None = None) -> Axes:
         axes.axvline(total.upper, color=COLORS[1], label=f"total {above(total.upper, 4)}")
     axes.set_yticks(places, [_short(contribution.entry.name) for contribution in finite])
     axes.invert_yaxis()
-    axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="lower right")
-    return style(axes)
+    return style(axes, "lower right")
 
 
 def privacy_profile(
@@ -171,7 +170,7 @@ def privacy_profile(
     axes.set(yscale="log", xlabel="epsilon", ylabel="delta", title="Privacy profile")
     # A lower end of 0 has no place on a logarithmic axis: the shade then reaches far below what is drawn.
     lower = [max(found.lower[place], found.upper[place] * 1e-3) for place in kept]
-    _band(
+    band(
         axes,
         [chosen[place] for place in kept],
         lower,
@@ -200,16 +199,9 @@ def trade_off(
     rates = [10 ** (k / 20 - 5) for k in range(101)] if log else [k / 100 for k in range(101)]
     found = profile.power(rates)
     axes = _axes(axes)
-    _band(axes, rates, found.lower, found.upper)
-    axes.fill_between(rates, found.upper, 1.0, color=INK, alpha=0.12, linewidth=0)
-    axes.plot(rates, rates, color=INK, linewidth=0.8, linestyle=":")
-    axes.annotate("guessing blindly", (0.3, 0.3), color=INK, fontsize=9, va="top")
-    axes.set(
-        xlabel="false positive rate", ylabel="true positive rate", title="What an attacker gains"
-    )
+    attacker(axes, rates, found.lower, found.upper, log=log)
     if log:
         power = profile.power([1e-3]).upper[0]
-        axes.set(xscale="log", yscale="log", xlim=(rates[0], 1.0), ylim=(rates[0], 1.0))
         axes.plot([1e-3], [power], color=COLORS[1], marker="o")
         axes.annotate(
             f" at 1 in 1,000: at most {above(power, 3)}",
@@ -218,8 +210,6 @@ def trade_off(
             fontsize=9,
             va="top",
         )
-    else:
-        axes.set(xlim=(0, 1), ylim=(0, 1))
     return style(axes)
 
 
@@ -325,26 +315,6 @@ def _profile(profile: Profile | Composable, adjacency: AdjacencyName) -> Profile
 
 def _axes(axes: Axes | None) -> Axes:
     return figure(7.5).subplots() if axes is None else axes
-
-
-def _band(
-    axes: Axes, at: Sequence[float], lower: Any, upper: Any, empty: str = "epsilon is infinite"
-) -> None:
-    """Upper ends as a line, and what lies between both ends shaded; a sentence where no upper end is finite."""
-    kept = [place for place in range(len(at)) if upper[place] < math.inf]
-    if not kept:
-        message(axes, empty)
-        return
-    places, most = [at[place] for place in kept], [float(upper[place]) for place in kept]
-    axes.fill_between(
-        places,
-        [float(lower[place]) for place in kept],
-        most,
-        color=COLORS[0],
-        alpha=0.3,
-        linewidth=0,
-    )
-    axes.plot(places, most, color=COLORS[0], linewidth=2, marker="o" if len(kept) == 1 else None)
 
 
 def _spread(count: int) -> list[int]:

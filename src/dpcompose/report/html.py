@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from dpcompose.notebook import escaped
 from dpcompose.report.layout import Heading, Page, PageTable
+from dpcompose.report.picture import Picture
 
 SHOWN = 10
 """Rows of a table that are shown before the reader asks for all."""
@@ -58,14 +60,12 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .88rem; }
 """
 
 
-def html(
-    page: Page, *, pictures: tuple[tuple[str, str], ...] = (), producer: str = "dpcompose"
-) -> str:
+def html(page: Page, *, pictures: Sequence[Picture] = (), producer: str = "dpcompose") -> str:
     """`page` as an HTML document.
 
     Args:
         page: The page; all its text is escaped.
-        pictures: Captions with SVG elements that dpcompose drew, shown as they are.
+        pictures: Its pictures, the first of which stands below the answer.
         producer: The text of the footer.
     """
     facts = "".join(
@@ -73,20 +73,18 @@ def html(
         for fact in page.facts
     )
     answer = page.answer or page.headline
+    figures = [
+        f"<figure>{each.svg()}<figcaption>{escaped(each.caption)}</figcaption></figure>"
+        for each in pictures
+    ]
     body = [
         f'<p class="subject">{escaped(page.title)}</p>\n<h1 class="{page.tone}">{escaped(answer)}</h1>',
         f'<p class="meaning">{escaped(page.meaning)}</p>' if page.meaning else "",
-        *(
-            f"<figure>{svg}<figcaption>{escaped(caption)}</figcaption></figure>"
-            for caption, svg in pictures[:1]
-        ),
+        *figures[:1],
         f"<dl>{facts}</dl>" if facts else "",
         *(f'<p class="note">{escaped(note)}</p>' for note in page.notes),
         *(_table(table, number) for number, table in enumerate(page.tables)),
-        *(
-            f"<figure>{svg}<figcaption>{escaped(caption)}</figcaption></figure>"
-            for caption, svg in pictures[1:]
-        ),
+        *figures[1:],
     ]
     if page.following:
         body.append(f'<p class="note">Next: {escaped(page.following)}</p>')
