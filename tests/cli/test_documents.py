@@ -20,7 +20,7 @@ import pytest
 from dpcompose.cli import command
 from dpcompose.cli.command import emit
 from dpcompose.cli.table import COMMANDS, load
-from dpcompose.report.layout import Fact, Heading, Page, PageTable
+from dpcompose.report.layout import Heading, Page, PageTable
 from dpcompose.report.schemas import DOCUMENTS, schema
 from dpcompose.report.text import text
 from tests.cli.runner import invoke
@@ -29,7 +29,7 @@ validate = pytest.importorskip("jsonschema").validate
 
 NUMBER = re.compile(r"\d[\d.,]*(?:e[+-]?\d+)?")
 STRANGE = Page(
-    "שלום", "שָׁלוֹם e\u0301 1234567890.123456789", "plain", (Fact("نام", "0.1234567890123456789"),),
+    "שלום", "שָׁלוֹם e\u0301 1234567890.123456789", "plain", (("نام", "0.1234567890123456789"),),
     (PageTable("Wide", (Heading("e\u0301" * 30), Heading("n", "right")), (("שלום" * 20, "17.000000000001"),) * 30),),
 )  # fmt: skip
 SMALL = 'delta = 1e-6\n[[mechanism]]\nkind = "gaussian"\nsigma = 30.0\ntimes = 5\n'
@@ -158,7 +158,7 @@ def _emit_both(pages: list[Page], line: str, document: Any, page: Any, **how: An
 
 def _require_whole_numbers(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     """No number of a page is cut, broken or left out, however many columns a terminal has."""
-    texts = [page.headline, *page.notes, *(fact.value for fact in page.facts)]
+    texts = [page.headline, *page.notes, *(value for _, value in page.facts)]
     texts += [cell for table in page.tables for row in table.rows for cell in row]
     wanted = Counter(number for text in texts for number in NUMBER.findall(text))
     for columns in (40, 43, 60, 79, 80, 97, 110, 150, 200):

@@ -106,7 +106,7 @@ def _document(checked: Verified) -> dict[str, Any]:
 
 def _page(checked: Verified, source: str) -> Page:
     from dpcompose.interop import one_line
-    from dpcompose.report import Fact, Page
+    from dpcompose.report import Page
 
     stated = checked.statement
     facts = [("unit of privacy", one_line(stated.unit)), ("digest", checked.digest)]
@@ -116,7 +116,7 @@ def _page(checked: Verified, source: str) -> Page:
         source,
         f"The release is {stated.guarantee}",
         "good",
-        tuple(Fact(*each) for each in facts),
+        tuple(facts),
         (),
         notes,
     )

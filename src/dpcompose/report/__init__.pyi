@@ -9,7 +9,6 @@ from .gallery import (
 )
 from .html import html as html
 from .layout import (
-    Fact as Fact,
     Heading as Heading,
     Page as Page,
     PageTable as PageTable,

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dpcompose.composition import Calibration, Comparison, Risk
 from dpcompose.plan import (
@@ -15,11 +16,12 @@ from dpcompose.plan import (
     Plan,
     PlanAccount,
     PlanCalibration,
+    PlanEntry,
     PlanRisk,
     over_delta,
     over_times,
 )
-from dpcompose.report.layout import Fact, Heading, Page, PageTable, Tone, headings
+from dpcompose.report.layout import Heading, Page, PageTable, Tone, headings
 from dpcompose.report.number import (
     above,
     below,
@@ -29,9 +31,10 @@ from dpcompose.report.number import (
     members,
     nearest,
     plain,
+    trimmed,
 )
 from dpcompose.report.picture import COLORS, INK, Picture, attacker, band, message, style
-from dpcompose.report.words import answer, in_words, meaning, tolerance
+from dpcompose.values import Adjacency, Bound
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,6 +47,14 @@ _ATTACKER = (
 _UNREACHED = "No attack is above the line; the shaded part above it cannot be reached."
 _TONES: dict[bool | None, Tone] = {None: "plain", True: "good", False: "bad"}
 
+_NAMES = {"gaussian", "laplace", "poisson", "skellam", "renyi", "bernoulli"}
+_DISTANCES = {"shift", "sensitivity", *(each.name.lower() for each in Adjacency)}
+_CHANGES = {
+    Adjacency.ADD_REMOVE: "is added or taken out",
+    Adjacency.REPLACE: "is replaced",
+    Adjacency.ZERO_OUT: "is left out",
+}
+
 
 def account_page(
     account: PlanAccount, *, explain: bool = False, risk: PlanRisk | None = None
@@ -51,7 +62,7 @@ def account_page(
     """The account for people; `explain` adds how the total was certified and what the theorems assume."""
     tables = [_mechanisms(account), _theorems(account, explain)]
     if risk is not None:
-        tables.insert(0, risk_table(risk))
+        tables.insert(0, _risk_table(risk))
     if explain and account.total.certificate.budget:
         tables.append(_certificate(account))
     return Page(
@@ -62,7 +73,6 @@ def account_page(
         tables=tuple(table for table in tables if table.rows),
         notes=_notes(account, explain),
         source=account.plan.toml(),
-        answer=answer(account),
         meaning=meaning(account),
     )
 
@@ -90,24 +100,23 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     return {"source": plan.source, "adjacency": plan.adjacency.value, "toml": plan.toml()}
 
 
-def risk_table(result: PlanRisk) -> PageTable:
+def _risk_table(result: PlanRisk | Risk) -> PageTable:
     """The success of each attack at best, rounded against the victim, beside that of blind guessing."""
-    risk = result.risk
+    risk = result.risk if isinstance(result, PlanRisk) else result
+    powers = {risk.false_positive_rate: risk.true_positive_rate}
+    if isinstance(result, PlanRisk):
+        powers = {rate: result.power(rate) for rate in _RATES}
+    prior = exactly(risk.prior)
     rows = [
         (
             f"true positive rate at false positive rate {exactly(rate)}",
-            _at_most(result.power(rate).upper),
+            _at_most(power),
             exactly(rate),
         )
-        for rate in _RATES
+        for rate, power in powers.items()
     ]
-    return _risks((*rows, *_odds(risk)))
-
-
-def _odds(risk: Risk) -> tuple[tuple[str, str, str], ...]:
-    prior = exactly(risk.prior)
-    return (
-        ("advantage: the largest difference of the two rates", _at_most(risk.advantage.upper), "0"),
+    rows += [
+        ("advantage: the largest difference of the two rates", _at_most(risk.advantage), "0"),
         (
             f"Bayes error: the wrong world named, at prior {prior}",
             f">= {below(risk.bayes_error.lower)}",
@@ -115,15 +124,12 @@ def _odds(risk: Risk) -> tuple[tuple[str, str, str], ...]:
         ),
         (
             f"reconstruction of a secret with {prior} chance to guess",
-            _at_most(risk.reconstruction.upper),
+            _at_most(risk.reconstruction),
             prior,
         ),
-    )
-
-
-def _risks(rows: tuple[tuple[str, str, str], ...]) -> PageTable:
+    ]
     columns = headings("~attack", ">at best", ">guessing blindly")
-    return PageTable("What an attacker gains", columns, rows, (_ATTACKER,))
+    return PageTable("What an attacker gains", columns, tuple(rows), (_ATTACKER,))
 
 
 def risk_document(result: PlanRisk) -> dict[str, Any]:
@@ -137,29 +143,19 @@ def risk_document(result: PlanRisk) -> dict[str, Any]:
     }
 
 
-def risk_page(result: PlanRisk) -> Page:
-    """The gain of an attacker against a plan."""
-    return _attacked(result.risk, (risk_table(result),))
-
-
-def attack_page(risk: Risk) -> Page:
+def risk_page(result: PlanRisk | Risk) -> Page:
     """The gain of an attacker who sees every answer."""
-    rate = f"true positive rate at false positive rate {exactly(risk.false_positive_rate)}"
-    first = (rate, _at_most(risk.true_positive_rate.upper), exactly(risk.false_positive_rate))
-    return _attacked(risk, (_risks((first, *_odds(risk))),))
-
-
-def _attacked(risk: Risk, tables: tuple[PageTable, ...]) -> Page:
-    headline = f"advantage {_at_most(risk.advantage.upper)}"
-    return Page("What an attacker gains", headline, "plain", (), tables)
+    risk = result.risk if isinstance(result, PlanRisk) else result
+    headline = f"advantage {_at_most(risk.advantage)}"
+    return Page("What an attacker gains", headline, "plain", (), (_risk_table(result),))
 
 
 def calibrated_page(result: Calibration) -> Page:
     """A parameter that meets its target, and what it certifies."""
     low, high = interval(result.bound)
     beyond = result.neighbor and above(result.neighbor.upper, 12)
-    facts = [Fact("certified", f"{low} to {high}"), Fact("method", result.bound.certificate.method)]
-    facts += [Fact("just beyond", f"at most {beyond}")] if beyond else []
+    facts = [("certified", f"{low} to {high}"), ("method", result.bound.certificate.method)]
+    facts += [("just beyond", f"at most {beyond}")] if beyond else []
     headline = f"{exactly(result.value)} meets the target"
     following = "run with this value: a neighboring one is not certified to meet the target"
     return Page("Calibration", headline, "good", tuple(facts), (), following=following)
@@ -167,36 +163,25 @@ def calibrated_page(result: Calibration) -> Page:
 
 def calibration_page(result: PlanCalibration) -> Page:
     """The value found, and the certified epsilon, or gain of an attacker, that it gives."""
-    low, high = interval(result.calibration.bound)
-    number = "epsilon"
-    target = ", ".join(
-        f"{name.replace('_', ' ')} {exactly(value)}" for name, value in result.attack
-    )
+    calibration, attack = result.calibration, dict(result.attack)
+    low, high = interval(calibration.bound)
+    number = next(iter(attack), "epsilon").replace("_", " ")
+    number = "chance of a right guess" if "bayes_error" in attack else number
+    target = ", ".join(f"{name.replace('_', ' ')} {exactly(attack[name])}" for name in attack)
     if result.epsilon is not None and result.delta is not None:
         target = f"epsilon <= {exactly(result.epsilon)} at delta = {exactly(result.delta)}"
-    else:
-        named = result.attack[0][0].replace("_", " ")
-        number = "chance of a right guess" if "bayes_error" in dict(result.attack) else named
     facts = [
-        Fact("target", target),
-        Fact("certified", f"{low} <= {number} <= {high}"),
-        Fact("method", result.calibration.bound.certificate.method),
+        ("target", target),
+        ("certified", f"{low} <= {number} <= {high}"),
+        ("method", calibration.bound.certificate.method),
     ]
-    if result.calibration.neighbor is not None:
-        beyond = (
-            "infinite"
-            if result.calibration.neighbor.upper == math.inf
-            else above(result.calibration.neighbor.upper, 12)
-        )
-        facts.append(Fact("just beyond", f"{number} is only certified to be at most {beyond}"))
-    notes = (
-        ()
-        if result.calibration.extreme
-        else ("Epsilon is not monotone in this parameter: a smaller value may do as well.",)
-    )
-    headline = f"{result.key} = {exactly(result.value)} is the {result.extreme} value"
-    if not result.calibration.extreme:
-        headline = f"{result.key} = {exactly(result.value)} keeps to the target"
+    if calibration.neighbor is not None:
+        beyond = above(calibration.neighbor.upper, 12)
+        facts.append(("just beyond", f"{number} is only certified to be at most {beyond}"))
+    which = f"is the {result.extreme} value" if calibration.extreme else "keeps to the target"
+    headline = f"{result.key} = {exactly(result.value)} {which}"
+    monotone = "Epsilon is not monotone in this parameter: a smaller value may do as well."
+    notes = () if calibration.extreme else (monotone,)
     title, source = f"Calibration of {result.key}", result.plan.toml()
     return Page(title, headline, "good", tuple(facts), (), notes=notes, source=source)
 
@@ -215,34 +200,26 @@ def calibration_document(result: PlanCalibration) -> dict[str, Any]:
 
 
 def _headline(account: PlanAccount) -> str:
-    asked, given = account.question.computed, account.question.fixed
-    at = f"at {given} = {exactly(account.question.value)}"
-    total = above(account.total.upper, min(digits_of(account.total), 10))
-    answer = f"{asked} is infinite" if total == "infinite" else f"{asked} <= {total}"
+    question, total = account.question, account.total
+    most = above(total.upper, min(digits_of(total), 10))
+    value = "is infinite" if most == "infinite" else f"<= {most}"
+    answer = f"{question.computed} {value} at {question.fixed} = {exactly(question.value)}"
     if account.limit is None:
-        return f"{answer} {at}"
-    return f"{_verdict(account)}: {answer} {at}, budget {exactly(account.limit)}"
+        return answer
+    over = "Over budget" if total.lower > account.limit else "Not certified to be within budget"
+    verdict = "Within budget" if account.within else over
+    return f"{verdict}: {answer}, budget {exactly(account.limit)}"
 
 
-def _verdict(account: PlanAccount) -> str:
-    if account.within:
-        return "Within budget"
-    over = account.limit is not None and account.total.lower > account.limit
-    return "Over budget" if over else "Not certified to be within budget"
-
-
-def _facts(account: PlanAccount) -> tuple[Fact, ...]:
+def _facts(account: PlanAccount) -> tuple[tuple[str, str], ...]:
     lower, upper = interval(account.total)
-    answers = sum(contribution.entry.times for contribution in account.contributions)
+    width = above(account.total.width, 2)
+    answers = sum(each.entry.times for each in account.contributions)
     return (
-        Fact(
-            "certified",
-            f"{lower} <= {account.question.computed} <= {upper}   width {above(account.total.width, 2)}",
-            tolerance(account),
-        ),
-        Fact("method", account.total.certificate.method),
-        Fact("neighbors", account.plan.adjacency.value),
-        Fact("mechanisms", f"{len(account.contributions):,}, run {answers:,} times in all"),
+        ("certified", f"{lower} <= {account.question.computed} <= {upper}   width {width}"),
+        ("method", account.total.certificate.method),
+        ("neighbors", account.plan.adjacency.value),
+        ("mechanisms", f"{len(account.contributions):,}, run {answers:,} times in all"),
     )
 
 
@@ -265,17 +242,24 @@ def _notes(account: PlanAccount, explain: bool) -> tuple[str, ...]:
 
 
 def _mechanisms(account: PlanAccount) -> PageTable:
-    asked = account.question.computed
-    several = any(contribution.without is not None for contribution in account.contributions)
-    titles = ["~mechanism", "~what it is", ">times", f">{asked} alone"]
-    columns = headings(*titles, *([f">{asked} without it"] if several else []))
-    largest_first = sorted(
-        account.contributions, key=lambda contribution: -contribution.alone.upper
-    )
-    rows = tuple(_contribution_row(contribution, several) for contribution in largest_first)
-    most = max((contribution.alone.upper for contribution in account.contributions), default=0.0)
-    parts = tuple(_part(contribution.alone.upper, most) for contribution in largest_first)
-    return PageTable("What each mechanism contributes", columns, rows, shares=parts)
+    computed = account.question.computed
+    several = any(each.without is not None for each in account.contributions)
+    titles = ["~mechanism", "~what it is", ">times", f">{computed} alone"]
+    columns = headings(*titles, *([f">{computed} without it"] if several else []))
+    largest_first = sorted(account.contributions, key=lambda each: -each.alone.upper)
+    most = largest_first[0].alone.upper if largest_first else 0.0
+    rows: list[tuple[str, ...]] = []
+    for each in largest_first:
+        row = (
+            each.entry.name,
+            in_words(each.entry),
+            f"{each.entry.times:,}",
+            above(each.alone.upper),
+        )
+        without = "" if each.without is None else above(each.without.upper)
+        rows.append((*row, without) if several else row)
+    parts = tuple(_part(each.alone.upper, most) for each in largest_first)
+    return PageTable("What each mechanism contributes", columns, tuple(rows), shares=parts)
 
 
 def _part(value: float, most: float) -> float:
@@ -283,48 +267,22 @@ def _part(value: float, most: float) -> float:
     return 1.0 if value == most else 0.0 if most == math.inf else min(value / most, 0.99)
 
 
-def _contribution_row(contribution: Contribution, several: bool) -> tuple[str, ...]:
-    row = (
-        contribution.entry.name,
-        in_words(contribution.entry),
-        f"{contribution.entry.times:,}",
-        above(contribution.alone.upper),
-    )
-    if not several:
-        return row
-    return (*row, "" if contribution.without is None else above(contribution.without.upper))
-
-
 def _theorems(account: PlanAccount, explain: bool) -> PageTable:
     columns = headings("~theorem", ">epsilon", ">", "reference", *(["~note"] if explain else []))
-    certified = next(
-        (each.epsilon for each in account.comparisons if each.kind == "certified"), 0.0
-    )
-    rows = tuple(_theorem_row(each, certified, explain) for each in account.comparisons)
-    return PageTable(f"What each theorem says at delta = {exactly(account.delta)}", columns, rows)
-
-
-def _theorem_row(each: Comparison, certified: float, explain: bool) -> tuple[str, ...]:
-    estimate = each.kind == "estimate"
-    shown = f"about {nearest(each.epsilon)}" if estimate else above(each.epsilon)
-    excess = (
-        each.epsilon / certified - 1
-        if 0 < certified < each.epsilon < float("inf") and not estimate
-        else 0.0
-    )
-    contribution = (
-        "estimate, no bound"
-        if estimate
-        else each.kind
-        if each.kind == "certified"
-        else _excess(excess)
-    )
-    row = (each.name, shown, contribution, each.reference)
-    return (*row, each.note) if explain else row
-
-
-def _excess(excess: float) -> str:
-    return f"+{100 * excess:.3g} %" if excess >= 5e-5 else ""
+    certified = next((row.epsilon for row in account.comparisons if row.kind == "certified"), 0.0)
+    rows: list[tuple[str, ...]] = []
+    for each in account.comparisons:
+        shown, beside = above(each.epsilon), each.kind
+        if each.kind == "estimate":
+            shown, beside = f"about {nearest(each.epsilon)}", "estimate, no bound"
+        elif each.kind != "certified":
+            finite = 0 < certified < each.epsilon < math.inf
+            excess = each.epsilon / certified - 1 if finite else 0.0
+            beside = f"+{100 * excess:.3g} %" if excess >= 5e-5 else ""
+        row = (each.name, shown, beside, each.reference)
+        rows.append((*row, each.note) if explain else row)
+    title = f"What each theorem says at delta = {exactly(account.delta)}"
+    return PageTable(title, columns, tuple(rows))
 
 
 def _certificate(account: PlanAccount) -> PageTable:
@@ -341,8 +299,58 @@ def _shared(contribution: Contribution) -> dict[str, Any]:
     return members(contribution.entry, "name times") | members(contribution, "alone without")
 
 
-def _at_most(value: float) -> str:
-    return f"<= {above(value)}"
+def _at_most(bound: Bound) -> str:
+    return f"<= {above(bound.upper)}"
+
+
+def in_words(entry: PlanEntry) -> str:
+    """A mechanism of a plan, numbers to four digits: "discrete Gaussian, sigma 34.85"; the plan has them exactly.
+
+    Distances of 1 and the adjacency are left out: every row would repeat them.
+    """
+    given = [
+        (name.replace("_", " "), value)
+        for name, value in entry.parameters
+        if not isinstance(value, Adjacency) and not (name in _DISTANCES and value in (1, (1, 1)))
+    ]
+    rate = () if entry.rate is None else (f"sampled at {_few(entry.rate)}",)
+    kind = " ".join(
+        word.title() if word in _NAMES else word for word in re.split("[-_ ]", entry.kind)
+    )
+    return ", ".join((kind, *(f"{name} {_few(value)}" for name, value in given), *rate))
+
+
+def _few(value: Any) -> str:
+    match value:
+        case bool() | int() | str():
+            return str(value)
+        case float():
+            return trimmed(nearest(value, 4))
+        case tuple():
+            entries = cast("tuple[Any, ...]", value)
+            if not all(isinstance(each, int | float) for each in entries):
+                return "as in the plan"
+            return ", ".join([*map(_few, entries[:4]), *["..."][: len(entries) > 4]])
+        case _:
+            return "as in the plan"
+
+
+def meaning(account: PlanAccount) -> str:
+    """What the answer promises, in one sentence."""
+    question = account.question
+    epsilon = account.total.upper if question.computed == "epsilon" else question.value
+    delta = account.total.upper if question.computed == "delta" else question.value
+    changes = (
+        f"If the data of one protected unit, such as a person, {_CHANGES[account.plan.adjacency]}"
+    )
+    if not (epsilon < math.inf and delta < 1):
+        return f"Nothing is promised: {changes[0].lower()}{changes[1:]}, anything may be seen in the answers."
+    if epsilon > 700:
+        return f"{changes}, almost nothing is promised about how the chance of an outcome changes."
+    factor = above(math.nextafter(math.exp(epsilon) * (1 + 1e-12), math.inf), 3)
+    shown = above(delta) if question.computed == "delta" else exactly(delta)
+    beyond = f", and by at most {shown} beyond that" if delta else ""
+    return f"{changes}, the chance of any outcome grows at most by the factor {factor}{beyond}."
 
 
 def comparison_page(accounts: Sequence[PlanAccount]) -> Page:

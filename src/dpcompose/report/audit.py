@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpcompose.audit import AuditResult, Verdict
-from dpcompose.report.layout import Fact, Page, PageTable, headings
+from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import exactly, members, nearest
 from dpcompose.report.picture import COLORS, INK, Picture, message, style
 
@@ -54,24 +54,24 @@ def audit_page(
     subject, claim = subject or header.get("subject", ""), claim or header.get("claim", "")
     alpha = float(header.get("alpha", "nan")) if alpha is None else alpha
     facts = [
-        Fact("subject", subject),
-        Fact("claim", claim),
-        Fact(
+        ("subject", subject),
+        ("claim", claim),
+        (
             "samples",
             f"{result.samples:,}, of either world; fresh in every call: {result.freshness}",
         ),
-        Fact(
+        (
             "wealth",
             f"10^{result.log_wealth / math.log(10):.2f}, against 10^{-math.log10(alpha):.2f}",
         ),
-        Fact("epsilon", bound_in_words(result)),
-        Fact("event", result.event),
+        ("epsilon", bound_in_words(result)),
+        ("event", result.event),
     ]
     if result.description:
-        facts.append(Fact("description", result.description))
+        facts.append(("description", result.description))
     if result.verdict is not Verdict.REFUTED:
         facts.append(
-            Fact("unseen", f"an isolating event of probability below {nearest(result.unseen)}")
+            ("unseen", f"an isolating event of probability below {nearest(result.unseen)}")
         )
     tone = "bad" if result.verdict is Verdict.REFUTED else "plain"
     told = _WORDS[result.verdict].replace(":", " FOR REPEATED CALLS:", 1 if result.repeated else 0)

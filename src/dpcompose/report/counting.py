@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.report.layout import Fact, Page, PageTable, headings
+from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import below, exactly
 from dpcompose.report.picture import INK, Picture, style
 
@@ -34,12 +34,12 @@ def counting_page(plan: CountingPlan) -> Page:
         for row in plan.rows
     )
     facts = (
-        Fact("units", f"n = {plan.units:,}"),
-        Fact(
+        ("units", f"n = {plan.units:,}"),
+        (
             "error",
             f"at most {exactly(plan.accuracy)} n, with probability {exactly(plan.confidence)}",
         ),
-        Fact(
+        (
             "privacy",
             f"epsilon = {exactly(plan.epsilon)}, delta = {exactly(plan.delta)}, for all answers together",
         ),

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpcompose.composition import Composable, Part
 from dpcompose.experiment import Summary
-from dpcompose.report.layout import Fact, Page, PageTable, headings
+from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import above, below, exactly, interval, members, nearest, plain
 from dpcompose.report.picture import COLORS, INK, Picture, style
 
@@ -33,23 +33,21 @@ def experiment_page(result: Summary, *, adversary: str = "", budget: str = "") -
     low, high = below(float(limits.lower[0]), 4), above(float(limits.upper[0]), 4)
     headline = f"delta at epsilon = {exactly(result.epsilon)}: between {low} and {high}"
     facts = [
-        Fact("adversary", f"{adversary}, {game.rounds} round{'s' * (game.rounds != 1)}"),
-        Fact("family", "; ".join(dict.fromkeys(_label(each) for each in game.family))),
-        Fact("neighbors", f"{game.adjacency.value}, orientation {game.orientation.value}"),
-        Fact(
+        ("adversary", f"{adversary}, {game.rounds} round{'s' * (game.rounds != 1)}"),
+        ("family", "; ".join(dict.fromkeys(_label(each) for each in game.family))),
+        ("neighbors", f"{game.adjacency.value}, orientation {game.orientation.value}"),
+        (
             "measured",
             f"{nearest(float(limits.estimate[0]))} from {result.transcripts:,} transcripts in each world",
         ),
-        Fact(
+        (
             "certified",
             f"delta <= {above(result.certified.upper)} for every adversary with this family",
         ),
     ]
     if result.exact is not None:
         low, high = interval(result.exact)
-        facts.append(
-            Fact("exact", f"{low} <= delta <= {high} for this adversary, every view solved")
-        )
+        facts.append(("exact", f"{low} <= delta <= {high} for this adversary, every view solved"))
     notes = [
         "The limits hold for all epsilons and both directions together, "
         f"except with probability {exactly(result.measured.failure)}."

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dpcompose.account import Exposure
-from dpcompose.report.layout import Fact, Page, PageTable, headings
+from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import above, exactly
 
 
@@ -24,11 +24,11 @@ def exposure_page(result: Exposure) -> Page:
         for name, each in (("promised", result.promised), ("spent", result.spent))
     )
     facts = (
-        Fact("present in", ", ".join(result.paths)),
-        Fact("delta", exactly(result.delta)),
-        Fact("neighbors", _adjacency(result) or "not one for all"),
-        *([Fact("window", result.window)] if result.window else []),
-        *(Fact("periods", f"{number} of {path}") for path, number in result.periods.items()),
+        ("present in", ", ".join(result.paths)),
+        ("delta", exactly(result.delta)),
+        ("neighbors", _adjacency(result) or "not one for all"),
+        *([("window", result.window)] if result.window else []),
+        *(("periods", f"{number} of {path}") for path, number in result.periods.items()),
     )
     headline = f"epsilon <= {above(result.promised.epsilon)} is promised at delta = {exactly(result.delta)}"
     if not result.promised.available:

@@ -19,7 +19,7 @@ _SUBJECTS = {
     "Statement": "theorem evaluation", "[Statement]": "theorem listing", "Receipt": "ledger receipt",
     "Balance": "ledger balance", "[Balance]": "ledger tree", "Entry": "ledger entry", "[Entry]": "ledger log",
     "Verification": "ledger verification", "CountingPlan": "counting counting", "TrainingHistory": "training training",
-    "Bound": "number bound", "Calibration": "account calibrated", "PlanRisk": "account risk", "Risk": "account attack",
+    "Bound": "number bound", "Calibration": "account calibrated", "PlanRisk": "account risk", "Risk": "account risk",
 }  # fmt: skip
 """The class of a subject, in brackets for a list of them: its file, and what its functions are called after."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.report.layout import Fact, Page, PageTable, headings
+from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import above, below, members, trimmed
 
 if TYPE_CHECKING:
@@ -22,11 +22,9 @@ def evaluation_page(statement: Statement, values: Values, rows: Rows) -> Page:
         for name, value in rows
     )
     facts = [
-        Fact("says", statement.says),
-        Fact(
-            "given", ", ".join(f"{name} = {value!r}" for name, value in values.items()) or "nothing"
-        ),
-        Fact("source", statement.reference),
+        ("says", statement.says),
+        ("given", ", ".join(f"{name} = {value!r}" for name, value in values.items()) or "nothing"),
+        ("source", statement.reference),
     ]
     notes = tuple(f"Caveat: {caveat}" for caveat in statement.caveats)
     return Page(f"{statement.number} {statement.title}", headline, "plain", tuple(facts), (), notes)

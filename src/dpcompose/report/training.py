@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpcompose.interop import TrainingHistory
-from dpcompose.report.layout import Fact, Page, PageTable, headings
+from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import above, exactly, interval
 from dpcompose.report.picture import INK, Picture, band, style
 
@@ -38,8 +38,8 @@ def training_page(history: TrainingHistory) -> Page:
     at = f"at delta = {exactly(history.delta)}"
     headline = f"epsilon <= {above(last.upper)} {at}" if last else "no step was charged"
     facts = (
-        Fact("budget", f"epsilon {exactly(history.target)} {at}"),
-        Fact("holds", history.holds),
+        ("budget", f"epsilon {exactly(history.target)} {at}"),
+        ("holds", history.holds),
     )
     table = PageTable("Epsilon over steps", headings(">steps", ">at least", ">at most"), rows)
     return Page("Training", headline, "plain", facts, (table,) if rows else ())
