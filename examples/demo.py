@@ -14,13 +14,11 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from dpcompose.plan import Plan, PlanAccount, PlanQuestion, account, over_delta, over_times
-from dpcompose.report import Fact, Page, budget_svgs, html, page as page_of
+from dpcompose.plan import Plan, PlanAccount, PlanQuestion, account
+from dpcompose.report import Page, budget_pictures, html, page as page_of, pictures, save
 from dpcompose.report.html import contents
 from dpcompose.report.ledger import tree_page
 from dpcompose.report.number import above, below, digits_of
-from dpcompose.report.picture import account_svgs, save_account
-from dpcompose.report.words import answer
 from examples.bob import make_plan as bob
 from examples.bob.page import bob_page
 from examples.census.make_plans import DATA, HERE, RELEASES, Release
@@ -83,15 +81,14 @@ def census() -> Iterator[str]:
         published = data[release.table]["published"]
         said = f"epsilon {published['epsilon']} at delta {published['delta']}"
         title = f"2020 Census redistricting data: {release.title}"
-        beside = (
-            answer(done, published=float(published["epsilon"]))
-            if float(published["delta"]) == done.delta
-            else ""
-        )
-        page = replace(page_of(done), title=title, answer=beside or answer(done))
+        page = replace(page_of(done), title=title)
+        if float(published["delta"]) == done.delta:
+            saved = 1 - done.total.upper / float(published["epsilon"])
+            beside = f"published {published['epsilon']}: {100 * saved:.0f} % lower"
+            page = replace(page, headline=f"{page.headline}; {beside}")
         _write(
             f"census_{Path(release.plan).stem}",
-            replace(page, facts=(Fact("published", said), *page.facts)),
+            replace(page, facts=(("published", said), *page.facts)),
             done,
         )
         yield from _lines(release, done, said)
@@ -134,14 +131,14 @@ def city() -> Iterator[str]:
     promised = page_of(outcome.bob)
     bob_too = replace(
         page,
-        answer=promised.headline,
+        headline=promised.headline,
         meaning="This holds for a citizen who is in the registers named below, whatever the analysts ask from now on.",
         facts=promised.facts,
         tables=(*page.tables, *promised.tables),
         notes=promised.notes,
     )
     (OUT / "city.html").write_text(
-        html(bob_too, pictures=budget_svgs(outcome.balances)), encoding="utf-8"
+        html(bob_too, pictures=budget_pictures(outcome.balances)), encoding="utf-8"
     )
     first, *more = analysts.lines(outcome)
     yield f"\n{first}"
@@ -171,10 +168,8 @@ def _certified(done: PlanAccount) -> str:
 
 
 def _write(name: str, page: Page, done: PlanAccount) -> None:
-    curve, growth = over_delta(done), over_times(done)
-    pictures = account_svgs(over_delta=curve, growth=growth, asked=done.delta)
-    (OUT / f"{name}.html").write_text(html(page, pictures=pictures), encoding="utf-8")
-    save_account(OUT / f"{name}.png", over_delta=curve, growth=growth, asked=done.delta)
+    (OUT / f"{name}.html").write_text(html(page, pictures=pictures(done)), encoding="utf-8")
+    save(OUT / f"{name}.png", done)
 
 
 if __name__ == "__main__":

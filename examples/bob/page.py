@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dpcompose import Bound
 from dpcompose.plan import Plan, PlanAccount
-from dpcompose.report import Fact, Heading, Page, PageTable, page as page_of
+from dpcompose.report import Heading, Page, PageTable, page as page_of
 from dpcompose.report.number import above
 from examples.bob.make_plan import Table, plan
 
@@ -30,9 +30,9 @@ def bob_page(table: Table, account: PlanAccount, *, years: int) -> Page:
     page = page_of(account)
     horizon = "1 year" if years == 1 else f"{years} years"
     facts = (
-        Fact("published", "no total: each organization states its own number, for its own unit"),
-        Fact("horizon", f"{horizon} of every deployment that repeats"),
-        Fact(
+        ("published", "no total: each organization states its own number, for its own unit"),
+        ("horizon", f"{horizon} of every deployment that repeats"),
+        (
             "unknown",
             f"{len(table.unknown)} more deployments state no number for Bob: with them epsilon is infinite",
         ),

@@ -28,7 +28,7 @@ MORE = [
     "theorem 3.20 --epsilon=0.1 --times 9", "theorem Theorem 3.20 --json", "theorem --epsilon 1",
     "experiment greedy plan.toml --orientation same --seed 3", "experiment GREEDY plan.toml", "serve --port 0",
     "serve --port 70 --invite keeper:Ada --invite auditor:Ben --rate 2.5 --log", "serve --rate nan",
-    "release t.csv --scope a --keys a,b --by x --keys @f --unit id --unit name --count --confidence 0.9",
+    "release t.csv --scope a --sql SELECT --unit id --unit name --confidence 0.9",
     "statement plan.toml --unit one", "statement verify a.json", "statement write plan.toml --unit x",
     "ledger init -h", "ledger init --ledger", "ledger init --json=1", "ledger close a -- b", "ledger close a b",
     "account plan.toml --delta 1e999", "account '' --delta 1", "calibrate plan.toml --vary '' --epsilon 1",

@@ -20,7 +20,7 @@ import pytest
 from dpcompose.cli import command
 from dpcompose.cli.command import emit
 from dpcompose.cli.table import COMMANDS, load
-from dpcompose.report.layout import Fact, Heading, Page, PageTable
+from dpcompose.report.layout import Heading, Page, PageTable
 from dpcompose.report.schemas import DOCUMENTS, schema
 from dpcompose.report.text import text
 from tests.cli.runner import invoke
@@ -29,7 +29,7 @@ validate = pytest.importorskip("jsonschema").validate
 
 NUMBER = re.compile(r"\d[\d.,]*(?:e[+-]?\d+)?")
 STRANGE = Page(
-    "שלום", "שָׁלוֹם e\u0301 1234567890.123456789", "plain", (Fact("نام", "0.1234567890123456789"),),
+    "שלום", "שָׁלוֹם e\u0301 1234567890.123456789", "plain", (("نام", "0.1234567890123456789"),),
     (PageTable("Wide", (Heading("e\u0301" * 30), Heading("n", "right")), (("שלום" * 20, "17.000000000001"),) * 30),),
 )  # fmt: skip
 SMALL = 'delta = 1e-6\n[[mechanism]]\nkind = "gaussian"\nsigma = 30.0\ntimes = 5\n'
@@ -55,8 +55,8 @@ LINES = [
     "ledger close world/a", "ledger evidence key acme.example --out secret.key",
     "ledger evidence check-proof entry.proof --trust key.txt", "ledger evidence check-proof secret.key --trust key.txt",
     "audit scores scores.csv --epsilon 1",
-    "release table.csv --unit id --max-rows 1 --scope r --count --spend epsilon=0.1 --quote",
-    "release table.csv --unit id --max-rows 1 --scope r --count --spend epsilon=0.1",
+    "release table.csv --unit id --max-rows 1 --scope r --questions count.toml --spend epsilon=0.1 --quote",
+    "release table.csv --unit id --max-rows 1 --scope r --questions count.toml --spend epsilon=0.1",
 ]  # fmt: skip
 ERRORS = [
     "account nowhere.toml", "account", "compare", "compare nowhere.toml", "compare small.toml --delta 1 --epsilon 1",
@@ -69,7 +69,7 @@ ERRORS = [
     "ledger evidence key acme.example",
     "ledger admin backup", "ledger admin backup --out l.db", "ledger admin restore nowhere", "ledger admin restore copy.db",
     "ledger evidence check-proof nowhere", "audit check nowhere", "audit nothing --epsilon 1",
-    "release nowhere.csv --count",
+    "release nowhere.csv --questions count.toml",
 ]  # fmt: skip
 
 
@@ -81,6 +81,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "score,inside\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(40))
     )
     (folder / "table.csv").write_text("id,age\n" + "".join(f"{i},{i % 50}\n" for i in range(200)))
+    (folder / "count.toml").write_text('[[question]]\nkind = "count"\n')
     (folder / "opacus.json").write_text('{"history": [[1.0, 0.01, 10]], "mechanism": "rdp"}')
     return folder
 
@@ -157,7 +158,7 @@ def _emit_both(pages: list[Page], line: str, document: Any, page: Any, **how: An
 
 def _require_whole_numbers(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     """No number of a page is cut, broken or left out, however many columns a terminal has."""
-    texts = [page.headline, *page.notes, *(fact.value for fact in page.facts)]
+    texts = [page.headline, *page.notes, *(value for _, value in page.facts)]
     texts += [cell for table in page.tables for row in table.rows for cell in row]
     wanted = Counter(number for text in texts for number in NUMBER.findall(text))
     for columns in (40, 43, 60, 79, 80, 97, 110, 150, 200):

@@ -19,6 +19,8 @@ from dpcompose.release import Catalog
 from tests.cli.runner import invoke
 from tests.release import world
 
+COUNT = ["--sql", "SELECT COUNT(*) FROM t"]
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
@@ -56,17 +58,8 @@ def run(home: Path, *arguments: str) -> Run:
 
 
 def test_one_question_in_every_form(home: Path) -> None:
-    asked = [
-        "--count",
-        "--by",
-        "city",
-        "--keys",
-        "rome,oslo",
-        "--spend",
-        "epsilon=0.5",
-        "--key",
-        "k",
-    ]
+    text = "SELECT city, COUNT(*) FROM t WHERE city IN ('rome', 'oslo') GROUP BY city"
+    asked = ["--sql", text, "--spend", "epsilon=0.5", "--key", "k"]
     first = run(home, *asked, "--json", "--out", "a.csv")
     document = json.loads(first.stdout)
     assert first.returncode == 0
@@ -84,26 +77,24 @@ def test_one_question_in_every_form(home: Path) -> None:
 
 
 def test_refusals_and_bad_input(home: Path) -> None:
-    refused = run(home, "--count", "--spend", "epsilon=4")
+    refused = run(home, *COUNT, "--spend", "epsilon=4")
     assert refused.returncode == 1
     assert "left" in refused.stderr
     for arguments in (
-        ["--count"],
-        ["--count", "--units", "--spend", "epsilon=1"],
-        ["--sum", "amount", "--spend", "epsilon=1"],
-        ["--count", "--lower", "1", "--spend", "epsilon=1"],
-        ["--count", "--by", "nothing", "--keys", "a", "--spend", "epsilon=1"],
-        ["--count", "--by", "age", "--keys", "a", "--spend", "epsilon=1"],
-        ["--count", "--spend", "epsilon"],
-        ["--count", "--spend", "epsilon=1,epsilon=1"],
-        ["--count", "--spend", "epsilon=1", "--out", "a.xls"],
+        [*COUNT],
+        ["--spend", "epsilon=1"],
+        ["--sql", "SELECT SUM(amount) FROM t", "--spend", "epsilon=1"],
+        ["--sql", "SELECT nothing, COUNT(*) FROM t GROUP BY nothing", "--spend", "epsilon=1"],
+        [*COUNT, "--spend", "epsilon"],
+        [*COUNT, "--spend", "epsilon=1,epsilon=1"],
+        [*COUNT, "--spend", "epsilon=1", "--out", "a.xls"],
         ["--questions", "nowhere.toml", "--spend", "epsilon=1"],
     ):
         found = run(home, *arguments)
         assert (found.returncode, found.stdout) == (2, ""), arguments
         assert "Traceback" not in found.stderr
         assert found.stderr.count("dpcompose:") >= 1
-    document = json.loads(run(home, "--count", "--spend", "epsilon=1", "--quote", "--json").stdout)
+    document = json.loads(run(home, *COUNT, "--spend", "epsilon=1", "--quote", "--json").stdout)
     assert float(document["left"]["epsilon"]) == 3
     assert document["quotes"][0]["error"]["at most"] == 6.0
 
@@ -122,25 +113,21 @@ def test_questions_of_a_file(home: Path) -> None:
     ("asked", "said"),
     [
         (
-            ["--count", "--spend", "epsilon=0.1", "--confidence", "2"],
+            [*COUNT, "--spend", "epsilon=0.1", "--confidence", "2"],
             "--confidence = 2.0: expected a number in (0, 1)",
         ),
-        (["--count"], "--spend is missing: expected what it may cost, such as epsilon=0.1"),
+        ([*COUNT], "--spend is missing: expected what it may cost, such as epsilon=0.1"),
         (
-            ["--sum", "city", "--lower", "0", "--upper", "9", "--spend", "epsilon=0.1"],
+            ["--questions", "text.toml", "--spend", "epsilon=0.1"],
             "--schema city=float64",
         ),
         (
-            ["--histogram", "city", "--edges", "0,1", "--spend", "epsilon=0.1"],
-            "--schema city=float64",
-        ),
-        (
-            ["--count", "--by", "city", "--spend", "epsilon=0.1"],
+            ["--sql", "SELECT city, COUNT(*) FROM t GROUP BY city", "--spend", "epsilon=0.1"],
             "spend = {'epsilon': 0.1}: expected a delta > 0",
         ),
         (
-            ["--questions", "q.toml", "--count", "--spend", "epsilon=0.1"],
-            "either that file or --count, not both",
+            ["--questions", "q.toml", *COUNT, "--spend", "epsilon=0.1"],
+            "a SELECT, or --questions with a file, one of them",
         ),
         (
             ["--questions", "q.toml", "--spend", "epsilon=0.1"],
@@ -156,6 +143,9 @@ def test_what_is_refused_before_the_charge_says_that_there_was_none(
     (home / "q.toml").write_text(
         '[[question]]\nkind = "count"\n[[question]]\nkind = "mean"\ncolumn = "size"\nlower = 0\nupper = 1\n'
     )
+    (home / "text.toml").write_text(
+        '[[question]]\nkind = "sum"\ncolumn = "city"\nlower = 0\nupper = 9\n'
+    )
     found = run(home, *asked)
     assert found.returncode == 2
     assert said in found.stderr
@@ -167,11 +157,11 @@ def test_what_is_refused_before_the_charge_says_that_there_was_none(
 
 def test_several_columns_and_sql(home: Path) -> None:
     spend = ["--spend", "epsilon=0.1", "--json"]
-    lists = ["--keys", "rome,oslo", "--keys", "1,2"]
-    for by in (["--by", "city,age"], ["--by", "city", "--by", "age"]):
-        (answer,) = json.loads(run(home, "--count", *by, *lists, *spend).stdout)["answers"]
-        keys = list(zip(answer["columns"]["city"], answer["columns"]["age"], strict=True))
-        assert keys == [("rome", 1), ("rome", 2), ("oslo", 1), ("oslo", 2)]
+    where = "WHERE city IN ('rome', 'oslo') AND age IN (1, 2)"
+    several = f"SELECT city, age, COUNT(*) FROM t {where} GROUP BY city, age"
+    (answer,) = json.loads(run(home, "--sql", several, *spend).stdout)["answers"]
+    keys = list(zip(answer["columns"]["city"], answer["columns"]["age"], strict=True))
+    assert keys == [("rome", 1), ("rome", 2), ("oslo", 1), ("oslo", 2)]
     text = (
         "SELECT city, COUNT(*), COUNT(DISTINCT person) FROM t WHERE city IN ('oslo') GROUP BY city"
     )
@@ -183,11 +173,7 @@ def test_several_columns_and_sql(home: Path) -> None:
     assert "Nothing was charged" in explained.stdout and "Explained" in explained.stdout
     for arguments, said in (
         (["--sql", "SELECT COUNT(*) FROM t -- all"], "sql: a comment"),
-        (["--sql", text, "--count"], "either that SELECT or --count"),
-        (
-            ["--count", "--by", "city,age", "--keys", "rome"],
-            "one list for each --by, of which there are 2",
-        ),
+        (["--sql", text, "--questions", "q.toml"], "one of them"),
     ):
         found = run(home, *arguments, *spend)
         assert found.returncode in (2, 3) and said in found.stderr
@@ -219,9 +205,9 @@ def test_a_table_of_the_catalog_is_named_and_joined_with_a_public_one(tmp_path: 
         found = invoke(["release", "people", *always, "--sql", text, "--json"])
         assert json.loads(found.stdout)["answers"][0]["columns"]["country"] == ["it", "no"]
         for wrong in (
-            ["other", "--count"],
-            ["people", "--unit", "person", "--count"],
-            ["people", "--sum", "amount"],
+            ["other", "--sql", "SELECT COUNT(*) FROM other"],
+            ["people", "--unit", "person", "--sql", "SELECT COUNT(*) FROM people"],
+            ["people", "--sql", "SELECT SUM(amount) FROM people"],
         ):
             refused = invoke(["release", *wrong, *always])
             assert refused.exit_code == 2 and "Nothing was charged" in refused.stderr, wrong
@@ -238,7 +224,7 @@ def test_synthetic_rows_are_written(home: Path, monkeypatch: pytest.MonkeyPatch)
     assert (found.returncode, found.stderr.splitlines()[-1]) == (0, "wrote rows.csv")
     assert "synthetic data" in found.stdout
     assert (home / "rows.csv").read_text().splitlines()[0] == '"city","age"'
-    refused = run(home, "--count", "--spend", "epsilon=1", "--rows", "rows.csv")
+    refused = run(home, *COUNT, "--spend", "epsilon=1", "--rows", "rows.csv")
     assert refused.returncode == 2
     assert "synthetic data" in refused.stderr
     assert "Nothing was charged" in refused.stderr

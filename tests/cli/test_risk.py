@@ -9,7 +9,7 @@ import pytest
 
 from dpcompose import BlackBox, Gaussian
 from dpcompose.plan import Plan, risk_of
-from dpcompose.report.account import risk_document, risk_table
+from dpcompose.report.account import risk_document, risk_page
 from tests.cli.runner import invoke
 
 PLAN = """delta = 1e-6
@@ -46,7 +46,7 @@ def test_it_is_what_the_library_says(tmp_path: Path) -> None:
 
 def test_every_number_is_rounded_against_the_victim(tmp_path: Path) -> None:
     found = risk_of(Plan.read(written(tmp_path / "plan.toml")))
-    rows = {row[0]: row[1] for row in risk_table(found).rows}
+    rows = {row[0]: row[1] for row in risk_page(found).tables[0].rows}
     for name, shown in rows.items():
         sign, number = shown.split()
         if name.startswith("Bayes"):

@@ -20,7 +20,7 @@ from dpcompose.ledger import Ledger
 from dpcompose.plan import Plan, PlanQuestion, account
 from dpcompose.report import (
     accuracy,
-    budget_svgs,
+    budget_pictures,
     burn_down,
     icicle,
     plane,
@@ -145,8 +145,8 @@ def test_a_budget_is_drawn_as_full_as_it_is_in_the_currency_that_it_is_about() -
     assert list(_filled(ledger.plot.icicle("health")).values()) == pytest.approx([spent / cap])
     charges: Any = ledger.plot("health").patches
     assert sum(bar.get_height() for bar in charges) == pytest.approx(0.003)
-    (caption, _), (days, _) = budget_svgs(ledger.balances(), (ledger.entries("health"), balance))
-    assert "of rho" in caption and "of rho" in days
+    pictures = budget_pictures(ledger.balances(), (ledger.entries("health"), balance))
+    assert len(pictures) == 2 and all("of rho" in each.caption for each in pictures)
     assert list(_filled(icicle(ledger.balances(), currency="delta")).values()) == [0.0]
 
 
@@ -240,16 +240,16 @@ def test_a_notebook_shows_what_scopes_have_left() -> None:
 
 def test_a_page_of_budgets_has_a_picture_of_the_tree_and_of_charges() -> None:
     ledger = Ledger.open("memory:")
-    assert budget_svgs(ledger.balances()) == ()
+    assert budget_pictures(ledger.balances()) == ()
     ledger.scope("city", caps={"rho": 2}, actor="Ada")
     ledger.charge("city", cost={"rho": "0.5"}, actor="<b>", key="one")
-    alone = budget_svgs(ledger.balances())
-    both = budget_svgs(ledger.balances(), (ledger.entries("city"), ledger.balance("city")))
-    assert [caption for caption, _ in alone] == [
+    alone = budget_pictures(ledger.balances())
+    both = budget_pictures(ledger.balances(), (ledger.entries("city"), ledger.balance("city")))
+    assert [each.caption for each in alone] == [
         "Each box is a budget of rho, filled as far as it is spent."
     ]
-    assert len(both) == 2 and "of rho by day" in both[1][0]
-    assert all("<svg" in picture and "<b>" not in picture for _, picture in both)
+    assert len(both) == 2 and "of rho by day" in both[1].caption
+    assert all("<svg" in each.svg() and "<b>" not in each.svg() for each in both)
 
 
 def test_names_of_actors_are_no_formulas() -> None:

@@ -86,7 +86,7 @@ def test_an_experiment_shows_the_very_epsilons_of_its_deltas() -> None:
             float(found.ceiling[place])
         )
         assert Fraction(row[exact]) >= Fraction(float(found.walked[place]))
-    (said,) = (fact.value for fact in page.facts if fact.name == "exact")
+    said = dict(page.facts)["exact"]
     low, high = said.split(" for ")[0].split(" <= delta <= ")
     assert (
         Fraction(low)

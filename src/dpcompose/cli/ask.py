@@ -158,7 +158,7 @@ class Counter:
             try:
                 if not line.startswith("."):
                     self.answer(line, asking=typed)
-                elif not self._told(line):
+                elif not self._command(line):
                     return
             except KeyboardInterrupt:
                 stderr("")
@@ -217,7 +217,7 @@ class Counter:
             return
         _show(self.last)
 
-    def _told(self, line: str) -> bool:
+    def _command(self, line: str) -> bool:
         """Do what a line that begins with a point says; False if it ends the prompt."""
         word, _, rest = line.partition(" ")
         if word in (".quit", ".exit"):

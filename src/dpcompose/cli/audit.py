@@ -82,7 +82,7 @@ def mechanism(
     """Audit one mechanism against a claim."""
     from dpcompose.audit import Verdict, require_answers, text_of, usual_pairs
     from dpcompose.plan import adjacency as adjacency_of
-    from dpcompose.report import audit_svgs, document, page, save
+    from dpcompose.report import document, page, pictures
 
     related = adjacency_of("--adjacency", adjacency)
     subject, own_claim = subject_of(name, fresh=fresh, timing=timing, limit=limit)
@@ -111,8 +111,7 @@ def mechanism(
     return Result(
         lambda: document(outcome, **stated),
         lambda: page(outcome, **stated),
-        pictures=lambda: audit_svgs(outcome, alpha=alpha),
-        plot=lambda file: save(file, outcome, alpha=alpha),
+        pictures=lambda: pictures(outcome, alpha=alpha),
         files=files,
         costly=True,
         status=REFUSED if outcome.verdict is Verdict.REFUTED else DONE,
@@ -297,12 +296,12 @@ def subject_of(
     return Subject(loaded(name), **options), stated
 
 
-def _description(found: Any) -> dict[str, Any]:
+def _description(named: Any) -> dict[str, Any]:
     """In the process that imports: what an object is, and the claim that it makes of itself, as data."""
     from dpcompose.audit import Measurement, Subject, stated_claim
 
-    call = found.call if isinstance(found, Subject) else found
-    kind = "subject" if isinstance(found, Subject) else "function" if callable(found) else "other"
+    call = named.call if isinstance(named, Subject) else named
+    kind = "subject" if isinstance(named, Subject) else "function" if callable(named) else "other"
     claim = None
     if isinstance(call, Measurement) and not isinstance(call, type):
         try:
@@ -348,12 +347,12 @@ def read_records(file: Path | None) -> list[Any] | None:
     if file is None:
         return None
     try:
-        found = json_reader.loads(file.read_text())
-        if not isinstance(found, list) or not found:
+        records = json_reader.loads(file.read_text())
+        if not isinstance(records, list) or not records:
             raise ValueError("no list")
     except (OSError, ValueError, RecursionError) as error:
         raise DomainError("--records", str(file), f"a JSON list of records ({error!r})") from None
-    return cast("list[Any]", found)
+    return cast("list[Any]", records)
 
 
 def read_pairs(file: Path) -> tuple[Pair, ...]:
@@ -365,16 +364,16 @@ def read_pairs(file: Path) -> tuple[Pair, ...]:
         for each in listed:
             if not {"zero", "one"} <= {*each} <= {"zero", "one", "distance"}:
                 raise KeyError(*sorted({*each} ^ {"zero", "one"}))
-        found = tuple(
+        chosen = tuple(
             Pair(each["zero"], each["one"], distance=each.get("distance", 1)) for each in listed
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DomainError(
             "--pairs", str(file), f"a JSON list of pairs, zero and one ({error!r})"
         ) from None
-    if not found or any(pair.zero == pair.one for pair in found):
+    if not chosen or any(pair.zero == pair.one for pair in chosen):
         raise DomainError("--pairs", str(file), "at least one pair, each of two different datasets")
-    return found
+    return chosen
 
 
 def seconds_of(seconds: float) -> float:

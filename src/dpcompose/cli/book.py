@@ -153,7 +153,7 @@ def experiment(
     """Simulate an attacker and compare it with the certified bound."""
     from dpcompose import check
     from dpcompose.experiment import NaturalFilterBreaker, summarize
-    from dpcompose.report import document, page, save
+    from dpcompose.report import document, page, pictures
     from dpcompose.values import Orientation
 
     seed = check.count("--seed", seed, least=0)
@@ -168,7 +168,7 @@ def experiment(
     return Result(
         lambda: document(summary, adversary=adversary.value, seed=seed),
         lambda: page(summary, adversary=adversary.value, budget=claim),
-        plot=lambda file: save(file, summary, adversary=adversary.value, budget=budget),
+        pictures=lambda: pictures(summary, adversary=adversary.value, budget=budget),
         status=DONE if summary.sound else REFUSED,
     )
 

@@ -34,7 +34,7 @@ from dpcompose.cli.output import (
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
-    from dpcompose.report import Page
+    from dpcompose.report import Page, Picture
 
 PICTURES = (".png", ".svg", ".pdf")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
@@ -76,10 +76,6 @@ def argument(metavar: str | None, help: str, *, shown: bool = False) -> Declared
     return Declared(help, metavar, shown=shown, positional=True)
 
 
-Picture = tuple[str, str]
-"""A caption, and an SVG element."""
-
-
 @dataclass(frozen=True)
 class Result:
     """The result of a command; what is not asked for is not computed.
@@ -90,9 +86,8 @@ class Result:
         text: Printed in place of a page.
         remarks: Lines for standard error.
         status: The exit status.
-        pictures: Makes the pictures of the HTML page.
+        pictures: Makes the pictures, of the HTML page and of --plot.
         html: Makes the HTML page, if it is another one.
-        plot: Writes the pictures to a file.
         files: Writes further files, and yields their names.
         costly: Whether it is printed before files are written: what fails then loses a file, and not the result.
     """
@@ -102,9 +97,8 @@ class Result:
     text: str = ""
     remarks: Sequence[str] = ()
     status: int = DONE
-    pictures: Callable[[], tuple[Picture, ...]] = tuple
+    pictures: Callable[[], Sequence[Picture]] = tuple
     html: Callable[[], Page] | None = None
-    plot: Callable[[Path], None] | None = None
     files: Callable[[], Iterable[str]] = tuple
     costly: bool = False
 
@@ -344,15 +338,16 @@ def _write_files(result: Result, outputs: Mapping[str, Any]) -> None:
         stderr(f"wrote {file}")
     if html is None and plot is None:
         return
-    from dpcompose.report import html as html_of
+    from dpcompose.report import html as html_of, write as write_pictures
 
+    pictures = result.pictures()
     if html is not None and page is not None:
         producer = f"Made by dpcompose {package_version()}."
-        write("--html", html, html_of(page(), pictures=result.pictures(), producer=producer))
+        write("--html", html, html_of(page(), pictures=pictures, producer=producer))
         stderr(f"wrote {html}")
-    if plot is not None and result.plot is not None:
+    if plot is not None:
         with writing("--plot", plot):
-            result.plot(plot)
+            write_pictures(plot, pictures)
         stderr(f"wrote {plot}")
 
 

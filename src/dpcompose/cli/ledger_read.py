@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from dpcompose.cli.command import (
     LedgerUrl,
@@ -31,6 +32,9 @@ from dpcompose.cli.output import (
 )
 from dpcompose.errors import DomainError, TamperedError
 
+if TYPE_CHECKING:
+    from dpcompose.report import Picture
+
 MaybePath = Annotated[str | None, argument("[PATH]", "A scope; without it, all of them.")]
 
 
@@ -43,14 +47,14 @@ def show(url: LedgerUrl, html: Path | None, path: MaybePath = None) -> Result:
     with opened(url, reading=True) as ledger:
         above = [] if path is None else [ledger.balance(each) for each in paths_down_to(path)[:-1]]
         balances = (*above, *ledger.balances(path))
-        pictures: tuple[tuple[str, str], ...] = ()
+        pictures: Sequence[Picture] = ()
         if html is not None:
-            from dpcompose.report import budget_svgs
+            from dpcompose.report import budget_pictures
 
             roots = [balance.scope.path for balance in balances if balance.scope.parent is None]
             one = path if path is not None or len(roots) != 1 else roots[0]
             charged = None if one is None else (ledger.entries(one), ledger.balance(one))
-            pictures = budget_svgs(ledger.balances(path), charged)
+            pictures = budget_pictures(ledger.balances(path), charged)
     left = left_of(balances)
     shown = [each for each in balances if path is None or is_at_or_below(each.scope.path, path)]
     return Result(

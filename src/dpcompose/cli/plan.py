@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from dpcompose.cli.command import PlanFile, Result, argument, command, option
 from dpcompose.cli.inputs import read_plan
@@ -37,27 +36,20 @@ def account(
     Prints an interval that contains the true epsilon (or delta), the bounds of other theorems, and the contribution of
     each mechanism. The question is the plan's own `delta` or `epsilon`, unless --delta or --epsilon is given.
     """
-    from dpcompose.plan import account as account_of, over_delta, over_times, risk_of
-    from dpcompose.report import account_svgs, document, page, save_account
+    from dpcompose.plan import account as account_of, risk_of
+    from dpcompose.report import document, page, pictures
 
     read = read_plan(plan)
     question, limit = _question(read, delta, epsilon)
     total = account_of(read, question, limit=limit, every=explain, progress=steps)
     attack = risk_of(read, progress=steps) if risk else None
 
-    @cache
-    def curves() -> dict[str, Any]:
-        growth = over_times(total, progress=steps)
-        drawn = {"growth": growth, "asked": growth.delta, "risk": attack}
-        return {"over_delta": over_delta(total, progress=steps), **drawn}
-
     return Result(
         lambda: document(total, risk=attack),
         lambda: page(total, explain=explain, risk=attack),
         status=REFUSED if total.within is False else DONE,
         html=lambda: page(total, explain=True, risk=attack),
-        pictures=lambda: account_svgs(**curves()),
-        plot=lambda file: save_account(file, **curves()),
+        pictures=lambda: pictures(total, risk=attack, progress=steps),
     )
 
 

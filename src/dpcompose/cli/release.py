@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,67 +17,26 @@ if TYPE_CHECKING:
     from dpcompose.release import Answer, Question, Session, Table
 
 
-Options = Mapping[str, str | bool | None]
-
-
 def _questions(
     data: Table,
-    kinds: Options,
-    grid: Options,
-    *,
     file: Path | None,
     sql: str | None,
+    spend: Mapping[str, str] | None,
     out: Path | None,
-    **common: Any,
 ) -> Sequence[Question]:
-    """The questions of the file or of the SELECT, or the one of the options, each of which takes `common`."""
+    """The questions of the file or of the SELECT."""
     from dpcompose.release import questions, questions_of_sql
 
-    spelled = [
-        name
-        for name, value in {**kinds, **grid, "by": common["by"]}.items()
-        if value not in (None, False, ())
-    ]
-    for name, noun, given in (("--questions", "file", file), ("--sql", "SELECT", sql)):
-        if given is not None and (spelled or (file is not None and sql is not None)):
-            raise DomainError(
-                name, str(given), f"either that {noun} or --{[*spelled, 'questions'][0]}, not both"
-            )
-    if sql is not None:
-        asked = questions_of_sql(sql, data, keys=common["keys"])
-    else:
-        asked = questions(file) if file is not None else (_question(kinds, grid, **common),)
-    if common["spend"] is None and any(question.spend is None for question in asked):
+    if (file is None) == (sql is None):
+        raise DomainError("--sql", sql, "a SELECT, or --questions with a file, one of them")
+    batch = questions(file) if file is not None else questions_of_sql(sql or "", data)
+    if spend is None and any(question.spend is None for question in batch):
         raise DomainError(
             "--spend", None, "what it may cost, such as epsilon=0.1, or epsilon=0.1,delta=1e-6"
         )
-    if out is not None and len(asked) > 1 and out.suffix != ".json":
+    if out is not None and len(batch) > 1 and out.suffix != ".json":
         raise DomainError("--out", str(out), "a .json file for several questions")
-    return asked
-
-
-def _question(kinds: Options, grid: Options, **common: Any) -> Question:
-    from dpcompose.release import KINDS, arguments_of
-
-    chosen = [kind for kind, column in kinds.items() if column]
-    if len(chosen) != 1:
-        options = ", ".join(f"--{kind}" for kind in kinds)
-        raise DomainError(
-            "question",
-            chosen or None,
-            f"exactly one of {options}, or --sql SELECT, or --questions FILE",
-        )
-    kind = chosen[0]
-    needed, optional = arguments_of(kind)
-    fields: dict[str, Any] = {"column": kinds[kind]} if isinstance(kinds[kind], str) else {}
-    fields |= {name: value for name, value in grid.items() if value is not None}
-    for name in sorted(needed - set(fields)):
-        raise DomainError(f"--{name}", None, f"a value; --{kind} needs it")
-    for name in sorted(set(fields) - needed - optional):
-        raise DomainError(f"--{name}", fields[name], f"nothing beside --{kind}")
-    if "edges" in fields:
-        fields["edges"] = fields["edges"].split(",")
-    return KINDS[kind](**fields, **common)
+    return batch
 
 
 @command("json")
@@ -94,26 +52,7 @@ def release(
     ] = None,
     max_rows: Annotated[int | None, option("Rows kept of one unit.")] = None,
     actor: Actor = "analyst",
-    count: Annotated[bool, option("Ask how many rows there are.")] = False,
-    units: Annotated[bool, option("Ask how many units there are.")] = False,
-    sum: Annotated[str | None, option("Ask for a sum.", "COLUMN")] = None,
-    mean: Annotated[str | None, option("Ask for a mean.", "COLUMN")] = None,
-    histogram: Annotated[
-        str | None, option("Ask how many rows lie between --edges.", "COLUMN")
-    ] = None,
-    quantile: Annotated[str | None, option("Ask for the quantile --q.", "COLUMN")] = None,
     sql: Annotated[str | None, option("One SELECT, or EXPLAIN and one SELECT.", "SELECT")] = None,
-    by: Annotated[
-        list[str] | None, option("Group by columns a,b; may be repeated.", "COLUMN")
-    ] = None,
-    keys: Annotated[
-        list[str] | None, option("Groups a,b, or @FILE; one for each --by. Without: private.")
-    ] = None,
-    lower: Annotated[str | None, option("Smaller values count as this.")] = None,
-    upper: Annotated[str | None, option("Larger values count as this.")] = None,
-    granularity: Annotated[str | None, option("The step of the grid.")] = None,
-    edges: Annotated[str | None, option("Of a histogram: 0,10,100.")] = None,
-    q: Annotated[str | None, option("Of a quantile: 0.5 is the median.")] = None,
     spend: Annotated[
         str | None, option("What it may cost; or rho=R.", "epsilon=E[,delta=D]")
     ] = None,
@@ -142,12 +81,13 @@ def release(
     """Answer questions about a TABLE privately: charged to a ledger first, with noise of a stated size."""
     with _reporting_no_charge():
         from dpcompose import check
-        from dpcompose.release import explains
+        from dpcompose.ledger import Ledger
+        from dpcompose.release import Session, explains
 
         check.open_probability("--confidence", confidence)
         require_writable("--out", out, ".csv", ".parquet", ".json")
         steps("opening the table", 0, 3)
-        books = _ledger(ledger)
+        books = Ledger.open(ledger, create=False)
         bounds = {
             "unit": unit,
             "max_rows_per_unit": max_rows,
@@ -156,23 +96,11 @@ def release(
             "name": name,
         }
         data = _opened(table, schema, books, scope, bounds)
-        kinds = {
-            "count": count,
-            "units": units,
-            "sum": sum,
-            "mean": mean,
-            "histogram": histogram,
-            "quantile": quantile,
-        }
-        grid = {"lower": lower, "upper": upper, "granularity": granularity, "edges": edges, "q": q}
         named = None if spend is None else pairs("--spend", spend.split(","))
-        columns = _columns(data, by or [])
-        listed = _keys(keys or [], [data.column(each).kind for each in columns])
-        common = {"by": columns, "keys": listed, "spend": named}
-        batch = _questions(data, kinds, grid, file=questions, sql=sql, out=out, **common)
+        batch = _questions(data, questions, sql, named, out)
         _require_rows(rows, batch)
-        session = _session(data, books, scope=scope, actor=actor, answers=answers)
-        shared = session.part(batch, named) if named is not None and (questions or sql) else None
+        session = Session(data, ledger=books, scope=scope, actor=actor, answers=answers)
+        shared = None if named is None else session.part(batch, named)
         if quote or (sql is not None and explains(sql)):
             return _quoted(session, batch, shared, confidence)
         steps("checking, charging, asking", 1, 3)
@@ -180,10 +108,10 @@ def release(
         return _answered(answered, confidence, session.account.left(), out, rows)
 
 
-def _require_rows(rows: Path | None, asked: Sequence[Question]) -> None:
+def _require_rows(rows: Path | None, batch: Sequence[Question]) -> None:
     """Refuse rows that could not be written, before anything is charged."""
     require_writable("--rows", rows, ".csv", ".parquet")
-    if rows is not None and [each.kind for each in asked] != ["synthetic data"]:
+    if rows is not None and [each.kind for each in batch] != ["synthetic data"]:
         raise DomainError(
             "--rows", str(rows), "one question of kind synthetic data, in --questions FILE"
         )
@@ -207,30 +135,18 @@ def _reporting_no_charge() -> Generator[None]:
 
 
 def _opened(
-    source: str, schema: Sequence[str] | None, ledger: Ledger, scope: str, given: Mapping[str, Any]
+    source: str, schema: Sequence[str] | None, ledger: Ledger, scope: str, bounds: Mapping[str, Any]
 ) -> Table:
     """The table of the options; without a unit and bounds, the one that the scope's catalog calls so."""
     from dpcompose.release import Catalog, table
 
-    if schema or any(each is not None for each in given.values()):
+    if schema or any(each is not None for each in bounds.values()):
         for option, name in (("--unit", "unit"), ("--max-rows", "max_rows_per_unit")):
-            if given[name] is None:
+            if bounds[name] is None:
                 domain = "a value, or no option of the table at all where the scope has a catalog"
                 raise DomainError(option, None, domain)
-        return table(source, schema=pairs("--schema", schema or []), **given)
+        return table(source, schema=pairs("--schema", schema or []), **bounds)
     return Catalog(ledger, scope).table(source)
-
-
-def _ledger(url: str) -> Ledger:
-    from dpcompose.ledger import Ledger
-
-    return Ledger.open(url, create=False)
-
-
-def _session(data: Table, ledger: Ledger, **given: Any) -> Session:
-    from dpcompose.release import Session
-
-    return Session(data, ledger=ledger, **given)
 
 
 def _quoted(session: Session, batch: Sequence[Question], spend: Any, confidence: float) -> Result:
@@ -266,47 +182,3 @@ def _answered(
         files=files,
         costly=True,
     )
-
-
-def _columns(data: Table, by: Sequence[str]) -> tuple[str, ...]:
-    """Columns as typed: a name of the table, or several with commas between them."""
-    names = {column.name for column in data.columns}
-    return tuple(name for each in by for name in ([each] if each in names else each.split(",")))
-
-
-def _keys(texts: Sequence[str], kinds: Sequence[str]) -> list[Any] | None:
-    """All combinations of the keys of each column, as typed, read as the columns' types."""
-    if not texts:
-        return None
-    if len(texts) != len(kinds):
-        raise DomainError(
-            "--keys", list(texts), f"one list for each --by, of which there are {len(kinds)}"
-        )
-    found = [
-        [_key(each, kind) for each in _listed(text)]
-        for text, kind in zip(texts, kinds, strict=True)
-    ]
-    return found[0] if len(found) == 1 else list(product(*found))
-
-
-def _listed(text: str) -> list[str]:
-    if not text.startswith("@"):
-        return text.split(",")
-    try:
-        return Path(text[1:]).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        raise DomainError("--keys", text, "a file that can be read, one key a line") from None
-
-
-def _key(text: str, kind: str) -> Any:
-    from datetime import date
-
-    readers = {
-        "integer": int,
-        "date": date.fromisoformat,
-        "boolean": {"true": True, "false": False}.__getitem__,
-    }
-    try:
-        return readers.get(kind, str)(text)
-    except (ValueError, KeyError):
-        raise DomainError("--keys", text, f"keys of type {kind}") from None

@@ -89,34 +89,34 @@ def verify(
     return Result(lambda: _document(checked), lambda: _page(checked, str(file)))
 
 
-def _document(found: Verified) -> dict[str, Any]:
+def _document(checked: Verified) -> dict[str, Any]:
     from dpcompose.report import document
 
-    stated = found.statement
+    stated = checked.statement
     return {
         "epsilon": stated.epsilon,
         "delta": stated.delta,
-        "certified": document(found.bound),
+        "certified": document(checked.bound),
         "unit": stated.unit,
-        "digest": found.digest,
-        "checked": list(found.checked),
-        "unchecked": list(found.unchecked),
+        "digest": checked.digest,
+        "checked": list(checked.checked),
+        "unchecked": list(checked.unchecked),
     }
 
 
-def _page(found: Verified, source: str) -> Page:
+def _page(checked: Verified, source: str) -> Page:
     from dpcompose.interop import one_line
-    from dpcompose.report import Fact, Page
+    from dpcompose.report import Page
 
-    stated = found.statement
-    facts = [("unit of privacy", one_line(stated.unit)), ("digest", found.digest)]
+    stated = checked.statement
+    facts = [("unit of privacy", one_line(stated.unit)), ("digest", checked.digest)]
     facts += [("mechanism", one_line(run.described)) for run in stated.runs]
-    notes = (*found.checked, *(f"Not checked: {sentence}" for sentence in found.unchecked))
+    notes = (*checked.checked, *(f"Not checked: {sentence}" for sentence in checked.unchecked))
     return Page(
         source,
         f"The release is {stated.guarantee}",
         "good",
-        tuple(Fact(*each) for each in facts),
+        tuple(facts),
         (),
         notes,
     )

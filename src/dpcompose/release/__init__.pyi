@@ -42,5 +42,5 @@ from .workload import Coordinated as Coordinated
 
 if True:
     from .catalog import budget_in_words as budget_in_words
-    from .file import KINDS as KINDS, arguments_of as arguments_of, questions as questions
+    from .file import questions as questions
     from .sql import explains as explains

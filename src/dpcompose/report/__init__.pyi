@@ -1,4 +1,4 @@
-from .budgets import budget_svgs as budget_svgs, burn_down as burn_down, icicle as icicle
+from .budgets import budget_pictures as budget_pictures, burn_down as burn_down, icicle as icicle
 from .gallery import (
     accuracy as accuracy,
     plane as plane,
@@ -9,16 +9,14 @@ from .gallery import (
 )
 from .html import html as html
 from .layout import (
-    Fact as Fact,
     Heading as Heading,
     Page as Page,
     PageTable as PageTable,
     csv_text as csv_text,
 )
-from .subject import document as document, page as page, save as save
+from .subject import document as document, page as page, pictures as pictures, save as save
 
 if True:
-    from .audit_picture import audit_svgs as audit_svgs
     from .html import fragment as fragment
     from .ledger import (
         at_least as at_least,
@@ -32,11 +30,7 @@ if True:
         used_of as used_of,
     )
     from .number import above as above, below as below, exactly as exactly, trimmed as trimmed
-    from .picture import (
-        account_svgs as account_svgs,
-        require_pictures as require_pictures,
-        save_account as save_account,
-    )
+    from .picture import Picture as Picture, require_pictures as require_pictures, write as write
     from .schemas import DOCUMENTS as DOCUMENTS, schema as schema
     from .subject import card_html as card_html, card_text as card_text
     from .text import text as text

@@ -1,23 +1,59 @@
-"""Pages and documents of a plan: its account, the gain of an attacker, and a calibration."""
+"""Pages, documents and pictures of a plan: its account, the gain of an attacker, and a calibration."""
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from dpcompose.composition import Calibration, Comparison, Risk
-from dpcompose.plan import Contribution, Plan, PlanAccount, PlanCalibration, PlanRisk
-from dpcompose.report.layout import Fact, Heading, Page, PageTable, Tone, headings
-from dpcompose.report.number import above, below, digits_of, exactly, interval, members, near, plain
-from dpcompose.report.words import answer, in_words, meaning, tolerance
+from dpcompose.plan import (
+    Contribution,
+    EpsilonCurve,
+    Growth,
+    Plan,
+    PlanAccount,
+    PlanCalibration,
+    PlanEntry,
+    PlanRisk,
+    over_delta,
+    over_times,
+)
+from dpcompose.report.layout import Heading, Page, PageTable, Tone, headings
+from dpcompose.report.number import (
+    above,
+    below,
+    digits_of,
+    exactly,
+    interval,
+    members,
+    nearest,
+    plain,
+    trimmed,
+)
+from dpcompose.report.picture import COLORS, INK, Picture, attacker, band, message, style
+from dpcompose.values import Adjacency, Bound
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _RATES = (1e-4, 1e-3, 1e-2, 1e-1)
 _ATTACKER = (
     "The attacker sees every answer and knows all data but one person's. A secret that is guessed right with "
     "probability p without the answers is reconstructed with at most the true positive rate at p."
 )
+_UNREACHED = "No attack is above the line; the shaded part above it cannot be reached."
 _TONES: dict[bool | None, Tone] = {None: "plain", True: "good", False: "bad"}
+
+_NAMES = {"gaussian", "laplace", "poisson", "skellam", "renyi", "bernoulli"}
+_DISTANCES = {"shift", "sensitivity", *(each.name.lower() for each in Adjacency)}
+_CHANGES = {
+    Adjacency.ADD_REMOVE: "is added or taken out",
+    Adjacency.REPLACE: "is replaced",
+    Adjacency.ZERO_OUT: "is left out",
+}
 
 
 def account_page(
@@ -26,7 +62,7 @@ def account_page(
     """The account for people; `explain` adds how the total was certified and what the theorems assume."""
     tables = [_mechanisms(account), _theorems(account, explain)]
     if risk is not None:
-        tables.insert(0, risk_table(risk))
+        tables.insert(0, _risk_table(risk))
     if explain and account.total.certificate.budget:
         tables.append(_certificate(account))
     return Page(
@@ -37,7 +73,6 @@ def account_page(
         tables=tuple(table for table in tables if table.rows),
         notes=_notes(account, explain),
         source=account.plan.toml(),
-        answer=answer(account),
         meaning=meaning(account),
     )
 
@@ -54,7 +89,7 @@ def account_document(account: PlanAccount, *, risk: PlanRisk | None = None) -> d
         else {"epsilon": account.limit, "within": account.within},
         "comparison_delta": account.delta if account.comparisons else None,
         "comparison": [_compared(each) for each in account.comparisons],
-        "mechanisms": [_shared(share) for share in account.contributions],
+        "mechanisms": [_shared(contribution) for contribution in account.contributions],
         "unbounded": list(account.unbounded),
         "total_without_unbounded": plain(account.finite),
     } | ({} if risk is None else {"risk": risk_document(risk)})
@@ -65,24 +100,23 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     return {"source": plan.source, "adjacency": plan.adjacency.value, "toml": plan.toml()}
 
 
-def risk_table(found: PlanRisk) -> PageTable:
+def _risk_table(result: PlanRisk | Risk) -> PageTable:
     """The success of each attack at best, rounded against the victim, beside that of blind guessing."""
-    risk = found.risk
+    risk = result.risk if isinstance(result, PlanRisk) else result
+    powers = {risk.false_positive_rate: risk.true_positive_rate}
+    if isinstance(result, PlanRisk):
+        powers = {rate: result.power(rate) for rate in _RATES}
+    prior = exactly(risk.prior)
     rows = [
         (
             f"true positive rate at false positive rate {exactly(rate)}",
-            _at_most(found.power(rate).upper),
+            _at_most(power),
             exactly(rate),
         )
-        for rate in _RATES
+        for rate, power in powers.items()
     ]
-    return _risks((*rows, *_odds(risk)))
-
-
-def _odds(risk: Risk) -> tuple[tuple[str, str, str], ...]:
-    prior = exactly(risk.prior)
-    return (
-        ("advantage: the largest difference of the two rates", _at_most(risk.advantage.upper), "0"),
+    rows += [
+        ("advantage: the largest difference of the two rates", _at_most(risk.advantage), "0"),
         (
             f"Bayes error: the wrong world named, at prior {prior}",
             f">= {below(risk.bayes_error.lower)}",
@@ -90,132 +124,102 @@ def _odds(risk: Risk) -> tuple[tuple[str, str, str], ...]:
         ),
         (
             f"reconstruction of a secret with {prior} chance to guess",
-            _at_most(risk.reconstruction.upper),
+            _at_most(risk.reconstruction),
             prior,
         ),
-    )
-
-
-def _risks(rows: tuple[tuple[str, str, str], ...]) -> PageTable:
+    ]
     columns = headings("~attack", ">at best", ">guessing blindly")
-    return PageTable("What an attacker gains", columns, rows, (_ATTACKER,))
+    return PageTable("What an attacker gains", columns, tuple(rows), (_ATTACKER,))
 
 
-def risk_document(found: PlanRisk) -> dict[str, Any]:
+def risk_document(result: PlanRisk) -> dict[str, Any]:
     """The same for programs: both ends of every number."""
     rates = "prior false_positive_rate true_positive_rate advantage bayes_error reconstruction"
-    return members(found.risk, rates) | {
+    return members(result.risk, rates) | {
         "curve": [
             {"false_positive_rate": rate, "lower": power.lower, "upper": power.upper}
-            for rate, power in zip(found.rates, found.powers, strict=True)
+            for rate, power in zip(result.rates, result.powers, strict=True)
         ],
     }
 
 
-def risk_page(found: PlanRisk) -> Page:
-    """The gain of an attacker against a plan."""
-    return _attacked(found.risk, (risk_table(found),))
-
-
-def attack_page(risk: Risk) -> Page:
+def risk_page(result: PlanRisk | Risk) -> Page:
     """The gain of an attacker who sees every answer."""
-    rate = f"true positive rate at false positive rate {exactly(risk.false_positive_rate)}"
-    first = (rate, _at_most(risk.true_positive_rate.upper), exactly(risk.false_positive_rate))
-    return _attacked(risk, (_risks((first, *_odds(risk))),))
+    risk = result.risk if isinstance(result, PlanRisk) else result
+    headline = f"advantage {_at_most(risk.advantage)}"
+    return Page("What an attacker gains", headline, "plain", (), (_risk_table(result),))
 
 
-def _attacked(risk: Risk, tables: tuple[PageTable, ...]) -> Page:
-    headline = f"advantage {_at_most(risk.advantage.upper)}"
-    return Page("What an attacker gains", headline, "plain", (), tables)
-
-
-def calibrated_page(found: Calibration) -> Page:
+def calibrated_page(result: Calibration) -> Page:
     """A parameter that meets its target, and what it certifies."""
-    low, high = interval(found.bound)
-    beyond = found.neighbor and above(found.neighbor.upper, 12)
-    facts = [Fact("certified", f"{low} to {high}"), Fact("method", found.bound.certificate.method)]
-    facts += [Fact("just beyond", f"at most {beyond}")] if beyond else []
-    headline = f"{exactly(found.value)} meets the target"
+    low, high = interval(result.bound)
+    beyond = result.neighbor and above(result.neighbor.upper, 12)
+    facts = [("certified", f"{low} to {high}"), ("method", result.bound.certificate.method)]
+    facts += [("just beyond", f"at most {beyond}")] if beyond else []
+    headline = f"{exactly(result.value)} meets the target"
     following = "run with this value: a neighboring one is not certified to meet the target"
     return Page("Calibration", headline, "good", tuple(facts), (), following=following)
 
 
-def calibration_page(found: PlanCalibration) -> Page:
+def calibration_page(result: PlanCalibration) -> Page:
     """The value found, and the certified epsilon, or gain of an attacker, that it gives."""
-    low, high = interval(found.calibration.bound)
-    number = "epsilon"
-    target = ", ".join(f"{name.replace('_', ' ')} {exactly(value)}" for name, value in found.attack)
-    if found.epsilon is not None and found.delta is not None:
-        target = f"epsilon <= {exactly(found.epsilon)} at delta = {exactly(found.delta)}"
-    else:
-        named = found.attack[0][0].replace("_", " ")
-        number = "chance of a right guess" if "bayes_error" in dict(found.attack) else named
+    calibration, attack = result.calibration, dict(result.attack)
+    low, high = interval(calibration.bound)
+    number = next(iter(attack), "epsilon").replace("_", " ")
+    number = "chance of a right guess" if "bayes_error" in attack else number
+    target = ", ".join(f"{name.replace('_', ' ')} {exactly(attack[name])}" for name in attack)
+    if result.epsilon is not None and result.delta is not None:
+        target = f"epsilon <= {exactly(result.epsilon)} at delta = {exactly(result.delta)}"
     facts = [
-        Fact("target", target),
-        Fact("certified", f"{low} <= {number} <= {high}"),
-        Fact("method", found.calibration.bound.certificate.method),
+        ("target", target),
+        ("certified", f"{low} <= {number} <= {high}"),
+        ("method", calibration.bound.certificate.method),
     ]
-    if found.calibration.neighbor is not None:
-        beyond = (
-            "infinite"
-            if found.calibration.neighbor.upper == math.inf
-            else above(found.calibration.neighbor.upper, 12)
-        )
-        facts.append(Fact("just beyond", f"{number} is only certified to be at most {beyond}"))
-    notes = (
-        ()
-        if found.calibration.extreme
-        else ("Epsilon is not monotone in this parameter: a smaller value may do as well.",)
-    )
-    headline = f"{found.key} = {exactly(found.value)} is the {found.extreme} value"
-    if not found.calibration.extreme:
-        headline = f"{found.key} = {exactly(found.value)} keeps to the target"
-    title, source = f"Calibration of {found.key}", found.plan.toml()
+    if calibration.neighbor is not None:
+        beyond = above(calibration.neighbor.upper, 12)
+        facts.append(("just beyond", f"{number} is only certified to be at most {beyond}"))
+    which = f"is the {result.extreme} value" if calibration.extreme else "keeps to the target"
+    headline = f"{result.key} = {exactly(result.value)} {which}"
+    monotone = "Epsilon is not monotone in this parameter: a smaller value may do as well."
+    notes = () if calibration.extreme else (monotone,)
+    title, source = f"Calibration of {result.key}", result.plan.toml()
     return Page(title, headline, "good", tuple(facts), (), notes=notes, source=source)
 
 
-def calibration_document(found: PlanCalibration) -> dict[str, Any]:
+def calibration_document(result: PlanCalibration) -> dict[str, Any]:
     """The same for a machine."""
     return {
-        "key": found.key,
-        "value": found.value,
-        "which": found.extreme,
-        "target": dict(found.attack) or {"epsilon": found.epsilon, "delta": found.delta},
-        "gain" if found.attack else "epsilon": plain(found.calibration.bound),
-        "beyond": plain(found.calibration.neighbor),
-        "plan": plan_document(found.plan),
+        "key": result.key,
+        "value": result.value,
+        "which": result.extreme,
+        "target": dict(result.attack) or {"epsilon": result.epsilon, "delta": result.delta},
+        "gain" if result.attack else "epsilon": plain(result.calibration.bound),
+        "beyond": plain(result.calibration.neighbor),
+        "plan": plan_document(result.plan),
     }
 
 
 def _headline(account: PlanAccount) -> str:
-    asked, given = account.question.computed, account.question.fixed
-    at = f"at {given} = {exactly(account.question.value)}"
-    total = above(account.total.upper, min(digits_of(account.total), 10))
-    answer = f"{asked} is infinite" if total == "infinite" else f"{asked} <= {total}"
+    question, total = account.question, account.total
+    most = above(total.upper, min(digits_of(total), 10))
+    value = "is infinite" if most == "infinite" else f"<= {most}"
+    answer = f"{question.computed} {value} at {question.fixed} = {exactly(question.value)}"
     if account.limit is None:
-        return f"{answer} {at}"
-    return f"{_verdict(account)}: {answer} {at}, budget {exactly(account.limit)}"
+        return answer
+    over = "Over budget" if total.lower > account.limit else "Not certified to be within budget"
+    verdict = "Within budget" if account.within else over
+    return f"{verdict}: {answer}, budget {exactly(account.limit)}"
 
 
-def _verdict(account: PlanAccount) -> str:
-    if account.within:
-        return "Within budget"
-    over = account.limit is not None and account.total.lower > account.limit
-    return "Over budget" if over else "Not certified to be within budget"
-
-
-def _facts(account: PlanAccount) -> tuple[Fact, ...]:
+def _facts(account: PlanAccount) -> tuple[tuple[str, str], ...]:
     lower, upper = interval(account.total)
-    answers = sum(share.entry.times for share in account.contributions)
+    width = above(account.total.width, 2)
+    answers = sum(each.entry.times for each in account.contributions)
     return (
-        Fact(
-            "certified",
-            f"{lower} <= {account.question.computed} <= {upper}   width {above(account.total.width, 2)}",
-            tolerance(account),
-        ),
-        Fact("method", account.total.certificate.method),
-        Fact("neighbors", account.plan.adjacency.value),
-        Fact("mechanisms", f"{len(account.contributions):,}, run {answers:,} times in all"),
+        ("certified", f"{lower} <= {account.question.computed} <= {upper}   width {width}"),
+        ("method", account.total.certificate.method),
+        ("neighbors", account.plan.adjacency.value),
+        ("mechanisms", f"{len(account.contributions):,}, run {answers:,} times in all"),
     )
 
 
@@ -238,15 +242,24 @@ def _notes(account: PlanAccount, explain: bool) -> tuple[str, ...]:
 
 
 def _mechanisms(account: PlanAccount) -> PageTable:
-    asked = account.question.computed
-    several = any(share.without is not None for share in account.contributions)
-    titles = ["~mechanism", "~what it is", ">times", f">{asked} alone"]
-    columns = headings(*titles, *([f">{asked} without it"] if several else []))
-    largest_first = sorted(account.contributions, key=lambda share: -share.alone.upper)
-    rows = tuple(_share_row(share, several) for share in largest_first)
-    most = max((share.alone.upper for share in account.contributions), default=0.0)
-    parts = tuple(_part(share.alone.upper, most) for share in largest_first)
-    return PageTable("What each mechanism contributes", columns, rows, shares=parts)
+    computed = account.question.computed
+    several = any(each.without is not None for each in account.contributions)
+    titles = ["~mechanism", "~what it is", ">times", f">{computed} alone"]
+    columns = headings(*titles, *([f">{computed} without it"] if several else []))
+    largest_first = sorted(account.contributions, key=lambda each: -each.alone.upper)
+    most = largest_first[0].alone.upper if largest_first else 0.0
+    rows: list[tuple[str, ...]] = []
+    for each in largest_first:
+        row = (
+            each.entry.name,
+            in_words(each.entry),
+            f"{each.entry.times:,}",
+            above(each.alone.upper),
+        )
+        without = "" if each.without is None else above(each.without.upper)
+        rows.append((*row, without) if several else row)
+    parts = tuple(_part(each.alone.upper, most) for each in largest_first)
+    return PageTable("What each mechanism contributes", columns, tuple(rows), shares=parts)
 
 
 def _part(value: float, most: float) -> float:
@@ -254,48 +267,22 @@ def _part(value: float, most: float) -> float:
     return 1.0 if value == most else 0.0 if most == math.inf else min(value / most, 0.99)
 
 
-def _share_row(share: Contribution, several: bool) -> tuple[str, ...]:
-    row = (
-        share.entry.name,
-        in_words(share.entry),
-        f"{share.entry.times:,}",
-        above(share.alone.upper),
-    )
-    if not several:
-        return row
-    return (*row, "" if share.without is None else above(share.without.upper))
-
-
 def _theorems(account: PlanAccount, explain: bool) -> PageTable:
     columns = headings("~theorem", ">epsilon", ">", "reference", *(["~note"] if explain else []))
-    certified = next(
-        (each.epsilon for each in account.comparisons if each.kind == "certified"), 0.0
-    )
-    rows = tuple(_theorem_row(each, certified, explain) for each in account.comparisons)
-    return PageTable(f"What each theorem says at delta = {exactly(account.delta)}", columns, rows)
-
-
-def _theorem_row(each: Comparison, certified: float, explain: bool) -> tuple[str, ...]:
-    estimate = each.kind == "estimate"
-    shown = f"about {near(each.epsilon)}" if estimate else above(each.epsilon)
-    excess = (
-        each.epsilon / certified - 1
-        if 0 < certified < each.epsilon < float("inf") and not estimate
-        else 0.0
-    )
-    share = (
-        "estimate, no bound"
-        if estimate
-        else each.kind
-        if each.kind == "certified"
-        else _excess(excess)
-    )
-    row = (each.name, shown, share, each.reference)
-    return (*row, each.note) if explain else row
-
-
-def _excess(excess: float) -> str:
-    return f"+{100 * excess:.3g} %" if excess >= 5e-5 else ""
+    certified = next((row.epsilon for row in account.comparisons if row.kind == "certified"), 0.0)
+    rows: list[tuple[str, ...]] = []
+    for each in account.comparisons:
+        shown, beside = above(each.epsilon), each.kind
+        if each.kind == "estimate":
+            shown, beside = f"about {nearest(each.epsilon)}", "estimate, no bound"
+        elif each.kind != "certified":
+            finite = 0 < certified < each.epsilon < math.inf
+            excess = each.epsilon / certified - 1 if finite else 0.0
+            beside = f"+{100 * excess:.3g} %" if excess >= 5e-5 else ""
+        row = (each.name, shown, beside, each.reference)
+        rows.append((*row, each.note) if explain else row)
+    title = f"What each theorem says at delta = {exactly(account.delta)}"
+    return PageTable(title, columns, tuple(rows))
 
 
 def _certificate(account: PlanAccount) -> PageTable:
@@ -308,12 +295,62 @@ def _compared(each: Comparison) -> dict[str, Any]:
     return {"theorem": each.name} | members(each, "reference kind epsilon lower note")
 
 
-def _shared(share: Contribution) -> dict[str, Any]:
-    return members(share.entry, "name times") | members(share, "alone without")
+def _shared(contribution: Contribution) -> dict[str, Any]:
+    return members(contribution.entry, "name times") | members(contribution, "alone without")
 
 
-def _at_most(value: float) -> str:
-    return f"<= {above(value)}"
+def _at_most(bound: Bound) -> str:
+    return f"<= {above(bound.upper)}"
+
+
+def in_words(entry: PlanEntry) -> str:
+    """A mechanism of a plan, numbers to four digits: "discrete Gaussian, sigma 34.85"; the plan has them exactly.
+
+    Distances of 1 and the adjacency are left out: every row would repeat them.
+    """
+    given = [
+        (name.replace("_", " "), value)
+        for name, value in entry.parameters
+        if not isinstance(value, Adjacency) and not (name in _DISTANCES and value in (1, (1, 1)))
+    ]
+    rate = () if entry.rate is None else (f"sampled at {_few(entry.rate)}",)
+    kind = " ".join(
+        word.title() if word in _NAMES else word for word in re.split("[-_ ]", entry.kind)
+    )
+    return ", ".join((kind, *(f"{name} {_few(value)}" for name, value in given), *rate))
+
+
+def _few(value: Any) -> str:
+    match value:
+        case bool() | int() | str():
+            return str(value)
+        case float():
+            return trimmed(nearest(value, 4))
+        case tuple():
+            entries = cast("tuple[Any, ...]", value)
+            if not all(isinstance(each, int | float) for each in entries):
+                return "as in the plan"
+            return ", ".join([*map(_few, entries[:4]), *["..."][: len(entries) > 4]])
+        case _:
+            return "as in the plan"
+
+
+def meaning(account: PlanAccount) -> str:
+    """What the answer promises, in one sentence."""
+    question = account.question
+    epsilon = account.total.upper if question.computed == "epsilon" else question.value
+    delta = account.total.upper if question.computed == "delta" else question.value
+    changes = (
+        f"If the data of one protected unit, such as a person, {_CHANGES[account.plan.adjacency]}"
+    )
+    if not (epsilon < math.inf and delta < 1):
+        return f"Nothing is promised: {changes[0].lower()}{changes[1:]}, anything may be seen in the answers."
+    if epsilon > 700:
+        return f"{changes}, almost nothing is promised about how the chance of an outcome changes."
+    factor = above(math.nextafter(math.exp(epsilon) * (1 + 1e-12), math.inf), 3)
+    shown = above(delta) if question.computed == "delta" else exactly(delta)
+    beyond = f", and by at most {shown} beyond that" if delta else ""
+    return f"{changes}, the chance of any outcome grows at most by the factor {factor}{beyond}."
 
 
 def comparison_page(accounts: Sequence[PlanAccount]) -> Page:
@@ -363,3 +400,69 @@ def comparison_document(accounts: Sequence[PlanAccount]) -> dict[str, Any]:
             for each in accounts
         ],
     }
+
+
+def account_pictures(
+    account: PlanAccount,
+    *,
+    risk: PlanRisk | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> tuple[Picture, ...]:
+    """What an attacker gains, epsilon over delta, and how it grows under each theorem; the curves are computed."""
+    growth = over_times(account, progress=progress)
+    curve = over_delta(account, progress=progress)
+    attack = Picture("What an attacker gains", _UNREACHED, lambda axes: _draw_risk(axes, risk))
+    return (
+        *([] if risk is None else [attack]),
+        Picture(
+            "Epsilon over delta",
+            "The certified epsilon for every delta; the mark is the question that was asked.",
+            lambda axes: _draw_profile(axes, curve, growth.delta),
+        ),
+        Picture(
+            "How epsilon grows",
+            f"Epsilon at delta = {exactly(growth.delta)} under each theorem; dotted lines are estimates.",
+            lambda axes: _draw_growth(axes, growth),
+        ),
+    )
+
+
+def _draw_profile(axes: Axes, curve: EpsilonCurve, delta: float) -> None:
+    deltas, epsilons = zip(*curve.points, strict=True)
+    band(axes, deltas, curve.lower, epsilons, "epsilon is infinite at every delta drawn")
+    axes.axvline(delta, color=INK, linewidth=0.8, linestyle=":")
+    axes.set(xscale="log", xlabel="delta", ylabel="epsilon", title="Epsilon over delta")
+    axes.invert_xaxis()
+    style(axes)
+
+
+def _draw_growth(axes: Axes, growth: Growth) -> None:
+    drawn = 0
+    for position, curve in enumerate(growth.curves):
+        points = [(stop, epsilon) for stop, epsilon in curve.points if 0 < epsilon < math.inf]
+        if points:
+            certified, estimate = curve.kind == "certified", curve.kind == "estimate"
+            axes.plot(
+                *zip(*points, strict=True),
+                color=COLORS[position % len(COLORS)],
+                linestyle=":" if estimate else "-" if certified else ("--", "-.")[position % 2],
+                linewidth=2.6 if certified else 1.5,
+                marker="o" if len(points) == 1 else None,
+                label=curve.name,
+                zorder=3 if certified else 2,
+            )
+            drawn += 1
+    if not drawn:
+        message(axes, "no theorem gives a finite epsilon here")
+    axes.set(xscale="log", yscale="log", xlabel=growth.unit, ylabel="epsilon")
+    axes.set(title="How epsilon grows")
+    style(axes, "upper left")
+
+
+def _draw_risk(axes: Axes, result: PlanRisk) -> None:
+    lower, upper = ([getattr(each, end) for each in result.powers] for end in ("lower", "upper"))
+    attacker(axes, result.rates, lower, upper, log=True)
+    risk = result.risk
+    rate, power = risk.false_positive_rate, risk.true_positive_rate.upper
+    axes.plot([rate], [power], color=COLORS[1], marker="o")
+    style(axes)

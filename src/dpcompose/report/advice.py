@@ -23,7 +23,7 @@ TAKE_WHEN = {
 
 
 def advice_document(
-    found: Sequence[FilterAdvice], names: Sequence[str], target: Mapping[str, float]
+    result: Sequence[FilterAdvice], names: Sequence[str], target: Mapping[str, float]
 ) -> dict[str, Any]:
     """The advice, for a machine."""
     rows = [
@@ -35,16 +35,16 @@ def advice_document(
             "charge_delta": None if each.delta is None else float(_charge(each.delta)),
             "refusal": each.refusal or None,
         }
-        for each in found
+        for each in result
     ]
     return {"target": dict(target), "filters": rows}
 
 
 def advice_page(
-    found: Sequence[FilterAdvice], names: Sequence[str], target: Mapping[str, float]
+    result: Sequence[FilterAdvice], names: Sequence[str], target: Mapping[str, float]
 ) -> Page:
     """The advice as a table, the best filter first."""
-    best = next((each for each in found if each.filter is not None and each.work != 0), None)
+    best = next((each for each in result if each.filter is not None and each.work != 0), None)
     first = headings("budget", ">of the plan")
     columns = (*first, *(Heading(name, "right") for name in names), *headings("~take it when"))
     rows = [
@@ -54,13 +54,13 @@ def advice_page(
             *(_count(count) for count in each.alone),
             TAKE_WHEN[each.kind],
         )
-        for each in found
+        for each in result
         if each.filter is not None
     ]
-    notes = [f"No {each.kind} budget: {each.refusal}." for each in found if each.refusal]
+    notes = [f"No {each.kind} budget: {each.refusal}." for each in result if each.refusal]
     notes += [
         f"Charge {each.kind} at delta {_charge(each.delta)} where it asks."
-        for each in found
+        for each in result
         if each.delta
     ]
     aim = f"epsilon {exactly(target['epsilon'])} at delta {exactly(target['delta'])}"

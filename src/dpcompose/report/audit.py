@@ -1,14 +1,22 @@
-"""The result of an audit: a page for people, and a document for programs."""
+"""The result of an audit: a page and pictures for people, and a document for programs."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dpcompose.audit import AuditResult, Verdict
-from dpcompose.report.layout import Fact, Page, PageTable, headings
-from dpcompose.report.number import exactly, members, near
+from dpcompose.report.layout import Page, PageTable, headings
+from dpcompose.report.number import exactly, members, nearest
+from dpcompose.report.picture import COLORS, INK, Picture, message, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SHOWN = 12
 BLIND = "A mechanism that knows it is audited, or errs on datasets or events that were not tried, is not found."
@@ -24,7 +32,7 @@ _WORDS = {
 
 
 def audit_page(
-    found: AuditResult,
+    result: AuditResult,
     *,
     subject: str = "",
     claim: str = "",
@@ -34,7 +42,7 @@ def audit_page(
     """The result of an audit, for people.
 
     Args:
-        found: The result.
+        result: The result.
         subject: The name of the subject.
         claim: The claim.
         alpha: The probability of refuting a true claim.
@@ -42,60 +50,61 @@ def audit_page(
 
     What is left out is read from the certificate.
     """
-    header = (found.certificate or {}).get("header", {})
+    header = (result.certificate or {}).get("header", {})
     subject, claim = subject or header.get("subject", ""), claim or header.get("claim", "")
     alpha = float(header.get("alpha", "nan")) if alpha is None else alpha
     facts = [
-        Fact("subject", subject),
-        Fact("claim", claim),
-        Fact(
-            "samples", f"{found.samples:,}, of either world; fresh in every call: {found.freshness}"
+        ("subject", subject),
+        ("claim", claim),
+        (
+            "samples",
+            f"{result.samples:,}, of either world; fresh in every call: {result.freshness}",
         ),
-        Fact(
+        (
             "wealth",
-            f"10^{found.log_wealth / math.log(10):.2f}, against 10^{-math.log10(alpha):.2f}",
+            f"10^{result.log_wealth / math.log(10):.2f}, against 10^{-math.log10(alpha):.2f}",
         ),
-        Fact("epsilon", bound_in_words(found)),
-        Fact("event", found.event),
+        ("epsilon", bound_in_words(result)),
+        ("event", result.event),
     ]
-    if found.description:
-        facts.append(Fact("description", found.description))
-    if found.verdict is not Verdict.REFUTED:
+    if result.description:
+        facts.append(("description", result.description))
+    if result.verdict is not Verdict.REFUTED:
         facts.append(
-            Fact("unseen", f"an isolating event of probability below {near(found.unseen)}")
+            ("unseen", f"an isolating event of probability below {nearest(result.unseen)}")
         )
-    tone = "bad" if found.verdict is Verdict.REFUTED else "plain"
-    told = _WORDS[found.verdict].replace(":", " FOR REPEATED CALLS:", 1 if found.repeated else 0)
+    tone = "bad" if result.verdict is Verdict.REFUTED else "plain"
+    told = _WORDS[result.verdict].replace(":", " FOR REPEATED CALLS:", 1 if result.repeated else 0)
     few = (
         ()
-        if found.tried
+        if result.tried
         else ("No pair had rows enough to say of single events whether a violation is excluded.",)
     )
     missed = (
         ()
-        if found.verdict is Verdict.REFUTED
-        else (BLIND, *(f"Not looked at: {each}." for each in found.unread))
+        if result.verdict is Verdict.REFUTED
+        else (BLIND, *(f"Not looked at: {each}." for each in result.unread))
     )
-    memory = (MEMORY,) if found.repeated else ()
+    memory = (MEMORY,) if result.repeated else ()
     remarks = (*few, *missed, *memory, *notes)
     return Page(
         "The audit",
         f"{told} {exactly(alpha)}",
         tone,
         tuple(facts),
-        (_tried(found),) if found.tried else (),
+        (_tried(result),) if result.tried else (),
         remarks,
     )
 
 
-def _tried(found: AuditResult) -> PageTable:
+def _tried(result: AuditResult) -> PageTable:
     columns = headings("~event", ">excess", ">error", "violation")
-    best = sorted(found.tried, key=lambda each: -each.excess)[:SHOWN]
+    best = sorted(result.tried, key=lambda each: -each.excess)[:SHOWN]
     rows = tuple(
         (
             each.event,
-            near(each.excess, 3),
-            near(each.error, 2),
+            nearest(each.excess, 3),
+            nearest(each.error, 2),
             "excluded" if each.excluded else "open",
         )
         for each in best
@@ -105,35 +114,128 @@ def _tried(found: AuditResult) -> PageTable:
 
 
 def audit_document(
-    found: AuditResult, *, subject: str, claim: str, alpha: float, notes: Sequence[str] = ()
+    result: AuditResult, *, subject: str, claim: str, alpha: float, notes: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The result of an audit, for programs."""
     return {
-        **{"verdict": found.verdict.value, "subject": subject, "claim": claim, "alpha": alpha},
-        **members(found, "samples log_wealth"),
-        "epsilon": {"lower": found.epsilon.lower, "delta": found.delta},
-        **members(found, "event description unseen repeated freshness"),
-        "tried": [members(each, "event excess error excluded") for each in found.tried],
-        "not_looked_at": list(found.unread),
+        **{"verdict": result.verdict.value, "subject": subject, "claim": claim, "alpha": alpha},
+        **members(result, "samples log_wealth"),
+        "epsilon": {"lower": result.epsilon.lower, "delta": result.delta},
+        **members(result, "event description unseen repeated freshness"),
+        "tried": [members(each, "event excess error excluded") for each in result.tried],
+        "not_looked_at": list(result.unread),
         "notes": list(notes),
     }
 
 
-def claimed(found: AuditResult) -> float:
+def claimed(result: AuditResult) -> float:
     """The epsilon of the claim at the smallest delta of its points."""
-    header: dict[str, Any] = (found.certificate or {})["header"]
+    header: dict[str, Any] = (result.certificate or {})["header"]
     points = next(each["points"] for each in header["claims"] if each["distance"] == 1)
     return float.fromhex(min(points, key=lambda point: float.fromhex(point["delta"]))["epsilon"])
 
 
-def bound_in_words(found: AuditResult) -> str:
+def bound_in_words(result: AuditResult) -> str:
     """The lower bound on epsilon, beside the claim."""
-    lower, least, at = found.epsilon.lower, claimed(found), f"at delta = {near(found.delta)}"
-    bound = f">= {near(lower)} {at}, but for alpha" if lower else f"no lower bound yet {at}"
+    lower, least, at = result.epsilon.lower, claimed(result), f"at delta = {nearest(result.delta)}"
+    bound = f">= {nearest(lower)} {at}, but for alpha" if lower else f"no lower bound yet {at}"
     if lower > least:
-        return f"{bound}: above the claimed {near(least)}"
-    if found.verdict is not Verdict.REFUTED:
-        return f"{bound}; claimed: {near(least)}"
+        return f"{bound}: above the claimed {nearest(least)}"
+    if result.verdict is not Verdict.REFUTED:
+        return f"{bound}; claimed: {nearest(least)}"
+    return f"{bound}; claimed: {nearest(least)}, which is refuted: by how much, more samples would tell"
+
+
+def audit_pictures(result: AuditResult, *, alpha: float) -> tuple[Picture, Picture]:
+    """The wealth of the bets, and the true over the false positives of the score that paid most."""
     return (
-        f"{bound}; claimed: {near(least)}, which is refuted: by how much, more samples would tell"
+        Picture(
+            "Wealth",
+            "If the claim is true, wealth ever reaches the dashed line with probability at most alpha.",
+            lambda axes: _wealth(axes, result, alpha),
+        ),
+        Picture(
+            "What the best score tells",
+            "Estimates, shaded by two standard errors; no mechanism that keeps the claim is truly above its line.",
+            lambda axes: _worlds(axes, result),
+        ),
     )
+
+
+def _wealth(axes: Axes, result: AuditResult, alpha: float) -> None:
+    axes.set(xlabel="samples", ylabel="wealth, as a power of 10", title="Wealth")
+    if not result.moments:
+        message(axes, "nothing was drawn")
+        style(axes)
+        return
+    samples = [moment.samples for moment in result.moments]
+    wealth = np.array([moment.log_wealth for moment in result.moments]) / math.log(10)
+    goal = -math.log10(alpha)
+    axes.plot(samples, wealth, color=COLORS[0], linewidth=2.4, label="all bets together")
+    axes.axhline(goal, color=COLORS[1], linestyle="--", label="1 / alpha")
+    axes.plot(samples[-1:], wealth[-1:], color=COLORS[0], marker="o")
+    word = "refuted" if result.verdict is Verdict.REFUTED else "stopped"
+    end = f"{word} at {result.samples:,} "
+    axes.annotate(end, (samples[-1], wealth[-1]), fontsize=9, ha="right", color=INK)
+    axes.set(xscale="log", ylim=(min(0, *wealth) - 1, max(goal, *wealth) + 1))
+    axes.tick_params(axis="x", which="minor", labelbottom=False)
+    style(axes, "center left")
+
+
+def _worlds(axes: Axes, result: AuditResult) -> None:
+    """True over false positives of the score that paid most: cells in the order of their stakes, bound before."""
+    axes.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(0, 1), ylim=(0, 1))
+    points, feature, cells = _best(result)
+    counts = np.array([[0, 0], *(rows for _, rows in sorted(cells, key=lambda each: -each[0]))])
+    totals = counts.sum(axis=0)
+    axes.set_title(f"What the best score tells: {feature[:42]}")
+    if not totals.all():
+        message(axes, "nothing was bet")
+        style(axes)
+        return
+    false, true = (counts.cumsum(axis=0) / totals).T
+    error = 2 * np.sqrt(true * (1 - true) / totals[1])
+    rates = np.linspace(0, 1, 401)
+    axes.fill_between(rates, _allowed(points, rates), 1.0, color=INK, alpha=0.12, linewidth=0)
+    most = {"color": COLORS[1], "linestyle": "--", "label": "the most under the claim"}
+    axes.plot(rates, _allowed(points, rates), **most)
+    low, high = true - error, np.minimum(true + error, 1)
+    axes.fill_between(false, low, high, color=COLORS[0], alpha=0.3, linewidth=0)
+    axes.plot(false, true, color=COLORS[0], linewidth=1.6, label="the score, an estimate")
+    style(axes, "lower right")
+
+
+def _allowed(points: Sequence[Mapping[str, str]], rates: Any) -> Any:
+    """The largest true positive rates at false positive rates under the claim."""
+    limits = np.ones_like(rates)
+    for point in points:
+        growth, delta = float.fromhex(point["growth"]), float.fromhex(point["delta"])
+        for line in (growth * rates + delta, 1 - (1 - rates - delta) / growth):
+            limits = np.minimum(limits, line)
+    return limits
+
+
+def _best(result: AuditResult) -> tuple[Any, str, list[tuple[float, tuple[int, int]]]]:
+    """The pair and the feature whose bets paid most: the claim at its distance, the feature's name, and its cells.
+
+    Each cell has its stake, and its rows in the worlds without and with the record.
+    """
+    certificate: Mapping[str, Any] = result.certificate or {"batches": ()}
+    paid = defaultdict[tuple[int, str], float](float)
+    cells: dict[tuple[int, str], list[tuple[float, tuple[int, int]]]] = defaultdict(list)
+    distances: dict[int, int] = {}
+    for moment, batch in zip(result.moments, certificate["batches"], strict=False):
+        stakes, counts = batch["stakes"], batch["counts"]["members"]
+        distances[moment.pair] = stakes["distance"]
+        each = zip(stakes["members"], counts, moment.members, strict=True)
+        for staked, counted, (name, factor) in each:
+            paid[moment.pair, name] += factor
+            f, g = (np.array(staked[side], dtype=object).sum(axis=0) for side in ("f", "g"))
+            rows = zip(counted["zero"], counted["one"], strict=True)
+            cells[moment.pair, name] += zip(map(float, f - g), rows, strict=True)
+    if not paid:
+        return (), "", []
+    pair, name = best = max(paid, key=lambda each: paid[each])
+    claims = certificate["header"]["claims"]
+    claim = next(each for each in claims if each["distance"] == distances[pair])
+    return claim["points"], name, cells[best]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Amount, Balance, Entry
 from dpcompose.report.ledger import main_currency, used_of
-from dpcompose.report.picture import COLORS, INK, figure, message, named, shown, style
+from dpcompose.report.picture import COLORS, INK, Picture, figure, message, named, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +57,7 @@ def burn_down(
     _stacked(axes, [by_day[day] for day in days])
     granted = [sum(amount.units for amount in by_day[day].values()) for day in days]
     if sum(granted) == balance.spent[currency].units:
-        left = [cap.units - sum(granted[: place + 1]) for place in range(len(days))]
+        left = [cap.units - sum(granted[: box + 1]) for box in range(len(days))]
         heights = [_number(cap), *(_number(Amount(each)) for each in left)]
         axes.plot(
             [-0.5, *range(len(days))],
@@ -69,8 +69,7 @@ def burn_down(
         )
     axes.set_xlim(-0.75, max(len(days), 4) - 0.25)
     axes.set_xticks(range(len(days)), days, rotation=0 if len(days) < 7 else 60)
-    axes.legend(frameon=False, fontsize=8, labelcolor=INK)
-    return style(axes)
+    return style(axes, "best")
 
 
 def _stacked(axes: Axes, days: Sequence[dict[str, Amount]]) -> None:
@@ -80,17 +79,17 @@ def _stacked(axes: Axes, days: Sequence[dict[str, Amount]]) -> None:
             totals[actor] += amount.units
     order = sorted(totals, key=lambda actor: (-totals[actor], actor))
     floor = [0.0] * len(days)
-    for place, names in enumerate([*([name] for name in order[:ACTORS]), order[ACTORS:]]):
+    for box, names in enumerate([*([name] for name in order[:ACTORS]), order[ACTORS:]]):
         heights = [
             _number(Amount(sum(day[name].units for name in names if name in day))) for day in days
         ]
         if names:
-            label = named(names[0]) if place < ACTORS else f"{len(names)} others"
+            label = named(names[0]) if box < ACTORS else f"{len(names)} others"
             axes.bar(
                 range(len(days)),
                 heights,
                 bottom=floor,
-                color=COLORS[place % len(COLORS)],
+                color=COLORS[box % len(COLORS)],
                 width=0.7,
                 label=label,
             )
@@ -127,10 +126,10 @@ def icicle(
     return axes
 
 
-def budget_svgs(
+def budget_pictures(
     balances: Sequence[Balance], charged: tuple[Iterable[Entry], Balance] | None = None
-) -> tuple[tuple[str, str], ...]:
-    """Captions and SVG elements for a page: the tree of budgets, and the charges of one scope by day and actor.
+) -> tuple[Picture, ...]:
+    """The tree of budgets, and the charges of one scope by day and actor.
 
     Args:
         balances: The scopes; their budgets are drawn in the currency of `main_currency`.
@@ -139,36 +138,30 @@ def budget_svgs(
     currency = main_currency([balance.scope for balance in balances])
     if not currency:
         return ()
-    tree = figure(7.5)
-    icicle(balances, currency=currency, axes=tree.subplots())
-    found = [
-        shown(
-            "The tree of budgets",
-            f"Each box is a budget of {currency}, filled as far as it is spent.",
-            tree,
-        )
-    ]
-    if charged is not None and charged[1].scope.caps.units.get(currency):
-        days = figure(7.5)
-        burn_down(*charged, currency=currency, axes=days.subplots())
-        found.append(
-            shown(
-                "Charges",
-                f"Charges of {currency} by day and actor, and the budget that is left.",
-                days,
-            )
-        )
-    return tuple(found)
+    tree = Picture(
+        "The tree of budgets",
+        f"Each box is a budget of {currency}, filled as far as it is spent.",
+        lambda axes: icicle(balances, currency=currency, axes=axes),
+    )
+    if charged is None or not charged[1].scope.caps.units.get(currency):
+        return (tree,)
+    entries, balance = list(charged[0]), charged[1]
+    days = Picture(
+        "Charges",
+        f"Charges of {currency} by day and actor, and the budget that is left.",
+        lambda axes: burn_down(entries, balance, currency=currency, axes=axes),
+    )
+    return tree, days
 
 
 def _boxes(
     axes: Axes,
     capped: dict[str, Balance],
     paths: Sequence[str],
-    place: tuple[float, float, int],
+    box: tuple[float, float, int],
     currency: str,
 ) -> None:
-    left, width, depth = place
+    left, width, depth = box
     caps = {path: _number(_cap(capped[path], currency)) for path in paths}
     parent = capped.get(capped[paths[0]].scope.parent or "") if paths else None
     above = 0.0 if parent is None else _number(_cap(parent, currency)) * (parent.scope.slots or 1)

@@ -1,18 +1,19 @@
 """The table and the picture of a plan of counting queries."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dpcompose.report import picture
-from dpcompose.report.layout import Fact, Page, PageTable, headings
+from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import below, exactly
+from dpcompose.report.picture import INK, Picture, style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from dpcompose.release import AccuracyCurve, CountingPlan
 
 _STYLES = {
@@ -33,12 +34,12 @@ def counting_page(plan: CountingPlan) -> Page:
         for row in plan.rows
     )
     facts = (
-        Fact("units", f"n = {plan.units:,}"),
-        Fact(
+        ("units", f"n = {plan.units:,}"),
+        (
             "error",
             f"at most {exactly(plan.accuracy)} n, with probability {exactly(plan.confidence)}",
         ),
-        Fact(
+        (
             "privacy",
             f"epsilon = {exactly(plan.epsilon)}, delta = {exactly(plan.delta)}, for all answers together",
         ),
@@ -56,35 +57,22 @@ def counting_page(plan: CountingPlan) -> Page:
     )
 
 
-def save_counting(path: str | Path, plan: CountingPlan, curves: Sequence[AccuracyCurve]) -> None:
-    """Write the picture as PNG: the error that each method reaches, over the number of queries.
-
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
-        DomainError: If `path` is neither text nor a path.
-        OSError: If the file cannot be written; a file that was there stays as it was.
-    """
-    drawing = picture.figure(7.0)
-    axes = drawing.subplots()
-    for curve in curves:
-        points = [(queries, error) for queries, error in curve.points if error < 1]
-        if points:
-            xs, ys = zip(*points, strict=True)
-            axes.plot(
-                xs, ys, linestyle=_STYLES.get(curve.method, "-"), label=curve.method, linewidth=1.8
-            )
-    axes.axhline(plan.accuracy, color=picture.INK, linewidth=0.8)
+def counting_pictures(plan: CountingPlan, curves: Sequence[AccuracyCurve]) -> tuple[Picture]:
+    """The error that each method reaches, over the number of queries."""
     title = f"{plan.units:,} units, epsilon {exactly(plan.epsilon)}, delta {exactly(plan.delta)}"
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="counting queries",
-        ylabel="error, as a part of the units",
-        title=title,
-    )
-    axes.legend(frameon=False, fontsize=8)
-    axes.grid(True, alpha=0.2)
-    picture.write(drawing, path)
+
+    def draw(axes: Axes) -> None:
+        for curve in curves:
+            points = [(queries, error) for queries, error in curve.points if error < 1]
+            if points:
+                line: Any = _STYLES.get(curve.method, "-")
+                axes.plot(*zip(*points, strict=True), linestyle=line, label=curve.method)
+        axes.axhline(plan.accuracy, color=INK, linewidth=0.8)
+        axes.set(xscale="log", yscale="log", xlabel="counting queries", title=title)
+        axes.set(ylabel="error, as a part of the units")
+        style(axes, "best")
+
+    return (Picture("Error over queries", f"{title}; the line is the error wanted.", draw),)
 
 
 def _queries(number: float) -> str:

@@ -6,11 +6,11 @@ from dataclasses import asdict
 from typing import Any
 
 from dpcompose.account import Exposure
-from dpcompose.report.layout import Fact, Page, PageTable, headings
+from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import above, exactly
 
 
-def exposure_page(found: Exposure) -> Page:
+def exposure_page(result: Exposure) -> Page:
     """The page with both numbers."""
     columns = headings("", ">epsilon at most", ">but with probability", "regime", "~holds")
     rows = tuple(
@@ -21,20 +21,18 @@ def exposure_page(found: Exposure) -> Page:
             each.regime,
             " ".join(filter(None, (each.holds, each.theorem))),
         )
-        for name, each in (("promised", found.promised), ("spent", found.spent))
+        for name, each in (("promised", result.promised), ("spent", result.spent))
     )
     facts = (
-        Fact("present in", ", ".join(found.paths)),
-        Fact("delta", exactly(found.delta)),
-        Fact("neighbors", _adjacency(found) or "not one for all"),
-        *([Fact("window", found.window)] if found.window else []),
-        *(Fact("periods", f"{number} of {path}") for path, number in found.periods.items()),
+        ("present in", ", ".join(result.paths)),
+        ("delta", exactly(result.delta)),
+        ("neighbors", _adjacency(result) or "not one for all"),
+        *([("window", result.window)] if result.window else []),
+        *(("periods", f"{number} of {path}") for path, number in result.periods.items()),
     )
-    headline = (
-        f"epsilon <= {above(found.promised.epsilon)} is promised at delta = {exactly(found.delta)}"
-    )
-    if not found.promised.available:
-        headline = f"Nothing finite is promised at delta = {exactly(found.delta)}"
+    headline = f"epsilon <= {above(result.promised.epsilon)} is promised at delta = {exactly(result.delta)}"
+    if not result.promised.available:
+        headline = f"Nothing finite is promised at delta = {exactly(result.delta)}"
     notes = ("Promised: the worst case of all future questions. Spent: charges so far.",)
     return Page(
         "Exposure of one person",
@@ -46,18 +44,18 @@ def exposure_page(found: Exposure) -> Page:
     )
 
 
-def _adjacency(found: Exposure) -> str | None:
-    return None if found.adjacency is None else found.adjacency.value
+def _adjacency(result: Exposure) -> str | None:
+    return None if result.adjacency is None else result.adjacency.value
 
 
-def exposure_document(found: Exposure) -> dict[str, Any]:
+def exposure_document(result: Exposure) -> dict[str, Any]:
     """The same for programs."""
     return {
-        "paths": list(found.paths),
-        "delta": found.delta,
-        "adjacency": _adjacency(found),
-        "window": found.window or None,
-        "periods": dict(found.periods),
-        "promised": {"available": found.promised.available} | asdict(found.promised),
-        "spent": {"available": found.spent.available} | asdict(found.spent),
+        "paths": list(result.paths),
+        "delta": result.delta,
+        "adjacency": _adjacency(result),
+        "window": result.window or None,
+        "periods": dict(result.periods),
+        "promised": {"available": result.promised.available} | asdict(result.promised),
+        "spent": {"available": result.spent.available} | asdict(result.spent),
     }

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpcompose import check
 from dpcompose.composition import Composable, Composition, Profile, epsilon, running_epsilon
 from dpcompose.errors import DomainError
 from dpcompose.plan import PlanAccount
 from dpcompose.report.number import above, exactly
-from dpcompose.report.picture import COLORS, INK, figure, message, named, style
+from dpcompose.report.picture import COLORS, INK, attacker, band, figure, message, named, style
 from dpcompose.values import Adjacency, AdjacencyName
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def steps(
     places = _spread(len(found))
     numbers = [place + 1 for place in places]
     empty = "epsilon is infinite" if numbers else "no step is taken: epsilon is 0"
-    _band(
+    band(
         axes,
         numbers,
         [found.lower[place] for place in places],
@@ -104,37 +104,44 @@ def steps(
 def waterfall(account: PlanAccount, *, axes: Axes | None = None) -> Axes:
     """The cost of each mechanism of a plan alone and on top of the others; the line is the total."""
     axes = _axes(axes)
-    shares = sorted(account.contributions, key=lambda share: -share.alone.upper)[:SHOWN]
+    contributions = sorted(
+        account.contributions, key=lambda contribution: -contribution.alone.upper
+    )[:SHOWN]
     asked, total = account.question.computed, account.total
     axes.set(
         xlabel=asked,
         title=f"Contributions at {account.question.fixed} = {exactly(account.question.value)}",
     )
-    finite = [share for share in shares if share.alone.upper < math.inf]
+    finite = [contribution for contribution in contributions if contribution.alone.upper < math.inf]
     if not finite:
         message(
             axes,
-            f"{asked} is infinite for every mechanism" if shares else "the plan has no mechanism",
+            f"{asked} is infinite for every mechanism"
+            if contributions
+            else "the plan has no mechanism",
         )
         return style(axes)
     places = range(len(finite))
     axes.barh(
-        places, [share.alone.upper for share in finite], color=COLORS[4], height=0.7, label="alone"
+        places,
+        [contribution.alone.upper for contribution in finite],
+        color=COLORS[4],
+        height=0.7,
+        label="alone",
     )
     saved = [
-        (place, total.upper - share.without.lower)
-        for place, share in enumerate(finite)
-        if share.without is not None and total.upper < math.inf
+        (place, total.upper - contribution.without.lower)
+        for place, contribution in enumerate(finite)
+        if contribution.without is not None and total.upper < math.inf
     ]
     if saved:
         at, lengths = zip(*saved, strict=True)
         axes.barh(at, lengths, color=COLORS[0], height=0.35, label="on top of the others")
     if total.upper < math.inf:
         axes.axvline(total.upper, color=COLORS[1], label=f"total {above(total.upper, 4)}")
-    axes.set_yticks(places, [_short(share.entry.name) for share in finite])
+    axes.set_yticks(places, [_short(contribution.entry.name) for contribution in finite])
     axes.invert_yaxis()
-    axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="lower right")
-    return style(axes)
+    return style(axes, "lower right")
 
 
 def privacy_profile(
@@ -152,20 +159,20 @@ def privacy_profile(
         adjacency: What one person's data may change; a profile has its own.
         axes: Where to draw; new ones if None.
     """
-    given = (
+    chosen = (
         [check.real("epsilon", each) for each in epsilons]
         if epsilons is not None
         else [k / 20 for k in range(101)]
     )
-    found = _profile(profile, adjacency)(given)
+    found = _profile(profile, adjacency)(chosen)
     axes = _axes(axes)
-    kept = [place for place in range(len(given)) if found.upper[place] > 0]
+    kept = [place for place in range(len(chosen)) if found.upper[place] > 0]
     axes.set(yscale="log", xlabel="epsilon", ylabel="delta", title="Privacy profile")
     # A lower end of 0 has no place on a logarithmic axis: the shade then reaches far below what is drawn.
     lower = [max(found.lower[place], found.upper[place] * 1e-3) for place in kept]
-    _band(
+    band(
         axes,
-        [given[place] for place in kept],
+        [chosen[place] for place in kept],
         lower,
         [found.upper[place] for place in kept],
         "delta is 0 everywhere",
@@ -192,16 +199,9 @@ def trade_off(
     rates = [10 ** (k / 20 - 5) for k in range(101)] if log else [k / 100 for k in range(101)]
     found = profile.power(rates)
     axes = _axes(axes)
-    _band(axes, rates, found.lower, found.upper)
-    axes.fill_between(rates, found.upper, 1.0, color=INK, alpha=0.12, linewidth=0)
-    axes.plot(rates, rates, color=INK, linewidth=0.8, linestyle=":")
-    axes.annotate("guessing blindly", (0.3, 0.3), color=INK, fontsize=9, va="top")
-    axes.set(
-        xlabel="false positive rate", ylabel="true positive rate", title="What an attacker gains"
-    )
+    attacker(axes, rates, found.lower, found.upper, log=log)
     if log:
         power = profile.power([1e-3]).upper[0]
-        axes.set(xscale="log", yscale="log", xlim=(rates[0], 1.0), ylim=(rates[0], 1.0))
         axes.plot([1e-3], [power], color=COLORS[1], marker="o")
         axes.annotate(
             f" at 1 in 1,000: at most {above(power, 3)}",
@@ -210,8 +210,6 @@ def trade_off(
             fontsize=9,
             va="top",
         )
-    else:
-        axes.set(xlim=(0, 1), ylim=(0, 1))
     return style(axes)
 
 
@@ -234,12 +232,12 @@ def accuracy(
         adjacency: What one person's data may change.
         axes: Where to draw; new ones if None.
     """
-    given = _positive("scales", scales)
-    found = epsilon([mechanism(scale) for scale in given], delta=delta, adjacency=adjacency)
+    chosen = _positive("scales", scales)
+    found = epsilon([mechanism(scale) for scale in chosen], delta=delta, adjacency=adjacency)
     axes = _axes(axes)
     points = sorted(
         (float(end), error(scale))
-        for end, scale in zip(found.upper, given, strict=True)
+        for end, scale in zip(found.upper, chosen, strict=True)
         if 0 < end < math.inf
     )
     axes.set(
@@ -311,32 +309,12 @@ def plane(
     return style(axes)
 
 
-def _profile(given: Profile | Composable, adjacency: AdjacencyName) -> Profile:
-    return given if isinstance(given, Profile) else given.profile(adjacency=adjacency)
+def _profile(profile: Profile | Composable, adjacency: AdjacencyName) -> Profile:
+    return profile if isinstance(profile, Profile) else profile.profile(adjacency=adjacency)
 
 
-def _axes(given: Axes | None) -> Axes:
-    return figure(7.5).subplots() if given is None else given
-
-
-def _band(
-    axes: Axes, at: Sequence[float], lower: Any, upper: Any, empty: str = "epsilon is infinite"
-) -> None:
-    """Upper ends as a line, and what lies between both ends shaded; a sentence where no upper end is finite."""
-    kept = [place for place in range(len(at)) if upper[place] < math.inf]
-    if not kept:
-        message(axes, empty)
-        return
-    places, most = [at[place] for place in kept], [float(upper[place]) for place in kept]
-    axes.fill_between(
-        places,
-        [float(lower[place]) for place in kept],
-        most,
-        color=COLORS[0],
-        alpha=0.3,
-        linewidth=0,
-    )
-    axes.plot(places, most, color=COLORS[0], linewidth=2, marker="o" if len(kept) == 1 else None)
+def _axes(axes: Axes | None) -> Axes:
+    return figure(7.5).subplots() if axes is None else axes
 
 
 def _spread(count: int) -> list[int]:

@@ -2,91 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 
 from dpcompose.notebook import escaped
 from dpcompose.report.layout import Heading, Page, PageTable
+from dpcompose.report.picture import Picture
 
 SHOWN = 10
 """Rows of a table that are shown before the reader asks for all."""
 HIDDEN = '<span aria-hidden="true">&nbsp;</span>'
-_STYLE = """
-:root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --soft: #5c6570; --rule: #d5dae0; --tint: #f4f6f8;
-        --good: #1a7f37; --bad: #b3261e; --bar: #0072b2; }
-@media (prefers-color-scheme: dark) {
-  :root { --paper: #14171a; --ink: #e6e9ec; --soft: #9aa4af; --rule: #363c43; --tint: #1d2125;
-          --good: #56d364; --bad: #ff7b72; --bar: #56b4e9; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 62rem; background: var(--paper); color: var(--ink);
-       font: 16px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.7rem; font-weight: 650; line-height: 1.25; margin: .25rem 0 1rem; }
-h1, p, dd, td, caption, pre, figcaption { overflow-wrap: break-word; }
-.subject { color: var(--soft); margin: 0; } .meaning { font-size: 1.1rem; max-width: 44rem; }
-.good { color: var(--good); } .bad { color: var(--bad); }
-dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .15rem 1.25rem; margin: 0 0 2rem; }
-dt { color: var(--soft); } dd { margin: 0; font-variant-numeric: tabular-nums; }
-h2 { font-size: 1.1rem; margin: 0; color: var(--ink); } section { margin: 2.25rem 0; }
-a { color: inherit; } :focus-visible { outline: 3px solid var(--bar); outline-offset: 2px; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-caption { text-align: left; padding-bottom: .5rem; }
-th { text-align: left; font-weight: 600; color: var(--soft); border-bottom: 2px solid var(--rule); }
-th, td { padding: .35rem .75rem .35rem 0; vertical-align: top; }
-td { border-bottom: 1px solid var(--rule); }
-.right { text-align: right; white-space: nowrap; padding-left: .75rem; }
-.fixed { white-space: nowrap; } .meter { width: 9rem; }
-.bar { display: block; height: .4rem; margin-top: .25rem; background: var(--bar); }
-@media screen { section:not(:has(.more:checked)) .rest { display: none; } }
-figure { margin: 1rem 0 2rem; } figure svg { width: 100%; height: auto; max-width: 46rem; display: block; }
-figcaption, .note { color: var(--soft); font-size: .92rem; }
-pre { background: var(--tint); padding: 1rem; white-space: pre-wrap; border-radius: .4rem; font-size: .88rem; }
-summary, label { cursor: pointer; color: var(--soft); }
-footer { margin-top: 3rem; color: var(--soft); font-size: .88rem; }
-@media screen and (max-width: 40rem) {
-  body { padding: 1rem .9rem 3rem; } h1 { font-size: 1.35rem; } dl { display: block; } dd { margin-bottom: .5rem; }
-  table, caption, tbody, tr, td { display: block; width: 100%; }
-  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-  tr { border-bottom: 1px solid var(--rule); padding: .4rem 0; } td { border: 0; padding: .05rem 0; }
-  td:empty { display: none; } .right, .fixed { text-align: left; white-space: normal; padding-left: 0; }
-  td[data-label]::before { content: attr(data-label) ": "; color: var(--soft); } }
-@media print {
-  :root { --paper: #fff; --ink: #000; --soft: #444; --rule: #bbb; --tint: #fff; color-scheme: light; }
-  body { max-width: none; padding: 0; font-size: 10pt; } .wide { overflow: visible; }
-  thead { display: table-header-group; } tr, figure, .bar { break-inside: avoid; } h1, caption { break-after: avoid; }
-  .more, .more + label { display: none; }
-  .bar { print-color-adjust: exact; } details::details-content { content-visibility: visible; display: block; } }
-"""
 
 
-def html(
-    page: Page, *, pictures: tuple[tuple[str, str], ...] = (), producer: str = "dpcompose"
-) -> str:
+def html(page: Page, *, pictures: Sequence[Picture] = (), producer: str = "dpcompose") -> str:
     """`page` as an HTML document.
 
     Args:
         page: The page; all its text is escaped.
-        pictures: Captions with SVG elements that dpcompose drew, shown as they are.
+        pictures: Its pictures, the first of which stands below the answer.
         producer: The text of the footer.
     """
     facts = "".join(
-        f"<dt>{escaped(fact.name)}</dt><dd>{escaped(fact.words or fact.value)}</dd>"
-        for fact in page.facts
+        f"<dt>{escaped(name)}</dt><dd>{escaped(value)}</dd>" for name, value in page.facts
     )
-    answer = page.answer or page.headline
+    figures = [
+        f"<figure>{each.svg()}<figcaption>{escaped(each.caption)}</figcaption></figure>"
+        for each in pictures
+    ]
     body = [
-        f'<p class="subject">{escaped(page.title)}</p>\n<h1 class="{page.tone}">{escaped(answer)}</h1>',
+        f'<p class="subject">{escaped(page.title)}</p>\n<h1 class="{page.tone}">{escaped(page.headline)}</h1>',
         f'<p class="meaning">{escaped(page.meaning)}</p>' if page.meaning else "",
-        *(
-            f"<figure>{svg}<figcaption>{escaped(caption)}</figcaption></figure>"
-            for caption, svg in pictures[:1]
-        ),
+        *figures[:1],
         f"<dl>{facts}</dl>" if facts else "",
         *(f'<p class="note">{escaped(note)}</p>' for note in page.notes),
         *(_table(table, number) for number, table in enumerate(page.tables)),
-        *(
-            f"<figure>{svg}<figcaption>{escaped(caption)}</figcaption></figure>"
-            for caption, svg in pictures[1:]
-        ),
+        *figures[1:],
     ]
     if page.following:
         body.append(f'<p class="note">Next: {escaped(page.following)}</p>')
@@ -94,17 +45,16 @@ def html(
         body.append(
             f"<details><summary>The plan</summary><pre>{escape(page.source)}</pre></details>"
         )
-    return _framed(f"{page.title}: {answer}", body, producer)
+    return _framed(f"{page.title}: {page.headline}", body, producer)
 
 
 def fragment(page: Page) -> str:
     """`page` as a notebook shows it: the answer, facts and tables in HTML without a style of its own."""
     facts = "".join(
-        f"<tr><th>{escaped(each.name)}</th><td>{escaped(each.words or each.value)}</td></tr>"
-        for each in page.facts
+        f"<tr><th>{escaped(name)}</th><td>{escaped(value)}</td></tr>" for name, value in page.facts
     )
     parts = [
-        f"<p><strong>{escaped(page.answer or page.headline)}</strong></p>",
+        f"<p><strong>{escaped(page.headline)}</strong></p>",
         f"<table>{facts}</table>" if facts else "",
     ]
     for table in page.tables:
@@ -145,13 +95,15 @@ def contents(
 
 
 def _framed(title: str, body: list[str], producer: str) -> str:
+    style = Path(__file__).with_name("page.css").read_text("utf-8")
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escaped(title)}</title>
-<style>{_STYLE}</style>
+<style>
+{style}</style>
 </head>
 <body>
 <main>
@@ -176,7 +128,7 @@ def _table(table: PageTable, number: int) -> str:
         for place, column in enumerate(table.columns)
     ]
     bars = next((place for place, column in enumerate(table.columns) if column.bar), None)
-    lines = [_row(row, share, bars, list(zip(sides, labels, strict=True))) for row, share in rows]
+    lines = [_row(row, length, bars, list(zip(sides, labels, strict=True))) for row, length in rows]
     first, rest = "\n".join(lines[:SHOWN]), "\n".join(lines[SHOWN:])
     box = f"all-{number}"
     fold = f'<input type="checkbox" class="more" id="{box}"> <label for="{box}">Show all {len(lines):,} rows</label>'
@@ -203,9 +155,9 @@ def _side(column: Heading) -> str:
 
 
 def _row(
-    row: tuple[str, ...], share: float | None, bars: int | None, attributes: list[tuple[str, str]]
+    row: tuple[str, ...], length: float | None, bars: int | None, attributes: list[tuple[str, str]]
 ) -> str:
-    bar = f'<span class="bar" style="width: {100 * share:.1f}%"></span>' if share else ""
+    bar = f'<span class="bar" style="width: {100 * length:.1f}%"></span>' if length else ""
     texts = [escaped(cell) for cell in row]
     if bars is None:
         texts[0] += bar

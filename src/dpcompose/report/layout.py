@@ -56,15 +56,6 @@ class PageTable:
 
 
 @dataclass(frozen=True)
-class Fact:
-    """One line of the summary above the tables: a name and a value, and the words of an HTML page if they differ."""
-
-    name: str
-    value: str
-    words: str = ""
-
-
-@dataclass(frozen=True)
 class Page:
     """The card of a result: its answer, its ends, what it rests on and what to do next; ready for text or HTML.
 
@@ -72,11 +63,10 @@ class Page:
         title: The subject.
         headline: The answer in one line.
         tone: How the answer reads: "plain", "good" (within budget) or "bad" (over budget, or nothing certified).
-        facts: The lines below the headline.
+        facts: The lines below the headline: names and values.
         tables: The tables, most important first.
         notes: Remarks for the reader.
         source: The plan as TOML, or empty.
-        answer: The headline of an HTML page, for readers of all kinds; empty if it is the same.
         meaning: What the answer means, in a sentence or two, for an HTML page.
         following: What to do next, in a sentence; empty if nothing has to be done.
     """
@@ -84,11 +74,10 @@ class Page:
     title: str
     headline: str
     tone: Tone
-    facts: tuple[Fact, ...]
+    facts: tuple[tuple[str, str], ...]
     tables: tuple[PageTable, ...]
     notes: tuple[str, ...] = ()
     source: str = ""
-    answer: str = ""
     meaning: str = ""
     following: str = ""
 
@@ -107,8 +96,8 @@ def csv_text(page: Page) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if not page.tables:
-        writer.writerows([["name", "value"], ["answer", page.answer or page.headline]])
-        writer.writerows([fact.name, fact.value] for fact in page.facts)
+        writer.writerows([["name", "value"], ["answer", page.headline]])
+        writer.writerows(page.facts)
     for number, table in enumerate(page.tables):
         if number:
             text.write("\n")

@@ -22,7 +22,7 @@ from dpcompose.ledger import (
     is_at_or_below,
     paths_down_to,
 )
-from dpcompose.report.layout import Fact, Heading, Page, PageTable, headings
+from dpcompose.report.layout import Heading, Page, PageTable, headings
 from dpcompose.report.number import above, below, members, trimmed
 
 BAR = 16
@@ -290,12 +290,12 @@ def price_page(
 ) -> Page:
     """The price of a charge in a scope, and what is left there."""
     facts = [
-        Fact("would ask", listed(cost, at_least)),
-        Fact("left here", listed(left, at_most) or "nothing is capped"),
+        ("would ask", listed(cost, at_least)),
+        ("left here", listed(left, at_most) or "nothing is capped"),
     ]
     if epsilon is not None:
         facts.append(
-            Fact(
+            (
                 "epsilon",
                 f"{trimmed(above(epsilon[0], 4))} asked, {trimmed(below(epsilon[1], 4))} left",
             )
@@ -310,12 +310,12 @@ def price_page(
 
 def receipt_page(receipt: Receipt, *, left: Amounts | None = None) -> Page:
     """A charge that was granted."""
-    here = [] if left is None else [Fact("left here", listed(left, at_most) or "nothing is capped")]
+    here = [] if left is None else [("left here", listed(left, at_most) or "nothing is capped")]
     facts = (
-        Fact("charged", listed(receipt.cost, at_least)),
+        ("charged", listed(receipt.cost, at_least)),
         *here,
-        Fact("key", receipt.key),
-        Fact("receipt", receipt.hash),
+        ("key", receipt.key),
+        ("receipt", receipt.hash),
     )
     headline = f"Granted: entry {receipt.sequence} of {receipt.root}, charged to {receipt.scope}"
     following = "run the mechanism, then redeem the receipt: dpcompose ledger redeem"
@@ -333,18 +333,18 @@ def receipt_document(receipt: Receipt, *, left: Amounts) -> dict[str, Any]:
     }
 
 
-def verification_page(found: Verification, *, where: str = "The ledger") -> Page:
+def verification_page(result: Verification, *, where: str = "The ledger") -> Page:
     """The result of a verification that found no fault."""
-    facts = [Fact("entries", f"{found.entries:,}"), Fact("scopes", f"{found.scopes:,}")]
+    facts = [("entries", f"{result.entries:,}"), ("scopes", f"{result.scopes:,}")]
     facts += [
-        Fact(f"head of {root}", f"{head.sequence} {head.hash}") for root, head in found.anchor.heads
+        (f"head of {root}", f"{head.sequence} {head.hash}") for root, head in result.anchor.heads
     ]
     unseen = "No anchor was given: entries removed from the end would go unnoticed; use --anchor."
-    notes = () if found.anchored else (unseen,)
+    notes = () if result.anchored else (unseen,)
     agrees = "Every hash, every decision and every balance agrees"
     return Page(
         where,
-        agrees + (", and so does the anchor" * found.anchored),
+        agrees + (", and so does the anchor" * result.anchored),
         "good",
         tuple(facts),
         (),

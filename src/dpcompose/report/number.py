@@ -24,7 +24,7 @@ def below(value: float, digits: int = 6) -> str:
     return _rounded(value, digits, ROUND_FLOOR)
 
 
-def near(value: float, digits: int = 6) -> str:
+def nearest(value: float, digits: int = 6) -> str:
     """`value` rounded to nearest, for a number that is no bound."""
     return _rounded(value, digits, ROUND_HALF_EVEN)
 

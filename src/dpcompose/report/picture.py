@@ -1,6 +1,7 @@
-"""The pictures of an account: epsilon over delta, its growth under each theorem, and the gain of an attacker.
+"""What all pictures share: their frame, their colors, their files, and the curves that more than one result has.
 
-This file holds what all pictures share; matplotlib is imported only when one is drawn.
+A result names its pictures as `Picture`s; they become panels of one file, or SVG elements of a page. matplotlib is
+imported only when one is drawn.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
@@ -9,15 +10,16 @@ from __future__ import annotations
 import io
 import math
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import MissingExtraError
 from dpcompose.files import path_of, replacing
-from dpcompose.plan import EpsilonCurve, Growth, PlanRisk
-from dpcompose.report.number import above, below, exactly
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,66 +29,32 @@ INK = "#5a5b5c"
 """The color of text and axes, which no curve has, so that an SVG can take the color of the page instead."""
 # Okabe and Ito's palette for the color-blind, in light and dark, without its yellow, which is invisible on white.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8a6d3b", "#7a68c8")
-_NO_ATTACK = "No attack is above the line; the shaded rest of the square cannot be reached."
-_DASHES = ("-", "--", "-.", ":")
 
 
-def save_account(
-    path: str | Path,
-    *,
-    over_delta: EpsilonCurve,
-    growth: Growth,
-    asked: float,
-    risk: PlanRisk | None = None,
-) -> None:
-    """Write the pictures side by side to `path`, as PNG, SVG or PDF.
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a result.
 
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
-        DomainError: If `path` is neither text nor a path.
-        OSError: If the file cannot be written; a file that was there stays as it was.
+    Args:
+        title: Its name, for those who do not see it.
+        caption: A sentence below it.
+        draw: Draws it on axes.
     """
-    count = 2 if risk is None else 3
-    drawing = figure(6.5 * count)
-    panels = drawing.subplots(1, count)
-    _draw_profile(panels[0], over_delta, asked)
-    _draw_growth(panels[1], growth)
-    if risk is not None:
-        _draw_risk(panels[2], risk)
-    write(drawing, path)
 
+    title: str
+    caption: str
+    draw: Callable[[Axes], object]
 
-def account_svgs(
-    *, over_delta: EpsilonCurve, growth: Growth, asked: float, risk: PlanRisk | None = None
-) -> tuple[tuple[str, str], ...]:
-    """Captions and SVG elements of the pictures, in the color of the page they are put on."""
-    profile, theorems = figure(7.5), figure(7.5)
-    _draw_profile(profile.subplots(), over_delta, asked)
-    _draw_growth(theorems.subplots(), growth)
-    attack: tuple[tuple[str, str], ...] = ()
-    if risk is not None:
-        attacker = figure(7.5)
-        _draw_risk(attacker.subplots(), risk)
-        attack = (
-            shown(
-                "What an attacker gains",
-                "No attack is above the line; the shaded rest of the square cannot be reached.",
-                attacker,
-            ),
-        )
-    return (
-        *attack,
-        shown(
-            "Epsilon over delta",
-            "The certified epsilon for every delta; the mark is the question that was asked.",
-            profile,
-        ),
-        shown(
-            "How epsilon grows",
-            f"Epsilon at delta = {exactly(growth.delta)} under each theorem; dotted lines are estimates.",
-            theorems,
-        ),
-    )
+    def svg(self) -> str:
+        """The picture as an SVG element in the color of its page, named and described."""
+        drawing, stream = figure(7.5), io.StringIO()
+        self.draw(drawing.subplots())
+        drawing.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
+        text = stream.getvalue()
+        element = text[text.index("<svg") :].strip().replace(INK, "currentColor")
+        named = f"<title>{escape(self.title)}</title><desc>{escape(self.caption)}</desc>"
+        start = rf'<svg role="img" aria-label="{escape(self.title)}"\1>{named}'
+        return re.sub(r"^<svg([^>]*)>", start, element, count=1)
 
 
 def require_pictures() -> None:
@@ -96,101 +64,63 @@ def require_pictures() -> None:
 
 
 def figure(width: float, height: float = 4.6) -> Figure:
-    """An empty figure, in inches. Raises as `require` does."""
+    """An empty figure, in inches. Raises as `require_pictures` does."""
     require_pictures()
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def write(drawing: Figure, path: str | Path) -> None:
-    """Write a figure, all of it or nothing: as SVG or PDF if the name ends so, otherwise as PNG, SVG or PDF.
+def write(path: str | Path, pictures: Sequence[Picture]) -> None:
+    """Write pictures beside each other, all or nothing: as SVG or PDF if the name ends so, otherwise as PNG.
 
     Raises:
+        MissingExtraError: If matplotlib is not installed.
         DomainError: If `path` is neither text nor a path.
-        OSError: If the file cannot be written.
+        OSError: If the file cannot be written; a file that was there stays as it was.
     """
     file = path_of("path", path)
+    columns = min(len(pictures), 3)
+    rows = math.ceil(len(pictures) / columns)
+    drawing = figure(6.5 * columns, 4.6 * rows)
+    panels = drawing.subplots(rows, columns, squeeze=False).ravel()
+    for axes, picture in zip_longest(panels, pictures):
+        if picture is None:
+            axes.set_axis_off()
+        else:
+            picture.draw(axes)
     form = file.suffix.lower().removeprefix(".")
     # No date: the same picture is the same file.
     kind = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+    form = "png" if kind is None else form
     with replacing(file) as beside:
-        drawing.savefig(
-            beside,
-            format="png" if kind is None else form,
-            dpi=130,
-            facecolor="white",
-            metadata=kind,
-        )
+        drawing.savefig(beside, format=form, dpi=130, facecolor="white", metadata=kind)
 
 
-def _draw_profile(axes: Axes, curve: EpsilonCurve, asked: float) -> None:
-    points = [(delta, epsilon) for delta, epsilon in curve.points if epsilon < math.inf]
-    axes.plot(*_columns(points), color=COLORS[0], linewidth=2)
-    axes.set_xscale("log")
-    axes.invert_xaxis()
-    axes.axvline(asked, color=INK, linewidth=0.8, linestyle=":")
-    axes.set(xlabel="delta", ylabel="epsilon", title="Epsilon over delta")
-    if not points:
-        message(axes, "epsilon is infinite at every delta drawn")
-    style(axes)
+def band(
+    axes: Axes, at: Sequence[float], lower: Any, upper: Any, empty: str = "epsilon is infinite"
+) -> None:
+    """Upper ends as a line, and what lies between both ends shaded; a sentence where no upper end is finite."""
+    finite = [index for index in range(len(at)) if upper[index] < math.inf]
+    if not finite:
+        message(axes, empty)
+        return
+    x, least, most = ([float(each[index]) for index in finite] for each in (at, lower, upper))
+    axes.fill_between(x, least, most, color=COLORS[0], alpha=0.3, linewidth=0)
+    axes.plot(x, most, color=COLORS[0], linewidth=2, marker="o" if len(finite) == 1 else None)
 
 
-def _draw_growth(axes: Axes, growth: Growth) -> None:
-    drawn = 0
-    for position, curve in enumerate(growth.curves):
-        points = [(stop, epsilon) for stop, epsilon in curve.points if 0 < epsilon < math.inf]
-        if points:
-            certified, estimate = curve.kind == "certified", curve.kind == "estimate"
-            axes.plot(
-                *_columns(points),
-                color=COLORS[position % len(COLORS)],
-                linestyle=":" if estimate else "-" if certified else _DASHES[1 + position % 2],
-                linewidth=2.6 if certified else 1.5,
-                marker="o" if len(points) == 1 else None,
-                label=curve.name,
-                zorder=3 if certified else 2,
-            )
-            drawn += 1
+def attacker(axes: Axes, rates: Sequence[float], lower: Any, upper: Any, *, log: bool) -> None:
+    """The true positive rate of the best test over its false positive rate; what is above it cannot be reached."""
+    band(axes, rates, lower, upper)
+    axes.fill_between(rates, upper, 1.0, color=INK, alpha=0.12, linewidth=0)
+    axes.plot(rates, rates, color=INK, linewidth=0.8, linestyle=":")
+    axes.annotate("guessing blindly", (0.3, 0.3), color=INK, fontsize=9, va="top")
     axes.set(
-        xscale="log", yscale="log", xlabel=growth.unit, ylabel="epsilon", title="How epsilon grows"
+        xlabel="false positive rate", ylabel="true positive rate", title="What an attacker gains"
     )
-    if drawn:
-        axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="upper left")
-    else:
-        message(axes, "no theorem gives a finite epsilon here")
-    style(axes)
-
-
-def _draw_risk(axes: Axes, found: PlanRisk) -> None:
-    rates, most = list(found.rates), [power.upper for power in found.powers]
-    least = [power.lower for power in found.powers]
-    axes.fill_between(rates, most, 1.0, color=INK, alpha=0.12, linewidth=0)
-    axes.fill_between(rates, least, most, color=COLORS[0], alpha=0.35, linewidth=0)
-    axes.plot(rates, most, color=COLORS[0], linewidth=2, label="the best test")
-    axes.plot(rates, rates, color=INK, linewidth=0.8, linestyle=":", label="guessing blindly")
-    shown = found.risk
-    axes.plot(
-        [shown.false_positive_rate], [shown.true_positive_rate.upper], color=COLORS[1], marker="o"
-    )
-    axes.set(xscale="log", yscale="log", xlabel="false positive rate", ylabel="true positive rate")
-    axes.set(title="What an attacker gains", xlim=(rates[0], 1.0), ylim=(rates[0], 1.0))
-    axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="lower right")
-    lines = (
-        f"advantage <= {above(shown.advantage.upper, 4)}",
-        f"Bayes error >= {below(shown.bayes_error.lower, 4)} at prior {exactly(shown.prior)}",
-        f"true positive rate <= {above(shown.true_positive_rate.upper, 4)}"
-        f" at false positive rate {exactly(shown.false_positive_rate)}",
-        f"reconstruction <= {above(shown.reconstruction.upper, 4)} of a secret guessed with {exactly(shown.prior)}",
-    )
-    axes.text(
-        0.03, 0.96, "\n".join(lines), transform=axes.transAxes, va="top", fontsize=8, color=INK
-    )
-    style(axes)
-
-
-def _columns(points: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    return [x for x, _ in points], [y for _, y in points]
+    scale, least = ("log", rates[0]) if log else ("linear", 0.0)
+    axes.set(xscale=scale, yscale=scale, xlim=(least, 1), ylim=(least, 1))
 
 
 def message(axes: Axes, text: str) -> None:
@@ -198,8 +128,10 @@ def message(axes: Axes, text: str) -> None:
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=INK)
 
 
-def style(axes: Axes) -> Axes:
-    """Draw grid, ticks, labels and spines in ink."""
+def style(axes: Axes, legend: str = "", **settings: Any) -> Axes:
+    """Draw grid, ticks, labels and spines in ink, and a legend at that place if anything is labelled."""
+    if legend and axes.get_legend_handles_labels()[0]:
+        axes.legend(loc=legend, **({"frameon": False, "fontsize": 8, "labelcolor": INK} | settings))
     axes.grid(True, which="major", color=INK, alpha=0.2, linewidth=0.6)
     axes.tick_params(which="both", colors=INK)
     for text in (axes.xaxis.label, axes.yaxis.label, axes.title):
@@ -213,20 +145,3 @@ def style(axes: Axes) -> Axes:
 def named(name: str) -> str:
     """A name as a picture shows it, every character for itself: dollars begin no formula, and no bar goes unnamed."""
     return (f" {name}" if name.startswith("_") else name).replace("$", r"\$")
-
-
-def shown(title: str, caption: str, drawing: Figure) -> tuple[str, str]:
-    """A caption and the SVG element of a figure, for a page."""
-    return caption, svg(drawing, title=title, description=caption)
-
-
-def svg(drawing: Figure, *, title: str, description: str) -> str:
-    """A figure as an SVG element in the color of its page, named and described for those who do not see it."""
-    stream = io.StringIO()
-    drawing.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
-    text = stream.getvalue()
-    found = text[text.index("<svg") :].strip().replace(INK, "currentColor")
-    said = f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
-    return re.sub(
-        r"^<svg([^>]*)>", rf'<svg role="img" aria-label="{escape(title)}"\1>{said}', found, count=1
-    )

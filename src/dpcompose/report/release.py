@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.numerics import two_digits
-from dpcompose.report.layout import Fact, Heading, Page, PageTable, headings
+from dpcompose.report.layout import Heading, Page, PageTable, headings
 from dpcompose.report.ledger import at_least, at_most, listed
 from dpcompose.report.number import members
 
@@ -30,9 +30,9 @@ def release_page(
     spent = listed(receipt.cost, at_least)
     again = "  (stored: the same key was asked before)" if answers[0].replayed else ""
     facts = (
-        Fact("charged", f"{spent} to {receipt.scope}, entry {receipt.sequence}{again}"),
-        *([] if left is None else [Fact("left", listed(left, at_most))]),
-        Fact("key", receipt.key),
+        ("charged", f"{spent} to {receipt.scope}, entry {receipt.sequence}{again}"),
+        *([] if left is None else [("left", listed(left, at_most))]),
+        ("key", receipt.key),
     )
     tables = tuple(_table(answer, confidence, width) for answer in answers)
     notes = (
@@ -63,7 +63,7 @@ def quote_page(
     """Prices and errors, and how far one unit moves what is asked, before anything is charged."""
     columns = headings("question", "~price", ">error", "fits")
     rows = tuple(_quoted(quote, confidence) for quote in quotes)
-    facts = (Fact("left", listed(quotes[0].left if left is None else left, at_most)),)
+    facts = (("left", listed(quotes[0].left if left is None else left, at_most)),)
     fit = all(quote.fits for quote in quotes)
     headline = (
         "Nothing was charged"

@@ -9,6 +9,7 @@ from typing import Any, cast
 from dpcompose.errors import DomainError
 from dpcompose.report.html import fragment
 from dpcompose.report.layout import Page
+from dpcompose.report.picture import Picture, write
 from dpcompose.report.text import text
 
 _SUBJECTS = {
@@ -18,7 +19,7 @@ _SUBJECTS = {
     "Statement": "theorem evaluation", "[Statement]": "theorem listing", "Receipt": "ledger receipt",
     "Balance": "ledger balance", "[Balance]": "ledger tree", "Entry": "ledger entry", "[Entry]": "ledger log",
     "Verification": "ledger verification", "CountingPlan": "counting counting", "TrainingHistory": "training training",
-    "Bound": "number bound", "Calibration": "account calibrated", "PlanRisk": "account risk", "Risk": "account attack",
+    "Bound": "number bound", "Calibration": "account calibrated", "PlanRisk": "account risk", "Risk": "account risk",
 }  # fmt: skip
 """The class of a subject, in brackets for a list of them: its file, and what its functions are called after."""
 
@@ -47,6 +48,15 @@ def document(subject: Any, /, *more: Any, **how: Any) -> dict[str, Any]:
     return _function(subject, "{}_document")(subject, *more, **how)
 
 
+def pictures(subject: Any, /, *more: Any, **how: Any) -> tuple[Picture, ...]:
+    """The pictures of a result, for `html` or for a file; see `page`.
+
+    Raises:
+        DomainError: If results of this class have no pictures.
+    """
+    return _function(subject, "{}_pictures")(subject, *more, **how)
+
+
 def save(path: str | Path, subject: Any, /, *more: Any, **how: Any) -> None:
     """Write the pictures of a result to `path`, as PNG, SVG or PDF; see `page`.
 
@@ -55,7 +65,7 @@ def save(path: str | Path, subject: Any, /, *more: Any, **how: Any) -> None:
         DomainError: If results of this class have no pictures, or `path` is neither text nor a path.
         OSError: If the file cannot be written; a file that was there stays as it was.
     """
-    _function(subject, "save_{}")(path, subject, *more, **how)
+    write(path, pictures(subject, *more, **how))
 
 
 def card_text(subject: Any, /) -> str:

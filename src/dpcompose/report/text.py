@@ -32,7 +32,7 @@ def text(shown: Page | PageTable) -> str:
 
 
 def _lines(page: Page, width: int) -> Iterator[str]:
-    facts = [(printable(fact.name), printable(fact.value)) for fact in page.facts]
+    facts = [(printable(name), printable(value)) for name, value in page.facts]
     yield from _text(page.headline, width, page.tone)
     columns = [Heading("", wrap=False), Heading("", wrap=True)]
     if facts and width >= NARROW and _fits(columns, facts, width, gap=2):

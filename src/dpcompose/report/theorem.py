@@ -5,38 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.report.layout import Fact, Page, PageTable, headings
+from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import above, below, members, trimmed
 
 if TYPE_CHECKING:
     from dpcompose.book import Statement
 
-Given = Mapping[str, Any]
+Values = Mapping[str, Any]
 Rows = Sequence[tuple[str, float]]
 
 
-def evaluation_page(statement: Statement, given: Given, rows: Rows) -> Page:
+def evaluation_page(statement: Statement, values: Values, rows: Rows) -> Page:
     """One statement with its value, rounded in the safe direction, and its caveats."""
     headline = "; ".join(
         f"{name} = {trimmed(below(value, 15) if name in statement.down else above(value, 15))}"
         for name, value in rows
     )
     facts = [
-        Fact("says", statement.says),
-        Fact(
-            "given", ", ".join(f"{name} = {value!r}" for name, value in given.items()) or "nothing"
-        ),
-        Fact("source", statement.reference),
+        ("says", statement.says),
+        ("given", ", ".join(f"{name} = {value!r}" for name, value in values.items()) or "nothing"),
+        ("source", statement.reference),
     ]
     notes = tuple(f"Caveat: {caveat}" for caveat in statement.caveats)
     return Page(f"{statement.number} {statement.title}", headline, "plain", tuple(facts), (), notes)
 
 
-def evaluation_document(statement: Statement, given: Given, rows: Rows) -> dict[str, Any]:
+def evaluation_document(statement: Statement, values: Values, rows: Rows) -> dict[str, Any]:
     """The same for a machine."""
     return {
         **members(statement, "number title says"),
-        "given": dict(given),
+        "given": dict(values),
         "value": dict(rows),
         **members(statement, "caveats reference"),
     }

@@ -1,49 +1,31 @@
 """A training run: epsilon over its steps, as a page and as a picture."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
-import math
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dpcompose.interop import TrainingHistory
-from dpcompose.report import picture
-from dpcompose.report.layout import Fact, Page, PageTable, headings
+from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import above, exactly, interval
+from dpcompose.report.picture import INK, Picture, band, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
-def save_training(path: str | Path, history: TrainingHistory) -> None:
-    """Write the picture as PNG: both ends of epsilon over the steps, and the most that may be spent.
+def training_pictures(history: TrainingHistory) -> tuple[Picture]:
+    """Both ends of epsilon over the steps, and the most that may be spent."""
+    title = f"Epsilon at delta = {exactly(history.delta)}"
 
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
-        DomainError: If `path` is neither text nor a path.
-        OSError: If the file cannot be written; a file that was there stays as it was.
-    """
-    drawing = picture.figure(7.0)
-    axes = drawing.subplots()
-    points = [
-        (n, bound)
-        for n, bound in zip(history.steps, history.epsilon, strict=True)
-        if bound.upper < math.inf
-    ]
-    steps = [n for n, _ in points]
-    axes.fill_between(
-        steps, [bound.lower for _, bound in points], [bound.upper for _, bound in points], alpha=0.3
-    )
-    axes.plot(steps, [bound.upper for _, bound in points], linewidth=2, label="charged so far")
-    axes.axhline(
-        history.target, color=picture.INK, linewidth=0.8, linestyle=":", label="the budget"
-    )
-    axes.set(
-        xlabel="steps",
-        ylabel="epsilon",
-        title=f"Epsilon at delta = {exactly(history.delta)}",
-        ylim=(0, None),
-    )
-    axes.legend(frameon=False, fontsize=8, labelcolor=picture.INK, loc="lower right")
-    picture.style(axes)
-    picture.write(drawing, path)
+    def draw(axes: Axes) -> None:
+        lower, upper = ([getattr(e, end) for e in history.epsilon] for end in ("lower", "upper"))
+        band(axes, history.steps, lower, upper, "no step was charged")
+        axes.axhline(history.target, color=INK, linewidth=0.8, linestyle=":", label="the budget")
+        axes.set(xlabel="steps", ylabel="epsilon", title=title, ylim=(0, None))
+        style(axes, "lower right")
+
+    return (Picture("Epsilon over steps", f"{title}; the dotted line is the budget.", draw),)
 
 
 def training_page(history: TrainingHistory) -> Page:
@@ -56,8 +38,8 @@ def training_page(history: TrainingHistory) -> Page:
     at = f"at delta = {exactly(history.delta)}"
     headline = f"epsilon <= {above(last.upper)} {at}" if last else "no step was charged"
     facts = (
-        Fact("budget", f"epsilon {exactly(history.target)} {at}"),
-        Fact("holds", history.holds),
+        ("budget", f"epsilon {exactly(history.target)} {at}"),
+        ("holds", history.holds),
     )
     table = PageTable("Epsilon over steps", headings(">steps", ">at least", ">at most"), rows)
     return Page("Training", headline, "plain", facts, (table,) if rows else ())
