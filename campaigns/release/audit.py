@@ -26,7 +26,7 @@ import pyarrow as pa
 import dpcompose.release as release
 from campaigns.release.marginals import audited_rounds
 from dpcompose.audit import AuditResult, Verdict, audit
-from dpcompose.release.aggregate import exact
+from dpcompose.release.aggregate import Scans, exact
 from dpcompose.release.audited import (
     AuditedRelease,
     World,
@@ -37,7 +37,6 @@ from dpcompose.release.audited import (
 from dpcompose.release.bounds import Change
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, RankStep, SelectionStep
 from dpcompose.release.noise import DiscreteLaplaceNoise
-from dpcompose.release.scan import Scans
 from dpcompose.release.spend import Spend
 from dpcompose.release.table import Table
 

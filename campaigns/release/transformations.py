@@ -30,7 +30,7 @@ from campaigns.release.places import Place
 from campaigns.release.truncation import excess
 from dpcompose.errors import DomainError, EngineError, UnsupportedError
 from dpcompose.release import transformation
-from dpcompose.release.aggregate import exact, statement
+from dpcompose.release.aggregate import Scan
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.expression import RowExpression
 from dpcompose.release.query import over
@@ -263,12 +263,12 @@ def case(
             there = _broken(there, defect)
         design = asked.design(there)
         # The statement is made once and asked of both tables: no word of it follows from the rows.
-        said = statement(there, design.aggregation, Sampling(key))
+        scan = Scan.of(there, [design.aggregation], Sampling(key))
         results: list[Any] = []
         for rows in pair:
             place.fill(rows)
             try:
-                results.append(exact(there, design.aggregation, said))
+                results += scan.exact()
             except EngineError:
                 wrong.append(f"{there.engine.name} failed at {there.steps}")
         if len(results) < len(pair):

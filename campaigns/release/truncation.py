@@ -25,10 +25,9 @@ import duckdb
 import dpcompose.release as release
 from campaigns.release import tables
 from campaigns.release.engines import EPSILON, PRIVATE, QUESTIONS
-from dpcompose.release.aggregate import exact, statement
+from dpcompose.release.aggregate import Scan, exact
 from dpcompose.release.bounds import Change
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, RankStep, SelectionStep
-from dpcompose.release.scan import Scan
 from dpcompose.release.table import Table
 from dpcompose.release.truncation import Sampling
 
@@ -97,7 +96,7 @@ def integers(
 ) -> Any:
     """The exact aggregates of a design, asked alone, or in one statement with other questions."""
     if not beside:
-        return exact(table, design.aggregation, statement(table, design.aggregation, Sampling(key)))
+        return exact(table, design.aggregation, Sampling(key))
     whole = [design.aggregation, *(question.design(table).aggregation for question in beside)]
     return Scan.of(table, whole, Sampling(key)).exact()[0]
 

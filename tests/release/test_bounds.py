@@ -14,7 +14,7 @@ import dpcompose.release as release
 from campaigns.release import tables
 from campaigns.release.truncation import excess
 from dpcompose.errors import DomainError
-from dpcompose.release.aggregate import exact, statement
+from dpcompose.release.aggregate import Scan
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.design import scores
 from dpcompose.release.query import Engine, Query
@@ -91,11 +91,11 @@ def test_no_unit_moves_an_aggregate_further_than_computed(
         whole = list(itertools.chain(*units))
         made = table(whole, **limits)
         design = QUESTIONS[name].design(made)
-        words = statement(made, design.aggregation)
-        full = exact(made, design.aggregation, words)
+        scan = Scan.of(made, [design.aggregation])
+        (full,) = scan.exact()
         for unit in units:
             refill(made, [row for row in whole if row not in unit])
-            assert excess(full, exact(made, design.aggregation, words), design) == []
+            assert excess(full, scan.exact()[0], design) == []
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ import dpcompose.release as release
 from campaigns.release import tables
 from campaigns.release.engines import BOUNDS, QUESTIONS, differing, odd
 from dpcompose.errors import EngineError, UnsupportedError
-from dpcompose.release.aggregate import exact
-from dpcompose.release.scan import Scan
+from dpcompose.release.aggregate import Scan, exact
 from tests.release import world
 from tests.release.conditions import ROWS, conditions, misread
 

@@ -11,9 +11,8 @@ import pytest
 import dpcompose.release as release
 from campaigns.release import tables
 from campaigns.release.engines import BOUNDS, QUESTIONS, odd
-from dpcompose.release import scan
-from dpcompose.release.aggregate import exact, statement
-from dpcompose.release.scan import Scan
+from dpcompose.release import aggregate
+from dpcompose.release.aggregate import Scan, exact
 from dpcompose.release.truncation import Sampling
 
 SAMPLING = Sampling(b"a scope's")
@@ -38,7 +37,7 @@ TOGETHER = [
 
 def alone(table: release.Table, name: str) -> Any:
     what = QUESTIONS[name].design(table).aggregation
-    return exact(table, what, statement(table, what, SAMPLING))
+    return exact(table, what, SAMPLING)
 
 
 def together(table: release.Table, names: list[str]) -> list[Any]:
@@ -72,10 +71,10 @@ def test_units_with_rows_that_count_for_some_questions_only_are_bounded_for_each
     monkeypatch: Any,
 ) -> None:
     table = release.table(tables.arrow(odd(60, 3)), **BOUNDS["3 rows"])
-    names = ["count by text", "sum of doubles by text"]
+    names = ["histogram", "sum of doubles"]
     assert together(table, names) == [alone(table, name) for name in names]
-    # The control: as if NULL were bounded like a number.
-    monkeypatch.setattr(scan, "_decider", lambda what: True)
+    # The control: as if what is in no bin were in none of the sum.
+    monkeypatch.setattr(aggregate, "_decider", lambda what: True)
     assert together(table, names) != [alone(table, name) for name in names]
 
 
@@ -90,5 +89,5 @@ def test_a_batch_sorts_the_rows_of_questions_that_share_once() -> None:
     words = Scan.of(
         table, [question.design(table).aggregation for question in questions]
     ).statement.words
-    one = statement(table, questions[0].design(table).aggregation).words
+    one = Scan.of(table, [questions[0].design(table).aggregation]).statement.words
     assert words.count(" OVER ") == one.count(" OVER ") > 0

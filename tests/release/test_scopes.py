@@ -27,7 +27,7 @@ from dpcompose.errors import (
 from dpcompose.ledger import Ledger
 from dpcompose.ledger.requests import Redemption
 from dpcompose.mechanisms import Laplace
-from dpcompose.release.aggregate import exact, statement
+from dpcompose.release.aggregate import exact
 from dpcompose.release.answer import failure_of
 from dpcompose.release.answers import redeemed
 from dpcompose.release.bounding import Binding
@@ -106,7 +106,7 @@ def test_what_of_a_unit_is_kept_is_flat_over_the_months() -> None:
 
 def _kept(table: release.Table, question: release.Question, sampling: Sampling) -> list[int]:
     what = question.design(table).aggregation
-    found = exact(table, what, statement(table, what, sampling))
+    found = exact(table, what, sampling)
     assert what.public is not None
     return [found.get(key, {0: (0,)})[0][0] for key in what.public]
 

@@ -25,7 +25,7 @@ from dpcompose.adaptive import BasicFilter
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Ledger
 from dpcompose.release import transformation, truncation
-from dpcompose.release.scan import Scan
+from dpcompose.release.aggregate import Scan
 from tests.release import world
 
 col, lit = release.col, release.lit

@@ -10,7 +10,7 @@ import pytest
 
 import dpcompose.release as release
 from dpcompose.errors import UnsupportedError
-from dpcompose.release.aggregate import exact, statement
+from dpcompose.release.aggregate import Scan, exact
 from tests.release import world
 
 COLUMNS = "person BIGINT, visit BIGINT, city {text}, amount DOUBLE PRECISION"
@@ -63,7 +63,9 @@ def made(constraint: str) -> str:
 
 def sorts(table: release.Table) -> bool:
     """Whether every question but the first, which sorts nowhere, sorts the rows of units, or none does."""
-    words = [statement(table, each.design(table).aggregation).words for each in QUESTIONS[1:]]
+    words = [
+        Scan.of(table, [each.design(table).aggregation]).statement.words for each in QUESTIONS[1:]
+    ]
     found = {" OVER " in " ".join(each.split()) for each in words}
     assert len(found) == 1
     return found.pop()

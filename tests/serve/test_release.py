@@ -132,7 +132,7 @@ def test_the_data_are_not_touched_before_the_service_has_charged(
     def touched(*_: Any) -> Any:
         raise AssertionError("the data were touched")
 
-    monkeypatch.setattr("dpcompose.release.scan.Scans.exact", touched)
+    monkeypatch.setattr("dpcompose.release.aggregate.Scans.exact", touched)
     session = release.Session(table(), account=paid.person("Ada", subtree="people"), actor="Ada")
     with pytest.raises(Exception, match="threshold"):
         session.count(spend={"epsilon": "0.2"})

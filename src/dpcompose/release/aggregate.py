@@ -1,78 +1,375 @@
-"""The aggregation of a table by its engine, and the keys that come out.
+"""The exact integers of questions to one table, by one statement, so that one state of the table is seen.
 
-Everything is one statement, so that one state of the table is seen.
+Questions share the rows that are kept of each unit when they have the same groups, one column, and the same rows count
+for them: a row whose value is NULL counts for none that adds it up. One order of a unit's rows, by groups and by what
+the questions make of that column, then refines the order of each question: the same places in it are kept. So every
+question has the integers that it has when it is asked alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from dpcompose.release.aggregation import Aggregation, FixedPointGrid, Term
-from dpcompose.release.query import Query, Value, case, narrowest, over, run, type_of
+from dpcompose.release.aggregation import Aggregation, Bins, FixedPointGrid, GridPoints
+from dpcompose.release.query import Query, Value, case, narrowest, over, run
 from dpcompose.release.table import Key, Table
 from dpcompose.release.truncation import ANY, Sampling, bounded, counted, sampled_rows
 
 LARGEST_KEY = 2**63 - 1
+LARGEST_SUM = 2**62
+"""Sums are clamped to this size: 1-Lipschitz, and the noise has room in 64 bits."""
+Numbers = tuple[int, ...]
+Groups = Mapping[Key, Mapping[int, Numbers]]
+"""The integers of every group that has rows, by bin; 0 where there are no bins."""
+Images = Mapping[tuple[str, FixedPointGrid | Bins], str]
+"""What is made of a column, and the name that it has while rows are sorted."""
 
 
-def key_reader(table: Table, what: Aggregation) -> Callable[[Sequence[Any]], Key]:
-    """A reader of a group's key from the first values of a row, which may be places in a dictionary."""
-    by, placed = range(len(what.by)), dictionaries(table, what)
-    return lambda row: tuple(placed[at][row[at]] if at in placed else row[at] for at in by)
+@dataclass(frozen=True)
+class Part:
+    """One branch of the statement: some integers of every group.
 
-
-def dictionaries(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]]:
-    """The public texts of each key column that stands as places in them, by code point, so that the order is kept."""
-    if what.public is None:
-        return {}
-    texts = {
-        at: {key[at] for key in what.public}
-        for at, name in enumerate(what.by)
-        if _text(table, name)
-    }
-    found = {at: sorted(values) for at, values in texts.items() if None not in values}
-    return {
-        at: values for at, values in found.items() if table.engine.dictionary(values) is not None
-    }
-
-
-def listings(table: Table, what: Aggregation) -> dict[int, Query]:
-    """For each key column that stands as places while rows are sorted, a table of its texts and their places."""
-    placed = dictionaries(table, what)
-    listed = {at: table.engine.dictionary(values) for at, values in placed.items()}
-    public = {at: each for at, each in listed.items() if each is not None}
-    return public | _labels(table, what)
-
-
-def _labels(table: Table, what: Aggregation) -> dict[int, Query]:
-    """The texts of each private key column, and their places by code point, where those are sorted faster.
-
-    Which of two texts is before the other follows from those two alone, so the same rows of a unit are kept.
+    Args:
+        rows: Columns of the groups, of the bin if there is one, and of integers.
+        what: What it is for: its groups.
+        takers: The questions that it is for, by their positions, and the names of the integers of each.
     """
-    labelled = what.public is None and table.engine.labels and not table.single
-    found: dict[int, Query] = {}
-    for at, name in enumerate(what.by if labelled else ()):
-        if _text(table, name):
-            texts = table.data.select(value=same(table, name), where=possible(table, [name]))
-            few = table.engine.small(texts.distinct())
-            place = over("ROW_NUMBER()", order=[few["value"]])
-            found[at] = few.mutate(place=f"({place} - 1)")
-    return found
+
+    rows: Query
+    what: Aggregation
+    takers: Mapping[int, Sequence[str]]
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The columns of the groups, and what they are called in the whole: by their position and type."""
+        types = {name: type.partition("(")[0] for name, type in self.rows.types.items()}
+        return {name: f"{name} {type}" for name, type in types.items() if name.startswith("key")}
+
+    @property
+    def numbers(self) -> list[str]:
+        """The names of the integers."""
+        return list(dict.fromkeys(name for names in self.takers.values() for name in names))
 
 
-def named(table: Table, what: Aggregation, groups: Query) -> Query:
-    """Groups of rows that were projected, with their keys as they are in the table."""
-    for at, listed in _labels(table, what).items():
-        groups = _exchanged(groups, f"key{at}", listed, "place", "value")
-    return groups
+@dataclass(frozen=True)
+class Scan:
+    """The one statement for several questions, and how its rows are read.
+
+    Args:
+        table: The table that is asked.
+        whats: What is wanted of it.
+        parts: The branches of the statement.
+        statement: The statement.
+    """
+
+    table: Table
+    whats: tuple[Aggregation, ...]
+    parts: tuple[Part, ...]
+    statement: Query
+
+    @classmethod
+    def of(cls, table: Table, whats: Sequence[Aggregation], sampling: Sampling = ANY) -> Scan:
+        """The statement for these questions. Nothing is looked at when it is made."""
+        families: dict[object, dict[int, Aggregation]] = {}
+        for at, what in enumerate(whats):
+            families.setdefault(_family(what) or at, {})[at] = what
+        parts = tuple(
+            part for family in families.values() for part in _parts(table, family, sampling)
+        )
+        return cls(table, tuple(whats), parts, _united(parts))
+
+    def exact(self) -> list[Groups]:
+        """The integers for each question.
+
+        A group's integers are its distinct units, if the groups are private; its rows; and its sums, if there are some.
+        For `distinct`, its distinct units alone.
+
+        Raises:
+            EngineError: If the engine failed.
+        """
+        result: list[dict[Key, dict[int, Numbers]]] = [{} for _ in self.whats]
+        wanted = [None if what.public is None else {*what.public} for what in self.whats]
+        names = self.statement.columns
+        bin, first = names.index("bin"), names.index("bin") + 1
+        readers = [_key_reader(self.table, part, names) for part in self.parts]
+        for row in run(self.statement):
+            part, key = self.parts[int(row[0])], readers[int(row[0])](row)
+            numbers = dict(zip(part.numbers, row[first:], strict=False))
+            for at, integers in part.takers.items():
+                listed = wanted[at]
+                if listed is None or key in listed:
+                    bins = result[at].setdefault(key, {})
+                    bins[int(row[bin] or 0)] = tuple(int(numbers[name]) for name in integers)
+        return list(result)
 
 
-def _exchanged(rows: Query, key: str, listed: Query, own: str, other: str) -> Query:
-    """The rows with what a list has for a key in place of it."""
-    kept = [each for each in rows.types if each != key]
-    return rows.join(listed, [(key, own)], {key: other}, take=kept).select(*rows.types)
+@dataclass(frozen=True)
+class Scans:
+    """The statements for the questions of a batch, one for each table that is asked.
+
+    Args:
+        scans: Each with the positions of its questions in the batch.
+    """
+
+    scans: tuple[tuple[tuple[int, ...], Scan], ...]
+
+    @classmethod
+    def of(cls, requests: Sequence[tuple[Table, Aggregation]], sampling: Sampling = ANY) -> Scans:
+        """The statements for these questions to these tables; tables that are the same rows are scanned once."""
+        tables: dict[object, list[int]] = {}
+        for at, (table, _) in enumerate(requests):
+            same_rows = id(table.engine.raw), table.data.words, table.unit, table.bounds
+            tables.setdefault(same_rows, []).append(at)
+        scans = (
+            (tuple(each), Scan.of(requests[each[0]][0], [requests[at][1] for at in each], sampling))
+            for each in tables.values()
+        )
+        return cls(tuple(scans))
+
+    def exact(self) -> list[Groups]:
+        """The integers for each question of the batch.
+
+        Raises:
+            EngineError: If an engine failed.
+        """
+        results = (zip(places, scan.exact(), strict=True) for places, scan in self.scans)
+        ordered = dict(pair for each in results for pair in each)
+        return [ordered[at] for at in sorted(ordered)]
+
+
+def exact(table: Table, what: Aggregation, sampling: Sampling = ANY) -> Groups:
+    """The integers of one question; see `Scan.exact`.
+
+    Raises:
+        EngineError: If the engine failed.
+    """
+    return Scan.of(table, [what], sampling).exact()[0]
+
+
+def _family(what: Aggregation) -> object:
+    """Equal for questions that share the rows that are kept; None where a question shares with none."""
+    columns = {column for column, _ in what.images}
+    if not columns or what.distinct or what.item is not None or what.among is not None:
+        return None
+    public = None if what.public is None else frozenset(what.public)
+    # Two columns have one order only where the same is made of them.
+    return what.by, public, columns.pop() if len(columns) == 1 else what.images, _decider(what)
+
+
+def _decider(what: Aggregation) -> object:
+    """Questions of which this is equal count the same rows of their groups."""
+    return None if what.bins is None or isinstance(what.bins[1], GridPoints) else what.bins
+
+
+def _parts(table: Table, family: Mapping[int, Aggregation], sampling: Sampling) -> Iterator[Part]:
+    at, what = next(iter(family.items()))
+    if what.lost is not None:
+        yield Part(_losing(table, what.lost), what, {at: ("units", "lost")})
+        return
+    every = dict.fromkeys(image for each in family.values() for image in each.images)
+    images = {image: f"value{number}" for number, image in enumerate(every)}
+    rows = _projected(table, what, images)
+    units, keys = columns_of(rows)
+    if what.distinct or what.by_rows:
+        yield Part(_units(table, rows, what, sampling), what, {at: ("units",)})
+    elif what.item is not None:
+        within = bounded(table, rows.distinct(), units, keys, cells=what.groups, sampling=sampling)
+        values = within.group(keys, values=f"COUNT(DISTINCT {within['item']})")
+        yield Part(values, what, {at: ("values",)})
+    elif table.unit and not images:
+        yield Part(_counting(table, rows, what, sampling), what, {at: what.counts})
+    else:
+        if table.unit:
+            # Else its rows belong to nobody: `Design` lets no question through that bounds them.
+            rows = bounded(table, rows, units, keys, cells=what.groups, sampling=sampling)
+        for bins in dict.fromkeys(each.bins for each in family.values()):
+            split = {at: each for at, each in family.items() if each.bins == bins}
+            yield _added(table, rows, split, images)
+
+
+def _projected(table: Table, what: Aggregation, images: Images) -> Query:
+    """Units, keys, and what is made of columns, of the rows that count at all."""
+    engine = table.engine
+    columns: dict[str, str] = {f"unit{i}": same(table, name) for i, name in enumerate(table.unit)}
+    columns |= {f"key{i}": same(table, name) for i, name in enumerate(what.by)}
+    rows = [is_readable(table, name) for name in table.unit]
+    rows += _possible(table, what.by) if what.public is None else _asked_for(table, what)
+    for name, values in zip(what.by, what.among or (), strict=what.among is not None):
+        rows.append(engine.is_in(same(table, name), list(values)))
+    binned: list[str] = []
+    for (name, of), called in images.items():
+        whole, number = is_whole(table, name), _number(table, name)
+        if isinstance(of, FixedPointGrid):
+            nan = "" if whole else f" AND NOT {engine.is_nan(number)}"
+            rows.append(f"({number} IS NOT NULL{nan})")
+            image, ends = of.image(engine, number, whole=whole), (of.first, of.last)
+        else:
+            image, ends = of.index(engine, number, whole=whole), (0, of.count)
+            binned.append(called)
+        # The narrowest type, so that less is sorted; what is added up is widened.
+        columns[called] = engine.cast(image, narrowest(*ends))
+    if what.item is not None:
+        rows += _possible(table, [what.item])
+        columns["item"] = same(table, what.item)
+    if not table.unit:
+        # There may be no other column then.
+        columns["row"] = "1"
+    picked = table.data.select(where=list(dict.fromkeys(rows)), **columns)
+    for at, texts in _dictionaries(table, what).items():
+        listed, key = engine.dictionary(texts), f"key{at}"
+        assert listed is not None
+        others = [each for each in picked.types if each != key]
+        joined = picked.join(listed, [(key, "value")], {key: "place"}, take=others)
+        picked = joined.select(*picked.types)
+    return picked.filter(*(f"{picked[name]} IS NOT NULL" for name in binned))
+
+
+def columns_of(rows: Query) -> tuple[list[str], list[str]]:
+    """The columns of projected rows that name units, and those that name groups."""
+    units = [name for name in rows.columns if name.startswith("unit")]
+    return units, [name for name in rows.columns if name.startswith("key")]
+
+
+def _counting(table: Table, rows: Query, what: Aggregation, sampling: Sampling) -> Query:
+    """Rows of every group, where only their number matters: none of them is chosen."""
+    units, keys = columns_of(rows)
+    if not keys:
+        most = min(table.bounds.rows, table.bounds.rows_per_group)
+        of_unit = rows.group(units, rows="COUNT(*)")
+        return of_unit.group([], rows=clamped(table, f"SUM(LEAST({of_unit['rows']}, {most}))"))
+    of_unit = counted(table, rows, units, keys, cells=what.groups, sampling=sampling)
+    total = {"rows": table.engine.cast(f"SUM({of_unit['rows']})", "int64")}
+    if what.public is not None:
+        return of_unit.group(keys, **total)
+    return _with_enough(of_unit.group(keys, units="COUNT(*)", **total), keys, what)
+
+
+def _added(table: Table, rows: Query, whats: Mapping[int, Aggregation], images: Images) -> Part:
+    """The integers of questions with the same groups and bins, of rows that were bounded.
+
+    Their distinct units, if the groups are private, their rows, and their sums.
+    """
+    exact_sum, cast = table.engine.exact_sum, table.engine.cast
+    what = next(iter(whats.values()))
+    fewest = min(each.fewest for each in whats.values())
+    what = Aggregation(what.by, what.public, bins=what.bins, fewest=fewest, measure=what.measure)
+    units, keys = columns_of(rows)
+    steps = {
+        f"sum{at}_{number}": term.of(cast(rows[images[term.column, term.grid]], "int64"))
+        for at, each in whats.items()
+        for number, term in enumerate(each.terms)
+    }
+    takers = {
+        at: (*each.counts, *(f"sum{at}_{number}" for number in range(len(each.terms))))
+        for at, each in whats.items()
+    }
+    bins = {name: rows[images[each]] for name, each in zip(["bin"], what.binned, strict=False)}
+    rows = rows.mutate(**steps, **bins) if steps or bins else rows
+    sums = {name: clamped(table, exact_sum(rows[name])) for name in steps}
+    cells = [*keys, *bins]
+    if what.public is not None:
+        return Part(rows.group(cells, rows="COUNT(*)", **sums), what, takers)
+    of_unit = rows.group([*cells, *units], rows="COUNT(*)", **sums)
+    # 1 once for every unit in a group, in its first bin, and 0 elsewhere.
+    once = "1"
+    if bins:
+        first = over(f"MIN({of_unit['bin']})", by=[of_unit[name] for name in (*keys, *units)])
+        once = case((f"{of_unit['bin']} = {first}", "1"), other="0")
+    of_unit = of_unit.mutate(units=once)
+    counts = {name: cast(f"SUM({of_unit[name]})", "int64") for name in ("units", "rows")}
+    sums = {name: clamped(table, exact_sum(of_unit[name])) for name in steps}
+    return Part(_with_enough(of_unit.group(cells, **counts, **sums), keys, what), what, takers)
+
+
+def _with_enough(groups: Query, keys: list[str], what: Aggregation) -> Query:
+    """The private groups, with their bins, that have so many units, or rows."""
+    if what.fewest == 1:
+        return groups
+    number = groups[("units", "rows")[what.measure]]
+    if "bin" not in groups.types:
+        return groups.filter(f"{number} >= {what.fewest}")
+    whole = groups.mutate(whole=over(f"SUM({number})", by=[groups[name] for name in keys]))
+    return whole.filter(f"{whole['whole']} >= {what.fewest}").drop("whole")
+
+
+def _units(table: Table, rows: Query, what: Aggregation, sampling: Sampling) -> Query:
+    """Units of every group, perhaps by their number of rows in it, each unit in some of its groups only."""
+    units, keys = columns_of(rows)
+    bins: dict[str, str] = {}
+    if what.bins is None:
+        pairs = rows.select(*units, *keys).distinct()
+    else:
+        pairs = rows.group([*units, *keys], rows="COUNT(*)")
+        bins["bin"] = what.bins[1].index(table.engine, pairs["rows"], whole=True)
+        pairs = pairs.select(*units, *keys, **bins)
+    most = min(table.bounds.groups, table.bounds.rows)
+    if keys and (what.public is None or most < len(what.public)):
+        pairs = sampled_rows(
+            table, pairs, units, keys, most=most, sampling=sampling, stage="groups"
+        )
+    return _with_enough(pairs.group([*keys, *bins], units="COUNT(*)"), keys, what)
+
+
+def _losing(table: Table, what: Aggregation) -> Query:
+    """All units, and those that lose a row of a question, or in one about distinct units a group."""
+    every = {image: f"value{number}" for number, image in enumerate(what.images)}
+    rows, bounds = _projected(table, what, every), table.bounds
+    units, keys = columns_of(rows)
+    of_group = rows.group([*units, *keys], rows="COUNT(*)")
+    each = of_group["rows"]
+    of_unit = of_group.group(units, rows=f"SUM({each})", largest=f"MAX({each})", groups="COUNT(*)")
+    loses = [f"{of_unit['groups']} > {min(bounds.groups, bounds.rows)}"]
+    if not (what.distinct or what.by_rows):
+        loses.append(f"{of_unit['rows']} > {bounds.rows}")
+        loses.append(f"{of_unit['largest']} > {bounds.rows_per_group}")
+    lost = f"COALESCE(SUM({case((' OR '.join(loses), '1'), other='0')}), 0)"
+    return of_unit.group([], units="COUNT(*)", lost=table.engine.cast(lost, "int64"))
+
+
+def _united(parts: Sequence[Part]) -> Query:
+    """All branches, one below the other, each with its own number."""
+    keys = {name: name.split(" ", 1)[1] for part in parts for name in part.keys.values()}
+    most = max(len(part.numbers) for part in parts)
+    numbers = {f"number{at}": "int64" for at in range(most)}
+    branches: list[Query] = []
+    for at, part in enumerate(parts):
+        rows, cast = part.rows, part.rows.engine.cast
+        has: dict[str, str] = {name: rows[own] for own, name in part.keys.items()}
+        has |= {f"number{n}": cast(rows[name], "int64") for n, name in enumerate(part.numbers)}
+        has |= {"part": Value(str(at), "int64")}
+        if "bin" in rows.types:
+            has["bin"] = cast(rows["bin"], "int64")
+        whole = {"part": "int64", **keys, "bin": "int64", **numbers}
+        columns = {name: has.get(name, cast("NULL", type)) for name, type in whole.items()}
+        branches.append(rows.select(**columns))
+    return branches[0].union(*branches[1:]) if len(branches) > 1 else branches[0]
+
+
+# Keys
+
+
+def _key_reader(table: Table, part: Part, names: list[str]) -> Callable[[Sequence[Any]], Key]:
+    """A reader of a group's key from a row of the whole, in which it may be a position in a dictionary."""
+    texts = _dictionaries(table, part.what)
+    columns = [(names.index(name), texts.get(at)) for at, name in enumerate(part.keys.values())]
+    return lambda row: tuple(
+        row[at] if listed is None else listed[row[at]] for at, listed in columns
+    )
+
+
+def _dictionaries(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]]:
+    """The public texts of each key column that stands as positions in them, by code point, so that the order stays."""
+    texts = {
+        at: {key[at] for key in what.public or ()}
+        for at, name in enumerate(what.by)
+        if what.public is not None and _text(table, name)
+    }
+    ordered = {at: sorted(values) for at, values in texts.items() if None not in values}
+    dictionary = table.engine.dictionary
+    return {at: values for at, values in ordered.items() if dictionary(values) is not None}
 
 
 def same(table: Table, name: str) -> Value:
@@ -91,7 +388,7 @@ def _text(table: Table, name: str) -> bool:
     return table.column(name).kind == "text"
 
 
-def possible(table: Table, names: Sequence[str]) -> list[str]:
+def _possible(table: Table, names: Sequence[str]) -> list[str]:
     """The rows whose keys are private and can be told: an engine holds dates that no answer can, and larger integers.
 
     To fail at such a row would tell that it is there.
@@ -107,240 +404,20 @@ def possible(table: Table, names: Sequence[str]) -> list[str]:
     return conditions
 
 
-def asked_for(table: Table, what: Aggregation) -> list[str]:
+def _asked_for(table: Table, what: Aggregation) -> list[str]:
     """The rows whose keys can be asked for, column by column."""
     conditions: list[str] = []
-    placed = dictionaries(table, what)
-    for position, name in enumerate(what.by):
-        if position in placed:
+    joined = _dictionaries(table, what)
+    for at, name in enumerate(what.by):
+        if at in joined:
             continue
         column = same(table, name)
-        values = list(dict.fromkeys(key[position] for key in what.public or ()))
+        values = list(dict.fromkeys(key[at] for key in what.public or ()))
         listed = [value for value in values if value is not None]
-        null = f"{column} IS NULL"
         inside = [table.engine.is_in(column, listed)] if listed else []
-        inside += [null] if None in values or not listed else []
+        inside += [f"{column} IS NULL"] if None in values or not listed else []
         conditions.append(f"({' OR '.join(inside)})")
     return conditions
-
-
-LARGEST_SUM = 2**62
-"""Sums are clamped to this size: 1-Lipschitz, and the noise has room in 64 bits."""
-Numbers = tuple[int, ...]
-
-
-def exact(
-    table: Table, what: Aggregation, compiled: Query | None = None
-) -> Mapping[Key, Mapping[int, Numbers]]:
-    """The integers of every group that has rows, by bin (0 where there are no bins), by a statement made before.
-
-    A group's integers are its distinct units, if the groups are private; its rows; and its sum, if there is one.
-    For `distinct`, its distinct units alone.
-
-    Raises:
-        EngineError: If the engine failed.
-    """
-    found: dict[Key, dict[int, Numbers]] = {}
-    wanted = None if what.public is None else set(what.public)
-    by, read = len(what.by), key_reader(table, what)
-    for row in run(statement(table, what) if compiled is None else compiled):
-        key = read(row)
-        bin, numbers = (int(row[by]), row[by + 1 :]) if what.bins is not None else (0, row[by:])
-        if wanted is None or key in wanted:
-            found.setdefault(key, {})[bin] = tuple(int(number) for number in numbers)
-    return found
-
-
-def statement(table: Table, what: Aggregation, sampling: Sampling = ANY) -> Query:
-    """The one statement: rows are projected, bounded, and added up. Nothing is looked at when it is made."""
-    found = _statement(table, what, sampling)
-    return found if what.lost is not None else named(table, what, found)
-
-
-def _statement(table: Table, what: Aggregation, sampling: Sampling) -> Query:
-    rows = projected(table, what if what.lost is None else what.lost)
-    units, keys = columns_of(rows)
-    if what.lost is not None:
-        return _losing(table, rows, what.lost)
-    if what.bins is not None and what.bins[0] is None:
-        return _units_by_rows(table, rows, units, keys, what, sampling)
-    if what.distinct:
-        return _distinct(table, rows, units, keys, what, sampling)
-    if what.item is not None:
-        rows = rows.distinct()
-    elif not table.unit:
-        # Its rows belong to nobody: `Design` lets no question through that bounds them, or that counts units.
-        return added(table, rows, what, _sums(table, rows, what))
-    elif what.value is None and what.bins is None and not what.terms:
-        return _counting(table, rows, what, sampling)
-    within = bounded(table, rows, units, keys, cells=what.groups, sampling=sampling)
-    if what.item is not None:
-        return within.group(keys, values=f"COUNT(DISTINCT {within['item']})")
-    return added(table, within, what, _sums(table, within, what))
-
-
-def _counting(table: Table, rows: Query, what: Aggregation, sampling: Sampling) -> Query:
-    """Rows of every group, where only their number matters."""
-    units, keys = columns_of(rows)
-    if not keys:
-        return of_all(table, rows).select("rows")
-    of_unit = counted(table, rows, units, keys, cells=what.groups, sampling=sampling)
-    total = {"rows": table.engine.cast(f"SUM({of_unit['rows']})", "int64")}
-    if what.public is not None:
-        return of_unit.group(keys, **total)
-    return _with_enough(of_unit.group(keys, units="COUNT(*)", **total), keys, what)
-
-
-def _sums(table: Table, rows: Query, what: Aggregation) -> dict[str, str]:
-    """The sums over rows, from the steps that were projected."""
-    cast = table.engine.cast
-    sums: dict[str, str] = {}
-    if what.value is not None:
-        sums["sum"] = f"({cast(rows['value'], 'int64')} - {what.value[2]})"
-    for place, term in enumerate(what.terms):
-        sums[f"sum{place}"] = term.of(cast(rows[_steps(what, term)], "int64"))
-    return sums
-
-
-def of_all(table: Table, rows: Query) -> Query:
-    """The rows that are kept of all units, and the units, without groups."""
-    most = min(table.bounds.rows, table.bounds.rows_per_group)
-    of_unit = rows.group(columns_of(rows)[0], rows="COUNT(*)")
-    kept_of_unit = clamped(table, f"SUM(LEAST({of_unit['rows']}, {most}))")
-    return of_unit.group([], rows=kept_of_unit, units="COUNT(*)")
-
-
-def columns_of(rows: Query) -> tuple[list[str], list[str]]:
-    """The columns of projected rows that name units, and those that name groups."""
-    units = [name for name in rows.columns if name.startswith("unit")]
-    return units, [name for name in rows.columns if name.startswith("key")]
-
-
-def added(table: Table, within: Query, what: Aggregation, sums: Mapping[str, str]) -> Query:
-    """The integers of every group, and bin, of rows that were bounded.
-
-    Its distinct units, if the groups are private, its rows, and a sum of each of `sums` over them.
-    """
-    units, keys = columns_of(within)
-    cells = [*keys, "bin"] if what.bins is not None else keys
-    exact_sum, cast = table.engine.exact_sum, table.engine.cast
-    of_rows = {name: clamped(table, exact_sum(of)) for name, of in sums.items()}
-    if what.public is not None:
-        return within.group(cells, rows="COUNT(*)", **of_rows)
-    of_unit = _once(within.group([*cells, *units], rows="COUNT(*)", **of_rows), [*keys, *units])
-    whole = {name: clamped(table, exact_sum(of_unit[name])) for name in sums}
-    once = {
-        name: cast(f"SUM({of_unit[of]})", "int64")
-        for name, of in (("units", "once"), ("rows", "rows"))
-    }
-    return _with_enough(of_unit.group(cells, **once, **whole), keys, what)
-
-
-def _with_enough(groups: Query, keys: list[str], what: Aggregation) -> Query:
-    """The private groups, with their bins, that have so many units, or rows."""
-    if what.fewest == 1:
-        return groups
-    counted = groups[("units", "rows")[what.measure]]
-    if "bin" not in groups.types:
-        return groups.filter(f"{counted} >= {what.fewest}")
-    placed = groups.mutate(whole=over(f"SUM({counted})", by=[groups[name] for name in keys]))
-    return placed.filter(f"{placed['whole']} >= {what.fewest}").drop("whole")
-
-
-def _units_by_rows(
-    table: Table,
-    rows: Query,
-    units: list[str],
-    keys: list[str],
-    what: Aggregation,
-    sampling: Sampling,
-) -> Query:
-    """Units of every group by their number of rows in it, each unit in some of its groups only."""
-    assert what.bins is not None
-    pairs = rows.group([*units, *keys], rows="COUNT(*)")
-    bin = what.bins[1].index(table.engine, pairs["rows"], whole=True)
-    pairs = pairs.select(*units, *keys, bin=bin)
-    pairs = _in_some_groups(table, pairs, units, keys, what, sampling)
-    return pairs.group([*keys, "bin"], units="COUNT(*)")
-
-
-def _losing(table: Table, rows: Query, what: Aggregation) -> Query:
-    """All units, and those that lose a row, or in a question about distinct units a group."""
-    units, keys = columns_of(rows)
-    bounds = table.bounds
-    of_group = rows.group([*units, *keys], rows="COUNT(*)")
-    each = of_group["rows"]
-    of_unit = of_group.group(units, rows=f"SUM({each})", largest=f"MAX({each})", groups="COUNT(*)")
-    loses = [f"{of_unit['groups']} > {min(bounds.groups, bounds.rows)}"]
-    if not (what.distinct or (what.bins is not None and what.bins[0] is None)):
-        loses.append(f"{of_unit['rows']} > {bounds.rows}")
-        loses.append(f"{of_unit['largest']} > {bounds.rows_per_group}")
-    lost = table.engine.cast(
-        f"COALESCE(SUM({case((' OR '.join(loses), '1'), other='0')}), 0)", "int64"
-    )
-    return of_unit.group([], units="COUNT(*)", lost=lost)
-
-
-def _once(rows: Query, of: list[str]) -> Query:
-    """A column that is 1 once for every unit in a group, in its first bin, and 0 elsewhere."""
-    if "bin" not in rows.types:
-        return rows.mutate(once="1")
-    first = over(f"MIN({rows['bin']})", by=[rows[name] for name in of])
-    return rows.mutate(once=case((f"{rows['bin']} = {first}", "1"), other="0"))
-
-
-def projected(table: Table, what: Aggregation, raw: str | None = None) -> Query:
-    """Units, keys, bins and step counts of the rows that count at all; also, if named, a column of numbers as `raw`."""
-    columns: dict[str, str] = {f"unit{i}": same(table, name) for i, name in enumerate(table.unit)}
-    columns |= {f"key{i}": same(table, name) for i, name in enumerate(what.by)}
-    rows = [is_readable(table, name) for name in table.unit]
-    rows += possible(table, what.by) if what.public is None else asked_for(table, what)
-    for name, values in zip(what.by, what.among or (), strict=what.among is not None):
-        rows.append(table.engine.is_in(same(table, name), list(values)))
-    if what.value is not None:
-        name, grid, _ = what.value
-        rows.append(_is_number(table, name))
-        columns["value"] = _sorted_steps(table, name, grid)
-    for term in what.terms:
-        rows.append(_is_number(table, term.column))
-        columns[_steps(what, term)] = _sorted_steps(table, term.column, term.grid)
-    if what.item is not None:
-        rows += possible(table, [what.item])
-        columns["item"] = same(table, what.item)
-    name, bins = (None, None) if what.bins is None else what.bins
-    if name is not None and bins is not None:
-        bin = bins.index(table.engine, _number(table, name), whole=is_whole(table, name))
-        columns["bin"] = table.engine.cast(bin, narrowest(0, bins.count))
-    if raw is not None:
-        number = _number(table, raw)
-        columns["raw"] = case((_is_number(table, raw), number), type=type_of(number))
-    if not table.unit:
-        # There may be no other column then.
-        columns["row"] = "1"
-    picked = table.data.select(where=rows, **columns)
-    for at, listed in listings(table, what).items():
-        picked = _exchanged(picked, f"key{at}", listed, "value", "place")
-    return picked.filter(f"{picked['bin']} IS NOT NULL") if "bin" in columns else picked
-
-
-def _sorted_steps(table: Table, name: str, grid: FixedPointGrid) -> Value:
-    """The step counts of a column, in the narrowest type, so that less is sorted; they are widened to be added up."""
-    steps = grid.image(table.engine, _number(table, name), whole=is_whole(table, name))
-    return table.engine.cast(steps, narrowest(grid.first, grid.last))
-
-
-def _steps(what: Aggregation, term: Term) -> str:
-    """The column of the steps that a term adds up: terms on one grid of one column have one."""
-    return (
-        f"value{[(each.column, each.grid) for each in what.terms].index((term.column, term.grid))}"
-    )
-
-
-def _is_number(table: Table, name: str) -> str:
-    """Whether a column holds a number."""
-    number = _number(table, name)
-    some = f"{number} IS NOT NULL"
-    return some if is_whole(table, name) else f"({some} AND NOT {table.engine.is_nan(number)})"
 
 
 def is_whole(table: Table, name: str) -> bool:
@@ -364,36 +441,6 @@ def _number(table: Table, name: str) -> Value:
             return engine.as_double(column)
         case _:
             return Value(engine.double_of(column), "float64")
-
-
-def _distinct(
-    table: Table,
-    rows: Query,
-    units: list[str],
-    keys: list[str],
-    what: Aggregation,
-    sampling: Sampling,
-) -> Query:
-    """Distinct units of every group, each unit in some of its groups only."""
-    pairs = _in_some_groups(
-        table, rows.select(*units, *keys).distinct(), units, keys, what, sampling
-    )
-    return _with_enough(pairs.group(keys, units="COUNT(*)"), keys, what)
-
-
-def _in_some_groups(
-    table: Table,
-    pairs: Query,
-    units: list[str],
-    keys: list[str],
-    what: Aggregation,
-    sampling: Sampling,
-) -> Query:
-    """One row for each unit and group: those of as many groups of each unit as it may be in."""
-    most = min(table.bounds.groups, table.bounds.rows)
-    if keys and (what.public is None or most < len(what.public)):
-        return sampled_rows(table, pairs, units, keys, most=most, sampling=sampling, stage="groups")
-    return pairs
 
 
 def clamped(table: Table, total: str) -> Value:

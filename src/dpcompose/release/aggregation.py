@@ -158,10 +158,6 @@ class Bins(Protocol):
         """The bin of each number, NULL for what lies in none."""
         ...
 
-    def holds(self, engine: Engine, column: Value) -> str:
-        """Whether a number, or NULL, lies in a bin."""
-        ...
-
 
 @dataclass(frozen=True)
 class Edges:
@@ -199,10 +195,6 @@ class Edges:
         branches = [(f"{value} < {edge}", str(at)) for at, edge in enumerate(edges[1:-1])]
         return engine.cast(case((outside, "NULL"), *branches, other=str(self.count - 1)), "int64")
 
-    def holds(self, engine: Engine, column: Value) -> str:
-        least, most = (engine.constant(float(self.edges[at])) for at in (0, -1))
-        return f"({column} IS NOT NULL AND {column} >= {least} AND {column} <= {most})"
-
 
 @dataclass(frozen=True)
 class RowNumbers:
@@ -216,9 +208,6 @@ class RowNumbers:
 
     def index(self, engine: Engine, column: Value, *, whole: bool) -> Value:
         return engine.cast(f"LEAST({column}, {self.count}) - 1", "int64")
-
-    def holds(self, engine: Engine, column: Value) -> str:
-        return f"({column} IS NOT NULL)"
 
 
 @dataclass(frozen=True)
@@ -249,9 +238,6 @@ class GridPoints:
         nowhere = f"{column} IS NULL" if whole else f"{number} IS NULL OR {engine.is_nan(number)}"
         place = f"{self.grid.image(engine, column, whole=whole)} - {self.grid.first}"
         return engine.cast(case((nowhere, "NULL"), other=f"({place})"), "int64")
-
-    def holds(self, engine: Engine, column: Value) -> str:
-        return f"({column} IS NOT NULL)"
 
 
 MOST_CELLS = 10**7
@@ -296,10 +282,9 @@ class Aggregation:
     Args:
         by: The grouping columns.
         public: The groups, where they are public; None where they are discovered, and private.
-        value: The column that is added up, on its grid, and the step count that is taken from each; or None.
         bins: The column that splits every group into bins, or None for the number of a unit's rows; or nothing.
         distinct: Whether a unit counts once in a group, however many rows it has.
-        terms: More sums of columns, on their grids, or of their squares.
+        terms: Sums of columns, on their grids, or of their squares.
         item: The column whose distinct values are counted in place of rows; or None.
         lost: The question of which units that lose a row are counted, and all units; or None.
         fewest: Private groups of fewer units, or rows, are left out.
@@ -309,7 +294,6 @@ class Aggregation:
 
     by: tuple[str, ...]
     public: tuple[Key, ...] | None
-    value: tuple[str, FixedPointGrid, int] | None = None
     bins: tuple[str | None, Bins] | None = None
     distinct: bool = False
     terms: tuple[Term, ...] = ()
@@ -337,22 +321,28 @@ class Aggregation:
         return None if self.public is None else len(self.public)
 
     @property
-    def column(self) -> str | None:
-        """The one column that is added up, or that splits groups into bins; or None."""
-        found = {of[0] for of in (self.value, self.bins) if of is not None} | {
-            term.column for term in self.terms
-        }
-        return found.pop() if len(found) == 1 else None
+    def images(self) -> tuple[tuple[str, FixedPointGrid | Bins], ...]:
+        """What is made of columns of numbers, to be added up or to split groups into bins."""
+        return (*((term.column, term.grid) for term in self.terms), *self.binned)
+
+    @property
+    def binned(self) -> tuple[tuple[str, Bins], ...]:
+        """The column that splits groups into bins, if one does."""
+        return () if self.bins is None or self.bins[0] is None else ((self.bins[0], self.bins[1]),)
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether groups are split by the number of a unit's rows."""
+        return self.bins is not None and self.bins[0] is None
+
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """The integers of a group before its sums: its units, if it is private, and its rows."""
+        return ("rows",) if self.public is not None else ("units", "rows")
 
     @property
     def width(self) -> int:
         """How many integers there are for each group (and bin)."""
-        if self.distinct:
-            return 1
-        return (
-            1
-            + (self.value is not None)
-            + len(self.terms)
-            + (self.public is None)
-            + (self.lost is not None)
-        )
+        if self.lost is not None or self.distinct:
+            return 1 + (self.lost is not None)
+        return len(self.counts) + len(self.terms)

@@ -17,9 +17,9 @@ from dpcompose.adaptive import Budget
 from dpcompose.audit import Pair, Subject
 from dpcompose.composition import Composable, compose
 from dpcompose.ledger import Ledger
-from dpcompose.release.aggregate import exact
+from dpcompose.release.aggregate import Groups, exact
 from dpcompose.release.answer import Answer
-from dpcompose.release.design import Aggregates, Design, PeelingStep
+from dpcompose.release.design import Design, PeelingStep
 from dpcompose.release.question import Question
 from dpcompose.release.session import Session
 from dpcompose.release.table import Key, Table
@@ -49,7 +49,7 @@ class World:
     """One world of an audited question: a design, and the exact integers that it draws from."""
 
     design: Design
-    aggregates: Aggregates
+    aggregates: Groups
 
 
 def audited_question(question: Question, zero: Table, one: Table) -> AuditedRelease:

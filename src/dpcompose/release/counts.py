@@ -12,17 +12,14 @@ from typing import Any, ClassVar, cast
 from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.release.aggregation import MOST_BINS, Aggregation, Edges, RowNumbers
-from dpcompose.release.design import Design, KeyThreshold, NoiseStep, PeelingStep, Released, digest
+from dpcompose.release.design import Design, NoiseStep, PeelingStep, Released, digest
 from dpcompose.release.noise import Selection, noise_for, quotient_interval
 from dpcompose.release.question import (
     MOST_KEYS,
-    Interval,
     OfColumn,
     Question,
+    Quotient,
     Values,
-    first_noise,
-    measured,
-    noise_of,
     of_numbers,
     one_of,
 )
@@ -50,22 +47,14 @@ class Count(Question):
         one_of("threshold", self.threshold, ("rows", "units"))
 
     def design(self, table: Any, spend: Mapping[str, Any] | None = None) -> Design:
-        by, public = self._groups(table)
-        asked, aggregation = self._spend(spend), Aggregation(by, public)
-        change, described = (
-            table.bounds.within(aggregation.groups).change(1),
-            self._described(by, public),
-        )
-        if public is not None or self.threshold == "units":
-            return measured(table, aggregation, [change], asked, described)
-        threshold = KeyThreshold.costing(change, asked, measure=1)
-        return Design(table, aggregation, (), (), threshold, spend=asked, description=described)
+        what = Aggregation(*self._groups(table))
+        change = table.bounds.within(what.groups).change(1)
+        if what.public is not None or self.threshold == "units":
+            return self._measured(table, spend, what, [change])
+        return self._of_keys(table, spend, what, change, 1)
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
-        return (Values("count", "int64", tuple(number for (number,) in drawn.released[0])),)
-
-    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
-        return float(first_noise(design).error(failure))
+        return (Values("count", "int64", tuple(cell[-1] for cell in drawn.released[0])),)
 
 
 @dataclass(frozen=True)
@@ -75,20 +64,11 @@ class Units(Question):
     kind: ClassVar[str] = "units"
 
     def design(self, table: Any, spend: Mapping[str, Any] | None = None) -> Design:
-        by, public = self._groups(table)
-        asked, aggregation = self._spend(spend), Aggregation(by, public, distinct=True)
-        described = self._described(by, public)
-        change = table.bounds.within(aggregation.groups).presence
-        if public is not None:
-            return measured(table, aggregation, [change], asked, described)
-        threshold = KeyThreshold.costing(change, asked)
-        return Design(table, aggregation, (), (), threshold, spend=asked, description=described)
-
-    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
-        return (Values("units", "int64", tuple(number for (number,) in drawn.released[0])),)
-
-    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
-        return float(first_noise(design).error(failure))
+        what = Aggregation(*self._groups(table), distinct=True)
+        change = table.bounds.within(what.groups).presence
+        if what.public is not None:
+            return self._measured(table, spend, what, [change])
+        return self._of_keys(table, spend, what, change, 0)
 
 
 @dataclass(frozen=True)
@@ -107,18 +87,12 @@ class Histogram(OfColumn):
     error_column: ClassVar[int] = 2
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
-        by, public = self._groups(table)
         of_numbers(table, self.column)
-        asked, bins = self._spend(spend), Edges.stated(self.edges)
-        aggregation = Aggregation(by, public, bins=(self.column, bins))
-        change = table.bounds.within(aggregation.groups).change(1, bins=bins.count)
-        described = self._described(
-            by,
-            public,
-            column=self.column,
-            edges={"number": len(bins.edges), "digest": digest([bins.edges])},
-        )
-        return measured(table, aggregation, [change], asked, described)
+        bins = Edges.stated(self.edges)
+        what = Aggregation(*self._groups(table), bins=(self.column, bins))
+        change = table.bounds.within(what.groups).change(1, bins=bins.count)
+        edges = {"number": len(bins.edges), "digest": digest([bins.edges])}
+        return self._measured(table, spend, what, [change], column=self.column, edges=edges)
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         edges = [float(edge) for edge in Edges.stated(self.edges).edges]
@@ -129,9 +103,6 @@ class Histogram(OfColumn):
             Values("to", "double", tuple(edges[1:]) * times),
             Values("count", "int64", counts),
         )
-
-    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
-        return float(noise_of(design.steps[0]).error(failure))
 
 
 @dataclass(frozen=True)
@@ -178,27 +149,17 @@ class Distinct(OfColumn):
     kind: ClassVar[str] = "distinct"
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
-        by, public = self._groups(table)
+        what = Aggregation(*self._groups(table), item=self.column)
         if not table.column(self.column).groups:
             domain = "a column of integers, text, dates or truth values"
             raise DomainError(
                 "column", self.column, domain, f"It holds {table.column(self.column).type}"
             )
-        if public is None:
-            raise DomainError(
-                "keys", None, "a list of keys, where distinct values are counted by group"
-            )
-        asked, aggregation = self._spend(spend), Aggregation(by, public, item=self.column)
-        change = table.bounds.within(aggregation.groups).change(1)
-        return measured(
-            table, aggregation, [change], asked, self._described(by, public, column=self.column)
-        )
-
-    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
-        return (Values("distinct", "int64", tuple(number for (number,) in drawn.released[0])),)
-
-    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
-        return float(noise_of(design.steps[0]).error(failure))
+        if what.public is None:
+            domain = "a list of keys, where distinct values are counted by group"
+            raise DomainError("keys", None, domain)
+        change = table.bounds.within(what.groups).change(1)
+        return self._measured(table, spend, what, [change], column=self.column)
 
 
 MOST_CHOSEN = 1000
@@ -281,12 +242,6 @@ class Top(Question):
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         return (Values("count", "int64", tuple(cell[-1] for cell in drawn.released[0])),)
 
-    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
-        """Of the noise on each count, before the largest are kept, which moves those up."""
-        step = design.steps[0] if design.steps else None
-        noise = step.noise if isinstance(step, PeelingStep) else first_noise(design)
-        return float(noise.error(failure))
-
 
 @dataclass(frozen=True)
 class RowsPerUnit(Question):
@@ -309,28 +264,22 @@ class RowsPerUnit(Question):
             raise DomainError("most", self.most, f"an integer from 1 to {MOST_BINS:,}")
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
-        by, public = self._groups(table)
-        if public is None:
-            raise DomainError(
-                "keys", None, "a list of keys, where units are counted by their rows in a group"
-            )
         most = min(table.bounds.rows, MOST_BINS) if self.most is None else int(self.most)
-        asked = self._spend(spend)
-        aggregation = Aggregation(by, public, bins=(None, RowNumbers(most)))
-        change = table.bounds.within(aggregation.groups).presence
-        return measured(table, aggregation, [change], asked, self._described(by, public, most=most))
+        what = Aggregation(*self._groups(table), bins=(None, RowNumbers(most)))
+        if what.public is None:
+            domain = "a list of keys, where units are counted by their rows in a group"
+            raise DomainError("keys", None, domain)
+        change = table.bounds.within(what.groups).presence
+        return self._measured(table, spend, what, [change], most=most)
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         counts = tuple(number for cell in drawn.released[0] for number in cell)
         places = tuple(range(1, len(drawn.released[0][0]) + 1)) * len(drawn.keys)
         return Values("units", "int64", counts), Values("rows", "int64", places)
 
-    def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
-        return float(noise_of(design.steps[0]).error(failure))
-
 
 @dataclass(frozen=True)
-class LeftOut(Question):
+class LeftOut(Quotient):
     """The share of units that lose a row of a question to the bounds, and the noisy number of units.
 
     Half of the amount is for the units that do, half for all that have a row; one unit changes either by 1. In a
@@ -351,40 +300,26 @@ class LeftOut(Question):
         if self.table is None:
             object.__setattr__(self, "table", self.question.table)
 
-    foreseen: ClassVar[bool] = False
-
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         if self.by or self.keys is not None:
             raise DomainError("by", self.by, "nothing: the groups are those of the question")
-        spent = {"epsilon": 1} | (
-            {"delta": 0.1} if self.question.by and self.question.keys is None else {}
-        )
+        private = bool(self.question.by) and self.question.keys is None
+        spent = {"epsilon": 1, "delta": 0.1} if private else {"epsilon": 1}
         inner = replace(self.question, spend=spent).design(table)
-        aggregation = Aggregation((), ((),), lost=inner.aggregation)
+        what = Aggregation((), ((),), lost=inner.aggregation)
         one = table.bounds.within(1).presence
-        described = self._described((), ((),), of=dict(inner.description))
-        return measured(table, aggregation, [one, one], self._spend(spend), described)
+        return self._measured(table, spend, what, [one, one], of=dict(inner.description))
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         (((units,),), ((lost,),)) = drawn.released
         share = min(max(lost / max(units, 1), 0.0), 1.0)
         return Values("share", "double", (share,)), Values("units", "int64", (units,))
 
-    def errors(
-        self, design: Design, failure: float, columns: Sequence[Values]
-    ) -> tuple[float, ...]:
-        """How far the share is from the true one; from the number of units alone, a bound."""
-        units, lost = (noise_of(step) for step in design.steps)
-        if len(columns) < 2:
-            return tuple(
-                min(lost.error_beside(units, 1, failure) / max(n, 1), 1.0) for n in columns[0].cells
-            )
-        (low,), (high,) = self.interval(design, failure, columns)
-        return (max(high - columns[0].cells[0], columns[0].cells[0] - low),)
+    def most(self, design: Design, failure: float, count: int) -> float:
+        units, lost = design.noises
+        return min(lost.error_beside(units, 1, failure) / max(count, 1), 1.0)
 
-    def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
+    def ends(self, design: Design, failure: float, *released: Any) -> tuple[float, float]:
         """Exact but for steps."""
-        units, lost = (noise_of(step) for step in design.steps)
-        (share,), (number,) = (each.cells for each in columns)
-        low, high = quotient_interval((share * number, number), (lost, units), (0.0, 1.0), failure)
-        return (low,), (high,)
+        (share, number), (units, lost) = released, design.noises
+        return quotient_interval((share * number, number), (lost, units), (0.0, 1.0), failure)

@@ -13,7 +13,7 @@ from typing import Protocol
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.mechanisms import BlackBox, Concentrated
-from dpcompose.release.aggregate import Numbers
+from dpcompose.release.aggregate import Groups, Numbers
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.bounds import Change
 from dpcompose.release.noise import Noise, Selection, noise_for
@@ -104,9 +104,6 @@ class KeyThreshold:
         """The description that the ledger stores."""
         fewest = {"fewest": self.fewest} if self.fewest > 1 else {}
         return {"threshold": self.least, "delta": repr(self.delta)} | fewest | self.noise.plain()
-
-
-Aggregates = Mapping[Key, Mapping[int, Numbers]]
 
 
 class ReleaseStep(Protocol):
@@ -293,12 +290,7 @@ class Design:
         of_rows = (
             not what.distinct and what.item is None and what.lost is None and what.among is None
         )
-        return (
-            noisy
-            and of_rows
-            and what.public is not None
-            and (what.bins is None or what.bins[0] is not None)
-        )
+        return noisy and of_rows and what.public is not None and not what.by_rows
 
     @property
     def wanted(self) -> Aggregation:
@@ -314,6 +306,13 @@ class Design:
         """The composition of all that runs, which is charged."""
         parts = [step.mechanism for step in self.steps]
         return compose(*parts, *([] if self.threshold is None else [self.threshold.mechanism]))
+
+    @property
+    def noises(self) -> list[Noise]:
+        """The noise of each step that adds some; that on the keys, where there is no step."""
+        if not self.steps and self.threshold is not None:
+            return [self.threshold.noise]
+        return [each.noise for each in self.steps if isinstance(each, NoiseStep | PeelingStep)]
 
     @property
     def delta(self) -> Fraction | None:
@@ -343,7 +342,7 @@ class Design:
         }
         return found if self.threshold is None else found | {"keys out": self.threshold.plain()}
 
-    def draw(self, aggregates: Aggregates) -> Released:
+    def draw(self, aggregates: Groups) -> Released:
         """The noise on exact integers: the only line between what is private and what is released."""
         keys, first = self._keys(aggregates)
         bins = 1 if self.aggregation.bins is None else self.aggregation.bins[1].count
@@ -359,7 +358,7 @@ class Design:
         return Released(keys, tuple(released))
 
     def _keys(
-        self, aggregates: Aggregates
+        self, aggregates: Groups
     ) -> tuple[tuple[Key, ...], list[tuple[tuple[int, ...], ...]]]:
         """The groups that come out; for private ones also their noisy numbers, if nothing else is wanted."""
         if self.threshold is None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, cast
 
 from dpcompose.errors import DomainError
-from dpcompose.release.aggregation import Aggregation, FixedPointGrid, GridPoints
+from dpcompose.release.aggregation import Aggregation, GridPoints
 from dpcompose.release.bounds import Change
-from dpcompose.release.design import Design, KeyThreshold, RankStep, Released, SelectionStep
+from dpcompose.release.design import Design, RankStep, Released, ReleaseStep, SelectionStep
 from dpcompose.release.noise import Selection
-from dpcompose.release.question import Interval, OfColumn, Values, of_numbers
+from dpcompose.release.question import Clamped, Interval, Values, on_grid
 from dpcompose.release.spend import Spend, exact
 from dpcompose.release.table import Table
 
@@ -24,59 +25,32 @@ CANDIDATES = 1_000
 
 
 @dataclass(frozen=True)
-class Chosen(OfColumn):
-    """A question that is answered by points of a public grid, chosen for each group.
+class Chosen(Clamped):
+    """A question that is answered by points of a public grid, chosen for each group; the ends are those of candidates.
 
-    Args:
-        lower: The least candidate; smaller values count as this; by default the end that the catalog has.
-        upper: The largest candidate; larger values count as this; by default likewise.
-        granularity: The step between candidates, of which there are at most 100,001; by default 1 for integers, else
-            about a thousandth of the range.
+    There are at most 100,001 of them: by default their step is 1 for integers, else about a thousandth of the range.
     """
 
-    _: KW_ONLY
-    lower: Any = None
-    upper: Any = None
-    granularity: Any = None
     in_ranks: ClassVar[bool] = True
+    steps: ClassVar[int] = CANDIDATES
 
     def _chosen(
-        self,
-        table: Table,
-        spend: Mapping[str, Any] | None,
-        steps_of: Callable[[Change, Spend, GridPoints], Sequence[SelectionStep | RankStep]],
-        parts: int = 1,
-        **described: object,
-    ) -> Design:
-        """The design of so many choices, each for an equal part of the amount; private keys take one part more."""
-        by, public = self._groups(table)
-        column = of_numbers(table, self.column)
-        whole = column.kind in ("integer", "boolean")
-        lower, upper = table.ends(self.column, self.lower, self.upper)
-        grid = FixedPointGrid.stated(lower, upper, self.granularity, whole=whole, steps=CANDIDATES)
-        points = GridPoints(grid)
-        asked, private = self._spend(spend), public is None
-        aggregation = Aggregation(by, public, bins=(self.column, points))
-        part, threshold = asked, None
-        if private:
-            KeyThreshold.require(asked)
-        if private or parts > 1:
-            part = asked.part(Fraction(1, parts + private), delta=not private)
-        if private:
-            threshold = KeyThreshold.costing(table.bounds.presence, part.with_delta(asked.delta))
-        steps = tuple(steps_of(table.bounds.within(aggregation.groups).change(1), part, points))
-        measures = (int(private),) * len(steps)
-        plain = self._described(by, public, column=self.column, **described, **_ends(points.grid))
-        return Design(
-            table, aggregation, steps, measures, threshold, spend=asked, description=plain
+        self, table: Table, spend: Mapping[str, Any] | None,
+        makers: Sequence[Callable[[Change, GridPoints, Spend], ReleaseStep]], **described: object,
+    ) -> Design:  # fmt: skip
+        """The design of so many choices, each for an equal part of the amount."""
+        points = GridPoints(self._grid(table))
+        what = Aggregation(*self._groups(table), bins=(self.column, points))
+        change = table.bounds.within(what.groups).change(1)
+        choices = [partial(make, change, points) for make in makers]
+        measures, specs = (int(what.public is None),) * len(makers), self._spec(points.grid)
+        return self._in_parts(
+            table, self._spend(spend), what, choices, measures, **specs, **described
         )
 
     def _points(self, name: str, design: Design, drawn: Sequence[tuple[int, ...]]) -> Values:
         grid = _points_of(design).grid
-        chosen = (grid.first + index for (index,) in drawn)
-        if grid.granularity == 1:
-            return Values(name, "int64", tuple(chosen))
-        return Values(name, "double", tuple(grid.value(steps) for steps in chosen))
+        return on_grid(name, grid, (grid.first + index for (index,) in drawn))
 
     def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
         """Not known: the error is in rows, and how far apart rows lie is private."""
@@ -108,11 +82,8 @@ class Quantile(Chosen):
     kind: ClassVar[str] = "quantile"
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
-        of_numbers(table, self.column)
         q = _level("q", self.q)
-        return self._chosen(
-            table, spend, lambda change, part, _: [_step(q, change, part)], q=str(q)
-        )
+        return self._chosen(table, spend, [partial(_step, q)], q=str(q))
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         return (self._points("quantile", design, drawn.released[0]),)
@@ -143,15 +114,12 @@ class Quantiles(Chosen):
     error_column: ClassVar[int] = 1
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
-        of_numbers(table, self.column)
         shares = [_level(f"qs[{place}]", each) for place, each in enumerate(_listed("qs", self.qs))]
         if not all(one < other for one, other in pairwise(shares)):
             raise DomainError("qs", list(self.qs), "increasing shares")
 
-        def steps_of(change: Change, part: Spend, _: GridPoints) -> Sequence[SelectionStep]:
-            return [_step(q, change, part) for q in shares]
-
-        return self._chosen(table, spend, steps_of, parts=len(shares), qs=[str(q) for q in shares])
+        choices = [partial(_step, q) for q in shares]
+        return self._chosen(table, spend, choices, qs=[str(q) for q in shares])
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         ordered = [
@@ -189,11 +157,11 @@ class Minimum(Chosen):
     above: ClassVar[bool] = False
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
-        def steps_of(change: Change, part: Spend, points: GridPoints) -> Sequence[RankStep]:
+        def at_rank(change: Change, points: GridPoints, part: Spend) -> RankStep:
             selection = Selection.costing(change.l1, part)
-            return [RankStep(selection, math.ceil(selection.error(points.count, 0.05)), self.above)]
+            return RankStep(selection, math.ceil(selection.error(points.count, 0.05)), self.above)
 
-        return self._chosen(table, spend, steps_of)
+        return self._chosen(table, spend, [at_rank])
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         return (self._points(self.kind, design, drawn.released[0]),)
@@ -238,10 +206,9 @@ def _listed(name: str, values: Any) -> Sequence[Any]:
     return cast("Sequence[Any]", values)
 
 
-def _step(q: Fraction, change: Change, part: Spend) -> SelectionStep:
-    return SelectionStep(
-        Selection.costing(change.l1 * max(q.numerator, q.denominator - q.numerator), part), q
-    )
+def _step(q: Fraction, change: Change, _: GridPoints, part: Spend) -> SelectionStep:
+    moved = change.l1 * max(q.numerator, q.denominator - q.numerator)
+    return SelectionStep(Selection.costing(moved, part), q)
 
 
 def _rows(design: Design, failure: float) -> float:
@@ -250,14 +217,6 @@ def _rows(design: Design, failure: float) -> float:
     return max(
         step.selection.error(candidates, failure) / step.quantile.denominator for step in steps
     )
-
-
-def _ends(grid: Any) -> dict[str, object]:
-    return {
-        "lower": str(grid.lower),
-        "upper": str(grid.upper),
-        "granularity": str(grid.granularity),
-    }
 
 
 def _points_of(design: Design) -> GridPoints:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, TypeVar, cast
 
 from dpcompose import check
 from dpcompose.composition import calibrate
 from dpcompose.errors import DomainError
 from dpcompose.mechanisms import Concentrated
-from dpcompose.release.aggregation import Aggregation
+from dpcompose.release.aggregation import STEPS, Aggregation, FixedPointGrid
 from dpcompose.release.bounds import Change
 from dpcompose.release.design import Design, KeyThreshold, NoiseStep, Released, ReleaseStep, digest
-from dpcompose.release.noise import Noise, noise_for
+from dpcompose.release.noise import noise_for
 from dpcompose.release.spend import SPEND_DOMAIN, Spend, below
 from dpcompose.release.table import Key, Table, TableColumn
 
@@ -97,15 +98,15 @@ class Question(ABC):
             DomainError: If the table has no such column, or a number is outside its domain.
         """
 
-    @abstractmethod
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         """The answer's columns besides its keys."""
+        return (Values(self.kind, "int64", tuple(number for (number,) in drawn.released[0])),)
 
-    @abstractmethod
     def errors(
         self, design: Design, failure: float, columns: Sequence[Values]
     ) -> tuple[float, ...] | float:
         """How far the noise reaches but for that probability, in the answer's unit: one number, or one for each row."""
+        return float(design.noises[0].error(failure))
 
     def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
         """Both ends of what the error is about, but for that probability, row by row; NaN where none is known."""
@@ -170,6 +171,96 @@ class Question(ABC):
         keys = "private" if public is None else {"number": len(public), "digest": digest(public)}
         return {"question": self.kind, "by": list(by), "keys": keys} | more
 
+    def _measured(
+        self, table: Table, spend: Mapping[str, Any] | None, what: Aggregation, changes: Sequence[Change], *,
+        first: int = 0, weights: Sequence[int] = (), **described: object,
+    ) -> Design:  # fmt: skip
+        """The design that measures integers which one unit changes so far, one step for each.
+
+        `first` is the position of the first integer measured, after the number of units.
+        """
+        asked = self._spend(spend)
+        paid, private = asked, what.public is None
+        if len(changes) > 1 and asked.delta and not private and asked.currency == "epsilon":
+            # Several Gaussians within one (epsilon, delta): shared out in rho, where nothing is lost.
+            ends = {"epsilon": below(asked.amount), "delta": below(asked.delta)}
+            rho = calibrate(Concentrated, **ends, parameter="increasing")
+            paid = Spend(Fraction(rho.value), "rho")
+        makers = [partial(_noise_step, change) for change in changes]
+        measures = range(first + private, first + private + len(changes))
+        return self._in_parts(
+            table, asked, what, makers, tuple(measures), paid=paid, weights=weights, **described
+        )
+
+    def _in_parts(
+        self, table: Table, asked: Spend, what: Aggregation, makers: Sequence[Callable[[Spend], ReleaseStep]],
+        measures: tuple[int, ...], *, paid: Spend | None = None, weights: Sequence[int] = (), **described: object,
+    ) -> Design:  # fmt: skip
+        """The design of steps that are each made for a part of the amount; private keys take one part more.
+
+        The parts are equal without `weights`. `paid` is what is shared out, where it is not what was named.
+        """
+        private, weights = what.public is None, weights or (1,) * len(makers)
+        if private:
+            KeyThreshold.require(asked)
+        part = Fraction(1, sum(weights) + private)
+        # With private keys the delta is the threshold's, so an epsilon buys Laplace noise.
+        steps = tuple(
+            make((paid or asked).part(weight * part, delta=not private))
+            for make, weight in zip(makers, weights, strict=True)
+        )
+        threshold = None
+        if private:
+            each = asked.part(part).with_delta(asked.delta)
+            threshold = KeyThreshold.costing(table.bounds.presence, each)
+        plain = self._described(what.by, what.public, **described)
+        return Design(table, what, steps, measures, threshold, spend=asked, description=plain)
+
+    def _of_keys(
+        self, table: Table, spend: Mapping[str, Any] | None, what: Aggregation, change: Change, measure: int
+    ) -> Design:  # fmt: skip
+        """The design that releases nothing but what private keys are compared by."""
+        asked, plain = self._spend(spend), self._described(what.by, what.public)
+        threshold = KeyThreshold.costing(change, asked, measure=measure)
+        return Design(table, what, (), (), threshold, spend=asked, description=plain)
+
+
+def _noise_step(change: Change, part: Spend) -> NoiseStep:
+    return NoiseStep(noise_for(change, part))
+
+
+class Quotient(Question):
+    """A question whose error follows from its ends, which are those of a quotient of noisy sums."""
+
+    foreseen: ClassVar[bool] = False
+
+    @abstractmethod
+    def ends(self, design: Design, failure: float, *released: Any) -> tuple[float, float]:
+        """Both ends of what the error is about, from the released numbers of one row."""
+
+    @abstractmethod
+    def most(self, design: Design, failure: float, count: int) -> float:
+        """A bound on the error before the answer, from the number of rows alone."""
+
+    def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
+        released = columns[len(design.aggregation.by) :]
+        rows = zip(*(each.cells for each in released), strict=True)
+        both = [self.ends(design, failure, *row) for row in rows]
+        return tuple(low for low, _ in both), tuple(high for _, high in both)
+
+    def errors(
+        self, design: Design, failure: float, columns: Sequence[Values]
+    ) -> tuple[float, ...]:
+        """For each row, how far the number of the rows kept is from the released one; from a count alone, a bound."""
+        if len(columns) == 1:
+            return tuple(self.most(design, failure, number) for number in columns[0].cells)
+        low, high = self.interval(design, failure, columns)
+        cells = columns[len(design.aggregation.by)].cells
+        return tuple(
+            max(most - cell, cell - least)
+            for least, cell, most in zip(low, cells, high, strict=True)
+        )
+
 
 @dataclass(frozen=True)
 class OfColumn(Question):
@@ -184,6 +275,58 @@ class OfColumn(Question):
     def __post_init__(self) -> None:
         super().__post_init__()
         check.line("column", self.column)
+
+
+@dataclass(frozen=True)
+class Clamped(OfColumn):
+    """A question about one column of numbers, clamped to declared ends.
+
+    Args:
+        lower: Smaller values count as this; by default the end that the catalog has for the column.
+        upper: Larger values count as this; by default likewise.
+        granularity: The step of the grid.
+    """
+
+    _: KW_ONLY
+    lower: Any = None
+    upper: Any = None
+    granularity: Any = None
+
+    steps: ClassVar[int] = STEPS
+    """Into how many steps the range is divided at least, where no granularity is given."""
+
+    def _grid(self, table: Table) -> FixedPointGrid:
+        ends = self.lower, self.upper, self.granularity
+        return grid_of(table, self.column, *ends, steps=self.steps)
+
+    def _spec(self, grid: FixedPointGrid) -> dict[str, object]:
+        return spec(self.column, grid)
+
+
+def grid_of(
+    table: Table, column: str, lower: Any, upper: Any, granularity: Any, *, steps: int = STEPS
+) -> FixedPointGrid:
+    """The grid of a column between two ends, as typed.
+
+    Raises:
+        DomainError: If it is no column of numbers, or an end or the granularity is outside its domain.
+    """
+    whole = of_numbers(table, column).kind in ("integer", "boolean")
+    lower, upper = table.ends(column, lower, upper)
+    return FixedPointGrid.stated(lower, upper, granularity, whole=whole, steps=steps)
+
+
+def spec(column: str, grid: FixedPointGrid) -> dict[str, object]:
+    """A column and its grid, as the ledger stores them."""
+    ends = {name: str(getattr(grid, name)) for name in ("lower", "upper", "granularity")}
+    return {"column": column, **ends}
+
+
+def on_grid(name: str, grid: FixedPointGrid, steps: Iterable[int]) -> Values:
+    """Step counts as the numbers that they stand for, integers where the grid has no others."""
+    if grid.granularity == 1:
+        return Values(name, "int64", tuple(steps))
+    return Values(name, "double", tuple(grid.value(each) for each in steps))
 
 
 def one_of(name: str, value: Any, words: Sequence[str]) -> None:
@@ -229,64 +372,6 @@ def of_numbers(table: Table, name: str) -> TableColumn:
         remedy = f"It holds {column.type}; schema= (--schema {name}=float64) gives text a type"
         raise DomainError("column", name, "a column of numbers", remedy)
     return column
-
-
-def measured(
-    table: Table,
-    aggregation: Aggregation,
-    changes: Sequence[Change],
-    spend: Spend,
-    description: Mapping[str, object],
-    *,
-    first: int = 0,
-    weights: Sequence[int] = (),
-) -> Design:
-    """The design that measures integers which one unit changes so far, one step for each, in parts of the amount.
-
-    The parts are equal without `weights`. Private keys take one part more. `first` is the place of the first integer
-    measured, after the number of units.
-    """
-    private, asked = aggregation.public is None, spend
-    if private:
-        KeyThreshold.require(spend)
-    if len(changes) > 1 and spend.delta and not private and spend.currency == "epsilon":
-        # Several Gaussians within one (epsilon, delta): shared out in rho, where nothing is lost.
-        rho = calibrate(
-            Concentrated,
-            epsilon=below(spend.amount),
-            delta=below(spend.delta),
-            parameter="increasing",
-        )
-        spend = Spend(Fraction(rho.value), "rho")
-    weights = weights or (1,) * len(changes)
-    part = Fraction(1, sum(weights) + private)
-    # With private keys the delta is the threshold's, so an epsilon buys Laplace noise.
-    steps = tuple(
-        NoiseStep(noise_for(change, spend.part(weight * part, delta=not private)))
-        for change, weight in zip(changes, weights, strict=True)
-    )
-    threshold = None
-    if private:
-        threshold = KeyThreshold.costing(
-            table.bounds.presence, spend.part(part, delta=False).with_delta(spend.delta)
-        )
-    measures = tuple(range(first + private, first + private + len(changes)))
-    return Design(
-        table, aggregation, steps, measures, threshold, spend=asked, description=description
-    )
-
-
-def noise_of(step: ReleaseStep) -> Noise:
-    """The noise of a step that adds some."""
-    assert isinstance(step, NoiseStep)
-    return step.noise
-
-
-def first_noise(design: Design) -> Noise:
-    """The noise on what is released first: of the first step, or of the keys that come out, where there is no other."""
-    if design.steps or design.threshold is None:
-        return noise_of(design.steps[0])
-    return design.threshold.noise
 
 
 def _checked(keys: Sequence[Any], columns: Sequence[TableColumn]) -> tuple[Key, ...]:

@@ -21,6 +21,7 @@ from dpcompose.composition import Composable, compose
 from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError, UnsupportedError
 from dpcompose.ledger import Ledger, Receipt
 from dpcompose.release import arrow, sampler
+from dpcompose.release.aggregate import Scans
 from dpcompose.release.answer import (
     BIAS,
     REPLACED,
@@ -49,7 +50,6 @@ from dpcompose.release.moments import Mean, Ratio, StandardDeviation, Sum, Varia
 from dpcompose.release.planner import Plan, SelectedAnswer
 from dpcompose.release.quantile import Maximum, Minimum, Quantile, Quantiles
 from dpcompose.release.question import Question, questions_of
-from dpcompose.release.scan import Scans
 from dpcompose.release.spend import Spend, exact
 from dpcompose.release.sql import explains, planned
 from dpcompose.release.synthetic import Synthetic, SyntheticData

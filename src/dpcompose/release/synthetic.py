@@ -15,6 +15,7 @@ from dpcompose.composition import calibrate
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Receipt
 from dpcompose.mechanisms import Concentrated
+from dpcompose.release.aggregate import Groups
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.aim import (
     SIGMA,
@@ -29,7 +30,7 @@ from dpcompose.release.aim import (
 from dpcompose.release.answer import Answer
 from dpcompose.release.arrow import arrow_table, write
 from dpcompose.release.counts import Count
-from dpcompose.release.design import Aggregates, Design, Released, digest
+from dpcompose.release.design import Design, Released, digest
 from dpcompose.release.question import MOST_KEYS, Question, Values, key_columns
 from dpcompose.release.spend import Spend, below
 from dpcompose.release.table import Table
@@ -195,7 +196,7 @@ class Synthetic(Question):
 class MarginalsDesign(Design):
     """A design whose groups are the cells of all marginals that were measured."""
 
-    def draw(self, aggregates: Aggregates) -> Released:
+    def draw(self, aggregates: Groups) -> Released:
         lists = self.aggregation.among
         assert lists is not None
         places = [{value: place for place, value in enumerate(values)} for values in lists]
