@@ -23,7 +23,7 @@ from starlette.requests import Request
 
 from dpcompose.account import Account
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger import Amounts, DisagreementError, Entry, Ledger, Replay, root_of
+from dpcompose.ledger import Amounts, Entry, Ledger, Replay, root_of
 from dpcompose.mechanisms import parse
 from dpcompose.serve.request import Answer
 from dpcompose.serve.workers import Workers
@@ -249,23 +249,8 @@ class Verifier:
     def _followed(self, replay: Replay, root: str) -> Answer:
         with self.ledger.moment() as moment:
             end = moment.snapshot.head(root)
-            try:
-                for record in moment.snapshot.records(
-                    root, after=replay.last.sequence, limit=FOLLOWED
-                ):
-                    heed()
-                    replay.follow(record)
-            except DisagreementError:
-                return {"agrees": False, "entries": end.sequence}
-            done = replay.last.sequence >= end.sequence
-            if done:
-                nodes = moment.snapshot.nodes_between(root, f"{root}0")
-                own = (node for node in nodes if root_of(node.scope.path) == root)
-                agrees = replay.last == end and replay.agrees_with(own)
-                return {"agrees": agrees, "done": True, "entries": end.sequence, "hash": end.hash}
-        return {
-            "agrees": True,
-            "done": False,
-            "followed": replay.last.sequence,
-            "entries": end.sequence,
-        }
+            agrees = replay.follow_on(moment.snapshot, FOLLOWED, heed)
+        found = {"agrees": agrees, "entries": end.sequence}
+        if replay.last.sequence >= end.sequence:
+            return {**found, "done": True, "hash": end.hash}
+        return {**found, "done": False, "followed": replay.last.sequence} if agrees else found
