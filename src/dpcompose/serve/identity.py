@@ -67,18 +67,21 @@ class Permission:
 
 
 PAGES = {
-    "page": Permission("GET", "/", None, scoped=False),
-    "act": Permission("POST", "/act", None, scoped=False),
-    "download": Permission("GET", "/download", None, scoped=False),
-    "events": Permission("GET", "/events", None, scoped=False),
-    "login": Permission("POST", "/login", None, scoped=False),
-    "logout": Permission("POST", "/logout", None, scoped=False),
-    "style": Permission("GET", "/style.css", None, scoped=False),
-    "openapi": Permission("GET", "/openapi.json", None, scoped=False),
-    "live": Permission("GET", "/live.js", None, scoped=False),
-    "metrics": Permission("GET", "/metrics", None, scoped=False),
-    "health": Permission("GET", "/health", None, scoped=False),
-    "ready": Permission("GET", "/ready", None, scoped=False),
+    name: Permission(method, path, None, scoped=False)
+    for name, method, path in (
+        ("page", "GET", "/"),
+        ("act", "POST", "/act"),
+        ("download", "GET", "/download"),
+        ("events", "GET", "/events"),
+        ("login", "POST", "/login"),
+        ("logout", "POST", "/logout"),
+        ("style", "GET", "/style.css"),
+        ("live", "GET", "/live.js"),
+        ("openapi", "GET", "/openapi.json"),
+        ("metrics", "GET", "/metrics"),
+        ("health", "GET", "/health"),
+        ("ready", "GET", "/ready"),
+    )
 }
 """The routes for browsers, by name."""
 

@@ -20,6 +20,7 @@ from dpcompose.errors import (
     DPComposeError,
     OverdrawnError,
     ScopeExistsError,
+    StoreError,
     UnsupportedError,
 )
 from dpcompose.ledger import (
@@ -218,9 +219,7 @@ class Service:
             quote = self.quote(scope, mechanism, delta)
             fields = {"mechanism": mechanism, "key": key, "delta": delta}
             fields |= {"description": description, "reservation": reservation}
-            (outcome,) = charge_together([self.ledger_charge(who, quote, fields)])
-            if isinstance(outcome, OverdrawnError):
-                self.refusals.state(self.ledger)
+            (outcome,) = self.charge_all([self.ledger_charge(who, quote, fields)])
             if isinstance(outcome, DPComposeError):
                 raise outcome
             return outcome
@@ -245,6 +244,18 @@ class Service:
             None if reservation is None else own_key(who, reservation),
             self.refusals.may_record,
         )
+
+    def charge_all(
+        self, charges: Sequence[tuple[Account, Charge]]
+    ) -> Sequence[Receipt | DPComposeError]:
+        """The receipt or refusal of each charge of a tree, from one commit."""
+        try:
+            outcomes = charge_together(charges) if charges else []
+            if any(isinstance(each, OverdrawnError) for each in outcomes):
+                self.refusals.state(self.ledger)
+            return outcomes
+        except StoreError as error:
+            return [error] * len(charges)
 
     def soon_priced(self, scope: str, mechanism: object, typed_delta: object = None) -> bool:
         """Whether a mechanism is priced in no time: a single simple one, or one that was here before."""
@@ -344,7 +355,8 @@ class Service:
     @route("GET", Role.ANALYST, reads=True)
     def history(self, who: Identity, scope: str, *, before: Before = None) -> Answer:
         """The entries of the identity that asks, the newest first, page by page."""
-        found = page(self.ledger, scope, before, lambda entry: entry.actor == who.actor)
+        with self.ledger.moment() as moment:
+            found = page(moment, scope, before, lambda entry: entry.actor == who.actor)
         return {"entries": [shown(each) for each in found.entries], "before": found.before}
 
     @route("GET", Role.KEEPER, Role.AUDITOR, reads=True)
@@ -373,7 +385,8 @@ class Service:
         def wanted(entry: Entry) -> bool:
             return actor in ("", entry.actor) and kind in ("", entry.kind) and words in entry.body
 
-        found = page(self.ledger, scope, before, wanted)
+        with self.ledger.moment() as moment:
+            found = page(moment, scope, before, wanted)
         return {
             "entries": [shown(each) | {"body": each.body} for each in found.entries],
             "before": found.before,
