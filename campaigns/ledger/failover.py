@@ -30,7 +30,8 @@ from campaigns.ledger.processes import in_threads
 from campaigns.ledger.server import Server, place
 from campaigns.ledger.work import Diary
 from dpcompose.errors import OverdrawnError, ScopeExistsError, StoreError, TamperedError
-from dpcompose.ledger import Head, Ledger, Receipt, postgres, tables
+from dpcompose.ledger import Ledger, Receipt, postgres, tables
+from dpcompose.ledger.entry import Head
 
 SETTINGS = ("synchronous_standby_names=*", "max_wal_senders=5", "shared_buffers=16MB")
 MEMORY = Path("/dev/shm")  # servers are killed, machines are not: what is written there stays

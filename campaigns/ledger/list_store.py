@@ -12,7 +12,7 @@ from threading import RLock
 from dpcompose.errors import DPComposeError
 from dpcompose.ledger.checkpoint import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.entry import Entry, Head, Record, now
-from dpcompose.ledger.requests import Outcome, Request
+from dpcompose.ledger.rules import Outcome, Request
 from dpcompose.ledger.scope import AccountNode, is_at_or_below, root_of
 from dpcompose.ledger.store import closed
 

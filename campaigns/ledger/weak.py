@@ -13,7 +13,7 @@ from unittest.mock import patch
 from dpcompose.ledger import Ledger, sqlite, sqlite_connection
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.head_record import CheckedFile
-from dpcompose.ledger.requests import Request
+from dpcompose.ledger.rules import Request
 from dpcompose.ledger.scope import paths_down_to
 from dpcompose.ledger.sqlite import SQLiteStore, _Progress
 from dpcompose.ledger.sqlite_connection import SQLiteRows

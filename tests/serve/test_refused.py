@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -59,5 +60,6 @@ def test_refusals_of_an_hour_beyond_ten_are_counted_in_one_entry(town: Town):
     counts = [
         each.fields["statement"] for each in town.ledger.entries("city") if each.kind == "stated"
     ]
-    assert [(each["person"], each["count"]) for each in counts] == [("Ada@city", 5)] * 2
+    stated = [(json.loads(each["name"])[0], each["value"]) for each in counts]
+    assert stated == [("Ada@city", "5")] * 2
     town.ledger.verify()

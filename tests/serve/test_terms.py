@@ -21,8 +21,8 @@ from dpcompose.errors import (
     ReservedError,
     UnsupportedError,
 )
-from dpcompose.ledger import PEOPLE, Amount, Amounts, Import, Ledger, Token
-from dpcompose.ledger.statements import noted
+from dpcompose.ledger import PEOPLE, Amount, Amounts, Ledger, SetFact, Token
+from dpcompose.ledger.requests import noted
 from dpcompose.serve import RemoteAccount, Role
 from dpcompose.serve.gate import ROUTES
 from tests.serve.conftest import Town, budget
@@ -223,7 +223,7 @@ def test_one_name_in_two_spellings_is_one_person(town: Town, other: str):
     with town.people.ledger.moment() as moment:
         token = Token.of(moment.snapshot, PEOPLE, digest or "")
     assert token is not None
-    earlier = Import(PEOPLE, "operator", Token.kind, digest or "", replace(token, name=other).text)
+    earlier = SetFact(PEOPLE, "operator", Token.kind, digest or "", replace(token, name=other).text)
     town.people.ledger.state(earlier)  # as an earlier version took it
     with pytest.raises(ApprovalError, match="second person"):
         keeper.decide(asked["request"], approve=True)

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from dpcompose.serve.workers import MOST, Together, Workers
+from dpcompose.serve.workers import MOST, Together, threads
 
 Work = Callable[[str, list[Any]], Sequence[Any]]
 
@@ -31,7 +31,7 @@ def _asked(
         return work(name, some)
 
     async def ask() -> list[Any]:
-        together = Together(Workers(), waited)
+        together = Together(threads(), waited)
         tasks = [asyncio.create_task(together.run("tree", job)) for job in jobs]
         await asyncio.sleep(0.05)
         if then is not None:
@@ -82,13 +82,13 @@ def test_who_is_gone_keeps_nobody() -> None:
 
 
 def test_without_a_thread_each_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(work: Any) -> Any:
+    def none(work: Any, *_: Any) -> Any:
         raise RuntimeError("can't start new thread")
 
     async def ask() -> list[Any]:
-        workers = Workers()
+        workers = threads()
         together = Together(workers, lambda name, some: some)
-        monkeypatch.setattr(workers, "start", none)
+        monkeypatch.setattr(workers, "submit", none)
         first = await asyncio.gather(
             *(together.run("tree", job) for job in range(3)), return_exceptions=True
         )

@@ -58,11 +58,7 @@ class Amount:
     ) -> Amount:
         """The least multiple of 1e-40 that is not below `value` (a float is exactly that double): for costs."""
         require_text("name", name)
-        return (
-            value
-            if isinstance(value, Amount)
-            else cls(_within(name, value, -(-_exact(name, value) * SCALE // 1)))
-        )
+        return value if isinstance(value, Amount) else cls(_rounded(name, value, up=True))
 
     @classmethod
     def down(
@@ -70,11 +66,7 @@ class Amount:
     ) -> Amount:
         """The largest multiple of 1e-40 that is not above `value` (a float is exactly that double): for caps."""
         require_text("name", name)
-        return (
-            value
-            if isinstance(value, Amount)
-            else cls(_within(name, value, _exact(name, value) * SCALE // 1))
-        )
+        return value if isinstance(value, Amount) else cls(_rounded(name, value, up=False))
 
     @property
     def fraction(self) -> Fraction:
@@ -106,7 +98,7 @@ def typed_units(name: str, value: Amount | int | str | Decimal | Fraction | floa
     text = value if type(value) is str else str(value) if type(value) is float else ""
     if (plain := _plain_units(text)) is not None:
         return plain
-    units = _typed(name, value) * SCALE
+    units = _exact(name, value, typed=True) * SCALE
     if units.denominator != 1:
         remedy = "Amount.up rounds a cost up, Amount.down rounds a cap down"
         raise DomainError(name, sayable(value), "a multiple of 1e-40", remedy)
@@ -168,36 +160,27 @@ def sayable(value: object) -> object:
     return value
 
 
-def _typed(name: str, value: object) -> Fraction:
-    match value:
-        case bool():
-            raise DomainError(name, value, _DOMAIN)
-        case float() if math.isfinite(value):
-            return _decimal(name, value, Decimal(float.__repr__(value)))
-        case str() if len(value) <= _LONGEST and _TYPED.fullmatch(value):
-            return _decimal(name, value, Decimal(value))
-        case float() | str():
-            raise DomainError(name, value, _DOMAIN)
-        case _:
-            return _exact(name, value)
+def _rounded(name: str, value: object, *, up: bool) -> int:
+    units = _exact(name, value) * SCALE
+    return _within(name, value, -(-units // 1) if up else units // 1)
 
 
-def _exact(name: str, value: object) -> Fraction:
+def _exact(name: str, value: object, *, typed: bool = False) -> Fraction:
+    """A number as a fraction; if it was typed, a float is its shortest decimal, and text is read too.
+
+    Exponents that would fill the memory are refused first.
+    """
     match value:
-        case bool():
-            raise DomainError(name, value, _DOMAIN)
-        case Decimal() if value.is_finite():
-            return _decimal(name, value, value)
-        case float() if math.isfinite(value):
-            return Fraction(float(value))
-        case Rational():
+        case Rational() if not isinstance(value, bool):
             return Fraction(int(value.numerator), int(value.denominator))
+        case float() if math.isfinite(value):
+            number = Decimal(float.__repr__(value)) if typed else Decimal(float(value))
+        case str() if typed and len(value) <= _LONGEST and _TYPED.fullmatch(value):
+            number = Decimal(value)
+        case Decimal() if value.is_finite():
+            number = value
         case _:
             raise DomainError(name, value, _DOMAIN)
-
-
-def _decimal(name: str, value: object, number: Decimal) -> Fraction:
-    """`number` as a fraction; exponents that would fill the memory are refused first."""
     if number and not -400 <= number.adjusted() < PLACES:
         raise DomainError(name, value, f"{_DOMAIN}, a multiple of 1e-40")
     return Fraction(number)

@@ -10,8 +10,7 @@ from threading import Lock
 
 from dpcompose.errors import DPComposeError, StoreError
 from dpcompose.ledger.entry import Entry, Head, Record, now
-from dpcompose.ledger.policies import View
-from dpcompose.ledger.requests import Outcome, Request, RequestDecision
+from dpcompose.ledger.rules import Outcome, Request, RequestDecision, View
 from dpcompose.ledger.scope import AccountNode, Scope, root_of
 
 

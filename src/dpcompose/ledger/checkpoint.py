@@ -353,10 +353,6 @@ class Log(Protocol):
         ...
 
 
-Hashes = Callable[[int, int], bytes]
-"""The root over the leaves from one index to before another, for subtrees of one tree."""
-
-
 @dataclass
 class TiledTree:
     """The tree of hashes of a log, read from tiles and, at the right edge, from the entries: O(log n) for each root.
@@ -374,12 +370,16 @@ class TiledTree:
         default_factory=dict[tuple[int, int], Sequence[bytes]]
     )
 
-    def __call__(self, start: int, stop: int) -> bytes:
-        """The root over the leaves from `start` to before `stop`, a subtree of the whole tree."""
+    def hashes(self, ranges: Iterable[Range]) -> list[bytes]:
+        """The roots over subtrees."""
+        return [root_over(self._complete, *each) for each in ranges]
+
+    def _complete(self, leaves: Range) -> bytes | None:
+        """The root over a complete subtree, from the tile whose hashes are next below it."""
+        start, stop = leaves
         size = stop - start
         if size & (size - 1):
-            split = start + _split(size)
-            return _node_hash(self(start, split), self(split, stop))
+            return None
         level = max(size.bit_length() - 1, 0) // (WIDTH.bit_length() - 1)
         unit = WIDTH**level
         first = start // unit
@@ -402,50 +402,60 @@ class TiledTree:
         return self._tiles[level, number]
 
 
-def inclusion_path(hashes: Hashes, index: int, start: int, stop: int) -> list[bytes]:
-    """The hashes that lead from one leaf to the root over `start` to before `stop`, the leaf's neighbor first."""
+Range = tuple[int, int]
+"""The first leaf of a subtree, and the one after its last."""
+
+
+def root_over(hashes: Callable[[Range], bytes | None], start: int, stop: int) -> bytes:
+    """The root over a range of leaves, from the hashes of the subtrees that have one.
+
+    Raises:
+        ProofError: There is a leaf in none of them.
+    """
+    found = hashes((start, stop))
+    if found is not None:
+        return found
+    if stop - start == 1:
+        raise ProofError("a hash that the proof needs is missing")
+    split = start + _split(stop - start)
+    return _node_hash(root_over(hashes, start, split), root_over(hashes, split, stop))
+
+
+def inclusion_ranges(index: int, start: int, stop: int) -> list[Range]:
+    """The subtrees that lead from one leaf to the root over a range, the leaf's neighbor first."""
     if stop - start == 1:
         return []
     split = start + _split(stop - start)
     if index < split:
-        return [*inclusion_path(hashes, index, start, split), hashes(split, stop)]
-    return [*inclusion_path(hashes, index, split, stop), hashes(start, split)]
+        return [*inclusion_ranges(index, start, split), (split, stop)]
+    return [*inclusion_ranges(index, split, stop), (start, split)]
+
+
+def consistency_ranges(size: int, start: int, stop: int) -> list[Range]:
+    """The subtrees that show that a tree of `stop` leaves goes on from that of the first `size`, whose root is known."""
+    if size == stop:
+        return [(start, stop)] if start else []
+    split = start + _split(stop - start)
+    if size <= split:
+        return [*consistency_ranges(size, start, split), (split, stop)]
+    return [*consistency_ranges(size, split, stop), (start, split)]
+
+
+def named(ranges: Sequence[Range], hashes: Sequence[bytes]) -> dict[Range, bytes]:
+    """The hashes of a proof by their subtrees.
+
+    Raises:
+        ProofError: There are more or fewer than such a proof has.
+    """
+    if len(ranges) != len(hashes):
+        raise ProofError(f"it has {len(hashes)} hashes, and such a proof has {len(ranges)}")
+    return dict(zip(ranges, hashes, strict=True))
 
 
 def root_from_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes:
-    """The root of a tree of `size` leaves that has this leaf at `index`, if the path is right.
-
-    Raises:
-        ProofError: The path is not as long as that of such a leaf.
-    """
-    if size == 1:
-        if path:
-            raise ProofError("more hashes than the path of this entry has")
-        return leaf
-    if not path:
-        raise ProofError("fewer hashes than the path of this entry has")
-    split, (*rest, other) = _split(size), path
-    if index < split:
-        return _node_hash(root_from_inclusion(leaf, index, split, rest), other)
-    return _node_hash(other, root_from_inclusion(leaf, index - split, size - split, rest))
-
-
-def consistency_path(hashes: Hashes, size: int, later: int) -> list[bytes]:
-    """The hashes that show that the tree of `later` leaves goes on from the tree of the first `size`, at least one."""
-    return _consistency_path(hashes, size, 0, later, is_signed=True)
-
-
-def _consistency_path(
-    hashes: Hashes, size: int, start: int, stop: int, *, is_signed: bool
-) -> list[bytes]:
-    if size == stop:
-        return [] if is_signed else [hashes(start, stop)]
-    split = start + _split(stop - start)
-    if size <= split:
-        path = _consistency_path(hashes, size, start, split, is_signed=is_signed)
-        return [*path, hashes(split, stop)]
-    path = _consistency_path(hashes, size, split, stop, is_signed=False)
-    return [*path, hashes(start, split)]
+    """The root of a tree of `size` leaves that has this leaf at `index`, if the path is right; raises ProofError."""
+    hashes = named(inclusion_ranges(index, 0, size), path)
+    return root_over({**hashes, (index, index + 1): leaf}.get, 0, size)
 
 
 def roots_from_consistency(
@@ -456,34 +466,13 @@ def roots_from_consistency(
     Raises:
         ProofError: The path is not as long as that between such trees.
     """
-    if size == later:
-        if path:
-            raise ProofError("hashes between two trees of the same size")
-        return root, root
-    return _roots_from_consistency(root, size, later, path, is_signed=True)
-
-
-def _roots_from_consistency(
-    root: bytes, size: int, later: int, path: Sequence[bytes], *, is_signed: bool
-) -> tuple[bytes, bytes]:
-    if size == later and is_signed:
-        if path:
-            raise ProofError("more hashes than lie between these trees")
-        return root, root
-    if not path:
-        raise ProofError("fewer hashes than lie between these trees")
-    if size == later:
-        if len(path) > 1:
-            raise ProofError("more hashes than lie between these trees")
-        return path[0], path[0]
-    split, (*rest, other) = _split(later), path
-    if size <= split:
-        before, after = _roots_from_consistency(root, size, split, rest, is_signed=is_signed)
-        return before, _node_hash(after, other)
-    before, after = _roots_from_consistency(
-        root, size - split, later - split, rest, is_signed=False
-    )
-    return _node_hash(other, before), _node_hash(other, after)
+    ranges = consistency_ranges(size, 0, later)
+    hashes = named(ranges, path)
+    if not any(
+        stop == size for _, stop in ranges
+    ):  # the earlier tree is a subtree of the later one
+        hashes[0, size] = root
+    return root_over(hashes.get, 0, size), root_over(hashes.get, 0, later)
 
 
 _NOTES = re.compile(r"(?:[^\n]+\n){3,}\n(?:\u2014 [^\n]*\n)+")
@@ -523,7 +512,7 @@ class Checkpoint:
                 root,
                 f"one of the top-level scopes: {', '.join(snapshot.roots()) or 'none'}",
             )
-        top = TiledTree(snapshot, root)(0, size)
+        (top,) = TiledTree(snapshot, root).hashes([(0, size)])
         text = f"{key.name}/{root}\n{size}\n{b64encode(top).decode()}\n"
         return cls(root, size, top, key.verifier, key.sign(text))
 

@@ -17,8 +17,8 @@ from dpcompose.ledger.checkpoint import (
     TiledTree,
     VerifierKey,
     base64_bytes,
-    consistency_path,
-    inclusion_path,
+    consistency_ranges,
+    inclusion_ranges,
     key_path,
     leaf_hash,
     root_from_inclusion,
@@ -103,7 +103,7 @@ class Evidence:
             )
         tree = _tree(snapshot, checkpoint, progress)
         (record,) = snapshot.records(checkpoint.root, after=sequence - 1, limit=1)
-        path = inclusion_path(tree, sequence - 1, 0, checkpoint.size)
+        path = tree.hashes(inclusion_ranges(sequence - 1, 0, checkpoint.size))
         leaf = leaf_hash(record.body)
         if root_from_inclusion(leaf, sequence - 1, checkpoint.size, path) != checkpoint.root_hash:
             raise _other_log(checkpoint)  # the entry, or a tile, is not what was signed
@@ -128,9 +128,9 @@ class Evidence:
                 f"an earlier checkpoint of {later.root!r}, of at most {later.size} entries",
             )
         tree = _tree(snapshot, later)
-        if tree(0, earlier.size) != earlier.root_hash:
+        if tree.hashes([(0, earlier.size)]) != [earlier.root_hash]:
             raise _other_log(earlier)
-        path = _lines(consistency_path(tree, earlier.size, later.size))
+        path = _lines(tree.hashes(consistency_ranges(earlier.size, 0, later.size)))
         return f"{CONSISTENCY}\n{path}\n{earlier.note}{later.note}"
 
     @classmethod
@@ -162,7 +162,8 @@ def _tree(
     snapshot: Snapshot, checkpoint: Checkpoint, progress: Callable[[], object] = bool
 ) -> TiledTree:
     tree, size = TiledTree(snapshot, checkpoint.root, progress), checkpoint.size
-    if snapshot.head(checkpoint.root).sequence < size or tree(0, size) != checkpoint.root_hash:
+    whole = snapshot.head(checkpoint.root).sequence >= size
+    if not (whole and tree.hashes([(0, size)]) == [checkpoint.root_hash]):
         raise _other_log(checkpoint)
     return tree
 

@@ -21,12 +21,10 @@ from dpcompose.ledger.requests import (
     Charge,
     Closing,
     Opening,
-    Outcome,
     Redemption,
-    Request,
-    RequestDecision,
     attempt_of,
 )
+from dpcompose.ledger.rules import Outcome, Request, RequestDecision, Statement
 from dpcompose.ledger.scope import (
     AccountNode,
     Balance,
@@ -38,7 +36,6 @@ from dpcompose.ledger.scope import (
     paths_down_to,
     root_of,
 )
-from dpcompose.ledger.statements import Statement
 from dpcompose.ledger.store import Snapshot, Store
 from dpcompose.ledger.text import description_text, scope_path
 from dpcompose.ledger.verification import Anchor, Progress, Verification, verify

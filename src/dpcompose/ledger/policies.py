@@ -6,11 +6,10 @@ No promise of privacy hangs on them: that no cap is exceeded is decided by the b
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Protocol, Self
+from functools import cached_property
+from typing import Any, ClassVar
 
 from dpcompose.errors import (
     ApprovalError,
@@ -19,9 +18,11 @@ from dpcompose.errors import (
     ReservationError,
     ReservedError,
     UnknownScopeError,
+    UnsupportedError,
 )
 from dpcompose.ledger.amount import Amount, Amounts
-from dpcompose.ledger.entry import Entry, Head
+from dpcompose.ledger.people import skeleton
+from dpcompose.ledger.rules import Fact, Facts, Statement, Stored, View, later
 from dpcompose.ledger.scope import (
     AccountNode,
     available,
@@ -31,95 +32,6 @@ from dpcompose.ledger.scope import (
     spend,
 )
 from dpcompose.ledger.text import encode
-
-Facts = Mapping[tuple[str, str], str | None]
-"""JSON texts by kind and name, in one tree; None where a fact ends."""
-
-
-class Stored(Protocol):
-    """The scopes and facts of a store at one moment."""
-
-    def node(self, path: str) -> AccountNode | None:
-        """The scope of that path with its balance."""
-        ...
-
-    def keyed(self, root: str, key: str) -> Entry | None:
-        """The entry of that idempotency key below a top-level scope."""
-        ...
-
-    def head(self, root: str) -> Head:
-        """The last entry below a top-level scope."""
-        ...
-
-    def fact(self, root: str, kind: str, name: str) -> str | None:
-        """The fact of that kind and name in a tree, as JSON."""
-        ...
-
-    def facts(self, root: str, kind: str) -> Mapping[str, str]:
-        """All facts of a kind in a tree, by name, as JSON."""
-        ...
-
-
-class View(Stored, Protocol):
-    """The questions that rules may ask of a store; answers belong to one moment."""
-
-    def entry(self, root: str, sequence: int) -> Entry | None:
-        """The entry of that number."""
-        ...
-
-    def redemption(self, root: str, sequence: int) -> Entry | None:
-        """The entry that redeems the charge of that number."""
-        ...
-
-    def time(self, root: str) -> str:
-        """The recorded time of the last entry of a tree; empty if there is none. Asked after `head`."""
-        ...
-
-
-def later(time: str, seconds: float) -> str:
-    """The time so many seconds after a recorded one, in the same form."""
-    moment = datetime.fromisoformat(time) + timedelta(seconds=seconds)
-    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
-
-
-@dataclass(frozen=True)
-class Fact:
-    """A fact of a tree, stored as JSON under its kind and a name; fields are text, numbers, and amounts."""
-
-    kind: ClassVar[str]
-
-    @property
-    def text(self) -> str:
-        """The fact as JSON."""
-        values = vars(self).items()
-        return encode({name: v.texts() if isinstance(v, Amounts) else v for name, v in values})
-
-    @classmethod
-    def read(cls, text: str) -> Self:
-        """The fact of a text that `text` wrote."""
-        return _read(cls, text)
-
-    @classmethod
-    def of(cls, view: Stored, root: str, name: str) -> Self | None:
-        """The fact of that name in a tree."""
-        text = view.fact(root, cls.kind, name)
-        return None if text is None else cls.read(text)
-
-    @classmethod
-    def all(cls, view: Stored, root: str) -> dict[str, Self]:
-        """Those of a tree, by name, sorted."""
-        return {name: cls.read(text) for name, text in sorted(view.facts(root, cls.kind).items())}
-
-
-def amounts_of(value: Any) -> Any:
-    """The amounts of a mapping; any other value as it is."""
-    return Amounts.read(value) if isinstance(value, dict) else value  # pyright: ignore[reportUnknownArgumentType]
-
-
-@lru_cache(maxsize=4096)
-def _read(kind: Any, text: str) -> Any:
-    values: dict[str, Any] = json.loads(text)
-    return kind(**{n: amounts_of(v) for n, v in values.items()})
 
 
 def _sum(first: Mapping[str, int], *others: Mapping[str, int]) -> Amounts:
@@ -142,6 +54,8 @@ class Reservation(Fact):
     LONGEST: ClassVar[float] = 90 * 86400.0
     MOST: ClassVar[int] = 100
     """Reservations that one person has at a time."""
+    ENDED: ClassVar[str] = "ended reservation"
+    """The kind of reservations that were given back or have expired."""
     scope: str
     actor: str
     held: Amounts
@@ -164,14 +78,58 @@ class Reservation(Fact):
         named = {"scope": self.scope, "actor": self.actor, "until": until, "reservation": name}
         return {**named, "held": self.held.texts(), "used": self.used.texts()}
 
+    @dataclass(frozen=True)
+    class Reserve(Statement):
+        """Keep room for charges of the actor."""
 
-ENDED = "ended reservation"
-"""The kind of reservations that were given back or have expired."""
-USED = "used"
-"""The kind of facts that count what was spent under a quota."""
-EVERYBODY = "*"
-PERIODS = {"day": 10, "month": 7, "year": 4, "total": 0}
-"""How much of a recorded time names the period."""
+        name: str
+        charge: str
+        times: int
+        seconds: float
+        cost: Amounts
+
+        def changes(self, view: View, time: str) -> Facts:
+            tree = Tree(view, root_of(self.path), time)
+            if tree.reservation(self.name) is not None:  # of an earlier version
+                return {}
+            own = [each for each in tree.reservations.values() if each.actor == self.actor]
+            if not len(own) < Reservation.MOST:
+                what = f"one person has at most {Reservation.MOST} at a time. Give one back"
+                raise ReservationError(what)
+            cost, use = self.cost.units, Use(self.path, self.actor, self.cost.units)
+            spend(tree.chain(self.path), cost)
+            tree.hold()
+            tree.require_room(self.path, cost)
+            for quota in tree.about(use):
+                held = [each.remaining for each in own if quota.is_about(each.scope, self.actor)]
+                quota.require(view, self.actor, _sum(cost, *held).units, time)
+            none, until = Amounts(dict.fromkeys(self.cost, 0)), later(time, self.seconds)
+            new = Reservation(self.path, self.actor, held=self.cost, used=none, until=until)
+            return {**tree.expired(), (Reservation.kind, self.name): new.text}
+
+    @dataclass(frozen=True)
+    class Return(Statement):
+        """Give a reservation back; whoever asks may, as the service decided before."""
+
+        name: str
+
+        def changes(self, view: View, time: str) -> Facts:
+            own = Tree(view, root_of(self.path), time).reservations.get(self.name)
+            return {} if own is None else _ended({self.name: own.text})
+
+
+def _ended(texts: Mapping[str, str]) -> dict[tuple[str, str], str | None]:
+    """The facts that end reservations."""
+    return {(Reservation.kind, name): None for name in texts} | {
+        (Reservation.ENDED, name): text for name, text in texts.items()
+    }
+
+
+def _require_not_above(subtree: str, old: Quota | Threshold | None) -> None:
+    """Refuse a keeper of a smaller subtree who would change what the keeper of a larger one set."""
+    if old is not None and not is_at_or_below(old.keeper, subtree):
+        what = "a keeper of a larger subtree has set it"
+        raise UnsupportedError("changing this", what, "Ask that keeper")
 
 
 @dataclass(frozen=True)
@@ -187,6 +145,11 @@ class Quota(Fact):
     """
 
     kind = "quota"
+    USED: ClassVar[str] = "used"
+    """The kind of facts that count what was spent under a quota."""
+    EVERYBODY: ClassVar[str] = "*"
+    PERIODS: ClassVar[Mapping[str, int]] = {"day": 10, "month": 7, "year": 4, "total": 0}
+    """How much of a recorded time names the period."""
     scope: str
     actor: str
     period: str
@@ -200,12 +163,12 @@ class Quota(Fact):
 
     def is_about(self, scope: str, actor: str) -> bool:
         """Whether a charge counts here."""
-        return self.actor in (EVERYBODY, actor) and is_at_or_below(scope, self.scope)
+        return self.actor in (self.EVERYBODY, actor) and is_at_or_below(scope, self.scope)
 
     def used(self, view: Stored, actor: str, time: str) -> tuple[str, dict[str, int]]:
         """The amounts that a person spent in the period of a time, in units, and the name of that fact."""
         name = encode([self.scope, self.actor, actor, self.label(time)])
-        text = view.fact(root_of(self.scope), USED, name)
+        text = view.fact(root_of(self.scope), self.USED, name)
         units: Mapping[str, int] = Amounts.read(json.loads(text)).units if text else {}
         return name, {each: units.get(each, 0) for each in self.caps}
 
@@ -220,12 +183,31 @@ class Quota(Fact):
 
     def label(self, time: str) -> str:
         """The period that a time lies in."""
-        return time[: PERIODS[self.period]] or "total"
+        return time[: self.PERIODS[self.period]] or "total"
 
     def shown(self) -> dict[str, Any]:
         """For an answer."""
         named = {"scope": self.scope, "actor": self.actor, "period": self.period}
         return {**named, "caps": self.caps.texts()}
+
+    @dataclass(frozen=True)
+    class Set(Statement):
+        """Set the most that a person may spend in each period; empty caps take it away, and what was counted under it."""
+
+        person: str
+        period: str
+        caps: Amounts
+        keeper: str
+
+        def changes(self, view: View, time: str) -> Facts:
+            root = root_of(self.path)
+            new = Quota(self.path, self.person, self.period, self.caps, self.keeper)
+            _require_not_above(self.keeper, Quota.of(view, root, new.name))
+            if self.caps:
+                return {(Quota.kind, new.name): new.text}
+            own = [self.path, self.person]
+            counted = [n for n in view.facts(root, Quota.USED) if json.loads(n)[:2] == own]
+            return {(Quota.kind, new.name): None} | {(Quota.USED, name): None for name in counted}
 
 
 @dataclass(frozen=True)
@@ -241,8 +223,17 @@ class Threshold(Fact):
     amounts: Amounts
     keeper: str
 
+    @dataclass(frozen=True)
+    class Set(Statement):
+        """Set the amounts above which a charge needs a second person; empty ones take it away."""
 
-OPEN, APPROVED, DECLINED = "open", "approved", "declined"
+        amounts: Amounts
+        keeper: str
+
+        def changes(self, view: View, time: str) -> Facts:
+            _require_not_above(self.keeper, Threshold.of(view, root_of(self.path), self.path))
+            new = Threshold(self.amounts, self.keeper).text if self.amounts else None
+            return {(Threshold.kind, self.path): new}
 
 
 @dataclass(frozen=True)
@@ -267,6 +258,9 @@ class ApprovalRequest(Fact):
     """Seconds for which a request is open, and after that for which an approval is good."""
     MOST: ClassVar[int] = 100
     """Requests that one person has open at a time."""
+    OPEN: ClassVar[str] = "open"
+    APPROVED: ClassVar[str] = "approved"
+    DECLINED: ClassVar[str] = "declined"
     scope: str
     actor: str
     name: str
@@ -275,7 +269,7 @@ class ApprovalRequest(Fact):
     reason: str
     at: str
     until: str
-    state: str = OPEN
+    state: str = "open"
     decided_by: str = ""
 
     def shown(self, name: str) -> dict[str, Any]:
@@ -283,6 +277,60 @@ class ApprovalRequest(Fact):
         named = {"request": name, "scope": self.scope, "actor": self.actor, "state": self.state}
         decided = {"decided_by": self.decided_by, "reason": self.reason, "cost": self.cost.texts()}
         return {**named, **decided, **json.loads(self.charge)}
+
+    @dataclass(frozen=True)
+    class Ask(Statement):
+        """Ask that a second person approves the charge whose key names the request."""
+
+        request: str
+        name: str
+        charge: str
+        cost: Amounts
+        reason: str
+
+        def changes(self, view: View, time: str) -> Facts:
+            requests = ApprovalRequest.all(view, root_of(self.path))
+            if self.request in requests:  # of an earlier version
+                return {}
+            own = [each for each in requests.values() if each.actor == self.actor]
+            waiting = [r for r in own if r.state == r.OPEN and time < r.until]
+            if not len(waiting) < ApprovalRequest.MOST:
+                what = (
+                    f"{ApprovalRequest.MOST} of your requests are not decided yet. Wait for those"
+                )
+                raise ApprovalError(self.path, what)
+            until = later(time, ApprovalRequest.LASTS)
+            stated = self.name, self.charge, self.cost, self.reason
+            new = ApprovalRequest(self.path, self.actor, *stated, at=time, until=until)
+            return {(ApprovalRequest.kind, self.request): new.text}
+
+    @dataclass(frozen=True)
+    class Decide(Statement):
+        """Approve or decline a request of somebody else."""
+
+        name: str
+        request: str
+        decision: str
+
+        def changes(self, view: View, time: str) -> Facts:
+            request = ApprovalRequest.of(view, root_of(self.path), self.request)
+            decisions = ApprovalRequest.APPROVED, ApprovalRequest.DECLINED
+            if request is None or request.scope != self.path or self.decision not in decisions:
+                raise ApprovalError(self.path, "there is no such request in this scope")
+            if (request.state, request.decided_by) == (self.decision, self.actor):
+                return {}
+            what = ""
+            if request.state != request.OPEN:
+                what = f"this request was {request.state} before"
+            elif not time < request.until:
+                what = "this request has expired"
+            elif skeleton(request.name) == skeleton(self.name):
+                what = "a second person decides; this request has your name"
+            if what:
+                raise ApprovalError(self.path, what)
+            until = later(time, ApprovalRequest.LASTS)
+            decided = replace(request, state=self.decision, decided_by=self.actor, until=until)
+            return {(ApprovalRequest.kind, self.request): decided.text}
 
 
 @dataclass(frozen=True)
@@ -330,25 +378,18 @@ class Tree:
     def reservation(self, name: str) -> Reservation | None:
         """The reservation of that name, also one that has ended."""
         live = self.view.fact(self.root, Reservation.kind, name)
-        text = live or self.view.fact(self.root, ENDED, name)
+        text = live or self.view.fact(self.root, Reservation.ENDED, name)
         return None if text is None else Reservation.read(text)
-
-    @cached_property
-    def quotas(self) -> list[Quota]:
-        """All quotas."""
-        return list(Quota.all(self.view, self.root).values())
 
     def about(self, use: Use) -> list[Quota]:
         """The quotas under which a charge counts."""
-        return [each for each in self.quotas if each.is_about(use.path, use.actor)]
+        quotas = Quota.all(self.view, self.root).values()
+        return [each for each in quotas if each.is_about(use.path, use.actor)]
 
     def expired(self) -> dict[tuple[str, str], str | None]:
         """The facts that end the reservations whose time is over."""
         texts = self.view.facts(self.root, Reservation.kind)
-        over = {name: texts[name] for name in texts.keys() - self.reservations.keys()}
-        return {(Reservation.kind, name): None for name in over} | {
-            (ENDED, name): text for name, text in over.items()
-        }
+        return _ended({name: texts[name] for name in texts.keys() - self.reservations.keys()})
 
     def chain(self, path: str) -> list[AccountNode]:
         """The nodes down to a scope, with what is reserved and still to come counted as spent."""
@@ -455,33 +496,14 @@ def _approval(tree: Tree, use: Use) -> Note:
         )
     elif (request.charge, request.scope) != (use.charge, use.path):
         what = "another charge was requested under this key. Request this one under a new key"
-    elif request.state != APPROVED:
-        state = "was declined" if request.state == DECLINED else "is not decided yet"
+    elif request.state != request.APPROVED:
+        state = "was declined" if request.state == request.DECLINED else "is not decided yet"
         what = f"the request for this charge {state}. Nothing was spent"
     elif not tree.time < request.until:
         what = "the approval has expired. Request it again under a new key"
     if what or request is None:
         raise ApprovalError(above[0], what)
     return {"approved": request.decided_by}
-
-
-def _quota(tree: Tree, use: Use) -> Note:
-    """The person's quotas have room."""
-    for quota in tree.about(use):
-        quota.require(tree.view, use.actor, use.cost, tree.time)
-    return {}
-
-
-def _room(tree: Tree, use: Use) -> Note:
-    """There is room beside what others reserved."""
-    if tree.reservations:
-        tree.hold(besides=use.reservation)
-        tree.require_room(use.path, use.cost)
-    return {}
-
-
-POLICIES: tuple[Callable[[Tree, Use], Note], ...] = (_approval, _quota, _room)
-"""Each raises where it refuses, and returns what the entry is to note."""
 
 
 def evaluate(tree: Tree, use: Use) -> Note:
@@ -499,8 +521,12 @@ def evaluate(tree: Tree, use: Use) -> Note:
         spend(chain, use.cost)
     except OverdrawnError:
         return note  # the budgets refuse it, and record that they did
-    for policy in POLICIES:
-        note |= policy(tree, use)
+    note |= _approval(tree, use)
+    for quota in tree.about(use):
+        quota.require(tree.view, use.actor, use.cost, tree.time)
+    if tree.reservations:  # there is room beside what others reserved
+        tree.hold(besides=use.reservation)
+        tree.require_room(use.path, use.cost)
     return note
 
 
@@ -511,7 +537,7 @@ def usage(view: Stored, use: Use, time: str) -> Facts:
         return facts
     for quota in tree.about(use):
         name, used = quota.used(view, use.actor, time)
-        facts[USED, name] = _sum(used, use.cost).text
+        facts[Quota.USED, name] = _sum(used, use.cost).text
     own = None if use.reservation is None else Reservation.of(view, tree.root, use.reservation)
     if own is not None and use.reservation is not None:
         facts[Reservation.kind, use.reservation] = own.use(use.cost).text

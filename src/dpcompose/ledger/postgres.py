@@ -26,7 +26,7 @@ from dpcompose.ledger.postgres_connection import (
     require_tables,
     transaction,
 )
-from dpcompose.ledger.requests import Outcome, Request, RequestDecision
+from dpcompose.ledger.rules import Outcome, Request, RequestDecision
 from dpcompose.ledger.scope import root_of
 from dpcompose.ledger.store import Rows, closed, read_only
 from dpcompose.ledger.tables import (

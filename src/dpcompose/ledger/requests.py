@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from dpcompose import check
 from dpcompose.errors import (
@@ -14,8 +14,6 @@ from dpcompose.errors import (
     ClosedScopeError,
     CurrencyError,
     DomainError,
-    DPComposeError,
-    KeyReusedError,
     OverdrawnError,
     ReceiptError,
     ScopeExistsError,
@@ -25,7 +23,8 @@ from dpcompose.errors import (
 )
 from dpcompose.ledger.amount import Amount, Amounts, Costs, sayable
 from dpcompose.ledger.entry import Entry, Head, Receipt
-from dpcompose.ledger.policies import Facts, Reservation, Use, View, usage
+from dpcompose.ledger.policies import Reservation, Tree, Use, evaluate, usage
+from dpcompose.ledger.rules import Facts, RequestDecision, View, content_of, decided_before
 from dpcompose.ledger.scope import (
     AccountNode,
     Kind,
@@ -40,54 +39,6 @@ from dpcompose.ledger.text import description_text, encode, scope_path
 
 SLOT = "slots"
 """The name in place of a currency where a scope of slots is full."""
-
-
-@dataclass(frozen=True)
-class RequestDecision:
-    """The outcome of a request.
-
-    Args:
-        entry: The entry to append; None if the request was decided before.
-        nodes: The scopes with a new balance, new scopes included.
-        receipt: Of a charge that was granted, now or before.
-        scope: That was opened, now or before.
-        refusal: Of what does not fit; the store raises it once the entry is written.
-        facts: That are new, changed, or end.
-    """
-
-    entry: Entry | None = None
-    nodes: tuple[AccountNode, ...] = ()
-    receipt: Receipt | None = None
-    scope: Scope | None = None
-    refusal: OverdrawnError | None = None
-    facts: Facts = field(default_factory=dict[tuple[str, str], str | None])
-
-
-Outcome = RequestDecision | DPComposeError
-"""A decision, or what the rules raise where there is none."""
-
-
-class Request(Protocol):
-    """A request to the ledger: checked by itself, not yet against what is stored."""
-
-    @property
-    def path(self) -> str:
-        """The scope it is about."""
-        ...
-
-    @property
-    def key(self) -> str | None:
-        """Its idempotency key."""
-        ...
-
-    @property
-    def redeems(self) -> int | None:
-        """The charge that it redeems."""
-        ...
-
-    def decide(self, view: View, *, time: str) -> RequestDecision:
-        """Decide it; raise LedgerError where it must leave no trace."""
-        ...
 
 
 def chain_of(view: View, path: str, *, time: str) -> list[AccountNode]:
@@ -106,16 +57,6 @@ def chain_of(view: View, path: str, *, time: str) -> list[AccountNode]:
             raise ClosedScopeError(each)
         chain.append(node.at(time))
     return chain
-
-
-def decided_before(
-    view: View, path: str, key: str | None, content: Mapping[str, str]
-) -> Entry | None:
-    """The entry of an earlier request with the same key; KeyReusedError if that was another request."""
-    entry = None if key is None else view.keyed(root_of(path), key)
-    if entry is not None and not entry.holds(content):
-        raise KeyReusedError(entry.key or "", root_of(path))
-    return entry
 
 
 def refusal_of(entry: Entry) -> OverdrawnError:
@@ -195,7 +136,7 @@ class Opening:
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
         content = self._content()
-        earlier = decided_before(view, self.path, self.key, content)
+        earlier = decided_before(view, self, content)
         if earlier is not None and earlier.kind == Entry.REFUSED:
             return repeated(earlier)
         existing = view.node(self.path)
@@ -217,6 +158,9 @@ class Opening:
             nodes = self._nodes(chain, node)
         except OverdrawnError as refusal:
             return refused(head, content, refusal, time=time)
+        if self.cost:
+            above = self.path.rpartition("/")[0]
+            evaluate(Tree(view, root_of(self.path), time), Use(above, self.actor, self.cost.units))
         entry = Entry.after(head, Entry.OPENED, content, time=time)
         facts = usage(view, Use(self.path, self.actor, self.cost.units), time)
         return RequestDecision(entry, nodes, scope=scope, facts=facts)
@@ -258,20 +202,11 @@ class Opening:
         return RequestDecision(scope=scope)
 
     def _content(self) -> dict[str, str]:
-        definition = {
-            "kind": str(self.kind),
-            "caps": None if self.caps is None else self.caps.texts(),
-        }
-        content = {
-            "actor": encode(self.actor),
-            "definition": encode(
-                definition | ({} if self.slots is None else {"slots": self.slots})
-            ),
-            "description": self.description,
-            "scope": encode(self.path),
-        }
-        content |= {"key": encode(self.key)} if self.key is not None else {}
-        return content | ({"cost": self.cost.text} if self.kind is Kind.SLOTS else {})
+        caps = None if self.caps is None else self.caps.texts()
+        slots = {} if self.slots is None else {"slots": self.slots}
+        cost = {"cost": self.cost.text} if self.kind is Kind.SLOTS else {}
+        definition = encode({"kind": str(self.kind), "caps": caps, **slots})
+        return content_of(self, definition=definition, description=self.description, **cost)
 
 
 def _require_renewal(scope: Scope, above: Sequence[Scope]) -> None:
@@ -348,15 +283,16 @@ class Charge:
             scope_path(path), Amounts.of(cost), description_text(description), *named, scopes
         )
 
+    def enforced(
+        self, charge: str, reservation: str | None, may_record: Callable[[str, str], bool]
+    ) -> EnforcedCharge:
+        """The same charge under the policies of its tree; see `EnforcedCharge`."""
+        policies: dict[str, Any] = {"reservation": reservation, "may_record": may_record}
+        return EnforcedCharge(**vars(self), charge=charge, **policies)
+
     def decide(self, view: View, *, time: str) -> RequestDecision:
-        content = {
-            "actor": encode(self.actor),
-            "cost": self.cost.text,
-            "description": self.description,
-            "key": encode(self.key),
-            "scope": encode(self.path),
-        }
-        earlier = decided_before(view, self.path, self.key, content)
+        content = content_of(self, cost=self.cost.text, description=self.description)
+        earlier = decided_before(view, self, content)
         if earlier is not None:
             return repeated(earlier)
         chain = chain_of(view, self.path, time=time)
@@ -400,6 +336,73 @@ def usage_of(
     return usage(view, Use(path, actor, cost, reservation=own), time)
 
 
+def noted(description: Mapping[str, Any]) -> dict[str, Any]:
+    """The note of a description."""
+    note: Any = description.get("note")
+    return note if isinstance(note, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _shortened(charge: Charge) -> Charge:
+    """The charge with the digest of its description in place of it."""
+    digest = sha256(charge.description.encode()).hexdigest()
+    return replace(charge, description=encode({"digest": digest}))
+
+
+def _always(path: str, actor: str) -> bool:
+    return True
+
+
+LARGEST_REFUSAL = 1024
+"""Bytes of the entry of a refusal; a longer description is replaced by its digest."""
+
+
+@dataclass(frozen=True)
+class EnforcedCharge(Charge):
+    """A charge for which the policies of its tree are evaluated.
+
+    Args:
+        charge: The mechanism and delta as they were typed, as JSON.
+        reservation: The name of the reservation to use, if one is to be used.
+        may_record: Whether one more refusal of an actor is an entry.
+    """
+
+    charge: str = field(default="{}", kw_only=True)
+    reservation: str | None = field(default=None, kw_only=True)
+    may_record: Callable[[str, str], bool] = field(default=_always, kw_only=True, compare=False)
+
+    def decide(self, view: View, *, time: str) -> RequestDecision:
+        root = root_of(self.path)
+        view.head(root)
+        earlier = view.keyed(root, self.key)
+        if earlier is None:
+            named = self.key, self.charge, self.reservation
+            note = evaluate(
+                Tree(view, root, time), Use(self.path, self.actor, self.cost.units, *named)
+            )
+        else:  # it is answered as it was, whatever the policies have become
+            approved = noted(earlier.description).get("approved")
+            note = {} if self.reservation is None else {"reservation": self.reservation}
+            note |= {} if approved is None else {"approved": approved}
+        charge = self._described(self.description, note)
+        if earlier is not None and "digest" in earlier.description:
+            return _shortened(charge).decide(view, time=time)
+        decision = charge.decide(view, time=time)
+        if decision.refusal is None or decision.entry is None:
+            return decision
+        node, is_long = view.node(self.path), len(decision.entry.body) > LARGEST_REFUSAL
+        if is_long and node is not None and node.scope.schedule is None:
+            decision, is_long = _shortened(charge).decide(view, time=time), False
+        if not is_long and self.may_record(self.path, self.actor):
+            return decision
+        return RequestDecision(refusal=decision.refusal)
+
+    def _described(self, description: str, note: Mapping[str, Any]) -> Charge:
+        if note:
+            written = json.loads(description)
+            description = encode({**written, "note": {**noted(written), **note}})
+        return Charge(self.path, self.cost, description, self.actor, self.key, self.priced)
+
+
 @dataclass(frozen=True)
 class Redemption:
     """Redeem `receipt`; a second time is refused, unless it is the same attempt, asked again.
@@ -437,13 +440,8 @@ class Redemption:
                 receipt.sequence,
                 "somebody else charged it. Who charged may redeem it",
             )
-        content = {
-            "actor": encode(self.actor),
-            "redeems": str(entry.sequence),
-            "scope": encode(entry.scope),
-        }
-        if self.attempt is not None:
-            content["attempt"] = encode(self.attempt)
+        own = {} if self.attempt is None else {"attempt": encode(self.attempt)}
+        content = content_of(self, redeems=str(entry.sequence), **own)
         earlier = view.redemption(receipt.root, receipt.sequence)
         if earlier is not None and self.attempt is not None and earlier.holds(content):
             return RequestDecision()
@@ -479,8 +477,8 @@ class Closing:
     redeems = None
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
-        content = {"actor": encode(self.actor), "key": encode(self.key), "scope": encode(self.path)}
-        if decided_before(view, self.path, self.key, content) is not None:
+        content = content_of(self)
+        if decided_before(view, self, content) is not None:
             return RequestDecision()
         node = chain_of(view, self.path, time=time)[-1]
         entry = Entry.after(view.head(root_of(self.path)), Entry.CLOSED, content, time=time)

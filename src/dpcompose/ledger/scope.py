@@ -361,6 +361,12 @@ class Balance(Card):
             return Amounts({})
         return Amounts(self.scope.room(self.spent.units))
 
+    @staticmethod
+    def available(chain: Sequence[Balance]) -> Amounts:
+        """The most that a charge of the last of these scopes (the root first) could still ask, each currency by itself."""
+        nodes = [AccountNode(each.scope, each.spent.units, each.taken) for each in chain]
+        return Amounts(available(nodes))
+
     @property
     def in_words(self) -> str:
         """Its path, with what was spent, rounded up, and what its own caps leave, rounded down."""
@@ -379,8 +385,8 @@ def root_of(path: str) -> str:
 
 
 def is_at_or_below(path: str, top: str) -> bool:
-    """Whether a scope is this one or below it."""
-    return path == top or path.startswith(f"{top}/")
+    """Whether a scope is this one or below it; every scope is below the empty path."""
+    return not top or path == top or path.startswith(f"{top}/")
 
 
 def paths_down_to(path: str) -> list[str]:

@@ -25,7 +25,7 @@ from dpcompose.ledger.head_record import (
     heads_of,
     write_record,
 )
-from dpcompose.ledger.requests import Outcome, Request
+from dpcompose.ledger.rules import Outcome, Request
 from dpcompose.ledger.sqlite_connection import (
     BESIDE,
     FileLock,

@@ -13,8 +13,7 @@ from dpcompose.errors import StoreError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of, units_text
 from dpcompose.ledger.checkpoint import Log
 from dpcompose.ledger.entry import Entry, Record
-from dpcompose.ledger.policies import Stored
-from dpcompose.ledger.requests import Outcome, Request
+from dpcompose.ledger.rules import Outcome, Request, Stored
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
 
 Row = tuple[Any, ...]

@@ -15,10 +15,9 @@ from dpcompose.files import each_once
 from dpcompose.ledger.amount import Amounts, units_of
 from dpcompose.ledger.checkpoint import WIDTH, Checkpoint, Frontier, Tile, key_path, leaf_hash
 from dpcompose.ledger.entry import VERSION, Entry, Head, Record, is_time
-from dpcompose.ledger.policies import Facts
-from dpcompose.ledger.requests import Charge, Closing, Opening, Request, chain_of, usage_of
+from dpcompose.ledger.requests import Charge, Closing, Opening, chain_of, usage_of
+from dpcompose.ledger.rules import Facts, Request, Statement
 from dpcompose.ledger.scope import AccountNode, Kind, charged, root_of
-from dpcompose.ledger.statements import Statement
 from dpcompose.ledger.store import Snapshot
 from dpcompose.ledger.text import encode
 from dpcompose.pictured import Card
@@ -83,9 +82,26 @@ class Replay:
                 f"cannot be followed ({type(error).__name__}: {error})"
             ) from None
 
-    def agrees_with(self, stored: Iterator[AccountNode]) -> bool:
-        """Whether the stored scopes and balances are exactly those that the entries followed so far give."""
-        return not list(differences(self.balances, stored))
+    def follow_on(self, snapshot: Snapshot, most: int, heed: Callable[[], object] = bool) -> bool:
+        """Follow at most so many more entries; whether all of them, and at the end the balances, agree.
+
+        Args:
+            snapshot: The store.
+            most: Entries.
+            heed: Called before each entry; an error of it ends the work.
+        """
+        end = snapshot.head(self.root)
+        try:
+            for record in snapshot.records(self.root, after=self.last.sequence, limit=most):
+                heed()
+                self.follow(record)
+        except DisagreementError:
+            return False
+        if self.last.sequence < end.sequence:
+            return True
+        nodes = snapshot.nodes_between(self.root, f"{self.root}0")
+        own = (node for node in nodes if root_of(node.scope.path) == self.root)
+        return self.last == end and not list(differences(self.balances, own))
 
     def _follow(self, record: Record, fields: dict[str, Any]) -> None:
         _demand(record.sequence == self.last.sequence + 1, f"follows {self.last.sequence}")

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from dpcompose.errors import few_digits
 from dpcompose.ledger import (
-    AccountNode,
     Amount,
     Amounts,
     Anchor,
@@ -18,7 +17,6 @@ from dpcompose.ledger import (
     Receipt,
     Scope,
     Verification,
-    available,
     is_at_or_below,
     paths_down_to,
 )
@@ -84,13 +82,11 @@ def tree_page(
 
 def left_of(balances: Sequence[Balance]) -> dict[str, Amounts]:
     """The most that a charge of each scope could still ask, by its path; `balances` have those above it too."""
-    nodes = {
-        each.scope.path: AccountNode(each.scope, each.spent.units, each.taken) for each in balances
+    own = {each.scope.path: each for each in balances}
+    return {
+        path: Balance.available([own[each] for each in paths_down_to(path) if each in own])
+        for path in own
     }
-    chains = {
-        path: [nodes[each] for each in paths_down_to(path) if each in nodes] for path in nodes
-    }
-    return {path: Amounts(available(chain)) for path, chain in chains.items()}
 
 
 def main_currency(scopes: Iterable[Scope]) -> str:

@@ -7,21 +7,12 @@ from typing import Annotated
 from dpcompose import check
 from dpcompose.errors import DomainError, ReservationError
 from dpcompose.ledger import (
-    APPROVED,
-    DECLINED,
-    PERIODS,
     Amounts,
     ApprovalRequest,
-    AskApproval,
-    Decide,
     Quota,
     Reservation,
-    Reserve,
-    SetQuota,
-    SetThreshold,
     Threshold,
     Tree,
-    Unreserve,
     encode,
     is_at_or_below,
     paths_down_to,
@@ -62,7 +53,7 @@ def reserve(
     cost = Amounts({currency: units * times for currency, units in price.items()})
     charge = encode(named(mechanism, delta))
     stated = name, charge, times, seconds, cost
-    service.ledger.state(Reserve(scope, who.actor, *stated, key=f"reserve {name}"))
+    service.ledger.state(Reservation.Reserve(scope, who.actor, *stated, key=f"reserve {name}"))
     return _reservation(service, scope, name).shown(name)
 
 
@@ -96,7 +87,7 @@ def unreserve(
     service.ledger.balance(scope)
     name = value if is_keeper else own_key(who, value)
     _reservation(service, scope, name)
-    service.ledger.state(Unreserve(scope, who.actor, name))
+    service.ledger.state(Reservation.Return(scope, who.actor, name))
     return {"ended": name, "used": _reservation(service, scope, name).used.texts()}
 
 
@@ -108,18 +99,18 @@ def quota(
     *,
     actor: Annotated[str, line("NAME@SUBTREE, or * for each.", most=256)],
     caps: Caps,
-    period: Annotated[str, line(enum=list(PERIODS))] = "total",
+    period: Annotated[str, line(enum=list(Quota.PERIODS))] = "total",
 ) -> Answer:
     """Set the most that a person may spend in each period at or below a scope; empty caps take it away."""
     stated = check.line("actor", actor), period, caps, who.subtree
-    service.ledger.state(SetQuota(scope, who.actor, *stated))
+    service.ledger.state(Quota.Set(scope, who.actor, *stated))
     return Quota(scope, *stated).shown()
 
 
 @route("POST", Role.KEEPER)
 def threshold(service: Service, who: Identity, scope: str, *, amounts: Caps) -> Answer:
     """Say above which amounts a charge at or below a scope needs a second person; no amounts take it away."""
-    service.ledger.state(SetThreshold(scope, who.actor, amounts, who.subtree))
+    service.ledger.state(Threshold.Set(scope, who.actor, amounts, who.subtree))
     return {"scope": scope, "amounts": amounts.texts()}
 
 
@@ -137,7 +128,7 @@ def request(
     """Ask that a second person approves the charge that will be asked under this key."""
     name, charge = own_key(who, key), encode(named(mechanism, delta))
     stated = name, who.name, charge, service.quote(scope, mechanism, delta).cost, reason
-    service.ledger.state(AskApproval(scope, who.actor, *stated, key=f"request {name}"))
+    service.ledger.state(ApprovalRequest.Ask(scope, who.actor, *stated, key=f"request {name}"))
     return _request(service, scope, name)
 
 
@@ -154,10 +145,10 @@ def decide(
     scope: str,
     *,
     request: Annotated[str, line("Its name.")],
-    decision: Annotated[str, line(enum=[APPROVED, DECLINED])],
+    decision: Annotated[str, line(enum=[ApprovalRequest.APPROVED, ApprovalRequest.DECLINED])],
 ) -> Answer:
     """Approve or decline a request of somebody else, before any data is touched."""
-    service.ledger.state(Decide(scope, who.actor, who.name, request, decision))
+    service.ledger.state(ApprovalRequest.Decide(scope, who.actor, who.name, request, decision))
     return _request(service, scope, request)
 
 
@@ -179,7 +170,8 @@ def agreed(service: Service, who: Identity, scope: str) -> Answer:
     with service.ledger.moment() as moment:
         moment.balance(scope)
         tree = Tree(moment.snapshot, root_of(scope), moment.now(root_of(scope)))
-        quotas, held = tree.quotas, tree.reservations.items()
+        quotas = Quota.all(moment.snapshot, tree.root).values()
+        held = tree.reservations.items()
         thresholds = Threshold.all(moment.snapshot, tree.root).items()
     is_analyst = who.role is Role.ANALYST
     theirs = [each for each in quotas if not is_analyst or each.is_about(each.scope, who.actor)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator, Set
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
@@ -12,25 +12,23 @@ from typing import Any
 
 from dpcompose.errors import DPComposeError, StoreError
 from dpcompose.ledger import (
-    ENDED,
     PEOPLE,
-    USED,
     Amounts,
     ApprovalRequest,
-    Import,
     Ledger,
     Quota,
     Reservation,
+    SetFact,
     Threshold,
     Token,
     encode,
     later,
-    pool_of,
-    transaction,
 )
 from dpcompose.serve.identity import OPERATOR
 
-Run = Callable[[str], list[tuple[Any, ...]]]
+_POSTGRES_TABLES = (
+    "(select tablename as name from pg_tables where schemaname = current_schema()) own"
+)
 _EPOCH = "1970-01-01T00:00:00.000000Z"
 
 
@@ -42,24 +40,29 @@ def take_over(ledger: Ledger, source: str | Path) -> int:
     Raises:
         StoreError: It cannot be read.
     """
-    if str(source).startswith("postgres"):
-        with transaction(pool_of(str(source))) as rows:
-            tables = rows.tables()
-            facts = list(_facts(rows.run, tables)) if "service_token" in tables else []
-        _record(ledger, facts)
-        return len(facts)
-    path = Path(source)
+    path, is_file = Path(source), not str(source).startswith("postgres")
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
-            named = file.execute("select name from sqlite_master where type = 'table'").fetchall()
-            facts = list(_facts(lambda text: file.execute(text).fetchall(), {n for (n,) in named}))
+        with closing(_connect(source, is_file=is_file)) as connection:
+            names = "sqlite_master where type = 'table'" if is_file else _POSTGRES_TABLES
+            tables = {n for (n,) in connection.execute(f"select name from {names}").fetchall()}
+            is_earlier = is_file or "service_token" in tables
+            facts = list(_facts(connection, tables)) if is_earlier else []
     except sqlite3.Error as error:
-        raise StoreError(
-            str(path), str(error), "Name a file of people of an earlier version"
-        ) from None
+        remedy = "Name a file of people of an earlier version"
+        raise StoreError(str(path), str(error), remedy) from None
     _record(ledger, facts)
-    path.rename(path.with_name(f"{path.name}.imported"))
+    if is_file:
+        path.rename(path.with_name(f"{path.name}.imported"))
     return len(facts)
+
+
+def _connect(source: str | Path, *, is_file: bool) -> Any:
+    """A connection of either driver, for queries alone."""
+    if is_file:
+        return sqlite3.connect(f"{Path(source).resolve().as_uri()}?mode=ro", uri=True)
+    import psycopg
+
+    return psycopg.connect(f"postgresql:{str(source).partition(':')[2]}")
 
 
 def _record(ledger: Ledger, facts: list[tuple[str, str, str, str]]) -> None:
@@ -68,7 +71,7 @@ def _record(ledger: Ledger, facts: list[tuple[str, str, str, str]]) -> None:
         ledger.scope(PEOPLE, actor=OPERATOR)
     for root in sorted(roots):
         statements = [
-            Import(root, OPERATOR, kind, name, text, key=_key(kind, name))
+            SetFact(root, OPERATOR, kind, name, text, key=_key(kind, name))
             for top, kind, name, text in facts
             if top == root
         ]
@@ -81,8 +84,12 @@ def _key(kind: str, name: str) -> str:
     return f"import-{sha256(encode([kind, name]).encode()).hexdigest()}"
 
 
-def _facts(run: Run, tables: Set[str]) -> Iterator[tuple[str, str, str, str]]:
+def _facts(connection: Any, tables: Set[str]) -> Iterator[tuple[str, str, str, str]]:
     """Top-level scope, kind, name and text of each."""
+
+    def run(text: str) -> list[tuple[Any, ...]]:
+        return connection.execute(text).fetchall()
+
     issued = dict(
         run("select digest, issued from service_issued") if "service_issued" in tables else []
     )
@@ -98,7 +105,7 @@ def _facts(run: Run, tables: Set[str]) -> Iterator[tuple[str, str, str, str]]:
     ):
         until = _time(expires)
         own = Reservation(scope, actor, held=_amounts(held), used=_amounts(used), until=until)
-        yield root, ENDED if ended else Reservation.kind, name, own.text
+        yield root, Reservation.ENDED if ended else Reservation.kind, name, own.text
     for root, scope, actor, period, caps, keeper in run(
         "select root, scope, actor, period, caps, keeper from service_quota"
     ):
@@ -108,7 +115,7 @@ def _facts(run: Run, tables: Set[str]) -> Iterator[tuple[str, str, str, str]]:
         "select scope, quota, actor, period, used from service_quota_used"
     ):
         name = encode([scope, quota, actor, period])
-        yield scope.partition("/")[0], USED, name, _amounts(used).text
+        yield scope.partition("/")[0], Quota.USED, name, _amounts(used).text
     for root, scope, amounts, keeper in run(
         "select root, scope, amounts, keeper from service_threshold"
     ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -27,7 +28,7 @@ from dpcompose.serve.identity import PAGES, Identity, Permission
 from dpcompose.serve.queue import Queue
 from dpcompose.serve.request import ROUTES, Answer, Fields
 from dpcompose.serve.service import Service
-from dpcompose.serve.workers import Workers
+from dpcompose.serve.workers import done, threads
 
 PERMISSIONS: Mapping[str, Permission] = {**ROUTES, **PAGES}
 """Every route by name. The application is built from this table, so no other route answers."""
@@ -84,7 +85,7 @@ class Gate:
     service: Service
     limit: RateLimit
     failures: RateLimit
-    workers: Workers = field(default_factory=Workers)
+    workers: Executor = field(default_factory=threads)
     queue: Queue = field(default_factory=Queue)
 
     async def run(
@@ -96,10 +97,14 @@ class Gate:
             who = self.identified(caller_of(request), caller) if isinstance(caller, str) else caller
             return who, work(who)
 
-        who, found = await self.workers.run(begin)
+        who, found = await done(self.workers, begin)
         if isinstance(found, Response):
             return found
         return await self.queue.run(request, f"{who.role}:{who.actor}", self.workers, found)
+
+    async def identity_of(self, caller: str, token: str) -> Identity:
+        """The identity that a token belongs to, read in a thread; see `identified`."""
+        return await done(self.workers, lambda: self.identified(caller, token))
 
     def identified(self, caller: str, token: str) -> Identity:
         """The identity that a token belongs to.

@@ -15,16 +15,12 @@ from time import monotonic
 from dpcompose import check
 from dpcompose.errors import DomainError, UnknownScopeError, UnsupportedError
 from dpcompose.ledger import (
-    CLOCK,
     PEOPLE,
-    Invite,
     Ledger,
     Moment,
-    Revoke,
     Statement,
     Token,
-    TrustClock,
-    covers,
+    is_at_or_below,
     later,
     now,
     scope_path,
@@ -71,18 +67,21 @@ class Permission:
 
 
 PAGES = {
-    "page": Permission("GET", "/", None, scoped=False),
-    "act": Permission("POST", "/act", None, scoped=False),
-    "download": Permission("GET", "/download", None, scoped=False),
-    "events": Permission("GET", "/events", None, scoped=False),
-    "login": Permission("POST", "/login", None, scoped=False),
-    "logout": Permission("POST", "/logout", None, scoped=False),
-    "style": Permission("GET", "/style.css", None, scoped=False),
-    "openapi": Permission("GET", "/openapi.json", None, scoped=False),
-    "live": Permission("GET", "/live.js", None, scoped=False),
-    "metrics": Permission("GET", "/metrics", None, scoped=False),
-    "health": Permission("GET", "/health", None, scoped=False),
-    "ready": Permission("GET", "/ready", None, scoped=False),
+    name: Permission(method, path, None, scoped=False)
+    for name, method, path in (
+        ("page", "GET", "/"),
+        ("act", "POST", "/act"),
+        ("download", "GET", "/download"),
+        ("events", "GET", "/events"),
+        ("login", "POST", "/login"),
+        ("logout", "POST", "/logout"),
+        ("style", "GET", "/style.css"),
+        ("live", "GET", "/live.js"),
+        ("openapi", "GET", "/openapi.json"),
+        ("metrics", "GET", "/metrics"),
+        ("health", "GET", "/health"),
+        ("ready", "GET", "/ready"),
+    )
 }
 """The routes for browsers, by name."""
 
@@ -114,7 +113,7 @@ class Identity:
 
     def covers(self, path: str) -> bool:
         """Whether a scope lies in the subtree."""
-        return covers(self.subtree, path)
+        return is_at_or_below(path, self.subtree)
 
 
 @dataclass
@@ -210,7 +209,7 @@ class Identities:
             raise DomainError("seconds", seconds, "more than 0, at most a year")
         where, at = scope_path(subtree) if subtree else "", self.now()
         stated = name, Role(role).value, where, at, later(at, seconds)
-        self._state(Invite(PEOPLE, by, digest, *stated))
+        self._state(Token.Invite(PEOPLE, by, digest, *stated))
 
     def find(self, token: str) -> Identity | None:
         """The identity of a token; None if it was never issued, has expired or was revoked."""
@@ -253,7 +252,7 @@ class Identities:
         """Everybody who was ever invited at or below a scope, with the digest, the newest first."""
         with self.ledger.moment() as moment:
             tokens = Token.all(moment.snapshot, PEOPLE)
-        own = [each for each in tokens.items() if covers(subtree, each[1].subtree)]
+        own = [each for each in tokens.items() if is_at_or_below(each[1].subtree, subtree)]
         return sorted(own, key=lambda each: (each[1].at, each[1].name, each[1].role), reverse=True)
 
     def revoke(self, name: str, subtree: str, *, by: str = OPERATOR) -> int:
@@ -264,7 +263,7 @@ class Identities:
             UnsupportedError: If nobody could keep that subtree afterwards.
         """
         before, at = self._live(), self.now()
-        self._state(Revoke(PEOPLE, by, name, subtree, at))
+        self._state(Token.Revoke(PEOPLE, by, name, subtree, at))
         return len(before - self._live())
 
     def _live(self) -> set[str]:
@@ -279,7 +278,7 @@ class Identities:
         Tokens that were invited in the time that is still to come are revoked.
         """
         ahead = self.ahead
-        self._state(TrustClock(PEOPLE, OPERATOR, now()))
+        self._state(Token.TrustClock(PEOPLE, OPERATOR, now()))
         return ahead
 
     @property
@@ -294,7 +293,7 @@ class Identities:
             return self._time(moment)
 
     def _time(self, moment: Moment) -> str:
-        return self._clock.time(json.loads(moment.snapshot.fact(PEOPLE, CLOCK, "") or '""'))
+        return self._clock.time(Token.clock(moment.snapshot))
 
     def _state(self, statement: Statement) -> None:
         try:

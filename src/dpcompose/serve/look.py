@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice, pairwise
 from typing import Any
 
@@ -26,6 +26,7 @@ from dpcompose.ledger import (
 from dpcompose.report import above, at_least, at_most, below, main_currency, trimmed, used_of
 from dpcompose.serve.agreement import agreed, requests
 from dpcompose.serve.identity import Identity, Role
+from dpcompose.serve.queue import Page, page
 from dpcompose.serve.service import Service, shown
 
 _WIDTH, _HEIGHT, _EDGE = 640.0, 200.0, 34.0
@@ -112,38 +113,19 @@ def scopes_at(moment: Moment, tops: list[str]) -> tuple[list[str], bool]:
     return sorted(found[:MOST_SCOPES], key=lambda path: path.split("/")), len(found) > MOST_SCOPES
 
 
-@dataclass(frozen=True)
-class Window:
-    """The entries of one or more trees, up to so many of each, the newest first.
-
-    Args:
-        entries: Those that whoever asks may see, and looks at.
-        first: The number of the oldest that was looked at; of several trees 0.
-        last: That of the newest.
-    """
-
-    entries: list[Entry]
-    first: int
-    last: int
+def window(moment: Moment, who: Identity, tops: list[str], *, before: int | None) -> Page:
+    """The last entries at and below these scopes that a person may see; of one scope, those with numbers below `before`."""
+    tops = tops[:MOST_TREES]
+    before = before if len(tops) == 1 else None
+    numbers = MOST_ENTRIES // max(len(tops), 1)
+    pages = [page(moment, top, before, partial(_may_see, who), numbers) for top in tops]
+    entries = [entry for each in pages for entry in each.entries]
+    entries.sort(key=lambda entry: (entry.time, entry.sequence), reverse=True)
+    return Page(entries, pages[0].before if len(pages) == 1 else None)
 
 
-def window(moment: Moment, who: Identity, tops: list[str], *, before: int | None) -> Window:
-    """The last entries at and below these scopes; of one tree, those with numbers below `before`."""
-    roots = sorted({root_of(top) for top in tops})[:MOST_TREES]
-    entries: list[Entry] = []
-    first = last = 0
-    for root in roots:
-        last = moment.snapshot.head(root).sequence
-        if before is not None and len(roots) == 1:
-            last = max(0, min(last, before - 1))
-        first = max(0, last - MOST_ENTRIES // len(roots))
-        own = [top for top in tops if root_of(top) == root]
-        for record in moment.snapshot.records(root, after=first, limit=last - first):
-            if any(is_at_or_below(record.scope, top) for top in own):
-                entries.append(record.entry)
-    seen = [each for each in entries if who.role is not Role.ANALYST or each.actor == who.actor]
-    seen.sort(key=lambda entry: (entry.time, entry.sequence), reverse=True)
-    return Window(seen, first + 1 if len(roots) == 1 else 0, last if len(roots) == 1 else 0)
+def _may_see(who: Identity, entry: Entry) -> bool:
+    return who.role is not Role.ANALYST or entry.actor == who.actor
 
 
 def tops_of(moment: Moment, who: Identity, at: str) -> list[str]:
@@ -271,7 +253,7 @@ class Look:
         }
 
     @cached_property
-    def window(self) -> Window:
+    def window(self) -> Page:
         """The last entries of the scopes shown."""
         before = self.query["before"]
         number = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -20,11 +20,12 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from dpcompose.errors import DomainError, DPComposeError, StoreError
 from dpcompose.ledger import root_of
-from dpcompose.serve.gate import Gate, body_of, caller_of, refusal
+from dpcompose.serve.gate import Gate, body_of, caller_of
 from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.look import SEARCHED, Look
 from dpcompose.serve.request import Answer
 from dpcompose.serve.service import Service
+from dpcompose.serve.workers import done
 
 _TEMPLATES = files("dpcompose.serve") / "templates"
 STYLE = (_TEMPLATES / "style.css").read_text("utf-8")
@@ -92,8 +93,16 @@ def page_for(
 _log = logging.getLogger("dpcompose.serve")
 COOKIE = "dpcompose"
 MOST_WATCHERS, MOST_OF_EACH = 500, 20
-ACTIONS = ("open", "invite", "request", "decide")
-"""The routes that a form of the page may ask, as the identity that is signed in."""
+ACTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "open": (("epsilon", "delta"), "{scope} is open."),
+    "invite": (
+        ("name", "role", "days"),
+        "{name} is invited to {scope}. Give this token by a way that is safe.",
+    ),
+    "request": (("mechanism", "key", "reason"), "A keeper is asked."),
+    "decide": (("request", "decision"), "The request is {decision}."),
+}
+"""The routes that a form of the page may ask, as the identity that is signed in: their fields, and what was done."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +137,6 @@ class Pages:
             if error.status_code != 401:
                 raise
             return Response(login_page("The token is not valid."), 401, media_type="text/html")
-        except DPComposeError as error:
-            return refusal(error)
 
     async def act(self, request: Request) -> Response:
         """Process a form of the page, and answer with the page."""
@@ -147,10 +154,7 @@ class Pages:
             page = page_for(self.gate.service, who, here, form=form_of(token), outcome=said)
             return Response(page, status, media_type="text/html")
 
-        try:
-            return await self.gate.run(request, token, lambda who: partial(answer, who))
-        except DPComposeError as error:
-            return refusal(error)
+        return await self.gate.run(request, token, lambda who: partial(answer, who))
 
     def _acted(self, who: Identity, fields: dict[str, str]) -> tuple[dict[str, str], int]:
         action = fields.get("action", "")
@@ -166,7 +170,7 @@ class Pages:
             return {"tone": "bad", "words": "This mechanism cannot be priced.", "secret": ""}, 422
         return {
             "tone": "good",
-            "words": _done(action, fields),
+            "words": ACTIONS[action][1].format_map(defaultdict(str, fields)),
             "secret": str(answer.get("token", "")),
         }, 200
 
@@ -183,15 +187,12 @@ class Pages:
             headers = {"content-disposition": f'attachment; filename="{name}"'}
             return Response(found[what], media_type="text/plain; charset=utf-8", headers=headers)
 
-        try:
-            return await self.gate.run(request, token, lambda who: partial(answer, who))
-        except DPComposeError as error:
-            return refusal(error)
+        return await self.gate.run(request, token, lambda who: partial(answer, who))
 
     async def events(self, request: Request) -> Response:
         """Server-sent events that say that something changed, without saying what."""
         caller, token = caller_of(request), request.cookies.get(COOKIE, "")
-        who: Identity = await self.gate.workers.run(lambda: self.gate.identified(caller, token))
+        who: Identity = await self.gate.identity_of(caller, token)
         watching = self._watchers[f"{who.role}:{who.actor}"]
         if not (watching < MOST_OF_EACH and self._watchers.total() < MOST_WATCHERS):
             raise HTTPException(503, "too many look at once; reload the page to see what changed")
@@ -209,7 +210,7 @@ class Pages:
             yield ""
             yield "retry: 2000\n\n"
             while True:
-                state = await self.gate.workers.run(lambda: self._state(who, token))
+                state = await done(self.gate.workers, lambda: self._state(who, token))
                 if state is None:
                     return
                 yield (
@@ -244,13 +245,11 @@ class Pages:
         typed = parse_qs((await body_of(request)).decode("latin-1")).get("token", [""])[0]
         try:
             caller = caller_of(request)
-            await self.gate.workers.run(lambda: self.gate.identified(caller, typed))
+            await self.gate.identity_of(caller, typed)
         except HTTPException as error:
             return Response(
                 login_page(f"{error.detail}."), error.status_code, media_type="text/html"
             )
-        except DPComposeError as error:
-            return refusal(error)
         response = RedirectResponse("/", 303)
         secure = request.url.scheme == "https"
         response.set_cookie(
@@ -282,35 +281,12 @@ def require_own(request: Request) -> None:
 
 def typed(action: str, fields: dict[str, str]) -> Answer:
     """The fields of a route, from the fields of its form."""
-    found: Answer = {"scope": fields.get("scope", "")}
-    match action:
-        case "open":
-            target = {"epsilon": fields.get("epsilon", ""), "delta": fields.get("delta", "")}
-            return found | {"target": target}
-        case "invite":
-            try:
-                days = float(fields.get("days", ""))
-            except ValueError:
-                raise DomainError("days", fields.get("days", ""), "a number") from None
-            return found | {
-                "name": fields.get("name", ""),
-                "role": fields.get("role", ""),
-                "days": days,
-            }
-        case "request":
-            return found | {name: fields.get(name, "") for name in ("mechanism", "key", "reason")}
-        case _:
-            return found | {name: fields.get(name, "") for name in ("request", "decision")}
-
-
-def _done(action: str, fields: dict[str, str]) -> str:
-    scope = fields.get("scope", "")
-    match action:
-        case "open":
-            return f"{scope} is open."
-        case "invite":
-            return f"{fields.get('name', '')} is invited to {scope}. Give this token by a way that is safe."
-        case "request":
-            return "A keeper is asked."
-        case _:
-            return f"The request is {fields.get('decision', '')}."
+    found: Answer = {name: fields.get(name, "") for name in ACTIONS[action][0]}
+    if action == "open":
+        found = {"target": found}
+    if "days" in found:
+        try:
+            found["days"] = float(found["days"])
+        except ValueError:
+            raise DomainError("days", found["days"], "a number") from None
+    return {"scope": fields.get("scope", ""), **found}

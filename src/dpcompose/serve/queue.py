@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,10 +24,10 @@ from starlette.requests import Request
 
 from dpcompose.account import Account
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger import Amounts, DisagreementError, Entry, Ledger, Replay, root_of
+from dpcompose.ledger import Amounts, Entry, Ledger, Moment, Replay, root_of
 from dpcompose.mechanisms import parse
 from dpcompose.serve.request import Answer
-from dpcompose.serve.workers import Workers
+from dpcompose.serve.workers import done
 
 LONGEST = 30.0
 """Seconds for which a request waits for its turn and is worked on."""
@@ -91,7 +92,7 @@ class Queue:
         self._turns = asyncio.Semaphore(self.running)
 
     async def run(
-        self, request: Request, name: str, workers: Workers, work: Callable[[], Any]
+        self, request: Request, name: str, workers: Executor, work: Callable[[], Any]
     ) -> Any:
         """Run a job when its turn comes, while the client stays connected; names take turns, so none delays the others.
 
@@ -109,7 +110,7 @@ class Queue:
         left = asyncio.create_task(stop.watch(request))
         try:
             async with self._names.setdefault(name, asyncio.Lock()), self._turns:
-                return await workers.run(partial(stop.heeded, work))
+                return await done(workers, partial(stop.heeded, work))
         finally:
             left.cancel()
             self._counts[name] -= 1
@@ -190,14 +191,19 @@ class Page:
     before: int | None
 
 
-def page(ledger: Ledger, scope: str, before: int | None, wanted: Callable[[Entry], bool]) -> Page:
-    """The newest entries at or below a scope among the numbers below `before`."""
-    with ledger.moment() as moment:
-        moment.balance(scope)
-        end = moment.snapshot.head(root_of(scope)).sequence + 1
-        before = end if before is None else min(before, end)
-        first = max(before - WINDOW, 1)
-        found = list(moment.snapshot.records_of(scope, below=True, after=first - 1, limit=WINDOW))
+def page(
+    moment: Moment,
+    scope: str,
+    before: int | None,
+    wanted: Callable[[Entry], bool],
+    numbers: int = WINDOW,
+) -> Page:
+    """The newest entries at or below a scope among so many numbers below `before`."""
+    moment.balance(scope)
+    end = moment.snapshot.head(root_of(scope)).sequence + 1
+    before = end if before is None else min(before, end)
+    first = max(before - numbers, 1)
+    found = list(moment.snapshot.records_of(scope, below=True, after=first - 1, limit=numbers))
     entries: list[Entry] = []
     for record in reversed(found):
         if record.sequence < before and wanted(record.entry):
@@ -249,23 +255,8 @@ class Verifier:
     def _followed(self, replay: Replay, root: str) -> Answer:
         with self.ledger.moment() as moment:
             end = moment.snapshot.head(root)
-            try:
-                for record in moment.snapshot.records(
-                    root, after=replay.last.sequence, limit=FOLLOWED
-                ):
-                    heed()
-                    replay.follow(record)
-            except DisagreementError:
-                return {"agrees": False, "entries": end.sequence}
-            done = replay.last.sequence >= end.sequence
-            if done:
-                nodes = moment.snapshot.nodes_between(root, f"{root}0")
-                own = (node for node in nodes if root_of(node.scope.path) == root)
-                agrees = replay.last == end and replay.agrees_with(own)
-                return {"agrees": agrees, "done": True, "entries": end.sequence, "hash": end.hash}
-        return {
-            "agrees": True,
-            "done": False,
-            "followed": replay.last.sequence,
-            "entries": end.sequence,
-        }
+            agrees = replay.follow_on(moment.snapshot, FOLLOWED, heed)
+        found = {"agrees": agrees, "entries": end.sequence}
+        if replay.last.sequence >= end.sequence:
+            return {**found, "done": True, "hash": end.hash}
+        return {**found, "done": False, "followed": replay.last.sequence} if agrees else found

@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -21,27 +20,19 @@ from dpcompose.errors import (
     DPComposeError,
     OverdrawnError,
     ScopeExistsError,
+    StoreError,
     UnsupportedError,
 )
 from dpcompose.ledger import (
-    KEPT,
     PEOPLE,
     Amount,
     Charge,
-    Correct,
-    CountRefusals,
-    EnforcedCharge,
-    EnforcedOpening,
     Entry,
     Ledger,
     Left,
-    Opening,
-    Outcome,
-    Probe,
     Receipt,
-    Request,
-    Snapshot,
-    Store,
+    SetFact,
+    Statement,
     encode,
     now,
     root_of,
@@ -82,7 +73,7 @@ class Refusals:
 
     _hour: str = ""
     _counts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    _over: list[CountRefusals] = field(default_factory=list[CountRefusals])
+    _over: list[SetFact] = field(default_factory=list[SetFact])
 
     def may_record(self, path: str, actor: str) -> bool:
         """Whether one more refusal of an actor is an entry."""
@@ -95,8 +86,8 @@ class Refusals:
         if hour != self._hour:
             for (root, actor), count in self._counts.items():
                 if count > RECORDED:
-                    over = actor, self._hour, count - RECORDED
-                    self._over.append(CountRefusals(root, OPERATOR, *over))
+                    over = encode([actor, self._hour]), str(count - RECORDED)
+                    self._over.append(SetFact(root, OPERATOR, "refusals", *over))
             self._counts.clear()
             self._hour = hour
 
@@ -105,28 +96,6 @@ class Refusals:
         self._begin_hour()
         while self._over:
             ledger.state(self._over.pop())
-
-
-@dataclass(frozen=True)
-class EnforcingStore:
-    """A store in which the policies of a tree are evaluated for openings that charge it."""
-
-    store: Store
-
-    @property
-    def url(self) -> str:
-        return self.store.url
-
-    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
-        return self.store.transact(
-            [EnforcedOpening(**vars(r)) if isinstance(r, Opening) else r for r in requests]
-        )
-
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
-        return self.store.snapshot()
-
-    def close(self) -> None:
-        self.store.close()
 
 
 MOST_ACCOUNTS = 1024
@@ -138,6 +107,8 @@ SOON = 0.005
 """Seconds that pricing may take while other charges wait for it."""
 _SINGLE = re.compile(r"(\w+)\([^()]{0,100}\)", re.ASCII)
 _KEY = re.compile("[0-9a-f]{64}")
+CORRECTED = "kept"
+"""The kind of descriptions that a keeper corrected, by scope and name."""
 PLACE = "release:table"
 """The scope below a scope in which its releases keep what it holds for."""
 _NOTED = ("approved", "reservation")
@@ -248,9 +219,7 @@ class Service:
             quote = self.quote(scope, mechanism, delta)
             fields = {"mechanism": mechanism, "key": key, "delta": delta}
             fields |= {"description": description, "reservation": reservation}
-            (outcome,) = charge_together([self.ledger_charge(who, quote, fields)])
-            if isinstance(outcome, OverdrawnError):
-                self.refusals.state(self.ledger)
+            (outcome,) = self.charge_all([self.ledger_charge(who, quote, fields)])
             if isinstance(outcome, DPComposeError):
                 raise outcome
             return outcome
@@ -270,12 +239,23 @@ class Service:
             )
         key, reservation = own_key(who, fields["key"]), fields["reservation"]
         charge = quote.charge(actor=who.actor, key=key, description=described)
-        return quote.account, EnforcedCharge(
-            **vars(charge),
-            charge=encode(named(fields["mechanism"], fields["delta"])),
-            reservation=None if reservation is None else own_key(who, reservation),
-            may_record=self.refusals.may_record,
+        return quote.account, charge.enforced(
+            encode(named(fields["mechanism"], fields["delta"])),
+            None if reservation is None else own_key(who, reservation),
+            self.refusals.may_record,
         )
+
+    def charge_all(
+        self, charges: Sequence[tuple[Account, Charge]]
+    ) -> Sequence[Receipt | DPComposeError]:
+        """The receipt or refusal of each charge of a tree, from one commit."""
+        try:
+            outcomes = charge_together(charges) if charges else []
+            if any(isinstance(each, OverdrawnError) for each in outcomes):
+                self.refusals.state(self.ledger)
+            return outcomes
+        except StoreError as error:
+            return [error] * len(charges)
 
     def soon_priced(self, scope: str, mechanism: object, typed_delta: object = None) -> bool:
         """Whether a mechanism is priced in no time: a single simple one, or one that was here before."""
@@ -323,7 +303,7 @@ class Service:
     def kept(self, who: Identity, scope: str, *, name: Kept) -> Answer:
         """The unit and bounds that a scope holds for; null where it was never asked."""
         with self.ledger.moment() as moment:
-            corrected = moment.snapshot.fact(root_of(scope), KEPT, encode([scope, name]))
+            corrected = moment.snapshot.fact(root_of(scope), CORRECTED, encode([scope, name]))
         if corrected is not None:
             return {"description": json.loads(corrected)}
         return {"description": self.account(scope).description_of(name)}
@@ -332,7 +312,8 @@ class Service:
     def keep(self, who: Identity, scope: str, *, name: Kept, description: Binding) -> Answer:
         """Keep the unit and bounds that a scope holds for: the first analyst says them, a keeper corrects them."""
         if who.role is Role.KEEPER:
-            self.ledger.state(Correct(scope, who.actor, name, encode(description)))
+            stated = CORRECTED, encode([scope, name]), encode(description)
+            self.ledger.state(SetFact(scope, who.actor, *stated))
         else:
             self.account(scope).keep(name, description, actor=who.actor)
         return self.kept(who, scope, name=name)
@@ -344,7 +325,7 @@ class Service:
 
     def ready(self) -> list[str]:
         """Warnings of a ledger that takes charges; raises StoreError where it cannot be used."""
-        self.ledger.store.transact([Probe(PEOPLE, OPERATOR)])
+        self.ledger.store.transact([Statement(PEOPLE, OPERATOR)])
         behind = "the clock is behind a recorded time; --trust-clock undoes it"
         return [behind] if self.people.ahead > 60 else []
 
@@ -374,7 +355,8 @@ class Service:
     @route("GET", Role.ANALYST, reads=True)
     def history(self, who: Identity, scope: str, *, before: Before = None) -> Answer:
         """The entries of the identity that asks, the newest first, page by page."""
-        found = page(self.ledger, scope, before, lambda entry: entry.actor == who.actor)
+        with self.ledger.moment() as moment:
+            found = page(moment, scope, before, lambda entry: entry.actor == who.actor)
         return {"entries": [shown(each) for each in found.entries], "before": found.before}
 
     @route("GET", Role.KEEPER, Role.AUDITOR, reads=True)
@@ -403,7 +385,8 @@ class Service:
         def wanted(entry: Entry) -> bool:
             return actor in ("", entry.actor) and kind in ("", entry.kind) and words in entry.body
 
-        found = page(self.ledger, scope, before, wanted)
+        with self.ledger.moment() as moment:
+            found = page(moment, scope, before, wanted)
         return {
             "entries": [shown(each) | {"body": each.body} for each in found.entries],
             "before": found.before,
@@ -469,7 +452,7 @@ class Service:
         """Open a scope, in the words of `dpcompose ledger scope`."""
         words = {name: value for name, value in locals().items() if name in _WORDS}
         budget = BudgetArguments(**words)
-        budget.open(Ledger(EnforcingStore(self.ledger.store)), scope, actor=who.actor)
+        budget.open(self.ledger, scope, actor=who.actor)
         return {"scope": scope}
 
     @route("POST", Role.KEEPER)

@@ -20,11 +20,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dpcompose.account import Account, charge_together
+from dpcompose.account import Account
 from dpcompose.errors import (
     DPComposeError,
     KeyReusedError,
-    OverdrawnError,
     ScopeExistsError,
     StoreError,
 )
@@ -41,11 +40,11 @@ from dpcompose.serve.gate import (
     error_answer,
     refusal,
 )
-from dpcompose.serve.identity import Identity
+from dpcompose.serve.identity import PAGES, Identity
 from dpcompose.serve.pages import Pages
 from dpcompose.serve.request import ROUTES, Fields
 from dpcompose.serve.service import Service, receipted
-from dpcompose.serve.workers import Together
+from dpcompose.serve.workers import Together, done
 
 requests = logging.getLogger("dpcompose.serve.requests")
 _ROUTES = {each.path: name for name, each in PERMISSIONS.items()}
@@ -167,24 +166,13 @@ class Charges:
                     charges[index] = service.ledger_charge(who, quote, fields)
             except Exception as error:  # of this charge alone; raised where it was asked
                 found[index:] = [error]
-        for index, receipt in zip(charges, self._committed(list(charges.values())), strict=True):
+        committed = service.charge_all(list(charges.values()))
+        for index, receipt in zip(charges, committed, strict=True):
             if isinstance(receipt, Receipt):
                 found[index] = JSONResponse(receipted(receipt))
             elif not isinstance(receipt, KeyReusedError | ScopeExistsError):
                 found[index] = receipt  # those are asked again alone
         return found
-
-    def _committed(
-        self, charges: list[tuple[Account, Charge]]
-    ) -> Sequence[Receipt | DPComposeError]:
-        """The receipt or refusal of each charge."""
-        try:
-            outcomes = charge_together(charges) if charges else []
-            if any(isinstance(each, OverdrawnError) for each in outcomes):
-                self.gate.service.refusals.state(self.gate.service.ledger)
-            return outcomes
-        except StoreError as error:
-            return [error] * len(charges)
 
 
 HEADERS = {
@@ -259,27 +247,15 @@ class Web:
 
     def application(self) -> Starlette:
         """One route for each row of the table of permissions."""
-        pages = self.pages
-        handlers = (
-            pages.page,
-            pages.act,
-            pages.download,
-            pages.events,
-            pages.login,
-            pages.logout,
-            pages.style,
-        )
-        own = {
-            each.__name__: each
-            for each in (*handlers, pages.live, self.metrics, self.health, self.ready, self.openapi)
-        }
+        own = {name: getattr(self, name, None) or getattr(self.pages, name) for name in PAGES}
         straight = {name: self.endpoint(name) for name in PERMISSIONS if name not in own}
         routes = [
             Route(each.path, own.get(name) or straight[name], methods=[each.method])
             for name, each in PERMISSIONS.items()
         ]
         app = Starlette(
-            routes=routes, exception_handlers={HTTPException: _plain, Exception: _defect}
+            routes=routes,
+            exception_handlers={**dict.fromkeys(EXPECTED, _refused), Exception: _defect},
         )
         app.router.redirect_slashes = (
             False  # else the Host header, whatever it says, is where a client is sent
@@ -298,12 +274,8 @@ class Web:
         async def answered(request: Request) -> Response:
             try:
                 return await self._answer(name, request)
-            except HTTPException as error:
-                return await _plain(request, error)
-            except DPComposeError as error:
-                return refusal(error)
-            except (RecursionError, OverflowError, ZeroDivisionError):
-                return error_answer(422, "DomainError", "this mechanism cannot be priced")
+            except EXPECTED as error:
+                return await _refused(request, error)
 
         return answered
 
@@ -315,11 +287,7 @@ class Web:
             foreign = self.gate.is_foreign(
                 token
             )  # an issuer that is slow keeps nobody else waiting
-            who = (
-                await self.gate.workers.run(partial(self.gate.identified, caller, token))
-                if foreign
-                else None
-            )
+            who = await self.gate.identity_of(caller, token) if foreign else None
             found = await self.charges.run(
                 root_of(fields["scope"]), Call(caller, token, fields, who)
             )
@@ -365,14 +333,8 @@ class Web:
         """Counts and times by route; to an auditor's or a keeper's token also what is spent and left of each budget."""
         lines, token = [generate_latest(self.registry).decode()], bearer(request)
         if token:
-            caller = caller_of(request)
-            try:
-                who = await self.gate.workers.run(partial(self.gate.identified, caller, token))
-                lines += await self.gate.workers.run(partial(self.gate.service.gauges, who))
-            except HTTPException as error:
-                return await _plain(request, error)
-            except DPComposeError as error:
-                return refusal(error)
+            who = await self.gate.identity_of(caller_of(request), token)
+            lines += await done(self.gate.workers, partial(self.gate.service.gauges, who))
         return PlainTextResponse("".join(lines))
 
     async def health(self, request: Request) -> Response:
@@ -382,7 +344,7 @@ class Web:
     async def ready(self, request: Request) -> Response:
         """Whether charges move, and why they do not."""
         if self._probe is None or self._probe.done():
-            self._probe = self.gate.workers.start(self.gate.service.ready)
+            self._probe = done(self.gate.workers, self.gate.service.ready)
         try:
             warnings: list[str] = await asyncio.wait_for(asyncio.shield(self._probe), PATIENCE)
         except TimeoutError:
@@ -421,9 +383,18 @@ def _fields(body: bytes) -> Fields:
     return found  # pyright: ignore[reportUnknownVariableType]
 
 
-async def _plain(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException), "registered for it alone"
-    return error_answer(error.status_code, "HTTPException", error.detail)
+EXPECTED = HTTPException, DPComposeError, RecursionError, OverflowError, ZeroDivisionError
+"""Errors that an answer names; the last three are of mechanisms that nobody can price."""
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    match error:
+        case HTTPException():
+            return error_answer(error.status_code, "HTTPException", error.detail)
+        case DPComposeError():
+            return refusal(error)
+        case _:
+            return error_answer(422, "DomainError", "this mechanism cannot be priced")
 
 
 async def _defect(request: Request, error: Exception) -> Response:

@@ -1,0 +1,235 @@
+"""The view that rules have of a store, the facts and statements of a tree, and decisions of requests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, ClassVar, Protocol, Self
+
+from dpcompose.errors import DPComposeError, KeyReusedError, OverdrawnError, UnknownScopeError
+from dpcompose.ledger.amount import Amounts
+from dpcompose.ledger.entry import Entry, Head, Receipt
+from dpcompose.ledger.scope import AccountNode, Scope, root_of
+from dpcompose.ledger.text import encode
+
+Facts = Mapping[tuple[str, str], str | None]
+"""JSON texts by kind and name, in one tree; None where a fact ends."""
+
+
+class Stored(Protocol):
+    """The scopes and facts of a store at one moment."""
+
+    def node(self, path: str) -> AccountNode | None:
+        """The scope of that path with its balance."""
+        ...
+
+    def keyed(self, root: str, key: str) -> Entry | None:
+        """The entry of that idempotency key below a top-level scope."""
+        ...
+
+    def head(self, root: str) -> Head:
+        """The last entry below a top-level scope."""
+        ...
+
+    def fact(self, root: str, kind: str, name: str) -> str | None:
+        """The fact of that kind and name in a tree, as JSON."""
+        ...
+
+    def facts(self, root: str, kind: str) -> Mapping[str, str]:
+        """All facts of a kind in a tree, by name, as JSON."""
+        ...
+
+
+class View(Stored, Protocol):
+    """The questions that rules may ask of a store; answers belong to one moment."""
+
+    def entry(self, root: str, sequence: int) -> Entry | None:
+        """The entry of that number."""
+        ...
+
+    def redemption(self, root: str, sequence: int) -> Entry | None:
+        """The entry that redeems the charge of that number."""
+        ...
+
+    def time(self, root: str) -> str:
+        """The recorded time of the last entry of a tree; empty if there is none. Asked after `head`."""
+        ...
+
+
+@dataclass(frozen=True)
+class RequestDecision:
+    """The outcome of a request.
+
+    Args:
+        entry: The entry to append; None if the request was decided before.
+        nodes: The scopes with a new balance, new scopes included.
+        receipt: Of a charge that was granted, now or before.
+        scope: That was opened, now or before.
+        refusal: Of what does not fit; the store raises it once the entry is written.
+        facts: That are new, changed, or end.
+    """
+
+    entry: Entry | None = None
+    nodes: tuple[AccountNode, ...] = ()
+    receipt: Receipt | None = None
+    scope: Scope | None = None
+    refusal: OverdrawnError | None = None
+    facts: Facts = field(default_factory=dict[tuple[str, str], str | None])
+
+
+Outcome = RequestDecision | DPComposeError
+"""A decision, or what the rules raise where there is none."""
+
+
+class Request(Protocol):
+    """A request to the ledger: checked by itself, not yet against what is stored."""
+
+    @property
+    def path(self) -> str:
+        """The scope it is about."""
+        ...
+
+    @property
+    def actor(self) -> str:
+        """Who asks."""
+        ...
+
+    @property
+    def key(self) -> str | None:
+        """Its idempotency key."""
+        ...
+
+    @property
+    def redeems(self) -> int | None:
+        """The charge that it redeems."""
+        ...
+
+    def decide(self, view: View, *, time: str) -> RequestDecision:
+        """Decide it; raise LedgerError where it must leave no trace."""
+        ...
+
+
+def content_of(request: Request, **own: str) -> dict[str, str]:
+    """The content of the entry of a request, as JSON by name: the part that all have, and its own."""
+    named = {"actor": encode(request.actor), "scope": encode(request.path)}
+    return named | ({} if request.key is None else {"key": encode(request.key)}) | own
+
+
+def decided_before(view: View, request: Request, content: Mapping[str, str]) -> Entry | None:
+    """The entry of an earlier request with the same key; KeyReusedError if that was another request."""
+    root = root_of(request.path)
+    entry = None if request.key is None else view.keyed(root, request.key)
+    if entry is not None and not entry.holds(content):
+        raise KeyReusedError(entry.key or "", root)
+    return entry
+
+
+def later(time: str, seconds: float) -> str:
+    """The time so many seconds after a recorded one, in the same form."""
+    moment = datetime.fromisoformat(time) + timedelta(seconds=seconds)
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A fact of a tree, stored as JSON under its kind and a name; fields are text, numbers, and amounts."""
+
+    kind: ClassVar[str]
+
+    @property
+    def text(self) -> str:
+        """The fact as JSON."""
+        return encode(_plain(vars(self)))
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """The fact of a text that `text` wrote."""
+        return _read(cls, text)
+
+    @classmethod
+    def of(cls, view: Stored, root: str, name: str) -> Self | None:
+        """The fact of that name in a tree."""
+        text = view.fact(root, cls.kind, name)
+        return None if text is None else cls.read(text)
+
+    @classmethod
+    def all(cls, view: Stored, root: str) -> dict[str, Self]:
+        """Those of a tree, by name, sorted."""
+        return {name: cls.read(text) for name, text in sorted(view.facts(root, cls.kind).items())}
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: v.texts() if isinstance(v, Amounts) else v for name, v in values.items()}
+
+
+def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that `_plain` wrote: what is a mapping are amounts."""
+    return {name: Amounts.read(v) if isinstance(v, dict) else v for name, v in values.items()}
+
+
+@lru_cache(maxsize=4096)
+def _read(kind: Any, text: str) -> Any:
+    return kind(**_typed(json.loads(text)))
+
+
+@dataclass(frozen=True)
+class Statement:
+    """An entry that changes facts, and no balance; fields besides these are what it states.
+
+    This one states nothing and is never an entry: it waits for a turn as a charge does.
+
+    Args:
+        path: The scope that it is about.
+        actor: Who states it.
+        key: The idempotency key; None: stated again, it is another entry.
+    """
+
+    path: str
+    actor: str
+    key: str | None = field(default=None, kw_only=True)
+    redeems = None
+    kinds: ClassVar[dict[str, type[Statement]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Statement.kinds[cls.__qualname__] = cls
+
+    @staticmethod
+    def read(path: str, actor: str, key: str | None, stated: Mapping[str, Any]) -> Statement:
+        """The statement that an entry records."""
+        values = _typed(stated)
+        return Statement.kinds[values.pop("kind")](path, actor, key=key, **values)
+
+    def decide(self, view: View, *, time: str) -> RequestDecision:
+        """Decide it; a statement that changes nothing is no entry."""
+        common = {each.name for each in fields(Statement)}
+        own = {name: value for name, value in vars(self).items() if name not in common}
+        stated = encode({"kind": type(self).__qualname__, **_plain(own)})
+        content = content_of(self, statement=stated)
+        head = view.head(root_of(self.path))
+        if decided_before(view, self, content) is not None:
+            return RequestDecision()
+        if view.node(self.path) is None:
+            raise UnknownScopeError(self.path)
+        facts = self.changes(view, time)
+        if not facts:
+            return RequestDecision()
+        return RequestDecision(Entry.after(head, Entry.STATED, content, time=time), facts=facts)
+
+    def changes(self, view: View, time: str) -> Facts:
+        """The facts that it changes; raises LedgerError where it must leave no trace."""
+        return {}
+
+
+@dataclass(frozen=True)
+class SetFact(Statement):
+    """State a fact that no rule is about."""
+
+    fact: str
+    name: str
+    value: str
+
+    def changes(self, view: View, time: str) -> Facts:
+        return {(self.fact, self.name): self.value}
