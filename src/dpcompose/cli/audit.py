@@ -10,10 +10,11 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
+from dpcompose import check as guard
 from dpcompose.cli.command import Result, argument, command, option
-from dpcompose.cli.inputs import described, loaded, read_plan
+from dpcompose.cli.inputs import described, loaded, read_plan, read_text
 from dpcompose.cli.output import BRIEF, DONE, REFUSED, stderr, stdout, write
 from dpcompose.errors import DomainError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from dpcompose.audit import AuditResult, Entry, Moment, Pair, Repeated, Source, Subject
     from dpcompose.composition import Composable
 
+LARGEST_CERTIFICATE = 10**9
 Epsilon = Annotated[float | None, option("The claim.", "E")]
 Delta = Annotated[float, option("Of the claim.", "D", shown=True)]
 Rho = Annotated[float | None, option("The claim: rho-zCDP.", "R")]
@@ -96,8 +98,8 @@ def mechanism(
         )
     )  # fmt: skip
     outcome = _audited(
-        subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=seconds_of(seconds), seed=seed_of(seed),
-        resume=resume, adjacency=related,
+        subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=guard.positive("--seconds", seconds),
+        seed=seed_of(seed), resume=resume, adjacency=related,
     )  # fmt: skip
     require_answers(outcome, subject)
     stated: dict[str, Any] = {"subject": subject.name, "claim": repr(claim), "alpha": alpha}
@@ -159,12 +161,8 @@ def check(
     from dpcompose.audit import CertificateError, check as checked
 
     try:
-        content = checked(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DomainError(
-            "CERTIFICATE", str(file), f"a file that can be read ({error.strerror})"
-        ) from None
-    except (CertificateError, UnicodeDecodeError) as error:
+        content = checked(read_text("CERTIFICATE", file, most=LARGEST_CERTIFICATE))
+    except CertificateError as error:
         raise DomainError("CERTIFICATE", str(file), f"an unchanged certificate ({error})") from None
     repeated = None if again is None else _again(file, again, pairs, samples)
     refuted = None if repeated is None else repeated.refuted
@@ -248,7 +246,11 @@ def zoo(
             ),
         )
     chosen = ENTRIES if name is None else (entry_of(name),)
-    rows = [row for entry in chosen for row in _both(entry, samples, seconds_of(seconds), json)]
+    rows = [
+        row
+        for entry in chosen
+        for row in _both(entry, samples, guard.positive("--seconds", seconds), json)
+    ]
     expected = all(row["as_expected"] for row in rows)
     return Result(lambda: {"audits": rows}, status=DONE if expected else REFUSED)
 
@@ -335,29 +337,22 @@ def subject_of(
 
     Its module is imported in processes of its own; in this one only if it makes a `Subject`, or if calls are made here.
     """
-    from dpcompose.audit import Fresh, Subject
+    from dpcompose.audit import Fresh, Subject, usual_claim
 
     if fresh not in [each.value for each in Fresh]:
         raise DomainError("--fresh", fresh, "worker, call, instance or process")
     seen = described(name, _description)
-    stated = None if seen["claim"] is None else usual_claim_of(seen["claim"])
+    stated = None if seen["claim"] is None else usual_claim(**seen["claim"])
     if seen["kind"] == "other":
         raise DomainError("NAME", name, "a function from a dataset to an answer")
     if seen["kind"] == "subject":
         return loaded(name), stated
     options: Any = {"timed": timing, "limit": limit, "label": name, "fresh": Fresh(fresh)}
     if Fresh(fresh) is Fresh.WORKER:
-        return Subject(make=partial(loaded, name), **options), stated
-    if Fresh(fresh) is Fresh.INSTANCE:
-        return Subject(make=loaded(name), **options), stated
-    return Subject(loaded(name), **options), stated
-
-
-def usual_claim_of(stated: dict[str, float]) -> Composable:
-    """The claim of a description."""
-    from dpcompose.audit import usual_claim
-
-    return usual_claim(**stated)
+        options["make"] = partial(loaded, name)
+    else:
+        options["make" if Fresh(fresh) is Fresh.INSTANCE else "call"] = loaded(name)
+    return Subject(**options), stated
 
 
 def _description(named: Any) -> dict[str, Any]:
@@ -410,41 +405,28 @@ def read_records(file: Path | None) -> list[Any] | None:
     """The records of a file."""
     if file is None:
         return None
-    try:
-        records = json_reader.loads(file.read_text())
-        if not isinstance(records, list) or not records:
-            raise ValueError("no list")
-    except (OSError, ValueError, RecursionError) as error:
-        raise DomainError("--records", str(file), f"a JSON list of records ({error!r})") from None
-    return cast("list[Any]", records)
+    from dpcompose.document import read
+
+    records = read(list[Any], read_text("--records", file), name="--records")
+    if not records:
+        raise DomainError("--records", str(file), "at least one record")
+    return records
 
 
 def read_pairs(file: Path) -> tuple[Pair, ...]:
     """The pairs of a file."""
     from dpcompose.audit import Pair
+    from dpcompose.document import Document, read
 
-    try:
-        listed = json_reader.loads(file.read_text())
-        for each in listed:
-            if not {"zero", "one"} <= {*each} <= {"zero", "one", "distance"}:
-                raise KeyError(*sorted({*each} ^ {"zero", "one"}))
-        chosen = tuple(
-            Pair(each["zero"], each["one"], distance=each.get("distance", 1)) for each in listed
-        )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise DomainError(
-            "--pairs", str(file), f"a JSON list of pairs, zero and one ({error!r})"
-        ) from None
-    if not chosen or any(pair.zero == pair.one for pair in chosen):
+    class Stated(Document):
+        zero: Any
+        one: Any
+        distance: int = 1
+
+    stated = read(list[Stated], read_text("--pairs", file), name="--pairs")
+    if not stated or any(each.zero == each.one for each in stated):
         raise DomainError("--pairs", str(file), "at least one pair, each of two different datasets")
-    return chosen
-
-
-def seconds_of(seconds: float) -> float:
-    """A positive time."""
-    if not seconds > 0:
-        raise DomainError("--seconds", seconds, "a positive number")
-    return seconds
+    return tuple(Pair(each.zero, each.one, distance=each.distance) for each in stated)
 
 
 def seed_of(text: str | None) -> bytes | None:
