@@ -19,7 +19,7 @@ from dpcompose.cli.output import BRIEF, DONE, REFUSED, stderr, stdout, write
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
-    from dpcompose.audit import AuditResult, Entry, Moment, Pair, Repeated, Source, Subject
+    from dpcompose.audit import AuditResult, Moment, Pair, Repeated, Source, Subject
     from dpcompose.composition import Composable
 
 LARGEST_CERTIFICATE = 10**9
@@ -187,7 +187,7 @@ def _lines(content: dict[str, Any], repeated: Repeated | None) -> list[str]:
             f"({float.fromhex(each['epsilon']):.6g}, {float.fromhex(each['delta']):.3g})"
             for each in claimed["points"]
         ]
-        shown = ", ".join(points[:4]) + (", ..." if len(points) > 4 else "")
+        shown = ", ".join([*points[:4], *["..."][: len(points) > 4]])
         lines.append(f"  {claimed['distance']} apart, epsilon and delta: {shown}")
     lines.append(
         "Its arithmetic holds. That its counts came from the mechanism is not shown: draw again."
@@ -200,9 +200,8 @@ def _lines(content: dict[str, Any], repeated: Repeated | None) -> list[str]:
         verb = "refute the claim too" if repeated.refuted else "do not refute the claim"
         calls = ", for repeated calls" if repeated.repeated else ""
         wealth, goal = repeated.log_wealth / math.log(10), -math.log10(float(content["alpha"]))
-        lines.append(
-            f"New draws {verb}: {repeated.samples:,} samples, wealth 10^{wealth:.1f} of 10^{goal:.1f}{calls}."
-        )
+        drawn = f"{repeated.samples:,} samples, wealth 10^{wealth:.1f} of 10^{goal:.1f}"
+        lines.append(f"New draws {verb}: {drawn}{calls}.")
     if content["repeated"] or (repeated is not None and repeated.repeated):
         lines.append(
             "Repeated calls may rightly be answered from memory: audit with a fresh process for each."
@@ -235,54 +234,32 @@ def zoo(
     seconds: Annotated[float, option("The longest time of each.", "S", shown=True)] = 60.0,
 ) -> Result:
     """Audit broken mechanisms and their twins; exit status 1 if one is found otherwise than it is."""
-    from dpcompose.audit import ENTRIES, entry_of
+    from dpcompose.audit import ALPHA, ENTRIES, Verdict, entry_of
 
     if name is None and not everything:
-        return Result(
-            lambda: {"entries": [_entry(entry) for entry in ENTRIES]},
-            text="".join(
-                f"{entry.name:28} {entry.claim!r}; broken: epsilon {entry.truth}\n"
-                for entry in ENTRIES
-            ),
+        entries = [
+            {"name": each.name, "claim": repr(each.claim), "truth": each.truth, "reference": each.reference}
+            for each in ENTRIES
+        ]  # fmt: skip
+        lines = "".join(
+            f"{e['name']:28} {e['claim']}; broken: epsilon {e['truth']}\n" for e in entries
         )
-    chosen = ENTRIES if name is None else (entry_of(name),)
-    rows = [
-        row
-        for entry in chosen
-        for row in _both(entry, samples, guard.positive("--seconds", seconds), json)
-    ]
+        return Result(lambda: {"entries": entries}, text=lines)
+    rows: list[dict[str, Any]] = []
+    limits: dict[str, Any] = {"samples": samples, "seconds": guard.positive("--seconds", seconds)}
+    for entry in ENTRIES if name is None else (entry_of(name),):
+        twin_claim = entry.claim if entry.twin_claim is None else entry.twin_claim
+        worlds = ("broken", entry.broken, entry.claim), ("twin", entry.twin, twin_claim)
+        for which, make, claim in worlds:
+            outcome = _audited(make(), entry.pairs, claim=claim, alpha=ALPHA, **limits)
+            verdict, count, event = outcome.verdict.value, outcome.samples, outcome.event
+            expected = (outcome.verdict is Verdict.REFUTED) is (which == "broken")
+            row = {"name": entry.name, "which": which, "verdict": verdict, "samples": count}
+            rows.append({**row, "event": event, "as_expected": expected})
+            if not json:
+                stdout(f"{entry.name:28} {which:6} {verdict:12} {count:>9,} samples  {event}\n")
     expected = all(row["as_expected"] for row in rows)
     return Result(lambda: {"audits": rows}, status=DONE if expected else REFUSED)
-
-
-def _entry(entry: Entry) -> dict[str, str]:
-    return {
-        "name": entry.name,
-        "claim": repr(entry.claim),
-        "truth": entry.truth,
-        "reference": entry.reference,
-    }
-
-
-def _both(entry: Entry, samples: int, seconds: float, json: bool) -> list[dict[str, Any]]:
-    from dpcompose.audit import ALPHA, Verdict
-
-    rows: list[dict[str, Any]] = []
-    for which, make, claim in (
-        ("broken", entry.broken, entry.claim),
-        ("twin", entry.twin, entry.claim if entry.twin_claim is None else entry.twin_claim),
-    ):
-        outcome = _audited(
-            make(), entry.pairs, claim=claim, alpha=ALPHA, samples=samples, seconds=seconds
-        )
-        expected = (outcome.verdict is Verdict.REFUTED) is (which == "broken")
-        rows.append({"name": entry.name, "which": which, "verdict": outcome.verdict.value, "samples": outcome.samples,
-                     "event": outcome.event, "as_expected": expected})  # fmt: skip
-        if not json:
-            stdout(
-                f"{entry.name:28} {which:6} {outcome.verdict.value:12} {outcome.samples:>9,} samples  {outcome.event}\n"
-            )
-    return rows
 
 
 @command("json", doing=None)
@@ -314,11 +291,12 @@ def scores(
         delta=delta if mu and delta else None,
     )
     verdict, lower = outcome.verdict.value, outcome.epsilon.lower
+    at = f"at delta = {outcome.delta:g}"
     text = f"{verdict.upper()} at alpha = {alpha:g}: {outcome.right} of {outcome.guesses} guesses right\n"
-    text += f"epsilon >= {lower:.4f} at delta = {outcome.delta:g}, but for alpha\n"
+    text += f"epsilon >= {lower:.4f} {at}, but for alpha\n"
     if outcome.mu:
-        text += f"It is not mu-GDP for any mu below {outcome.mu:.4f}, but for alpha; if it is Gaussian, "
-        text += f"epsilon >= {outcome.gaussian:.4f} at delta = {outcome.delta:g}\n"
+        text += f"It is not mu-GDP for any mu below {outcome.mu:.4f}, but for alpha; "
+        text += f"if it is Gaussian, epsilon >= {outcome.gaussian:.4f} {at}\n"
     return Result(
         lambda: {
             "verdict": verdict, "epsilon": {"lower": lower, "delta": outcome.delta}, "guesses": outcome.guesses,
