@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dpcompose.plan import Plan, PlanAccount, PlanQuestion, account
 from dpcompose.report import Page, budget_pictures, html, page as page_of, pictures, save
-from dpcompose.report.html import contents
+from dpcompose.report.html import framed
 from dpcompose.report.ledger import tree_page
 from dpcompose.report.number import above, below, digits_of
 from examples.bob import make_plan as bob
@@ -30,6 +30,7 @@ _CENSUS = (
     "Every query about {} in the redistricting data of the 2020 Census, composed and set beside the epsilon that was "
     "published for the same delta. The table shows which query uses most of it, largest first."
 )
+TITLE = "What dpcompose certifies"
 LINKS = (
     ("census_us_persons.html", "2020 Census: persons, United States", _CENSUS.format("persons")),
     (
@@ -68,7 +69,12 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     for line in chain(census(), bob_everywhere(), city(), new_york()):
         print(line, flush=True)
-    (OUT / "index.html").write_text(contents("What dpcompose certifies", LINKS), encoding="utf-8")
+    sections = (
+        f'<section><h2><a href="{address}">{name}</a></h2><p>{shown}</p></section>'
+        for address, name, shown in LINKS
+    )
+    index = framed(TITLE, [f"<h1>{TITLE}</h1>", *sections])
+    (OUT / "index.html").write_text(index, encoding="utf-8")
     print(f"\nall pages: {OUT}/index.html\n{time.perf_counter() - began:.1f} s")
 
 

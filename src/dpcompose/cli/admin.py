@@ -5,7 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from dpcompose.cli.command import Actor, LedgerUrl, Result, TrustedKeys, argument, command, option
+from dpcompose.cli.command import (
+    Actor,
+    KeptAnchor,
+    LedgerUrl,
+    Result,
+    TrustedKeys,
+    argument,
+    command,
+    option,
+)
 from dpcompose.cli.inputs import anchor_in, opened
 from dpcompose.cli.output import Progress, stdout, write
 from dpcompose.errors import DomainError, printable
@@ -56,9 +65,7 @@ def restore(
     steps: Progress,
     source: Annotated[Path, argument("BACKUP", "What `backup` wrote.")],
     url: LedgerUrl,
-    anchor: Annotated[
-        Path | None, option("An anchor or a checkpoint that was kept elsewhere.", "FILE")
-    ] = None,
+    anchor: KeptAnchor = None,
     trust: TrustedKeys = None,
     actor: Actor = "keeper",
 ) -> Result:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from dpcompose.errors import DomainError, DPComposeError
 
 if TYPE_CHECKING:
     from dpcompose.release import Session
+    from dpcompose.report import Heading
 
 HELP = """\
 SELECT ...;          asks, over as many lines as you like; the price is shown before anything is charged
@@ -219,36 +220,36 @@ class Counter:
 
     def _command(self, line: str) -> bool:
         """Do what a line that begins with a point says; False if it ends the prompt."""
-        word, _, rest = line.partition(" ")
-        if word in (".quit", ".exit"):
-            return False
-        does: dict[str, Callable[[str], None]] = {
-            ".help": lambda _: stdout(f"{HELP}\n"),
-            ".tables": lambda _: self._tables(),
-            ".budget": lambda _: self._budget(),
-            ".history": lambda _: self._history(),
-            ".save": self._save,
-            ".spend": self._spend,
-            ".error": self._error,
-        }
-        if word not in does:
-            raise DomainError("command", word, f"one of {', '.join(does)}, .quit")
-        does[word](rest.strip())
+        word, _, argument = line.partition(" ")
+        argument = argument.strip()
+        match word:
+            case ".quit" | ".exit":
+                return False
+            case ".help":
+                stdout(f"{HELP}\n")
+            case ".tables":
+                self._tables()
+            case ".budget":
+                self._budget()
+            case ".history":
+                self._history()
+            case ".spend":
+                self.spend, self.error = _amount(argument), None
+            case ".error":
+                self.spend, self.error = None, _number(argument)
+            case ".save" if self.last is None:
+                raise DomainError(".save", argument, "an answer to write: ask first")
+            case ".save":
+                self.last.write(argument)
+                stderr(f"wrote {argument}")
+            case _:
+                words = [row.split()[0] for row in HELP.splitlines()[1:]]
+                raise DomainError("command", word, f"one of .help, {', '.join(words)}")
         return True
 
-    def _spend(self, text: str) -> None:
-        self.spend, self.error = _amount(text), None
-
-    def _error(self, text: str) -> None:
-        self.spend, self.error = None, _number(text)
-
-    def _save(self, name: str) -> None:
-        if self.last is None:
-            raise DomainError(".save", name, "an answer to write: ask first")
-        self.last.write(name)
-        stderr(f"wrote {name}")
-
     def _tables(self) -> None:
+        from dpcompose.report import headings
+
         table = self.session.table
         rows = [
             (each.name, each.kind, ", ".join(str(end) for end in table.ranges.get(each.name, ())),
@@ -256,7 +257,7 @@ class Counter:
             for each in table.columns
         ]  # fmt: skip
         most = f"{table.name}: at most {table.bounds.rows:,} rows of one person are kept"
-        _print(("column", "kind", "known", ""), rows, (most,))
+        _print(headings("column", "kind", "known", ""), rows, (most,))
 
     def _budget(self) -> None:
         from dpcompose.account import used
@@ -272,33 +273,32 @@ class Counter:
         stdout(f"{gauge}{budget_in_words(self.session)}\n")
 
     def _history(self) -> None:
+        from dpcompose.report import headings
+
         rows = [
             (entry["time"][:16], str(said), f"{float(cost.get('epsilon', 0)):.4g}")
             for entry, said, cost in self.session.history()
         ]
-        _print(("time", "statement", "epsilon"), rows)
+        _print(headings("time", "statement", "epsilon"), rows)
 
 
 def _show(answer: Any) -> None:
     """The rows of an answer, its numbers to the right."""
+    from dpcompose.report import Heading
+
     rows = [tuple(row) for row in answer.texts(CONFIDENCE)]
-    numbers = [each.type in ("int64", "double") for each in answer.columns]
-    names = [each.name for each in answer.columns]
-    more = [""] * (len(rows[0]) - len(names)) if rows else []
-    _print([*names, *more], rows, right=numbers)
+    columns = [
+        Heading(each.name, "right" if each.type in ("int64", "double") else "left")
+        for each in answer.columns
+    ]
+    unnamed = len(rows[0]) - len(columns) if rows else 0
+    _print([*columns, *[Heading("")] * unnamed], rows)
 
 
 def _print(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    notes: Sequence[str] = (),
-    right: Sequence[bool] = (),
+    columns: Sequence[Heading], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()
 ) -> None:
     """A table as all commands show theirs."""
-    from dpcompose.report import Heading, PageTable, text
+    from dpcompose.report import PageTable, text
 
-    headings = tuple(
-        Heading(each, align="right" if at < len(right) and right[at] else "left")
-        for at, each in enumerate(columns)
-    )
-    stdout(text(PageTable("", headings, tuple(map(tuple, rows)), tuple(notes))))
+    stdout(text(PageTable("", tuple(columns), tuple(map(tuple, rows)), tuple(notes))))

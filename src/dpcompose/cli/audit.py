@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
+from dpcompose import check as guard
 from dpcompose.cli.command import Result, argument, command, option
 from dpcompose.cli.inputs import described, loaded, read_plan
 from dpcompose.cli.output import BRIEF, DONE, REFUSED, stderr, write
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from dpcompose.audit import AuditResult, Moment, Pair, Repeated, Source, Subject
     from dpcompose.composition import Composable
 
+LARGEST_CERTIFICATE = 10**9
 Epsilon = Annotated[float | None, option("The claim.", "E")]
 Delta = Annotated[float, option("Of the claim.", "D", shown=True)]
 Rho = Annotated[float | None, option("The claim: rho-zCDP.", "R")]
@@ -96,8 +98,8 @@ def mechanism(
         )
     )  # fmt: skip
     outcome = _audited(
-        subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=seconds_of(seconds), seed=seed_of(seed),
-        resume=resume, adjacency=related,
+        subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=guard.positive("--seconds", seconds),
+        seed=seed_of(seed), resume=resume, adjacency=related,
     )  # fmt: skip
     require_answers(outcome, subject)
     stated: dict[str, Any] = {"subject": subject.name, "claim": repr(claim), "alpha": alpha}
@@ -159,12 +161,8 @@ def check(
     from dpcompose.audit import CertificateError, check as checked
 
     try:
-        content = checked(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DomainError(
-            "CERTIFICATE", str(file), f"a file that can be read ({error.strerror})"
-        ) from None
-    except (CertificateError, UnicodeDecodeError) as error:
+        content = checked(read_text("CERTIFICATE", file, most=LARGEST_CERTIFICATE))
+    except CertificateError as error:
         raise DomainError("CERTIFICATE", str(file), f"an unchanged certificate ({error})") from None
     repeated = None if again is None else _again(file, again, pairs, samples)
     refuted = None if repeated is None else repeated.refuted
@@ -189,7 +187,7 @@ def _lines(content: dict[str, Any], repeated: Repeated | None) -> list[str]:
             f"({float.fromhex(each['epsilon']):.6g}, {float.fromhex(each['delta']):.3g})"
             for each in claimed["points"]
         ]
-        shown = ", ".join(points[:4]) + (", ..." if len(points) > 4 else "")
+        shown = ", ".join([*points[:4], *["..."][: len(points) > 4]])
         lines.append(f"  {claimed['distance']} apart, epsilon and delta: {shown}")
     lines.append(
         "Its arithmetic holds. That its counts came from the mechanism is not shown: draw again."
@@ -202,9 +200,8 @@ def _lines(content: dict[str, Any], repeated: Repeated | None) -> list[str]:
         verb = "refute the claim too" if repeated.refuted else "do not refute the claim"
         calls = ", for repeated calls" if repeated.repeated else ""
         wealth, goal = repeated.log_wealth / math.log(10), -math.log10(float(content["alpha"]))
-        lines.append(
-            f"New draws {verb}: {repeated.samples:,} samples, wealth 10^{wealth:.1f} of 10^{goal:.1f}{calls}."
-        )
+        drawn = f"{repeated.samples:,} samples, wealth 10^{wealth:.1f} of 10^{goal:.1f}"
+        lines.append(f"New draws {verb}: {drawn}{calls}.")
     if content["repeated"] or (repeated is not None and repeated.repeated):
         lines.append(
             "Repeated calls may rightly be answered from memory: audit with a fresh process for each."
@@ -255,11 +252,12 @@ def scores(
         delta=delta if mu and delta else None,
     )
     verdict, lower = outcome.verdict.value, outcome.epsilon.lower
+    at = f"at delta = {outcome.delta:g}"
     text = f"{verdict.upper()} at alpha = {alpha:g}: {outcome.right} of {outcome.guesses} guesses right\n"
-    text += f"epsilon >= {lower:.4f} at delta = {outcome.delta:g}, but for alpha\n"
+    text += f"epsilon >= {lower:.4f} {at}, but for alpha\n"
     if outcome.mu:
-        text += f"It is not mu-GDP for any mu below {outcome.mu:.4f}, but for alpha; if it is Gaussian, "
-        text += f"epsilon >= {outcome.gaussian:.4f} at delta = {outcome.delta:g}\n"
+        text += f"It is not mu-GDP for any mu below {outcome.mu:.4f}, but for alpha; "
+        text += f"if it is Gaussian, epsilon >= {outcome.gaussian:.4f} {at}\n"
     return Result(
         lambda: {
             "verdict": verdict, "epsilon": {"lower": lower, "delta": outcome.delta}, "guesses": outcome.guesses,
@@ -346,41 +344,28 @@ def read_records(file: Path | None) -> list[Any] | None:
     """The records of a file."""
     if file is None:
         return None
-    try:
-        records = json_reader.loads(file.read_text())
-        if not isinstance(records, list) or not records:
-            raise ValueError("no list")
-    except (OSError, ValueError, RecursionError) as error:
-        raise DomainError("--records", str(file), f"a JSON list of records ({error!r})") from None
-    return cast("list[Any]", records)
+    from dpcompose.document import read
+
+    records = read(list[Any], read_text("--records", file), name="--records")
+    if not records:
+        raise DomainError("--records", str(file), "at least one record")
+    return records
 
 
 def read_pairs(file: Path) -> tuple[Pair, ...]:
     """The pairs of a file."""
     from dpcompose.audit import Pair
+    from dpcompose.document import Document, read
 
-    try:
-        listed = json_reader.loads(file.read_text())
-        for each in listed:
-            if not {"zero", "one"} <= {*each} <= {"zero", "one", "distance"}:
-                raise KeyError(*sorted({*each} ^ {"zero", "one"}))
-        chosen = tuple(
-            Pair(each["zero"], each["one"], distance=each.get("distance", 1)) for each in listed
-        )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise DomainError(
-            "--pairs", str(file), f"a JSON list of pairs, zero and one ({error!r})"
-        ) from None
-    if not chosen or any(pair.zero == pair.one for pair in chosen):
+    class Stated(Document):
+        zero: Any
+        one: Any
+        distance: int = 1
+
+    stated = read(list[Stated], read_text("--pairs", file), name="--pairs")
+    if not stated or any(each.zero == each.one for each in stated):
         raise DomainError("--pairs", str(file), "at least one pair, each of two different datasets")
-    return chosen
-
-
-def seconds_of(seconds: float) -> float:
-    """A positive time."""
-    if not seconds > 0:
-        raise DomainError("--seconds", seconds, "a positive number")
-    return seconds
+    return tuple(Pair(each.zero, each.one, distance=each.distance) for each in stated)
 
 
 def seed_of(text: str | None) -> bytes | None:

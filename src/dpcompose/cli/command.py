@@ -364,6 +364,9 @@ LedgerUrl = Annotated[
 ]
 Actor = Annotated[str, option("Who asks.", envvar="USER", shown=True)]
 Key = Annotated[str | None, option("Idempotency key: a repeat returns the same result, free.")]
+KeptAnchor = Annotated[
+    Path | None, option("An anchor or a checkpoint that was kept elsewhere.", "FILE")
+]
 TrustedKeys = Annotated[
     list[str] | None,
     option(

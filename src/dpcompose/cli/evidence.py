@@ -154,27 +154,26 @@ def check_proof(
 
 
 def _document(proof: Evidence) -> dict[str, Any]:
-    later = proof.checkpoint
-    named: dict[str, Any] = {
-        "scope": later.root,
-        "entries": later.size,
-        "signer": later.signer.text,
-    }
-    if proof.entry is None:
-        assert proof.earlier is not None, "one of them is there"
-        return named | {"kind": "consistency", "since": proof.earlier.size}
-    return named | {"kind": "inclusion", "entry": dict(proof.entry.fields)}
+    later, entry = proof.checkpoint, proof.entry
+    signed = {"scope": later.root, "entries": later.size, "signer": later.signer.text}
+    if entry is not None:
+        return {**signed, "kind": "inclusion", "entry": dict(entry.fields)}
+    return {**signed, "kind": "consistency", "since": _earlier(proof)}
 
 
 def _sentence(proof: Evidence) -> str:
     later, entry = proof.checkpoint, proof.entry
     who = f"{printable(later.root)}: signed by {printable(later.signer.name)} over {later.size} entries\n"
     if entry is None:
-        assert proof.earlier is not None, "one of them is there"
-        return f"Nothing of the first {proof.earlier.size} entries was changed or taken away\n{who}"
-    cost = ", ".join(f"{name} {amount}" for name, amount in entry.cost.items())
+        return f"Nothing of the first {_earlier(proof)} entries was changed or taken away\n{who}"
+    cost = "".join(f", {name} {amount}" for name, amount in entry.cost.items())
     what = f"{printable(entry.scope)}, {entry.kind} at {printable(entry.time)} to {printable(entry.actor)}"
-    return f"Entry {entry.sequence} is in the log: {what}{f', {cost}' if cost else ''}\n{who}"
+    return f"Entry {entry.sequence} is in the log: {what}{cost}\n{who}"
+
+
+def _earlier(proof: Evidence) -> int:
+    assert proof.earlier is not None, "a proof is of an entry or of what came before"
+    return proof.earlier.size
 
 
 def _secret(file: Path | None) -> SigningKey:
@@ -193,11 +192,8 @@ def _secret(file: Path | None) -> SigningKey:
 def _checkpoint(named: str, file: Path, scope: str, keys: Sequence[VerifierKey]) -> Checkpoint:
     from dpcompose.ledger import Checkpoint
 
-    signed = [
-        each
-        for each in Checkpoint.read_all(read_text(named, file, most=LARGEST_ANCHOR), keys)
-        if each.root == scope
-    ]
+    checkpoints = Checkpoint.read_all(read_text(named, file, most=LARGEST_ANCHOR), keys)
+    signed = [each for each in checkpoints if each.root == scope]
     if len(signed) != 1:
         raise DomainError(named, str(file), f"a file with one checkpoint of {scope!r}")
     return signed[0]

@@ -36,28 +36,32 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def read_text(name: str, source: str | Path, *, most: int = LARGEST_TEXT) -> str:
-    """The text of a file, or of standard input for `-`.
+def read_bytes(name: str, source: str | Path, *, most: int = LARGEST_TEXT) -> bytes:
+    """The content of a file, or of standard input for `-`.
 
     Raises:
-        DomainError: If it cannot be read, is larger than `most` bytes, or is not UTF-8.
+        DomainError: If it cannot be read, or is larger than `most` bytes.
     """
+    typed = str(source) == "-"
+    if typed and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise DomainError(name, "-", "standard input, which is closed")
     try:
-        stated = str(source) == "-"
-        if stated and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
-            raise DomainError(name, "-", "standard input, which is closed")
-        content = sys.stdin.buffer.read(most + 1) if stated else read(Path(source), most=most)
-        if len(content) > most:
-            raise DomainError(name, str(source), f"at most {most:,} bytes")
-        return content.decode("utf-8-sig")
+        content = sys.stdin.buffer.read(most + 1) if typed else read(Path(source), most=most)
     except OSError as error:
-        raise DomainError(
-            name, str(source), f"a file that can be read ({error.strerror})"
-        ) from None
+        reason = f"a file that can be read ({error.strerror})"
+        raise DomainError(name, str(source), reason) from None
+    if len(content) > most:
+        raise DomainError(name, str(source), f"at most {most:,} bytes")
+    return content
+
+
+def read_text(name: str, source: str | Path, *, most: int = LARGEST_TEXT) -> str:
+    """The text of a file, or of standard input for `-`; raises as `read_bytes`, and if it is not UTF-8."""
+    try:
+        return read_bytes(name, source, most=most).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DomainError(
-            name, str(source), f"UTF-8 text; byte {error.start} is not valid"
-        ) from None
+        reason = f"UTF-8 text; byte {error.start} is not valid"
+        raise DomainError(name, str(source), reason) from None
 
 
 def read_plan(path: Path) -> Plan:

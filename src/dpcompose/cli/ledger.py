@@ -85,7 +85,7 @@ def scope(
     --epsilon 1 --delta 1e-6 opens a budget for charges of any kind. Another filter is opened with its own parameters,
     --filter concentrated --parameter rho=0.01 --parameter delta=0. A scope in slots takes a slot, and needs neither.
     """
-    from dpcompose.account import BudgetArguments
+    from dpcompose.account import BudgetArguments, open_equal_slots
     from dpcompose.report import document, left_of, tree_page
 
     target = {"epsilon": epsilon, "delta": delta, "mechanism_delta": mechanism_delta}
@@ -105,9 +105,13 @@ def scope(
             only=only,
         )
         if split is not None:
-            _split(budget, ledger, path, split, actor=actor, key=key)
+            _require_alone("--split, which divides what is left above", budget)
+            open_equal_slots(ledger, path, parts=split, note=note, actor=actor, key=key)
         elif cap:
-            _require_bare(budget)
+            _require_alone("--cap, which caps amounts without a filter", budget, "kind", "renew")
+            if kind == "slots":
+                domain = "filter or partition beside --cap: slots need a filter"
+                raise DomainError("kind", kind, domain)
             ledger.scope(
                 path,
                 kind=kind,
@@ -275,39 +279,9 @@ def close(url: LedgerUrl, path: ScopePath, key: Key = None, actor: Actor = "keep
     )
 
 
-def _split(
-    budget: BudgetArguments, ledger: Ledger, path: str, parts: int, *, actor: str, key: str | None
-) -> None:
-    """Open equal slots for all that is left in the scope above."""
-    from dpcompose.account import BudgetArguments, open_equal_slots
-
-    if budget != BudgetArguments(note=budget.note):
-        raise DomainError(
-            "--split", parts, "nothing beside it but --unit: it divides what is left above"
-        )
-    open_equal_slots(ledger, path, parts=parts, note=budget.note, actor=actor, key=key)
-
-
-def _require_bare(budget: BudgetArguments) -> None:
-    """Raise DomainError if something was said that a bare cap leaves unheeded."""
-    bare = type(budget)()
-    for name in (
-        "filter",
-        "parameters",
-        "target",
-        "slots",
-        "price_delta",
-        "adjacency",
-        "odometer",
-        "only",
-    ):
-        if getattr(budget, name) != getattr(bare, name):
-            raise DomainError(
-                name,
-                getattr(budget, name),
-                "nothing beside --cap, which caps amounts without a filter",
-            )
-    if budget.kind == "slots":
-        raise DomainError(
-            "kind", budget.kind, "filter or partition beside --cap: slots need a filter"
-        )
+def _require_alone(option: str, budget: BudgetArguments, *beside: str) -> None:
+    """Raise DomainError if something was typed that the option leaves unheeded: all but what may stand beside it."""
+    for name, unset in vars(type(budget)()).items():
+        typed = getattr(budget, name)
+        if typed != unset and name not in ("note", *beside):
+            raise DomainError(name, typed, f"nothing beside {option}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dpcompose.cli.command import (
+    KeptAnchor,
     LedgerUrl,
     PlanFile,
     Result,
@@ -168,9 +169,7 @@ def exposure(
 def verify(
     steps: Progress,
     url: LedgerUrl,
-    anchor: Annotated[
-        Path | None, option("An anchor or a checkpoint that was kept elsewhere.", "FILE")
-    ] = None,
+    anchor: KeptAnchor = None,
     trust: TrustedKeys = None,
     keep: Annotated[Path | None, option("Write the new anchor to a file.", "FILE")] = None,
     restored: Annotated[

@@ -216,7 +216,7 @@ class Progress:
 
     def __init__(self, what: str) -> None:
         self._step: tuple[str, int, int | None] = (what, 0, None)
-        self._bar: Bar | None = None
+        self._bar: Any = None
         self._lock = threading.Lock()
         self._timer = threading.Timer(BRIEF, self._begin)
         self._timer.daemon = True
@@ -225,8 +225,7 @@ class Progress:
         """The next step is `what`, after `done` of `total`."""
         with self._lock:
             self._step = (what, done, total)
-            if self._bar is not None:
-                self._bar.update(*self._step)
+            self._draw()
 
     def start(self) -> None:
         """Begin to count the seconds, if there is a terminal to show them."""
@@ -241,41 +240,26 @@ class Progress:
                 self._bar.stop()
 
     def _begin(self) -> None:
+        from rich import progress as bars
+        from rich.console import Console
+
         with self._lock:
             if not self._timer.finished.is_set():
-                self._bar = Bar(*self._step)
+                columns = (
+                    bars.TextColumn("{task.description}"),
+                    bars.BarColumn(),
+                    bars.MofNCompleteColumn(),
+                    bars.TimeElapsedColumn(),
+                )
+                self._bar = bars.Progress(*columns, console=Console(stderr=True), transient=True)
+                self._bar.add_task("")
+                self._draw()
+                self._bar.start()
 
-
-class Bar:
-    """A bar on a terminal, and the seconds so far."""
-
-    def __init__(self, what: str, done: int, total: int | None) -> None:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress as RichProgress,
-            TextColumn,
-            TimeElapsedColumn,
-        )
-
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-        )
-        self._drawn = RichProgress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._drawn.add_task(what, completed=done, total=total)
-        self._drawn.start()
-
-    def update(self, what: str, done: int, total: int | None) -> None:
-        """The step that is shown."""
-        self._drawn.update(self._task, description=what, completed=done, total=total)
-
-    def stop(self) -> None:
-        """Remove it."""
-        self._drawn.stop()
+    def _draw(self) -> None:
+        if self._bar is not None:
+            what, done, total = self._step
+            self._bar.update(0, description=what, completed=done, total=total)
 
 
 @contextmanager

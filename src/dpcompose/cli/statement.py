@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dpcompose.cli.command import PlanFile, Result, TrustedKeys, argument, command, option
-from dpcompose.cli.inputs import keys_of, opened, read_plan
+from dpcompose.cli.inputs import keys_of, opened, read_bytes, read_plan
 from dpcompose.cli.output import write
-from dpcompose.errors import DomainError
-from dpcompose.files import path_of, read
 
 if TYPE_CHECKING:
     from dpcompose.interop import Verified
@@ -74,12 +72,7 @@ def verify(
     """Check a privacy.json to the last byte, and price its mechanisms again; exit status 1 if it does not hold."""
     from dpcompose.interop import LARGEST, verify as verified
 
-    try:
-        content = read(path_of("FILE", file), most=LARGEST)
-    except OSError as error:
-        raise DomainError(
-            "FILE", str(file), f"a file that can be read ({error.strerror})"
-        ) from None
+    content = read_bytes("FILE", file, most=LARGEST)
     keys = keys_of(trust)
     if ledger is None:
         checked = verified(content, digest=digest, keys=keys)

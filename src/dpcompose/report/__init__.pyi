@@ -13,6 +13,7 @@ from .layout import (
     Page as Page,
     PageTable as PageTable,
     csv_text as csv_text,
+    headings as headings,
 )
 from .subject import document as document, page as page, pictures as pictures, save as save
 

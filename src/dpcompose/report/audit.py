@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SHOWN = 12
 BLIND = "A mechanism that knows it is audited, or errs on datasets or events that were not tried, is not found."
+FEW = "No pair had rows enough to say of single events whether a violation is excluded."
 MEMORY = (
     "Answers came again, of calls that are not isolated: a mechanism that rightly answers from memory is audited with"
     " a fresh process for each call."
@@ -73,33 +74,17 @@ def audit_page(
         facts.append(
             ("unseen", f"an isolating event of probability below {nearest(result.unseen)}")
         )
-    tone = "bad" if result.verdict is Verdict.REFUTED else "plain"
-    told = _WORDS[result.verdict].replace(":", " FOR REPEATED CALLS:", 1 if result.repeated else 0)
-    few = (
-        ()
-        if result.tried
-        else ("No pair had rows enough to say of single events whether a violation is excluded.",)
-    )
-    missed = (
-        ()
-        if result.verdict is Verdict.REFUTED
-        else (BLIND, *(f"Not looked at: {each}." for each in result.unread))
-    )
-    memory = (MEMORY,) if result.repeated else ()
-    remarks = (*few, *missed, *memory, *notes)
-    return Page(
-        "The audit",
-        f"{told} {exactly(alpha)}",
-        tone,
-        tuple(facts),
-        (_tried(result),) if result.tried else (),
-        remarks,
-    )
+    refuted = result.verdict is Verdict.REFUTED
+    words = _WORDS[result.verdict].replace(":", " FOR REPEATED CALLS:", int(result.repeated))
+    remarks = [] if result.tried else [FEW]
+    remarks += [] if refuted else [BLIND, *(f"Not looked at: {each}." for each in result.unread)]
+    remarks += [MEMORY] if result.repeated else []
+    tables = (_tried(result),) if result.tried else ()
+    headline, tone = f"{words} {exactly(alpha)}", "bad" if refuted else "plain"
+    return Page("The audit", headline, tone, tuple(facts), tables, (*remarks, *notes))
 
 
 def _tried(result: AuditResult) -> PageTable:
-    columns = headings("~event", ">excess", ">error", "violation")
-    best = sorted(result.tried, key=lambda each: -each.excess)[:SHOWN]
     rows = tuple(
         (
             each.event,
@@ -107,9 +92,10 @@ def _tried(result: AuditResult) -> PageTable:
             nearest(each.error, 2),
             "excluded" if each.excluded else "open",
         )
-        for each in best
+        for each in sorted(result.tried, key=lambda each: -each.excess)[:SHOWN]
     )
     note = "Excess: an estimate of P(S) - e^epsilon Q(S) - delta; its standard error is beside it."
+    columns = headings("~event", ">excess", ">error", "violation")
     return PageTable("Events tried", columns, rows, (note,))
 
 

@@ -54,49 +54,30 @@ def steps(
         MissingExtraError: If matplotlib is not installed.
     """
     if not isinstance(total, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError(
-            "total", total, "a mechanism or a composition, whose steps can be told apart"
-        )
-    levels = [
-        (name, check.nonnegative(name, at))
-        for name, at in (("budget", budget), ("published", published))
-        if at is not None
-    ]
+        domain = "a mechanism or a composition, whose steps can be told apart"
+        raise DomainError("total", total, domain)
+    for name, level in (("budget", budget), ("published", published)):
+        if level is not None:
+            check.nonnegative(name, level)
     if isinstance(total, Composition) and not total.count <= MOST_STEPS:
-        raise DomainError(
-            "total", total.count, f"at most {MOST_STEPS:,} steps", "Draw its first steps"
-        )
-    found = running_epsilon(total, delta=delta, adjacency=adjacency)
+        domain = f"at most {MOST_STEPS:,} steps"
+        raise DomainError("total", total.count, domain, "Draw its first steps")
+    result = running_epsilon(total, delta=delta, adjacency=adjacency)
     axes = _axes(axes)
-    places = _spread(len(found))
-    numbers = [place + 1 for place in places]
-    empty = "epsilon is infinite" if numbers else "no step is taken: epsilon is 0"
-    band(
-        axes,
-        numbers,
-        [found.lower[place] for place in places],
-        [found.upper[place] for place in places],
-        empty,
-    )
-    for name, at in levels:
-        if name == "budget":
-            axes.axhline(at, color=COLORS[1], linewidth=1, linestyle="--")
-            axes.annotate(
-                f"budget {exactly(at)}", (1, at), color=COLORS[1], fontsize=9, va="bottom"
-            )
-        else:
-            axes.plot([len(found)], [at], color=COLORS[2], marker="D")
-            axes.annotate(
-                f"published {exactly(at)} ",
-                (len(found), at),
-                color=INK,
-                fontsize=9,
-                ha="right",
-                va="bottom",
-            )
-    axes.set(
-        xlabel="steps", ylabel="epsilon", title=f"Epsilon over steps, delta = {exactly(delta)}"
-    )
+    shown = _spread(len(result))
+    empty = "epsilon is infinite" if shown else "no step is taken: epsilon is 0"
+    lower, upper = ([ends[index] for index in shown] for ends in (result.lower, result.upper))
+    band(axes, [index + 1 for index in shown], lower, upper, empty)
+    look = {"fontsize": 9, "va": "bottom"}
+    if budget is not None:
+        axes.axhline(budget, color=COLORS[1], linewidth=1, linestyle="--")
+        axes.annotate(f"budget {exactly(budget)}", (1, budget), color=COLORS[1], **look)
+    if published is not None:
+        end = len(result), published
+        axes.plot(*([each] for each in end), color=COLORS[2], marker="D")
+        axes.annotate(f"published {exactly(published)} ", end, color=INK, ha="right", **look)
+    title = f"Epsilon over steps, delta = {exactly(delta)}"
+    axes.set(xlabel="steps", ylabel="epsilon", title=title)
     axes.set_ylim(bottom=0)
     return style(axes)
 
@@ -159,24 +140,16 @@ def privacy_profile(
         adjacency: What one person's data may change; a profile has its own.
         axes: Where to draw; new ones if None.
     """
-    chosen = (
-        [check.real("epsilon", each) for each in epsilons]
-        if epsilons is not None
-        else [k / 20 for k in range(101)]
-    )
-    found = _profile(profile, adjacency)(chosen)
+    chosen = [k / 20 for k in range(101)] if epsilons is None else epsilons
+    at = [check.real("epsilon", each) for each in chosen]
+    result = _profile(profile, adjacency)(at)
+    # A lower end of 0 is nowhere on a logarithmic axis: the shade then reaches far below what is drawn.
+    ends = zip(at, result.lower, result.upper, strict=True)
+    rows = [(x, max(low, high * 1e-3), high) for x, low, high in ends if high > 0]
     axes = _axes(axes)
-    kept = [place for place in range(len(chosen)) if found.upper[place] > 0]
     axes.set(yscale="log", xlabel="epsilon", ylabel="delta", title="Privacy profile")
-    # A lower end of 0 has no place on a logarithmic axis: the shade then reaches far below what is drawn.
-    lower = [max(found.lower[place], found.upper[place] * 1e-3) for place in kept]
-    band(
-        axes,
-        [chosen[place] for place in kept],
-        lower,
-        [found.upper[place] for place in kept],
-        "delta is 0 everywhere",
-    )
+    x, lower, upper = zip(*rows, strict=True) if rows else ((), (), ())
+    band(axes, x, lower, upper, "delta is 0 everywhere")
     return style(axes)
 
 

@@ -45,7 +45,7 @@ def html(page: Page, *, pictures: Sequence[Picture] = (), producer: str = "dpcom
         body.append(
             f"<details><summary>The plan</summary><pre>{escape(page.source)}</pre></details>"
         )
-    return _framed(f"{page.title}: {page.headline}", body, producer)
+    return framed(f"{page.title}: {page.headline}", body, producer)
 
 
 def fragment(page: Page) -> str:
@@ -77,24 +77,8 @@ def fragment(page: Page) -> str:
     return "".join([*parts, *(f"<p><small>{escaped(note)}</small></p>" for note in last)])
 
 
-def contents(
-    title: str, links: tuple[tuple[str, str, str], ...], *, producer: str = "dpcompose"
-) -> str:
-    """A page that leads to others.
-
-    Args:
-        title: Its heading.
-        links: Of each page its address, its title, and what it shows.
-        producer: The text of the footer.
-    """
-    sections = (
-        f'<section><h2><a href="{escape(address)}">{escaped(name)}</a></h2><p>{escaped(shown)}</p></section>'
-        for address, name, shown in links
-    )
-    return _framed(title, [f"<h1>{escaped(title)}</h1>", *sections], producer)
-
-
-def _framed(title: str, body: list[str], producer: str) -> str:
+def framed(title: str, body: list[str], producer: str = "dpcompose") -> str:
+    """Lines of HTML as a document in the style of all pages; the title and the footer are escaped."""
     style = Path(__file__).with_name("page.css").read_text("utf-8")
     return f"""<!doctype html>
 <html lang="en">

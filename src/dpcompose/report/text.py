@@ -36,7 +36,7 @@ def _lines(page: Page, width: int) -> Iterator[str]:
     yield from _text(page.headline, width, page.tone)
     columns = [Heading("", wrap=False), Heading("", wrap=True)]
     if facts and width >= NARROW and _fits(columns, facts, width, gap=2):
-        yield from _rows(columns, facts, width, "  ", style="dim")
+        yield from _rows(columns, facts, _widths(columns, facts, width, gap=2), "  ", "dim")
     else:
         yield from _block(facts, width)
     for table in page.tables:
@@ -61,12 +61,13 @@ def _table(table: PageTable, width: int) -> Iterator[str]:
             yield from _block(list(zip(titles, row, strict=True)), width)
             yield ""
         return
-    lines = list(_rows(table.columns, [titles, *rows], width, "   "))
-    heads = len(list(_rows(table.columns, [titles], width, "   ", like=rows)))
+    widths = _widths(table.columns, [titles, *rows], width, gap=3)
+    head = list(_rows(table.columns, [titles], widths, "   "))
+    body = list(_rows(table.columns, rows, widths, "   "))
     rule = "\u2500" if "utf" in (sys.stdout.encoding or "").lower() else "-"
-    yield from (_styled(line, "bold") for line in lines[:heads])
-    yield rule * max(map(_cells, lines))
-    yield from lines[heads:]
+    yield from (_styled(line, "bold") for line in head)
+    yield rule * max(map(_cells, [*head, *body]))
+    yield from body
 
 
 def _fits(
@@ -80,33 +81,26 @@ def _fits(
     return least + gap * (len(columns) - 1) <= width
 
 
+def _widths(
+    columns: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, *, gap: int
+) -> list[int]:
+    """The widths of columns on a terminal: the widest of those that wrap are narrowed."""
+    widths = [max(map(_cells, cells)) for cells in zip(*rows, strict=True)]
+    able = [index for index, column in enumerate(columns) if column.wrap]
+    for _ in range(sum(widths) + gap * (len(columns) - 1) - width):
+        widest = max(able, key=widths.__getitem__, default=0)
+        widths[widest] -= widest in able and widths[widest] > 1
+    return widths
+
+
 def _rows(
     columns: Sequence[Heading],
     rows: Sequence[Sequence[str]],
-    width: int,
+    widths: Sequence[int],
     gap: str,
-    *,
     style: str = "",
-    like: Sequence[Sequence[str]] = (),
 ) -> Iterator[str]:
-    """Rows under each other, their cells wrapped; `style` is that of the first column.
-
-    Args:
-        columns: How each column is set.
-        rows: The cells.
-        width: Of the terminal.
-        gap: Between two columns.
-        style: Of the first column.
-        like: Further rows that share the widths.
-    """
-    wanted = [max(map(_cells, cells)) for cells in zip(*rows, *like, strict=True)]
-    wrapped = [column.wrap for column in columns]
-    # A column owns the blanks beside it: those within the table have them on both sides.
-    beside = [(index > 0) + (index < len(columns) - 1) for index in range(len(columns))]
-    owned = [size + blanks for size, blanks in zip(wanted, beside, strict=True)]
-    room = width - len(gap) * (len(columns) - 1) + sum(beside)
-    narrowed = _narrowed(owned, wrapped, room)
-    widths = [size - blanks for size, blanks in zip(narrowed, beside, strict=True)]
+    """Rows under each other, their cells wrapped; `style` is that of the first column."""
     for row in rows:
         cells = [
             list(_wrapped(cell, size, fold=True)) if column.wrap else [cell]
@@ -120,24 +114,6 @@ def _rows(
             yield gap.join([_styled(line[0], style), *line[1:]])
 
 
-def _narrowed(widths: Sequence[int], wrapped: Sequence[bool], room: int) -> list[int]:
-    """The widths of columns that have so much room: the widest that wrap are narrowed first, alike."""
-    widths = list(widths)
-    while (excess := sum(widths) - room) > 0:
-        able = [index for index, wraps in enumerate(wrapped) if wraps and widths[index] > 1]
-        if not able:
-            break
-        most = max(widths[index] for index in able)
-        widest = [index for index in able if widths[index] == most]
-        second = max((widths[index] for index in able if widths[index] < most), default=0)
-        most_taken = min(excess, most - second)
-        for number, index in enumerate(widest):
-            taken = min(most_taken, round(excess / (len(widest) - number)))
-            widths[index] -= taken
-            excess -= taken
-    return widths
-
-
 def _padded(text: str, width: int, align: str) -> str:
     blanks = " " * (width - _cells(text.rstrip() if align == "right" else text))
     return blanks + text.rstrip() if align == "right" else text + blanks
@@ -149,21 +125,14 @@ def _wrapped(text: str, width: int, *, fold: bool) -> Iterator[str]:
     for each in _WORD.findall(text):
         word = str(each)
         if line and _cells(line) + _cells(word.rstrip()) > width:
-            yield _stripped(line, width)
+            yield line.rstrip()
             line = ""
         while fold and _cells(word.rstrip()) > width:
             cut = next(n for n in range(len(word), 0, -1) if n == 1 or _cells(word[:n]) <= width)
             yield word[:cut]
             word = word[cut:]
         line += word
-    yield _stripped(line, width)
-
-
-def _stripped(line: str, width: int) -> str:
-    """The line without the blanks at its end that are beyond the width."""
-    while line.endswith(" ") and max(len(line), _cells(line)) > width:
-        line = line[:-1]
-    return line
+    yield line.rstrip()
 
 
 def _text(text: str, width: int, style: str = "") -> Iterator[str]:
