@@ -520,6 +520,11 @@ def shown(entry: Entry) -> Answer:
         "actor": entry.actor,
     }
     cost = entry.cost.texts() if entry.kind in (Entry.GRANTED, Entry.REFUSED) else {}
+    named |= {"time": entry.time, "hash": entry.hash}
+    return {**named, "cost": cost, "mechanism": mechanism_of(entry)}
+
+
+def mechanism_of(entry: Entry) -> str:
+    """The mechanism that was charged, or the kind of what was stated."""
     stated = entry.fields.get("statement", {}).get("kind", "")
-    mechanism = str(entry.description.get("mechanism", stated))
-    return {**named, "time": entry.time, "hash": entry.hash, "cost": cost, "mechanism": mechanism}
+    return str(entry.description.get("mechanism", stated))
