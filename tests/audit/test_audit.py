@@ -230,3 +230,19 @@ def test_the_breaker_of_natural_filters_is_refuted() -> None:
         ladder=False,
     )
     assert found.verdict is Verdict.REFUTED
+
+
+def test_the_pair_that_tells_gets_most_of_the_rows() -> None:
+    rng = np.random.default_rng(3)
+    pairs = [Pair(index, -index) for index in range(1, 33)]
+
+    def slightly(data: int, n: int) -> np.ndarray:
+        return (rng.random(n) < {5: 0.6, -5: 0.4}.get(data, 0.5)).astype(float)
+
+    found = audit(
+        Subject(batch=slightly), pairs, claim=BlackBox(0.05), samples=20_000, alpha=1e-300,
+        ladder=False, seed=SEED,
+    )  # fmt: skip
+    rows = np.diff([0, *(moment.samples for moment in found.moments)])
+    told = sum(rows[at] for at, moment in enumerate(found.moments) if moment.pair == 4)
+    assert found.verdict is Verdict.NOT_REFUTED and told > found.samples * 0.6

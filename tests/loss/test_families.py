@@ -19,9 +19,11 @@ for module in pkgutil.iter_modules(dpcompose.loss.__path__):
 # Members that only their own family uses.
 OWN = {
     "LaplaceSum": {"screen"},
-    "SampledGaussianSum": {"remove"},
     "AtomicLoss": {"lattice", "reverse"},
-    "MixtureLoss": {"reverse"},
+    "MixtureLoss": {"mixture", "reverse", "width"},
+    "OpposedLoss": {"mixture"},
+    "ReplacedGaussianLoss": {"mixture"},
+    "SampledGaussianLoss": {"mixture", "reverse"},
     "Wrong": set[str](),
 }
 

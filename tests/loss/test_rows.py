@@ -12,7 +12,7 @@ from dpcompose.contour.exponential_sums import WeightedPoints, on_grid, turned_o
 from dpcompose.contour.saddle import moments_exceed
 from dpcompose.loss.base import Loss
 from dpcompose.loss.bounded_range import BoundedRangeLoss, attained_losses
-from dpcompose.loss.replaced_gaussian import ReplacedGaussianLoss
+from dpcompose.loss.sampled_gaussian import ReplacedGaussianLoss
 from dpcompose.numerics.elementary import minus_log1p
 
 GROUPS: dict[str, list[tuple[Loss, int]]] = {

@@ -25,6 +25,8 @@ from dpcompose.audit.subject import Samples, Source, Subject
 
 SPREAD = 1.5
 """The pair of rank r by projected gain has about 1 / r^SPREAD of the first pair's rows."""
+TELLING, CLEAR = 4.0, 4.0
+"""That exponent once the first pair tells: its log evidence is so much above that of bets."""
 LADDER_ROWS = 4096
 """The number of rows from which the lower bound on epsilon is updated during the audit."""
 MARGIN = 1e-6
@@ -107,8 +109,9 @@ class Game:
             index, rows, members = self.script.pop(0)
         else:
             order = sorted(range(len(self.arms)), key=lambda each: -self.arms[each].hope)
-            ranks = {arm: rank for rank, arm in enumerate(order, 1)}
-            index = min(order, key=lambda each: self.arms[each].rows * ranks[each] ** SPREAD)
+            ranks, first = {arm: rank for rank, arm in enumerate(order, 1)}, self.arms[order[0]]
+            spread = TELLING if first.evidence > first.worth + CLEAR else SPREAD
+            index = min(order, key=lambda each: self.arms[each].rows * ranks[each] ** spread)
             rows, members = self.arms[index].next_rows, tuple(self.arms[index].members())
         rows, arm = min(rows, most), self.arms[index]
         arm.freeze()

@@ -79,13 +79,13 @@ def opened(
     url: str, *, create: bool = False, restored: bool = False, reading: bool = False
 ) -> Ledger:
     """The ledger at `url`; if it is only read, it may be where we may not write."""
-    from dpcompose.ledger import Ledger, may_write
+    from dpcompose.ledger import Ledger
 
     if url in ("memory:", ":memory:"):
         raise DomainError(
             "--ledger", url, "a file or a database: what is in memory ends with the command"
         )
-    read_only = reading and not may_write(url)
+    read_only = reading and not Ledger.may_write(url)
     return Ledger.open(url, create=create, restored=restored, read_only=read_only)
 
 

@@ -67,7 +67,7 @@ def serve(
         from dpcompose.serve import Identities, Issuer, Service, application, take_over
     except ModuleNotFoundError:
         raise MissingExtraError("The service", "serve") from None
-    from dpcompose.ledger import Ledger, file_of
+    from dpcompose.ledger import Ledger
 
     verified = None if issuer is None else Issuer(issuer, audience or "")
     if ledger is None and not demo:
@@ -94,7 +94,7 @@ def serve(
         logging.getLogger("dpcompose.serve.requests").setLevel(logging.INFO)
     from dpcompose.serve import require_only, run
 
-    file = None if demo else file_of(ledger or "")
+    file = None if demo else Ledger.file_of(ledger or "")
     if file is not None:
         require_only(file.resolve())
     run(application(service, rate=rate), host=host, port=port)

@@ -14,7 +14,6 @@ if True:
     from .copying import backup as backup, restore as restore
     from .entry import now as now
     from .evidence import Evidence as Evidence
-    from .ledger import file_of as file_of, may_write as may_write
     from .people import PEOPLE as PEOPLE, Token as Token
     from .policies import (
         ApprovalRequest as ApprovalRequest,

@@ -23,7 +23,6 @@ LIMIT = SCALE * SCALE
 
 _DOMAIN = "an amount of at least 0 and below 1e40"
 _TYPED = re.compile(r"\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
-_PLAIN = re.compile(r"(\d{1,39})(?:\.(\d{1,40}))?(?:[eE]([+-]?\d\d?))?", re.ASCII)
 _LONGEST = 200
 
 
@@ -95,9 +94,6 @@ def typed_units(name: str, value: Amount | int | str | Decimal | Fraction | floa
     """The units of what a person typed; see `Amount.of`."""
     if isinstance(value, Amount):
         return value.units
-    text = value if type(value) is str else str(value) if type(value) is float else ""
-    if (plain := _plain_units(text)) is not None:
-        return plain
     units = _exact(name, value, typed=True) * SCALE
     if units.denominator != 1:
         remedy = "Amount.up rounds a cost up, Amount.down rounds a cap down"
@@ -106,16 +102,6 @@ def typed_units(name: str, value: Amount | int | str | Decimal | Fraction | floa
 
 
 @lru_cache(maxsize=4096)
-def _plain_units(text: str) -> int | None:
-    """The units of what is typed nearly always, else None; nothing but speed hangs on it."""
-    if len(text) > _LONGEST or (plain := _PLAIN.fullmatch(text)) is None:
-        return None
-    whole, rest, exponent = plain.groups("")
-    shift = PLACES - len(rest) + int(exponent or "0")
-    units = int(whole + rest) * 10**shift if shift >= 0 else LIMIT
-    return units if units < LIMIT else None
-
-
 def units_of(text: str) -> int:
     """The units of a text written by `text_of`; ValueError for any other text."""
     whole, point, rest = text.partition(".")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -74,11 +74,13 @@ def backup(ledger: Ledger, out: Path, *, progress: Progress | None = None) -> Ve
         TamperedError: The ledger does not agree with itself; nothing is copied.
         StoreError: There is such a file, or it cannot be written.
     """
-    with ledger.store.snapshot() as snapshot, _new_file(out, progress, Anchor.of(snapshot)) as made:
-        _require_sound(followed(snapshot, Anchor(), progress).problems)
-        _copy(snapshot, made.rows)
-    assert made.verification is not None, "it was verified before it got its name"
-    return made.verification
+    with ledger.store.snapshot() as snapshot:
+
+        def fill(rows: Rows) -> None:
+            _require_sound(followed(snapshot, Anchor(), progress).problems)
+            _copy(snapshot, rows)
+
+        return _in_new_file(out, fill, progress, Anchor.of(snapshot))
 
 
 def restore(
@@ -111,11 +113,15 @@ def restore(
         last = {root: head.sequence for root, head in own.heads}
         within, lost = _parted(wanted, last)
         _require_sound(followed(snapshot, within, progress).problems)
-        with _destination(url, path, progress, own if not lost else Anchor()) as made:
-            _copy(snapshot, made.rows)
-            _close(made.rows, {root: last[root] for root in lost if root in last}, actor)
-    assert made.verification is not None, "it was verified before it got its name"
-    return Restored(made.verification, lost)
+
+        def fill(rows: Rows) -> None:
+            _copy(snapshot, rows)
+            _close(rows, {root: last[root] for root in lost if root in last}, actor)
+
+        reached = Anchor() if lost else own
+        if path is not None:
+            return Restored(_in_new_file(path, fill, progress, reached), lost)
+        return Restored(_in_database(url, fill, progress, reached), lost)
 
 
 def _require_sound(problems: Sequence[str]) -> None:
@@ -138,67 +144,43 @@ def _parted(anchor: Anchor, last: Mapping[str, int]) -> tuple[Anchor, dict[str, 
     ), lost
 
 
-@dataclass
-class _Copy:
-    """A copy while it is written.
-
-    Args:
-        rows: Its tables, inside the transaction that writes it.
-        verification: Its verification, once it is complete.
-    """
-
-    rows: Rows
-    verification: Verification | None = None
-
-
-@contextmanager
-def _destination(
-    url: str, path: Path | None, progress: Progress | None, anchor: Anchor
-) -> Generator[_Copy]:
-    """A new file, or an empty database."""
-    if path is not None:
-        with _new_file(path, progress, anchor) as made:
-            yield made
-        return
+def _in_database(
+    url: str, fill: Callable[[Rows], None], progress: Progress | None, anchor: Anchor
+) -> Verification:
+    """Fill an empty database, and verify it before it is committed."""
     if url == "memory:":
-        raise DomainError(
-            "url", url, "a file or a database: what is in memory ends with the command"
-        )
+        domain = "a file or a database: what is in memory ends with the command"
+        raise DomainError("url", url, domain)
     from dpcompose.ledger.postgres import new_tables
     from dpcompose.ledger.postgres_connection import differences
 
     with new_tables(address_of(url)) as rows:
-        made = _Copy(rows)
-        yield made
-        made.verification = verify(
-            LedgerTables(rows, inspect=differences), anchor=anchor, progress=progress
-        )
+        fill(rows)
+        return verify(LedgerTables(rows, inspect=differences), anchor=anchor, progress=progress)
 
 
-@contextmanager
-def _new_file(path: Path, progress: Progress | None, anchor: Anchor) -> Generator[_Copy]:
-    """A file under a temporary name; it gets its own once it is on disk and verified."""
+def _in_new_file(
+    path: Path, fill: Callable[[Rows], None], progress: Progress | None, anchor: Anchor
+) -> Verification:
+    """Fill a file under a temporary name; it gets its own once it is on disk and verified."""
     for each in (path, *(beside(path, end) for end in BESIDE)):
         if os.path.lexists(each):
-            raise StoreError(
-                str(path),
-                f"{each.name} is there already",
-                "Choose a new name; nothing is written over",
-            )
+            remedy = "Choose a new name; nothing is written over"
+            raise StoreError(str(path), f"{each.name} is there already", remedy)
+    folder = path.absolute().parent
     try:
-        handle, name = mkstemp(
-            prefix=f".{path.name[:100]}-", suffix=".part", dir=path.absolute().parent
-        )
+        handle, name = mkstemp(prefix=f".{path.name[:100]}-", suffix=".part", dir=folder)
         os.close(handle)
         part = Path(name)
         try:
             with closing(_connect(part)) as connection:
-                made = _Copy(SQLiteRows(connection))
-                yield made
+                fill(SQLiteRows(connection))
                 connection.execute("COMMIT")
-            made.verification = _reread(part, progress, anchor)
+            with Ledger(SQLiteReader(part)) as ledger:
+                found = ledger.verify(anchor, progress)
             _name(part, path)
             settle(path)
+            return found
         finally:
             part.unlink(missing_ok=True)
     except (sqlite3.Error, OSError) as error:
@@ -211,12 +193,6 @@ def _connect(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("BEGIN")
     return connection
-
-
-def _reread(part: Path, progress: Progress | None, anchor: Anchor) -> Verification:
-    store = SQLiteReader(part)
-    with Ledger(store) as ledger:
-        return ledger.verify(anchor, progress)
 
 
 def _name(part: Path, path: Path) -> None:

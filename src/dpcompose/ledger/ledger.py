@@ -60,9 +60,20 @@ def open_store(url: str, *, create: bool, restored: bool = False, read_only: boo
         from dpcompose.ledger.sqlite import MemoryStore
 
         return MemoryStore()
-    if path is None:
-        return _postgres(address_of(url), create=create, read_only=read_only)
-    return _sqlite(path, create=create, restored=restored, read_only=read_only)
+    if path is not None:
+        from dpcompose.ledger.sqlite import SQLiteReader, SQLiteStore
+
+        if read_only:
+            return SQLiteReader(path)
+        return SQLiteStore(path, create=create, restored=restored)
+    try:
+        import psycopg  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    except ImportError:
+        raise MissingExtraError("A ledger on PostgreSQL", "postgres") from None
+    from dpcompose.ledger.postgres import PostgresReader, PostgresStore
+
+    address = address_of(url)
+    return PostgresReader(address) if read_only else PostgresStore(address, create=create)
 
 
 def file_of(url: str) -> Path | None:
@@ -97,24 +108,6 @@ def _encodable(url: str) -> bool:
         return bool(url.encode())
     except UnicodeEncodeError:
         return False
-
-
-def _sqlite(path: Path, *, create: bool, restored: bool, read_only: bool) -> Store:
-    from dpcompose.ledger.sqlite import SQLiteReader, SQLiteStore
-
-    if read_only:
-        return SQLiteReader(path)
-    return SQLiteStore(path, create=create, restored=restored)
-
-
-def _postgres(url: str, *, create: bool, read_only: bool) -> Store:
-    try:
-        import psycopg  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    except ImportError:
-        raise MissingExtraError("A ledger on PostgreSQL", "postgres") from None
-    from dpcompose.ledger.postgres import PostgresReader, PostgresStore
-
-    return PostgresReader(url) if read_only else PostgresStore(url, create=create)
 
 
 def address_of(url: str) -> str:
@@ -242,6 +235,8 @@ class Ledger:
 
     store: Store
     plot = Plot(burn_down=_scope, icicle=_tree)
+    file_of = staticmethod(file_of)
+    may_write = staticmethod(may_write)
 
     @classmethod
     def open(

@@ -28,7 +28,7 @@ from dpcompose.ledger.postgres_connection import (
 )
 from dpcompose.ledger.rules import Outcome, Request, RequestDecision
 from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.store import Rows, closed, read_only
+from dpcompose.ledger.store import Rows, closed, read_only, require_process
 from dpcompose.ledger.tables import (
     Cache,
     Cached,
@@ -102,10 +102,7 @@ class PostgresReader:
     def _require_usable(self) -> None:
         if self._closed:
             raise closed(self.url)
-        if os.getpid() != self._process:
-            raise StoreError(
-                self.url, "was opened in another process", "Open the ledger again after a fork"
-            )
+        require_process(self.url, self._process)
 
 
 class PostgresStore(PostgresReader):

@@ -150,22 +150,6 @@ def _seconds(second: str) -> int:
     return (datetime.fromisoformat(second) - _MONDAY) // timedelta(seconds=1)
 
 
-def stated_renewal(description: Mapping[str, Any]) -> Renewal | None:
-    """The renewal that a description of a scope commits to; None if the scope does not renew.
-
-    Raises:
-        DomainError: It is none that this version knows.
-    """
-    budget: Any = description.get("budget")
-    if not (isinstance(budget, dict) and "renew" in budget):
-        return None
-    stated: Any = cast("dict[str, Any]", budget)["renew"]
-    found = Renewal.read(stated)
-    if found.text != stated:
-        raise DomainError("renew", stated, f"{found.text!r}, the one way to write it")
-    return found
-
-
 _NEVER: tuple[Mapping[str, int], ...] = ({"nothing that is charged": -1},)
 
 
@@ -216,21 +200,28 @@ class Scope:
         return json.loads(self.description_text)
 
     @cached_property
+    def _budget(self) -> Mapping[str, Any]:
+        """What its description says of its budget."""
+        budget: Any = self.description.get("budget")
+        return cast("dict[str, Any]", budget) if isinstance(budget, dict) else {}
+
+    @property
     def schedule(self) -> Any:
         """The schedule committed at its opening: texts of mechanisms with counts, in order; None if there is none."""
-        budget: Any = (
-            self.description.get("budget") if '"schedule":' in self.description_text else None
-        )
-        return (
-            cast("dict[str, Any]", budget).get("schedule") or None
-            if isinstance(budget, dict)
-            else None
-        )
+        return self._budget.get("schedule") or None
 
     @cached_property
     def renewal(self) -> Renewal | None:
-        """How it renews, committed at its opening: each period has the same caps, and a balance of its own."""
-        return stated_renewal(self.description) if '"renew":' in self.description_text else None
+        """How it renews, committed at its opening: each period has the same caps, and a balance of its own.
+
+        Raises:
+            DomainError: What it commits to is none that this version knows.
+        """
+        stated = self._budget.get("renew", "")
+        found = Renewal.read(stated) if "renew" in self._budget else None
+        if found is not None and found.text != stated:
+            raise DomainError("renew", stated, f"{found.text!r}, the one way to write it")
+        return found
 
     @cached_property
     def alternatives(self) -> tuple[Mapping[str, int], ...]:
@@ -238,12 +229,7 @@ class Scope:
 
         What cannot be read holds for nothing: then nothing can be charged.
         """
-        budget: Any = (
-            self.description.get("budget") if '"alternatives":' in self.description_text else None
-        )
-        stated: Any = (
-            cast("dict[str, Any]", budget).get("alternatives") if isinstance(budget, dict) else None
-        )
+        stated = self._budget.get("alternatives")
         if stated is None:
             return ()
         try:

@@ -10,7 +10,6 @@ from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, RLock
-from time import monotonic, time_ns
 from weakref import finalize
 
 from dpcompose.errors import StoreError
@@ -47,7 +46,7 @@ from dpcompose.ledger.sqlite_connection import (
     sqlite_failure,
     transaction,
 )
-from dpcompose.ledger.store import closed, read_only
+from dpcompose.ledger.store import closed, read_only, require_process
 from dpcompose.ledger.tables import (
     LATEST,
     STEPS,
@@ -72,13 +71,6 @@ def copy_before(path: Path, version: int) -> None:
             connection.backup(target)
         settle(part)
         part.replace(copy)
-
-
-LOOK_AGAIN = 1.0
-"""Seconds after which a commit looks at the names of all files again."""
-
-COARSEST = 2 * 10**9
-"""Nanoseconds: no file system tells the times of changes apart less well than this."""
 
 
 class SQLiteStore:
@@ -116,24 +108,15 @@ class SQLiteStore:
             settle(path)
             self._record = HeadRecord(self._file.record)
             opened.callback(self._record.close)
-            self._log, self._directory = (
-                self._open(each, opened) for each in (beside(path, "-wal"), path.parent)
-            )
-            self._unchanged_since = 0
+            self._log = os.open(beside(path, "-wal"), os.O_RDONLY)
+            opened.callback(finalize(self, os.close, self._log))
             self._known_log = log_of(self._log)
             files = [*(str(beside(path, end)) for end in BESIDE[:3]), str(path), str(named)]
             self._files = [(each, identity(each)) for each in dict.fromkeys(files)]
-            self._names = self._files[3:]
-            self._looked_at = 0.0
             self._opened = opened.pop_all()
         self._writing = Lock()
         self._stored = CheckedTables(SQLiteRows(self._writer), record=self._record, url=self.url)
         self._group_commit = GroupCommit(self._commit)
-
-    def _open(self, path: Path, opened: ExitStack) -> int:
-        handle = os.open(path, os.O_RDONLY)
-        opened.callback(finalize(self, os.close, handle))
-        return handle
 
     def _is_ready(self) -> bool:
         """Whether the ledger is whole and nothing is to be written before it is used."""
@@ -172,7 +155,7 @@ class SQLiteStore:
         ).fetchall()  # the mark is in the file, whatever befalls the log
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
-        self._require_own_process()
+        require_process(self.url, self._process)
         return self._group_commit.submit(requests)
 
     def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
@@ -207,7 +190,7 @@ class SQLiteStore:
 
     def _acknowledge(self, heads: Mapping[str, Head]) -> None:
         """Record what was committed: it is on disk, if the log still has a name, where the next one looks for it."""
-        if not self._log_has_name():
+        if not os.fstat(self._log).st_nlink:
             raise self._misplaced(uncertain=True)
         if (log := log_of(self._log)) != self._known_log:
             self._known_log = log
@@ -217,26 +200,10 @@ class SQLiteStore:
         for root, head in heads.items():
             self._record.advance(root, head)
 
-    def _log_has_name(self) -> bool:
-        """Whether the log is still in a directory.
-
-        A file whose times were read gets new ones with its next write, which costs as much as a tenth of a commit. So
-        the log is asked only if its directory has changed. A change may carry the time of one that came shortly
-        before it: the directory is believed once its last change is old.
-        """
-        changed = os.fstat(self._directory).st_ctime_ns
-        if changed == self._unchanged_since:
-            return True
-        if not os.fstat(self._log).st_nlink:
-            return False
-        if time_ns() - changed > COARSEST:
-            self._unchanged_since = changed
-        return True
-
     @contextmanager
     def snapshot(self) -> Generator[LedgerTables]:
         with self._failures(_Progress()):
-            self._require_own_process()
+            require_process(self.url, self._process)
             self._require_in_place()
             with transaction(self._pool) as rows:
                 (version,) = rows.row(LATEST) or (0,)
@@ -251,7 +218,7 @@ class SQLiteStore:
 
     def _require_in_place(self) -> None:
         """Raise StoreError unless this is the file, and nothing is broken."""
-        if self._broken is None and not self._is_in_place():
+        if self._broken is None and not are_in_place(self._files):
             self._broken = self._misplaced(uncertain=False)
         if self._broken is not None:
             raise self._broken
@@ -263,20 +230,6 @@ class SQLiteStore:
         return StoreError(
             self.url, what, "Nothing more is written; open the ledger again", uncertain=uncertain
         )
-
-    def _require_own_process(self) -> None:
-        if os.getpid() != self._process:
-            raise StoreError(
-                self.url, "was opened in another process", "Open the ledger again after a fork"
-            )
-
-    def _is_in_place(self) -> bool:
-        """Whether the names lead to the files that are open: the file itself every time, the others once a second."""
-        now = monotonic()
-        if now - self._looked_at < LOOK_AGAIN:
-            return are_in_place(self._names)
-        self._looked_at = now
-        return are_in_place(self._files)
 
     @contextmanager
     def _failures(self, progress: _Progress) -> Generator[None]:

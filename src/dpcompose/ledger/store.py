@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -109,6 +110,13 @@ class Store(Protocol):
 def closed(url: str) -> StoreError:
     """The error of a store that was closed."""
     return StoreError(url, "this ledger was closed", "Open it again")
+
+
+def require_process(url: str, process: int) -> None:
+    """Raise StoreError in another process than the one that opened the store."""
+    if os.getpid() != process:
+        remedy = "Open the ledger again after a fork"
+        raise StoreError(url, "was opened in another process", remedy)
 
 
 def read_only(url: str) -> StoreError:

@@ -22,7 +22,6 @@ from dpcompose.ledger.store import Snapshot
 from dpcompose.ledger.text import encode
 from dpcompose.pictured import Card
 
-REMEMBERED = 10_000
 _OWN = {"actor", "kind", "previous", "scope", "sequence", "time", "version"}
 _NAMES = {
     Entry.GRANTED: [_OWN | {"cost", "description", "key"}],
@@ -58,7 +57,6 @@ class Replay:
     stated: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     _keys: set[str] = field(default_factory=set[str])
     _charged: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
-    _units: dict[str, int] = field(default_factory=dict[str, int])
     _unredeemed: array[int] = field(default_factory=lambda: array("q", [0]))
 
     def follow(self, record: Record) -> None:
@@ -139,7 +137,7 @@ class Replay:
 
     def _granted(self, path: str, fields: Mapping[str, Any]) -> None:
         chain = chain_of(self, path, time=fields["time"])
-        cost = {name: self._read(text) for name, text in fields["cost"].items()}
+        cost = {name: units_of(text) for name, text in fields["cost"].items()}
         _demand(chain[-1].scope.kind is Kind.FILTER, "charges a scope that takes no charges")
         chain[-1].require_currencies(cost)
         for node in charged(chain, cost, fields["description"].get("mechanism")):
@@ -150,15 +148,6 @@ class Replay:
         self._unredeemed.append(
             self._charged.setdefault((path, fields["actor"]), len(self._charged) + 1)
         )
-
-    def _read(self, text: str) -> int:
-        """`units_of`, remembered: the same amounts come again and again."""
-        units = self._units.get(text)
-        if units is None:
-            units = units_of(text)
-            if len(self._units) < REMEMBERED:
-                self._units[text] = units
-        return units
 
     def _redeemed(self, path: str, actor: str, sequence: int) -> None:
         _demand(0 < sequence < len(self._unredeemed), "redeems what is not there")
@@ -369,9 +358,8 @@ def _verified(snapshot: Snapshot, anchor: Anchor | None, progress: Progress | No
         ]
     if problems:
         raise TamperedError(problems)
-    return Verification(
-        found.entries, len(found.balances), Anchor(tuple(found.heads)), anchor is not None
-    )
+    heads = Anchor(tuple(found.heads))
+    return Verification(found.entries, len(found.balances), heads, anchor is not None)
 
 
 def tiles_agree(snapshot: Snapshot, root: str) -> bool:

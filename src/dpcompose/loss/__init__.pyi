@@ -9,9 +9,11 @@ from .group import grouped as grouped
 from .laplace import LaplaceLoss as LaplaceLoss, discrete_laplace as discrete_laplace
 from .product import Product as Product
 from .proved_product import ProvedProduct as ProvedProduct
-from .replaced_gaussian import ReplacedGaussianLoss as ReplacedGaussianLoss
 from .sampled import sampled_pair as sampled_pair
-from .sampled_gaussian import SampledGaussianLoss as SampledGaussianLoss
+from .sampled_gaussian import (
+    ReplacedGaussianLoss as ReplacedGaussianLoss,
+    SampledGaussianLoss as SampledGaussianLoss,
+)
 from .two_point import TwoPointLoss as TwoPointLoss
 
 if True:

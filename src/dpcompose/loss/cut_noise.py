@@ -512,9 +512,13 @@ class JumpSum(Transform):
         shares = np.exp(np.array(logs) - total)
         mean = (shares * slopes).sum(axis=0)
         spread = (shares * (np.array(bends) + np.square(slopes))).sum(axis=0) - mean * mean
-        return Cumulants(
-            log_m + total - math.log(self.mass), first + mean, second + np.maximum(spread, 1e-300)
+        found = (
+            log_m + total - math.log(self.mass),
+            first + mean,
+            second + np.maximum(spread, 1e-300),
         )
+        unknown = ~np.isfinite(found).all(axis=0)  # where a term is infinite, so is all
+        return Cumulants(*(np.where(unknown, np.inf, part) for part in found))
 
     def line(self, order: float, frequencies: Reals) -> Line:
         log, error = np.zeros(len(frequencies), dtype=np.complex128), np.zeros(len(frequencies))

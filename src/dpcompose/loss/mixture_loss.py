@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,12 +12,12 @@ from typing import Self
 
 import numpy as np
 
-from dpcompose.contour import Transform
+from dpcompose.contour import Cumulants, Line, Transform, logarithm_of_excess
 from dpcompose.guarantee import gaussian_profile, mills_drop
 from dpcompose.loss.base import Loss
 from dpcompose.loss.gaussian_mixture import LEAST_MASS, GaussianMixture, OpposedMixtures, Tilt
-from dpcompose.loss.mixture_quadrature import Row, mixture_sum
-from dpcompose.numerics import U, exp_or_inf
+from dpcompose.loss.mixture_quadrature import MixtureQuadrature
+from dpcompose.numerics import Reals, U, exp_or_inf
 from dpcompose.values import Bound, Certificate, down, up
 
 _CERTIFICATE = Certificate("closed form, a mean of Gaussian profiles")
@@ -25,8 +26,216 @@ _TOGETHER = 64
 """Rows that share arrays."""
 
 
+@dataclass(frozen=True, eq=False)
+class MixtureSum(Transform):
+    """The sum over rows of times log M, M = sum of c_k M_k for losses that a coin with public outcome k chooses between.
+
+    Args:
+        parts: For each outcome c_k, shape (m, 1), with its relative error, and M_k.
+        times: How many copies of each row, shape (m, 1).
+        maximum_loss: The largest loss of one copy of each row, rounded up, shape (m, 1).
+        minimum_loss: The smallest, rounded down.
+    """
+
+    parts: tuple[tuple[Reals, Reals, MixtureQuadrature], ...]
+    times: Reals
+    maximum_loss: Reals
+    minimum_loss: Reals
+    tabulates = True
+
+    @property
+    def maximum(self) -> float:
+        return float((self.times * self.maximum_loss).sum()) * (1 + (2 + len(self.times)) * U)
+
+    @property
+    def minimum(self) -> float:
+        return float((self.times * self.minimum_loss).sum()) * (1 + (2 + len(self.times)) * U)
+
+    @property
+    def copies(self) -> float:
+        return float(self.times.sum())
+
+    @property
+    def blow_up(self) -> float:
+        """Where w^(t + 1) e^(t (t + 1) m^2 / 2), what a term of P adds to M, grows past 1."""
+        least = math.inf
+        for share, _, part in self.parts:
+            means, weights = part.first.means, part.first.weights * share
+            moved = np.maximum(means, 1e-150)
+            ends = np.where(means > 0, 1 - 2 * np.log(weights) / (moved * moved), np.inf)
+            least = min(least, float(ends.min()))
+        return least
+
+    def cumulants(self, order: float) -> tuple[float, float, float]:
+        found = self.curve(np.array([order]))
+        return float(found.log_m[0]), float(found.first[0]), float(found.second[0])
+
+    @np.errstate(
+        over="ignore", invalid="ignore"
+    )  # where a moment overflows the answer is infinite, or NaN
+    def curve(self, orders: Reals) -> Cumulants:
+        curves = [part.curve(orders) for _, _, part in self.parts]
+        log, first, second = curves[0].log_m, curves[0].first, curves[0].second
+        if len(curves) > 1:
+            shares = np.array([share for share, _, _ in self.parts])
+            logs, firsts, seconds = (
+                np.array(rows)
+                for rows in zip(*((at.log_m, at.first, at.second) for at in curves), strict=True)
+            )
+            log = np.log1p((shares * np.expm1(logs)).sum(axis=0))
+            tilted = shares * np.exp(logs - log)
+            first = (tilted * firsts).sum(axis=0)
+            second = (tilted * (seconds + firsts * firsts)).sum(axis=0) - first * first
+            second = np.maximum(second, 1e-300)
+        return Cumulants(*((self.times * each).sum(axis=0) for each in (log, first, second)))
+
+    @cached_property
+    def _lines(self) -> dict[tuple[float, bytes], Line]:
+        return {}
+
+    @np.errstate(over="ignore")
+    def line(self, order: float, frequencies: Reals) -> Line:
+        one = self._one(order, frequencies)
+        size = self.times * np.abs(one.log)
+        error = self.times * one.error + (2 + len(size)) * U * size
+        return Line((self.times * one.log).sum(axis=0), error.sum(axis=0))
+
+    def _one(self, order: float, frequencies: Reals) -> Line:
+        """log M of one copy of each row, shape (m, n)."""
+        key = order, frequencies.tobytes()
+        if key not in self._lines:
+            lines = [part.line(order, frequencies) for _, _, part in self.parts]
+            self._lines[key] = lines[0] if len(lines) == 1 else self._mixed(lines)
+        return self._lines[key]
+
+    def _mixed(self, lines: Sequence[Line]) -> Line:
+        """log of the mean of the parts: through its distance from 1 unless one of them is large."""
+        tops = [
+            np.log(share) + line.log[:, :1].real
+            for (share, _, _), line in zip(self.parts, lines, strict=True)
+        ]
+        top = np.maximum.reduce(tops)
+        scale = np.where(top > _FAR, top, 0.0)
+        real, imaginary, error = (np.zeros(lines[0].log.shape) for _ in range(3))
+        for (share, relative, _), line in zip(self.parts, lines, strict=True):
+            size = np.minimum(line.log.real - scale, 705.0)
+            sine, half = np.sin(line.log.imag), np.sin(line.log.imag / 2)
+            modulus = np.exp(size)
+            less = np.expm1(size) - 2 * modulus * half * half
+            real += share * less
+            imaginary += share * modulus * sine
+            # From an error of 1 on only the size of M is bounded.
+            far = modulus * (1 + np.exp(line.error))
+            moved = np.where(line.error < 1, modulus * np.expm1(np.minimum(line.error, 1.0)), far)
+            distance = np.hypot(less, modulus * sine)
+            rounded = U * (
+                24 * distance + 8 * modulus * np.abs(line.log) + (8 * np.abs(scale) * modulus)
+            )
+            error += share * (moved + rounded + relative * (distance + np.minimum(scale, 1.0)))
+        found = logarithm_of_excess(real, imaginary, error)
+        return Line(found.log + scale, found.error + 8 * U * scale)
+
+    def log_envelope(self, order: float, edges: Reals) -> Reals:
+        return self._envelope(order, edges, finest=False)
+
+    def finest_envelope(self, order: float, edges: Reals) -> Reals:
+        return self._envelope(order, edges, finest=True)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _envelope(self, order: float, edges: Reals, *, finest: bool) -> Reals:
+        zero = np.zeros(1)
+        whole = self._one(order, zero)
+        bounds: list[Reals] = []
+        proved = np.ones(whole.error.shape, dtype=bool)
+        for share, relative, part in self.parts:
+            line = whole if len(self.parts) == 1 else part.line(order, zero)
+            proved &= line.error + whole.error < 1e-3
+            log = np.where(proved, line.log.real, -np.inf)
+            bound = part.log_envelope(order, edges, log - line.error, finest=finest)
+            if len(self.parts) > 1:
+                bound = bound + np.log(share * (1 + relative)) + log - whole.log.real
+            bounds.append(bound)
+        if len(bounds) == 1:
+            return (self.times * bounds[0]).sum(axis=0)
+        error = 4 * whole.error + 16 * U * (1 + np.abs(whole.log.real))
+        total = np.log(np.exp(np.array(bounds)).sum(axis=0)) + error
+        return (self.times * np.where(proved, total, 0.0)).sum(axis=0)
+
+
+Row = tuple[Sequence[tuple[float, float, OpposedMixtures]], int, float, float]
+"""Of a loss its outcomes, c_k with its relative error and the pair, how many copies, and its largest and smallest."""
+
+
+def mixture_sum(rows: Sequence[Row]) -> MixtureSum:
+    """The transform of losses whose mixtures have equally many terms."""
+    times, most, least = np.array([row[1:] for row in rows], dtype=float).T[:, :, None]
+    parts = [
+        (
+            np.array([[share] for share, _, _ in outcome]),
+            np.array([[relative] for _, relative, _ in outcome]),
+            MixtureQuadrature.of([pair for _, _, pair in outcome], times[:, 0].tolist()),
+        )
+        for outcome in zip(*(row[0] for row in rows), strict=True)
+    ]
+    return MixtureSum(tuple(parts), times, most, least)
+
+
+class OpposedLoss(Loss):
+    """A loss whose moments are those of opposed mixtures; a member may know more of its profile and of its ends."""
+
+    @property
+    @abstractmethod
+    def mixture(self) -> MixtureLoss:
+        """The mixtures."""
+
+    @property
+    def unplaced_mass(self) -> float:
+        return self.mixture.infinite_error
+
+    def transform(self, times: int) -> Transform:
+        return mixture_sum([self._row(times)])
+
+    def _row(self, times: int) -> Row:
+        mixture = self.mixture
+        outcomes = [(weight, mixture.share_error, pair) for weight, pair in mixture.parts]
+        return outcomes, times, self.maximum, self.minimum
+
+    @classmethod
+    def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
+        """Losses of mixtures with equally many terms and similar means in rows of one transform."""
+        alike: dict[tuple[tuple[int, int], ...], list[tuple[Self, int]]] = defaultdict(list)
+        for loss, times in group:
+            pairs = [pair for _, pair in loss.mixture.parts]
+            alike[tuple((len(pair.first.means), len(pair.second.means)) for pair in pairs)].append(
+                (loss, times)
+            )
+        found: list[Transform] = []
+        for key, members in alike.items():
+            members.sort(key=lambda entry: entry[0].mixture.width)
+            size = _TOGETHER if len(key) == 1 else 1
+            found += [
+                mixture_sum([loss._row(times) for loss, times in members[at : at + size]])
+                for at in range(0, len(members), size)
+            ]
+        return found
+
+    @classmethod
+    def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
+        counts: dict[Self, int] = defaultdict(int)
+        for loss, times in group:
+            counts[loss] += times
+        return list(counts.items())
+
+    @property
+    def has_profile(self) -> bool:
+        return True
+
+    def profile(self, epsilon: float) -> Bound:
+        return self.mixture.profile(epsilon)
+
+
 @dataclass(frozen=True)
-class MixtureLoss(Loss):
+class MixtureLoss(OpposedLoss):
     """The loss of (P, Q) for each pair, with probability c_k the k-th: which one it is, the answer tells.
 
     Args:
@@ -50,8 +259,14 @@ class MixtureLoss(Loss):
         )
 
     @property
-    def unplaced_mass(self) -> float:
-        return self.infinite_error
+    def mixture(self) -> MixtureLoss:
+        return self
+
+    @property
+    def width(self) -> float:
+        """The largest mean of the first pair: losses of similar ones share arrays."""
+        _, pair = self.parts[0]
+        return max(pair.first.largest, pair.second.largest)
 
     @property
     def maximum(self) -> float:
@@ -60,37 +275,6 @@ class MixtureLoss(Loss):
     @property
     def minimum(self) -> float:
         return -max(_largest(pair.second, pair.first) for _, pair in self.parts)
-
-    def transform(self, times: int) -> Transform:
-        return mixture_sum([self._row(times)])
-
-    def _row(self, times: int) -> Row:
-        outcomes = [(share, self.share_error, pair) for share, pair in self.parts]
-        return outcomes, times, self.maximum, self.minimum
-
-    @classmethod
-    def pool(cls, group: Sequence[tuple[MixtureLoss, int]]) -> Sequence[Transform]:
-        """Losses of mixtures with equally many terms and similar means in rows of one transform."""
-        alike: dict[tuple[tuple[int, int], ...], list[tuple[MixtureLoss, int]]] = defaultdict(list)
-        for loss, times in group:
-            key = tuple((len(pair.first.means), len(pair.second.means)) for _, pair in loss.parts)
-            alike[key].append((loss, times))
-        found: list[Transform] = []
-        for key, members in alike.items():
-            members.sort(key=lambda entry: entry[0].parts[0][1].first.largest)
-            size = _TOGETHER if len(key) == 1 else 1
-            found += [
-                mixture_sum([loss._row(times) for loss, times in members[at : at + size]])
-                for at in range(0, len(members), size)
-            ]
-        return found
-
-    @classmethod
-    def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
-        counts: dict[Self, int] = defaultdict(int)
-        for loss, times in group:
-            counts[loss] += times
-        return list(counts.items())
 
     @property
     def zcdp(self) -> float | None:
@@ -110,10 +294,6 @@ class MixtureLoss(Loss):
         mixed, lost = side.sampled(rate)
         opposed = OpposedMixtures(mixed, other) if remove else OpposedMixtures(other, mixed)
         return MixtureLoss(((1.0, opposed),), infinite_error=lost)
-
-    @property
-    def has_profile(self) -> bool:
-        return True
 
     def profile(self, epsilon: float) -> Bound:
         """The mean of the profiles of the pairs; what is left out adds at most its mass to P(A), or to Q(A)."""

@@ -31,7 +31,6 @@ import numpy as np
 from dpcompose.contour import (
     Cumulants,
     Line,
-    Transform,
     careful_nodes,
     joined,
     logarithm_of_excess,
@@ -53,7 +52,6 @@ _WIDEST = 8.4
 _SHARES, _SHIFTS = np.array([0.3, 0.6, 1.0]), np.array([0.15, 0.4, 1.0, 1.5])
 _SIXTY_FOUR = np.linspace(0.0, 1.0, 64)
 _MANY, _NEGLIGIBLE, _STEEP = 1e8, 1e-24, 20.0
-_FAR = 30.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +149,14 @@ class MixtureQuadrature:
     def _rightmost(self, reach: float) -> Reals:
         """Where x outgrows order d log s: beyond it and the means of P the integrand falls."""
         if reach not in self._ends:
-            x = reach * self.second.largest * _SIXTY_FOUR
-            falls = reach * self.second.at(-x).slope <= x
-            falls[:, -1] = True
-            self._ends[reach] = _at(x, falls.argmax(axis=1))
+            low, high = np.zeros_like(self.times), reach * self.second.largest
+            for _ in range(2):
+                x = low + (high - low) * _SIXTY_FOUR
+                falls = reach * self.second.at(-x).slope <= x
+                falls[:, -1] = True
+                at = falls.argmax(axis=1)
+                low, high = _at(x, np.maximum(at - 1, 0)), _at(x, at)
+            self._ends[reach] = high
         return self._ends[reach]
 
     def _coarse(self, order: float) -> MixtureGrid | None:
@@ -446,157 +448,3 @@ def _beyond(log: Reals, fall: Reals) -> Reals:
     """A bound on the sum of the terms after one of that logarithm, which fall by at least `fall` each."""
     least = np.maximum(fall, 1e-300)
     return np.where(fall > 0, np.exp(log - least) / -np.expm1(-least) * (1 + 16 * U), np.inf)
-
-
-@dataclass(frozen=True, eq=False)
-class MixtureSum(Transform):
-    """The sum over rows of times log M, M = sum of c_k M_k for losses that a coin with public outcome k chooses between.
-
-    Args:
-        parts: For each outcome c_k, shape (m, 1), with its relative error, and M_k.
-        times: How many copies of each row, shape (m, 1).
-        maximum_loss: The largest loss of one copy of each row, rounded up, shape (m, 1).
-        minimum_loss: The smallest, rounded down.
-    """
-
-    parts: tuple[tuple[Reals, Reals, MixtureQuadrature], ...]
-    times: Reals
-    maximum_loss: Reals
-    minimum_loss: Reals
-    tabulates = True
-
-    @property
-    def maximum(self) -> float:
-        return float((self.times * self.maximum_loss).sum()) * (1 + (2 + len(self.times)) * U)
-
-    @property
-    def minimum(self) -> float:
-        return float((self.times * self.minimum_loss).sum()) * (1 + (2 + len(self.times)) * U)
-
-    @property
-    def copies(self) -> float:
-        return float(self.times.sum())
-
-    @property
-    def blow_up(self) -> float:
-        """Where w^(t + 1) e^(t (t + 1) m^2 / 2), what a term of P adds to M, grows past 1."""
-        least = math.inf
-        for share, _, part in self.parts:
-            means, weights = part.first.means, part.first.weights * share
-            moved = np.maximum(means, 1e-150)
-            ends = np.where(means > 0, 1 - 2 * np.log(weights) / (moved * moved), np.inf)
-            least = min(least, float(ends.min()))
-        return least
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        found = self.curve(np.array([order]))
-        return float(found.log_m[0]), float(found.first[0]), float(found.second[0])
-
-    @np.errstate(
-        over="ignore", invalid="ignore"
-    )  # where a moment overflows the answer is infinite, or NaN
-    def curve(self, orders: Reals) -> Cumulants:
-        curves = [part.curve(orders) for _, _, part in self.parts]
-        log, first, second = curves[0].log_m, curves[0].first, curves[0].second
-        if len(curves) > 1:
-            shares = np.array([share for share, _, _ in self.parts])
-            logs, firsts, seconds = (
-                np.array(rows)
-                for rows in zip(*((at.log_m, at.first, at.second) for at in curves), strict=True)
-            )
-            log = np.log1p((shares * np.expm1(logs)).sum(axis=0))
-            tilted = shares * np.exp(logs - log)
-            first = (tilted * firsts).sum(axis=0)
-            second = (tilted * (seconds + firsts * firsts)).sum(axis=0) - first * first
-            second = np.maximum(second, 1e-300)
-        return Cumulants(*((self.times * each).sum(axis=0) for each in (log, first, second)))
-
-    @cached_property
-    def _lines(self) -> dict[tuple[float, bytes], Line]:
-        return {}
-
-    @np.errstate(over="ignore")
-    def line(self, order: float, frequencies: Reals) -> Line:
-        one = self._one(order, frequencies)
-        size = self.times * np.abs(one.log)
-        error = self.times * one.error + (2 + len(size)) * U * size
-        return Line((self.times * one.log).sum(axis=0), error.sum(axis=0))
-
-    def _one(self, order: float, frequencies: Reals) -> Line:
-        """log M of one copy of each row, shape (m, n)."""
-        key = order, frequencies.tobytes()
-        if key not in self._lines:
-            lines = [part.line(order, frequencies) for _, _, part in self.parts]
-            self._lines[key] = lines[0] if len(lines) == 1 else self._mixed(lines)
-        return self._lines[key]
-
-    def _mixed(self, lines: Sequence[Line]) -> Line:
-        """log of the mean of the parts: through its distance from 1 unless one of them is large."""
-        tops = [
-            np.log(share) + line.log[:, :1].real
-            for (share, _, _), line in zip(self.parts, lines, strict=True)
-        ]
-        top = np.maximum.reduce(tops)
-        scale = np.where(top > _FAR, top, 0.0)
-        real, imaginary, error = (np.zeros(lines[0].log.shape) for _ in range(3))
-        for (share, relative, _), line in zip(self.parts, lines, strict=True):
-            size = np.minimum(line.log.real - scale, 705.0)
-            sine, half = np.sin(line.log.imag), np.sin(line.log.imag / 2)
-            modulus = np.exp(size)
-            less = np.expm1(size) - 2 * modulus * half * half
-            real += share * less
-            imaginary += share * modulus * sine
-            # From an error of 1 on only the size of M is bounded.
-            far = modulus * (1 + np.exp(line.error))
-            moved = np.where(line.error < 1, modulus * np.expm1(np.minimum(line.error, 1.0)), far)
-            distance = np.hypot(less, modulus * sine)
-            rounded = U * (
-                24 * distance + 8 * modulus * np.abs(line.log) + (8 * np.abs(scale) * modulus)
-            )
-            error += share * (moved + rounded + relative * (distance + np.minimum(scale, 1.0)))
-        found = logarithm_of_excess(real, imaginary, error)
-        return Line(found.log + scale, found.error + 8 * U * scale)
-
-    def log_envelope(self, order: float, edges: Reals) -> Reals:
-        return self._envelope(order, edges, finest=False)
-
-    def finest_envelope(self, order: float, edges: Reals) -> Reals:
-        return self._envelope(order, edges, finest=True)
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def _envelope(self, order: float, edges: Reals, *, finest: bool) -> Reals:
-        zero = np.zeros(1)
-        whole = self._one(order, zero)
-        bounds: list[Reals] = []
-        proved = np.ones(whole.error.shape, dtype=bool)
-        for share, relative, part in self.parts:
-            line = whole if len(self.parts) == 1 else part.line(order, zero)
-            proved &= line.error + whole.error < 1e-3
-            log = np.where(proved, line.log.real, -np.inf)
-            bound = part.log_envelope(order, edges, log - line.error, finest=finest)
-            if len(self.parts) > 1:
-                bound = bound + np.log(share * (1 + relative)) + log - whole.log.real
-            bounds.append(bound)
-        if len(bounds) == 1:
-            return (self.times * bounds[0]).sum(axis=0)
-        error = 4 * whole.error + 16 * U * (1 + np.abs(whole.log.real))
-        total = np.log(np.exp(np.array(bounds)).sum(axis=0)) + error
-        return (self.times * np.where(proved, total, 0.0)).sum(axis=0)
-
-
-Row = tuple[Sequence[tuple[float, float, OpposedMixtures]], int, float, float]
-"""Of a loss its outcomes, c_k with its relative error and the pair, how many copies, and its largest and smallest."""
-
-
-def mixture_sum(rows: Sequence[Row]) -> MixtureSum:
-    """The transform of losses whose mixtures have equally many terms."""
-    times, most, least = np.array([row[1:] for row in rows], dtype=float).T[:, :, None]
-    parts = [
-        (
-            np.array([[share] for share, _, _ in outcome]),
-            np.array([[relative] for _, relative, _ in outcome]),
-            MixtureQuadrature.of([pair for _, _, pair in outcome], times[:, 0].tolist()),
-        )
-        for outcome in zip(*(row[0] for row in rows), strict=True)
-    ]
-    return MixtureSum(tuple(parts), times, most, least)

@@ -28,7 +28,7 @@ Group = tuple[tuple[Loss, int], ...]
 
 _COARSE = 1e-6
 """The share of delta that rounding may add before an answer says that it did."""
-_WIDE, _MOST_ROWS = 1e-6, 8
+_WIDE, _MOST_ROWS = 1e-7, 8
 """Above this relative width, and with so many different losses at most, rare ones are looked at by themselves."""
 _ROUNDED = (
     "Rounding is the widest term: in Python, proof=True takes as many digits as needed and may narrow this.",
@@ -127,13 +127,15 @@ class Product:
 
     @cached_property
     def _pools(self) -> dict[type[Loss], _Pool]:
-        """The transform's terms by the family that made them."""
+        """The transform's terms by the family that made them; those of the other order where they are the same."""
         families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
         for loss, times in self.reduced:
             families[type(loss)].append((loss, times))
-        known = {} if self.other is None else self.other._pools
+        others = {} if self.other is None else self.other._pools
         return {
-            family: _pooled(family, members, known.get(family))
+            family: other
+            if (other := others.get(family)) is not None and other.members == members
+            else _Pool(members, family.pool(members))
             for family, members in families.items()
         }
 
@@ -366,21 +368,6 @@ class Product:
         return Bound(
             min(max(0.0, lower), upper), upper, Certificate("exact profile", unit="epsilon")
         )
-
-
-def _pooled(family: type[Loss], members: list[tuple[Loss, int]], other: _Pool | None) -> _Pool:
-    """The family's transforms of its members: those of the other order, or their reverse, where that is the same."""
-    if other is not None and other.members == members:
-        return other
-    if (
-        other is not None
-        and [(loss.shared_reverse, times) for loss, times in other.members] == members
-    ):
-        found = [term.reverse for term in other.terms]
-        terms = [term for term in found if term is not None]
-        if len(terms) == len(found):
-            return _Pool(members, terms)
-    return _Pool(members, family.pool(members))
 
 
 def _closed_at(profile: Callable[[float], Bound | None], epsilon: float) -> Bound:

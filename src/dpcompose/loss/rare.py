@@ -325,7 +325,7 @@ class Split:
     def _jumps(self) -> JumpSum:
         """The losses in the other order, where one is above its cut."""
         whole = tuple(
-            ReverseSum(cut) if cut.few else loss.shared_reverse.transform(times)
+            ReverseSum(cut) if cut.few else loss.reverse.transform(times)
             for cut, (loss, times) in zip(self.cuts, self.rows, strict=True)
         )
         return JumpSum(

@@ -17,17 +17,12 @@ Reference: [Lebeda2024, Proposition 13], [ZhuDongWang2022, Theorem 11]
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from functools import cached_property
 
-import numpy as np
-
-from dpcompose.contour import Transform
 from dpcompose.guarantee import gaussian_profile
-from dpcompose.loss.base import Loss
-from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
-from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
+from dpcompose.loss.gaussian_mixture import GaussianMixture, OpposedMixtures
+from dpcompose.loss.mixture_loss import MixtureLoss, OpposedLoss
 from dpcompose.numerics import U, log_unmixed
 from dpcompose.proof import (
     Ball,
@@ -272,12 +267,8 @@ class ReplacedMoments(SampledGaussianMoments):
         )
 
 
-_TOGETHER = 16
-"""Rows that share arrays: enough to make the cost of a call small, few enough for the caches of the processor."""
-
-
 @dataclass(frozen=True)
-class SampledGaussianLoss(Loss):
+class SampledGaussianLoss(OpposedLoss):
     """Gaussian noise of standard deviation `noise` (in units of sensitivity) on a Poisson sample of rate `rate` < 1.
 
     Args:
@@ -301,27 +292,19 @@ class SampledGaussianLoss(Loss):
         return math.log1p(-self.rate) * (1 + 8 * U) if self.remove else -math.inf
 
     @property
-    def shared_reverse(self) -> SampledGaussianLoss:
+    def reverse(self) -> SampledGaussianLoss:
+        """The loss of the same pair in the other order."""
         return replace(self, remove=not self.remove)
 
-    def transform(self, times: int) -> Transform:
-        return _summed([(self, times)])
-
-    @classmethod
-    def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
-        """Losses of similar noise in rows of one transform."""
-        found: list[Transform] = []
-        for remove in (True, False):
-            rows = sorted(
-                (entry for entry in group if entry[0].remove is remove),
-                key=lambda entry: entry[0].noise,
-            )
-            found += [_summed(rows[at : at + _TOGETHER]) for at in range(0, len(rows), _TOGETHER)]
-        return found
-
     @property
-    def has_profile(self) -> bool:
-        return True
+    def mixture(self) -> MixtureLoss:
+        return self._mixture
+
+    @cached_property
+    def _mixture(self) -> MixtureLoss:
+        (one, lost), none = _mixed(self.noise, self.rate, self.ulps + 1), GaussianMixture()
+        pair = OpposedMixtures(one, none) if self.remove else OpposedMixtures(none, one)
+        return MixtureLoss(((1.0, pair),), infinite_error=lost)
 
     def profile(self, epsilon: float) -> Bound:
         """delta(epsilon) from the Gaussian profile at the epsilon before sampling."""
@@ -374,11 +357,9 @@ class SampledGaussianLoss(Loss):
         )
 
 
-def _summed(rows: Sequence[tuple[SampledGaussianLoss, int]]) -> SampledGaussianSum:
-    columns = np.array([(loss.noise, loss.rate, times) for loss, times in rows], dtype=float)
-    ulps = max(loss.ulps for loss, _ in rows)
-    batch = SampledGaussianBatch(columns[:, 0:1], columns[:, 1:2], columns[:, 2:3], ulps)
-    return SampledGaussianSum(batch, batch.rows_of(remove=rows[0][0].remove))
+def _mixed(noise: float, rate: float, ulps: int) -> tuple[GaussianMixture, float]:
+    """(1 - q) N(0, 1) + q N(1 / s, 1), its mean good to so many units, and a bound on the mass that is left out."""
+    return GaussianMixture((1 / noise,), ulps=ulps).sampled(rate)
 
 
 def _gaussian(epsilon: float, error: float, mu: float, spread: float) -> Bound:
@@ -390,3 +371,34 @@ def _gaussian(epsilon: float, error: float, mu: float, spread: float) -> Bound:
 def _scaled(bound: Bound, factor: float) -> Bound:
     lower = max(down(bound.lower * factor * (1 - 8 * U)), 0.0)
     return Bound(lower, up(bound.upper * factor * (1 + 8 * U)) if bound.upper > 0 else 0.0)
+
+
+@dataclass(frozen=True)
+class ReplacedGaussianLoss(OpposedLoss):
+    """The same noise where a record is replaced: a mixture against its mirror image, the same in both orders.
+
+    Args:
+        noise: sigma / sensitivity, > 0, good to one unit of roundoff.
+        rate: The sampling rate, in (0, 1).
+    """
+
+    noise: float
+    rate: float
+
+    @property
+    def mixture(self) -> MixtureLoss:
+        return self._mixture
+
+    @cached_property
+    def _mixture(self) -> MixtureLoss:
+        one, lost = _mixed(self.noise, self.rate, 2)
+        return MixtureLoss(((1.0, OpposedMixtures(one, one)),), infinite_error=2 * lost)
+
+    def ball(self, field: Field) -> Ends:
+        return ends(
+            self.noise,
+            lambda noise: ReplacedMoments(field, noise, field.exact(self.rate)),
+            field=field,
+            ulps=1,
+            rising=False,
+        )

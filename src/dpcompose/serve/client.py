@@ -19,23 +19,9 @@ if TYPE_CHECKING:
     import httpx
 
 _KINDS: Mapping[str, type[DPComposeError]] = {
-    kind.__name__: kind
-    for kind in (
-        errors.DomainError,
-        errors.UnsupportedError,
-        errors.UnknownScopeError,
-        errors.OverdrawnError,
-        errors.KeyReusedError,
-        errors.ClosedScopeError,
-        errors.CurrencyError,
-        errors.ScopeKindError,
-        errors.ReceiptError,
-        errors.AlreadyRedeemedError,
-        errors.ReservedError,
-        errors.ReservationError,
-        errors.QuotaError,
-        errors.ApprovalError,
-    )
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, DPComposeError)
 }
 
 
@@ -244,10 +230,10 @@ def _error(url: str, status: int, answer: Mapping[str, Any]) -> DPComposeError:
     """The error that the ledger raised, with the service's sentence."""
     reason = str(answer.get("reason", "no reason given"))
     kind = _KINDS.get(str(answer.get("error")))
-    if kind is None:
-        if status < 500:
-            return LedgerError(f"{url}: {reason}")
+    if status >= 500:
         return StoreError(url, reason, uncertain=bool(answer.get("uncertain", True)))
+    if kind is None:
+        return LedgerError(f"{url}: {reason}")
     error: DPComposeError = kind.__new__(kind)
     error.args = (reason,)
     found = {

@@ -1,15 +1,15 @@
-"""The view model of a page: it reads a bounded number of rows of the ledger, and draws budgets as SVG."""
+"""The view model of a page: it reads a bounded number of rows of the ledger; the template draws."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
+from heapq import nlargest
 from itertools import islice, pairwise
 from typing import Any
-
-from markupsafe import Markup
 
 from dpcompose.account import balance_in_epsilon, target_of
 from dpcompose.errors import DPComposeError, StoreError, few_digits
@@ -23,50 +23,11 @@ from dpcompose.ledger import (
     is_at_or_below,
     root_of,
 )
-from dpcompose.report import above, at_least, at_most, below, main_currency, trimmed, used_of
+from dpcompose.report import above, at_least, below, main_currency, trimmed, used_of
 from dpcompose.serve.agreement import agreed, requests
 from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.queue import Page, page
-from dpcompose.serve.service import Service, shown
-
-_WIDTH, _HEIGHT, _EDGE = 640.0, 200.0, 34.0
-_RECT = '<rect class="{kind}" x="{x:.2f}" y="0" width="{width:.2f}" height="8"/>'
-
-
-def bar(spent: float, reserved: float, *, label: str) -> Markup:
-    """A budget as a bar of its spent, promised and remaining parts, each a fraction of 1."""
-    spent = min(max(spent, 0.0), 1.0)
-    reserved = min(max(reserved, 0.0), 1.0 - spent)
-    parts = [
-        _RECT.format(kind="rest", x=0, width=100),
-        _RECT.format(kind="spent", x=0, width=100 * spent),
-        _RECT.format(kind="promised", x=100 * spent, width=100 * reserved),
-    ]
-    frame = Markup(
-        '<svg class="bar" role="img" aria-label="{}" viewBox="0 0 100 8" preserveAspectRatio="none">'
-    )
-    return frame.format(label) + Markup("".join(parts) + "</svg>")  # numbers alone
-
-
-def burn_down(points: Sequence[tuple[datetime, float]], *, label: str) -> Markup:
-    """A burn-down chart: the part of the budget that was left after each charge."""
-    first, last = points[0][0], points[-1][0]
-    seconds = max((last - first).total_seconds(), 1.0)
-    wide, high = _WIDTH - 2 * _EDGE, _HEIGHT - 2 * _EDGE
-    places = [
-        (_EDGE + wide * (at - first).total_seconds() / seconds, _EDGE + high * (1 - left))
-        for at, left in points
-    ]
-    steps = [
-        f"M{places[0][0]:.1f} {places[0][1]:.1f}",
-        *(f"H{x:.1f}V{y:.1f}" for x, y in places[1:]),
-    ]
-    floor, end = _HEIGHT - _EDGE, _WIDTH - _EDGE
-    form = '<svg class="burn" role="img" aria-label="{}" viewBox="0 0 640 200"><title>{}</title>'
-    form += f'<path class="axis" d="M{_EDGE} {_EDGE}V{floor}H{end}"/><path class="line" d="{"".join(steps)}"/>'
-    form += '<text x="0" y="40">100 %</text><text x="8" y="170">0 %</text>'
-    form += '<text x="34" y="190">{}</text><text class="end" x="606" y="190">{}</text></svg>'
-    return Markup(form).format(label, label, first.date().isoformat(), last.date().isoformat())
+from dpcompose.serve.service import Service, mechanism_of
 
 
 def ends_at(points: Sequence[tuple[datetime, float]], left: float) -> datetime | None:
@@ -206,51 +167,31 @@ class Look:
         ]
 
     @cached_property
-    def budgets(self) -> list[dict[str, Any]]:
-        """A scope each, its bars by currency."""
-        return [self._budget(self.moment.balance(path)) for path in self.scopes[0]]
+    def budgets(self) -> list[Balance]:
+        """The balances of the scopes shown."""
+        return [self.moment.balance(path) for path in self.scopes[0]]
 
-    def _budget(self, balance: Balance) -> dict[str, Any]:
-        scope, left = balance.scope, self.left[balance.scope.path]
-        target = target_of(scope)
-        known = None if target is None else balance_in_epsilon(balance, left.amounts)
-        epsilon = None
-        if target is not None and known is not None:
-            spent, rest = trimmed(above(known[0], 3)), trimmed(below(known[1], 3))
-            epsilon = {
-                "spent": spent,
-                "left": rest,
-                "of": few_digits(target[0], up=False),
-                "delta": target[1],
-            }
-        depth = scope.path.count("/") - min(each.count("/") for each in self.scopes[0])
-        rows = [
-            self._currency(balance, name, cap, left)
-            for name, cap in scope.caps.items()
-            if cap.units
-        ]
-        state = (
-            "closed" if balance.closed else scope.renewal.words if scope.renewal is not None else ""
-        )
-        return {
-            "path": scope.path,
-            "depth": min(depth, 6),
-            "epsilon": epsilon,
-            "rows": rows,
-            "state": state,
-        }
+    def depth(self, balance: Balance) -> int:
+        """How far it is below the highest scope shown."""
+        highest = min(each.count("/") for each in self.scopes[0])
+        return min(balance.scope.path.count("/") - highest, 6)
 
-    def _currency(self, balance: Balance, name: str, cap: Amount, left: Left) -> dict[str, Any]:
-        (used, most), reserved = used_of(balance, name), left.reserved.get(name, 0)
-        most, path = max(most, 1), balance.scope.path
-        label = f"{path}, {name}: {-(-100 * used // most)} % spent, {-(-100 * reserved // most)} % reserved"
-        return {
-            "currency": name,
-            "spent": at_least(balance.spent.get(name, Amount(0))),
-            "left": at_most(left.amounts[name]) if name in left.amounts else "",
-            "of": at_most(cap),
-            "bar": bar(used / most, reserved / most, label=label),
-        }
+    def epsilon(self, balance: Balance) -> dict[str, str] | None:
+        """A budget in epsilon at the delta of its target; None if it was opened for none."""
+        target = target_of(balance.scope)
+        if target is None:
+            return None
+        both = balance_in_epsilon(balance, self.left[balance.scope.path].amounts)
+        if both is None:
+            return None
+        spent, left = trimmed(above(both[0], 3)), trimmed(below(both[1], 3))
+        of = few_digits(target[0], up=False)
+        return {"spent": spent, "left": left, "of": of, "delta": target[1]}
+
+    def parts(self, balance: Balance, currency: str) -> tuple[int, int, int]:
+        """The units of a budget that were spent, that are reserved, and all of them."""
+        spent, whole = used_of(balance, currency)
+        return spent, self.left[balance.scope.path].reserved.get(currency, 0), max(whole, 1)
 
     @cached_property
     def window(self) -> Page:
@@ -262,7 +203,7 @@ class Look:
         return window(self.moment, self.who, self.tops, before=number)
 
     @cached_property
-    def entries(self) -> list[dict[str, Any]]:
+    def entries(self) -> list[Entry]:
         """The entries of the window that match the search."""
         actor, kind, words = (self.query[name] for name in SEARCHED)
         found = (
@@ -270,7 +211,7 @@ class Look:
             for each in self.window.entries
             if actor in ("", each.actor) and kind in ("", each.kind) and words in each.body
         )
-        return [_row(each) for each, _ in zip(found, range(LONGEST_LIST), strict=False)]
+        return list(islice(found, LONGEST_LIST))
 
     @cached_property
     def granted(self) -> list[Entry]:
@@ -278,41 +219,26 @@ class Look:
         return [each for each in self.window.entries if each.kind == Entry.GRANTED]
 
     @cached_property
-    def largest(self) -> list[dict[str, Any]]:
+    def largest(self) -> list[Entry]:
         """The largest charges of the window."""
-        most = sorted(
-            self.granted, key=lambda entry: max(entry.cost.units.values(), default=0), reverse=True
-        )
-        return [_row(each) for each in most[:10]]
+        return nlargest(10, self.granted, lambda entry: max(entry.cost.units.values(), default=0))
 
     @cached_property
-    def refused(self) -> list[dict[str, Any]]:
+    def refused(self) -> list[Entry]:
         """The refusals of the window, with their reasons."""
-        return [_row(each) for each in self.window.entries if each.kind == Entry.REFUSED][:10]
+        return [each for each in self.window.entries if each.kind == Entry.REFUSED][:10]
 
     @cached_property
-    def totals(self) -> list[tuple[str, list[tuple[str, str, Any]]]]:
-        """The sums of the window by analyst and by mechanism, in the first currency of the scope."""
-        named: list[tuple[str, Callable[[Entry], str]]] = [
-            ("analyst", _actor),
-            ("mechanism", _mechanism),
-        ]
-        return [(title, self._sums(key)) for title, key in named] if self.currency else []
-
-    def _sums(self, key: Callable[[Entry], str]) -> list[tuple[str, str, Any]]:
-        sums: dict[str, int] = {}
+    def totals(self) -> list[tuple[str, list[tuple[str, Amount, float]]]]:
+        """The sums of the window by analyst and by mechanism, in the first currency of the scope, as parts of all."""
+        if not self.currency:
+            return []
+        sums = {"analyst": Counter[str](), "mechanism": Counter[str]()}
         for each in self.granted:
-            sums[key(each)] = sums.get(key(each), 0) + each.cost.units.get(self.currency, 0)
-        most = sorted(sums.items(), key=lambda item: -item[1])[:8]
-        whole = max(sum(sums.values()), 1)
-        return [
-            (
-                name,
-                at_least(Amount(units)),
-                bar(units / whole, 0, label=f"{100 * units // whole} % of these charges"),
-            )
-            for name, units in most
-        ]
+            units = each.cost.units.get(self.currency, 0)
+            sums["analyst"][each.actor] += units
+            sums["mechanism"][mechanism_of(each)[:80]] += units
+        return [(title, _parts(own)) for title, own in sums.items()]
 
     @cached_property
     def currency(self) -> str:
@@ -350,10 +276,12 @@ class Look:
         if any(later[0] < earlier[0] for earlier, later in pairwise(points)):
             return None
         end = ends_at(points, self.left[self.focus].amounts.units.get(self.currency, 0) / cap)
+        (first, _), (last, _) = points[0], points[-1]
+        seconds = max((last - first).total_seconds(), 1.0)
         return {
-            "picture": burn_down(
-                points, label=f"{self.currency} left in {self.focus}, after each charge"
-            ),
+            "points": [((at - first).total_seconds() / seconds, left) for at, left in points],
+            "first": first.date().isoformat(),
+            "last": last.date().isoformat(),
             "ends": "" if end is None or not end.isoformat() < renewed else end.date().isoformat(),
         }
 
@@ -426,24 +354,7 @@ class Look:
         }
 
 
-def _actor(entry: Entry) -> str:
-    return entry.actor
-
-
-def _mechanism(entry: Entry) -> str:
-    return str(entry.description.get("mechanism", ""))[:80]
-
-
-def _row(entry: Entry) -> dict[str, Any]:
-    found = shown(entry)
-    cost = [f"{at_least(amount)} of {name}" for name, amount in entry.cost.items() if found["cost"]]
-    short = entry.fields.get("short") if entry.kind == Entry.REFUSED else None
-    reason = (
-        f"{short['currency']} of {short['scope']}: {at_most(short['left'])} left" if short else ""
-    )
-    return {
-        **found,
-        "cost": ", ".join(cost),
-        "reason": reason,
-        "time": entry.time[:19].replace("T", " "),
-    }
+def _parts(sums: Counter[str]) -> list[tuple[str, Amount, float]]:
+    """The largest sums, each with its part of all."""
+    whole = max(sums.total(), 1)
+    return [(name, Amount(units), units / whole) for name, units in sums.most_common(8)]

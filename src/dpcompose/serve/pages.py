@@ -20,11 +20,12 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from dpcompose.errors import DomainError, DPComposeError, StoreError
 from dpcompose.ledger import root_of
+from dpcompose.report import at_least, at_most
 from dpcompose.serve.gate import Gate, body_of, caller_of
 from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.look import SEARCHED, Look
 from dpcompose.serve.request import Answer
-from dpcompose.serve.service import Service
+from dpcompose.serve.service import Service, mechanism_of
 from dpcompose.serve.workers import done
 
 _TEMPLATES = files("dpcompose.serve") / "templates"
@@ -40,7 +41,8 @@ def _environment() -> Environment:
     made = Environment(
         loader=DictLoader(pages), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    made.filters["query"] = _query  # pyright: ignore[reportUnknownMemberType]
+    own = {"query": _query, "at_least": at_least, "at_most": at_most, "mechanism": mechanism_of}
+    made.filters.update(own)  # pyright: ignore[reportUnknownMemberType]
     return made
 
 

@@ -102,20 +102,23 @@ Handler = TypeVar("Handler", bound=Callable[..., Answer])
 
 
 def route(
-    method: str, *roles: Role, reads: bool = False, exact: bool = False
+    method: str, *roles: Role, name: str = "", reads: bool = False, exact: bool = False
 ) -> Callable[[Handler], Handler]:
-    """Declare a handler as the route of its name, for these roles; see `Route`.
+    """Declare a handler as the route of its name, or of `name`, for these roles; see `Route`.
 
     Its keyword-only parameters are the fields, each annotated with one of the types of this module.
     """
 
     def declare(handler: Handler) -> Handler:
-        name, parameters = handler.__name__, inspect.signature(handler).parameters.values()
+        own_name, parameters = (
+            name or handler.__name__,
+            inspect.signature(handler).parameters.values(),
+        )
         kinds = inspect.get_annotations(handler, eval_str=True)
         own = [each for each in parameters if each.kind is each.KEYWORD_ONLY]
-        ROUTES[name] = Route(
+        ROUTES[own_name] = Route(
             method,
-            f"/v1/{name}",
+            f"/v1/{own_name}",
             frozenset(roles),
             fields={each.name: kinds[each.name].__metadata__[0] for each in own},
             defaults={each.name: each.default for each in own if each.default is not each.empty},

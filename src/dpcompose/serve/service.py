@@ -299,8 +299,8 @@ class Service:
         account = self.account(scope)
         return {"scope": scope, "adjacency": account.adjacency.value, "note": account.note}
 
-    @route("GET", *Role)
-    def kept(self, who: Identity, scope: str, *, name: Kept) -> Answer:
+    @route("GET", *Role, name="kept")
+    def binding(self, who: Identity, scope: str, *, name: Kept) -> Answer:
         """The unit and bounds that a scope holds for; null where it was never asked."""
         with self.ledger.moment() as moment:
             corrected = moment.snapshot.fact(root_of(scope), CORRECTED, encode([scope, name]))
@@ -316,7 +316,7 @@ class Service:
             self.ledger.state(SetFact(scope, who.actor, *stated))
         else:
             self.account(scope).keep(name, description, actor=who.actor)
-        return self.kept(who, scope, name=name)
+        return self.binding(who, scope, name=name)
 
     @route("GET", *Role)
     def left(self, who: Identity, scope: str) -> Answer:
@@ -520,6 +520,11 @@ def shown(entry: Entry) -> Answer:
         "actor": entry.actor,
     }
     cost = entry.cost.texts() if entry.kind in (Entry.GRANTED, Entry.REFUSED) else {}
+    named |= {"time": entry.time, "hash": entry.hash}
+    return {**named, "cost": cost, "mechanism": mechanism_of(entry)}
+
+
+def mechanism_of(entry: Entry) -> str:
+    """The mechanism that was charged, or the kind of what was stated."""
     stated = entry.fields.get("statement", {}).get("kind", "")
-    mechanism = str(entry.description.get("mechanism", stated))
-    return {**named, "time": entry.time, "hash": entry.hash, "cost": cost, "mechanism": mechanism}
+    return str(entry.description.get("mechanism", stated))
