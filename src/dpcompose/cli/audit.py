@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from dpcompose import check as guard
 from dpcompose.cli.command import Result, argument, command, option
-from dpcompose.cli.inputs import described, loaded, read_plan
+from dpcompose.cli.inputs import described, loaded, read_plan, read_text
 from dpcompose.cli.output import BRIEF, DONE, REFUSED, stderr, write
 from dpcompose.errors import DomainError
 
@@ -288,10 +288,10 @@ def subject_of(
         return loaded(name), stated
     options: Any = {"timed": timing, "limit": limit, "label": name, "fresh": Fresh(fresh)}
     if Fresh(fresh) is Fresh.WORKER:
-        return Subject(make=partial(loaded, name), **options), stated
-    if Fresh(fresh) is Fresh.INSTANCE:
-        return Subject(make=loaded(name), **options), stated
-    return Subject(loaded(name), **options), stated
+        options["make"] = partial(loaded, name)
+    else:
+        options["make" if Fresh(fresh) is Fresh.INSTANCE else "call"] = loaded(name)
+    return Subject(**options), stated
 
 
 def _description(named: Any) -> dict[str, Any]:
