@@ -157,7 +157,9 @@ def _exact(name: str, value: object, *, typed: bool = False) -> Fraction:
     Exponents that would fill the memory are refused first.
     """
     match value:
-        case Rational() if not isinstance(value, bool):
+        case bool():
+            raise DomainError(name, value, _DOMAIN)
+        case Rational():
             return Fraction(int(value.numerator), int(value.denominator))
         case float() if math.isfinite(value):
             number = Decimal(float.__repr__(value)) if typed else Decimal(float(value))
@@ -184,18 +186,17 @@ Costs = Mapping[str, Amount | int | str | Decimal | Fraction | float]
 """An amount for each currency, as `Amount.of` takes it."""
 
 
+@dataclass(frozen=True)
 class Amounts(Mapping[str, Amount]):
     """Named amounts, immutable, in the order of their names; `units` are their integers."""
 
-    __slots__ = ("units",)
     units: Mapping[str, int]
 
-    def __init__(self, units: Mapping[str, int]) -> None:
-        for name, each in units.items():
+    def __post_init__(self) -> None:
+        for name, each in self.units.items():
             currency_name(name)
-            if not (type(each) is int and 0 <= each < LIMIT):
-                require_units(f"units of {name}", each)
-        ordered = {name: units[name] for name in sorted(units)}
+            require_units(f"units of {name}", each)
+        ordered = {name: self.units[name] for name in sorted(self.units)}
         object.__setattr__(self, "units", MappingProxyType(ordered))
 
     @classmethod
@@ -253,14 +254,8 @@ class Amounts(Mapping[str, Amount]):
     def __len__(self) -> int:
         return len(self.units)
 
-    def __eq__(self, other: object) -> bool:
-        return self.units == other.units if isinstance(other, Amounts) else NotImplemented
-
     def __hash__(self) -> int:
         return hash(tuple(self.units.items()))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{name} cannot be set: Amounts are immutable")
 
     def __reduce__(self) -> tuple[type[Amounts], tuple[dict[str, int]]]:
         return Amounts, (dict(self.units),)

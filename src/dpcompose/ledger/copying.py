@@ -23,9 +23,8 @@ from dpcompose.ledger.sqlite_connection import (
     BESIDE,
     SQLiteRows,
     beside,
-    cause_of,
+    failures,
     settle,
-    sqlite_failure,
 )
 from dpcompose.ledger.store import (
     Row,
@@ -168,7 +167,7 @@ def _in_new_file(
             remedy = "Choose a new name; nothing is written over"
             raise StoreError(str(path), f"{each.name} is there already", remedy)
     folder = path.absolute().parent
-    try:
+    with failures(str(path)):
         handle, name = mkstemp(prefix=f".{path.name[:100]}-", suffix=".part", dir=folder)
         os.close(handle)
         part = Path(name)
@@ -180,11 +179,9 @@ def _in_new_file(
                 found = ledger.verify(anchor, progress)
             _name(part, path)
             settle(path)
-            return found
         finally:
             part.unlink(missing_ok=True)
-    except (sqlite3.Error, OSError) as error:
-        raise sqlite_failure(str(path), cause_of(error), uncertain=False) from error
+    return found
 
 
 def _connect(path: Path) -> sqlite3.Connection:

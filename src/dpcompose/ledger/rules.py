@@ -167,7 +167,7 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values that `_plain` wrote: what is a mapping are amounts."""
-    return {name: Amounts.read(v) if isinstance(v, dict) else v for name, v in values.items()}
+    return {name: Amounts.read(v) if isinstance(v, Mapping) else v for name, v in values.items()}
 
 
 @lru_cache(maxsize=4096)

@@ -34,6 +34,7 @@ from dpcompose.ledger.sqlite_connection import (
     beside,
     cause_of,
     connect,
+    failures,
     identity,
     is_lasting,
     log_at,
@@ -271,7 +272,7 @@ class SQLiteReader:
     def __init__(self, path: Path) -> None:
         self.url = str(path)
         self._closed = False
-        with self._failures():
+        with failures(self.url):
             named, path = Path(os.path.abspath(path)), path.resolve()
             require_place(path, create=False, writing=False)
             self._names = [(str(each), identity(each)) for each in dict.fromkeys((path, named))]
@@ -290,7 +291,7 @@ class SQLiteReader:
     def snapshot(self) -> Generator[LedgerTables]:
         if self._closed:
             raise closed(self.url)
-        with self._failures():
+        with failures(self.url):
             if not are_in_place(self._names):
                 raise StoreError(
                     self.url, "the file was moved, replaced or deleted", "Open the ledger again"
@@ -308,13 +309,6 @@ class SQLiteReader:
     def close(self) -> None:
         self._closed = True
         self._file.pool.close()
-
-    @contextmanager
-    def _failures(self) -> Generator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-            raise sqlite_failure(self.url, cause_of(error), uncertain=False) from error
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

@@ -43,20 +43,12 @@ SETTINGS: Mapping[str, str | int] = {
 }
 """Set on every connection and read back before it writes."""
 
+_PERMISSIONS = "Check the permissions of the file and of its directory"
 _CAUSES: Mapping[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("the disk is full", "Nothing was changed; free some space and ask again"),
-    sqlite3.SQLITE_READONLY: (
-        "cannot be written",
-        "Check the permissions of the file and of its directory",
-    ),
-    sqlite3.SQLITE_PERM: (
-        "cannot be opened",
-        "Check the permissions of the file and of its directory",
-    ),
-    sqlite3.SQLITE_CANTOPEN: (
-        "cannot be opened",
-        "Check the permissions of the file and of its directory",
-    ),
+    sqlite3.SQLITE_READONLY: ("cannot be written", _PERMISSIONS),
+    sqlite3.SQLITE_PERM: ("cannot be opened", _PERMISSIONS),
+    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", _PERMISSIONS),
     sqlite3.SQLITE_BUSY: ("another program keeps the file locked", "Ask again when it is done"),
     sqlite3.SQLITE_IOERR: (
         "the disk reports an error",
@@ -103,6 +95,15 @@ def sqlite_failure(url: str, error: BaseException, *, uncertain: bool) -> StoreE
     return StoreError(
         url, what, remedy, uncertain=uncertain and _code(error) != sqlite3.SQLITE_FULL
     )
+
+
+@contextmanager
+def failures(url: str) -> Generator[None]:
+    """Turn what the driver raises while nothing is committed into StoreError."""
+    try:
+        yield
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+        raise sqlite_failure(url, cause_of(error), uncertain=False) from error
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -217,24 +217,17 @@ class Identities:
 
     def find_all(self, tokens: Collection[str]) -> dict[str, Identity | None]:
         """The identities of several tokens at one moment."""
-        return self.of_digests({token: self.digest_of(token) for token in tokens})
-
-    def of_digests(self, digests: Mapping[str, str | None]) -> dict[str, Identity | None]:
-        """The identities of several digests, by whatever names them."""
-        if not any(digests.values()):
-            return dict.fromkeys(digests)
+        found: dict[str, Identity | None] = dict.fromkeys(tokens)
+        digests = {token: digest for token in tokens if (digest := self.digest_of(token))}
+        if not digests:
+            return found
         with self.ledger.moment() as moment:
             time = self._time(moment)
-            tokens = {
-                name: None if digest is None else Token.of(moment.snapshot, PEOPLE, digest)
-                for name, digest in digests.items()
-            }
-        return {
-            name: Identity(token.name, Role(token.role), token.subtree)
-            if token is not None and token.is_live(time)
-            else None
-            for name, token in tokens.items()
-        }
+            for token, digest in digests.items():
+                own = Token.of(moment.snapshot, PEOPLE, digest)
+                if own is not None and own.is_live(time):
+                    found[token] = Identity(own.name, Role(own.role), own.subtree)
+        return found
 
     def digest_of(self, token: str) -> str | None:
         """The digest that is kept for a token, if it may be one.

@@ -139,40 +139,30 @@ class Call:
     who: Identity | None = None
 
 
-@dataclass(frozen=True)
-class Charges:
-    """Commits the charges of a tree as one batch.
-
-    Args:
-        gate: What lets in.
-    """
-
-    gate: Gate
-
-    def outcomes(self, _: str, calls: Sequence[Call]) -> list[Outcome]:
-        """The outcome of each charge of a tree, in their order."""
-        found: list[Outcome] = []
-        charges: dict[int, tuple[Account, Charge]] = {}
-        service = self.gate.service
-        people = service.people.find_all({call.token for call in calls if call.who is None})
-        for index, call in enumerate(calls):
-            try:
-                who = call.who or self.gate.admitted(call.caller, people[call.token])
-                found.append(who)
-                scope = self.gate.allowed("charge", who, call.fields)
-                fields = ROUTES["charge"].read(call.fields)
-                quote = service.quick_quote(scope, fields["mechanism"], fields["delta"])
-                if quote is not None:
-                    charges[index] = service.ledger_charge(who, quote, fields)
-            except Exception as error:  # of this charge alone; raised where it was asked
-                found[index:] = [error]
-        committed = service.charge_all(list(charges.values()))
-        for index, receipt in zip(charges, committed, strict=True):
-            if isinstance(receipt, Receipt):
-                found[index] = JSONResponse(receipted(receipt))
-            elif not isinstance(receipt, KeyReusedError | ScopeExistsError):
-                found[index] = receipt  # those are asked again alone
-        return found
+def outcomes(gate: Gate, _: str, calls: Sequence[Call]) -> list[Outcome]:
+    """The outcome of each charge of a tree, in their order."""
+    found: list[Outcome] = []
+    charges: dict[int, tuple[Account, Charge]] = {}
+    service = gate.service
+    people = service.people.find_all({call.token for call in calls if call.who is None})
+    for index, call in enumerate(calls):
+        try:
+            who = call.who or gate.admitted(call.caller, people[call.token])
+            found.append(who)
+            scope = gate.allowed("charge", who, call.fields)
+            fields = ROUTES["charge"].read(call.fields)
+            quote = service.quick_quote(scope, fields["mechanism"], fields["delta"])
+            if quote is not None:
+                charges[index] = service.ledger_charge(who, quote, fields)
+        except Exception as error:  # of this charge alone; raised where it was asked
+            found[index:] = [error]
+    committed = service.charge_all(list(charges.values()))
+    for index, receipt in zip(charges, committed, strict=True):
+        if isinstance(receipt, Receipt):
+            found[index] = JSONResponse(receipted(receipt))
+        elif not isinstance(receipt, KeyReusedError | ScopeExistsError):
+            found[index] = receipt  # those are asked again alone
+    return found
 
 
 HEADERS = {
@@ -243,7 +233,7 @@ class Web:
     @cached_property
     def charges(self) -> Together:
         """The batches in which charges of one tree wait for each other."""
-        return Together(self.gate.workers, Charges(self.gate).outcomes)
+        return Together(self.gate.workers, partial(outcomes, self.gate))
 
     def application(self) -> Starlette:
         """One route for each row of the table of permissions."""
