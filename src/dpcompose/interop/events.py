@@ -54,13 +54,10 @@ RELATIONS = {
 """The name of each adjacency in dp_accounting."""
 NOTHING = compose()
 Read = Callable[..., Composable]
-"""Maps an event, an adjacency and, for an enclosing event, the inner composition, to a composition.
-"""
+"""Maps an event, an adjacency and what an enclosing event holds, to a composition."""
 Fields = dict[str, Any]
 Write = Callable[[Any, Adjacency], Fields | list[Fields] | None] | Mapping[str, str | float]
-"""Maps a mechanism and an adjacency to the fields of its event, or of several events; None if the
-event does not describe it. A mapping has the parameter that each field equals, or a number.
-"""
+"""Maps a mechanism and an adjacency to the fields of its events, or names their parameters."""
 
 
 @dataclass(frozen=True)
@@ -253,9 +250,8 @@ _AMPLIFIED = {
     Adjacency.ZERO_OUT: _ADDITIVE,
     Adjacency.REPLACE: (Gaussian, Sampled),
 }
-"""The mechanisms whose loss on a Poisson sample is known, by adjacency. Under zero-out a null
-record must act as if it were not sampled, which holds for sums with noise but not for a mechanism
-known only by its guarantee.
+"""The mechanisms whose loss on a Poisson sample is known. Under zero-out a null record must act as if
+it were not sampled, which is not known of a mechanism that is only its guarantee.
 """
 
 

@@ -50,9 +50,7 @@ from dpcompose.values import Adjacency, Bound
 TYPED = 1 + 1e-12
 """A filter for a target written in decimals satisfies it up to double rounding."""
 ORDERS = (1.0, 0.7, 0.45)
-"""The Renyi orders of a budget, less 1, as fractions of the best order for much noise, less 1;
-lower orders suit less noise.
-"""
+"""Renyi orders less 1, of the best one for much noise: lower orders suit less noise."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,7 @@ def first(charges: Sequence[tuple[Composable, int]], steps: int) -> Composition:
 Answer = TypeVar("Answer")
 Batch = TypeVar("Batch")
 Log = Callable[[float, float, int], object]
-"""A logging hook, called with the epsilon so far, the remaining fraction of the budget, and the
-number of steps that still fit.
-"""
+"""A hook, called with the epsilon so far, the fraction of the budget left and the steps left."""
 TRIES = 8
 """How often a receipt that another attempt redeemed, or whose effect is uncertain, is tried again."""
 

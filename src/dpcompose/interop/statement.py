@@ -39,8 +39,7 @@ from dpcompose.values import Adjacency, Bound, down, up
 
 LONGEST = 10_000
 ISOLATED = "\u2068", "\u2069"
-"""Unicode's first strong isolate and its end: the text between them determines its own direction.
-"""
+"""First strong isolate and its end: the text between them determines its own direction."""
 _INERT = set(" ,.;'\"-()=+%/?")
 
 
