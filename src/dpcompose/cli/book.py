@@ -42,13 +42,11 @@ def theorem(
     Its parameters are options. The page lists them, and says where the printed statement is loose or wrong.
     """
     from dpcompose.book import ELSEWHERE, STATEMENTS
-    from dpcompose.report import document, page
 
     if number is None:
         if words:
             raise DomainError("NUMBER", words[0], "the number of a statement first, such as 3.20")
-        listed = list(STATEMENTS.values())
-        return Result(lambda: document(listed), lambda: page(listed))
+        return Result.of(list(STATEMENTS.values()))
     if words and number.lower() in _KINDS:
         number = f"{number} {words.pop(0)}"
     name = _named(number, [*STATEMENTS, *ELSEWHERE])
@@ -59,10 +57,7 @@ def theorem(
     values = _values(statement, words)
     with error_boundary(*(parameter.name for parameter in statement.parameters)):
         rows = statement.evaluate(**values)
-    return Result(
-        lambda: document(statement, values, rows),
-        lambda: page(statement, values, rows),
-    )
+    return Result.of(statement, values, rows)
 
 
 def _named(words: str, names: list[str]) -> str:
@@ -206,12 +201,8 @@ def _game(
         epsilon = read.question.value
     number = sum(entry.times for entry in read.entries) if rounds is None else rounds
     if not number <= 10_000:
-        raise DomainError(
-            "--rounds",
-            number,
-            "at most 10000",
-            "Give --rounds: a transcript is played round by round",
-        )
+        remedy = "Give --rounds: a transcript is played round by round"
+        raise DomainError("--rounds", number, "at most 10000", remedy)
     if rounds is None and number == 0:
         raise DomainError("--rounds", None, "a number of rounds: the plan runs nothing")
     asked = 1.0 if epsilon is None else epsilon

@@ -102,6 +102,17 @@ class Result:
     files: Callable[[], Iterable[str]] = tuple
     costly: bool = False
 
+    @classmethod
+    def of(cls, subject: Any, *more: Any, status: int = DONE, **how: Any) -> Result:
+        """A result that the reports know: its document, and its page."""
+        from dpcompose.report import document, page
+
+        return cls(
+            lambda: document(subject, *more, **how),
+            lambda: page(subject, *more, **how),
+            status=status,
+        )
+
 
 OUTPUTS: dict[str, tuple[Any, Declared]] = {
     "json": (bool, option("Print one JSON document.", name="--json")),

@@ -148,8 +148,6 @@ def charge(
     redeem: Annotated[bool, option("Redeem the receipt at once.")] = False,
 ) -> Result:
     """Charge a budget and its parents, atomically, before noise is drawn."""
-    from dpcompose.report import document, page
-
     with opened(url) as ledger:
         if key is None:
             raise DomainError(
@@ -165,7 +163,7 @@ def charge(
         if redeem:
             ledger.redeem(receipt, actor=actor)
         left = ledger.available(path)
-    return Result(lambda: document(receipt, left=left), lambda: page(receipt, left=left))
+    return Result.of(receipt, left=left)
 
 
 def _refused(refusal: OverdrawnError) -> Result:

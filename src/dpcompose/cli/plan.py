@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,23 +80,15 @@ def calibrate(
     It is the smallest sigma or scale, or the largest rate, times or epsilon.
     """
     from dpcompose.plan import calibrate as calibrated
-    from dpcompose.report import document, page
 
     steps(f"trying values of {vary}", 0, 1)
     stated = {
-        "advantage": advantage,
-        "true_positive_rate": true_positive_rate,
-        "false_positive_rate": false_positive_rate,
-        "bayes_error": bayes_error,
-        "prior": prior,
-    }
+        "advantage": advantage, "true_positive_rate": true_positive_rate, "false_positive_rate": false_positive_rate,
+        "bayes_error": bayes_error, "prior": prior,
+    }  # fmt: skip
     attack = {name: value for name, value in stated.items() if value is not None}
     result = calibrated(read_plan(plan), vary, epsilon=epsilon, delta=delta, **attack)
-    return Result(
-        lambda: document(result),
-        lambda: page(result),
-        text=result.plan.toml() if toml else "",
-    )
+    return replace(Result.of(result), text=result.plan.toml() if toml else "")
 
 
 @command("json", "csv")
@@ -112,14 +105,13 @@ def compare(
     All are asked the same question: that of --delta or --epsilon, or else that of the first plan.
     """
     from dpcompose.plan import account as account_of
-    from dpcompose.report import document, page
 
     read = [read_plan(plan) for plan in plans]
     if delta is not None and epsilon is not None:
         raise PlanError(read[0].source, "", "", None, "one question: --delta or --epsilon")
     question, _ = _question(read[0], delta, epsilon)
     accounts = [account_of(each, question, progress=steps) for each in read]
-    return Result(lambda: document(accounts), lambda: page(accounts))
+    return Result.of(accounts)
 
 
 @command("json", "csv")
@@ -134,7 +126,6 @@ def advise(
     The plan's mechanisms are what may be asked, and its `times` how often, about.
     """
     from dpcompose import adaptive
-    from dpcompose.report import document, page
 
     read = read_plan(plan)
     target = {} if read.question is None else {read.question.fixed: read.question.value}
@@ -152,11 +143,7 @@ def advise(
     advice = adaptive.advise(
         work, target["epsilon"], delta=target["delta"], adjacency=read.adjacency
     )
-    columns = list(names.values())
-    return Result(
-        lambda: document(advice, columns, target),
-        lambda: page(advice, columns, target),
-    )
+    return Result.of(advice, list(names.values()), target)
 
 
 @command("json", doing=None)

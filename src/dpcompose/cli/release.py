@@ -14,7 +14,7 @@ from dpcompose.errors import DomainError, MissingExtraError, PlanError, Unsuppor
 
 if TYPE_CHECKING:
     from dpcompose.ledger import Ledger
-    from dpcompose.release import Answer, Question, Session, Table
+    from dpcompose.release import Answer, Question, Table
 
 
 def _questions(
@@ -102,7 +102,8 @@ def release(
         session = Session(data, ledger=books, scope=scope, actor=actor, answers=answers)
         shared = None if named is None else session.part(batch, named)
         if quote or (sql is not None and explains(sql)):
-            return _quoted(session, batch, shared, confidence)
+            quotes = session.explain(batch, spend=shared).quotes
+            return Result.of(quotes, confidence=confidence, left=session.account.left())
         steps("checking, charging, asking", 1, 3)
         answered = session.batch(batch, spend=named if shared else None, key=key)
         return _answered(answered, confidence, session.account.left(), out, rows)
@@ -147,14 +148,6 @@ def _opened(
                 raise DomainError(option, None, domain)
         return table(source, schema=pairs("--schema", schema or []), **bounds)
     return Catalog(ledger, scope).table(source)
-
-
-def _quoted(session: Session, batch: Sequence[Question], spend: Any, confidence: float) -> Result:
-    from dpcompose.report import document, page
-
-    quotes = session.explain(batch, spend=spend).quotes
-    stated: dict[str, Any] = {"confidence": confidence, "left": session.account.left()}
-    return Result(lambda: document(quotes, **stated), lambda: page(quotes, **stated))
 
 
 def _answered(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SHOWN = 9
+_DEFECT = "What was measured is above what is certified: a defect, please report it with the seed."
 
 
 def experiment_page(result: Summary, *, adversary: str = "", budget: str = "") -> Page:
@@ -32,40 +34,25 @@ def experiment_page(result: Summary, *, adversary: str = "", budget: str = "") -
     adversary = adversary or type(game.adversary).__name__
     low, high = below(float(limits.lower[0]), 4), above(float(limits.upper[0]), 4)
     headline = f"delta at epsilon = {exactly(result.epsilon)}: between {low} and {high}"
+    measured = nearest(float(limits.estimate[0]))
+    certified = above(result.certified.upper)
     facts = [
         ("adversary", f"{adversary}, {game.rounds} round{'s' * (game.rounds != 1)}"),
         ("family", "; ".join(dict.fromkeys(_label(each) for each in game.family))),
         ("neighbors", f"{game.adjacency.value}, orientation {game.orientation.value}"),
-        (
-            "measured",
-            f"{nearest(float(limits.estimate[0]))} from {result.transcripts:,} transcripts in each world",
-        ),
-        (
-            "certified",
-            f"delta <= {above(result.certified.upper)} for every adversary with this family",
-        ),
+        ("measured", f"{measured} from {result.transcripts:,} transcripts in each world"),
+        ("certified", f"delta <= {certified} for every adversary with this family"),
     ]
     if result.exact is not None:
         low, high = interval(result.exact)
         facts.append(("exact", f"{low} <= delta <= {high} for this adversary, every view solved"))
-    notes = [
-        "The limits hold for all epsilons and both directions together, "
-        f"except with probability {exactly(result.measured.failure)}."
-    ]
-    notes += [budget] if budget else []
+    failure = exactly(result.measured.failure)
+    all_hold = "The limits hold for all epsilons and both directions together"
+    notes = [f"{all_hold}, except with probability {failure}.", *filter(None, [budget])]
     if not result.sound:
-        notes.append(
-            "What was measured is above what is certified: a defect, please report it with the seed."
-        )
-    tone = "plain" if result.sound else "bad"
-    return Page(
-        "The k-fold experiment",
-        headline,
-        tone,
-        tuple(facts),
-        (_curve(result), _promised(result)),
-        tuple(notes),
-    )
+        notes.append(_DEFECT)
+    tone, tables = "plain" if result.sound else "bad", (_curve(result), _promised(result))
+    return Page("The k-fold experiment", headline, tone, tuple(facts), tables, tuple(notes))
 
 
 def experiment_document(result: Summary, *, adversary: str, seed: int) -> dict[str, Any]:
@@ -127,30 +114,29 @@ def _label(mechanism: Composable) -> str:
 def _curve(result: Summary) -> PageTable:
     exact = [] if result.walked is None else [">exact"]
     titles = ">epsilon", ">delta, at least", ">estimate", ">at most", *exact, ">certified"
-    rows: list[tuple[str, ...]] = []
-    for place in range(0, len(result.epsilons), (len(result.epsilons) - 1) // (SHOWN - 1)):
-        limits = result.curve
-        row = [
-            exactly(float(result.epsilons[place])), below(float(limits.lower[place]), 4),
-            nearest(float(limits.estimate[place]), 4), above(float(limits.upper[place]), 4),
-        ]  # fmt: skip
-        row += [] if result.walked is None else [above(float(result.walked[place]), 6)]
-        rows.append((*row, above(float(result.ceiling[place]), 4)))
-    return PageTable("What the adversary tells apart", headings(*titles), tuple(rows))
+    curves: list[tuple[Any, Callable[[float, int], str], int]] = [
+        (result.curve.lower, below, 4), (result.curve.estimate, nearest, 4), (result.curve.upper, above, 4),
+        *([] if result.walked is None else [(result.walked, above, 6)]), (result.ceiling, above, 4),
+    ]  # fmt: skip
+    rows = tuple(
+        (
+            exactly(float(result.epsilons[at])),
+            *(text(float(c[at]), digits) for c, text, digits in curves),
+        )
+        for at in range(0, len(result.epsilons), (len(result.epsilons) - 1) // (SHOWN - 1))
+    )
+    return PageTable("What the adversary tells apart", headings(*titles), rows)
 
 
 def _promised(result: Summary) -> PageTable:
     """The epsilon of each theorem at the middle one of its deltas."""
     points = [(each, each.points[len(each.points) // 2]) for each in result.theorems]
     delta = points[0][1][1] if points else 0.0
-    rows = sorted(
-        ((point[0], each.name, each.reference) for each, point in points if point[1] == delta),
-    )
+    rows = sorted((at[0], each.name, each.reference) for each, at in points if at[1] == delta)
     columns = headings("~theorem", ">epsilon", "reference")
     cells = tuple((name, above(epsilon), reference) for epsilon, name, reference in rows)
-    return PageTable(
-        f"What the theorems promise of every adversary at delta = {exactly(delta)}", columns, cells
-    )
+    title = f"What the theorems promise of every adversary at delta = {exactly(delta)}"
+    return PageTable(title, columns, cells)
 
 
 def _draw_losses(axes: Axes, result: Summary) -> None:
