@@ -36,7 +36,7 @@ def enclosed(factors: Factors, x: float, goal: float) -> Enclosure:
     """g(x) on the line at -1/2."""
     lines = halfway(FIELD, lambda: factors, 43.0)
     assert lines is not None
-    found = lines.near(x, goal, most_nodes=20_000)
+    found = lines.line_for(x, goal, most_nodes=20_000)
     assert found is not None
     line, bits = found
     with FIELD.precision(bits):

@@ -114,17 +114,19 @@ class Budget(Filter):
             raise DomainError("orders", orders, f"from 1 to {MOST_ORDERS} orders")
         target = exact(most)
         # Without a share of delta only the pure theorem says anything; alone it may have the reserve for itself.
-        divided = {name: share for name, share in divided.items() if share > 0 or name in _PURE}
+        divided = {
+            name: portion for name, portion in divided.items() if portion > 0 or name in _PURE
+        }
         if [*divided] == ["pure"] and kept > 0:
             divided = {"basic": _ZERO}
         alone = len(divided) == 1 and (orders is None or len(orders) == 1)
         parts = [
             THEOREMS[name].of_target(
-                target, share * weight, reserve=kept if alone else _ZERO, order=order
+                target, portion * weight, reserve=kept if alone else _ZERO, order=order
             )
-            for name, share in divided.items()
+            for name, portion in divided.items()
             for order, weight in (
-                _orders(orders, target, share, single=alone) if name == "renyi" else _NO_ORDER
+                _orders(orders, target, portion, single=alone) if name == "renyi" else _NO_ORDER
             )
         ]
         self._set(tuple(parts), kept, most, whole)
@@ -138,7 +140,7 @@ class Budget(Filter):
     ) -> Self:
         if not parts or len({each.currency for each in parts}) < len(parts):
             raise DomainError("parts", parts, "at least one theorem, each with its own currency")
-        used = reserve + sum(each.share for each in parts)
+        used = reserve + sum(each.portion for each in parts)
         if delta is not None and not used <= exact(delta):
             raise DomainError("shares", parts, "shares that are with the reserve at most delta")
         values = {"epsilon": epsilon, "delta": delta, "reserve": reserve, "parts": parts}
@@ -236,22 +238,22 @@ class Budget(Filter):
         if self.theorem is not None and (self.epsilon is None or self.theorem.promise()):
             return self.theorem.guarantee()
         if self.theorem is not None:
-            whole = self.reserve + self.theorem.share
+            whole = self.reserve + self.theorem.portion
             at = delta_without_rounding(whole, self.omitted(1))
             largest = self.theorem.total(1, at).epsilon
         else:
-            largest = max(each.total(1, rounded_down(each.share)).epsilon for each in self.parts)
+            largest = max(each.total(1, rounded_down(each.portion)).epsilon for each in self.parts)
         if not largest <= LARGEST:
             raise DomainError(
                 "shares", self.parts, "theorems that promise something at their shares"
             )
-        whole = self.reserve + sum(each.share for each in self.parts)
+        whole = self.reserve + sum(each.portion for each in self.parts)
         return ApproximateDP(largest, delta=rounded_up(whole))
 
     def _charged_delta(self) -> Fraction:
         if self.theorem is not None:
             return self.theorem.omitted
-        return sum((each.share for each in self.parts), self.reserve)
+        return sum((each.portion for each in self.parts), self.reserve)
 
     def _epsilon_of(self, amounts: Amounts, delta: float, *, left: bool) -> float | None:
         """Each theorem at its share of delta: the most that one of them leaves, or the least that one counts."""
@@ -262,7 +264,7 @@ class Budget(Filter):
             reserve = lost if self.theorem.charges_delta else _ZERO
             return self.theorem.epsilon_of(spent, delta, reserve=reserve)
         known = [
-            each.epsilon_of(amounts[each.currency], rounded_down(each.share))
+            each.epsilon_of(amounts[each.currency], rounded_down(each.portion))
             if amounts[each.currency]
             else 0.0
             for each in self.parts
@@ -354,9 +356,9 @@ def _part(stated: Any, reserve: Fraction) -> Theorem:
     name = _one_of("currency", values.pop("currency"), THEOREMS)
     row = THEOREMS["basic" if name == "pure" and reserve else name]
     numbers = {name: read(name, text) for name, text in values.items()}
-    share = exact(probability("share", numbers["share"]))
+    portion = exact(probability("share", numbers["share"]))
     return row(
-        exact(nonnegative("limit", numbers["limit"])), reserve, float(numbers["order"]), share
+        exact(nonnegative("limit", numbers["limit"])), reserve, float(numbers["order"]), portion
     )
 
 
@@ -367,7 +369,7 @@ _PURE = ("pure", "basic")
 def _orders(
     stated: Sequence[float | None] | None,
     epsilon: Fraction,
-    share: Fraction,
+    portion: Fraction,
     *,
     single: bool = False,
 ) -> list[tuple[float, Fraction]]:
@@ -377,10 +379,10 @@ def _orders(
     if stated is not None:
         part = Fraction(1, len(stated))
         return [
-            (_short_order(epsilon, share * part) if each is None else check.order(each), part)
+            (_short_order(epsilon, portion * part) if each is None else check.order(each), part)
             for each in stated
         ]
-    first = _short_order(epsilon, share * (1 - LOWER_SHARE))
+    first = _short_order(epsilon, portion * (1 - LOWER_SHARE))
     lower = 1.0 + float(f"{LOWER_ORDER * (first - 1.0):.2g}")
     return [(first, 1 - LOWER_SHARE), (lower, LOWER_SHARE)]
 
@@ -432,9 +434,9 @@ def _divided(
         divided = {name: (delta - kept) * weight / whole for name, weight in weights.items()}
         return kept, {"pure": _ZERO, **divided}
     stated: dict[str, Fraction] = {"pure": _ZERO}
-    for name, share in mapping(shares).items():
+    for name, portion in mapping(shares).items():
         _one_of("shares", name, [each for each in THEOREMS if each in DEFAULT_SHARES])
-        stated[name] = exact(probability(f"shares[{name!r}]", share))
+        stated[name] = exact(probability(f"shares[{name!r}]", portion))
     used = sum(stated.values(), _ZERO)
     kept = delta - used if kept is None else kept
     if not kept >= 0 or not kept + used <= delta:

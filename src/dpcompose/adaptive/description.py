@@ -102,14 +102,14 @@ class OneTheorem:
             reserve=None if self.kind == "basic" or not kept else kept,
             orders=(order,) if self.kind == "renyi" else None,
         )
-        return Budget.of_theorem(replace(only.parts[0], share=Fraction(0)))
+        return Budget.of_theorem(replace(only.parts[0], portion=Fraction(0)))
 
     def described(self, stated: Mapping[str, Any]) -> Budget:
         """The budget of the parameters that a description states."""
         numbers = {key: read(key, text) for key, text in stated.items()}
         if "squares" in numbers and sorted(numbers) == ["delta", "slack", "squares"]:
             kept, used = exact(numbers["delta"]), exact(numbers["slack"])
-            return Budget.of_theorem(Advanced(numbers["squares"], kept - used, share=used))
+            return Budget.of_theorem(Advanced(numbers["squares"], kept - used, portion=used))
         return self(**numbers)
 
 
@@ -180,8 +180,8 @@ class UnionFilter(Filter):
         """
         # The exact share: as a float it may fall below the delta of the very filter whose share it is.
         epsilons = [
-            each.parts[0].total(1, delta_without_rounding(exact(share), each.omitted(1))).epsilon
-            for each, share in zip(self.filters, self.shares, strict=True)
+            each.parts[0].total(1, delta_without_rounding(exact(portion), each.omitted(1))).epsilon
+            for each, portion in zip(self.filters, self.shares, strict=True)
         ]
         if not max(epsilons) <= LARGEST:
             raise DomainError(

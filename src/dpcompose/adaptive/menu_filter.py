@@ -219,7 +219,7 @@ class MenuFilter(Filter):
         if self.weights:
             return {"weight": Fraction(self.total_weight)}
         most = [max(column) for column in zip(*self.states, strict=True)]
-        return {f"member {place}": Fraction(each) for place, each in enumerate(most, 1)}
+        return {f"member {index}": Fraction(each) for index, each in enumerate(most, 1)}
 
     @property
     def alternatives(self) -> tuple[dict[str, Fraction], ...]:
@@ -234,7 +234,7 @@ class MenuFilter(Filter):
         if self.weights:
             return (self.limits,)
         return tuple(
-            {f"member {place}": Fraction(each) for place, each in enumerate(state, 1)}
+            {f"member {index}": Fraction(each) for index, each in enumerate(state, 1)}
             for state in self.states
         )
 
@@ -309,8 +309,8 @@ class MenuFilter(Filter):
     ) -> tuple[Fraction, ...]:
         self._same_adjacency(adjacency)
         places = [
-            place
-            for place, member in enumerate(self.menu)
+            index
+            for index, member in enumerate(self.menu)
             if _is_below(mechanism, member, adjacency)
         ]
         steps = self._weight_of_parts(mechanism) if self.weights and not places else 0
@@ -322,7 +322,7 @@ class MenuFilter(Filter):
             )
         beyond = [steps or self.total_weight + 1]
         weight = (
-            [Fraction(min([self.weights[place] for place in places] or beyond))]
+            [Fraction(min([self.weights[index] for index in places] or beyond))]
             if self.weights
             else []
         )
@@ -333,8 +333,8 @@ class MenuFilter(Filter):
             return tuple(weight)
         most = list(self.limits.values())
         # A member counts as itself: the sets contain what a budget grants its members.
-        charged = max(places, key=lambda place: (_is(mechanism, self.menu[place]), most[place]))
-        return tuple(Fraction(place == charged) for place in range(len(self.menu)))
+        charged = max(places, key=lambda index: (_is(mechanism, self.menu[index]), most[index]))
+        return tuple(Fraction(index == charged) for index in range(len(self.menu)))
 
     def _weight_of_parts(self, mechanism: Priced) -> int:
         """The sum of the weights of a composition whose parts are all members; 0 if one is none."""
@@ -350,9 +350,9 @@ class MenuFilter(Filter):
     def description(self) -> dict[str, Any]:
         texts = [serialize(member) for member in self.menu]
         if None in texts:
-            place = texts.index(None)
+            index = texts.index(None)
             raise UnsupportedError(
-                f"a description with {self.menu[place]!r}", "it cannot be written down and read back",
+                f"a description with {self.menu[index]!r}", "it cannot be written down and read back",
                 "Use a mechanism with a call that makes it",
             )  # fmt: skip
         return {
@@ -534,8 +534,8 @@ def _menu(menu: Any, adjacency: Adjacency) -> tuple[Composition, ...]:
         if not isinstance(each, Composable):
             raise DomainError("menu", each, "mechanisms and compositions alone")
     members = tuple([compose(each) for each in listed])
-    for place, member in enumerate(members):
-        if member in members[:place]:
+    for index, member in enumerate(members):
+        if member in members[:index]:
             raise DomainError("menu", member, "different mechanisms; it is there twice", _NO_GAIN)
         losses = gathered(member.parts, adjacency)
         sides = [loss for pair, _ in losses.pairs for loss in (pair.remove, pair.add)]

@@ -69,13 +69,13 @@ class Theorem(Exactly, ABC):
         limit: In [0, 1e15], in the theorem's own parameter. A float means its shortest decimal.
         reserve: The limit on the sum of the deltas of charges, in [0, 1]; 0 for a theorem that charges none.
         order: The order of a Renyi divergence; 0 for the others.
-        share: Beside other theorems, its part of the budget's delta.
+        portion: Beside other theorems, its part of the budget's delta.
     """
 
     limit: float | Fraction
     reserve: float | Fraction = 0
     order: float = 0.0
-    share: Fraction = _ZERO
+    portion: Fraction = _ZERO
     name: ClassVar[str]
     """The name that `only` takes."""
     kind: ClassVar[str]
@@ -95,11 +95,11 @@ class Theorem(Exactly, ABC):
 
     @classmethod
     def of_target(
-        cls, epsilon: Fraction, share: Fraction, *, reserve: Fraction = _ZERO, order: float = 0.0
+        cls, epsilon: Fraction, portion: Fraction, *, reserve: Fraction = _ZERO, order: float = 0.0
     ) -> Self:
         """The theorem with the largest limit within epsilon, at its share of delta."""
-        limit = cls.most(rounded_down(epsilon), rounded_down(share), order)
-        return cls(limit, reserve, order, share)
+        limit = cls.most(rounded_down(epsilon), rounded_down(portion), order)
+        return cls(limit, reserve, order, portion)
 
     @property
     def charges_delta(self) -> bool:
@@ -189,7 +189,7 @@ class Theorem(Exactly, ABC):
         """This part of a budget as text."""
         return {
             "currency": self.name,
-            "share": written(self.share),
+            "share": written(self.portion),
             "limit": written(exact(self.limit)),
             "order": written(self.order),
         }
@@ -223,11 +223,11 @@ class Pure(Theorem):
 
     @classmethod
     def of_target(
-        cls, epsilon: Fraction, share: Fraction, *, reserve: Fraction = _ZERO, order: float = 0.0
+        cls, epsilon: Fraction, portion: Fraction, *, reserve: Fraction = _ZERO, order: float = 0.0
     ) -> Self:
         """Of epsilon itself, exactly, at least."""
-        found = exact(cls.most(rounded_down(epsilon), rounded_down(share), order))
-        return cls(max(found, epsilon), reserve, order, share)
+        found = exact(cls.most(rounded_down(epsilon), rounded_down(portion), order))
+        return cls(max(found, epsilon), reserve, order, portion)
 
     def guarantee(self) -> ApproximateDP:
         return ApproximateDP(rounded_up(exact(self.limit)), delta=rounded_up(exact(self.reserve)))
@@ -362,10 +362,10 @@ class Advanced(Concentrated):
 
     @property
     def omitted(self) -> Fraction:
-        return exact(self.reserve) + self.share
+        return exact(self.reserve) + self.portion
 
     def stated(self) -> dict[str, str]:
-        stated = {"squares": self.limit, "delta": self.omitted, "slack": self.share}
+        stated = {"squares": self.limit, "delta": self.omitted, "slack": self.portion}
         return {name: written(value) for name, value in stated.items()}
 
     def guarantee(self) -> ApproximateDP:
@@ -408,7 +408,7 @@ class Advanced(Concentrated):
                 logarithm = logarithm * (1 + _ERROR) + _ERROR
                 root = (2 * logarithm + twice).sqrt() + (2 * logarithm).sqrt()
                 squares = below(Fraction((twice / root) ** 2 * (1 - _ERROR)))
-        return cls(squares, kept - used, share=used)
+        return cls(squares, kept - used, portion=used)
 
 
 _DIGITS, _ERROR = 120, Decimal("1e-100")

@@ -152,11 +152,11 @@ class Elementary:
         ]
         return min(up(math.sqrt(_sum((row, 1) for row in rows) / 2)), 1.0) if rows else 1.0
 
-    def epsilon(self, delta: float, known: Bound) -> list[Bound]:
-        """Return upper bounds on epsilon at `delta` that may be below that of `known`, in nats;
+    def epsilon(self, delta: float, bound: Bound) -> list[Bound]:
+        """Return upper bounds on epsilon at `delta` that may be below that of `bound`, in nats;
         their lower ends are 0.
         """
-        upper = known.upper
+        upper = bound.upper
         if self._variation <= delta:
             return [Bound(0.0, 0.0, _VARIATION)]
         # Where there are Renyi curves alone, what is known says what it is without sampling at every order.
@@ -169,7 +169,7 @@ class Elementary:
             list[tuple[float, int]](),
             0.0,
         )
-        for losses, times in self._apart if wide(known, WORTH) else ():
+        for losses, times in self._apart if wide(bound, WORTH) else ():
             rows.append((self.ask(losses).epsilon(share).upper, times))
             spent += rows[-1][0] * times  # roughly; the exact sum is taken once
             if not spent * (1 - 1e-9) < upper:
@@ -178,17 +178,17 @@ class Elementary:
             found += [Bound(0.0, _sum(rows), _BASIC)] if rows else []
         return [*found, *largest_losses(self.losses, delta, upper=upper)]
 
-    def delta(self, epsilon: float, known: Bound) -> list[Bound]:
-        """Return upper bounds on delta at `epsilon` >= 0 that may be below that of `known`; their
+    def delta(self, epsilon: float, bound: Bound) -> list[Bound]:
+        """Return upper bounds on delta at `epsilon` >= 0 that may be below that of `bound`; their
         lower ends are 0.
         """
-        upper = known.upper
+        upper = bound.upper
         whole = self._whole
         if whole is not None and hopeless(whole, epsilon, upper):
             whole = None
         found = [Bound(0.0, self._variation, _VARIATION)] if self._variation < upper else []
         found += [] if whole is None else [without_sampling(whole.delta(epsilon))]
-        if wide(known, WORTH) and self._one_by_one:
+        if wide(bound, WORTH) and self._one_by_one:
             found.append(Bound(0.0, self._basic_delta(epsilon), _BASIC))
         return found
 

@@ -80,7 +80,7 @@ class ContourRows:
         kernel: Complexes = np.multiply(self._kernel, self.order + 1j * self._frequency)
         return self._size * kernel.real, self._size * kernel.imag
 
-    def _turned(self, x: Reals) -> tuple[Reals, Reals]:
+    def _rotation(self, x: Reals) -> tuple[Reals, Reals]:
         """Cosine and sine of the phases at x, good to `_ANGLE_ERROR` U.
 
         With t = tan(v / 2) they are (1 - t^2) / (1 + t^2) and 2 t / (1 + t^2), and as smooth in t as that.
@@ -89,8 +89,8 @@ class ContourRows:
         share = 2 / (1 + tangent * tangent)
         return share - 1, share * tangent
 
-    def _sum(self, factors: tuple[Reals, Reals], turned: tuple[Reals, Reals]) -> Reals:
-        return row_sums(factors[0] * turned[0] - factors[1] * turned[1])
+    def _sum(self, factors: tuple[Reals, Reals], rotation: tuple[Reals, Reals]) -> Reals:
+        return row_sums(factors[0] * rotation[0] - factors[1] * rotation[1])
 
     def _unit(self, x: Reals) -> Reals:
         """The factor of the sums; NaN where it is beyond what is evaluated here."""
@@ -127,7 +127,7 @@ class ContourRows:
 
         `errors`: those of the sums, if they are known for an |x| as large.
         """
-        value, unit = self._sum(self._cosine, self._turned(x)), self._unit(x)
+        value, unit = self._sum(self._cosine, self._rotation(x)), self._unit(x)
         around = self._around(x, value, unit, self._errors(np.abs(x)) if errors is None else errors)
         return value * unit - around - self._aliases(x), value * unit + around
 
@@ -153,9 +153,9 @@ class ContourRows:
             np.ones_like(x, dtype=bool),
         )
         for _ in range(_MOST_STEPS):
-            turned, unit = rows._turned(x), rows._unit(x)
-            sums = rows._sum(rows._cosine, turned)
-            value, slope = sums * unit, rows._sum(rows._slanted, turned) / sums
+            rotation, unit = rows._rotation(x), rows._unit(x)
+            sums = rows._sum(rows._cosine, rotation)
+            value, slope = sums * unit, rows._sum(rows._slanted, rotation) / sums
             known, reach = (value > 0) & (slope > 0), 4.0 / rows.order
             away = np.log(np.where(known, value / mass[left], 1.0))
             moved = np.where(

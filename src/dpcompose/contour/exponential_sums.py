@@ -279,7 +279,7 @@ class WeightedPoints:
         imaginary: Reals | float = 0.0
         if len(frequencies) and frequencies[-1] > 0:
             error = error + self._angular(relative, tilted + weight, np.abs(rise), frequencies)
-            turned, imaginary = self._turned(tilted, rise, weight, frequencies)
+            turned, imaginary = self._rotated(tilted, rise, weight, frequencies)
             real = real - turned
         x = (real + order * drift) / mass
         y = (sign * imaginary + frequencies * drift) / mass
@@ -339,7 +339,7 @@ class WeightedPoints:
         relative = U * (shifted.shape[-1] + 40 + 2 * ULPS + 2 * (np.abs(self.log_weight) + shifted))
         return relative + 3 * (self.weight_error + self.ratio_error * (1 + shifted))
 
-    def _turned(
+    def _rotated(
         self, tilted: Reals, rise: Reals, weight: Reals, frequencies: Reals
     ) -> tuple[Reals, Reals]:
         """The part of the real sum that the angle u log r takes away, and the imaginary part."""

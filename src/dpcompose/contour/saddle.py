@@ -128,11 +128,11 @@ def saddle_for_value(
     return shortened(_zero(transform, _excess_of_value(value), start, tolerance), bits=24)
 
 
-def _sharpened(transform: Transform, chart: Chart, place: float) -> Chart:
+def _sharpened(transform: Transform, chart: Chart, position: float) -> Chart:
     """The same chart with its center moved to where a straight line through the two nearest orders would vanish."""
-    left, at = math.floor(place), chart.at
+    left, at = math.floor(position), chart.at
     low, high = float(chart.orders[left]), float(chart.orders[left + 1])
-    order = shortened(low * (high / low) ** (place - left), bits=24)
+    order = shortened(low * (high / low) ** (position - left), bits=24)
     moved = Cumulants(chart.curve.log_m.copy(), chart.curve.first.copy(), chart.curve.second.copy())
     moved.log_m[at], moved.first[at], moved.second[at] = transform.cumulants(order)
     orders = chart.orders.copy()

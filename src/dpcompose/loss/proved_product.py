@@ -60,7 +60,7 @@ class ProvedProduct(Product):
             if not self._counted:
                 return Bound(field.down(exact), field.up(exact), Certificate("nothing composed"))
             return Bound(field.down(exact), 1.0, Certificate("1 - e^epsilon <= delta <= 1"))
-        low, high = (side.near(epsilon, tolerance=tolerance) for side in self._sides)
+        low, high = (side.around(epsilon, tolerance=tolerance) for side in self._sides)
         upper = high.enclosure(level)
         lower = upper if self._below is self._above else low.enclosure(level)
         with field.precision(512):
@@ -89,7 +89,7 @@ class ProvedProduct(Product):
         if most > 0:
             if (
                 guess == 0
-                and above.near(0.0, tolerance=tolerance).enclosure(field.exact(0)).upper <= most
+                and above.around(0.0, tolerance=tolerance).enclosure(field.exact(0)).upper <= most
             ):
                 return Bound(0.0, 0.0, Certificate("ball arithmetic, delta(0) is at most delta"))
             found, proved = above.crossing(
@@ -113,7 +113,7 @@ class ProvedProduct(Product):
             target = self._field.exact(delta) - self._above.infinite
         if self._above.far_below(epsilon, target):
             return True
-        high = self._above.near(epsilon, tolerance=1e-2, digits=6.0).enclosure(
+        high = self._above.around(epsilon, tolerance=1e-2, digits=6.0).enclosure(
             self._field.exact(epsilon)
         )
         return high.upper <= target

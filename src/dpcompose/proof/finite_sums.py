@@ -155,7 +155,7 @@ class Residues:
     def _middle(self, after: int, at: int, order: int) -> Callable[[Ball], Ball]:
         """d -> the coefficient of s^(order - 1) in (s + 1/2)^(after - 1) (s - 1/2)^(at - 1) e^(d s), a polynomial."""
         key = after, at, order
-        if key not in self._known:
+        if key not in self._polynomials:
             series = (self._series(after - 1, 1, order) * self._series(at - 1, -1, order)).truncate(
                 order
             )
@@ -163,11 +163,11 @@ class Residues:
             for degree in range(order):
                 factorial = factorial * max(degree, 1)
                 values.append(series[order - 1 - degree] / factorial)
-            self._known[key] = self.field.polynomial(values)
-        return self._known[key]
+            self._polynomials[key] = self.field.polynomial(values)
+        return self._polynomials[key]
 
     @cached_property
-    def _known(self) -> dict[tuple[int, int, int], Polynomial]:
+    def _polynomials(self) -> dict[tuple[int, int, int], Polynomial]:
         return {}
 
     def _series(self, power: int, sign: int, length: int) -> Polynomial:

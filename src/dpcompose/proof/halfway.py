@@ -79,7 +79,7 @@ class Chernoff:
 
     def order(self, x: float) -> float:
         """Where the bound is least."""
-        return min(self._logs, key=lambda known: float(known[1].mid()) - known[0] * x)[0]
+        return min(self._logs, key=lambda row: float(row[1].mid()) - row[0] * x)[0]
 
     def bound(self, x: Ball) -> Ball:
         """At least g(x)."""
@@ -134,7 +134,7 @@ class Halfway:
             ]
             return Chernoff(self.field, ours), Chernoff(self.field, theirs)
 
-    def near(self, x: float, goal: float, *, most_nodes: int) -> tuple[HalfwayLine, int] | None:
+    def line_for(self, x: float, goal: float, *, most_nodes: int) -> tuple[HalfwayLine, int] | None:
         """The line for g near x, and its binary digits, placed anew where g turns out to be far below `goal`.
 
         None if it takes too many nodes.
@@ -223,5 +223,5 @@ class Halfway:
 
 def halfway(field: Field, factors: Callable[[], Factors], digits: float) -> Halfway | None:
     """The lines at -1/2, if every variable has them."""
-    known = all(moments.reverse is not None for moments, _ in factors())
-    return Halfway(field, factors, digits) if known else None
+    row = all(moments.reverse is not None for moments, _ in factors())
+    return Halfway(field, factors, digits) if row else None

@@ -94,7 +94,7 @@ class ProvedSum:
         factor, distance = self._stated_errors
         return not (factor == 1 and distance.is_zero())
 
-    def near(self, x: float, *, tolerance: float, digits: float = FINE) -> Proved:
+    def around(self, x: float, *, tolerance: float, digits: float = FINE) -> Proved:
         """The cheapest proof of g around x.
 
         Args:
@@ -104,7 +104,7 @@ class ProvedSum:
         """
         level = self.field.exact(x)
         if self._mass.is_zero():
-            return Proved(lambda _: self._known(self.field.exact(0)), "every loss is infinite")
+            return Proved(lambda _: self._enclosed(self.field.exact(0)), "every loss is infinite")
         if level >= self.largest:
             return Proved(
                 lambda x: self._within(self.field.exact(0), x >= self.largest),
@@ -130,7 +130,7 @@ class ProvedSum:
         end = self.field.down(self.largest)
         for attempt in range(4):
             guess = min(guess, end - 1e-12 * abs(end)) if math.isfinite(end) else guess
-            proved = self.near(guess, tolerance=tolerance)
+            proved = self.around(guess, tolerance=tolerance)
 
             def curve(x: float, proved: Proved = proved) -> tuple[Ball, Ball]:
                 found = proved.enclosure(self.field.exact(x))
@@ -193,16 +193,16 @@ class ProvedSum:
 
     def _expanded(self, order: int) -> Callable[[Ball], Ball]:
         """g by enumeration or residues, one list of terms for each precision."""
-        known: dict[int, Enumeration | Residues] = {}
+        formulas: dict[int, Enumeration | Residues] = {}
 
         def value(x: Ball) -> Ball:
             bits = self.field.bits
-            if bits not in known:
+            if bits not in formulas:
                 terms = expanded(self.field, self.factors())
-                known[bits] = (
+                formulas[bits] = (
                     Residues(self.field, terms) if order > 0 else Enumeration(self.field, terms)
                 )
-            return known[bits].value(x)
+            return formulas[bits].value(x)
 
         return value
 
@@ -213,7 +213,7 @@ class ProvedSum:
             bits = 128
             while True:
                 with self.field.precision(bits):
-                    found = self._known(value(x))
+                    found = self._enclosed(value(x))
                     if (
                         found.rounding <= found.upper * self.field.exact(2.0**-_CLOSED)
                         or bits >= MOST_BITS
@@ -223,11 +223,11 @@ class ProvedSum:
 
         return lambda x: self._widened(enclosure, x)
 
-    def _within(self, value: Ball, known: bool) -> Enclosure:
+    def _within(self, value: Ball, certain: bool) -> Enclosure:
         """The value where it is known, 0 to the whole mass where it is not."""
-        return self._known(value if known else self._mass.union(self.field.exact(0)))
+        return self._enclosed(value if certain else self._mass.union(self.field.exact(0)))
 
-    def _known(self, value: Ball) -> Enclosure:
+    def _enclosed(self, value: Ball) -> Enclosure:
         zero = self.field.exact(0)
         upper = self.field.positive(value.upper())
         return Enclosure(
@@ -284,7 +284,7 @@ class ProvedSum:
     def _halfway(self, x: float, goal: float) -> Proved | None:
         """A line at -1/2 for a g of at most about `goal`."""
         lines = halfway(self.field, self.factors, FINE)
-        found = lines and lines.near(x, goal, most_nodes=_MOST_HALFWAY)
+        found = lines and lines.line_for(x, goal, most_nodes=_MOST_HALFWAY)
         if lines is None or found is None:
             return None
         line, bits = found
@@ -348,9 +348,9 @@ class ProvedSum:
                 distance += self.field.exact(move) * times
             return factor.upper(), distance.upper()
 
-    def _moved(self, place: Ball) -> Ball:
+    def _moved(self, point: Ball) -> Ball:
         _, distance = self._stated_errors
-        return place + distance * self.field.ball(0, 1)
+        return point + distance * self.field.ball(0, 1)
 
     def _widened(self, enclosure: Callable[[Ball], Enclosure], x: Ball) -> Enclosure:
         """The enclosure with the stated errors: g rises with every mass and with every place."""

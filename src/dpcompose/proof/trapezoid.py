@@ -43,7 +43,7 @@ class Samples:
 class Cell:
     """A stretch of the real line, and the integral of F over it."""
 
-    place: Ball
+    center: Ball
     mass: Ball
 
 
@@ -80,7 +80,7 @@ class TrapezoidMoments(Moments):
     def _centers(self, order: float) -> tuple[Ball, Ball]:
         """(a, b): the derivative of log F is at least a - x for x < a, and at most b - x for x > b."""
 
-    def _valley(self, order: float, far: float) -> tuple[float, float, Ball] | None:
+    def _valley(self, order: float, reach: float) -> tuple[float, float, Ball] | None:
         """(a, b, bound): F is at most `bound` from a to b, each at least `far` from where F is large; or None."""
         return None
 
@@ -135,14 +135,14 @@ class TrapezoidMoments(Moments):
     # ------------------------------------------------------------------------------------------------------- the sums
 
     @cached_property
-    def _known(self) -> dict[tuple[float, int], Samples]:
+    def _samples_of(self) -> dict[tuple[float, int], Samples]:
         return {}
 
     def _samples(self, order: float) -> Samples:
         key = order, self.field.bits
-        if key not in self._known:
-            self._known[key] = self._sampled(order)
-        return self._known[key]
+        if key not in self._samples_of:
+            self._samples_of[key] = self._sampled(order)
+        return self._samples_of[key]
 
     def _sampled(self, order: float) -> Samples:
         digits = (self.field.bits + 8) * math.log(2)
@@ -183,13 +183,13 @@ class TrapezoidMoments(Moments):
     ) -> tuple[list[Disc], list[Disc], Ball]:
         """log (F step / sqrt(2 pi)) and v at the multiples of `step` on Im x = height; a bound on the omitted terms."""
         exact, (left, right) = self.field.exact, self._centers(order)
-        far = math.sqrt(2 * (digits + float(self._growth(order, exact(height)).log().mid()))) + 1
+        reach = math.sqrt(2 * (digits + float(self._growth(order, exact(height)).log().mid()))) + 1
         first, last = (
-            math.floor((float(left.mid()) - far) / step),
-            math.ceil((float(right.mid()) + far) / step),
+            math.floor((float(left.mid()) - reach) / step),
+            math.ceil((float(right.mid()) + reach) / step),
         )
         scale = (step / (2 * self.field.pi).sqrt()).log()
-        inside, omitted = self._stretches(order, far, first, last + 1, step)
+        inside, omitted = self._stretches(order, reach, first, last + 1, step)
         logs, values = list[Disc](), list[Disc]()
         for j in inside:
             x = self.field.disc(exact(step) * j, exact(height) * self._side)
@@ -207,13 +207,13 @@ class TrapezoidMoments(Moments):
         return logs, values, cut * self._growth(order, exact(height))
 
     def _stretches(
-        self, order: float, far: float, first: int, last: int, step: float
+        self, order: float, reach: float, first: int, last: int, step: float
     ) -> tuple[list[int], Ball]:
         """The j from `first` up to `last` with [step j, step (j + 1)] not all in a valley; the others' number times F.
 
         The second is a bound: the number of omitted stretches times a bound on F there.
         """
-        valley = self._valley(order, far)
+        valley = self._valley(order, reach)
         if valley is None:
             low, high, floor = last, last, self.field.exact(0)
         else:
@@ -235,13 +235,13 @@ class TrapezoidMoments(Moments):
     def _cells(self, order: float) -> tuple[list[Cell], Ball]:
         """Where F is large, and a bound on the integral of F elsewhere, both divided by sqrt(2 pi)."""
         exact, (left, right) = self.field.exact, self._centers(order)
-        far = math.sqrt(2 * self.field.bits * math.log(2)) + 1
+        reach = math.sqrt(2 * self.field.bits * math.log(2)) + 1
         width = shortened(0.1 * min(1.0, float(self._limit.mid()) / 2), bits=12)
         first, last = (
-            math.floor((float(left.mid()) - far) / width),
-            math.ceil((float(right.mid()) + far) / width),
+            math.floor((float(left.mid()) - reach) / width),
+            math.ceil((float(right.mid()) + reach) / width),
         )
-        inside, omitted = self._stretches(order, far, first, last, width)
+        inside, omitted = self._stretches(order, reach, first, last, width)
         root, cells, half = (2 * self.field.pi).sqrt(), list[Cell](), self.field.ball(0, width / 2)
         for j in inside:
             middle = exact(width) * (j + 0.5)
@@ -267,7 +267,7 @@ class TrapezoidMoments(Moments):
         """On Im x = height: upper ends of |F(x + iy)| / F(x) and lower ends of Im v for each cell; `growth` there."""
         lifts, turns = list[Ball](), list[Ball]()
         for cell in cells:
-            _, value = self._terms(self.field.disc(cell.place, height * self._side))
-            lifts.append(self._lift(order, cell.place, height).upper())
+            _, value = self._terms(self.field.disc(cell.center, height * self._side))
+            lifts.append(self._lift(order, cell.center, height).upper())
             turns.append(self.field.positive(value.imag).lower())
         return lifts, turns, self._growth(order, height).upper()
