@@ -19,11 +19,9 @@ from dpcompose.composition.composition import Askable, Composable, ComposablePar
 from dpcompose.composition.question import TOLERANCE, Asking, Options, PrivacyQuestion, ask, asks
 from dpcompose.errors import DomainError, DPComposeError, UnreachableError, UnsupportedError
 from dpcompose.loss import (
-    MOST_PHASES,
     Growing,
     SampledGaussianLoss,
     SampledGaussianQuestion,
-    running_sampled_gaussian,
     sampled_gaussian_ends,
 )
 from dpcompose.values import Bound, Bounds, Certificate
@@ -194,7 +192,7 @@ def running_epsilon(
     ends, certificates = np.full((2, total), np.nan), [_TOGETHER] * total
     phases = _phases(parts, whole)
     if phases is not None and 0 < delta < 1:
-        for first, lower, upper in running_sampled_gaussian(phases, delta, tolerance):
+        for first, lower, upper in Growing(delta, tolerance).running(phases):
             good = upper - lower <= 10 * tolerance * np.maximum(upper, 1e-3)
             ends[:, first : first + len(lower)] = np.where(good, (lower, upper), np.nan)
             if progress is not None:
@@ -218,7 +216,7 @@ def _phases(
     """Return the sampled-Gaussian loss and the count of every part of `whole`, or None if one of
     `parts` is no sampled Gaussian.
     """
-    if not parts or len(parts) > MOST_PHASES or whole.rounds:
+    if not parts or whole.rounds:
         return None
     found: list[tuple[SampledGaussianLoss, int]] = []
     for part, times in parts:

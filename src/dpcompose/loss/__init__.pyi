@@ -46,11 +46,7 @@ if True:
     from .mixture_loss import MixtureLoss as MixtureLoss
     from .product import Group as Group, Readings as Readings
     from .renyi_pair import least_rho as least_rho, renyi_pair as renyi_pair
-    from .sampled_gaussian_growing import (
-        MOST_PHASES as MOST_PHASES,
-        Growing as Growing,
-        running_sampled_gaussian as running_sampled_gaussian,
-    )
+    from .sampled_gaussian_growing import Growing as Growing
     from .sampled_gaussian_many import (
         SampledGaussianQuestion as SampledGaussianQuestion,
         sampled_gaussian_ends as sampled_gaussian_ends,

@@ -16,7 +16,6 @@ with X = Re x and Psi(X) = E e^(-XS), and e^(ay) Psi(e^y) is log-concave in y, a
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,7 +26,7 @@ from scipy.special import loggamma, polygamma
 
 from dpcompose.contour import Line, Transform, shortened
 from dpcompose.loss.allocation_table import Allocation
-from dpcompose.loss.base import Loss
+from dpcompose.loss.base import Loss, merged
 from dpcompose.numerics import Complexes, Reals, U
 
 _SHARE = 10.0
@@ -354,10 +353,7 @@ class AllocationLoss(Loss):
 
     @classmethod
     def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
-        total: Counter[Self] = Counter()
-        for loss, times in group:
-            total[loss] += times
-        return list(total.items())
+        return merged(group)
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from dpcompose.contour import Transform
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atoms import Atoms
-from dpcompose.numerics import Reals, U
+from dpcompose.numerics import Reals, U, log_unmixed
 from dpcompose.proof import Ends, Field
-from dpcompose.values import Bound
+from dpcompose.values import Bound, down, up
 
 
 class Loss(ABC):
@@ -168,6 +169,17 @@ class Loss(ABC):
         return None
 
 
+_Member = TypeVar("_Member", bound=Loss)
+
+
+def merged(group: Sequence[tuple[_Member, int]]) -> list[tuple[_Member, int]]:
+    """Each loss once, with all its copies."""
+    counts: Counter[_Member] = Counter()
+    for loss, times in group:
+        counts[loss] += times
+    return [(loss, times) for loss, times in counts.items() if times > 0]
+
+
 @lru_cache(maxsize=1 << 12)
 def both_readings(number: float) -> Fraction:
     """The larger of a float's two readings: the double itself, and its shortest decimal."""
@@ -197,6 +209,44 @@ class Pair(NamedTuple):
     def symmetric(self) -> bool:
         """Whether both orders have the same loss."""
         return self.remove is self.add or self.remove == self.add
+
+
+def sampled_profile(
+    epsilon: float, rate: float, *, remove: bool, base: Callable[[float, float], Bound]
+) -> Bound:
+    """The profile on a Poisson sample, from D without sampling: `base` encloses D within an error of a place.
+
+    q D(ln(1 + (e^x - 1) / q)) if the record is removed, else c D(x + ln(q / c)), c = 1 - (1 - q) e^x.
+
+    Reference: [ZhuDongWang2022, Theorem 11]
+    """
+    if remove:
+        before = log_unmixed(epsilon, rate)
+        if before is not None:
+            return _scaled(base(*before), rate, 0.0)
+        # Below the smallest loss the profile is 1 - e^x; a hair above it at most q delta more.
+        floor, above = -math.expm1(epsilon), math.expm1(epsilon) / rate < -1 - 1e-9
+        room = 0.0 if above else 2e-9 * rate
+        return Bound(floor * (1 - 8 * U), min(up(floor * (1 + 8 * U) + room), 1.0))
+    rise = math.expm1(min(epsilon, 700.0))
+    factor, scale = rate - rise * (1 - rate), U * (rate + abs(rise))
+    if (
+        factor < 32 * scale
+    ):  # beyond the largest loss, or within rounding of it: c is at most twice that
+        most = 64 * scale
+        if factor <= -32 * scale:
+            return Bound(0.0, 0.0)
+        return Bound(0.0, up(most * base(epsilon + math.log(rate / most) - 1e-6, 0.0).upper))
+    relative_error = 8 * scale / factor
+    logs = math.log(rate), math.log(factor)
+    error = 16 * U * (abs(epsilon) + 2 + abs(logs[0]) + abs(logs[1])) + 2 * relative_error
+    return _scaled(base(epsilon + logs[0] - logs[1], error), factor, 2 * relative_error)
+
+
+def _scaled(bound: Bound, factor: float, relative_error: float) -> Bound:
+    error = relative_error + 8 * U
+    upper = up(bound.upper * factor * (1 + error)) if bound.upper > 0 else 0.0
+    return Bound(max(down(bound.lower * factor * (1 - error)), 0.0), min(upper, 1.0))
 
 
 @dataclass(frozen=True, eq=False)

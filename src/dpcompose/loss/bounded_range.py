@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -22,7 +21,7 @@ from dpcompose.contour import (
 from dpcompose.loss.atom_moments import BoundedRangeMoments
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import BoundedRows, Loss
+from dpcompose.loss.base import BoundedRows, Loss, merged
 from dpcompose.numerics import Complexes, Reals, U
 from dpcompose.proof import Ends, Field, ends
 from dpcompose.values import Bound, around, up
@@ -58,10 +57,7 @@ class BoundedRangeLoss(Loss):
 
     @classmethod
     def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
-        counts: dict[Self, int] = defaultdict(int)
-        for loss, times in group:
-            counts[loss] += times
-        return list(counts.items())
+        return merged(group)
 
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpcompose.contour import Cumulants, Line, Transform, logarithm_of_excess
 from dpcompose.guarantee import gaussian_profile, mills_drop
-from dpcompose.loss.base import Loss
+from dpcompose.loss.base import Loss, merged
 from dpcompose.loss.gaussian_mixture import LEAST_MASS, GaussianMixture, OpposedMixtures, Tilt
 from dpcompose.loss.mixture_quadrature import MixtureQuadrature
 from dpcompose.numerics import Reals, U, exp_or_inf
@@ -221,10 +221,7 @@ class OpposedLoss(Loss):
 
     @classmethod
     def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
-        counts: dict[Self, int] = defaultdict(int)
-        for loss, times in group:
-            counts[loss] += times
-        return list(counts.items())
+        return merged(group)
 
     @property
     def has_profile(self) -> bool:

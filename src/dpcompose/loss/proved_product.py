@@ -4,11 +4,10 @@ rounding."""
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
 
-from dpcompose.loss.base import Loss
+from dpcompose.loss.base import Loss, merged
 from dpcompose.loss.product import Product, Readings
 from dpcompose.proof import (
     Enclosure,
@@ -124,10 +123,7 @@ class ProvedProduct(Product):
 
     @cached_property
     def _counted(self) -> list[tuple[Loss, int]]:
-        counts: Counter[Loss] = Counter()
-        for loss, times in self.group:
-            counts[loss] += times
-        return [(loss, times) for loss, times in counts.items() if times > 0]
+        return merged(self.group)
 
     @cached_property
     def _sides(self) -> tuple[ProvedSum, ProvedSum]:

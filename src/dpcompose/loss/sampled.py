@@ -12,9 +12,9 @@ import numpy as np
 from dpcompose.loss.atomic import AtomicLoss, AtomizedLoss
 from dpcompose.loss.atomize import atomized
 from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import Loss, Pair
+from dpcompose.loss.base import Loss, Pair, sampled_profile
 from dpcompose.loss.product import Product
-from dpcompose.numerics import U, log_mixed, log_unmixed
+from dpcompose.numerics import U, log_mixed
 from dpcompose.values import Bound, Certificate, down, up
 
 _TOLERANCE = 1e-9
@@ -89,44 +89,14 @@ class SampledLoss(AtomizedLoss):
         )
 
     def profile(self, epsilon: float) -> Bound:
-        """With D the base's profile: q D(ln(1 + (e^x - 1) / q)), or c D(x + ln(q / c)), c = 1 - (1 - q) e^x."""
         if epsilon < -40:
             return Bound(-math.expm1(epsilon) * (1 - 8 * U), 1.0, _CERTIFICATE)
-        return self._removed(epsilon) if self.remove else self._added(epsilon)
+        found = sampled_profile(epsilon, self.rate, remove=self.remove, base=self._base)
+        return Bound(found.lower, found.upper, _CERTIFICATE)
 
-    def _removed(self, epsilon: float) -> Bound:
-        q = self.rate
-        before = log_unmixed(epsilon, q)
-        if before is None:
-            # Below the smallest loss the profile is 1 - e^x; a hair above it at most q delta more.
-            floor = -math.expm1(epsilon)
-            return Bound(
-                floor * (1 - 8 * U), min(up(floor * (1 + 8 * U) + 2e-9 * q), 1.0), _CERTIFICATE
-            )
-        return self._shifted(*before, q, 2 * U)
-
-    def _added(self, epsilon: float) -> Bound:
-        q, rise = self.rate, math.expm1(min(epsilon, 700.0))
-        rest, scale = q - rise * (1 - q), U * (q + abs(rise))
-        if (
-            rest < 32 * scale
-        ):  # beyond the largest loss, or within rounding of it: the profile is at most c
-            return Bound(0.0, 64 * scale if rest > -32 * scale else 0.0, _CERTIFICATE)
-        relative_error = 8 * scale / rest
-        point = epsilon + math.log(q) - math.log(rest)
-        error = (
-            16 * U * (abs(epsilon) + 2 + abs(math.log(q)) + abs(math.log(rest)))
-            + 2 * relative_error
-        )
-        return self._shifted(point, error, rest, 2 * relative_error)
-
-    def _shifted(self, point: float, error: float, factor: float, relative_error: float) -> Bound:
-        high, low = self.base.product.deltas([point - error, point + error], tolerance=_TOLERANCE)
-        relative_error += 8 * U
-        upper = up(high.upper * factor * (1 + relative_error)) if high.upper > 0 else 0.0
-        return Bound(
-            max(down(low.lower * factor * (1 - relative_error)), 0.0), min(upper, 1.0), _CERTIFICATE
-        )
+    def _base(self, place: float, error: float) -> Bound:
+        high, low = self.base.product.deltas([place - error, place + error], tolerance=_TOLERANCE)
+        return Bound(low.lower, high.upper)
 
     def inverse(self, delta: float) -> Bound | None:
         """Of a removal: ln(1 + q (e^y - 1)) at the y where the base's profile is delta / q."""

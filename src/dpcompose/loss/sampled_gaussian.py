@@ -21,9 +21,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpcompose.guarantee import gaussian_profile
+from dpcompose.loss.base import sampled_profile
 from dpcompose.loss.gaussian_mixture import GaussianMixture, OpposedMixtures
 from dpcompose.loss.mixture_loss import MixtureLoss, OpposedLoss
-from dpcompose.numerics import U, log_unmixed
+from dpcompose.numerics import U
 from dpcompose.proof import (
     Ball,
     Disc,
@@ -34,7 +35,7 @@ from dpcompose.proof import (
     ends,
     upper_tail,
 )
-from dpcompose.values import Bound, around, down, up
+from dpcompose.values import Bound
 
 
 @dataclass(frozen=True)
@@ -307,44 +308,14 @@ class SampledGaussianLoss(OpposedLoss):
         return MixtureLoss(((1.0, pair),), infinite_error=lost)
 
     def profile(self, epsilon: float) -> Bound:
-        """delta(epsilon) from the Gaussian profile at the epsilon before sampling."""
-        q, mu = self.rate, 1 / self.noise
-        spread = 2 * U * (self.ulps + 2)
-        if epsilon > 40 and not self.remove:
-            return Bound(0.0, 0.0)
-        if self.remove:
-            before = log_unmixed(epsilon, q)
-            return (
-                self._past_the_minimum(epsilon)
-                if before is None
-                else _scaled(_gaussian(*before, mu, spread), q)
-            )
-        rest = q - math.expm1(epsilon) * (1 - q)
-        if rest < 64 * U:
-            # Within rounding of the largest loss: at most what the profile is a little before it.
-            return Bound(
-                0.0,
-                128 * U * _gaussian(epsilon + math.log(q / (128 * U)) - 1e-6, 0.0, mu, spread).upper
-                if rest > -64 * U
-                else 0.0,
-            )
-        base = epsilon + math.log(q) - math.log(rest)
-        relative_error = 16 * U / rest
-        value = _gaussian(
-            base, 16 * U * (abs(epsilon) + 2 + abs(math.log(q))) + relative_error, mu, spread
-        )
-        lower, upper = (
-            value.lower * max(rest * (1 - relative_error), 0.0),
-            value.upper * rest * (1 + 2 * relative_error),
-        )
-        return Bound(max(down(lower), 0.0), up(upper) if upper > 0 else 0.0)
+        mu, spread = 1 / self.noise, 2 * U * (self.ulps + 2)
 
-    def _past_the_minimum(self, epsilon: float) -> Bound:
-        """1 - e^epsilon below the smallest loss; a hair above it the profile is that much plus at most q delta."""
-        base = around(-math.expm1(epsilon), relative=8 * U)
-        if math.expm1(epsilon) / self.rate < -1 - 1e-9:
-            return base
-        return Bound(base.lower, base.upper + 2e-9 * self.rate)
+        def base(place: float, error: float) -> Bound:
+            low = gaussian_profile(place + error, mu=mu * (1 - spread))
+            high = gaussian_profile(place - error, mu=mu * (1 + spread))
+            return Bound(low.lower, high.upper)
+
+        return sampled_profile(epsilon, self.rate, remove=self.remove, base=base)
 
     def ball(self, field: Field) -> Ends:
         make = RemovedMoments if self.remove else AddedMoments
@@ -360,17 +331,6 @@ class SampledGaussianLoss(OpposedLoss):
 def _mixed(noise: float, rate: float, ulps: int) -> tuple[GaussianMixture, float]:
     """(1 - q) N(0, 1) + q N(1 / s, 1), its mean good to so many units, and a bound on the mass that is left out."""
     return GaussianMixture((1 / noise,), ulps=ulps).sampled(rate)
-
-
-def _gaussian(epsilon: float, error: float, mu: float, spread: float) -> Bound:
-    low = gaussian_profile(epsilon + error, mu=mu * (1 - spread))
-    high = gaussian_profile(epsilon - error, mu=mu * (1 + spread))
-    return Bound(low.lower, high.upper)
-
-
-def _scaled(bound: Bound, factor: float) -> Bound:
-    lower = max(down(bound.lower * factor * (1 - 8 * U)), 0.0)
-    return Bound(lower, up(bound.upper * factor * (1 + 8 * U)) if bound.upper > 0 else 0.0)
 
 
 @dataclass(frozen=True)
