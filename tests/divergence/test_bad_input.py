@@ -135,8 +135,6 @@ def test_order(bad: Any) -> None:
 
 def test_huge_orders() -> None:
     with pytest.raises(DomainError, match="order"):
-        renyi(GAUSSIAN, GAUSSIAN, order=10**400)
-    with pytest.raises(DomainError, match="order"):
         renyi([1], [1], order=np.array([1.0, 2.0]))  # type: ignore[call-overload]
     assert renyi([0.75, 0.25], [0.25, 0.75], order=10**400) == max_divergence(
         [0.75, 0.25], [0.25, 0.75]

@@ -54,58 +54,38 @@ def test_gaussians() -> None:
         0.126936737506643945801, rel=1e-9
     )
     assert hockey_stick(y, z, epsilon=-1).value == pytest.approx(gaussian_delta(1, -1), rel=1e-9)
-    assert renyi(y, z, order=8).value == pytest.approx(4, rel=1e-9)
-    assert renyi(y, z, order=0.5).value == pytest.approx(0.25, rel=1e-9)
-    assert max_divergence(y, z).value == math.inf
-    assert approximate_max(y, z, delta=1e-5).value == pytest.approx(
-        4.37717809568122462765, rel=1e-6
-    )
 
 
 @pytest.mark.parametrize(("mean", "sigma"), [(1e4, 1.0), (-30.0, 1e-3), (0.0, 1e3), (5.0, 1e-6)])
 def test_far_and_narrow_gaussians(mean: float, sigma: float) -> None:
     y, z = gaussian(mean + sigma, sigma), gaussian(mean, sigma)
     assert kl(y, z).value == pytest.approx(0.5, rel=1e-8)
-    assert renyi(y, z, order=2).value == pytest.approx(1.0, rel=1e-8)
     assert hockey_stick(y, z, epsilon=0.5).value == pytest.approx(gaussian_delta(1, 0.5), rel=1e-8)
 
 
 def test_gaussians_far_apart_do_not_underflow() -> None:
     assert kl(gaussian(40.0), gaussian(-40.0)).value == pytest.approx(3200, rel=1e-10)
-    assert renyi(gaussian(3.0), gaussian(), order=100).value == pytest.approx(450, rel=1e-9)
 
 
 @pytest.mark.slow
 def test_laplace() -> None:
     y, z = laplace(1.0), laplace()
     assert kl(y, z).value == pytest.approx(math.exp(-1), rel=1e-9)
-    assert max_divergence(y, z).value == pytest.approx(1, rel=1e-9)
     assert hockey_stick(y, z, epsilon=0.3).value == pytest.approx(
         -math.expm1((0.3 - 1) / 2), rel=1e-9
     )
     assert hockey_stick(y, z, epsilon=1.0).value == pytest.approx(0, abs=1e-12)
-    assert renyi(y, z, order=2).value == pytest.approx(0.619123629998592883400, rel=1e-9)
-    delta = -math.expm1((0.3 - 1) / 2)
-    assert approximate_max(y, z, delta=delta).value == pytest.approx(0.3, abs=1e-6)
 
 
 def test_supports() -> None:
     y, z = uniform(0.0, 1.0), uniform(0.25, 2.25)
-    assert kl(y, z).value == max_divergence(y, z).value == renyi(y, z, order=2).value == math.inf
+    assert kl(y, z).value == math.inf
     assert hockey_stick(y, z, epsilon=math.inf).value == pytest.approx(0.25)
     assert total_variation(y, z).value == pytest.approx(0.25 + 0.75 / 2)
-    assert approximate_max(y, z, delta=0.2).value == math.inf
-    assert approximate_max(y, z, delta=0.5).value == pytest.approx(math.log(0.5 / 0.375), abs=1e-6)
     assert kl(uniform(0.5, 1.0), uniform(0.0, 1.0)).value == pytest.approx(math.log(2))
-    assert renyi(uniform(0.0, 1.0), uniform(2.0, 3.0), order=0.5).value == math.inf
 
 
 def test_heavy_tails() -> None:
-    assert renyi(gaussian(sigma=2.0), gaussian(), order=2).value == math.inf
-    assert max_divergence(gaussian(), cauchy()).value == pytest.approx(
-        math.log(math.pi / math.sqrt(2 * math.pi)) + math.log(2) - 0.5
-    )
-    assert max_divergence(cauchy(), gaussian()).value == math.inf
     with pytest.raises(UnsupportedError, match="may be infinite"):
         kl(cauchy(), gaussian())
 
@@ -152,3 +132,14 @@ def test_a_support_that_sticks_out_where_the_density_underflows() -> None:
     )
     assert kl(gaussian(), half).value == math.inf
     assert kl(half, gaussian()).value == pytest.approx(math.log(2), rel=1e-10)
+
+
+def test_divergences_that_are_no_integral_refuse_densities() -> None:
+    y, z = gaussian(1.0), gaussian()
+    for ask in (
+        lambda: renyi(y, z, order=2),  # type: ignore[arg-type]
+        lambda: max_divergence(y, z),  # type: ignore[arg-type]
+        lambda: approximate_max(y, z, delta=0.1),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(DomainError, match="first"):
+            ask()

@@ -165,13 +165,3 @@ def test_gaussian_densities(params: dict[str, Any], expected: str) -> None:
     assert hockey_stick(y, z, epsilon=float(params["eps"])).value == pytest.approx(
         float(expected), rel=1e-12
     )
-
-
-@pytest.mark.parametrize(("params", "expected"), rows("rdp_laplace"))
-def test_laplace_densities(params: dict[str, Any], expected: str) -> None:
-    shift = float(params["eps"])
-    y = Density(lambda x: -abs(x - shift) - math.log(2), breakpoints=(shift,))
-    z = Density(lambda x: -abs(x) - math.log(2), breakpoints=(0.0,))
-    assert renyi(y, z, order=float(params["alpha"])).value == pytest.approx(
-        float(expected), rel=1e-12
-    )

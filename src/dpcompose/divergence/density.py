@@ -13,13 +13,11 @@ from dpcompose.errors import DomainError, UnsupportedError
 
 MASS_TOLERANCE = 1e-8
 _LOG_LARGEST = 709.0
-# The distances from every cut of the line, on both sides, that the search tries: two points a doubling.
-_DISTANCES = tuple(2.0 ** (k / 2) for k in range(-60, 200))
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number without a proved error: the result of quadrature, or of a search over a function.
+    """A number without a proved error: the result of quadrature.
 
     `float(estimate)` is its value. It is not a `Bound`, and no privacy claim may rest on it.
 
@@ -117,76 +115,6 @@ def integral(
         return 0.0 if log_first == -math.inf else integrand(log_first, second(x))
 
     return _integral(at, _panels(_cuts(first, second)))
-
-
-def tilted(first: Density, second: Density, order: float) -> Estimate:
-    """The logarithm of the integral of y^order z^(1 - order), y and z the densities.
-
-    The integrand is divided by its peak before integration, so that it does not overflow. The error
-    of the estimate is absolute.
-    """
-
-    def exponent(x: float) -> float:
-        log_first, log_second = first(x), second(x)
-        if log_first == -math.inf or (log_second == -math.inf and order < 1):
-            return -math.inf
-        return math.inf if log_second == -math.inf else order * log_first + (1 - order) * log_second
-
-    where, peak, growing = search(exponent, first, second, depth=1e9)
-    if math.isinf(peak) or growing:
-        return Estimate(peak if math.isinf(peak) else math.inf, 0.0)
-    scaled = _integral(
-        lambda x: _exp(exponent(x) - peak), _panels(sorted({*_cuts(first, second), where}))
-    )
-    if not 0 < scaled.value < math.inf:
-        return Estimate(math.inf if scaled.value > 0 else -math.inf, 0.0)
-    return Estimate(peak + math.log(scaled.value), scaled.error / scaled.value)
-
-
-def search(
-    function: Callable[[float], float], first: Density, second: Density, *, depth: float
-) -> tuple[float, float, bool]:
-    """(x, value, unbounded): the maximum of `function` over the support of `first`.
-
-    `unbounded` is True if the function still grows at an infinite end of it.
-
-    Points at which the log-density of `first` is below -`depth` are skipped, since rounding
-    dominates there. `second` contributes its breakpoints.
-    """
-    from scipy import optimize
-
-    cuts = _cuts(first, second)
-    lower, upper = cuts[0], cuts[-1]
-    sided = {
-        cut + sign * distance
-        for cut in cuts
-        if math.isfinite(cut)
-        for sign in (-1, 1)
-        for distance in _DISTANCES
-    }
-    points = sorted(x for x in sided if lower < x < upper and first(x) > -depth)
-    values = [function(x) for x in points]
-    best = max(range(len(points)), key=values.__getitem__, default=None)
-    if best is None:
-        raise DomainError(
-            "log_pdf",
-            "-inf everywhere",
-            "a density that is positive somewhere",
-            "Name a breakpoint there",
-        )
-    if math.isinf(values[best]):
-        return points[best], values[best], False
-    ends = (0, len(points) - 1)
-    if best in ends:
-        # If the function still grows over the last doubling of the distance, it is taken to be unbounded.
-        inner = values[min(best + 2, ends[1])] if best == 0 else values[max(best - 2, 0)]
-        unbounded = math.isinf(lower if best == 0 else upper)
-        return points[best], values[best], unbounded and values[best] - inner > 1e-5
-    found: Any = optimize.minimize_scalar(
-        lambda x: -function(float(x)), bounds=(points[best - 1], points[best + 1]), method="bounded"
-    )
-    where, height = float(found.x), -float(found.fun)
-    return (where, height, False) if height > values[best] else (points[best], values[best], False)
 
 
 def _cuts(first: Density, second: Density) -> list[float]:

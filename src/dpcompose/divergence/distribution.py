@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from dpcompose.errors import DomainError
 from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate
 
-# Intervals of decimals around logarithms and exponentials of rational numbers, and the ratio e^epsilon among them.
+# Rational numbers around logarithms and exponentials, and the ratio e^epsilon among them.
 #
-# The intervals provably contain the truth and are rounded outward at the end. Python's decimal arithmetic rounds
-# quotients, sums and products in the direction of the context. Its `exp` and `ln` are correctly rounded, so that the two
-# neighbors of their result enclose the truth.
+# Everything else is exact: a result is rounded outward once, at its end. The `exp` and `ln` of Python's decimals are
+# correctly rounded, so that the two neighbors of their result enclose the truth.
 
 
 ENCLOSED = Certificate(
@@ -34,6 +33,8 @@ RATIONAL = Certificate("exact rational arithmetic")
 _DIGITS = (40, 80, 160, 320, 640)
 # An upper bound on e^-3000, below which the digits of an enclosure would be zeros.
 _VANISHING = Fraction(1, 10**1000)
+Ends = tuple[Fraction, Fraction]
+"""The lower and the upper end of an interval of rational numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,126 +53,68 @@ class Exact(Bound):
         return cls(_floor(value), _ceiling(value), RATIONAL, value)
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A closed interval of real numbers with decimal ends."""
-
-    lower: Decimal
-    upper: Decimal
-
-    @property
-    def ends(self) -> tuple[Decimal, Decimal]:
-        """The pair (lower end, upper end)."""
-        return self.lower, self.upper
-
-
-class Arithmetic:
-    """Interval arithmetic with a number of decimal digits; results are rounded outward.
-
-    Args:
-        digits: The working precision; the exponents are practically unlimited.
-    """
-
-    def __init__(self, digits: int) -> None:
-        self._down = Context(
-            prec=digits, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[]
-        )
-        self._up = Context(
-            prec=digits, rounding=ROUND_CEILING, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[]
-        )
-
-    def of(self, value: Fraction) -> Interval:
-        """An interval that contains the rational number `value`."""
-        numerator, denominator = Decimal(value.numerator), Decimal(value.denominator)
-        return Interval(
-            self._down.divide(numerator, denominator), self._up.divide(numerator, denominator)
-        )
-
-    def log(self, value: Interval) -> Interval:
-        """An interval around the natural logarithms of a nonnegative interval; exactly 0 for [1,
-        1].
-        """
-        lower = self._down.ln(value.lower)
-        upper = lower if value.upper == value.lower else self._up.ln(value.upper)
-        return Interval(
-            lower if value.lower == 1 or not lower.is_finite() else self._down.next_minus(lower),
-            upper if value.upper == 1 or not upper.is_finite() else self._up.next_plus(upper),
-        )
-
-    def exp(self, value: Interval) -> Interval:
-        """An interval around the exponentials of an interval."""
-        lower = self._down.next_minus(self._down.exp(value.lower))
-        return Interval(max(lower, Decimal(0)), self._up.next_plus(self._up.exp(value.upper)))
-
-    def add(self, left: Interval, right: Interval) -> Interval:
-        """An interval around the sums of a number in `left` and one in `right`."""
-        return Interval(
-            self._down.add(left.lower, right.lower), self._up.add(left.upper, right.upper)
-        )
-
-    def subtract(self, left: Interval, right: Interval) -> Interval:
-        """An interval around the differences of a number in `left` and one in `right`."""
-        return Interval(
-            self._down.subtract(left.lower, right.upper), self._up.subtract(left.upper, right.lower)
-        )
-
-    def multiply(self, left: Interval, right: Interval) -> Interval:
-        """An interval around the products of a number in `left` and one in `right`."""
-        ends = [(a, b) for a in (left.lower, left.upper) for b in (right.lower, right.upper)]
-        lower = min(self._down.multiply(a, b) for a, b in ends)
-        return Interval(lower, max(self._up.multiply(a, b) for a, b in ends))
-
-
-def narrowed(
-    enclosure: Callable[[Arithmetic], tuple[Fraction, Fraction] | tuple[Decimal, Decimal]],
-) -> Bound:
+def narrowed(enclosure: Callable[[int], Ends]) -> Bound:
     """The `Bound` of neighboring floats around the number that `enclosure` encloses.
 
-    `enclosure` is called with growing precision until both of its ends lie between neighboring
+    `enclosure` is called with more and more digits until both of its ends lie between neighboring
     floats.
     """
     bound = Bound(-math.inf, math.inf)
     for digits in _DIGITS:
-        lower, upper = enclosure(Arithmetic(digits))
+        lower, upper = enclosure(digits)
         bound = Bound(_floor(lower), _ceiling(upper), ENCLOSED)
         if math.nextafter(bound.lower, math.inf) >= bound.upper:
             break
     return bound
 
 
+def logarithm(value: Fraction, digits: int) -> Ends:
+    """Rational numbers around the natural logarithm of `value` > 0, to so many digits; exactly 0 at
+    1.
+    """
+    return _enclosed(Context.ln, value, digits) if value != 1 else (Fraction(0), Fraction(0))
+
+
+def exponential(value: Fraction, digits: int) -> Ends:
+    """Rational numbers around e^value, to so many digits; exactly 1 at 0."""
+    if value < -3000:
+        return Fraction(0), _VANISHING
+    return _enclosed(Context.exp, value, digits) if value != 0 else (Fraction(1), Fraction(1))
+
+
+def _enclosed(
+    function: Callable[[Context, Decimal], Decimal], value: Fraction, digits: int
+) -> Ends:
+    """Rational numbers around an increasing function of decimals that rounds to nearest."""
+    ends: list[Fraction] = []
+    for rounding, beyond in (
+        (ROUND_FLOOR, Context.next_minus),
+        (ROUND_CEILING, Context.next_plus),
+    ):
+        context = Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+        rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+        nearest = function(context, rounded)
+        # The one zero is the logarithm of 1, and its neighbors have 10^18 digits as fractions.
+        ends.append(Fraction(beyond(context, nearest) if nearest else 0))
+    return ends[0], ends[1]
+
+
 def log_bound(value: Fraction) -> Bound:
     """The natural logarithm of a rational number >= 0, enclosed; -inf at 0, and exactly 0 at 1."""
     if value == 0:
         return Bound(-math.inf, -math.inf)
-    return narrowed(lambda arithmetic: arithmetic.log(arithmetic.of(value)).ends)
+    return narrowed(lambda digits: logarithm(value, digits))
 
 
 def exact_ratio(value: Any, *, least: int = 0) -> Fraction:
     """`value` as a rational ratio e^epsilon >= `least`; raises DomainError otherwise."""
-    domain = f"a finite ratio e^epsilon >= {least}"
-    ratio = exact("ratio", value, domain)
-    if not ratio >= least:
-        raise DomainError("ratio", value, domain)
-    return ratio
+    return within("ratio", value, f"a finite ratio e^epsilon >= {least}", least=least)
 
 
 def one_of(epsilon: Any, ratio: Any) -> None:
     """Raise DomainError unless exactly one of `epsilon` and `ratio` is not None."""
     if (epsilon is None) == (ratio is None):
         raise DomainError("epsilon, ratio", (epsilon, ratio), "exactly one of the two")
-
-
-def exponential(epsilon: Fraction, *, arithmetic: Arithmetic) -> tuple[Fraction, Fraction]:
-    """Rational numbers (lower, upper) around e^epsilon, with the digits of `arithmetic`.
-
-    Both are 1 for epsilon 0.
-    """
-    if epsilon == 0:
-        return Fraction(1), Fraction(1)
-    if epsilon < -3000:
-        return Fraction(0), _VANISHING
-    interval = arithmetic.exp(arithmetic.of(epsilon))
-    return Fraction(interval.lower), Fraction(interval.upper)
 
 
 def floor_ratio(epsilon: Rational | None, ratio: Rational | None) -> Fraction:
@@ -183,21 +126,20 @@ def floor_ratio(epsilon: Rational | None, ratio: Rational | None) -> Fraction:
     one_of(epsilon, ratio)
     if epsilon is None:
         return exact_ratio(ratio, least=1)
-    domain = "a number in [0, 1e6]"
-    power = exact("epsilon", epsilon, domain)
-    if not 0 <= power <= 10**6:
-        raise DomainError("epsilon", epsilon, domain)
+    power = within("epsilon", epsilon, "a number in [0, 1e6]", most=10**6)
     # The enclosure of e^epsilon for a tiny epsilon begins below 1.
-    return max(exponential(power, arithmetic=Arithmetic(60))[0], Fraction(1))
+    return max(exponential(power, 60)[0], Fraction(1))
 
 
-def _floor(value: Fraction | Decimal) -> float:
-    number = float(value)
-    return number if number <= value else math.nextafter(number, -math.inf)
+def _floor(value: Fraction) -> float:
+    return -_ceiling(-value)
 
 
-def _ceiling(value: Fraction | Decimal) -> float:
-    number = float(value)
+def _ceiling(value: Fraction) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.nextafter(math.inf, 0.0)
     return number if number >= value else math.nextafter(number, math.inf)
 
 
@@ -206,6 +148,7 @@ Finite: TypeAlias = Mapping[Any, Any] | Sequence[Any] | NDArray[Any]
 Rational: TypeAlias = int | float | Fraction | Decimal
 """A number taken exactly as it is."""
 
+_MASS = "a mass: a finite number >= 0"
 FLOAT_TOLERANCE = 4 * UNIT_ROUNDOFF
 MOST_DIGITS = 10_000
 """The most digits of a decimal: 1e999999999 is short to write and too long to compute with."""
@@ -238,7 +181,8 @@ class Distribution(Mapping[Any, Fraction]):
     def __post_init__(self, finite: Finite, name: str) -> None:
         labelled = _labelled(name, finite)
         masses = {
-            outcome: _mass(f"{name}[{outcome!r}]", mass) for outcome, mass in labelled.items()
+            outcome: within(f"{name}[{outcome!r}]", mass, _MASS)
+            for outcome, mass in labelled.items()
         }
         rounded = any(
             not isinstance(mass, numbers.Rational | Decimal) for mass in labelled.values()
@@ -356,27 +300,26 @@ def exact(name: str, value: Any, domain: str = "a finite real number") -> Fracti
         raise DomainError(name, value, domain) from None
 
 
-def exact_probability(name: str, value: Any) -> Fraction:
-    """`value` as an exact rational number in [0, 1].
+def within(
+    name: str, value: Any, domain: str, *, least: int = 0, most: float = math.inf
+) -> Fraction:
+    """`value` as an exact rational number between `least` and `most`.
 
-    Raises DomainError, which calls it `name`, otherwise.
+    Raises DomainError with the text `domain`, which calls it `name`, otherwise.
     """
-    number = exact(name, value, "a number in [0, 1]")
-    if not 0 <= number <= 1:
-        raise DomainError(name, value, "a number in [0, 1]")
+    number = exact(name, value, domain)
+    if not least <= number <= most:
+        raise DomainError(name, value, domain)
     return number
+
+
+def exact_probability(name: str, value: Any) -> Fraction:
+    """`value` as an exact rational number in [0, 1]."""
+    return within(name, value, "a number in [0, 1]", most=1)
 
 
 def _integer_ratio(value: Any) -> tuple[int, int]:
     return (int(value), 1) if isinstance(value, numbers.Integral) else value.as_integer_ratio()
-
-
-def _mass(name: str, value: Any) -> Fraction:
-    domain = "a mass: a finite number >= 0"
-    number = exact(name, value, domain)
-    if not number >= 0:
-        raise DomainError(name, value, domain)
-    return number
 
 
 def _labelled(name: str, finite: Any) -> dict[Any, Any]:
@@ -388,7 +331,7 @@ def _labelled(name: str, finite: Any) -> dict[Any, Any]:
             raise DomainError(f"shape of {name}", shape, "one dimension")
     if isinstance(finite, str | bytes) or not isinstance(finite, Sequence | np.ndarray):
         raise DomainError(
-            name, finite, "a mapping outcome -> mass, a sequence or array of masses, or two Density"
+            name, finite, "a mapping outcome -> mass, or a sequence or array of masses"
         )
     return dict(enumerate(cast(Iterable[Any], finite)))
 

@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import overload
 
 from dpcompose import check
-from dpcompose.divergence.density import Density, Estimate, integral, search
+from dpcompose.divergence.density import Density, Estimate, integral
 from dpcompose.divergence.distribution import (
-    Arithmetic,
     Coupled,
+    Ends,
     Exact,
     Finite,
     Rational,
@@ -79,7 +79,13 @@ def hockey_stick(
     power = exact("epsilon", epsilon, "a real number, not NaN")
     if power >= _ceiling_of_losses(pair):
         return Exact.of(singular(pair))
-    return narrowed(lambda arithmetic: _enclosed(pair, power, arithmetic))
+
+    def ends(digits: int) -> Ends:
+        # H_a does not increase with a.
+        lower, upper = exponential(power, digits)
+        return excess(pair, upper), excess(pair, lower)
+
+    return narrowed(ends)
 
 
 def excess(pair: Coupled, ratio: Fraction) -> Fraction:
@@ -137,12 +143,6 @@ def distance(pair: Coupled) -> Fraction:
     return max(forward, forward - sum(pair.first, Fraction(0)) + sum(pair.second, Fraction(0)))
 
 
-def _enclosed(pair: Coupled, power: Fraction, arithmetic: Arithmetic) -> tuple[Fraction, Fraction]:
-    # H_a does not increase with a.
-    lower, upper = exponential(power, arithmetic=arithmetic)
-    return excess(pair, upper), excess(pair, lower)
-
-
 def _ceiling_of_losses(pair: Coupled) -> int:
     """An integer >= every finite loss ln(Y(x)/Z(x)): ln(p/q) <= ln 2 * (bits of p - bits of q + 1)."""
     ratios = [y / z for y, z in pair.masses if z > 0]
@@ -169,19 +169,11 @@ def _of_densities(
 # Definition 3.6: the max divergence and its delta-approximate form, the smallest epsilon for one ordered pair.
 
 
-@overload
-def max_divergence(first: Density, second: Density) -> Estimate: ...
-@overload
-def max_divergence(first: Finite, second: Finite) -> Bound: ...
-
-
-def max_divergence(first: Finite | Density, second: Finite | Density) -> Bound | Estimate:
+def max_divergence(first: Finite, second: Finite) -> Bound:
     """The max divergence of Y = `first` and Z = `second`: the largest privacy loss, in nats.
 
     D_inf(Y||Z) = max_S ln(Y(S)/Z(S)) = ln max_x Y(x)/Z(x); infinite if Y has mass where Z has none.
-    The ratio itself is `max_ratio`. For densities it is an estimate: the largest log-ratio on a
-    grid over the support, infinite if that still grows at the end of the grid. A spike between grid
-    points is missed.
+    The ratio itself is `max_ratio`.
 
     >>> max_divergence([0.75, 0.25], [0.25, 0.75]), max_divergence([1, 0], [0, 1]).upper
     (Bound(lower=1.0986122886681096, upper=1.0986122886681098), inf)
@@ -195,32 +187,17 @@ def max_divergence(first: Finite | Density, second: Finite | Density) -> Bound |
 
     Reference: [DworkRoth2014, Definition 3.6].
     """
-    if isinstance(first, Density) and isinstance(second, Density):
-        one, other = first, second
-        _, value, growing = search(lambda x: one(x) - other(x), one, other, depth=1e5)
-        return Estimate(
-            math.inf if growing else value,
-            0.0 if growing or math.isinf(value) else 1e-8 * max(1.0, abs(value)),
-        )
     return log_ratio(largest_ratio(coupled(first, second), Fraction(0)))
 
 
-@overload
-def approximate_max(first: Density, second: Density, *, delta: float) -> Estimate: ...
-@overload
-def approximate_max(first: Finite, second: Finite, *, delta: Rational) -> Bound: ...
-
-
-def approximate_max(
-    first: Finite | Density, second: Finite | Density, *, delta: Rational
-) -> Bound | Estimate:
+def approximate_max(first: Finite, second: Finite, *, delta: Rational) -> Bound:
     """The delta-approximate max divergence of Y = `first` and Z = `second`, in nats.
 
     D_inf^delta(Y||Z) = max over events S with Y(S) >= delta of ln((Y(S) - delta)/Z(S)): the
     smallest epsilon, possibly negative, with H_{e^epsilon}(Y||Z) <= delta. It is infinite if Y has
     more than delta of its mass where Z has none, and -inf at delta = 1. An event of the outcomes
     with the largest Y(x)/Z(x) attains the maximum, which sorting therefore computes exactly;
-    `max_ratio` returns the ratio. For densities it is an estimate, by quadrature and root finding.
+    `max_ratio` returns the ratio.
 
     >>> approximate_max([0.75, 0.25], [0.25, 0.75], delta=0.25)
     Bound(lower=0.6931471805599453, upper=0.6931471805599454)
@@ -235,8 +212,6 @@ def approximate_max(
 
     Reference: [DworkRoth2014, Definition 3.6].
     """
-    if isinstance(first, Density) and isinstance(second, Density):
-        return _maximum_of_densities(first, second, check.probability("delta", delta))
     return log_ratio(largest_ratio(coupled(first, second), exact_probability("delta", delta)))
 
 
@@ -276,24 +251,3 @@ def largest_ratio(pair: Coupled, delta: Fraction) -> Fraction | float:
 def log_ratio(ratio: Fraction | float) -> Bound:
     """The natural logarithm of a rational or infinite ratio, enclosed."""
     return log_bound(ratio) if isinstance(ratio, Fraction) else Bound(math.inf, math.inf)
-
-
-def _maximum_of_densities(first: Density, second: Density, delta: float) -> Estimate:
-    from scipy import optimize
-
-    if delta == 1:
-        return Estimate(-math.inf, 0.0)
-    ceiling = max_divergence(first, second).value
-    if delta == 0 or hockey_stick(first, second, epsilon=math.inf).value > delta:
-        return Estimate(ceiling if delta == 0 else math.inf, 0.0)
-
-    def gap(epsilon: float) -> float:
-        return hockey_stick(first, second, epsilon=epsilon).value - delta
-
-    # D_inf^delta >= ln(1 - delta), from the event of all outcomes.
-    lower, upper = math.log1p(-delta) - 1e-9, min(ceiling, 1.0)
-    while gap(upper) > 0:
-        lower, upper = upper, 2 * abs(upper) + 1
-    root, slope = float(optimize.brentq(gap, lower, upper, xtol=1e-12, rtol=1e-12)), 1e-4
-    decline = max((gap(root - slope) - gap(root + slope)) / (2 * slope), 1e-300)
-    return Estimate(root, hockey_stick(first, second, epsilon=root).error / decline + 1e-12)
