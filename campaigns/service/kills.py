@@ -31,8 +31,9 @@ from dpcompose.account import open_scope
 from dpcompose.adaptive import PureFilter
 from dpcompose.errors import OverdrawnError, StoreError
 from dpcompose.ledger import Ledger, Receipt
-from dpcompose.serve import Identities, RemoteAccount, Role, Service
-from dpcompose.serve.web import Call, Charges, Outcome
+from dpcompose.serve import Identities, RemoteAccount, Role, Service, web
+from dpcompose.serve.gate import Gate
+from dpcompose.serve.web import Call, Outcome
 
 CONTROLS = ("acknowledged without a charge", "charged again with another key")
 COST, MOST = Laplace(10.0), 30
@@ -53,7 +54,7 @@ def serve(ledger: str, people: str, port: int, control: str) -> None:
             open_scope(lost, scope.path, filter=PureFilter(1e9), actor="keeper")
         service = Service(lost, service.people)
     if control == CONTROLS[1]:
-        Charges.outcomes = _unsure(Charges.outcomes)
+        web.outcomes = _unsure(web.outcomes)
     app = application(service, rate=1e9)
     uvicorn.run(app, port=port, log_level="critical", access_log=False, timeout_keep_alive=1)
 
@@ -61,9 +62,9 @@ def serve(ledger: str, people: str, port: int, control: str) -> None:
 def _unsure(made: Callable[..., list[Outcome]]) -> Callable[..., list[Outcome]]:
     """As if every other answer were lost on its way."""
 
-    def lost(charges: Charges, root: str, calls: Sequence[Call]) -> list[Outcome]:
+    def lost(gate: Gate, root: str, calls: Sequence[Call]) -> list[Outcome]:
         error = StoreError("city", "the answer is lost", uncertain=True)
-        return [each if random.random() < 0.5 else error for each in made(charges, root, calls)]
+        return [each if random.random() < 0.5 else error for each in made(gate, root, calls)]
 
     return lost
 

@@ -348,10 +348,6 @@ def _shortened(charge: Charge) -> Charge:
     return replace(charge, description=encode({"digest": digest}))
 
 
-def _always(path: str, actor: str) -> bool:
-    return True
-
-
 LARGEST_REFUSAL = 1024
 """Bytes of the entry of a refusal; a longer description is replaced by its digest."""
 
@@ -366,9 +362,9 @@ class EnforcedCharge(Charge):
         may_record: Whether one more refusal of an actor is an entry.
     """
 
-    charge: str = field(default="{}", kw_only=True)
-    reservation: str | None = field(default=None, kw_only=True)
-    may_record: Callable[[str, str], bool] = field(default=_always, kw_only=True, compare=False)
+    charge: str = field(kw_only=True)
+    reservation: str | None = field(kw_only=True)
+    may_record: Callable[[str, str], bool] = field(kw_only=True, compare=False)
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
         root = root_of(self.path)

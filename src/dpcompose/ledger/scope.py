@@ -307,10 +307,8 @@ class AccountNode:
         expected = self.spent.keys()
         if cost.keys() == expected:
             return
-        for name in sorted(cost.keys() - expected):
-            raise CurrencyError(self.scope.path, name, sorted(expected), missing=False)
-        for name in sorted(expected - cost.keys()):
-            raise CurrencyError(self.scope.path, name, sorted(expected), missing=True)
+        name = min(cost.keys() - expected or expected - cost.keys())
+        raise CurrencyError(self.scope.path, name, sorted(expected), missing=name in expected)
 
 
 @dataclass(frozen=True)

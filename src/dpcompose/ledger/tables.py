@@ -22,54 +22,38 @@ from dpcompose.ledger.store import (
     scope_row,
 )
 
-TABLES: Mapping[str, tuple[str, ...]] = {
-    "migration": ("number INTEGER NOT NULL", "name TEXT NOT NULL", "PRIMARY KEY (number)"),
+_COLUMNS: Mapping[str, tuple[int, str]] = {
+    "migration": (1, "number INTEGER, name TEXT"),
     "scope": (
-        "root TEXT NOT NULL",
-        "path TEXT NOT NULL",
-        "kind TEXT NOT NULL",
-        "caps TEXT NOT NULL",
-        "slots BIGINT",
-        "description TEXT NOT NULL",
-        "opened BIGINT NOT NULL",
-        "PRIMARY KEY (root, path)",
+        2,
+        "root TEXT, path TEXT, kind TEXT, caps TEXT, slots BIGINT?, description TEXT, opened BIGINT",
     ),
-    "balance": (
-        "root TEXT NOT NULL",
-        "path TEXT NOT NULL",
-        "spent TEXT NOT NULL",
-        "taken BIGINT NOT NULL",
-        "closed INTEGER NOT NULL",
-        "PRIMARY KEY (root, path)",
-    ),
+    "balance": (2, "root TEXT, path TEXT, spent TEXT, taken BIGINT, closed INTEGER"),
     "entry": (
-        "root TEXT NOT NULL",
-        "sequence BIGINT NOT NULL",
-        "scope TEXT NOT NULL",
-        '"key" TEXT',
-        "redeems BIGINT",
-        "body TEXT NOT NULL",
-        "hash TEXT NOT NULL",
-        "PRIMARY KEY (root, sequence)",
+        2,
+        'root TEXT, sequence BIGINT, scope TEXT, "key" TEXT?, redeems BIGINT?, body TEXT, hash TEXT',
     ),
-    "fact": (
-        "root TEXT NOT NULL",
-        "kind TEXT NOT NULL",
-        "name TEXT NOT NULL",
-        "value TEXT NOT NULL",
-        "PRIMARY KEY (root, kind, name)",
-    ),
-    "tile": (
-        "root TEXT NOT NULL",
-        "level BIGINT NOT NULL",
-        "number BIGINT NOT NULL",
-        "hashes TEXT NOT NULL",
-        "top TEXT NOT NULL",
-        "PRIMARY KEY (root, level, number)",
-    ),
+    "fact": (3, "root TEXT, kind TEXT, name TEXT, value TEXT"),
+    "tile": (3, "root TEXT, level BIGINT, number BIGINT, hashes TEXT, top TEXT"),
 }
-"""Columns and primary keys. The top-level scope leads every key, so that a distributed database can keep one tree on
-one machine."""
+"""How many of the first columns are the primary key, and the columns; those with a question mark may be NULL. The top-level
+scope leads every key, so that a distributed database can keep one tree on one machine."""
+
+
+def _declared(keys: int, columns: str) -> tuple[str, ...]:
+    parts = columns.split(", ")
+    names = [part.split()[0] for part in parts]
+    declared = [part[:-1] if part.endswith("?") else f"{part} NOT NULL" for part in parts]
+    return (*declared, f"PRIMARY KEY ({', '.join(names[:keys])})")
+
+
+def _insert(table: str) -> str:
+    names = [part.split()[0].strip('"') for part in _COLUMNS[table][1].split(", ")]
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+
+
+TABLES = {name: _declared(*own) for name, own in _COLUMNS.items()}
+"""The declarations of columns and primary keys."""
 
 UNIQUE: Mapping[str, str] = {"key_is_used_once": "key", "charge_is_redeemed_once": "redeems"}
 """Indexes of entries: below a top-level scope, no two have the same value in that column."""
@@ -199,20 +183,17 @@ ROOTS = "SELECT root FROM scope WHERE root = path"
 NEXT_ROOT = "SELECT min(root) FROM entry WHERE root > ?"
 COUNT = "SELECT count(*) FROM entry WHERE root = ?"
 ORPHANS = "SELECT root, path FROM balance EXCEPT SELECT root, path FROM scope"
-NEW_SCOPE = "INSERT INTO scope (root, path, kind, caps, slots, description, opened) VALUES (?, ?, ?, ?, ?, ?, ?)"
+NEW_SCOPE = _insert("scope")
 NEW_BALANCE = "INSERT INTO balance (spent, taken, closed, root, path) VALUES (?, ?, ?, ?, ?)"
-NEW_ENTRY = "INSERT INTO entry (root, sequence, scope, key, redeems, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
+NEW_ENTRY = _insert("entry")
 FACT = "SELECT value FROM fact WHERE root = ? AND kind = ? AND name = ?"
 FACTS = "SELECT name, value FROM fact WHERE root = ? AND kind = ?"
 TILE = "SELECT hashes, top FROM tile WHERE root = ? AND level = ? AND number = ?"
 TOPS = "SELECT top FROM tile WHERE root = ? AND level = ? AND number >= ? AND number < ? ORDER BY number"
 TILES = "SELECT level, number, hashes, top FROM tile WHERE root = ? ORDER BY level, number"
-NEW_TILE = "INSERT INTO tile (root, level, number, hashes, top) VALUES (?, ?, ?, ?, ?)"
+NEW_TILE = _insert("tile")
 EVERY_FACT = "SELECT root, kind, name, value FROM fact"
-NEW_FACT = (
-    "INSERT INTO fact (root, kind, name, value) VALUES (?, ?, ?, ?)"
-    " ON CONFLICT (root, kind, name) DO UPDATE SET value = excluded.value"
-)
+NEW_FACT = f"{_insert('fact')} ON CONFLICT (root, kind, name) DO UPDATE SET value = excluded.value"
 END_FACT = "DELETE FROM fact WHERE root = ? AND kind = ? AND name = ?"
 CHANGE = "UPDATE balance SET spent = ?, taken = ?, closed = ? WHERE root = ? AND path = ?"
 

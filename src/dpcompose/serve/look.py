@@ -16,6 +16,7 @@ from dpcompose.errors import DPComposeError, StoreError, few_digits
 from dpcompose.ledger import (
     PEOPLE,
     Amount,
+    Amounts,
     Balance,
     Entry,
     Left,
@@ -290,27 +291,28 @@ class Look:
         """How many counts of an accuracy still fit here."""
         if not self.focus or self.moment.balance(self.focus).closed:
             return []
-        left = self.left[self.focus].amounts.units
         found: list[dict[str, str]] = []
         for error in ERRORS:  # 95 %: Laplace by ln 20 = 2.9957, Gaussian by 1.95997
             for mechanism in (f"Gaussian({error * 0.5102:.4f})", f"Laplace({error * 0.3338:.4f})"):
                 try:
-                    cost = self.service.quote(self.focus, mechanism, None).cost
+                    _, times = self._priced(self.focus, mechanism)
                 except StoreError:
                     raise
                 except DPComposeError:
                     continue
-                times = min(
-                    (
-                        left[name] // each
-                        for name, each in cost.units.items()
-                        if each and name in left
-                    ),
-                    default=0,
-                )
-                found.append({"error": str(error), "times": f"{times:,}", "mechanism": mechanism})
+                row = {"error": str(error), "times": f"{times or 0:,}", "mechanism": mechanism}
+                found.append(row)
                 break
         return found
+
+    def _priced(self, scope: str, mechanism: str) -> tuple[Amounts, int | None]:
+        """The price of a mechanism, and how often it fits; None if nothing that it costs is capped."""
+        cost = self.service.quote(scope, mechanism, None).cost
+        left = self.moment.left([scope])[scope].amounts.units
+        limits = (
+            left[name] // units for name, units in cost.units.items() if units and name in left
+        )
+        return cost, min(limits, default=None)
 
     @cached_property
     def price(self) -> str:
@@ -321,16 +323,11 @@ class Look:
         if not self.who.covers(scope):
             return "This scope is not yours."
         try:
-            cost = self.service.quote(scope, mechanism, None).cost
-            left = self.service.left_in([scope])[scope].amounts.units
+            cost, times = self._priced(scope, mechanism)
         except StoreError:
             raise
         except (DPComposeError, RecursionError, OverflowError, ZeroDivisionError) as error:
             return str(error)
-        times = min(
-            (left[name] // units for name, units in cost.units.items() if units and name in left),
-            default=None,
-        )
         said = ", ".join(f"{at_least(amount)} of {name}" for name, amount in cost.items())
         return f"It costs {said}." + (f" It fits {times:,} times." if times is not None else "")
 

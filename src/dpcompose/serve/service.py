@@ -25,7 +25,6 @@ from dpcompose.errors import (
 )
 from dpcompose.ledger import (
     PEOPLE,
-    Amount,
     Charge,
     Entry,
     Ledger,
@@ -366,7 +365,7 @@ class Service:
         """The amounts spent at a scope and below it, sorted by path; `after` of an answer asks for the next page."""
         with self.ledger.moment() as moment:
             page = moment.some_balances(scope, after=after, limit=PAGE + 1)
-        listed = [{"scope": each.scope.path, "spent": texts(each.spent)} for each in page[:PAGE]]
+        listed = [{"scope": each.scope.path, "spent": each.spent.texts()} for each in page[:PAGE]]
         return {"balances": listed, "after": listed[-1]["scope"] if len(page) > PAGE else None}
 
     @route("GET", Role.KEEPER, Role.AUDITOR, reads=True)
@@ -504,11 +503,6 @@ def receipted(receipt: Receipt) -> Answer:
 def own_key(who: Identity, key: str) -> str:
     """The ledger's key for the key of an actor: nobody's key is anybody else's."""
     return f"service-{sha256(json.dumps([who.actor, key]).encode()).hexdigest()}"
-
-
-def texts(amounts: Mapping[str, Amount]) -> dict[str, str]:
-    """Amounts as they are stored and shown."""
-    return {name: str(amount) for name, amount in amounts.items()}
 
 
 def shown(entry: Entry) -> Answer:
