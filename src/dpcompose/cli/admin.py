@@ -13,7 +13,6 @@ from dpcompose.cli.command import (
     TrustedKeys,
     argument,
     command,
-    option,
 )
 from dpcompose.cli.inputs import anchor_in, opened
 from dpcompose.cli.output import Progress, stdout, write
@@ -38,12 +37,15 @@ def schema(
 def backup(
     steps: Progress,
     url: LedgerUrl,
-    out: Annotated[Path | None, option("The new file.", "FILE")] = None,
-    keep: Annotated[
-        Path | None, option("Write the anchor to a file, to be kept elsewhere.", "FILE")
-    ] = None,
+    out: Path | None = None,
+    keep: Path | None = None,
 ) -> Result:
-    """Copy a ledger that others go on using into a new file, and verify both."""
+    """Copy a ledger that others go on using into a new file, and verify both.
+
+    Args:
+        out (FILE): The new file.
+        keep (FILE): Write the anchor to a file, to be kept elsewhere.
+    """
     if out is None:
         raise DomainError("--out", None, "a new file")
     with opened(url, reading=True) as ledger:

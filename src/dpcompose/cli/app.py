@@ -104,11 +104,8 @@ def _function(command: Command) -> Callable[..., None]:
         )
         for each in command.parameters
     ]
-    vars(call).update(
-        __signature__=inspect.Signature([context, *parameters]),
-        __doc__=command.function.__doc__,
-    )
-    call.__doc__ = command.function.__doc__
+    vars(call).update(__signature__=inspect.Signature([context, *parameters]))
+    call.__doc__, _ = command.help
     call.__annotations__ = {each.name: each.annotation for each in (context, *parameters)}
     return call
 

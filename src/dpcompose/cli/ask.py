@@ -36,28 +36,25 @@ def ask(
     file: Annotated[
         Path, argument("FILE", "A CSV or Parquet file; its table is called as the file is.")
     ],
-    person: Annotated[str | None, option("The column that names the person.", "COLUMN")] = None,
-    budget: Annotated[
-        str | None, option("The epsilon that all answers may cost together.", "EPSILON")
-    ] = None,
-    column: Annotated[
-        list[str] | None,
-        option(
-            "What is known of a column: minutes=float, age=int,0,120, clinic=str,north,south.",
-            "NAME=KIND[,...]",
-        ),
-    ] = None,
-    max_rows: Annotated[int | None, option("Rows kept of one person (10).", min=1)] = None,
-    spend: Annotated[
-        str | None,
-        option("The price of a statement: 5% of the budget (if nothing is said), or an epsilon."),
-    ] = None,
-    error: Annotated[
-        str | None, option("How far each number may be off, instead of a price.", "NUMBER")
-    ] = None,
-    select: Annotated[str | None, option("Ask this, and end.", "SELECT", name="-c")] = None,
+    person: str | None = None,
+    budget: str | None = None,
+    column: list[str] | None = None,
+    max_rows: Annotated[int | None, option(min=1)] = None,
+    spend: str | None = None,
+    error: str | None = None,
+    select: Annotated[str | None, option(name="-c")] = None,
 ) -> None:
-    """Ask one file in SQL, privately: the price first, then the answer with its error. The ledger stands beside the file."""
+    """Ask one file in SQL, privately: the price first, then the answer with its error. The ledger stands beside the file.
+
+    Args:
+        person (COLUMN): The column that names the person.
+        budget (EPSILON): The epsilon that all answers may cost together.
+        column (NAME=KIND[,...]): What is known of a column: minutes=float, age=int,0,120, clinic=str,north,south.
+        max_rows: Rows kept of one person (10).
+        spend: The price of a statement: 5% of the budget (if nothing is said), or an epsilon.
+        error (NUMBER): How far each number may be off, instead of a price.
+        select (SELECT): Ask this, and end.
+    """
     from dpcompose.release import open
 
     typed = sys.stdin is not None and sys.stdin.isatty() and select is None  # pyright: ignore[reportUnnecessaryComparison]

@@ -41,47 +41,40 @@ def mechanism(
     rho: Rho = None,
     mu: Mu = None,
     plan: ClaimedPlan = None,
-    pairs: Annotated[
-        Path | None,
-        option('JSON: [{"zero": ..., "one": ..., "distance": 1}]; else usual ones.', "FILE"),
-    ] = None,
+    pairs: Path | None = None,
     alpha: Alpha = 1e-6,
-    samples: Annotated[int, option("The most calls.", "N", shown=True)] = 1_000_000,
-    seconds: Annotated[float, option("The longest time.", "S", shown=True)] = 60.0,
-    seed: Annotated[str | None, option("64 hexadecimal digits for the coins.", "HEX")] = None,
-    distance: Annotated[
-        int, option("The largest distance of usual pairs.", "K", min=1, shown=True)
-    ] = 16,
-    adjacency: Annotated[
-        str, option("Of the claim: add-remove, replace or zero-out.", shown=True)
-    ] = "add-remove",
-    records: Annotated[
-        Path | None, option("JSON: a list of records, of which datasets are made.", "FILE")
-    ] = None,
-    domain: Annotated[
-        str | None,
-        option("The least and the largest number of a record; no other is tried.", "LOW,HIGH"),
-    ] = None,
-    queries: Annotated[
-        int,
-        option("A dataset is the answers of so many queries of sensitivity 1.", min=0, shown=True),
-    ] = 0,
-    timing: Annotated[bool, option("Look at the time of a call too.")] = False,
-    fresh: Annotated[
-        str,
-        option(
-            "worker: one process beside; call: this process; new in each call: instance (NAME makes it), process.",
-            shown=True,
-        ),
-    ] = "worker",
-    limit: Annotated[float, option("Seconds that a call may take.", shown=True)] = 1.0,
-    certificate: Annotated[Path | None, option("Write the certificate.", "FILE.json")] = None,
-    resume: Annotated[
-        Path | None,
-        option("Keep a journal in this file, and go on from it if it is there.", "FILE"),
-    ] = None,
+    samples: int = 1_000_000,
+    seconds: float = 60.0,
+    seed: str | None = None,
+    distance: Annotated[int, option(min=1)] = 16,
+    adjacency: str = "add-remove",
+    records: Path | None = None,
+    domain: str | None = None,
+    queries: Annotated[int, option(min=0)] = 0,
+    timing: bool = False,
+    fresh: str = "worker",
+    limit: float = 1.0,
+    certificate: Path | None = None,
+    resume: Path | None = None,
 ) -> Result:
-    """Audit one mechanism against a claim."""
+    """Audit one mechanism against a claim.
+
+    Args:
+        pairs (FILE): JSON: [{"zero": ..., "one": ..., "distance": 1}]; else usual ones.
+        samples (N): The most calls.
+        seconds (S): The longest time.
+        seed (HEX): 64 hexadecimal digits for the coins.
+        distance (K): The largest distance of usual pairs.
+        adjacency: Of the claim: add-remove, replace or zero-out.
+        records (FILE): JSON: a list of records, of which datasets are made.
+        domain (LOW,HIGH): The least and the largest number of a record; no other is tried.
+        queries: A dataset is the answers of so many queries of sensitivity 1.
+        timing: Look at the time of a call too.
+        fresh: worker: one process beside; call: this process; new in each call: instance (NAME makes it), process.
+        limit: Seconds that a call may take.
+        certificate (FILE.json): Write the certificate.
+        resume (FILE): Keep a journal in this file, and go on from it if it is there.
+    """
     from dpcompose.audit import Verdict, require_answers, text_of, usual_pairs
     from dpcompose.plan import adjacency as adjacency_of
     from dpcompose.report import document, page, pictures
@@ -139,24 +132,19 @@ def _audited(subject: Source, pairs: tuple[Pair, ...], **how: Any) -> AuditResul
 @command("json", doing=None)
 def check(
     file: Annotated[Path, argument("CERTIFICATE", "A certificate.")],
-    again: Annotated[
-        str | None, option("Bet on new draws too, first by its stakes.", "MODULE:NAME")
-    ] = None,
-    pairs: Annotated[
-        Path | None,
-        option(
-            "The pairs of the audit, for --again; else those that the certificate tells.", "FILE"
-        ),
-    ] = None,
-    samples: Annotated[
-        int | None,
-        option("The most new calls, for --again; else ten times the first, at least 4,096.", "N"),
-    ] = None,
+    again: str | None = None,
+    pairs: Path | None = None,
+    samples: int | None = None,
 ) -> Result:
     """Check the arithmetic of a certificate: what it shows, not where its counts came from.
 
     Somebody who makes up counts, or another claim, can compute every digest anew: read the claim that is printed, and
     draw from the mechanism again.
+
+    Args:
+        again (MODULE:NAME): Bet on new draws too, first by its stakes.
+        pairs (FILE): The pairs of the audit, for --again; else those that the certificate tells.
+        samples (N): The most new calls, for --again; else ten times the first, at least 4,096.
     """
     from dpcompose.audit import CertificateError, check as checked
 
@@ -226,14 +214,17 @@ def _again(file: Path, name: str, pairs: Path | None, samples: int | None) -> Re
 @command("json", doing=None)
 def scores(
     file: Annotated[Path, argument("FILE.csv", "Columns score and inside.")],
-    epsilon: Annotated[float | None, option("The claim of the run.", "E")] = None,
+    epsilon: float | None = None,
     mu: Mu = None,
-    delta: Annotated[
-        float, option("Of the claim; of mu, where epsilon is read.", "D", shown=True)
-    ] = 0.0,
+    delta: float = 0.0,
     alpha: Alpha = 0.05,
 ) -> Result:
-    """Audit one training run from the scores of canaries that fair coins put in."""
+    """Audit one training run from the scores of canaries that fair coins put in.
+
+    Args:
+        epsilon (E): The claim of the run.
+        delta (D): Of the claim; of mu, where epsilon is read.
+    """
     from dpcompose.audit import Verdict, canaries, usual_claim
 
     try:

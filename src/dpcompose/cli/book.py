@@ -134,18 +134,21 @@ def experiment(
     plan: Annotated[
         Path | None, argument("PLAN", "A plan file: its mechanisms are the family.")
     ] = None,
-    rounds: Annotated[int | None, option("k; left out: as many as the plan runs.", "K")] = None,
-    epsilon: Annotated[float | None, option("Ask for delta here.", "E", shown="1")] = None,
-    transcripts: Annotated[
-        int | None,
-        option("How many games in each world.", "N", shown="200000, fewer where a game is long"),
-    ] = None,
-    seed: Annotated[int, option("Of all random numbers.", shown=True)] = 1,
-    orientation: Annotated[
-        Literal["same", "free"], option("Whether the adversary may turn each pair.", shown=True)
-    ] = "free",
+    rounds: int | None = None,
+    epsilon: Annotated[float | None, option(shown="1")] = None,
+    transcripts: Annotated[int | None, option(shown="200000, fewer where a game is long")] = None,
+    seed: int = 1,
+    orientation: Literal["same", "free"] = "free",
 ) -> Result:
-    """Simulate an attacker and compare it with the certified bound."""
+    """Simulate an attacker and compare it with the certified bound.
+
+    Args:
+        rounds (K): k; left out: as many as the plan runs.
+        epsilon (E): Ask for delta here.
+        transcripts (N): How many games in each world.
+        seed: Of all random numbers.
+        orientation: Whether the adversary may turn each pair.
+    """
     from dpcompose import check
     from dpcompose.experiment import NaturalFilterBreaker, summarize
     from dpcompose.report import document, page, pictures

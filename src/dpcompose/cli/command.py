@@ -1,4 +1,4 @@
-"""How a command is declared: its arguments as a signature, its outputs by name, and what it returns as a `Result`.
+"""How a command is declared: as a signature, whose docstring has the help of its options; what it returns is a `Result`.
 
 `command` adds to a function what all commands share: the boundary at which errors become a sentence and an exit status,
 progress, the checks of files to write, and the outputs --json, --csv, --html and --plot. A line that is typed correctly
@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import UnionType
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 
 PICTURES = (".png", ".svg", ".pdf")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_OPTION = re.compile(
+    r"^    (?P<name>\w+)(?: \((?P<value>.*?)\))?: (?P<help>.*(?:\n {8}.*)*)", re.MULTILINE
+)
+_SUPPLIED = ("steps", "words", "typed")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -66,8 +70,8 @@ class Declared:
     positional: bool = False
 
 
-def option(help: str, metavar: str | None = None, **more: Any) -> Declared:
-    """An option with that help, whose default is not shown."""
+def option(help: str = "", metavar: str | None = None, **more: Any) -> Declared:
+    """An option with that help, whose default is not shown; without help, its line of the docstring has it."""
     return Declared(help, metavar, **more)
 
 
@@ -186,21 +190,44 @@ class Command:
         return inspect.signature(self.function, eval_str=True).parameters
 
     @cached_property
+    def help(self) -> tuple[str, Mapping[str, tuple[str, str | None]]]:
+        """What the docstring says of the command, and of each option: its help, and the name of its value."""
+        text, _, options = inspect.cleandoc(self.function.__doc__ or "").partition("\n\nArgs:\n")
+        described = {
+            each["name"]: (" ".join(each["help"].split()), each["value"])
+            for each in _OPTION.finditer(options)
+        }
+        return text, described
+
+    @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The options and arguments: the parameters with a declaration, then the outputs."""
-        found = [
-            _parameter(each)
+        """The options and arguments: the parameters that the command line gives, then the outputs."""
+        own = [
+            self._parameter(each)
             for each in self.own.values()
-            if get_origin(each.annotation) is Annotated
+            if each.name not in {*_SUPPLIED, *OUTPUTS}
         ]
         outputs = ((name, *OUTPUTS[name]) for name in self.outputs)
         return (
-            *found,
+            *own,
             *(
                 Parameter(name, kind, False if kind is bool else None, declared)
                 for name, kind, declared in outputs
             ),
         )
+
+    def _parameter(self, parameter: inspect.Parameter) -> Parameter:
+        kind, default, declared = parameter.annotation, parameter.default, Declared()
+        if get_origin(kind) is Annotated:
+            kind, declared = get_args(kind)
+        if parameter.name in self.help[1]:
+            help, value = self.help[1][parameter.name]
+            visible = default not in (None, "", inspect.Parameter.empty) and default is not False
+            shown = declared.shown or visible
+            declared = replace(declared, help=help, metavar=value, shown=shown)
+        if isinstance(kind, UnionType):
+            (kind,) = (each for each in get_args(kind) if each is not type(None))
+        return Parameter(parameter.name, kind, default, declared)
 
     def __call__(self, words: Sequence[str] = (), /, **values: Any) -> None:
         """Run the command with these values, one for each parameter, and the words that none of them takes."""
@@ -298,13 +325,6 @@ def command(
 ) -> Callable[[Callable[..., Result | None]], Command]:
     """Declare a function as a command; see `Command`."""
     return lambda function: Command(function, outputs, files or {}, tuple(missing), doing)
-
-
-def _parameter(parameter: inspect.Parameter) -> Parameter:
-    kind, declared = get_args(parameter.annotation)
-    if isinstance(kind, UnionType):
-        (kind,) = (each for each in get_args(kind) if each is not type(None))
-    return Parameter(parameter.name, kind, parameter.default, declared)
 
 
 def _refuse(wrong: bool) -> None:

@@ -31,9 +31,13 @@ Root = Annotated[str, argument("SCOPE", "A top-level scope.")]
 @command("json", doing=None)
 def key(
     name: Annotated[str, argument("NAME", "Who signs, such as acme.example/privacy.", shown=True)],
-    out: Annotated[Path | None, option("Write the secret key to this new file.", "FILE")] = None,
+    out: Path | None = None,
 ) -> Result:
-    """Make a key that signs checkpoints, and print its public half for those who check."""
+    """Make a key that signs checkpoints, and print its public half for those who check.
+
+    Args:
+        out (FILE): Write the secret key to this new file.
+    """
     from dpcompose.ledger import SigningKey
 
     if out is None:
@@ -59,11 +63,16 @@ def key(
 def announce(
     url: LedgerUrl,
     scope: Root,
-    key: Annotated[str, option("The public key, or a file of it.", "KEY")],
-    revoke: Annotated[bool, option("Revoke it instead.")] = False,
+    key: str,
+    revoke: bool = False,
     actor: Actor = "keeper",
 ) -> None:
-    """Record in the log which key signs its checkpoints, or that it does no more."""
+    """Record in the log which key signs its checkpoints, or that it does no more.
+
+    Args:
+        key (KEY): The public key, or a file of it.
+        revoke: Revoke it instead.
+    """
     with opened(url) as ledger:
         from dpcompose.ledger import Evidence
 
@@ -96,18 +105,20 @@ def checkpoint(
 def prove(
     url: LedgerUrl,
     scope: Root,
-    entry: Annotated[int | None, option("Prove that this entry is in the log.", "N")] = None,
-    since: Annotated[
-        Path | None, option("Prove that the log goes on from this checkpoint.", "FILE")
-    ] = None,
-    checkpoint: Annotated[
-        Path | None, option("Under this checkpoint; else a new one is signed.", "FILE")
-    ] = None,
+    entry: int | None = None,
+    since: Path | None = None,
+    checkpoint: Path | None = None,
     trust: TrustedKeys = None,
     key: SecretKey = None,
     out: Out = None,
 ) -> None:
-    """Write a proof that `check-proof` checks without the ledger: of one entry, or that nothing was changed since."""
+    """Write a proof that `check-proof` checks without the ledger: of one entry, or that nothing was changed since.
+
+    Args:
+        entry (N): Prove that this entry is in the log.
+        since (FILE): Prove that the log goes on from this checkpoint.
+        checkpoint (FILE): Under this checkpoint; else a new one is signed.
+    """
     with opened(url, reading=True) as ledger:
         from dpcompose.ledger import Checkpoint, Evidence
 

@@ -14,7 +14,6 @@ from dpcompose.cli.command import (
     ScopePath,
     argument,
     command,
-    option,
 )
 from dpcompose.cli.inputs import opened, pairs, plan_for, read_text
 from dpcompose.cli.output import REFUSED, stderr
@@ -40,43 +39,21 @@ def init(url: LedgerUrl) -> Result:
 def scope(
     url: LedgerUrl,
     path: ScopePath,
-    kind: Annotated[str, option("filter, slots or partition.", shown=True)] = "filter",
-    filter: Annotated[
-        str | None, option("menu, or another filter than the budget of the target, by name.")
-    ] = None,
-    epsilon: Annotated[str | None, option("The budget's epsilon.")] = None,
-    delta: Annotated[str | None, option("The budget's delta; 0 unless named.")] = None,
-    only: Annotated[
-        str | None, option("One theorem alone: pure, basic, zcdp, renyi or gaussian.")
-    ] = None,
-    mechanism_delta: Annotated[
-        str | None, option("Part of delta reserved for (epsilon, delta) charges.")
-    ] = None,
-    parameter: Annotated[list[str] | None, option("Instead of a target.", "NAME=VALUE")] = None,
-    cap: Annotated[
-        list[str] | None, option("A bare cap, without a filter.", "CURRENCY=AMOUNT")
-    ] = None,
-    slots: Annotated[int | None, option("How many slots.")] = None,
-    split: Annotated[
-        int | None, option("Divide what is left above into so many equal slots.", "N")
-    ] = None,
-    price_delta: Annotated[
-        str | None, option("The delta at which all slots are charged above.")
-    ] = None,
-    adjacency: Annotated[
-        str, option("add-remove, replace or zero-out.", shown=True)
-    ] = "add-remove",
-    odometer: Annotated[
-        str | None, option("Fix an odometer that fails with this probability.", "D")
-    ] = None,
-    renew: Annotated[
-        str | None,
-        option(
-            "Begin anew each year, quarter, month, week, day, or after a duration such as P30D.",
-            "WHEN",
-        ),
-    ] = None,
-    unit: Annotated[str | None, option("The protected unit, in words; kept and exported.")] = None,
+    kind: str = "filter",
+    filter: str | None = None,
+    epsilon: str | None = None,
+    delta: str | None = None,
+    only: str | None = None,
+    mechanism_delta: str | None = None,
+    parameter: list[str] | None = None,
+    cap: list[str] | None = None,
+    slots: int | None = None,
+    split: int | None = None,
+    price_delta: str | None = None,
+    adjacency: str = "add-remove",
+    odometer: str | None = None,
+    renew: str | None = None,
+    unit: str | None = None,
     actor: Actor = "keeper",
     key: Key = None,
 ) -> Result:
@@ -84,6 +61,23 @@ def scope(
 
     --epsilon 1 --delta 1e-6 opens a budget for charges of any kind. Another filter is opened with its own parameters,
     --filter concentrated --parameter rho=0.01 --parameter delta=0. A scope in slots takes a slot, and needs neither.
+
+    Args:
+        kind: filter, slots or partition.
+        filter: menu, or another filter than the budget of the target, by name.
+        epsilon: The budget's epsilon.
+        delta: The budget's delta; 0 unless named.
+        only: One theorem alone: pure, basic, zcdp, renyi or gaussian.
+        mechanism_delta: Part of delta reserved for (epsilon, delta) charges.
+        parameter (NAME=VALUE): Instead of a target.
+        cap (CURRENCY=AMOUNT): A bare cap, without a filter.
+        slots: How many slots.
+        split (N): Divide what is left above into so many equal slots.
+        price_delta: The delta at which all slots are charged above.
+        adjacency: add-remove, replace or zero-out.
+        odometer (D): Fix an odometer that fails with this probability.
+        renew (WHEN): Begin anew each year, quarter, month, week, day, or after a duration such as P30D.
+        unit: The protected unit, in words; kept and exported.
     """
     from dpcompose.account import BudgetArguments, open_equal_slots
     from dpcompose.report import document, left_of, tree_page
@@ -138,16 +132,19 @@ def charge(
     plan: Annotated[
         Path | None, argument("[PLAN]", "A plan file: one charge for all of it.")
     ] = None,
-    cost: Annotated[
-        list[str] | None,
-        option("Explicit amounts instead of a plan; name every currency.", "CURRENCY=AMOUNT"),
-    ] = None,
+    cost: list[str] | None = None,
     key: Key = None,
-    delta: Annotated[str | None, option("The delta at which the plan is charged.")] = None,
+    delta: str | None = None,
     actor: Actor = "keeper",
-    redeem: Annotated[bool, option("Redeem the receipt at once.")] = False,
+    redeem: bool = False,
 ) -> Result:
-    """Charge a budget and its parents, atomically, before noise is drawn."""
+    """Charge a budget and its parents, atomically, before noise is drawn.
+
+    Args:
+        cost (CURRENCY=AMOUNT): Explicit amounts instead of a plan; name every currency.
+        delta: The delta at which the plan is charged.
+        redeem: Redeem the receipt at once.
+    """
     with opened(url) as ledger:
         if key is None:
             raise DomainError(

@@ -73,15 +73,21 @@ def show(url: LedgerUrl, html: Path | None, path: MaybePath = None) -> Result:
 def log(
     url: LedgerUrl,
     path: Annotated[str, argument("PATH", "A scope; those below it too.", shown=True)],
-    after: Annotated[int, option("Only entries with larger numbers.", min=0, shown=True)] = 0,
-    most: Annotated[int, option("At most so many.", min=1, shown=True)] = 1000,
-    tail: Annotated[int | None, option("Only the last so many.", min=1)] = None,
-    actor: Annotated[str | None, option("Only entries of this actor.", "NAME")] = None,
-    since: Annotated[
-        str | None, option("Only entries from this day or time on (ISO 8601, UTC).", "TIME")
-    ] = None,
+    after: Annotated[int, option(min=0)] = 0,
+    most: Annotated[int, option(min=1)] = 1000,
+    tail: Annotated[int | None, option(min=1)] = None,
+    actor: str | None = None,
+    since: str | None = None,
 ) -> Result:
-    """Print the log of a scope and of the scopes below it, oldest first."""
+    """Print the log of a scope and of the scopes below it, oldest first.
+
+    Args:
+        after: Only entries with larger numbers.
+        most: At most so many.
+        tail: Only the last so many.
+        actor (NAME): Only entries of this actor.
+        since (TIME): Only entries from this day or time on (ISO 8601, UTC).
+    """
     from dpcompose.report import document, log_page
 
     with opened(url, reading=True) as ledger:
@@ -118,9 +124,13 @@ def price(
     url: LedgerUrl,
     path: Annotated[str, argument("PATH", "A scope.")],
     plan: PlanFile,
-    delta: Annotated[str | None, option("The delta at which the plan would be charged.")] = None,
+    delta: str | None = None,
 ) -> Result:
-    """Say what a PLAN would be charged in a scope, and whether it fits; charges nothing."""
+    """Say what a PLAN would be charged in a scope, and whether it fits; charges nothing.
+
+    Args:
+        delta: The delta at which the plan would be charged.
+    """
     from dpcompose.account import Account, charge_in_epsilon
     from dpcompose.report import price_page
 
@@ -149,13 +159,15 @@ def exposure(
     steps: Progress,
     url: LedgerUrl,
     paths: Annotated[list[str], argument("PATH...", "The scopes whose data hold the person.")],
-    delta: Annotated[float, option("At this delta.", "D")],
-    window: Annotated[
-        str | None,
-        option("For budgets that renew: so many of their periods, or a duration such as P3Y.", "W"),
-    ] = None,
+    delta: float,
+    window: str | None = None,
 ) -> Result:
-    """Report the worst-case and spent epsilon of someone in all these scopes."""
+    """Report the worst-case and spent epsilon of someone in all these scopes.
+
+    Args:
+        delta (D): At this delta.
+        window (W): For budgets that renew: so many of their periods, or a duration such as P3Y.
+    """
     from dpcompose.account import exposure as exposure_of
     from dpcompose.report import document, page
 
@@ -171,12 +183,15 @@ def verify(
     url: LedgerUrl,
     anchor: KeptAnchor = None,
     trust: TrustedKeys = None,
-    keep: Annotated[Path | None, option("Write the new anchor to a file.", "FILE")] = None,
-    restored: Annotated[
-        bool, option("Accept a file that was restored from a copy and may lack entries.")
-    ] = False,
+    keep: Path | None = None,
+    restored: bool = False,
 ) -> Result:
-    """Check every hash, decision, balance and price; with --anchor, also that no entry is gone."""
+    """Check every hash, decision, balance and price; with --anchor, also that no entry is gone.
+
+    Args:
+        keep (FILE): Write the new anchor to a file.
+        restored: Accept a file that was restored from a copy and may lack entries.
+    """
     from dpcompose.account import underpaid_charges
     from dpcompose.report import page
 
@@ -211,9 +226,13 @@ def export(
     url: LedgerUrl,
     json: bool,
     path: MaybePath = None,
-    out: Annotated[Path | None, option("Write to a .json file.", "FILE")] = None,
+    out: Path | None = None,
 ) -> None:
-    """Write a document for a public registry of deployments: mechanisms, units, totals; no actors and no keys."""
+    """Write a document for a public registry of deployments: mechanisms, units, totals; no actors and no keys.
+
+    Args:
+        out (FILE): Write to a .json file.
+    """
     from dpcompose.document import dumps
     from dpcompose.report import deployments_document
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from dpcompose.cli.command import PlanFile, Result, argument, command, option
+from dpcompose.cli.command import PlanFile, Result, argument, command
 from dpcompose.cli.inputs import read_plan
 from dpcompose.cli.output import DONE, REFUSED, Progress
 from dpcompose.errors import PlanError
@@ -19,23 +19,21 @@ if TYPE_CHECKING:
 def account(
     steps: Progress,
     plan: PlanFile,
-    delta: Annotated[float | None, option("Ask for epsilon at this delta.", "D")] = None,
-    epsilon: Annotated[
-        float | None,
-        option(
-            "Ask for delta at this epsilon. Together with --delta: a budget, exceeded with exit status 1.",
-            "E",
-        ),
-    ] = None,
-    explain: Annotated[
-        bool, option("Also explain how the total was certified, and what each theorem assumes.")
-    ] = False,
-    risk: Annotated[bool, option("Also report what an attacker gains from all answers.")] = False,
+    delta: float | None = None,
+    epsilon: float | None = None,
+    explain: bool = False,
+    risk: bool = False,
 ) -> Result:
     """Certify the total cost of a PLAN.
 
     Prints an interval that contains the true epsilon (or delta), the bounds of other theorems, and the contribution of
     each mechanism. The question is the plan's own `delta` or `epsilon`, unless --delta or --epsilon is given.
+
+    Args:
+        delta (D): Ask for epsilon at this delta.
+        epsilon (E): Ask for delta at this epsilon. Together with --delta: a budget, exceeded with exit status 1.
+        explain: Also explain how the total was certified, and what each theorem assumes.
+        risk: Also report what an attacker gains from all answers.
     """
     from dpcompose.plan import account as account_of, risk_of
     from dpcompose.report import document, page, pictures
@@ -58,26 +56,30 @@ def account(
 def calibrate(
     steps: Progress,
     plan: PlanFile,
-    vary: Annotated[str, option("The number to vary, such as mechanism.training.sigma.", "KEY")],
-    epsilon: Annotated[float | None, option("The target.", "E")] = None,
-    delta: Annotated[float | None, option("At this delta.", "D")] = None,
-    advantage: Annotated[
-        float | None, option("The target instead: the largest advantage of an attacker.", "A")
-    ] = None,
-    true_positive_rate: Annotated[
-        float | None, option("The target instead: the largest one at --false-positive-rate.", "T")
-    ] = None,
-    false_positive_rate: Annotated[float | None, option("At this one.", "F")] = None,
-    bayes_error: Annotated[
-        float | None,
-        option("The target instead: the least chance of a wrong guess whether someone is in.", "B"),
-    ] = None,
-    prior: Annotated[float | None, option("With this prior; by default 0.5.", "P")] = None,
-    toml: Annotated[bool, option("Print the plan with that value, as TOML.")] = False,
+    vary: str,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    advantage: float | None = None,
+    true_positive_rate: float | None = None,
+    false_positive_rate: float | None = None,
+    bayes_error: float | None = None,
+    prior: float | None = None,
+    toml: bool = False,
 ) -> Result:
     """Find the least noise (or most steps) that keeps PLAN within epsilon E at delta D, or an attacker within a gain.
 
     It is the smallest sigma or scale, or the largest rate, times or epsilon.
+
+    Args:
+        vary (KEY): The number to vary, such as mechanism.training.sigma.
+        epsilon (E): The target.
+        delta (D): At this delta.
+        advantage (A): The target instead: the largest advantage of an attacker.
+        true_positive_rate (T): The target instead: the largest one at --false-positive-rate.
+        false_positive_rate (F): At this one.
+        bayes_error (B): The target instead: the least chance of a wrong guess whether someone is in.
+        prior (P): With this prior; by default 0.5.
+        toml: Print the plan with that value, as TOML.
     """
     from dpcompose.plan import calibrate as calibrated
 
@@ -97,12 +99,16 @@ def compare(
     plans: Annotated[
         list[Path], argument("PLAN...", "Plan files (TOML), or - for standard input.")
     ],
-    delta: Annotated[float | None, option("Compare epsilon at this delta.", "D")] = None,
-    epsilon: Annotated[float | None, option("Compare delta at this epsilon.", "E")] = None,
+    delta: float | None = None,
+    epsilon: float | None = None,
 ) -> Result:
     """Compare PLANs: the certified total of each, and the bounds of the theorems side by side.
 
     All are asked the same question: that of --delta or --epsilon, or else that of the first plan.
+
+    Args:
+        delta (D): Compare epsilon at this delta.
+        epsilon (E): Compare delta at this epsilon.
     """
     from dpcompose.plan import account as account_of
 
@@ -118,12 +124,16 @@ def compare(
 def advise(
     steps: Progress,
     plan: PlanFile,
-    epsilon: Annotated[float | None, option("The target, instead of the plan's.", "E")] = None,
-    delta: Annotated[float | None, option("At this delta, instead of the plan's.", "D")] = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
 ) -> Result:
     """Say which budget to open for work such as PLAN: how much of it each would grant within epsilon E at delta D.
 
     The plan's mechanisms are what may be asked, and its `times` how often, about.
+
+    Args:
+        epsilon (E): The target, instead of the plan's.
+        delta (D): At this delta, instead of the plan's.
     """
     from dpcompose import adaptive
 
@@ -149,14 +159,16 @@ def advise(
 @command("json", doing=None)
 def import_document(
     file: Annotated[Path, argument("FILE", "A document of another library.")],
-    adjacency: Annotated[
-        str, option("Who are neighbors: add-remove, replace or zero-out.", "NAME", shown=True)
-    ] = "add-remove",
-    delta: Annotated[float | None, option("The plan asks for epsilon at this delta.", "D")] = None,
+    adjacency: str = "add-remove",
+    delta: float | None = None,
 ) -> Result:
     """Turn FILE, a document of another library, into a plan; prints TOML.
 
     It reads a DpEvent of dp_accounting and the state dictionary of an accountant of Opacus, both as JSON.
+
+    Args:
+        adjacency (NAME): Who are neighbors: add-remove, replace or zero-out.
+        delta (D): The plan asks for epsilon at this delta.
     """
     from dpcompose.interop import import_plan
     from dpcompose.plan import PlanQuestion, adjacency as named

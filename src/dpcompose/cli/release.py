@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from dpcompose.cli.command import Actor, LedgerUrl, Result, argument, command, option
+from dpcompose.cli.command import Actor, LedgerUrl, Result, argument, command
 from dpcompose.cli.inputs import pairs
 from dpcompose.cli.output import Progress, error_boundary, headed, require_writable, stderr, write
 from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
@@ -46,39 +46,44 @@ def release(
         str, argument("TABLE", "A file, a database's URL, or a name in the catalog.", shown=True)
     ],
     ledger: LedgerUrl,
-    scope: Annotated[str, option("The scope that is charged.")],
-    unit: Annotated[
-        list[str] | None, option("The column of the protected unit; may be repeated.")
-    ] = None,
-    max_rows: Annotated[int | None, option("Rows kept of one unit.")] = None,
+    scope: str,
+    unit: list[str] | None = None,
+    max_rows: int | None = None,
     actor: Actor = "analyst",
-    sql: Annotated[str | None, option("One SELECT, or EXPLAIN and one SELECT.", "SELECT")] = None,
-    spend: Annotated[
-        str | None, option("What it may cost; or rho=R.", "epsilon=E[,delta=D]")
-    ] = None,
-    questions: Annotated[
-        Path | None, option("A TOML file of questions: one charge, all or nothing.", "FILE")
-    ] = None,
-    max_groups: Annotated[int | None, option("Groups in which a unit is kept.")] = None,
-    max_rows_per_group: Annotated[int | None, option("Rows kept of a unit in one group.")] = None,
-    name: Annotated[str | None, option("The table in a database.")] = None,
-    schema: Annotated[list[str] | None, option("The type of a text column.", "COLUMN=TYPE")] = None,
-    key: Annotated[
-        str | None, option("Idempotency key: a repeat returns the stored answer, free.")
-    ] = None,
-    answers: Annotated[
-        Path | None, option("A directory that keeps answers for retries.", "DIRECTORY")
-    ] = None,
-    confidence: Annotated[float, option("Of the errors shown.", shown=True)] = 0.95,
-    quote: Annotated[bool, option("Print price and error; ask and charge nothing.")] = False,
-    out: Annotated[
-        Path | None, option("Also write the answer as .csv, .parquet or .json.", "FILE")
-    ] = None,
-    rows: Annotated[
-        Path | None, option("Also write synthetic rows as .csv or .parquet.", "FILE")
-    ] = None,
+    sql: str | None = None,
+    spend: str | None = None,
+    questions: Path | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+    name: str | None = None,
+    schema: list[str] | None = None,
+    key: str | None = None,
+    answers: Path | None = None,
+    confidence: float = 0.95,
+    quote: bool = False,
+    out: Path | None = None,
+    rows: Path | None = None,
 ) -> Result:
-    """Answer questions about a TABLE privately: charged to a ledger first, with noise of a stated size."""
+    """Answer questions about a TABLE privately: charged to a ledger first, with noise of a stated size.
+
+    Args:
+        scope: The scope that is charged.
+        unit: The column of the protected unit; may be repeated.
+        max_rows: Rows kept of one unit.
+        sql (SELECT): One SELECT, or EXPLAIN and one SELECT.
+        spend (epsilon=E[,delta=D]): What it may cost; or rho=R.
+        questions (FILE): A TOML file of questions: one charge, all or nothing.
+        max_groups: Groups in which a unit is kept.
+        max_rows_per_group: Rows kept of a unit in one group.
+        name: The table in a database.
+        schema (COLUMN=TYPE): The type of a text column.
+        key: Idempotency key: a repeat returns the stored answer, free.
+        answers (DIRECTORY): A directory that keeps answers for retries.
+        confidence: Of the errors shown.
+        quote: Print price and error; ask and charge nothing.
+        out (FILE): Also write the answer as .csv, .parquet or .json.
+        rows (FILE): Also write synthetic rows as .csv or .parquet.
+    """
     with _reporting_no_charge():
         from dpcompose import check
         from dpcompose.ledger import Ledger

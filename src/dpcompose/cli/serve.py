@@ -20,49 +20,43 @@ if TYPE_CHECKING:
 @command(doing=None)
 def serve(
     typed: Mapping[str, Any],
-    ledger: Annotated[str | None, option("", "URL", envvar="DPCOMPOSE_LEDGER", shown=True)] = None,
-    people: Annotated[
-        str | None,
-        option("A file of people of an earlier version, to take over; or else people.db.", "FILE"),
-    ] = None,
-    host: Annotated[str, option("The address to listen at.", shown=True)] = "127.0.0.1",
-    port: Annotated[int, option("The port to listen at.", min=1, max=65535, shown=True)] = 8000,
-    invite: Annotated[
-        list[str] | None,
-        option(
-            "Print a token and end; may be repeated: keeper, analyst or auditor, name, scope.",
-            "ROLE:NAME[:SCOPE]",
-        ),
-    ] = None,
-    subject: Annotated[
-        str | None, option("With --invite: who it is at the issuer, instead of a token.", "SUBJECT")
-    ] = None,
-    revoke: Annotated[
-        list[str] | None,
-        option("Revoke the tokens of a name and end; may be repeated.", "NAME[:SCOPE]"),
-    ] = None,
-    trust_clock: Annotated[bool, option("Undo a time that was ahead, and end.")] = False,
-    issuer: Annotated[
-        str | None, option("An OpenID Connect issuer whose tokens are taken too.", "URL")
-    ] = None,
-    audience: Annotated[
-        str | None, option("The name of this service at the issuer.", "NAME")
-    ] = None,
-    checkpoints: Annotated[
-        Path | None,
-        option(
-            "The file that `ledger evidence checkpoint` wrote, for proofs on the pages.", "FILE"
-        ),
-    ] = None,
-    trust: Annotated[list[str] | None, option("The public key that signs them.", "KEY")] = None,
-    rate: Annotated[
-        float, option("Requests a second that each identity may make.", min=1, shown=True)
-    ] = 200.0,
-    log: Annotated[bool, option("A line of JSON for each request, to the standard error.")] = False,
-    unit: Annotated[bool, option("Print a unit of systemd for this ledger, and end.")] = False,
-    demo: Annotated[bool, option("Start with people and budgets that are thrown away.")] = False,
+    ledger: Annotated[str | None, option(envvar="DPCOMPOSE_LEDGER")] = None,
+    people: str | None = None,
+    host: str = "127.0.0.1",
+    port: Annotated[int, option(min=1, max=65535)] = 8000,
+    invite: list[str] | None = None,
+    subject: str | None = None,
+    revoke: list[str] | None = None,
+    trust_clock: bool = False,
+    issuer: str | None = None,
+    audience: str | None = None,
+    checkpoints: Path | None = None,
+    trust: list[str] | None = None,
+    rate: Annotated[float, option(min=1)] = 200.0,
+    log: bool = False,
+    unit: bool = False,
+    demo: bool = False,
 ) -> None:
-    """Serve a ledger to people who do not trust each other. Put a proxy with TLS before it."""
+    """Serve a ledger to people who do not trust each other. Put a proxy with TLS before it.
+
+    Args:
+        ledger (URL): A file, or postgresql://user@host/database.
+        people (FILE): A file of people of an earlier version, to take over; or else people.db.
+        host: The address to listen at.
+        port: The port to listen at.
+        invite (ROLE:NAME[:SCOPE]): Print a token and end; may be repeated: keeper, analyst or auditor, name, scope.
+        subject (SUBJECT): With --invite: who it is at the issuer, instead of a token.
+        revoke (NAME[:SCOPE]): Revoke the tokens of a name and end; may be repeated.
+        trust_clock: Undo a time that was ahead, and end.
+        issuer (URL): An OpenID Connect issuer whose tokens are taken too.
+        audience (NAME): The name of this service at the issuer.
+        checkpoints (FILE): The file that `ledger evidence checkpoint` wrote, for proofs on the pages.
+        trust (KEY): The public key that signs them.
+        rate: Requests a second that each identity may make.
+        log: A line of JSON for each request, to the standard error.
+        unit: Print a unit of systemd for this ledger, and end.
+        demo: Start with people and budgets that are thrown away.
+    """
     try:
         from dpcompose.serve import Identities, Issuer, Service, application, take_over
     except ModuleNotFoundError:

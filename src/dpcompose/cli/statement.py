@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from dpcompose.cli.command import PlanFile, Result, TrustedKeys, argument, command, option
+from dpcompose.cli.command import PlanFile, Result, TrustedKeys, argument, command
 from dpcompose.cli.inputs import keys_of, opened, read_bytes, read_plan
 from dpcompose.cli.output import write
 
@@ -23,19 +23,23 @@ if TYPE_CHECKING:
 )
 def write_statement(
     plan: PlanFile,
-    unit: Annotated[str, option('The unit of privacy, such as "one user".', "TEXT")],
-    delta: Annotated[
-        float | None, option("The delta of the guarantee; by default the plan's.", "D")
-    ] = None,
-    sampling: Annotated[str, option("How records were drawn, in your words.", "TEXT")] = "",
-    records: Annotated[int, option("The most records of one unit in the data.", shown=True)] = 1,
-    card: Annotated[Path | None, option("Write a section of a model card.", "FILE.md")] = None,
-    privacy: Annotated[
-        Path | None,
-        option("Write the document that `dpcompose statement verify` checks.", "FILE.json"),
-    ] = None,
+    unit: str,
+    delta: float | None = None,
+    sampling: str = "",
+    records: int = 1,
+    card: Path | None = None,
+    privacy: Path | None = None,
 ) -> Result:
-    """Write a paragraph to publish about the privacy of a PLAN, with certified numbers, all rounded to stay true."""
+    """Write a paragraph to publish about the privacy of a PLAN, with certified numbers, all rounded to stay true.
+
+    Args:
+        unit (TEXT): The unit of privacy, such as "one user".
+        delta (D): The delta of the guarantee; by default the plan's.
+        sampling (TEXT): How records were drawn, in your words.
+        records: The most records of one unit in the data.
+        card (FILE.md): Write a section of a model card.
+        privacy (FILE.json): Write the document that `dpcompose statement verify` checks.
+    """
     from dpcompose.interop import privacy_json, statement
 
     stated = statement(read_plan(plan), unit=unit, delta=delta, sampling=sampling, records=records)
@@ -61,15 +65,16 @@ def write_statement(
 @command("json", doing="pricing the mechanisms again")
 def verify(
     file: Annotated[Path, argument("FILE", "A privacy.json.")],
-    digest: Annotated[
-        str | None, option("Its digest, as it was published elsewhere.", "HEX")
-    ] = None,
-    ledger: Annotated[
-        str | None, option("The ledger that has the charges, to be verified too.", "URL")
-    ] = None,
+    digest: str | None = None,
+    ledger: str | None = None,
     trust: TrustedKeys = None,
 ) -> Result:
-    """Check a privacy.json to the last byte, and price its mechanisms again; exit status 1 if it does not hold."""
+    """Check a privacy.json to the last byte, and price its mechanisms again; exit status 1 if it does not hold.
+
+    Args:
+        digest (HEX): Its digest, as it was published elsewhere.
+        ledger (URL): The ledger that has the charges, to be verified too.
+    """
     from dpcompose.interop import LARGEST, verify as verified
 
     content = read_bytes("FILE", file, most=LARGEST)
