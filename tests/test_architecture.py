@@ -542,7 +542,7 @@ def test_a_mechanism_stands_on_nothing_of_its_answers() -> None:
 
 def test_the_laplace_mechanism_stands_on_few_files() -> None:
     """Twelve beside five files at the root and the faces of rooms."""
-    loaded = _loaded("import dpcompose.mechanisms.laplace")
+    loaded = _loaded("import dpcompose.mechanisms.noise")
     files = [name for name in loaded if not (PACKAGE / Path(*name.split(".")[1:])).is_dir()]
     assert len(files) <= 17, sorted(files)
 
@@ -587,7 +587,7 @@ REFUSED = [
         "import importlib\nimportlib.import_module('dpcompose.plan')",
     ),
     *(
-        (rooms, "mechanisms.laplace", f"def f():\n    from dpcompose import {room}")
+        (rooms, "mechanisms.noise", f"def f():\n    from dpcompose import {room}")
         for room in ("loss", "contour", "proof", "composition")
     ),
     (rooms, "ledger.entry", "from dpcompose.values import Bound"),

@@ -50,7 +50,7 @@ def test_the_readme_becomes_a_page_beside_the_others() -> None:
 
 def test_every_class_and_function_of_a_room_is_in_the_reference() -> None:
     assert names("dpcompose.book").count(":::") >= 20
-    assert "::: dpcompose.mechanisms.laplace.Laplace\n" in names("dpcompose")
+    assert "::: dpcompose.mechanisms.noise.Laplace\n" in names("dpcompose")
 
 
 def _found(words: str) -> list[str]:

@@ -1,35 +1,40 @@
-from .allocation import RandomAllocation as RandomAllocation
-from .batches import FixedSizeSample as FixedSizeSample, ShuffledEpochs as ShuffledEpochs
-from .discrete import (
-    DiscreteGaussian as DiscreteGaussian,
-    DiscreteLaplace as DiscreteLaplace,
-    Skellam as Skellam,
+from .batches import (
+    FixedSizeSample as FixedSizeSample,
+    RandomAllocation as RandomAllocation,
+    ShuffledEpochs as ShuffledEpochs,
 )
 from .dominating_pair import DominatingPair as DominatingPair
-from .exponential import Exponential as Exponential
-from .gaussian import Gaussian as Gaussian
 from .guaranteed import (
     BlackBox as BlackBox,
     Concentrated as Concentrated,
     GaussianDP as GaussianDP,
     RenyiCurve as RenyiCurve,
+    distributed_discrete_gaussian as distributed_discrete_gaussian,
 )
-from .laplace import Laplace as Laplace
-from .local import ShuffledReports as ShuffledReports, UnaryEncoding as UnaryEncoding
-from .matrix import MatrixMechanism as MatrixMechanism
+from .local import (
+    RandomizedResponse as RandomizedResponse,
+    ShuffledReports as ShuffledReports,
+    UnaryEncoding as UnaryEncoding,
+)
+from .matrix import MatrixMechanism as MatrixMechanism, TreeAggregation as TreeAggregation
 from .mixtures import MixtureOfGaussians as MixtureOfGaussians, TruncatedPoisson as TruncatedPoisson
+from .noise import (
+    DiscreteGaussian as DiscreteGaussian,
+    DiscreteLaplace as DiscreteLaplace,
+    Gaussian as Gaussian,
+    Laplace as Laplace,
+    Skellam as Skellam,
+    Staircase as Staircase,
+)
 from .participation import Participation as Participation
 from .private_selection import PrivateSelection as PrivateSelection
-from .randomized_response import RandomizedResponse as RandomizedResponse
-from .secure_aggregation import distributed_discrete_gaussian as distributed_discrete_gaussian
 from .selection import (
     AboveThreshold as AboveThreshold,
+    Exponential as Exponential,
     NoisyArgmax as NoisyArgmax,
     NoisyMax as NoisyMax,
     PermuteAndFlip as PermuteAndFlip,
 )
-from .staircase import Staircase as Staircase
-from .tree import TreeAggregation as TreeAggregation
 
 if True:
     from .base import Stated as Stated

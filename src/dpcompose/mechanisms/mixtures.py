@@ -28,7 +28,7 @@ from dpcompose.law import (
 )
 from dpcompose.mechanisms.base import Mechanism, rounded
 from dpcompose.mechanisms.batches import MOST_RECORDS
-from dpcompose.mechanisms.gaussian import Gaussian
+from dpcompose.mechanisms.noise import Gaussian
 from dpcompose.mechanisms.parameter import Parameter, count, declare, noise
 from dpcompose.mechanisms.part import Unsampled
 from dpcompose.numerics import U, at_least

@@ -1,4 +1,5 @@
-"""Selection among candidates: permute-and-flip, noisy maxima, the sparse vector technique, votes of teachers.
+"""Selection among candidates: the exponential mechanism, permute-and-flip, noisy maxima,
+the sparse vector technique, votes of teachers.
 
 Theorem. Let noises Z_i be independent, with densities f_i of bounded hazard: f_i <= beta (1 - F_i). Let one record move
 the scores s_i by amounts in [-a, b]; w = a + b. The winner, the index of the largest s_i + Z_i, is dominated by the
@@ -19,28 +20,93 @@ from dpcompose.guarantee import TypedAmounts
 from dpcompose.law import (
     Atoms,
     BoundedRange,
+    BoundedRangeAttained,
     Chained,
     GaussianShift,
     LaplaceShift,
     Law,
     Laws,
     Pair,
+    Reversed,
     TwoPoint,
 )
 from dpcompose.mechanisms.base import ContinuousNoise, Mechanism, Stated
-from dpcompose.mechanisms.exponential import LARGEST as LARGEST_RANGE, attained_pairs
 from dpcompose.mechanisms.parameter import (
     EPSILON,
     FLAG,
     HOLDS_UNDER,
     Parameter,
+    amount,
     count,
     declare,
     noise,
 )
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, up
 
-SMALLEST, LEAST_TAIL = 1e-9, 1e-250
+SMALLEST, LARGEST = 1e-9, 300.0
+
+
+def _bounded_range(name: str, value: Any) -> float:
+    epsilon = EPSILON.domain(name, value)
+    if not epsilon <= LARGEST:
+        raise DomainError(name, epsilon, f"at most {LARGEST:g}", "BlackBox(epsilon) dominates it")
+    return epsilon
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Exponential(Stated):
+    """Any epsilon-bounded-range mechanism: its losses lie in an interval of length epsilon.
+
+    Examples are the exponential mechanism with weights e^(epsilon u / (2 D)), D the sensitivity of
+    the utility u, and report-noisy-max with Gumbel noise. One run attains the dominating pair at
+    every epsilon; for several runs, the lower end is that of mechanisms of one fixed shape.
+
+    >>> from dpcompose import Exponential
+    >>> Exponential(1.0).delta(epsilon=0.5).contains(0.07740468631569081)
+    True
+
+    Args:
+        epsilon: The length of the interval of losses, in nats; >= 0.
+        holds_under: The adjacency under which epsilon is stated. Under replacement, a value stated
+            for add-remove counts as 2 epsilon.
+
+    Raises:
+        DomainError: If epsilon is outside its domain.
+
+    Reference: [DongDurfeeRogers2020, Definition 3.1]
+    """
+
+    stated: float = field(metadata=declare(epsilon=amount(_bounded_range)))
+    holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
+    event = "ExponentialMechanismDpEvent", {"epsilon": "epsilon"}
+
+    def __init__(self, epsilon: float, *, holds_under: Adjacency = Adjacency.ADD_REMOVE) -> None:
+        self._state(epsilon=epsilon, holds_under=holds_under)
+
+    def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
+        """Return epsilon as written; 2 epsilon for a group of two."""
+        return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
+
+    def laws(self, adjacency: Adjacency) -> Laws:
+        """Return the dominating law, with the attained two-point laws that it dominates."""
+        epsilon = 2 * self.stated if self._doubled(adjacency) else self.stated
+        if epsilon < SMALLEST:
+            nothing = Pair(TwoPoint(0.0), TwoPoint(0.0))
+            return ((Pair(TwoPoint(epsilon), TwoPoint(epsilon), False, (nothing,)), 1),)
+        inside = attained_pairs(epsilon)
+        loss = BoundedRange(epsilon)
+        return ((Pair(loss, loss, False, inside, tight_alone=True), 1),)
+
+
+def attained_pairs(epsilon: float) -> tuple[Pair, ...]:
+    """Return the two-point laws, in both orders, that mechanisms of bounded range `epsilon`
+    attain.
+    """
+    laws = [BoundedRangeAttained(epsilon, at) for at in range(3)]
+    return tuple([Pair(law, Reversed(law)) for law in laws])
+
+
+LEAST_TAIL = 1e-250
 NOISES = ("laplace", "exponential", "gumbel")
 Tail = Callable[[float], float]
 
@@ -179,7 +245,7 @@ class NoisyMax(ContinuousNoise):
         """
         apart = self._apart(adjacency)
         epsilon = apart / self.scale
-        if self.noise == "gumbel" and SMALLEST <= epsilon <= LARGEST_RANGE:
+        if self.noise == "gumbel" and SMALLEST <= epsilon <= LARGEST:
             inside = attained_pairs(epsilon * (1 - 4 * UNIT_ROUNDOFF))
             loss = BoundedRange(up(epsilon))
             return ((Pair(loss, loss, False, inside, tight_alone=True), 1),)
@@ -259,7 +325,7 @@ class AboveThreshold(Stated):
         loss = (
             Chained(self.stated, 0.0, categories=2, steps=2) if doubled else TwoPoint(self.stated)
         )
-        if not SMALLEST <= self.stated <= LARGEST_RANGE:
+        if not SMALLEST <= self.stated <= LARGEST:
             return ((Pair(loss, loss, False, _NOTHING), 1),)
         threshold, answer = self.scales
         ratio = answer / threshold
@@ -334,7 +400,7 @@ def threshold_pairs(tail: Tail, width: float, *, starts: Sequence[float] = ()) -
             [tail(y) if y > 0 else 1 - tail(-y) for y in (at, -at)] for at in places
         )
         small = min(upper, lower, other, least)
-        if not (small > LEAST_TAIL and SMALLEST < width < LARGEST_RANGE):
+        if not (small > LEAST_TAIL and SMALLEST < width < LARGEST):
             continue
         error = UNIT_ROUNDOFF * (256 + 8 * (1 + max(map(abs, places))) ** 2)
         nearest = min(abs(math.log(upper / other)), abs(math.log(lower / least)))
