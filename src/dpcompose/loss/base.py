@@ -119,6 +119,14 @@ class Loss(ABC):
         return None
 
     @property
+    def shared_reverse(self) -> Loss | None:
+        """The same pair in the other order, if the transforms of the two share their work; None if they do not.
+
+        For speed: without it the benchmark row "DP-SGD sigma 4, rate 0.1, 10^4 steps" takes 1.5 times as long.
+        """
+        return None
+
+    @property
     def zcdp(self) -> float | None:
         """A rho with D_alpha <= rho alpha for all alpha > 1, rounded up, in this order; None if none is known."""
         largest = max(abs(self.maximum), abs(self.minimum))

@@ -127,15 +127,13 @@ class Product:
 
     @cached_property
     def _pools(self) -> dict[type[Loss], _Pool]:
-        """The transform's terms by the family that made them; those of the other order where they are the same."""
+        """The transform's terms by the family that made them."""
         families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
         for loss, times in self.reduced:
             families[type(loss)].append((loss, times))
         others = {} if self.other is None else self.other._pools
         return {
-            family: other
-            if (other := others.get(family)) is not None and other.members == members
-            else _Pool(members, family.pool(members))
+            family: _pooled(family, members, others.get(family))
             for family, members in families.items()
         }
 
@@ -405,3 +403,18 @@ def _certificate(reading: LineReading) -> Certificate:
         terms,
         notes=_ROUNDED if coarse else (),
     )
+
+
+def _pooled(family: type[Loss], members: list[tuple[Loss, int]], other: _Pool | None) -> _Pool:
+    """The family's transforms of its members: those of the other order, or their reverse, where that is the same."""
+    if other is not None and other.members == members:
+        return other
+    if (
+        other is not None
+        and [(loss.shared_reverse, times) for loss, times in other.members] == members
+    ):
+        found = [term.reverse for term in other.terms]
+        terms = [term for term in found if term is not None]
+        if len(terms) == len(found):
+            return _Pool(members, terms)
+    return _Pool(members, family.pool(members))

@@ -17,13 +17,20 @@ Reference: [Lebeda2024, Proposition 13], [ZhuDongWang2022, Theorem 11]
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
+import numpy as np
+
+from dpcompose.contour import Transform
 from dpcompose.guarantee import gaussian_profile
-from dpcompose.loss.base import sampled_profile
+from dpcompose.loss.base import Loss, merged, sampled_profile
 from dpcompose.loss.gaussian_mixture import GaussianMixture, OpposedMixtures
 from dpcompose.loss.mixture_loss import MixtureLoss, OpposedLoss
+from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
+from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
 from dpcompose.numerics import U
 from dpcompose.proof import (
     Ball,
@@ -268,9 +275,16 @@ class ReplacedMoments(SampledGaussianMoments):
         )
 
 
+_TOGETHER = 16
+"""Rows that share arrays: enough to make the cost of a call small, few enough for the caches of the processor."""
+
+
 @dataclass(frozen=True)
-class SampledGaussianLoss(OpposedLoss):
+class SampledGaussianLoss(Loss):
     """Gaussian noise of standard deviation `noise` (in units of sensitivity) on a Poisson sample of rate `rate` < 1.
+
+    It is an opposed mixture like that of replaced records, and could have its transform; a quadrature of its own is five
+    to twelve times as fast in the benchmark's rows of DP-SGD, for 800 lines.
 
     Args:
         noise: sigma / sensitivity, > 0.
@@ -298,14 +312,31 @@ class SampledGaussianLoss(OpposedLoss):
         return replace(self, remove=not self.remove)
 
     @property
-    def mixture(self) -> MixtureLoss:
-        return self._mixture
+    def shared_reverse(self) -> SampledGaussianLoss:
+        return self.reverse
 
-    @cached_property
-    def _mixture(self) -> MixtureLoss:
-        (one, lost), none = _mixed(self.noise, self.rate, self.ulps + 1), GaussianMixture()
-        pair = OpposedMixtures(one, none) if self.remove else OpposedMixtures(none, one)
-        return MixtureLoss(((1.0, pair),), infinite_error=lost)
+    def transform(self, times: int) -> Transform:
+        return _summed([(self, times)])
+
+    @classmethod
+    def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
+        """Losses of similar noise in rows of one transform."""
+        found: list[Transform] = []
+        for remove in (True, False):
+            rows = sorted(
+                (entry for entry in group if entry[0].remove is remove),
+                key=lambda entry: entry[0].noise,
+            )
+            found += [_summed(rows[at : at + _TOGETHER]) for at in range(0, len(rows), _TOGETHER)]
+        return found
+
+    @classmethod
+    def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
+        return merged(group)
+
+    @property
+    def has_profile(self) -> bool:
+        return True
 
     def profile(self, epsilon: float) -> Bound:
         mu, spread = 1 / self.noise, 2 * U * (self.ulps + 2)
@@ -326,6 +357,13 @@ class SampledGaussianLoss(OpposedLoss):
             ulps=self.ulps,
             rising=False,
         )
+
+
+def _summed(rows: Sequence[tuple[SampledGaussianLoss, int]]) -> SampledGaussianSum:
+    columns = np.array([(loss.noise, loss.rate, times) for loss, times in rows], dtype=float)
+    ulps = max(loss.ulps for loss, _ in rows)
+    batch = SampledGaussianBatch(columns[:, 0:1], columns[:, 1:2], columns[:, 2:3], ulps)
+    return SampledGaussianSum(batch, batch.rows_of(remove=rows[0][0].remove))
 
 
 def _mixed(noise: float, rate: float, ulps: int) -> tuple[GaussianMixture, float]:
