@@ -23,7 +23,8 @@ OWN = {
     "MixtureLoss": {"mixture", "reverse", "width"},
     "OpposedLoss": {"mixture"},
     "ReplacedGaussianLoss": {"mixture"},
-    "SampledGaussianLoss": {"mixture", "reverse"},
+    "SampledGaussianLoss": {"reverse"},
+    "SampledGaussianSum": {"remove"},
     "Wrong": set[str](),
 }
 
