@@ -219,10 +219,10 @@ def test_other_losses_beside_rare_ones(
     """The split gives what one line over all losses gives, where that is good; its epsilon and its delta agree."""
     rows, rest = [(SampledGaussianLoss(sigma, rate, remove=True), times)], loss.transform(1)
     line = compose(Gaussian(sigma).sampled(rate) * times, other).epsilon(delta=delta)
-    split = rare.epsilon(rows, delta, delta, Bound(0.0, 1.0), tolerance=1e-9, rest=rest)
+    split = rare.epsilon(rows, delta, delta, Bound(0.0, 1.0), tolerance=1e-9, symmetric=rest)
     assert line.lower <= split.upper and split.lower <= line.upper
     assert split.width < 1e-6 * split.upper and line.width < 1e-3 * line.upper
-    back = rare.delta(rows, split.upper, Bound(0.0, 1.0), tolerance=1e-9, rest=rest)
+    back = rare.delta(rows, split.upper, Bound(0.0, 1.0), tolerance=1e-9, symmetric=rest)
     assert back.lower <= delta <= back.upper * (1 + 1e-5)
 
 

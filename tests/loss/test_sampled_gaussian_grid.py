@@ -109,5 +109,5 @@ def test_no_order_is_beyond_the_grid_for_planning() -> None:
         points = int(class_of(coarse_points(parts, guess, most))[0])
         grid = coarse_grid(parts, guess, most, points)
         lines = placed(parts, targets, grid, guess, most)
-    assert lines.found.all()
+    assert lines.solved.all()
     assert (grid.high >= lines.outer + 1 + parts.side).all()

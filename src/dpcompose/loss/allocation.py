@@ -55,7 +55,7 @@ class Window(NamedTuple):
     """
 
     degree: int
-    share: float
+    real_part: float
     low: float
     high: float
     center: float
@@ -95,10 +95,10 @@ def window(law: Allocation, order: float) -> Window | None:
     degree = degree_for(law, order)
     if degree is None or degree - order > _MOST_SHARE:
         return None
-    share = degree - order
+    real_part = degree - order
     bucket = min(2 ** math.ceil(math.log2(degree)), law.most) if degree else 0
-    places, logs = _plan(law, bucket, 1 if bucket else 4 ** math.floor(math.log(share, 4)))
-    log = logs[degree] + share * places
+    places, logs = _plan(law, bucket, 1 if bucket else 4 ** math.floor(math.log(real_part, 4)))
+    log = logs[degree] + real_part * places
     top = int(log.argmax())
     inside = np.flatnonzero(log > log[top] - _DEPTH - np.where(np.arange(len(log)) < top, 10, 35))
     if not (log[top] > -np.inf and inside[0] > 0 and inside[-1] < len(log) - 1):
@@ -117,7 +117,14 @@ def window(law: Allocation, order: float) -> Window | None:
         )
     spread = float((mass * (places - mean) ** 2).sum() / mass.sum())
     return Window(
-        degree, share, low=low, high=high, center=center, log_size=size, mean=mean, variance=spread
+        degree,
+        real_part,
+        low=low,
+        high=high,
+        center=center,
+        log_size=size,
+        mean=mean,
+        variance=spread,
     )
 
 
@@ -134,9 +141,9 @@ def moments(law: Allocation, order: float, frequencies: Reals) -> tuple[Complexe
         return log, error
     done = 0
     while done < len(frequencies):
-        angle = _angle(seen.share, float(frequencies[done]))
-        most = _most_lost(seen.share, float(frequencies[done]))
-        fit = _lost(seen.share, frequencies[done:], angle) <= most * (1 + 1e-9)
+        angle = _angle(seen.real_part, float(frequencies[done]))
+        most = _most_lost(seen.real_part, float(frequencies[done]))
+        fit = _lost(seen.real_part, frequencies[done:], angle) <= most * (1 + 1e-9)
         count = len(fit) if fit.all() else max(int(fit.argmin()), 1)
         part = slice(done, done + count)
         log[part], error[part] = _on_ray(law, order, seen, frequencies[part], angle, top)
@@ -153,24 +160,33 @@ def moments(law: Allocation, order: float, frequencies: Reals) -> tuple[Complexe
     return np.where(far, bound, log), np.where(far, 1.0, error)
 
 
-def _lost(share: float, frequencies: Reals, angle: float) -> Reals:
+def _lost(real_part: float, frequencies: Reals, angle: float) -> Reals:
     """log of what a ray loses to cancellation."""
-    gamma = loggamma(share + 1j * frequencies).real
-    return -share * math.log(math.cos(angle)) - frequencies * angle + math.lgamma(share) - gamma
+    gamma = loggamma(real_part + 1j * frequencies).real
+    return (
+        -real_part * math.log(math.cos(angle))
+        - frequencies * angle
+        + math.lgamma(real_part)
+        - gamma
+    )
 
 
-def _most_lost(share: float, frequency: float) -> float:
-    """What a ray may lose there: even its best one loses half of log(frequency / share)."""
-    best = _lost(share, np.array([frequency]), math.atan2(frequency, share))[0]
+def _most_lost(real_part: float, frequency: float) -> float:
+    """What a ray may lose there: even its best one loses half of log(frequency / real_part)."""
+    best = _lost(real_part, np.array([frequency]), math.atan2(frequency, real_part))[0]
     return max(_LOST, float(best) + 1)
 
 
-def _angle(share: float, frequency: float) -> float:
+def _angle(real_part: float, frequency: float) -> float:
     """The farthest ray that serves a frequency."""
-    low, high, most = math.atan2(frequency, share), math.pi / 2, _most_lost(share, frequency)
+    low, high, most = (
+        math.atan2(frequency, real_part),
+        math.pi / 2,
+        _most_lost(real_part, frequency),
+    )
     for _ in range(30):
         middle = (low + high) / 2
-        fits = _lost(share, np.array([frequency]), middle)[0] <= most
+        fits = _lost(real_part, np.array([frequency]), middle)[0] <= most
         low, high = (middle, high) if fits else (low, middle)
     return low
 
@@ -179,10 +195,10 @@ def _on_ray(
     law: Allocation, order: float, seen: Window, frequencies: Reals, angle: float, top: float | None
 ) -> tuple[Complexes, Reals]:
     """`moments` by one ray; `top` bounds log E S^order from above, None if that is what is asked, at angle 0."""
-    degree, share, cosine = seen.degree, seen.share, math.cos(angle)
-    gamma = loggamma(share + 1j * frequencies)
+    degree, real_part, cosine = seen.degree, seen.real_part, math.cos(angle)
+    gamma = loggamma(real_part + 1j * frequencies)
     variance = 1 / (law.steps * law.sigma**2)
-    step = _step(share, frequencies, angle, variance, gamma.real)
+    step = _step(real_part, frequencies, angle, variance, gamma.real)
     moved = -math.log(cosine)
     start = shortened(seen.low + moved, bits=20)
     count = math.ceil((seen.high + moved - start) / step) + 1
@@ -196,12 +212,12 @@ def _on_ray(
     log_d, log_error = table.log[:count], table.error[:count]
     places = start + step * np.arange(count)
     middle = shortened(seen.center + moved, bits=20)
-    exponent = log_d + share * places + 1j * share * angle
+    exponent = log_d + real_part * places + 1j * real_part * angle
     scale = float(exponent.real.max())
     weights = np.exp(exponent - scale)
     sums = _waves(weights, frequencies, start - middle, step)
     sizes = np.abs(weights)
-    relative = log_error + U * (count + 24 + 6 * np.abs(exponent) + 4 * np.abs(share * places))
+    relative = log_error + U * (count + 24 + 6 * np.abs(exponent) + 4 * np.abs(real_part * places))
     relative = np.expm1(np.minimum(relative, 600.0))
     reach = abs(start - middle) + step * (count + _BLOCK)
     rounding = float((sizes * relative).sum()) + frequencies * 8 * U * reach * float(sizes.sum())
@@ -222,7 +238,7 @@ def _on_ray(
         * U
         * (4 + np.abs(gamma) + frequencies * (1 + abs(middle)) + np.abs(out) / 8 + abs(scale))
     )
-    aliases = _aliases(share, frequencies, angle, variance, step, gamma.real)
+    aliases = _aliases(real_part, frequencies, angle, variance, step, gamma.real)
     if top is None:
         error = absolute / (np.abs(sums) * step) + aliases * 1.1
     else:
@@ -253,25 +269,30 @@ def _settled(log: Complexes, error: Reals, more: Reals) -> tuple[Complexes, Real
 
 
 def _aliases(
-    share: float, frequencies: Reals, angle: float, variance: float, step: float, log_gamma: Reals
+    real_part: float,
+    frequencies: Reals,
+    angle: float,
+    variance: float,
+    step: float,
+    log_gamma: Reals,
 ) -> Reals:
     """The sum of all aliases, relative to E S^order: four terms, and as much again for all others."""
     total = np.zeros(len(frequencies))
     for n in (-2, -1, 1, 2):
         wave = 2 * math.pi * n / step
-        size = loggamma(share + 1j * (frequencies + wave)).real - log_gamma + wave * angle
+        size = loggamma(real_part + 1j * (frequencies + wave)).real - log_gamma + wave * angle
         total = total + np.exp(np.minimum(size - variance * (frequencies + wave) ** 2 / 2, 700.0))
     return 2 * total
 
 
 def _step(
-    share: float, frequencies: Reals, angle: float, variance: float, log_gamma: Reals
+    real_part: float, frequencies: Reals, angle: float, variance: float, log_gamma: Reals
 ) -> float:
     """The longest step whose aliases are negligible at the first and the last frequency."""
     ends = np.array([0, len(frequencies) // 2, len(frequencies) - 1])
     step = min(0.5, math.pi / (2 * float(frequencies[-1]) + 1))
     while step > 1e-5:
-        aliases = _aliases(share, frequencies[ends], angle, variance, step, log_gamma[ends])
+        aliases = _aliases(real_part, frequencies[ends], angle, variance, step, log_gamma[ends])
         if float(aliases.max()) < math.exp(-_DEPTH):
             break
         step *= 0.85
@@ -398,10 +419,10 @@ class AllocationSum(Transform):
         seen = window(self.law, power)
         if seen is None:
             return math.inf, math.inf, math.inf
-        share = seen.share
-        log = seen.log_size - math.lgamma(share)
-        first = float(polygamma(0, share)) - seen.mean
-        second = seen.variance - float(polygamma(1, share))
+        real_part = seen.real_part
+        log = seen.log_size - math.lgamma(real_part)
+        first = float(polygamma(0, real_part)) - seen.mean
+        second = seen.variance - float(polygamma(1, real_part))
         if not second > 0:
             return math.inf, math.inf, math.inf
         return (

@@ -148,9 +148,9 @@ class Allocation:
         relative = errors[:, 0] / np.abs(sums[:, 0])
         log_first = np.log(sums[:, 0])
         first_error = np.where(relative < 0.5, 1.5 * relative, np.inf) + 8 * U
-        kept = int((np.exp(places) < _SMALL).sum())
-        if kept:
-            log_first[:kept], first_error[:kept] = self._near_one(path, kept, angle)
+        leading = int((np.exp(places) < _SMALL).sum())
+        if leading:
+            log_first[:leading], first_error[:leading] = self._near_one(path, leading, angle)
         value = np.exp(log_first)
         value_error = np.abs(value) * (first_error + 4 * U)
         least = np.abs(value) - value_error
@@ -180,16 +180,16 @@ class Allocation:
             exponent, turn, roundings + 2 * path.theta * (self.sigma * np.abs(noise) + powers)
         )
 
-    def _near_one(self, path: _Path, kept: int, angle: float) -> tuple[Complexes, Reals]:
+    def _near_one(self, path: _Path, leading: int, angle: float) -> tuple[Complexes, Reals]:
         """log f_0 at the first places, from f_0 - 1 = -z + E(e^(-zY) - 1 + zY), and bounds on its errors.
 
         |e^-w - 1 + w| <= |w|^2 / 2 for Re w >= 0, and |w| on a moved path is the same.
         """
-        weights, places = self._weights(0, path), path.places[:kept]
+        weights, places = self._weights(0, path), path.places[:leading]
         along = path.density * path.grown * np.exp(weights.exponent[:, 0] + 1j * weights.turn[:, 0])
-        length = (kept - 1) * path.rows + (path.count - 1) * path.columns + 1
+        length = (leading - 1) * path.rows + (path.count - 1) * path.columns + 1
         entire = path.strided(
-            _exp_minus_linear(path.radius[:length] * np.exp(1j * path.turned)), kept
+            _exp_minus_linear(path.radius[:length] * np.exp(1j * path.path_angle)), leading
         )
         square = 0.5 * np.exp(2 * places + 1 / self.sigma**2)
         rounding = np.abs(entire) @ (np.abs(along) * (weights.roundings[:, 0] + path.sway)) * 2 * U
@@ -236,7 +236,7 @@ class _Path:
     places: Reals
     noise: Reals
     theta: float
-    turned: float
+    path_angle: float
     widest: float
     density: float
     grown: float
@@ -255,9 +255,9 @@ class _Path:
     def along(cls, law: Allocation, degree: int, places: Reals, step: float, angle: float) -> _Path:
         sigma = law.sigma
         theta = min(angle, _TURN / sigma)
-        turned = angle - theta
-        eta = 0.6 * (math.pi / 2 - turned)
-        widest, moved = turned + eta, (sigma * (theta + eta)) ** 2 / 2
+        path_angle = angle - theta
+        eta = 0.6 * (math.pi / 2 - path_angle)
+        widest, moved = path_angle + eta, (sigma * (theta + eta)) ** 2 / 2
         fine = 2 * math.pi * eta / (_DEPTH + moved)
         rows = max(1, math.ceil(step / fine))
         columns = max(1, math.floor(fine / step)) if rows == 1 else 1
@@ -271,14 +271,15 @@ class _Path:
             places=places,
             noise=shift * sigma,
             theta=theta,
-            turned=turned,
+            path_angle=path_angle,
             widest=widest,
             density=sigma * h / math.sqrt(2 * math.pi),
             grown=math.exp(theta**2 * sigma**2 / 2),
             alias=20 * math.exp(min(moved - 2 * math.pi * eta / h, 300.0)),
             radius=np.exp(line),
             # e^(-zY) moves by at most |zY| times the relative error of |zY|, against the majorant.
-            sway=(float(np.abs(line).max()) + 8) / (math.e * (math.cos(turned) - math.cos(widest)))
+            sway=(float(np.abs(line).max()) + 8)
+            / (math.e * (math.cos(path_angle) - math.cos(widest)))
             + len(shift)
             + 32,
             rows=rows,
@@ -293,7 +294,7 @@ class _Path:
     def sums(self, weights: _Weights) -> tuple[Complexes, Reals]:
         """The sums over the noise, and bounds on their errors, shape (places, degree + 1)."""
         size = np.exp(weights.exponent) * self.density
-        kernel = self.strided(np.exp(-self.radius * np.exp(1j * self.turned)))
+        kernel = self.strided(np.exp(-self.radius * np.exp(1j * self.path_angle)))
         values = kernel @ (size * self.grown * np.exp(1j * weights.turn))
         major = self.strided(np.exp(-self.radius * math.cos(self.widest)))
         errors = (
@@ -317,14 +318,14 @@ class _Path:
         return values, errors
 
 
-def _peak(place: float, sigma: float) -> float:
+def _peak(log_size: float, sigma: float) -> float:
     """About how far to the left the noise goes where z is e^place: the root of s^2 d = e^(place - d), by halving."""
-    low, high = 0.0, max(place, 1.0) + 1.0
+    low, high = 0.0, max(log_size, 1.0) + 1.0
     for _ in range(50):
         middle = (low + high) / 2
         low, high = (
             (middle, high)
-            if math.exp(min(place - middle, 700.0)) > sigma**2 * middle
+            if math.exp(min(log_size - middle, 700.0)) > sigma**2 * middle
             else (low, middle)
         )
     return high
@@ -338,8 +339,8 @@ def _exp_minus_linear(w: Complexes) -> Complexes:
         series = 1 - inner / k * series
     real = np.expm1(-w.real)
     half = np.sin(w.imag / 2)
-    turned = (real - 2 * (real + 1) * half * half) - 1j * (real + 1) * np.sin(w.imag)
-    return np.where(np.abs(w) < 0.1, inner * inner / 2 * series, turned + w)
+    path_angle = (real - 2 * (real + 1) * half * half) - 1j * (real + 1) * np.sin(w.imag)
+    return np.where(np.abs(w) < 0.1, inner * inner / 2 * series, path_angle + w)
 
 
 def _power(ratios: Complexes, errors: Reals, times: int) -> tuple[Complexes, Reals]:

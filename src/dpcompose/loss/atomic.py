@@ -378,9 +378,9 @@ def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
         rounded = 2 * times * U
         if times > 1:
             counts = _counts(times, len(p))
-            ways = np.array([_ways(row) for row in counts.astype(int).tolist()])
-            p, log_p = _masses(counts, ways, p, log_p, faint)
-            q, _ = _masses(counts, ways, q, atomic.logs[1], faint)
+            orderings = np.array([_orderings(row) for row in counts.astype(int).tolist()])
+            p, log_p = _masses(counts, orderings, p, log_p, faint)
+            q, _ = _masses(counts, orderings, q, atomic.logs[1], faint)
             step = _sums(counts, step)
             # A power errs by 8 U, and so does each of the at most `times` that are not 1; their product by U each.
             rounded = U * (16 + 16 * times)
@@ -435,20 +435,20 @@ def _counts(times: int, kinds: int) -> Reals:
     return counts
 
 
-def _ways(row: list[int]) -> float:
+def _orderings(row: list[int]) -> float:
     """In how many orders so many of each kind come, rounded once."""
     return float(math.factorial(sum(row)) // math.prod(math.factorial(count) for count in row))
 
 
 def _masses(
-    counts: Reals, ways: Reals, mass: Reals, logs: Reals, faint: bool
+    counts: Reals, orderings: Reals, mass: Reals, logs: Reals, faint: bool
 ) -> tuple[Reals, Reals]:
     """ways times the product of the masses, each to the power of its count; and its logarithm if any is `faint`."""
-    each = ways * np.prod(mass**counts, axis=1)
+    each = orderings * np.prod(mass**counts, axis=1)
     if not faint:
         return each, each
     product = _sums(counts, logs)
-    total = product + np.log(ways)
+    total = product + np.log(orderings)
     return np.where(product > _UNDERFLOW, each, np.exp(total)), total
 
 

@@ -25,7 +25,7 @@ from dpcompose.loss.sampled_gaussian_grid import (
     log_ratio,
     on_shifted,
     positions,
-    share,
+    sampled_weight,
     shortened,
 )
 from dpcompose.numerics import (
@@ -117,10 +117,10 @@ class Moduli:
     @cached_property
     def _weight(self) -> Reals:
         """The weight of the sampled part at the ends of the cells."""
-        return share(self._cells.x, self.noise, self.rate)
+        return sampled_weight(self._cells.x, self.noise, self.rate)
 
     @cached_property
-    def _known(self) -> dict[float, tuple[_Shares, Reals]]:
+    def _paths(self) -> dict[float, tuple[_Shares, Reals]]:
         return {}
 
     def _argument(self, angle: float) -> Reals:
@@ -132,13 +132,13 @@ class Moduli:
         return self._on_path(angle)[0]
 
     def _on_path(self, angle: float) -> tuple[_Shares, Reals]:
-        if angle not in self._known:
+        if angle not in self._paths:
             theta = angle * self.width / self.noise**2
-            self._known[angle] = (
+            self._paths[angle] = (
                 self._found_shares(angle),
                 argument(self._cells.x, theta, self.noise, self.rate),
             )
-        return self._known[angle]
+        return self._paths[angle]
 
     def _found_shares(self, angle: float) -> _Shares:
         found, fall, left = np.zeros(len(self._cells.x) - 1), 0.0, 0.0
@@ -339,9 +339,11 @@ class ShiftedPath:
             # 1 - e^-w is w where w is small, and 1 where it is large; w > 0 has no zero between. Its logarithm moves by
             # at most about as much as log w does.
             size = np.exp(between(height_above.real, -30.0, 6.0)) * np.exp(1j * height_above.imag)
-            share = np.where(height_above.real < -30, height_above, np.log(-np.expm1(-size)))
-            share = np.where(height_above.real > 6, 0.0, share)
-            log_weight, units = log_weight + share, units + 4 * off
+            sampled_weight = np.where(
+                height_above.real < -30, height_above, np.log(-np.expm1(-size))
+            )
+            sampled_weight = np.where(height_above.real > 6, 0.0, sampled_weight)
+            log_weight, units = log_weight + sampled_weight, units + 4 * off
         # The weight of the sampled part is good to so many units of itself, and log r to as many of its size.
         z = np.abs(2 * x - 1) / (2 * s2)
         slant = (64 + 2 * wide * (1 + z + theta) + 16 * abs(math.log(rate))) / np.exp(

@@ -37,7 +37,7 @@ from dpcompose.contour import (
     logarithm_of_excess,
 )
 from dpcompose.loss.cut_moduli import ANGLE, LEFT, OUTER, Moduli, ShiftedPath
-from dpcompose.loss.sampled_gaussian_grid import built, share, shortened
+from dpcompose.loss.sampled_gaussian_grid import built, sampled_weight, shortened
 from dpcompose.numerics import Complexes, Reals, U, between, exp_or_inf, log_one_plus
 from dpcompose.values import Bound
 
@@ -104,7 +104,11 @@ class Cuts:
         side = s * math.sqrt(2 * (_BEYOND + copies))
         high = max(math.hypot(self.at, side), self._top) + 1
         turn = (
-            1.2 * b / s**2 * self.frequency * float(share(np.array(self.at + 3 * b), s, self.rate))
+            1.2
+            * b
+            / s**2
+            * self.frequency
+            * float(sampled_weight(np.array(self.at + 3 * b), s, self.rate))
         )
         turn = 0.0 if self.few else turn
         step = float(shortened(np.array(min(b * 8.4 / (42 + copies + min(turn, 3000.0)), 0.3 * s))))
@@ -332,7 +336,7 @@ class Piece:
             float(self.x[-1]),
             self.points.log_weight + power * self.plain.ratio,
         )
-        weight = float(share(self.x[:1], cuts.noise, cuts.rate)[0])
+        weight = float(sampled_weight(self.x[:1], cuts.noise, cuts.rate)[0])
         left, right = (low + max(-power, 0.0) * weight) / s2, (max(power, 0.0) - high) / s2
         if self.above is not None:
             left -= (1 + math.exp(LEFT - 1) * (low > self.above - 7 * cuts.width)) / cuts.width

@@ -157,7 +157,7 @@ class MixtureRows:
         relative = U * (16 + self.means.shape[1] + moved / np.maximum(total, 1e-300))
         return np.sign(x) * total, relative + self.weight_error
 
-    def turned(self, tilt: Tilt, y: Reals) -> Turn:
+    def rotated(self, tilt: Tilt, y: Reals) -> Turn:
         """r(x + iy) / r(x) from the shares at x, y of shape (m, 1): nothing is subtracted from 1 unless it is far from
         it."""
         first = self.means[:, :1]

@@ -83,7 +83,7 @@ class LaplaceSpline:
         all="ignore"
     )  # what overflows ends as an infinite or undefined value, which certifies nothing
     def values(
-        self, places: Reals, order: float, kept: Terms | None = None
+        self, places: Reals, order: float, earlier: Terms | None = None
     ) -> tuple[Reals, Reals, Terms] | None:
         """delta from below and above at y = `places`, all close together, and the rows to be used again close by.
 
@@ -101,37 +101,37 @@ class LaplaceSpline:
         if not (last <= MOST_ROWS and float(places.min()) > 1e-250):
             return None
         if (
-            kept is None
-            or not (kept.first <= least <= most <= kept.cells and last <= kept.last)
-            or (kept.log_left > log_delta - _DEPTH + 4.0)
+            earlier is None
+            or not (earlier.first <= least <= most <= earlier.cells and last <= earlier.last)
+            or (earlier.log_left > log_delta - _DEPTH + 4.0)
         ):
             first, log_omitted = self._first(log_delta)
             if most - first > MOST_CELLS or first > least:
                 return None
-            kept = self._rows(first, most, last, highest, log_omitted)
-        splines = _splines(places - cells, kept)
+            earlier = self._rows(first, most, last, highest, log_omitted)
+        splines = _splines(places - cells, earlier)
         total = np.array(
             [
-                np.einsum("qj,qj->", kept.weights[:, : n + 1], splines[:, n::-1, column])
-                for column, n in enumerate((cells - kept.first).tolist())
+                np.einsum("qj,qj->", earlier.weights[:, : n + 1], splines[:, n::-1, column])
+                for column, n in enumerate((cells - earlier.first).tolist())
             ]
         )
-        unit = 2 * math.comb(self.times, kept.cells) / (1 << self.times)
+        unit = 2 * math.comb(self.times, earlier.cells) / (1 << self.times)
         value = total * (unit * np.exp(-self.epsilon * places))
         if not (np.isfinite(value).all() and unit > 1e-280 and float(value.min()) > 1e-290):
             return None
         # Rows: a ratio errs by 5 u, the two sums by 2 cells u and 8 u for two rows, a spline by 5 u a row; the first
         # row of weights by 3 cells u; the last sum by all its terms; exp by 8 u and epsilon y u.
-        length, width = kept.last, kept.cells - kept.first + 1
+        length, width = earlier.last, earlier.cells - earlier.first + 1
         error = U * (
             2.0 * length * (width + 7.0) + 5.0 * width + 2.0 * self.epsilon * highest + 64.0
         )
-        left = math.exp(min(log_left, 600.0)) + math.exp(min(kept.log_left, 600.0)) + 1e-300
-        return value * (1.0 - error), value * (1.0 + error) + left, kept
+        left = math.exp(min(log_left, 600.0)) + math.exp(min(earlier.log_left, 600.0)) + 1e-300
+        return value * (1.0 - error), value * (1.0 + error) + left, earlier
 
-    def saddle(self, place: float) -> float:
+    def saddle(self, position: float) -> float:
         """About the order at which e^(order (L - x)) / (order (order + 1)) is least in the mean, x at a place."""
-        epsilon, times, depth = self.epsilon, self.times, 2.0 * self.epsilon * place
+        epsilon, times, depth = self.epsilon, self.times, 2.0 * self.epsilon * position
         order = 1.0 / depth + 1.0 / math.sqrt(times * min(epsilon * epsilon, 4.0))
         for _ in range(40):
             _, first, second = moment(epsilon, order)
@@ -170,9 +170,9 @@ class LaplaceSpline:
             first -= step
         return 0, -math.inf
 
-    def _last(self, place: float, order: float) -> tuple[int, float, float]:
+    def _last(self, position: float, order: float) -> tuple[int, float, float]:
         """The last row taken at a place, log of a bound on what all others add to delta, and about log delta."""
-        epsilon, times, depth = self.epsilon, self.times, 2.0 * self.epsilon * place
+        epsilon, times, depth = self.epsilon, self.times, 2.0 * self.epsilon * position
         log_m, _, variance = moment(epsilon, order)
         log_delta = times * log_m + order * depth - _kernel(order)
         log_delta -= math.log(math.hypot(1.0, order * math.sqrt(times * max(variance, 0.0))))
@@ -252,20 +252,20 @@ def root(spline: LaplaceSpline, target: float) -> tuple[float, float] | None:
     """
     if not 1e-280 <= target < 1.0:
         return None
-    order, place = _guess(spline, math.log(target))
+    order, position = _guess(spline, math.log(target))
     half = spline.times / 2.0
-    if not place < half:
+    if not position < half:
         found = spline.values(np.array([half]), order)
         if found is None or found[1][0] <= target:
             return None if found is None else (0.0, 0.0)
-        place = half
-    near = _approached(spline, target, order, place)
+        position = half
+    near = _approached(spline, target, order, position)
     if near is None:
         return None
-    place, steep, rows = near
+    position, steep, rows = near
     spacing, best = min(_NEAR / steep, 0.1), None
     for _ in range(12):
-        places = place * np.exp(spacing * _CLOSE)
+        places = position * np.exp(spacing * _CLOSE)
         found = spline.values(places, order, rows)
         if found is None:
             break
@@ -276,7 +276,7 @@ def root(spline: LaplaceSpline, target: float) -> tuple[float, float] | None:
             if not best[1] - best[0] > _NARROW * best[1] or spacing < 1e-10 / steep:
                 break
             spacing /= 64.0
-        place = _interpolated_root(
+        position = _interpolated_root(
             target, places.tolist(), [(one + two) / 2.0 for one, two in zip(low, high, strict=True)]
         )
     return best
@@ -318,7 +318,7 @@ def _guess(spline: LaplaceSpline, log_target: float) -> tuple[float, float]:
         - math.log1p(order)
         - math.log(2 * math.pi * curvature) / 2
     )
-    place = (
+    position = (
         depth
         / (2.0 * epsilon)
         * math.exp(min(max((log_target - guessed) / (order * depth), -1.0), 1.0))
@@ -326,29 +326,29 @@ def _guess(spline: LaplaceSpline, log_target: float) -> tuple[float, float]:
     # 2^-k (1 - e^(-2 epsilon y)) is at most delta: next to the largest loss nothing else is left of it.
     top = math.exp(min(log_target + times * math.log(2.0), 0.0))
     bound = -math.log1p(-top) / (2.0 * epsilon) if top < 1.0 else math.inf
-    return (order, place) if place <= bound else (max(order, 0.5 / (epsilon * bound)), bound)
+    return (order, position) if position <= bound else (max(order, 0.5 / (epsilon * bound)), bound)
 
 
 def _approached(
-    spline: LaplaceSpline, target: float, order: float, place: float
+    spline: LaplaceSpline, target: float, order: float, position: float
 ) -> tuple[float, float, Terms] | None:
     """A place closer to the root, how steep log delta is there in log y, and rows for the neighborhood."""
-    rows, steep = None, max(2.0 * spline.epsilon * place * order, 1.0)
+    rows, steep = None, max(2.0 * spline.epsilon * position * order, 1.0)
     under, over = 0.0, spline.times * 0.75
     for _ in range(20):
         spacing = min(_REACH / steep, 0.25)
-        found = spline.values(place * np.exp(spacing * _WIDE), order, rows)
+        found = spline.values(position * np.exp(spacing * _WIDE), order, rows)
         if found is None:
             return None
         rows = found[2]
         logs: list[float] = np.log(found[0] / target).tolist()
         steep = max((logs[4] - logs[0]) / (4.0 * spacing), 1e-6)
         if logs[0] <= 0.0 <= logs[4]:
-            return place * math.exp(_interpolated(logs) * spacing), steep, rows
-        under, over = (place, over) if logs[2] < 0.0 else (under, place)
-        newton = place * math.exp(min(max(-logs[2] / steep, -1.5), 1.5))
+            return position * math.exp(_interpolated(logs) * spacing), steep, rows
+        under, over = (position, over) if logs[2] < 0.0 else (under, position)
+        newton = position * math.exp(min(max(-logs[2] / steep, -1.5), 1.5))
         # Newton's step, but back and forth across a corner it need not converge.
-        place = newton if under < newton < over else math.sqrt(max(under, over / 10.0) * over)
+        position = newton if under < newton < over else math.sqrt(max(under, over / 10.0) * over)
     return None
 
 

@@ -33,10 +33,10 @@ class LaplaceSum(BoundedRows):
 
     def curve(self, orders: Reals) -> Cumulants:
         (epsilon, times), double = self._planned, 2 * orders + 1
-        far = np.exp(-double * epsilon)
-        top = orders + 1 + orders * far
-        first = (1 + far - 2 * epsilon * orders * far) / top
-        second = far * (4 * epsilon**2 * orders - 4 * epsilon) / top
+        lower_atom = np.exp(-double * epsilon)
+        top = orders + 1 + orders * lower_atom
+        first = (1 + lower_atom - 2 * epsilon * orders * lower_atom) / top
+        second = lower_atom * (4 * epsilon**2 * orders - 4 * epsilon) / top
         flat = (orders + 1) * epsilon < 1e-3
         shrink = epsilon**2 * (1 - epsilon / 3)
         log_m = np.where(
@@ -69,10 +69,10 @@ class LaplaceSum(BoundedRows):
 
     def line(self, order: float, frequencies: Reals) -> Line:
         # Close to 1 the series keep the digits that many copies need.
-        near = ((order + 1) * self.epsilon[:, 0] <= 2) & (self.times[:, 0] > 300)
+        frequency = ((order + 1) * self.epsilon[:, 0] <= 2) & (self.times[:, 0] > 300)
         value, error = np.zeros(len(frequencies), dtype=np.complex128), np.zeros(len(frequencies))
         chunk = max(1, _LARGEST_LINE // len(self.epsilon))
-        for rows, method in ((near, _near_one), (~near, _product)):
+        for rows, method in ((frequency, _near_one), (~frequency, _product)):
             for at in range(0, len(frequencies), chunk) if rows.any() else ():
                 here = slice(at, at + chunk)
                 log, log_error = method(
@@ -89,16 +89,21 @@ class LaplaceSum(BoundedRows):
     def screen(self, order: float) -> LaplaceScreen:
         """Cheap bounds on a line, which tell the significant nodes."""
         double = 2 * order + 1
-        far = np.exp(-double * self.epsilon)
-        whole = 0.5 + far / 2 - np.expm1(-double * self.epsilon) / (2 * double)
-        return LaplaceScreen(self.epsilon, self.times, far, whole)
+        lower_atom = np.exp(-double * self.epsilon)
+        whole = 0.5 + lower_atom / 2 - np.expm1(-double * self.epsilon) / (2 * double)
+        return LaplaceScreen(self.epsilon, self.times, lower_atom, whole)
 
     def limsup(self, order: float) -> float:
         # The mass of the atoms.
         double = 2 * order + 1
-        far = np.exp(-double * self.epsilon)
+        lower_atom = np.exp(-double * self.epsilon)
         return math.exp(
-            float((self.times * np.log((1 + far) / 2 / (order + 1 + order * far) * double)).sum())
+            float(
+                (
+                    self.times
+                    * np.log((1 + lower_atom) / 2 / (order + 1 + order * lower_atom) * double)
+                ).sum()
+            )
         )
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
@@ -111,28 +116,30 @@ class LaplaceSum(BoundedRows):
     def _envelope(self, rows: slice, order: float, edges: Reals) -> Reals:
         """For each row bounds on |phi|^2 between the edges, those below 1 with a margin."""
         epsilon, double = self.epsilon[rows], 2 * order + 1
-        far = np.exp(-double * epsilon)
-        whole = order + 1 + order * far
+        lower_atom = np.exp(-double * epsilon)
+        whole = order + 1 + order * lower_atom
         # The tilted smooth part is monotone, so its transform is at most twice its largest density over u.
-        bound = ((1 + far) / 2 + 0.5 / edges) * (double / whole)
+        bound = ((1 + lower_atom) / 2 + 0.5 / edges) * (double / whole)
         bound *= bound
         # Where a block is wide nothing but that decay is known.
         wide = np.flatnonzero(np.diff(edges, append=math.inf) * float(epsilon.min()) > 2.0)
         last = int(wide[0])
         if last:
             sine, cosine, square_error = self._waves(rows, edges[: last + 1])
-            near = edges[: last + 1]
+            frequency = edges[: last + 1]
             # |t + 1 + t e^(-(2 t + 1) epsilon)| / |2 t + 1| over the same at u = 0.
-            real = order + 1 + far * (order * cosine + near * sine)
-            imaginary = near + far * (near * cosine - order * sine)
+            real = order + 1 + lower_atom * (order * cosine + frequency * sine)
+            imaginary = frequency + lower_atom * (frequency * cosine - order * sine)
             square = (
                 (real * real + imaginary * imaginary)
-                / (1 + (near * (2 / double)) ** 2)
+                / (1 + (frequency * (2 / double)) ** 2)
                 / (whole * whole)
             )
             square = square * (1 + 256 * U) + square_error
             # f = |phi|^2 has |f''| <= 2 epsilon^2, as in `blockwise`.
-            square = np.maximum(square[:, :-1], square[:, 1:]) + (epsilon * np.diff(near)) ** 2 / 4
+            square = (
+                np.maximum(square[:, :-1], square[:, 1:]) + (epsilon * np.diff(frequency)) ** 2 / 4
+            )
             bound[:, :last] = np.minimum(bound[:, :last], square)
         return np.minimum(bound * (1 + 1e-12), 1.0)
 
@@ -208,13 +215,13 @@ def _product(
         epsilon, times = epsilon[ranks], times[ranks]
         starts = np.flatnonzero(np.diff(times[:, 0], prepend=0.0))
     line = order + 1j * frequencies
-    far = np.exp(-(2 * order + 1) * epsilon)
-    mass = (order + 1 + order * far) / (2 * order + 1)
-    phi = _waves(far / mass, 2 * epsilon, frequencies)
+    lower_atom = np.exp(-(2 * order + 1) * epsilon)
+    mass = (order + 1 + order * lower_atom) / (2 * order + 1)
+    phi = _waves(lower_atom / mass, 2 * epsilon, frequencies)
     phi *= line / (2 * line + 1)
     phi += ((line + 1) / (2 * line + 1)) * (1 / mass)
-    phi_error = (U / mass) * (40 + 16 * (2 * order + 1) * epsilon * far) + (
-        U / mass * 16 * far * epsilon
+    phi_error = (U / mass) * (40 + 16 * (2 * order + 1) * epsilon * lower_atom) + (
+        U / mass * 16 * lower_atom * epsilon
     ) * frequencies
     size = np.maximum(np.abs(phi), 1e-300)
     error = phi_error / size
@@ -271,7 +278,7 @@ class LaplaceScreen:
 
     epsilon: Reals
     times: Reals
-    far: Reals
+    lower_atom: Reals
     whole: Reals
 
     def bounds(self) -> Iterator[Callable[[Reals], Reals]]:
@@ -300,8 +307,8 @@ class LaplaceScreen:
         first = np.flatnonzero(np.diff(place, prepend=-1.0))
         if 3 * len(first) > len(u):
             return np.zeros(len(u))
-        near = place[first] * width
-        middle, rest = (near + width / 2).astype(np.float32), _rest(near)
+        frequency = place[first] * width
+        middle, density = (frequency + width / 2).astype(np.float32), _density(frequency)
         found, left = np.zeros(len(first)), np.arange(len(first))
         for start, step in _shares(len(self.epsilon)):
             part = slice(start, None, step)
@@ -309,7 +316,7 @@ class LaplaceScreen:
             for at in range(0, len(left), size):
                 here = left[at : at + size]
                 found[here] += self._log(
-                    part, self._nearest(part, middle[here], width / 2), rest[here]
+                    part, self._nearest(part, middle[here], width / 2), density[here]
                 )
             left = left[found[left] > -NEGLIGIBLE]
             if not len(left):
@@ -336,16 +343,16 @@ class LaplaceScreen:
             here = slice(start, start + size)
             turns = whole_turns * u[here]
             turns -= np.rint(turns)
-            bound[here] = self._log(part, turns.astype(np.float32), _rest(u[here]) + turn_error)
+            bound[here] = self._log(part, turns.astype(np.float32), _density(u[here]) + turn_error)
         return bound
 
-    def _log(self, part: slice, turns: Reals, rest: Reals) -> Reals:
+    def _log(self, part: slice, turns: Reals, density: Reals) -> Reals:
         """The sum over some rows of log |phi| where cos^2 is that of so many half turns; `turns` is overwritten."""
         turns *= _TURN
         square = np.cos(turns, out=turns)
         square *= self._half32[part]
         square += self._level32[part]
-        square += rest
+        square += density
         np.minimum(square, np.float32(1), out=square)
         return log_modulus(self.times[part], square)
 
@@ -355,11 +362,11 @@ class LaplaceScreen:
 
     @cached_property
     def _half32(self) -> Reals:
-        return (self.far / (2 * self.whole * self.whole)).astype(np.float32)
+        return (self.lower_atom / (2 * self.whole * self.whole)).astype(np.float32)
 
     @cached_property
     def _level32(self) -> Reals:
-        level = ((1 - self.far) ** 2 / 4 + self.far / 2) / (self.whole * self.whole)
+        level = ((1 - self.lower_atom) ** 2 / 4 + self.lower_atom / 2) / (self.whole * self.whole)
         return (level * (1 + 4e-5)).astype(np.float32)
 
 
@@ -375,9 +382,9 @@ def log_modulus(times: Reals, square: Reals) -> Reals:
     return (0.5 - 2.5e-7) * np.sum(times * np.log(np.maximum(square, 1e-30)), axis=0)
 
 
-def _rest(near: Reals) -> Reals:
+def _density(frequency: Reals) -> Reals:
     """2 c + c^2 from the frequency on, or 1 if that is less, rounded up."""
-    c = 0.5 / np.maximum(near, 1e-30)
+    c = 0.5 / np.maximum(frequency, 1e-30)
     return np.minimum((2 + c) * c * (1 + 1e-6), 1.0).astype(np.float32)
 
 

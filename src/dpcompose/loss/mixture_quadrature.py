@@ -231,7 +231,7 @@ class MixtureQuadrature:
         grid = self._grid(self._reach(order), step)
         if grid is None:
             return None
-        one, two = (each.turned(tilt, theta) for each, tilt in self._sides(grid))
+        one, two = (each.rotated(tilt, theta) for each, tilt in self._sides(grid))
         loss, angle = grid.points.ratio + one.log - two.log, one.angle + two.angle
         exponent = (
             grid.exponent(order) + theta * theta / 2 + (order + 1) * one.log - order * two.log
@@ -326,7 +326,7 @@ class MixtureQuadrature:
         """log of a bound on the integral over the edge of the strip. The argument of r(x) rises with x, that of s(-x)
         falls: in a cell they are at most those of its ends."""
         if reach > 0:
-            one, two = (each.turned(tilt, y).angle for each, tilt in self._sides(grid))
+            one, two = (each.rotated(tilt, y).angle for each, tilt in self._sides(grid))
             turn = np.concatenate([one, self.first.largest * y], axis=1)
             cells = cells + reach * (turn + np.concatenate([self.second.largest * y, two], axis=1))
         grown = _log_total(cells) - order * np.log(np.cos(self.second.width * y / 2))
@@ -402,7 +402,7 @@ class MixtureQuadrature:
         best = np.full((len(theta), len(edges)), np.inf)
         for at in range(theta.shape[1]):
             here = slice(at, at + 1)
-            one, two = (each.turned(tilt, theta[:, here]) for each, tilt in self._sides(grid))
+            one, two = (each.rotated(tilt, theta[:, here]) for each, tilt in self._sides(grid))
             moduli = exponent + (order + 1) * one.log - order * two.log
             angle, chosen = (one.angle + two.angle) * (1 - 64 * U), slice(None) if finest else here
             decayed = moduli[:, None, :] - edges[chosen, None] * angle[:, None, :]

@@ -58,8 +58,8 @@ class Readings:
 
     def of(self, product: Product | None) -> LineReading | None:
         """The reading of a product, if it has been read."""
-        found = self._found.get(id(product))
-        return None if found is None else found[1]
+        answer = self._found.get(id(product))
+        return None if answer is None else answer[1]
 
     def order(self, product: Product) -> float | None:
         """The order of the contour that the product was read from, if it was one."""
@@ -174,8 +174,8 @@ class Product:
         """`delta` at many epsilons in increasing order, sharing lines between neighbors."""
         known = not self.reduced or self.single is not None or self.infinite.upper == 1.0
         inside = [] if known else [epsilon for epsilon in epsilons if epsilon >= -40]
-        found = values_at(self.transform, inside, tolerance=tolerance) if inside else []
-        readings = dict(zip(inside, found, strict=True))
+        answer = values_at(self.transform, inside, tolerance=tolerance) if inside else []
+        readings = dict(zip(inside, answer, strict=True))
         return [self._clipped(epsilon, tolerance, readings.get(epsilon)) for epsilon in epsilons]
 
     def _clipped(
@@ -221,14 +221,14 @@ class Product:
             low + (1 - low) * reading.lower * (1 - rounding),
             high + (1 - high) * reading.upper * (1 + rounding),
         )
-        found = Bound(
+        answer = Bound(
             max(down(lower), 0.0), min(up(upper) if upper > 0 else 0.0, 1.0), _certificate(reading)
         )
-        rows = self._rare(found, tolerance) if 0 < epsilon < rare.FARTHEST else None
+        rows = self._rare(answer, tolerance) if 0 < epsilon < rare.FARTHEST else None
         return (
-            found
+            answer
             if rows is None
-            else rare.delta(rows, epsilon, found, tolerance=tolerance, rest=self._rest)
+            else rare.delta(rows, epsilon, answer, tolerance=tolerance, symmetric=self._symmetric)
         )
 
     def epsilon(self, delta: float, *, tolerance: float, readings: Readings | None = None) -> Bound:
@@ -251,13 +251,13 @@ class Product:
             upper = math.inf if low < 0 else min(self._largest, largest)
             return Bound(min(lower, upper), upper, Certificate("largest loss"))
         if self.single is not None:
-            found = self._inverted(delta, self.extremes)
+            answer = self._inverted(delta, self.extremes)
             # The walk may have ended at the largest loss; a rounding may be an infinite one.
-            proved = _closed_at(self.single.profile, found.upper).upper <= delta
+            proved = _closed_at(self.single.profile, answer.upper).upper <= delta
             return (
-                found
+                answer
                 if low >= 0 or proved
-                else Bound(max(found.lower, 0.0), math.inf, found.certificate)
+                else Bound(max(answer.lower, 0.0), math.inf, answer.certificate)
             )
         if low <= 0:
             reading = point_of(self.transform, high, high, tolerance=tolerance)
@@ -272,18 +272,18 @@ class Product:
             if self._near_the_top(reading.upper)
             else reading.upper
         )
-        found = Bound(max(reading.lower, 0.0), max(upper, 0.0), _certificate(reading))
-        rows = self._rare(found, tolerance) if found.lower < rare.FARTHEST else None
+        answer = Bound(max(reading.lower, 0.0), max(upper, 0.0), _certificate(reading))
+        rows = self._rare(answer, tolerance) if answer.lower < rare.FARTHEST else None
         if rows is None:
-            return found
-        return rare.epsilon(rows, low, high, found, tolerance=tolerance, rest=self._rest)
+            return answer
+        return rare.epsilon(rows, low, high, answer, tolerance=tolerance, symmetric=self._symmetric)
 
-    def _rare(self, found: Bound, tolerance: float) -> rare.Rows | None:
+    def _rare(self, answer: Bound, tolerance: float) -> rare.Rows | None:
         """The sampled Gaussian losses of this sum, where rare, large ones may have made an answer wide.
 
         Losses that are alike in both orders may stand beside them.
         """
-        wide = found.upper - found.lower > max(tolerance, _WIDE) * found.upper
+        wide = answer.upper - answer.lower > max(tolerance, _WIDE) * answer.upper
         if not wide or len(self.reduced) > _MOST_ROWS:
             return None
         rows = [
@@ -295,7 +295,7 @@ class Product:
         return rows if rows and len(rows) + others == len(self.reduced) else None
 
     @cached_property
-    def _rest(self) -> Transform | None:
+    def _symmetric(self) -> Transform | None:
         """The sum of the losses that are alike in both orders; None if there is none."""
         pools = [pool for family, pool in self._pools.items() if family.alike]
         terms = tuple(term for pool in pools for term in pool.terms)

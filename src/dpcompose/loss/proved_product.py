@@ -91,15 +91,15 @@ class ProvedProduct(Product):
                 and above.around(0.0, tolerance=tolerance).enclosure(field.exact(0)).upper <= most
             ):
                 return Bound(0.0, 0.0, Certificate("ball arithmetic, delta(0) is at most delta"))
-            found, proved = above.crossing(
+            enclosed, proved = above.crossing(
                 most, guess=guess, low=0.0, high=top, tolerance=tolerance
             )
-            lower, upper, guess = found.lower, found.upper, found.middle
+            lower, upper, guess = enclosed.lower, enclosed.upper, enclosed.middle
         if below is not above or not most > 0:
-            found, proved = below.crossing(
+            enclosed, proved = below.crossing(
                 least.upper(), guess=guess, low=0.0, high=top, tolerance=tolerance
             )
-            lower = found.lower
+            lower = enclosed.lower
         enclosure = (
             None if proved is None else proved.enclosure(field.exact(min(max(guess, lower), upper)))
         )
@@ -152,20 +152,21 @@ class ProvedProduct(Product):
     def _ends(self) -> list[tuple[Ends, int]]:
         return [(loss.ball(self._field), times) for loss, times in self._counted]
 
-    def _certificate(self, proved: Proved | None, found: Enclosure | None) -> Certificate:
+    def _certificate(self, proved: Proved | None, enclosed: Enclosure | None) -> Certificate:
         """The method, and what each source adds to the width, relative to delta."""
         notes = (_STATED,) if self._above.stated else ()
-        if proved is None or found is None:
+        if proved is None or enclosed is None:
             return Certificate("ball arithmetic, largest loss", notes=notes)
         with self._field.precision(64):
             terms = (
-                ("aliasing", found.aliasing),
-                ("truncation", found.truncation),
-                ("smoothing", found.smoothing),
-                ("rounding", found.rounding),
+                ("aliasing", enclosed.aliasing),
+                ("truncation", enclosed.truncation),
+                ("smoothing", enclosed.smoothing),
+                ("rounding", enclosed.rounding),
             )
             shares = [
-                self._field.up(term / found.upper) if found.upper > 0 else 0.0 for _, term in terms
+                self._field.up(term / enclosed.upper) if enclosed.upper > 0 else 0.0
+                for _, term in terms
             ]
         budget = tuple((name, share) for (name, _), share in zip(terms, shares, strict=True))
         return Certificate(f"ball arithmetic, {proved.method}", budget, notes=notes)
@@ -173,19 +174,23 @@ class ProvedProduct(Product):
     def _guess(self, delta: float, tolerance: float) -> float:
         """Where floats put epsilon; anything finite will do, so their failure is none of a proof."""
         try:
-            found = super().epsilon(delta, tolerance=tolerance)
+            enclosed = super().epsilon(delta, tolerance=tolerance)
         except ArithmeticError:
             return 1.0
-        return (found.lower + found.upper) / 2 if found.upper < math.inf else max(found.lower, 1.0)
+        return (
+            (enclosed.lower + enclosed.upper) / 2
+            if enclosed.upper < math.inf
+            else max(enclosed.lower, 1.0)
+        )
 
 
 def _merged(field: Field, factors: Iterable[tuple[Moments, int]]) -> Factors:
     """The factors, all normal ones as one."""
-    found: list[tuple[Moments, int]] = []
+    enclosed: list[tuple[Moments, int]] = []
     variance = field.exact(0)
     for moments, times in factors:
         if moments.normal is None:
-            found.append((moments, times))
+            enclosed.append((moments, times))
         else:
             variance += times * moments.normal
-    return [(NormalMoments(field, variance), 1), *found] if variance > 0 else found
+    return [(NormalMoments(field, variance), 1), *enclosed] if variance > 0 else enclosed

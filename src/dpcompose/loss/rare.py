@@ -68,17 +68,17 @@ def _place_of(loss: SampledGaussianLoss, level: float) -> float:
     return loss.noise**2 * rise + 0.5
 
 
-def _width(loss: SampledGaussianLoss, order: float, share: float) -> float:
+def _width(loss: SampledGaussianLoss, order: float, sampled_weight: float) -> float:
     """The width of a cut, where the weight of the sampled part is `share`."""
     s = loss.noise
-    return min(0.5 * s, 0.35 * s * s, 3 * s * s / (order * share))
+    return min(0.5 * s, 0.35 * s * s, 3 * s * s / (order * sampled_weight))
 
 
 class Guess:
     """delta and the order of its saddle point to a few percent, from a short grid with a sharp cut."""
 
-    def __init__(self, rows: Rows, rest: Transform | None = None) -> None:
-        self.rest = rest
+    def __init__(self, rows: Rows, symmetric: Transform | None = None) -> None:
+        self.symmetric = symmetric
         self.least = 0.3 * math.hypot(*(loss.rate * math.sqrt(times) for loss, times in rows))
         self.rows: list[tuple[SampledGaussianLoss, int, Reals, Reals, Reals, Reals]] = []
         for loss, times in rows:
@@ -92,16 +92,16 @@ class Guess:
         """log delta(x) and the order."""
         orders = np.geomspace(0.05, 3e3, 90) / max(x, self.least)
         level, tail = -orders * x, 0.0
-        if self.rest is not None:
-            level = level + self.rest.curve(orders).log_m
+        if self.symmetric is not None:
+            level = level + self.symmetric.curve(orders).log_m
         for _, times, _, weight, ratio, rise in self.rows:
-            near = ratio <= x
-            w, here, y = weight[near], ratio[near], rise[near]
+            below_cuts = ratio <= x
+            w, here, y = weight[below_cuts], ratio[below_cuts], rise[below_cuts]
             exponent = (orders[:, None] + 1) * here
             excess = (np.expm1(np.minimum(exponent, 700.0)) - (orders[:, None] + 1) * y) @ w
             level = level + np.where(exponent.max(axis=1) < 690, times * np.log1p(excess), np.inf)
             tail += times * float(
-                (weight[~near] * np.maximum(rise[~near] - math.expm1(x), 0.0)).sum()
+                (weight[~below_cuts] * np.maximum(rise[~below_cuts] - math.expm1(x), 0.0)).sum()
             )
         level = level - np.log(orders) - np.log1p(orders)
         # Where only losses above x matter, no more than that is asked of the others.
@@ -123,27 +123,27 @@ class Guess:
     def bottom(self, x: float, log_least: float, order: float) -> float:
         """The largest of a few losses so small that all below it add less than that to delta(x); 0 if none is."""
         orders = np.geomspace(0.1, 3e3, 90) / x
-        for share in (0.8, 0.6, 0.45, 0.3, 0.2, 0.12, 0.07, 0.04):
+        for sampled_weight in (0.8, 0.6, 0.45, 0.3, 0.2, 0.12, 0.07, 0.04):
             level = -orders * x
-            if self.rest is not None:
-                level = level + self.rest.curve(orders).log_m
+            if self.symmetric is not None:
+                level = level + self.symmetric.curve(orders).log_m
             for loss, times, place, weight, ratio, rise in self.rows:
                 # The share above a cut falls like e^(-e^v), v the distance in widths.
                 reach = _width(loss, order, 1.0) * math.log(max(-2 * log_least, 2.0))
-                near = place <= _place_of(loss, share * x) + reach
-                exponent = (orders[:, None] + 1) * ratio[near]
+                below_cuts = place <= _place_of(loss, sampled_weight * x) + reach
+                exponent = (orders[:, None] + 1) * ratio[below_cuts]
                 excess = (
-                    np.expm1(np.minimum(exponent, 700.0)) - (orders[:, None] + 1) * rise[near]
-                ) @ weight[near]
+                    np.expm1(np.minimum(exponent, 700.0)) - (orders[:, None] + 1) * rise[below_cuts]
+                ) @ weight[below_cuts]
                 level = level + np.where(
                     exponent.max(axis=1) < 690, times * np.log1p(excess), np.inf
                 )
             above = sum(
-                times * float(weight[ratio > share * x].sum())
+                times * float(weight[ratio > sampled_weight * x].sum())
                 for _, times, _, weight, ratio, _ in self.rows
             )
             if float(level.min()) < log_least and above < 0.1:
-                return share * x
+                return sampled_weight * x
         return 0.0
 
     def solve(self, log_mass: float, low: float, high: float) -> float:
@@ -177,7 +177,7 @@ class Split:
 
     rows: Rows
     plan: Plan
-    rest: Transform | None = None
+    symmetric: Transform | None = None
 
     @cached_property
     def cuts(self) -> tuple[Cuts, ...]:
@@ -187,11 +187,11 @@ class Split:
     def _cut(self, loss: SampledGaussianLoss, times: int) -> Cuts:
         s, q = loss.noise, loss.rate
         level = self.plan.x + self.plan.beyond / self.plan.order
-        share = -math.expm1(math.log1p(-q) - level)
+        sampled_weight = -math.expm1(math.log1p(-q) - level)
         # Where the loss is `level`, or where one is so rare that it does not matter.
         at = _place_of(loss, level)
         rare = 1 + s * math.sqrt(2 * max(math.log(times / self.plan.least), 1.0)) * 1.05
-        width = _width(loss, self.plan.order, share)
+        width = _width(loss, self.plan.order, sampled_weight)
         at = min(at, rare + 6 * width)
         low = self._lowest(loss)
         return Cuts(
@@ -221,15 +221,15 @@ class Split:
             sum(cut.path_points for cut in self.cuts),
         )
         few = points <= _MOST_POINTS and path <= _MOST_PATH_POINTS
-        found = few and self.without.upper < 0.9 and self.excess.width < 1e-3
-        return found and self.mass > 0
+        narrower = few and self.without.upper < 0.9 and self.excess.width < 1e-3
+        return narrower and self.mass > 0
 
     @property
     def work(self) -> float:
         """How many values of r^(iu) the lines took; those that keep their distance from 1 count five times, and those
         beside the real line eight times.
         """
-        lines = [line.contour for line in (self.near, self.others) if line is not None]
+        lines = [line.contour for line in (self.below_cuts, self.others) if line is not None]
         nodes = sum(line.nodes for line in lines if line is not None)
         careful = 5.0 if max(cut.times for cut in self.cuts) > _FEW_COPIES else 1.0
         return (
@@ -239,10 +239,10 @@ class Split:
     @property
     def order_found(self) -> float | None:
         """The order of the line of g."""
-        return None if self.near.contour is None else self.near.contour.order
+        return None if self.below_cuts.contour is None else self.below_cuts.contour.order
 
     @cached_property
-    def near(self) -> LineReading:
+    def below_cuts(self) -> LineReading:
         """g at x, divided by `mass`; without what has small losses only, if that is left out."""
         below = tuple(BelowSum((cut,)) for cut in self.cuts)
         if self.plan.bottom > 0:
@@ -251,7 +251,7 @@ class Split:
         return self._read(BelowSum(self.cuts), self.plan.x)
 
     def _with_rest(self, transform: Transform) -> Transform:
-        return transform if self.rest is None else TransformSum((transform, self.rest))
+        return transform if self.symmetric is None else TransformSum((transform, self.symmetric))
 
     def _read(self, transform: Transform, x: float) -> LineReading:
         return value_at(
@@ -345,16 +345,19 @@ class Split:
 
     def bracket(self, x: float) -> Bound:
         """delta at an x near the one of the lines."""
-        low, high = _at(self.near, x)
-        far, left_out = self.far(x), self._left_out
+        low, high = _at(self.below_cuts, x)
+        above_cuts, left_out = self.above_cuts(x), self._left_out
         if left_out > 0:  # at orders of at most 12 times that of the plan
             left_out *= exp_or_inf(max(self.plan.x - x, 0.0) * 12.1 * self.plan.order)
-        lower, upper = self.mass * low + far.lower, self.mass * high + far.upper + left_out
+        lower, upper = (
+            self.mass * low + above_cuts.lower,
+            self.mass * high + above_cuts.upper + left_out,
+        )
         if not lower <= upper:
             return Bound(0.0, 1.0)
         return Bound(max(lower, 0.0) * (1 - 8 * U), max(upper, 0.0) * (1 + 8 * U))
 
-    def far(self, x: float) -> Bound:
+    def above_cuts(self, x: float) -> Bound:
         others = self.others
         if others is None:
             return Bound(0.0, self.excess.upper + self.without.upper)
@@ -377,7 +380,7 @@ class Split:
 
 def _following(guess: Guess, split: Split, x: float) -> Plan | None:
     """How to split better at x; None if that is not known."""
-    plan, contour = split.plan, split.near.contour
+    plan, contour = split.plan, split.below_cuts.contour
     if contour is None:
         return None
     poor = contour.smoothing > 0 or contour.nodes > _MANY_NODES
@@ -389,12 +392,12 @@ def _following(guess: Guess, split: Split, x: float) -> Plan | None:
         return plan._replace(x=x, bottom=bottom)
     if poor and plan.frequency > 150 * plan.order:
         return None  # finer points have not helped
-    others, far, beyond = split.others, split.far(x), plan.beyond
+    others, above_cuts, beyond = split.others, split.above_cuts(x), plan.beyond
     reach = 8 * plan.frequency if poor else float(contour.frequency[-1])
     if others is not None and others.contour is not None:
         if others.contour.smoothing <= 0:
             reach = max(reach, float(others.contour.frequency[-1]))
-        if far.upper - far.lower > 1e6 * plan.least and beyond < 16:
+        if above_cuts.upper - above_cuts.lower > 1e6 * plan.least and beyond < 16:
             beyond = 4 * beyond
     moved = (
         abs(x - plan.x) * contour.order
@@ -409,15 +412,15 @@ def _following(guess: Guess, split: Split, x: float) -> Plan | None:
     )
 
 
-def _narrower(known: Bound, found: Bound, split: Split) -> Bound:
+def _narrower(enclosure: Bound, narrower: Bound, split: Split) -> Bound:
     """The intersection; the hull if it is empty, since one of the two is then wrong."""
-    lower, upper = max(known.lower, found.lower), min(known.upper, found.upper)
-    if not (found.upper < known.upper or found.lower > known.lower):
-        return known
+    lower, upper = max(enclosure.lower, narrower.lower), min(enclosure.upper, narrower.upper)
+    if not (narrower.upper < enclosure.upper or narrower.lower > enclosure.lower):
+        return enclosure
     if lower > upper:
-        lower, upper = min(known.lower, found.lower), max(known.upper, found.upper)
-    near = split.near.contour
-    method = f"split by the largest loss, {near.nodes if near else 0} nodes"
+        lower, upper = min(enclosure.lower, narrower.lower), max(enclosure.upper, narrower.upper)
+    contour = split.below_cuts.contour
+    method = f"split by the largest loss, {contour.nodes if contour else 0} nodes"
     return Bound(lower, upper, Certificate(method))
 
 
@@ -435,26 +438,26 @@ def _at(reading: LineReading, x: float) -> tuple[float, float]:
 
 
 def delta(
-    rows: Rows, x: float, known: Bound, *, tolerance: float, rest: Transform | None = None
+    rows: Rows, x: float, enclosure: Bound, *, tolerance: float, symmetric: Transform | None = None
 ) -> Bound:
     """delta(x), at most as wide as what is known of it; `rest` as in `Split`."""
-    guess = Guess(rows, rest)
-    start = guess.plan(x, max(known.lower, 1e-4 * known.upper, 1e-280) * 1e-13, tolerance)
+    guess = Guess(rows, symmetric)
+    start = guess.plan(x, max(enclosure.lower, 1e-4 * enclosure.upper, 1e-280) * 1e-13, tolerance)
 
-    def read(split: Split, known: Bound, x: float) -> tuple[Bound, float]:
-        return _narrower(known, split.bracket(x), split), x
+    def read(split: Split, enclosure: Bound, x: float) -> tuple[Bound, float]:
+        return _narrower(enclosure, split.bracket(x), split), x
 
-    return _searched(guess, Split(rows, start, rest), known, read, tolerance)
+    return _searched(guess, Split(rows, start, symmetric), enclosure, read, tolerance)
 
 
 def epsilon(
     rows: Rows,
     least: float,
     most: float,
-    known: Bound,
+    enclosure: Bound,
     *,
     tolerance: float,
-    rest: Transform | None = None,
+    symmetric: Transform | None = None,
 ) -> Bound:
     """The x with delta(x) = mass for every mass in [least, most], at most as wide as what is known of it.
 
@@ -466,23 +469,23 @@ def epsilon(
         tolerance: The wanted relative width.
         rest: As in `Split`.
     """
-    guess = Guess(rows, rest)
-    x = guess.solve(math.log(least), max(known.lower, 0.0), min(known.upper, FARTHEST))
+    guess = Guess(rows, symmetric)
+    x = guess.solve(math.log(least), max(enclosure.lower, 0.0), min(enclosure.upper, FARTHEST))
     _, order = guess.at(x)
     start = guess.plan(
         x, max(least, 1e-280) * 1e-13, min(max(tolerance * order * x / 4, 1e-13), 1e-3)
     )
 
-    def read(split: Split, known: Bound, x: float) -> tuple[Bound, float]:
-        if known.lower <= 0 and split.bracket(0.0).upper <= least:
+    def read(split: Split, enclosure: Bound, x: float) -> tuple[Bound, float]:
+        if enclosure.lower <= 0 and split.bracket(0.0).upper <= least:
             return Bound(0.0, 0.0, Certificate("split by the largest loss, delta at 0")), x
         here = split.bracket(split.plan.x)
         if here.upper < 2 * here.lower:
-            x, found = _solved(split, least, most, max(known.lower, 0.0), known.upper)
-            known = _narrower(known, found, split)
-        return known, x
+            x, narrower = _solved(split, least, most, max(enclosure.lower, 0.0), enclosure.upper)
+            enclosure = _narrower(enclosure, narrower, split)
+        return enclosure, x
 
-    return _searched(guess, Split(rows, start, rest), known, read, 10 * tolerance)
+    return _searched(guess, Split(rows, start, symmetric), enclosure, read, 10 * tolerance)
 
 
 @np.errstate(
@@ -491,7 +494,7 @@ def epsilon(
 def _searched(
     guess: Guess,
     first: Split,
-    known: Bound,
+    enclosure: Bound,
     read: Callable[[Split, Bound, float], tuple[Bound, float]],
     tolerance: float,
 ) -> Bound:
@@ -511,19 +514,21 @@ def _searched(
             split = replace(first, plan=plan)
             if not split.sound:
                 break
-            known, x = read(split, known, x)
-            width, spent = known.upper - known.lower, spent + split.work
-            following = None if width <= tolerance * known.upper else _following(guess, split, x)
+            enclosure, x = read(split, enclosure, x)
+            width, spent = enclosure.upper - enclosure.lower, spent + split.work
+            following = (
+                None if width <= tolerance * enclosure.upper else _following(guess, split, x)
+            )
             if following is None:
                 break
             if spent > _MOST_WORK:
-                certificate = known.certificate
+                certificate = enclosure.certificate
                 notes = (*certificate.notes, f"stopped after {spent:.2g} evaluations")
-                return replace(known, certificate=replace(certificate, notes=notes))
+                return replace(enclosure, certificate=replace(certificate, notes=notes))
             plan = following
-        if known.upper - known.lower <= max(_COARSE, tolerance) * known.upper:
+        if enclosure.upper - enclosure.lower <= max(_COARSE, tolerance) * enclosure.upper:
             break
-    return known
+    return enclosure
 
 
 def _solved(

@@ -219,34 +219,34 @@ def _supremum(moments: Callable[[float], Ends], largest: float, spread: float) -
     low, high = moments(min(1.0, 1.0 / spread))
     noise = max(high - low, 1e-18)
     first = min(0.05, 0.05 / spread, max((noise / third) ** (1 / 3), 1e-7))
-    found = {t: moments(t) for t in (first, 2 * first)}
-    best = max(low / (t * (1 + t)) for t, (low, _) in found.items())
+    nodes = {t: moments(t) for t in (first, 2 * first)}
+    best = max(low / (t * (1 + t)) for t, (low, _) in nodes.items())
     grid = [2 * first]
     while largest / (1 + grid[-1]) > max(best, 1e-300) and len(grid) < 40:
         grid.append(4 * grid[-1])
-        found[grid[-1]] = moments(grid[-1])
-        best = max(best, found[grid[-1]][0] / (grid[-1] * (1 + grid[-1])))
-    settled = max(_next_to_one(found, first, third), largest / (1 + grid[-1]) * (1 + 4 * U))
+        nodes[grid[-1]] = moments(grid[-1])
+        best = max(best, nodes[grid[-1]][0] / (grid[-1] * (1 + grid[-1])))
+    settled = max(_next_to_one(nodes, first, third), largest / (1 + grid[-1]) * (1 + 4 * U))
     waiting: list[tuple[float, float, float, float]] = []
     for left, right in zip([first, *grid], grid, strict=False):
-        heappush(waiting, (-_most(left, right, found, 0.0), left, right, 0.0))
+        heappush(waiting, (-_most(left, right, nodes, 0.0), left, right, 0.0))
     for _ in range(MOST_STEPS):
         most, left, right, _ = waiting[0]
         if -most <= max(best * (1 + CLOSE), settled) or right < left * (1 + 1e-7):
             break
         _, left, right, known = heappop(waiting)
         middle = math.sqrt(left * right)
-        found[middle] = moments(middle)
-        best = max(best, found[middle][0] / (middle * (1 + middle)))
-        bend = max(_bend(left, middle, right, found) - third * (right - left), known)
+        nodes[middle] = moments(middle)
+        best = max(best, nodes[middle][0] / (middle * (1 + middle)))
+        bend = max(_bend(left, middle, right, nodes) - third * (right - left), known)
         for ends in ((left, middle), (middle, right)):
-            heappush(waiting, (-_most(*ends, found, bend), *ends, bend))
+            heappush(waiting, (-_most(*ends, nodes, bend), *ends, bend))
     return max(settled, -waiting[0][0])
 
 
-def _bend(left: float, middle: float, right: float, found: dict[float, Ends]) -> float:
+def _bend(left: float, middle: float, right: float, nodes: dict[float, Ends]) -> float:
     """A lower end of the second derivative of K somewhere between."""
-    (low, _), (_, high), (far, _) = found[left], found[middle], found[right]
+    (low, _), (_, high), (far, _) = nodes[left], nodes[middle], nodes[right]
     difference = (far - high) / (right - middle) - (high - low) / (middle - left)
     error = (
         8
@@ -256,18 +256,18 @@ def _bend(left: float, middle: float, right: float, found: dict[float, Ends]) ->
     return 2 * (difference - error) / (right - left) * (1 - 8 * U)
 
 
-def _next_to_one(found: dict[float, Ends], first: float, third: float) -> float:
+def _next_to_one(nodes: dict[float, Ends], first: float, third: float) -> float:
     """The largest D / (1 + t) on (0, first]."""
-    (_, high), (low, _) = found[first], found[2 * first]
+    (_, high), (low, _) = nodes[first], nodes[2 * first]
     at_first = high / first * (1 + 4 * U)
     at_zero = 2 * at_first - low / (2 * first) * (1 - 4 * U) + third * first**2
     bend = third * first**2 / 3
     return max(at_zero + bend, (at_first + bend) / (1 + first)) * (1 + 8 * U)
 
 
-def _most(left: float, right: float, found: dict[float, Ends], bend: float) -> float:
+def _most(left: float, right: float, nodes: dict[float, Ends], bend: float) -> float:
     """The largest K(t) / (t (1 + t)) on an interval where the second derivative of K is at least `bend`."""
-    half, high = bend / 2, [(end, found[end][1]) for end in (left, right)]
+    half, high = bend / 2, [(end, nodes[end][1]) for end in (left, right)]
     (_, at_left), (_, at_right) = high
     fall = (at_right * left - at_left * right) / (right - left) - half * left * right
     # Whatever the rounding of `fall` is, with this slope the parabola is above K at both ends.

@@ -94,8 +94,10 @@ class SampledLoss(AtomizedLoss):
         found = sampled_profile(epsilon, self.rate, remove=self.remove, base=self._base)
         return Bound(found.lower, found.upper, _CERTIFICATE)
 
-    def _base(self, place: float, error: float) -> Bound:
-        high, low = self.base.product.deltas([place - error, place + error], tolerance=_TOLERANCE)
+    def _base(self, location: float, error: float) -> Bound:
+        high, low = self.base.product.deltas(
+            [location - error, location + error], tolerance=_TOLERANCE
+        )
         return Bound(low.lower, high.upper)
 
     def inverse(self, delta: float) -> Bound | None:
@@ -156,8 +158,8 @@ class SampledLoss(AtomizedLoss):
         if found == math.inf:
             return found if self.remove else -found
         error = (24 * abs(found) + 16 * (signed if signed > 700 else 0.0)) * U
-        place = (found if self.remove else -found) + side * error * (1 + 1e-9)
-        return up(place) if side > 0 else down(place)
+        location = (found if self.remove else -found) + side * error * (1 + 1e-9)
+        return up(location) if side > 0 else down(location)
 
     @property
     def minimum(self) -> float:

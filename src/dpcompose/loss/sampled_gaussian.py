@@ -73,14 +73,14 @@ class SampledGaussianMoments(TrapezoidMoments):
     def _log_ratio(self, x: Disc) -> Disc:
         return (1 - self.rate + self._growing(x)).log()
 
-    def _share(self, x: Ball) -> Ball:
+    def _weight(self, x: Ball) -> Ball:
         growing = self._growing(self.field.disc(x)).real
         return growing / (1 - self.rate + growing)
 
-    def _turned(self, x: Ball, y: Ball) -> Ball:
+    def _shrunk(self, x: Ball, y: Ball) -> Ball:
         """|r(x + iy)|^2 / r(x)^2 = 1 - 4 w (1 - w) sin^2(theta / 2), from cos^2(theta / 2) to 1."""
-        share, sine = self._share(x), (y / (2 * self.noise)).sin()
-        exact = 1 - 4 * share * (1 - share) * sine**2
+        weight, sine = self._weight(x), (y / (2 * self.noise)).sin()
+        exact = 1 - 4 * weight * (1 - weight) * sine**2
         return exact.max(1 - sine**2).min(self.field.exact(1))
 
     def _falling_growth(self, order: float, y: Ball) -> Ball:
@@ -101,11 +101,11 @@ class SampledGaussianMoments(TrapezoidMoments):
                 break
             middle = ((low + high) / 2).mid()
             low, high = (
-                (middle, high) if -middle >= fixed + steep * self._share(middle) else (low, middle)
+                (middle, high) if -middle >= fixed + steep * self._weight(middle) else (low, middle)
             )
         return low
 
-    def _between_modes(self, order: float, far: float) -> tuple[float, float, Ball] | None:
+    def _between_modes(self, order: float, side: float) -> tuple[float, float, Ball] | None:
         """Where x^2 / 2 outweighs (order + 1) log r, between the modes of f(x) = e^(-x^2 / 2) r(x)^(order + 1).
 
         The derivative of log f, G(x) = -x + (order + 1) mu w(x), first falls, then rises, then falls, because w is a
@@ -113,11 +113,11 @@ class SampledGaussianMoments(TrapezoidMoments):
         larger of f(a) and f(b).
         """
         steep = (self.field.exact(order) + 1) / self.noise
-        low, high = far, float(steep.mid()) - far
-        if not low + far < high:
+        low, high = side, float(steep.mid()) - side
+        if not low + side < high:
             return None
         a, b = self.field.exact(low), self.field.exact(high)
-        if not (steep * self._share(a) < a and steep * self._share(b) > b):
+        if not (steep * self._weight(a) < a and steep * self._weight(b) > b):
             return None
         ends = [
             (-x * x / 2).exp() * self._log_ratio(self.field.disc(x)).real.exp() ** (order + 1)
@@ -150,16 +150,16 @@ class RemovedMoments(SampledGaussianMoments):
         return (y * y / 2).exp()
 
     def _slope(self, order: float, x: Ball) -> Ball:
-        return (self.field.exact(order) + 1) / self.noise * self._share(x) - x
+        return (self.field.exact(order) + 1) / self.noise * self._weight(x) - x
 
     def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
-        return (y * y / 2).exp() * self._turned(x, y) ** ((self.field.exact(order) + 1) / 2)
+        return (y * y / 2).exp() * self._shrunk(x, y) ** ((self.field.exact(order) + 1) / 2)
 
     def _centers(self, order: float) -> tuple[Ball, Ball]:
         return self.field.exact(0), (self.field.exact(order) + 1) / self.noise
 
-    def _valley(self, order: float, far: float) -> tuple[float, float, Ball] | None:
-        return self._between_modes(order, far)
+    def _valley(self, order: float, side: float) -> tuple[float, float, Ball] | None:
+        return self._between_modes(order, side)
 
     def profile(self, x: Ball) -> Ball:
         """q times the profile without sampling at ln(1 + (e^x - 1) / q)."""
@@ -195,10 +195,10 @@ class AddedMoments(SampledGaussianMoments):
         return self._falling_growth(order, y)
 
     def _slope(self, order: float, x: Ball) -> Ball:
-        return -order / self.noise * self._share(x) - x
+        return -order / self.noise * self._weight(x) - x
 
     def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
-        return (y * y / 2).exp() * self._turned(x, y) ** (-self.field.exact(order) / 2)
+        return (y * y / 2).exp() * self._shrunk(x, y) ** (-self.field.exact(order) / 2)
 
     def _centers(self, order: float) -> tuple[Ball, Ball]:
         zero = self.field.exact(0)
@@ -239,11 +239,11 @@ class ReplacedMoments(SampledGaussianMoments):
 
     def _slope(self, order: float, x: Ball) -> Ball:
         steep = self.field.exact(order) / self.noise
-        return -(steep + 1 / self.noise) * self._share(-x) - steep * self._share(x) - x
+        return -(steep + 1 / self.noise) * self._weight(-x) - steep * self._weight(x) - x
 
     def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
         half = self.field.exact(order) / 2
-        return (y * y / 2).exp() * self._turned(-x, y) ** (half + 0.5) * self._turned(x, y) ** -half
+        return (y * y / 2).exp() * self._shrunk(-x, y) ** (half + 0.5) * self._shrunk(x, y) ** -half
 
     def _centers(self, order: float) -> tuple[Ball, Ball]:
         steep = self.field.exact(order) / self.noise
@@ -251,9 +251,9 @@ class ReplacedMoments(SampledGaussianMoments):
             return -(steep + 1 / self.noise), -steep
         return self._left_of(steep + 1 / self.noise, steep), self.field.exact(0)
 
-    def _valley(self, order: float, far: float) -> tuple[float, float, Ball] | None:
+    def _valley(self, order: float, side: float) -> tuple[float, float, Ball] | None:
         """That of e^(-x^2 / 2) r(-x)^(order + 1), mirrored; r(x)^-order adds at most (1 - q)^-order."""
-        found = self._between_modes(order, far)
+        found = self._between_modes(order, side)
         if found is None:
             return None
         low, high, bound = found
@@ -341,9 +341,9 @@ class SampledGaussianLoss(Loss):
     def profile(self, epsilon: float) -> Bound:
         mu, spread = 1 / self.noise, 2 * U * (self.ulps + 2)
 
-        def base(place: float, error: float) -> Bound:
-            low = gaussian_profile(place + error, mu=mu * (1 - spread))
-            high = gaussian_profile(place - error, mu=mu * (1 + spread))
+        def base(location: float, error: float) -> Bound:
+            low = gaussian_profile(location + error, mu=mu * (1 - spread))
+            high = gaussian_profile(location - error, mu=mu * (1 + spread))
             return Bound(low.lower, high.upper)
 
         return sampled_profile(epsilon, self.rate, remove=self.remove, base=base)

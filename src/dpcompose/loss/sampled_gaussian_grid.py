@@ -55,7 +55,7 @@ def log_ratio(x: Reals, noise: Reals | float, rate: Reals | float) -> Reals:
     return log_mixed((2 * x - 1) / (2 * noise**2), rate)
 
 
-def share(x: Reals, noise: Reals | float, rate: Reals | float) -> Reals:
+def sampled_weight(x: Reals, noise: Reals | float, rate: Reals | float) -> Reals:
     """w(x) = q e^z / r, the weight of the sampled part."""
     z = (2 * x - 1) / (2 * noise**2) + (np.log(rate) - np.log1p(-rate))
     return 1 / (1 + np.exp(-between(z, -700.0, 700.0)))
@@ -63,7 +63,7 @@ def share(x: Reals, noise: Reals | float, rate: Reals | float) -> Reals:
 
 def argument(x: Reals, theta: Reals | float, noise: Reals | float, rate: Reals | float) -> Reals:
     """arg r on Im x = theta s^2, in [0, theta]."""
-    weight = share(x, noise, rate)
+    weight = sampled_weight(x, noise, rate)
     return np.arctan2(weight * np.sin(theta), 1 - weight * (2 * np.square(np.sin(theta / 2))))
 
 
@@ -71,7 +71,7 @@ def on_shifted(
     noise: Reals | float, rate: Reals | float, x: Reals, theta: Reals | float
 ) -> tuple[Reals, Reals]:
     """log |r| and arg r on Im x = theta s^2."""
-    weight = share(x, noise, rate)
+    weight = sampled_weight(x, noise, rate)
     rest = 2 * np.square(np.sin(theta / 2))
     shrink = 0.5 * np.log1p(-2 * weight * (1 - weight) * rest)
     return log_ratio(x, noise, rate) + shrink, np.arctan2(weight * np.sin(theta), 1 - weight * rest)

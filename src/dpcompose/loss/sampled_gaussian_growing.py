@@ -162,8 +162,8 @@ class Growing:
         """How many rows are read at once from the line at hand; one where another line is needed first."""
         if self._history is None or self._history.start != start or self._history.lines is None:
             return 1
-        far, near, _ = self._history.lines.sizes[0].tolist()
-        return max(1, _ENTRIES // (far * near))
+        blocks, within, _ = self._history.lines.sizes[0].tolist()
+        return max(1, _ENTRIES // (blocks * within))
 
     @np.errstate(all="ignore")  # what overflows is not finite in the end, and proves nothing
     def _epsilons(self, phases: Phases, count: int) -> tuple[Reals, Reals]:
@@ -275,12 +275,12 @@ def _added(lines: Lines, loss: SampledGaussianLoss) -> Both | None:
     if points > plan.MOST_POINTS:
         return None
     grid = plan.coarse_grid(one, lines.outer, lines.outer, points)
-    far, near, _ = lines.sizes[0].tolist()
-    line = Spread(lines.order, lines.outer, far * near * lines.step)
+    blocks, within, _ = lines.sizes[0].tolist()
+    line = Spread(lines.order, lines.outer, blocks * within * lines.step)
     drawing = gridded(one, grid, line, np.full((1, 1), _DEPTH))
-    if not drawing.known[0]:
+    if not drawing.is_short[0]:
         return None
-    sizes = np.array([[far, near, drawing.points[0]]])
+    sizes = np.array([[blocks, within, drawing.points[0]]])
     bounds = np.concatenate(drawing.bounds, axis=1)
     own = replace(lines, sizes=sizes, side=drawing.side, heights=drawing.heights, bounds=bounds)
     drawn = Drawn(one, own)

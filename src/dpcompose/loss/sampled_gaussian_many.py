@@ -85,7 +85,7 @@ class RaisedGrid:
     @cached_property
     def turn(self) -> Complexes:
         """The weights over their moduli."""
-        return _turned(self.phase)
+        return _unit(self.phase)
 
     @cached_property
     def size(self) -> Reals:
@@ -131,29 +131,29 @@ def raised(parts: Parts, low: Reals, high: Reals, theta: Reals, points: int) -> 
 class Waves(NamedTuple):
     """r^(iu) - 1 at u = 0, b, 2 b, ... (first factor, few) and at u = 0, h, 2 h, ... below b (second), on a grid."""
 
-    far: Complexes
-    near: Complexes
+    blocks: Complexes
+    within: Complexes
 
     def thinned(self, stride: int) -> Waves:
         """Every so many nodes; the stride divides the number of near waves."""
-        return Waves(self.far, self.near[:, ::stride])
+        return Waves(self.blocks, self.within[:, ::stride])
 
 
-def waves(grid: RaisedGrid, step: Reals, far: int, near: int) -> Waves:
+def waves(grid: RaisedGrid, step: Reals, blocks: int, within: int) -> Waves:
     """The waves of far times near nodes; `step`: the distance h of the nodes, shape (m, 1)."""
-    return Waves(_waves(near * step * grid.ratio, far), _waves(step * grid.ratio, near))
+    return Waves(_waves(within * step * grid.ratio, blocks), _waves(step * grid.ratio, within))
 
 
 def _waves(angle: Complexes, count: int) -> Complexes:
     """e^(i k angle) - 1 for k below `count`, on a middle axis."""
-    found = np.zeros((len(angle), count, angle.shape[-1]), dtype=np.complex128)
+    solved = np.zeros((len(angle), count, angle.shape[-1]), dtype=np.complex128)
     one, size = _wave(angle)[:, None, :], 1
     while size < count:
         taken = min(size, count - size)
-        rows = np.multiply(found[:, :taken], 1 + one, out=found[:, size : size + taken])
+        rows = np.multiply(solved[:, :taken], 1 + one, out=solved[:, size : size + taken])
         rows += one
         one, size = np.multiply(one, 2 + one), size + taken
-    return found
+    return solved
 
 
 def _wave(angle: Complexes) -> Complexes:
@@ -164,16 +164,16 @@ def _wave(angle: Complexes) -> Complexes:
     tangent = np.tan(0.5 * angle.real)
     sine = 2 * tangent / (1 + tangent * tangent)
     falling = np.expm1(-angle.imag)
-    found = np.empty(angle.shape, dtype=np.complex128)
-    found.real, found.imag = falling - tangent * sine * (1 + falling), sine * (1 + falling)
-    return found
+    solved = np.empty(angle.shape, dtype=np.complex128)
+    solved.real, solved.imag = falling - tangent * sine * (1 + falling), sine * (1 + falling)
+    return solved
 
 
-def _turned(angle: Reals) -> Complexes:
+def _unit(angle: Reals) -> Complexes:
     """e^(i angle)."""
-    found = np.empty(angle.shape, dtype=np.complex128)
-    found.real, found.imag = np.cos(angle), np.sin(angle)
-    return found
+    solved = np.empty(angle.shape, dtype=np.complex128)
+    solved.real, solved.imag = np.cos(angle), np.sin(angle)
+    return solved
 
 
 def nodes(
@@ -193,13 +193,13 @@ def nodes(
         power: order + 1 when removing; -order when adding.
         log_step_error: log of a bound on what the step of the grid leaves out.
     """
-    count = waved.far.shape[1] * waved.near.shape[1]
+    count = waved.blocks.shape[1] * waved.within.shape[1]
     chunk = _chunk(grid.x.shape[1], count)
     terms = _terms(grid, power, chunk)
-    near: Complexes = np.multiply(terms.tilted[:, None, :], waved.near)
-    single = np.add.reduce(near, axis=-1)[:, None, :]
-    near += terms.tilted[:, None, :]
-    product = (_products(waved.far, near, chunk) + single).reshape(len(step), count)
+    within: Complexes = np.multiply(terms.tilted[:, None, :], waved.within)
+    single = np.add.reduce(within, axis=-1)[:, None, :]
+    within += terms.tilted[:, None, :]
+    product = (_products(waved.blocks, within, chunk) + single).reshape(len(step), count)
     x = terms.rise.real + product.real + np.expm1(-terms.shift)
     # M at the conjugate is the conjugate.
     y = np.where(power > 0, 1.0, -1.0) * (terms.rise.imag + product.imag)
@@ -212,9 +212,11 @@ def nodes(
     return Line(line.log + terms.shift, line.error + 4 * U * terms.shift)
 
 
-def _products(far: Complexes, near: Complexes, chunk: int) -> Complexes:
+def _products(blocks: Complexes, within: Complexes, chunk: int) -> Complexes:
     """The sums over the points of far times near, shape (m, far, near): over chunks first, so that they round less."""
-    split = [each.reshape(*each.shape[:2], -1, chunk).transpose(0, 2, 1, 3) for each in (far, near)]
+    split = [
+        each.reshape(*each.shape[:2], -1, chunk).transpose(0, 2, 1, 3) for each in (blocks, within)
+    ]
     left, right = (
         np.ascontiguousarray(split[0]),
         np.ascontiguousarray(split[1].transpose(0, 1, 3, 2)),
@@ -242,9 +244,9 @@ def _terms(grid: RaisedGrid, power: Reals, chunk: int) -> _Terms:
     exponent = grid.log_weight + moved.real
     shift = np.maximum(row_tops(exponent), 0.0)
     size, own = np.exp(exponent - shift), np.exp(grid.log_weight - shift)
-    weight, tilted = own * grid.turn, size * _turned(moved.imag + grid.phase)
-    near: Complexes = np.multiply(weight, _excess(np.minimum(moved.real, 1.0), moved.imag))
-    rise = np.where(moved.real < 1, near, tilted - weight)
+    weight, tilted = own * grid.turn, size * _unit(moved.imag + grid.phase)
+    within: Complexes = np.multiply(weight, _excess(np.minimum(moved.real, 1.0), moved.imag))
+    rise = np.where(moved.real < 1, within, tilted - weight)
     total = np.add.reduce(rise, axis=-1, keepdims=True)
     wide = np.abs(power) * grid.size
     relative = (
@@ -258,9 +260,9 @@ def _terms(grid: RaisedGrid, power: Reals, chunk: int) -> _Terms:
 def _excess(real: Reals, imaginary: Reals) -> Complexes:
     """e^(a + ib) - 1, relative error at most 36 U of |a + ib| max(1, e^a)."""
     rise, half = np.expm1(real), np.sin(imaginary / 2)
-    found = np.empty(rise.shape, dtype=np.complex128)
-    found.real, found.imag = rise - 2 * (1 + rise) * half * half, (1 + rise) * np.sin(imaginary)
-    return found
+    solved = np.empty(rise.shape, dtype=np.complex128)
+    solved.real, solved.imag = rise - 2 * (1 + rise) * half * half, (1 + rise) * np.sin(imaginary)
+    return solved
 
 
 def _outside(parts: Parts, grid: RaisedGrid, power: Reals, shift: Reals) -> Reals:
@@ -273,14 +275,14 @@ def _outside(parts: Parts, grid: RaisedGrid, power: Reals, shift: Reals) -> Real
     odds = np.exp((2 * first - 1) / (2 * s2) + np.log(parts.rate) - np.log1p(-parts.rate))
     cosine = np.cos(grid.theta)
     share = odds * (cosine + odds) / (1 + odds * (2 * cosine + odds)) * (1 + 1e-9)
-    found = np.zeros_like(s2)
+    solved = np.zeros_like(s2)
     for each in (power, np.zeros_like(power)):
         left = grid.log_weight[:, :1] + each * grid.ratio.real[:, :1] - shift
         right = grid.log_weight[:, -1:] + each * grid.ratio.real[:, -1:] - shift
         falling_left = grid.step * (-first - np.maximum(-each, 0.0) * share) / s2
         falling_right = grid.step * (last - np.maximum(each, 0.0)) / s2
-        found = found + _tail(left, falling_left) + _tail(right, falling_right)
-    return found * (1 + 1e-9)
+        solved = solved + _tail(left, falling_left) + _tail(right, falling_right)
+    return solved * (1 + 1e-9)
 
 
 def _tail(log_term: Reals, falling: Reals) -> Reals:
@@ -364,7 +366,7 @@ def sampled_gaussian_ends(
     questions: Sequence[SampledGaussianQuestion], *, for_delta: bool, tolerance: float
 ) -> tuple[Reals, Reals]:
     """The ends of epsilon, or of delta, shape (n,) each; NaN where none is proved here."""
-    found = np.full((2, len(questions)), np.nan)
+    solved = np.full((2, len(questions)), np.nan)
     kinds: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, question in enumerate(questions):
         kinds[question.kind].append(index)
@@ -378,10 +380,10 @@ def sampled_gaussian_ends(
         number = np.array([[questions[place].number] for place in places])
         nothing = np.full_like(number, np.nan)
         targets = Targets(*((nothing, number) if for_delta else (number, nothing)), tolerance)
-        found[:, places] = _answered(
+        solved[:, places] = _answered(
             Parts(columns[0], columns[1], columns[2], count, ulps), targets
         )
-    return found[0], found[1]
+    return solved[0], solved[1]
 
 
 @np.errstate(all="ignore")  # what overflows is not finite in the end, and proves nothing
@@ -403,18 +405,18 @@ def planned(parts: Parts, targets: Targets, most_nodes: int) -> Iterator[tuple[W
     """Blocks of compositions with their lines, of one size in a block; compositions without a line are left out."""
     guess, most = plan.first_orders(parts, targets)
     points = class_of(plan.coarse_points(parts, guess, most))
-    found: list[tuple[Whole, Lines]] = []
+    solved: list[tuple[Whole, Lines]] = []
     for chosen in _blocks(points[:, None], plan.ORDERS * points * parts.count):
         size = int(points[chosen[0]])
         if size <= plan.MOST_POINTS:
             some = parts[chosen], targets[chosen]
             grid = plan.coarse_grid(some[0], guess[chosen], most[chosen], size)
             places = plan.placed(*some, grid, guess[chosen], most[chosen])
-            found.append((chosen, _lined(some[0], places, grid, most_nodes)))
-    if found:
+            solved.append((chosen, _lined(some[0], places, grid, most_nodes)))
+    if solved:
         places, lines = (
-            np.concatenate([chosen for chosen, _ in found]),
-            Lines.joined([one for _, one in found]),
+            np.concatenate([chosen for chosen, _ in solved]),
+            Lines.joined([one for _, one in solved]),
         )
         costs = (lines.sizes[:, 0] + lines.sizes[:, 1]) * lines.sizes[:, 2] * parts.count
         for chosen in _blocks(lines.sizes, costs):
@@ -438,17 +440,17 @@ def _lined(parts: Parts, places: plan.Placements, grid: plan.Grid, most_nodes: i
     remove, add = Integrands(parts, grid, order + 1), Integrands(parts, grid, -order)
     end, tails = ended(remove, add, places)
     wanted = np.ceil(end / places.step)
-    known = places.found[:, None] & (wanted <= most_nodes)
-    wanted = np.where(known, np.maximum(wanted, 9), 9)
-    near = _NEAR[np.searchsorted(_NEAR, np.minimum(np.sqrt(wanted), _NEAR[-1]))]
-    far = _FAR[np.searchsorted(_FAR, wanted / near)]
+    is_short = places.solved[:, None] & (wanted <= most_nodes)
+    wanted = np.where(is_short, np.maximum(wanted, 9), 9)
+    within = _NEAR[np.searchsorted(_NEAR, np.minimum(np.sqrt(wanted), _NEAR[-1]))]
+    blocks = _FAR[np.searchsorted(_FAR, wanted / within)]
     depth = parts.spread(between(_DEEPER - np.log(places.error), 20.0, _DEEPEST)) + np.log(
         parts.times
     )
     drawing = gridded(
-        parts, grid, Spread(order, outer, parts.spread(far * near * places.step)), depth
+        parts, grid, Spread(order, outer, parts.spread(blocks * within * places.step)), depth
     )
-    known &= drawing.known[:, None]
+    is_short &= drawing.is_short[:, None]
     rows = len(places.order)
     return Lines(
         order=places.order,
@@ -456,7 +458,7 @@ def _lined(parts: Parts, places: plan.Placements, grid: plan.Grid, most_nodes: i
         outer=places.outer,
         value=places.value,
         sizes=np.where(
-            known, np.concatenate([far, near, drawing.points[:, None]], axis=1), 0
+            is_short, np.concatenate([blocks, within, drawing.points[:, None]], axis=1), 0
         ).astype(np.int64),
         tails=2 * tails * (1 + 1e-9) / places.step,
         side=drawing.side.reshape(rows, -1),
@@ -477,7 +479,7 @@ class Gridded(NamedTuple):
     """The grids over the noise that lines need: their points, shape (m,), and for each part what `Lines` holds."""
 
     points: Whole
-    known: NDArray[np.bool_]
+    is_short: NDArray[np.bool_]
     side: Reals
     heights: Reals
     bounds: list[Reals]
@@ -491,9 +493,9 @@ def gridded(parts: Parts, grid: plan.Grid, line: Spread, depth: Reals) -> Gridde
     low, high = parts.ends(line.order, side)
     points = class_of(((high - low) / step).reshape(-1, parts.count).max(axis=1) + 3)
     farthest = ((high + 1) / parts.noise**2).reshape(-1, parts.count).max(axis=1)
-    known = (points <= plan.MOST_POINTS) & (farthest < LARGEST_EXPONENT)
+    is_short = (points <= plan.MOST_POINTS) & (farthest < LARGEST_EXPONENT)
     bounds = [Integrands(parts, grid, power).log_moment for power in (line.outer + 1, -line.outer)]
-    return Gridded(points, known, side, chosen.columns, bounds)
+    return Gridded(points, is_short, side, chosen.columns, bounds)
 
 
 @dataclass(frozen=True)
@@ -532,8 +534,8 @@ class Drawn:
 
     @cached_property
     def _waves(self) -> Waves:
-        far, near, _ = self.lines.sizes[0].tolist()
-        return waves(self._grid, self._step, far, near)
+        blocks, within, _ = self.lines.sizes[0].tolist()
+        return waves(self._grid, self._step, blocks, within)
 
     @cached_property
     def _log_step_error(self) -> Reals:
@@ -597,14 +599,14 @@ def larger(
         others = _undominated(whole, targets[left], lower[left], np.arange(len(left)))
         rows, some = left[others], whole[others]
         start = np.where(np.isnan(upper), 0.0, upper)[rows]
-        found = (
+        solved = (
             some.ends(targets.value[rows])
             if targets.for_values
             else some.solved(targets.mass[rows], start)
         )
         lower[rows], upper[rows] = (
-            np.maximum(lower[rows], found[0]),
-            np.maximum(upper[rows], found[1]),
+            np.maximum(lower[rows], solved[0]),
+            np.maximum(upper[rows], solved[1]),
         )
     lower, upper = np.maximum(lower[:, 0], 0.0), np.maximum(upper[:, 0], 0.0)
     return lower, np.minimum(upper, 1.0) if targets.for_values else upper

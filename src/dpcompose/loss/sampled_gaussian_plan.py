@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.contour import LEAST_ORDER, Cumulants, kernel_peak
-from dpcompose.loss.sampled_gaussian_grid import Grid, built_at, share, shortened
+from dpcompose.loss.sampled_gaussian_grid import Grid, built_at, sampled_weight, shortened
 from dpcompose.numerics import Reals, U, between, log_sum, row_dots, row_sums, row_tops
 
 MOST_POINTS, MOST_NODES = 4096, 4096
@@ -60,15 +60,15 @@ class Parts:
     @cached_property
     def at_zero(self) -> Reals:
         """The weight of the sampled part at x = 0: the mode of n r^-l is at least -l times that."""
-        return share(np.zeros_like(self.noise), self.noise, self.rate)
+        return sampled_weight(np.zeros_like(self.noise), self.noise, self.rate)
 
     def __getitem__(self, chosen: Any) -> Parts:
         """Some of the compositions, by a mask or places of shape (k,)."""
-        found = [
+        solved = [
             each.reshape(-1, self.count)[chosen].reshape(-1, 1)
             for each in (self.noise, self.rate, self.times)
         ]
-        return Parts(*found, count=self.count, ulps=self.ulps)
+        return Parts(*solved, count=self.count, ulps=self.ulps)
 
     def rows_of(self, chosen: Any) -> Any:
         """The rows that belong to the compositions at these places."""
@@ -148,10 +148,10 @@ class Targets:
     def first_order(self, rho: Reals, blow_up: Reals) -> Reals:
         """The order as if for a Gaussian; at most where M blows up."""
         if self.for_values:
-            found = (self.value + np.hypot(self.value, 4 * np.sqrt(rho))) / (4 * rho)
+            solved = (self.value + np.hypot(self.value, 4 * np.sqrt(rho))) / (4 * rho)
         else:
-            found = np.sqrt((1 - self.log_mass) / rho)
-        return between(np.minimum(found, blow_up), LEAST_ORDER * 32, 1e6)
+            solved = np.sqrt((1 - self.log_mass) / rho)
+        return between(np.minimum(solved, blow_up), LEAST_ORDER * 32, 1e6)
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Placements:
     variance: Reals
     height: Reals
     error: Reals
-    found: NDArray[np.bool_]
+    solved: NDArray[np.bool_]
 
     def __getitem__(self, chosen: Any) -> Placements:
         return Placements(*(self.__dict__[each.name][chosen] for each in fields(self)))
@@ -218,17 +218,17 @@ def coarse_grid(parts: Parts, guess: Reals, most: Reals, points: int) -> Grid:
 
 def placed(parts: Parts, targets: Targets, grid: Grid, guess: Reals, most: Reals) -> Placements:
     """The line of each question, as `contour.placement.place` would have it, from a table of moments around it."""
-    near, found = _saddle(parts, targets, grid, _short(np.minimum(guess * _RUNGS, most)))
+    near, solved = _saddle(parts, targets, grid, _short(np.minimum(guess * _RUNGS, most)))
     # No order is beyond the grid: what is left out there is bounded for none that is.
     orders = _short(np.minimum(near * _MULTIPLES, _largest_order(guess, most) * (1 - 2**-20)))
     curve = _curve(parts, grid, orders)
     x, log_mass = _about(orders, curve, targets)
-    share = 1.0 if targets.for_values else near * np.maximum(np.abs(x), 1e-3)
-    tolerance = between(targets.tolerance / 4 * share + np.zeros_like(x), _FINEST, 1e-2)
+    sampled_weight = 1.0 if targets.for_values else near * np.maximum(np.abs(x), 1e-3)
+    tolerance = between(targets.tolerance / 4 * sampled_weight + np.zeros_like(x), _FINEST, 1e-2)
     chosen, period, outer = _shortest(orders, curve, x, (log_mass, tolerance))
     order, log_m = at_place(orders, chosen), at_place(curve.log_m, chosen)
     height = np.exp(between(log_mass - log_m + order * x, -100.0, 0.0))
-    found = found & np.isfinite(period[:, 0]) & np.isfinite(x[:, 0])
+    solved = solved & np.isfinite(period[:, 0]) & np.isfinite(x[:, 0])
     return Placements(
         order=order,
         step=_short(2 * math.pi / np.where(np.isfinite(period), period, 1.0)),
@@ -238,7 +238,7 @@ def placed(parts: Parts, targets: Targets, grid: Grid, guess: Reals, most: Reals
         variance=at_place(curve.second, chosen),
         height=height,
         error=tolerance / 40 * height,
-        found=found,
+        solved=solved,
     )
 
 
@@ -248,7 +248,7 @@ def _saddle(
     """The saddle point to a few percent, shape (m, 1), and whether the orders enclose it, shape (m,)."""
     gap = targets.excess(orders, _curve(parts, grid, orders))
     left = np.logical_and.accumulate(gap <= 0, axis=1).sum(axis=1)[:, None] - 1
-    found = (left[:, 0] >= 0) & (left[:, 0] < orders.shape[1] - 1)
+    solved = (left[:, 0] >= 0) & (left[:, 0] < orders.shape[1] - 1)
     left = between(left, 0, orders.shape[1] - 2)
     low, high = at_place(orders, left), at_place(orders, left + 1)
     order = _short(np.sqrt(low * high))
@@ -261,7 +261,7 @@ def _saddle(
         slope = order * order * (curve.second + 1 / order**2 + 1 / (order + 1) ** 2)
         target = order * np.exp(-np.arcsinh(gap) * np.hypot(gap, 1.0) / slope)
         order = _short(np.where((target > low) & (target < high), target, np.sqrt(low * high)))
-    return order, found
+    return order, solved
 
 
 def _about(orders: Reals, curve: Cumulants, targets: Targets) -> tuple[Reals, Reals]:
@@ -315,9 +315,9 @@ def _curve(parts: Parts, grid: Grid, orders: Reals) -> Cumulants:
     return Cumulants(parts.total(top + np.log(mass)), parts.total(first), parts.total(second))
 
 
-def at_place(each: Reals, place: Any) -> Reals:
+def at_place(each: Reals, index: Any) -> Reals:
     """The entry of each row at that place, shape (m, 1)."""
-    return np.take_along_axis(each, place, axis=1)
+    return np.take_along_axis(each, index, axis=1)
 
 
 def _short(values: Reals) -> Reals:
@@ -359,8 +359,8 @@ class Integrands:
     @cached_property
     def shares(self) -> Reals:
         """Their shares in the sum."""
-        found = np.exp(self.exponent - row_tops(self.exponent))
-        return found / row_sums(found)
+        solved = np.exp(self.exponent - row_tops(self.exponent))
+        return solved / row_sums(solved)
 
     def log_envelope(self, edge: Reals, thetas: Sequence[float]) -> Reals:
         """A bound on log |M(order + iu) / M(order)| of all copies for every u from an edge on, shape (m, 1).
@@ -515,18 +515,18 @@ def heights(
     )
     high, low = norms[:, :-1], norms[:, -1:] + np.zeros_like(above)
     nothing = np.zeros_like(flat)
-    found = Heights(
+    solved = Heights(
         theta=np.concatenate([nothing, theta + np.zeros_like(above)], axis=1),
         below=np.concatenate([flat, theta + np.zeros_like(above)], axis=1),
         above=np.concatenate([flat, above], axis=1),
         low=np.concatenate([_lower_edges(remove, add, reach, flat), low], axis=1),
         high=high,
     )
-    steps = found.step(noise, depth - np.maximum(np.minimum(*totals), 0.0))
+    steps = solved.step(noise, depth - np.maximum(np.minimum(*totals), 0.0))
     best = steps.argmax(axis=1)[:, None]
     chosen = [
         at_place(each, best)
-        for each in (found.theta, found.below, found.above, found.low, found.high)
+        for each in (solved.theta, solved.below, solved.above, solved.low, solved.high)
     ]
     return Heights(*chosen), at_place(steps, best)
 
@@ -538,23 +538,23 @@ def _lower_edges(remove: Integrands, add: Integrands, reach: Reals, angles: Real
     below a third of it.
     """
     weight = np.concatenate([remove.weight[:, 1:], np.ones_like(reach)], axis=1)
-    found: list[Reals] = []
+    solved: list[Reals] = []
     for at in range(angles.shape[1]):
         theta = angles[:, at : at + 1]
         rest = 2 * np.square(np.sin(theta / 2))
         turned = reach * np.arctan2(weight * np.sin(theta), 1 - weight * rest)
-        found.append(
+        solved.append(
             np.maximum(
                 *(each.log_strip(theta, log_sum(each.lifted + turned)) for each in (remove, add))
             )
         )
-    return np.concatenate(found, axis=1)
+    return np.concatenate(solved, axis=1)
 
 
 def ended(remove: Integrands, add: Integrands, places: Placements) -> tuple[Reals, Reals]:
     """The frequency at which each line ends, infinite where none is good, and the tails of both directions, (m, 2)."""
     end, tails = np.full_like(places.order, np.inf), np.full((len(places.order), 2), np.inf)
-    left = np.flatnonzero(places.found)
+    left = np.flatnonzero(places.solved)
     # Adding is nearly always proved to be the smaller one, and for that a share of the height is enough.
     most = 2 * math.pi * places.error, np.maximum(places.error, _SHARE * places.height)
     normal = np.sqrt(2 * (np.maximum(-np.log(places.error), 1.0) + 1.0) / places.variance)

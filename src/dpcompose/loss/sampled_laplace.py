@@ -70,7 +70,7 @@ _WEIGHTS = (
     0.04309508076597664, 0.04880932605205694, 0.05372213505798282, 0.0577528340268628, 0.060835236463901696,
     0.06291872817341415, 0.06396909767337608,
 )  # fmt: skip
-LEFT = np.array([*_PLACES, *(1 - place for place in reversed(_PLACES))])
+LEFT = np.array([*_PLACES, *(1 - location for location in reversed(_PLACES))])
 RIGHT, WEIGHT = LEFT[::-1], np.array([*_WEIGHTS, *reversed(_WEIGHTS)])
 _AXES = np.array([1.6, 2.2, 3.0, 4.5, 7.0, 12.0])
 """The parameters of the ellipses that are tried."""
@@ -118,7 +118,7 @@ class Places:
         return log_mixed(self.loss, self.rate)
 
     @cached_property
-    def share(self) -> Reals:
+    def slope(self) -> Reals:
         """w = q e^l / r, the slope of h."""
         return self.rate * np.exp(self.loss) / (1 + self.rate * np.expm1(self.loss))
 
@@ -206,8 +206,8 @@ class LaplaceRule:
         wide, high = half * (_AXES - 1 / _AXES) / 2, middle + half * (_AXES + 1 / _AXES) / 2
         low, theta = 2 * middle - high, np.minimum(wide, _WIDEST)
         end = Places(high, rate, 0.0)
-        turn = np.arctan2(end.share * np.sin(theta), 1 - end.share * (1 - np.cos(theta)))
-        spread = np.where(end.share < 0.5, end.share * (1 - end.share), 0.25)
+        turn = np.arctan2(end.slope * np.sin(theta), 1 - end.slope * (1 - np.cos(theta)))
+        spread = np.where(end.slope < 0.5, end.slope * (1 - end.slope), 0.25)
         least = log_mixed(low, rate) + 0.5 * np.log1p(-2 * spread * (1 - np.cos(theta)))
         size = np.maximum(power * end.ratio, power * least) + frequency * turn
         linear = np.log1p((abs(power) + frequency) * rate * (1 + np.exp(high)))
@@ -218,10 +218,10 @@ class LaplaceRule:
         return top + np.log(np.exp(best - top).sum(axis=-1, keepdims=True)) + 1e-6
 
 
-def end_terms(share: Reals) -> Reals:
+def end_terms(slope: Reals) -> Reals:
     """B_k(w) for w of shape (m, 1), shape (m, TERMS): sums of positive terms."""
     table, degree = _bernstein(), np.arange(TERMS)
-    up, down = share**degree, (1 - share) ** degree
+    up, down = slope**degree, (1 - slope) ** degree
     return np.concatenate(
         [
             row_sums(table[k, : k + 1] * up[:, : k + 1] * down[:, k::-1][:, : k + 1])
@@ -246,7 +246,7 @@ class EndSeries(NamedTuple):
 
 
 def end_series(
-    place: Places, epsilon: Reals, powers: Complexes, top: Reals, *, highest: Reals
+    location: Places, epsilon: Reals, powers: Complexes, top: Reals, *, highest: Reals
 ) -> EndSeries:
     """The series, times e^-top.
 
@@ -257,19 +257,21 @@ def end_series(
         top: log of the scale of each row, shape (m, 1).
         highest: log of the largest |e^(p h)| e^-top to the right, shape (m, 1).
     """
-    terms, unit = end_terms(place.share), np.exp(-(place.loss + epsilon) / 2) / 4
-    inverse = 1 / (powers * place.share)
+    terms, unit = end_terms(location.slope), np.exp(-(location.loss + epsilon) / 2) / 4
+    inverse = 1 / (powers * location.slope)
     modulus = np.abs(inverse)
     value, size = np.zeros_like(inverse), np.zeros_like(modulus)
     for k in range(TERMS - 1, -1, -1):
         value = (value + terms[:, k : k + 1]) * inverse
         size = (size + terms[:, k : k + 1]) * modulus
-    raised, angle = np.exp(powers.real * place.ratio - top) * unit, powers.imag * place.ratio
+    raised, angle = np.exp(powers.real * location.ratio - top) * unit, powers.imag * location.ratio
     # A share errs by a few U more than the ratio does of itself, and the term of (p w)^-k by k times that.
     relative = (
-        400 * U + 8 * (place.ratio_error + place.error * np.abs(place.loss)) + 2 * U * np.abs(top)
+        400 * U
+        + 8 * (location.ratio_error + location.error * np.abs(location.loss))
+        + 2 * U * np.abs(top)
     )
-    relative = relative + np.abs(powers) * np.abs(place.ratio) * (place.ratio_error + 4 * U)
+    relative = relative + np.abs(powers) * np.abs(location.ratio) * (location.ratio_error + 4 * U)
     remainder = np.exp(highest) * unit * terms[:, -1:] * modulus**TERMS * (1 + 1e-9)
     return EndSeries(
         raised * value * (np.cos(angle) + 1j * np.sin(angle)), raised * size * relative, remainder
@@ -401,12 +403,12 @@ class SampledLaplaceSum(Transform):
         return np.arange(len(self.epsilon))
 
     def _rows(
-        self, asked: Integers, order: float, frequencies: Reals, least: float, most: float
+        self, chosen: Integers, order: float, frequencies: Reals, least: float, most: float
     ) -> Line:
         """log M of one copy of each row asked, for powers of moduli from `least` to `most`."""
-        far = ((most * self._span[asked] > _TURNED) & (least * self._ends[1].share[asked] > _FAR))[
-            :, 0
-        ]
+        far = (
+            (most * self._span[chosen] > _TURNED) & (least * self._ends[1].slope[chosen] > _FAR)
+        )[:, 0]
         log = np.empty((len(far), len(frequencies)), dtype=np.complex128)
         error = np.empty(log.shape)
         for rows, method in (
@@ -414,7 +416,7 @@ class SampledLaplaceSum(Transform):
             (np.flatnonzero(far), self._by_ends),
         ):
             if len(rows):
-                one = method(asked[rows], order, frequencies, least, most)
+                one = method(chosen[rows], order, frequencies, least, most)
                 log[rows], error[rows] = one.log, one.error
         return Line(log, error)
 
@@ -434,15 +436,15 @@ class SampledLaplaceSum(Transform):
     ) -> Line:
         """Where the density turns often: a series at the right end, less one at a place left of which it does not."""
         power, epsilon, rate = self._power(order), self.epsilon[rows], self.rate[rows]
-        share = np.minimum(_FAR / least, 0.999)
-        place = np.clip(
-            np.log(share / (1 - share)) + np.log1p(-rate) - np.log(rate), -epsilon, epsilon
+        slope = np.minimum(_FAR / least, 0.999)
+        location = np.clip(
+            np.log(slope / (1 - slope)) + np.log1p(-rate) - np.log(rate), -epsilon, epsilon
         )
-        rule = self._rule(rows, self._cost(rows, most), place)
+        rule = self._rule(rows, self._cost(rows, most), location)
         points = rule.points
         top = row_tops(points.log_weight + power * points.ratio)
         powers = power + 1j * self._sign * frequencies
-        ends = [Places(each, rate, self._error) for each in (epsilon, place)]
+        ends = [Places(each, rate, self._error) for each in (epsilon, location)]
         highest = np.maximum(*[power * end.ratio for end in ends]) - top
         one, two = (end_series(end, epsilon, powers, top, highest=highest) for end in ends)
         value, error, known = _plain_sum(points, power, self._sign * frequencies, top)
@@ -475,7 +477,7 @@ class SampledLaplaceSum(Transform):
             raised = power * end.ratio
             size = np.exp(np.minimum(raised - line.floor, 700.0))
             size = size * (1 + 16 * U * (4 + np.abs(raised)) + 2 * np.abs(raised) * end.ratio_error)
-            parts += [mass * size, np.exp(-(end.loss + epsilon) / 2) / (2 * end.share) * size]
+            parts += [mass * size, np.exp(-(end.loss + epsilon) / 2) / (2 * end.slope) * size]
         return parts[0], parts[2], (parts[1] + parts[3]) * (1 + 1e-9)
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
