@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack, overload
 
 import numpy as np
@@ -34,6 +34,7 @@ _MOST_PARTS = 8
 _FARTHEST = 600.0
 Guard = Callable[[str, Any], float]
 _TOGETHER, _REFUSED = Certificate("contour, many questions at once"), Certificate("refused")
+_MANY = "an answer to many questions at once"
 _MET = Certificate("contours of this question alone and of many at once")
 
 
@@ -83,11 +84,7 @@ def epsilon(
         UnsupportedError: If no sound losses of a mechanism are known under the adjacency or
             orientation.
     """
-    if isinstance(compositions, Askable):
-        refuse_batch_options(masked, progress)
-        return compositions.epsilon(delta=delta, **options)
-    asking = Asking.read(options, unproved="an answer to many questions at once")
-    return _Batch("delta", asking, masked, progress).answered(compositions, delta)
+    return _answered("delta", compositions, delta, masked, progress, options)
 
 
 @overload
@@ -133,11 +130,24 @@ def delta(
         UnsupportedError: If no sound losses of a mechanism are known under the adjacency or
             orientation.
     """
+    return _answered("epsilon", compositions, epsilon, masked, progress, options)
+
+
+def _answered(
+    argument: str,
+    compositions: Askable | Iterable[Askable],
+    value: Any,
+    masked: bool,
+    progress: Progress | None,
+    options: Options,
+) -> Bound | Bounds:
+    """Return the answer of one composition, or those of many, at the number named `argument`."""
     if isinstance(compositions, Askable):
         refuse_batch_options(masked, progress)
-        return compositions.delta(epsilon=epsilon, **options)
-    asking = Asking.read(options, unproved="an answer to many questions at once")
-    return _Batch("epsilon", asking, masked, progress).answered(compositions, epsilon)
+        one = compositions.epsilon if argument == "delta" else compositions.delta
+        return one(**{argument: value}, **options)
+    asking = Asking.read(options, unproved=_MANY)
+    return _Batch(argument, asking, masked, progress).answered(compositions, value)
 
 
 def refuse_batch_options(masked: object, progress: object) -> None:
@@ -186,7 +196,7 @@ def running_epsilon(
         if not isinstance(item, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError(f"schedule[{index}]", item, "a mechanism or a composition")
     parts = [entry for item in items for entry in item._counted()]  # pyright: ignore[reportPrivateUsage]
-    asking = Asking.read(options, unproved="an answer to many questions at once")
+    asking = Asking.read(options, unproved=_MANY)
     tolerance, whole = asking.tolerance, ask(tuple(parts), asking)
     total = sum(times for _, times in parts)
     ends, certificates = np.full((2, total), np.nan), [_TOGETHER] * total
@@ -218,12 +228,9 @@ def _phases(
     """
     if not parts or whole.rounds:
         return None
-    found: list[tuple[SampledGaussianLoss, int]] = []
-    for part, times in parts:
-        if (loss := sampled_gaussian(part, whole.asking)) is None:
-            return None
-        found.append((loss, times))
-    return found
+    losses = [(sampled_gaussian(part, whole.asking), times) for part, times in parts]
+    phases = [(loss, times) for loss, times in losses if loss is not None]
+    return phases if len(phases) == len(losses) else None
 
 
 def sampled_gaussian(part: ComposablePart, asking: Asking) -> SampledGaussianLoss | None:
@@ -433,18 +440,9 @@ def _sampled_gaussians(question: PrivacyQuestion) -> list[tuple[SampledGaussianL
     remove, add = (product.group for product in question.dominating)
     found: list[tuple[SampledGaussianLoss, int]] = []
     for (one, times), (other, _) in zip(remove, add, strict=True):
-        if (
-            not isinstance(one, SampledGaussianLoss)
-            or not isinstance(other, SampledGaussianLoss)
-            or other.remove
-        ):
+        if not isinstance(one, SampledGaussianLoss) or not one.remove:
             return None
-        if (one.noise, one.rate, one.ulps, one.remove) != (
-            other.noise,
-            other.rate,
-            other.ulps,
-            True,
-        ):
+        if other != replace(one, remove=False):
             return None
         found.append((one, times))
     return found if len(found) <= _MOST_PARTS and sum(times for _, times in found) > 1 else None

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Literal
 
 from dpcompose import notebook
@@ -32,6 +32,26 @@ from dpcompose.values import Bound, rounded_up, up
 
 Kind = Literal["certified", "upper bound", "estimate"]
 Theorem = Callable[[ApproximateDP], ApproximateDP]
+_ADVANCED = (
+    ("advanced composition", "[DworkRoth2014, Theorem 3.20]", printed_advanced, True),
+    (
+        "advanced, tight mean loss",
+        "[DworkRothblumVadhan2010, Theorem III.3]",
+        tight_advanced,
+        False,
+    ),
+    (
+        "advanced, half the squares",
+        "[BunSteinke2016, Propositions 1.3 and 1.4]",
+        advanced_half_squares,
+        False,
+    ),
+)
+"""Theorems of advanced composition, and whether the proof of each is for equal epsilons."""
+_OF_GROUPS = (
+    ("geometric sum", "[Vadhan2017, Lemma 2.2]", group_chained),
+    ("the book's bound", "[DworkRoth2014, Theorem 2.2]", group_printed),
+)
 _FEW_STATES = 2**14
 _STEPS, _WIDENING = 60, 1.04
 
@@ -73,9 +93,10 @@ def theorems(question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:
     [BunSteinke2016, Lemma 2.3]
     """
     losses, mu = question.losses, question.losses.gdp()
+    curve, renyi = question.curve.epsilon(delta), "Renyi, best order and conversion"
     rows = [
         *_promised(_stated(losses), delta, question.tolerance),
-        *_renyi(question, delta),
+        _row(renyi, "[Asoodeh2021, Section III]", curve.upper, "; ".join(curve.certificate.notes)),
         *_zcdp(losses, delta),
         *_gdp(mu, delta),
     ]
@@ -105,18 +126,6 @@ def group_theorems(
     Reference: [DworkRoth2014, Theorem 2.2], [Vadhan2017, Lemma 2.2]
     """
     rows = [_certified("certified group", "[DongRothSu2022, Theorem 2.14]", whole.epsilon(delta))]
-    found: tuple[tuple[str, str, Theorem], ...] = (
-        (
-            "geometric sum",
-            "[Vadhan2017, Lemma 2.2]",
-            lambda promise: group_chained(promise, size=size),
-        ),
-        (
-            "the book's bound",
-            "[DworkRoth2014, Theorem 2.2]",
-            lambda promise: group_printed(promise, size=size),
-        ),
-    )
     note = "from one (epsilon, delta) of one person under the whole composition"
     start = max(one.epsilon(delta).upper, 1e-6)
     ends = [end for product in one.dominating if start < (end := product.extremes.upper) < math.inf]
@@ -126,8 +135,8 @@ def group_theorems(
         else []
     )
     profile = cache(one.delta)
-    for name, reference, theorem in found:
-        epsilon = _best_of_group(profile, walk, theorem, delta)
+    for name, reference, theorem in _OF_GROUPS:
+        epsilon = _best_of_group(profile, walk, partial(theorem, size=size), delta)
         if epsilon < math.inf:
             rows.append(_row(name, reference, epsilon, note))
     return tuple(sorted(rows, key=lambda row: row.epsilon))
@@ -183,24 +192,9 @@ def _promised(stated: Counted, delta: float, tolerance: float) -> list[Compariso
             if len(stated) == 1
             else "its proof, with the sum of the squares of different epsilons"
         )
-        printed, tight, half = printed_advanced, tight_advanced, advanced_half_squares
         rows += [
-            _row(
-                "advanced composition",
-                "[DworkRoth2014, Theorem 3.20]",
-                printed(stated, slack=slack).epsilon,
-                note,
-            ),
-            _row(
-                "advanced, tight mean loss",
-                "[DworkRothblumVadhan2010, Theorem III.3]",
-                tight(stated, slack=slack).epsilon,
-            ),
-            _row(
-                "advanced, half the squares",
-                "[BunSteinke2016, Propositions 1.3 and 1.4]",
-                half(stated, slack=slack).epsilon,
-            ),
+            _row(name, reference, theorem(stated, slack=slack).epsilon, note * cited)
+            for name, reference, theorem, cited in _ADVANCED
         ]
     return rows
 
@@ -228,15 +222,6 @@ def _optimal(stated: Counted, delta: float, tolerance: float) -> float:
 def _row(name: str, reference: str, epsilon: float, note: str = "") -> Comparison:
     """Return a row of kind "upper bound"."""
     return Comparison(name, reference, epsilon, "upper bound", None, note)
-
-
-def _renyi(question: PrivacyQuestion, delta: float) -> list[Comparison]:
-    """Return the row of the conversion from Renyi divergences, if it gives a finite epsilon."""
-    bound = question.curve.epsilon(delta)
-    notes = "; ".join(bound.certificate.notes)
-    return [
-        _row("Renyi, best order and conversion", "[Asoodeh2021, Section III]", bound.upper, notes)
-    ]
 
 
 def _zcdp(losses: Losses, delta: float) -> list[Comparison]:

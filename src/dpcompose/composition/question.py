@@ -163,7 +163,6 @@ def asks(
 
 
 _SEVERAL_LOSSES, _MANY_LOSSES = 8, 256
-_Read = Callable[[tuple[Product, ...], float, Readings], list[Bound]]
 _CONVERTED = "parts with a Renyi curve as one pair, by the profile of that curve"
 
 
@@ -216,45 +215,39 @@ class PrivacyQuestion:
         if math.isinf(epsilon):
             return self._at_infinity(epsilon)
         readings = Readings()
-        found = self._delta(epsilon, readings)
-        return self._least_delta(found, epsilon, readings) if wide(found, self.tolerance) else found
+        found = self.uncompared(epsilon, readings, for_delta=True)
+        wider = wide(found, self.tolerance)
+        return self._least(found, epsilon, readings, for_delta=True) if wider else found
 
-    def _delta(self, epsilon: float, readings: Readings) -> Bound:
-        """Return bounds on delta at `epsilon` from the products alone."""
-        if self.losses.promises:
-            found = self._converted_delta(epsilon, readings)
-            if not found or not self.curve.hopeless(epsilon, found[0].upper, attained=False):
-                found.append(self.curve.delta(epsilon))
-            return self._below(min(found, key=attrgetter("upper")), epsilon, readings, self._deltas)
-        upper = greatest(self._deltas(self.dominating, epsilon, readings))
-        return upper if self.tight else self._below(upper, epsilon, readings, self._deltas)
-
-    def _least_delta(self, bound: Bound, epsilon: float, readings: Readings) -> Bound:
-        """Return `bound` with the smallest upper end of all theorems about delta at `epsilon`."""
+    def _least(self, bound: Bound, number: float, readings: Readings, *, for_delta: bool) -> Bound:
+        """Return `bound` with the smallest upper end of all theorems about delta at the epsilon
+        `number` (`for_delta`), or about epsilon at the delta `number`.
+        """
         if self.asking.proof:
             return bound
-        bound = self._by_parts(bound, epsilon, readings, for_delta=True)
-        if epsilon < 0 or not wide(bound, self.tolerance):
+        theorems, others = self.elementary, list[Bound]()
+        if theorems is not None:
+            parts = PartByPart(theorems, number, self.tolerance, for_delta)
+            bound = parts.narrower(bound, readings.attained)
+        if not wide(bound, self.tolerance) or (for_delta and number < 0):
             return bound
-        if self.elementary:
-            bound = least(bound, self.elementary.beyond(epsilon))
+        if theorems is not None and for_delta:
+            bound = least(bound, theorems.beyond(number))
             if not wide(bound, self.tolerance):
                 return bound
-        others: list[Bound] = []
         if not self.losses.promises and not self._in_closed_form:
-            start = readings.order(self.dominating[0])
-            hopeless = self.curve.hopeless(
-                epsilon, bound.upper, attained=self._moments_attained, start=start
+            others = self.curve.bounds(
+                number,
+                for_delta=for_delta,
+                upper=bound.upper,
+                attained=self._moments_attained,
+                start=readings.order(self.dominating[0]),
             )
-            others = [] if hopeless else [self.curve.delta(epsilon)]
-            others += self._converted_delta(epsilon, readings)
-        return least(
-            bound,
-            [
-                *others,
-                *(self.elementary.delta(epsilon, bound) if self.elementary else ()),
-            ],
-        )
+            others += self._by_curve(number, readings, for_delta)
+        if theorems is not None:
+            every = theorems.delta if for_delta else theorems.epsilon
+            others += every(number, bound)
+        return least(bound, others)
 
     def deltas(self, epsilons: Sequence[float]) -> list[Bound]:
         """Return the bounds of `delta` at several epsilons, in any order; adjacent epsilons share
@@ -271,7 +264,9 @@ class PrivacyQuestion:
         ):
             known[at], readings[at].attained = apart([low], known[at]), low.upper
         known = {
-            at: self._least_delta(bound, at, readings[at]) if wide(bound, self.tolerance) else bound
+            at: self._least(bound, at, readings[at], for_delta=True)
+            if wide(bound, self.tolerance)
+            else bound
             for at, bound in known.items()
         }
         return [known[epsilon] if epsilon in known else self.delta(epsilon) for epsilon in epsilons]
@@ -286,9 +281,9 @@ class PrivacyQuestion:
         elementary theorems where wide.
         """
         readings = Readings()
-        found = self._epsilon(delta, readings)
+        found = self.uncompared(delta, readings, for_delta=False)
         if wide(found, self.tolerance):
-            return found if self.asking.proof else self._least_epsilon(found, delta, readings)
+            return self._least(found, delta, readings, for_delta=False)
         exact = self.asking.proof or (delta == 0 and not self.rounds)
         if (
             not exact
@@ -299,70 +294,39 @@ class PrivacyQuestion:
             return least(found, largest_losses(self.losses, delta, upper=found.upper))
         return found
 
-    def _least_epsilon(self, bound: Bound, delta: float, readings: Readings) -> Bound:
-        """Return `bound` with the smallest upper end of all theorems about epsilon at `delta`."""
-        bound = self._by_parts(bound, delta, readings, for_delta=False)
-        if not wide(bound, self.tolerance):
-            return bound
-        others: list[Bound] = []
-        if not self.losses.promises and not self._in_closed_form:
-            start = readings.order(self.dominating[0])
-            others = self.curve.epsilons(
-                delta, upper=bound.upper, attained=self._moments_attained, start=start
-            )
-            others += self._converted_epsilon(delta, readings)
-        return least(
-            bound,
-            [
-                *others,
-                *(self.elementary.epsilon(delta, bound) if self.elementary else ()),
-            ],
-        )
-
-    def _by_parts(
-        self, bound: Bound, number: float, readings: Readings, *, for_delta: bool
+    def uncompared(
+        self, number: float, readings: Readings | None = None, *, for_delta: bool
     ) -> Bound:
-        """Return `bound` narrowed by evaluating parts of the composition separately."""
-        theorems = self.elementary
-        asked = (
-            None if theorems is None else PartByPart(theorems, number, self.tolerance, for_delta)
-        )
-        return bound if asked is None else asked.narrower(bound, readings.attained)
-
-    def uncompared(self, number: float, *, for_delta: bool) -> Bound:
         """Return bounds on delta at epsilon = `number` (`for_delta`) or on epsilon at delta =
         `number`, without elementary theorems.
         """
-        return (self._delta if for_delta else self._epsilon)(number, Readings())
+        readings = Readings() if readings is None else readings
+        if self.losses.promises:
+            found = self._by_curve(number, readings, for_delta)
+            known = found[0].upper if found else math.inf
+            found += self.curve.bounds(number, for_delta=for_delta, upper=known, attained=False)
+            return self._below(min(found, key=attrgetter("upper")), number, readings, for_delta)
+        upper = greatest(self._read(self.dominating, number, readings, for_delta))
+        return upper if self.tight else self._below(upper, number, readings, for_delta)
 
     def attained_end(self, number: float, least: float, *, for_delta: bool) -> float:
         """Return the lower end of `uncompared`, or `least` if that is larger."""
         point = (number, least) if for_delta else (least, number)
         if all(product.at_most(*point) for product in self.attained):
             return least
-        read = self._deltas if for_delta else self._epsilons
-        return max([least, *(bound.lower for bound in read(self.attained, number, Readings()))])
+        bounds = self._read(self.attained, number, Readings(), for_delta)
+        return max([least, *(bound.lower for bound in bounds)])
 
-    def _epsilon(self, delta: float, readings: Readings) -> Bound:
-        """Return bounds on epsilon at `delta` from the products alone."""
-        if self.losses.promises:
-            found = self._converted_epsilon(delta, readings)
-            known = found[0].upper if found else math.inf
-            found += self.curve.epsilons(delta, upper=known, attained=False, start=None)
-            return self._below(min(found, key=attrgetter("upper")), delta, readings, self._epsilons)
-        upper = greatest(self._epsilons(self.dominating, delta, readings))
-        return upper if self.tight else self._below(upper, delta, readings, self._epsilons)
-
-    def _below(self, upper: Bound, number: float, readings: Readings, read: _Read) -> Bound:
+    def _below(self, upper: Bound, number: float, readings: Readings, for_delta: bool) -> Bound:
         """Return the upper end with the lower end of the attained products.
 
         Args:
             upper: The bound whose upper end is taken.
-            number: The epsilon or delta at which `read` bounds the products.
+            number: The epsilon (`for_delta`) or delta of the bound.
             readings: The intermediate results to share; their `attained` is set.
-            read: Returns the bounds of products at `number`.
+            for_delta: Whether delta is bounded.
         """
-        bounds = read(self._leading(readings), number, readings)
+        bounds = self._read(self._leading(readings), number, readings, for_delta)
         readings.attained = max([bound.upper for bound in bounds], default=math.inf)
         return apart(bounds, upper)
 
@@ -401,25 +365,11 @@ class PrivacyQuestion:
         single = [product.single for product in self.dominating]
         return all(loss is not None and (self.tight_alone or _says_all(loss)) for loss in single)
 
-    def _converted_delta(self, epsilon: float, readings: Readings) -> list[Bound]:
-        """Return the bound on delta at `epsilon` from the converted Renyi curves; empty if there
-        are none.
-        """
-        return (
-            [_named(greatest(self._deltas(self._converted, epsilon, readings)))]
-            if self._converted
-            else []
-        )
-
-    def _converted_epsilon(self, delta: float, readings: Readings) -> list[Bound]:
-        """Return the bound on epsilon at `delta` from the converted Renyi curves; empty if there
-        are none.
-        """
-        return (
-            [_named(greatest(self._epsilons(self._converted, delta, readings)))]
-            if self._converted
-            else []
-        )
+    def _by_curve(self, number: float, readings: Readings, for_delta: bool) -> list[Bound]:
+        """Return the bound from the converted Renyi curves; empty if there are none."""
+        products = self._converted
+        found = self._read(products, number, readings, for_delta) if products else []
+        return [_named(greatest(found))] if found else []
 
     @cached_property
     def _converted(self) -> tuple[Product, ...]:
@@ -445,31 +395,23 @@ class PrivacyQuestion:
         pairs = tuple(entry for entry, keep in zip(self.losses.pairs, kept, strict=True) if keep)
         return directions((*pairs, *((Pair(loss, loss), times) for loss, times in one)))
 
-    def _deltas(
-        self, products: tuple[Product, ...], epsilon: float, readings: Readings
+    def _read(
+        self, products: tuple[Product, ...], number: float, readings: Readings, for_delta: bool
     ) -> list[Bound]:
-        """Return bounds on delta for the products, without those that are shown to be below the
-        first.
+        """Return bounds on delta at epsilon = `number` (`for_delta`), or on epsilon at delta =
+        `number`, for the products, without those that are shown to be below the first.
         """
+        if number == 1 and not for_delta:
+            return [Bound(0.0, 0.0, Certificate("delta is 1"))]
         found: list[Bound] = []
         for product in products:
-            if not found or not product.at_most(epsilon, found[0].lower, readings=readings):
-                found.append(product.delta(epsilon, tolerance=self.tolerance, readings=readings))
-        return found
-
-    def _epsilons(
-        self, products: tuple[Product, ...], delta: float, readings: Readings
-    ) -> list[Bound]:
-        """Return bounds on epsilon for the products, without those that are shown to be below the
-        first.
-        """
-        found = [Bound(0.0, 0.0, Certificate("delta is 1"))] if delta == 1 else []
-        for product in products if delta < 1 else ():
-            if not found or not product.at_most(found[0].lower, delta, readings=readings):
-                found.append(product.epsilon(delta, tolerance=self.tolerance, readings=readings))
-        if self.tight and not self.asking.proof and len(found) == len(products) == 2:
-            return with_the_other_order(products, delta, found)
-        return found
+            most = found[0].lower if found else 0.0
+            point = (number, most) if for_delta else (most, number)
+            if not found or not product.at_most(*point, readings=readings):
+                bound = product.delta if for_delta else product.epsilon
+                found.append(bound(number, tolerance=self.tolerance, readings=readings))
+        both = len(found) == len(products) == 2 and self.tight and not self.asking.proof
+        return with_the_other_order(products, number, found) if both and not for_delta else found
 
     def _at_infinity(self, epsilon: float) -> Bound:
         """Return bounds on delta at an infinite `epsilon`."""

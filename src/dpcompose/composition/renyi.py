@@ -417,22 +417,28 @@ class RenyiCurve:
 
         return _exceeds(cumulants, epsilon, math.log(delta), at)
 
-    def epsilons(
-        self, delta: float, *, upper: float, attained: bool, start: float | None
+    def bounds(
+        self,
+        number: float,
+        *,
+        for_delta: bool,
+        upper: float,
+        attained: bool,
+        start: float | None = None,
     ) -> list[Bound]:
-        """Return upper bounds on epsilon at `delta` that may be below `upper`, in nats; their lower
-        ends are 0.
+        """Return upper bounds on delta or epsilon that may be below `upper`; their lower ends are 0.
 
         Args:
-            delta: The delta of the bounds.
-            upper: The upper end to be improved on, in nats.
+            number: The epsilon in nats (`for_delta`) or the delta of the bounds.
+            for_delta: Whether delta is bounded.
+            upper: The upper end to be improved on.
             attained: As in `hopeless`.
             start: As in `hopeless`.
         """
-        if not 0 < delta < 1 or not 0 < upper < math.inf:
-            return [self.epsilon(delta)]
-        hopeless = self.hopeless(upper, delta * _EXACT, attained=attained, start=start)
-        return [] if hopeless else [self.epsilon(delta)]
+        point = (number, upper) if for_delta else (upper, number * _EXACT)
+        if self.hopeless(*point, attained=attained, start=start):
+            return []
+        return [self.delta(number) if for_delta else self.epsilon(number)]
 
     def epsilon(self, delta: float) -> Bound:
         """Return an upper bound on epsilon at `delta` in nats; the lower end is 0."""
