@@ -148,7 +148,7 @@ def rewrite(connection: Connection, rng: random.Random) -> None:
 def _rebuild(connection: Connection) -> None:
     """Balances and scopes as the entries that are left give them."""
     from dpcompose.ledger.entry import Record
-    from dpcompose.ledger.store import balance_row
+    from dpcompose.ledger.tables import balance_row
     from dpcompose.ledger.verification import Replay
 
     connection.execute("DELETE FROM balance")

@@ -25,7 +25,7 @@ from dpcompose.errors import (
     TamperedError,
 )
 from dpcompose.ledger import Ledger
-from dpcompose.ledger.postgres_connection import PostgresRows, differences
+from dpcompose.ledger.postgres import PostgresRows, differences
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from dpcompose.serve import PERMISSIONS, Role
-from dpcompose.serve.document import STATUSES
 from dpcompose.serve.gate import ROUTES
+from dpcompose.serve.request import STATUSES
 from dpcompose.serve.service import PLACE
 from tests.serve.conftest import Town
 

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from dpcompose.serve.workers import MOST, Together, threads
+from dpcompose.serve.queue import MOST, Together, threads
 
 Work = Callable[[str, list[Any]], Sequence[Any]]
 

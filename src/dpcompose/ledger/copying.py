@@ -26,21 +26,17 @@ from dpcompose.ledger.sqlite_connection import (
     failures,
     settle,
 )
-from dpcompose.ledger.store import (
-    Row,
-    Rows,
-    Snapshot,
-    balance_row,
-    entry_row,
-    scope_row,
-)
+from dpcompose.ledger.store import Row, Rows, Snapshot
 from dpcompose.ledger.tables import (
     NEW_BALANCE,
     NEW_ENTRY,
     NEW_FACT,
     NEW_SCOPE,
     LedgerTables,
+    balance_row,
+    entry_row,
     migrate,
+    scope_row,
 )
 from dpcompose.ledger.verification import Anchor, Progress, Verification, followed, verify
 
@@ -150,8 +146,7 @@ def _in_database(
     if url == "memory:":
         domain = "a file or a database: what is in memory ends with the command"
         raise DomainError("url", url, domain)
-    from dpcompose.ledger.postgres import new_tables
-    from dpcompose.ledger.postgres_connection import differences
+    from dpcompose.ledger.postgres import differences, new_tables
 
     with new_tables(address_of(url)) as rows:
         fill(rows)

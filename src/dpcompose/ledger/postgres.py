@@ -1,35 +1,29 @@
-"""The store on PostgreSQL, for many machines, and on servers that speak its protocol."""
+"""The store on PostgreSQL, for many machines, and connections that keep what they acknowledge."""
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any, ClassVar
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
-from dpcompose.errors import StoreError
+from dpcompose.errors import DomainError, StoreError
 from dpcompose.ledger.batch import Batch, GroupCommit
-from dpcompose.ledger.postgres_connection import (
-    RETRIED,
-    SETTINGS,
-    PostgresRows,
-    commit,
-    differences,
-    failure,
-    failures,
-    pool_of,
-    require_durable,
-    require_tables,
-    transaction,
-)
 from dpcompose.ledger.rules import Outcome, Request, RequestDecision
 from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.store import Rows, closed, read_only, require_process
+from dpcompose.ledger.store import Pool, Row, Rows, closed, read_only, require_process
 from dpcompose.ledger.tables import (
+    LATEST,
+    STEPS,
+    TABLES,
+    UNIQUE,
+    VERSION,
     Cache,
     Cached,
     LedgerTables,
@@ -39,6 +33,302 @@ from dpcompose.ledger.tables import (
     require_readable,
     version_of,
 )
+
+PIN = "SELECT set_config('search_path', quote_ident(?) || ', pg_temp', false)"
+"""One schema, and temporary tables last: nothing of the same name comes before ours."""
+
+_HOME = (
+    "SELECT coalesce((SELECT nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE c.oid = to_regclass('entry')), current_schema())"
+)
+_TABLE = (
+    "SELECT c.oid, relkind::text, relpersistence::text, relrowsecurity, "
+    "EXISTS (SELECT 1 FROM pg_rewrite WHERE ev_class = c.oid), "
+    "EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal), "
+    "EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid OR inhparent = c.oid) "
+    "FROM pg_class c WHERE c.oid = to_regclass(?)"
+)
+_COLUMNS = (
+    "SELECT attname, format_type(atttypid, atttypmod), attnotnull, attgenerated = '' AND attcollation = typcollation "
+    "FROM pg_attribute JOIN pg_type t ON t.oid = atttypid WHERE attrelid = ? AND attnum > 0 AND NOT attisdropped"
+)
+_UNIQUE = (
+    "SELECT (SELECT string_agg(attname, ', ' ORDER BY place) FROM generate_series(0, indnkeyatts - 1) AS place "
+    "JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[place]), pg_get_expr(indpred, indrelid) "
+    "FROM pg_index WHERE indrelid = ? AND indisunique AND indisvalid AND indisready AND indimmediate "
+    "AND indexprs IS NULL"
+)
+_TABLES = (
+    "SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'p') "
+    "AND relpersistence <> 't' AND nspname <> 'pg_catalog' AND pg_table_is_visible(c.oid)"
+)
+
+
+@dataclass
+class PostgresRows:
+    """Rows of a database."""
+
+    connection: psycopg.Connection[Any]
+    by_letter: ClassVar[str] = ' COLLATE "C"'
+
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+        return self.connection.execute(statement.replace("?", "%s").encode(), values).fetchone()
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        cursor = self.connection.execute(statement.replace("?", "%s").encode(), values)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def many(self, statement: str, rows: Sequence[Row]) -> int:
+        with self.connection.cursor() as cursor:
+            cursor.executemany(statement.replace("?", "%s").encode(), rows)
+            return cursor.rowcount
+
+    def tables(self) -> set[str]:
+        return {name for (name,) in self.run(_TABLES)}
+
+
+def differences(rows: Rows) -> Iterator[str]:
+    """Find differences that would lose rows, hide them, change them or let one in twice."""
+    (version,) = rows.row(LATEST) or (0,)
+    later = STEPS[VERSION][1] if version < VERSION else ()
+    for table, declared in TABLES.items():
+        found = rows.row(_TABLE, (table,))
+        if found is None:
+            if table not in later:
+                yield f"the table {table} is missing"
+            continue
+        number, kind, persistence, *added = found
+        if kind != "r":
+            yield f"{table} is no plain table"
+        if persistence != "p":
+            yield f"the table {table} is not logged: a crash empties it"
+        for there, what in zip(
+            added, ("row security", "a rule", "a trigger", "a parent or children"), strict=True
+        ):
+            if there:
+                yield f"the table {table} has {what}, which dpcompose does not make"
+        if set(rows.run(_COLUMNS, (number,))) != _columns(declared):
+            yield f"the columns of {table} are not as dpcompose makes them"
+        unique = set(rows.run(_UNIQUE, (number,)))
+        for columns, condition in sorted(_unique(table, declared[-1]) - unique, key=str):
+            suffix = f" where {condition}" if condition else ""
+            yield f"no index keeps ({columns}) of {table} unique{suffix}"
+
+
+def _columns(declared: Sequence[str]) -> set[Row]:
+    parts = [column.replace('"', "").partition(" NOT NULL") for column in declared[:-1]]
+    return {(*text.lower().split(), bool(required), True) for text, required, _ in parts}
+
+
+def _unique(table: str, primary: str) -> set[tuple[str, str | None]]:
+    """The columns of the primary key, and of our indexes with their condition."""
+    own = {
+        (f"root, {column}", f"({column} IS NOT NULL)")
+        for column in UNIQUE.values()
+        if table == "entry"
+    }
+    return {(primary.removeprefix("PRIMARY KEY (").removesuffix(")"), None), *own}
+
+
+DURABLE: Mapping[str, tuple[str, ...]] = {
+    "fsync": ("on",),
+    "full_page_writes": ("on",),
+    "synchronous_commit": ("on", "remote_apply"),
+    "client_min_messages": (
+        "warning",
+        "notice",
+        "log",
+        "debug1",
+        "debug2",
+        "debug3",
+        "debug4",
+        "debug5",
+    ),
+}
+"""Settings that decide whether an acknowledged commit survives a crash, or the loss of the machine where a standby is
+left, and whether a commit that no standby confirmed is told; and the values under which it does."""
+
+SETTINGS = ", ".join(f"current_setting('{name}', true)" for name in DURABLE)
+
+LOCK_TIMEOUT = "60s"
+RETRIED = frozenset({"40001", "40P01", "23505"})
+"""Given up in favor of another transaction: serialization, deadlock, and two who open one scope at once."""
+
+_CAUSES: Mapping[str, tuple[str, str]] = {
+    "53100": ("the server's disk is full", "Nothing was changed; free some space and ask again"),
+    "25006": ("the server takes no writes (a standby?)", "Connect to the primary server"),
+    "42501": ("this user may not write here", "Grant the rights, or connect as another user"),
+    "55P03": ("another client keeps the scope locked", "Ask again when it is done"),
+    "40001": ("too many transactions at once", "Nothing was changed; ask again"),
+}
+
+
+def pool_of(dsn: str, *, reading: bool = False) -> Pool[psycopg.Connection[Any]]:
+    """Connections that are all checked; their name for messages has no password.
+
+    If they are for reading alone, nothing is asked of the server's settings, and every write is refused by it.
+
+    Raises:
+        DomainError: The address is none.
+    """
+    dsn = dsn.replace(" ", "%20")  # libpq takes no blank
+    try:
+        address = conninfo_to_dict(dsn)
+        ports = str(address.get("port") or "0").split(",")
+        if not all(port.isascii() and port.isdigit() for port in ports if port):
+            raise ValueError(ports)
+    except (psycopg.Error, ValueError):
+        raise DomainError("url", "(not shown)", "postgresql://user@host/database") from None
+    host, port = address.get("host") or "", address.get("port")
+    url = f"postgresql://{'' if str(host).startswith('/') else host}{f':{port}' if port else ''}"
+    url = f"{url}/{address.get('dbname') or ''}"
+    pinned: list[str] = []
+
+    def connect() -> psycopg.Connection[Any]:
+        connection = psycopg.connect(dsn)
+        try:
+            # A transaction locks before it reads, and reads what is committed by then: stricter levels only fail more.
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+            if reading:
+                connection.execute("SET default_transaction_read_only = on")
+            else:
+                _require_safe(connection, url)
+            _prepare(connection, url, pinned)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    return Pool(url, connect, idle=8, most=64)
+
+
+@contextmanager
+def transaction(
+    pool: Pool[psycopg.Connection[Any]], *, confirmed: bool = True
+) -> Generator[PostgresRows]:
+    """A transaction of its own connection, committed when the block ends; lost while it commits, it is uncertain.
+
+    If it is `confirmed`, a commit that the standby did not confirm is uncertain too.
+    """
+    committing = False
+    try:
+        with pool.connection() as connection:
+            yield PostgresRows(connection)
+            committing = True
+            if confirmed:
+                commit(connection, pool.url)
+            else:
+                connection.commit()
+    except psycopg.Error as error:
+        raise failure(pool.url, error, uncertain=committing) from error
+
+
+def _require_safe(connection: psycopg.Connection[Any], url: str) -> None:
+    """Refuse a server that may lose what it acknowledges."""
+    (version,) = connection.execute("SELECT version()").fetchone() or ("",)
+    connection.execute("SET client_min_messages = warning")
+    values = connection.execute(f"SELECT {SETTINGS}".encode()).fetchone() or ()
+    # A server that only speaks the protocol may have no such setting; PostgreSQL itself has them all.
+    require_durable(values, url, all_known=str(version).startswith("PostgreSQL"))
+    # What is set here is not changed any more by the server's configuration.
+    connection.execute(
+        "SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false)"
+    )
+
+
+def _prepare(connection: psycopg.Connection[Any], url: str, pinned: list[str]) -> None:
+    """Wait for no lock forever, and let nobody wait for us.
+
+    The first connection finds the schema whose tables an unqualified name means, or where they would be made; it holds
+    for all: no search path leads to other tables.
+    """
+    rows, known = PostgresRows(connection), bool(pinned)
+    rows.run(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
+    rows.run(f"SET idle_in_transaction_session_timeout = '{LOCK_TIMEOUT}'")
+    if not known and (found := rows.row(_HOME)) is not None and found[0] is not None:
+        pinned.append(found[0])
+    if pinned:
+        rows.run(PIN, pinned[:1])
+    if known:
+        require_tables(rows, url)
+    connection.commit()
+
+
+def require_durable(values: Sequence[str | None], url: str, *, all_known: bool = False) -> None:
+    """Raise StoreError unless these are values of `SETTINGS` under which nothing acknowledged is lost."""
+    for (name, safe), value in zip(DURABLE.items(), values, strict=True):
+        if value not in safe and (value is not None or all_known):
+            raise StoreError(
+                url,
+                f"{name} is {value}: it may lose what it acknowledges",
+                f"Set {name} = {safe[0]}",
+            )
+
+
+def commit(connection: psycopg.Connection[Any], url: str) -> None:
+    """Commit, and make sure that whoever must confirm it did.
+
+    Raises:
+        StoreError: The server committed with a warning: it was done there, and no standby confirmed it.
+    """
+    warnings: list[str] = []
+
+    def noted(notice: psycopg.errors.Diagnostic) -> None:  # it can be read only now
+        if notice.severity_nonlocalized in ("WARNING", None):
+            warnings.append(str(notice.message_primary))
+
+    connection.add_notice_handler(noted)
+    try:
+        connection.commit()
+    finally:
+        connection.remove_notice_handler(noted)
+    if warnings:
+        what = f"the server committed with a warning: {warnings[0]}"
+        raise StoreError(url, what, "Ask again with the same key", uncertain=True)
+
+
+def require_tables(rows: Rows, url: str) -> None:
+    """Raise StoreError unless the tables are such that they keep and show what is written."""
+    for problem in differences(rows):
+        raise StoreError(
+            url, problem, "Nothing is written to such tables; undo the change, then verify"
+        )
+
+
+def failure(url: str, error: psycopg.Error, *, uncertain: bool) -> StoreError:
+    """The error in words; nothing of the connection string is repeated but what the server itself says of it."""
+    cause = _CAUSES.get(error.sqlstate or "")
+    if cause is not None:
+        return StoreError(url, *cause)
+    if (
+        error.sqlstate is None and not uncertain and "FATAL:" in str(error)
+    ):  # it answered, and let nobody in
+        said = str(error).rpartition("FATAL:")[2].strip().partition("\n")[0]
+        remedy = "Check the address: the database has to be there, and open to this user"
+        return StoreError(url, f"the server refuses the connection: {said}", remedy)
+    if error.sqlstate is None or error.sqlstate.startswith(("08", "57P")):
+        remedy = (
+            "Ask again with the same key"
+            if uncertain
+            else "Check that the server runs, then ask again"
+        )
+        return StoreError(
+            url,
+            "the server cannot be reached, or ended the connection",
+            remedy,
+            uncertain=uncertain,
+        )
+    return StoreError(url, f"PostgreSQL says: {error.diag.message_primary}", uncertain=uncertain)
+
+
+@contextmanager
+def failures(url: str) -> Generator[None]:
+    """Turn what the driver raises into StoreError."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise failure(url, error, uncertain=False) from error
+
 
 ATTEMPTS = 20
 """How often a transaction is tried that the server gives up in favor of another."""

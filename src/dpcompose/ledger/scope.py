@@ -201,7 +201,7 @@ class Scope:
 
     @cached_property
     def _budget(self) -> Mapping[str, Any]:
-        """What its description says of its budget."""
+        """The part of its description about its budget."""
         budget: Any = self.description.get("budget")
         return cast("dict[str, Any]", budget) if isinstance(budget, dict) else {}
 

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 from dpcompose.errors import NewerSchemaError, StoreError, TamperedError
+from dpcompose.ledger.amount import Amounts, units_of, units_text
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.checkpoint import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.entry import GENESIS, Entry, Head, Record
-from dpcompose.ledger.scope import AccountNode, root_of
-from dpcompose.ledger.store import (
-    Row,
-    Rows,
-    balance_row,
-    entry_of,
-    entry_row,
-    node_of,
-    scope_of,
-    scope_row,
-)
+from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
+from dpcompose.ledger.store import Row, Rows
 
 _COLUMNS: Mapping[str, tuple[int, str]] = {
     "migration": (1, "number INTEGER, name TEXT"),
@@ -196,6 +190,91 @@ EVERY_FACT = "SELECT root, kind, name, value FROM fact"
 NEW_FACT = f"{_insert('fact')} ON CONFLICT (root, kind, name) DO UPDATE SET value = excluded.value"
 END_FACT = "DELETE FROM fact WHERE root = ? AND kind = ? AND name = ?"
 CHANGE = "UPDATE balance SET spent = ?, taken = ?, closed = ? WHERE root = ? AND path = ?"
+
+
+def scope_row(scope: Scope) -> Row:
+    """root, path, kind, caps, slots, description, opened."""
+    return (
+        scope.root,
+        scope.path,
+        str(scope.kind),
+        scope.caps.text,
+        scope.slots,
+        scope.description_text,
+        scope.opened,
+    )
+
+
+def scope_of(row: Row) -> Scope:
+    """The scope of a row as `scope_row` writes it."""
+    root, path, kind, caps, slots, description, opened = row
+    try:
+        if root != root_of(path):
+            raise ValueError(root)
+        return Scope(path, Kind(kind), Amounts(_units(caps)), slots, description, opened)
+    except (ValueError, TypeError, AttributeError):
+        raise TamperedError([f"the row of scope {path!r} cannot be read"]) from None
+
+
+def _units(text: Any) -> dict[str, int]:
+    """The amounts of a text that `units_text` wrote; another text of the same amounts is not what was written."""
+    if not isinstance(text, str):
+        raise TypeError(text)
+    units = {name: units_of(each) for name, each in json.loads(text).items()}
+    if units_text(units) != text:  # such as one that names a currency twice
+        raise ValueError(text)
+    return units
+
+
+def balance_row(node: AccountNode) -> Row:
+    """spent, taken, closed, root, path."""
+    return (
+        units_text(node.spent),
+        node.taken,
+        int(node.closed),
+        root_of(node.scope.path),
+        node.scope.path,
+    )
+
+
+def node_of(scope: Scope, row: Row | None) -> AccountNode:
+    """The scope with its balance: spent, taken, closed."""
+    try:
+        if row is None:
+            raise ValueError(scope.path)
+        spent, taken, closed = row
+        balance = _units(spent)
+        counted = scope.schedule is not None or scope.renewal is not None
+        if not (type(taken) is int and taken >= 0 and (counted or taken <= (scope.slots or 0))):
+            raise ValueError(taken)
+        if scope.kind is not Kind.SLOTS and any(
+            balance[name] > cap for name, cap in scope.caps.units.items()
+        ):
+            raise ValueError(spent)
+        return AccountNode(scope, balance, taken, {0: False, 1: True}[closed])
+    except (ValueError, TypeError, AttributeError, KeyError):
+        raise TamperedError(
+            [f"the balance of scope {scope.path!r} is none that a ledger writes"]
+        ) from None
+
+
+def entry_row(record: Record) -> Row:
+    """root, sequence, scope, key, redeems, body, hash."""
+    return (
+        root_of(record.scope),
+        record.sequence,
+        record.scope,
+        record.key,
+        record.redeems,
+        record.body,
+        record.hash,
+    )
+
+
+def entry_of(row: Row | None) -> Entry | None:
+    """The entry of a row of body and hash."""
+    return None if row is None else Entry(*row)
+
 
 AT_A_TIME = 1000
 

@@ -6,12 +6,11 @@ from .identity import (
     Permission as Permission,
     Role as Role,
 )
-from .service import Service as Service
+from .service import Published as Published, Service as Service
 
 if True:
     from .demo import demo_service as demo_service
     from .earlier import take_over as take_over
     from .issuer import Issuer as Issuer
     from .listening import require_only as require_only, run as run
-    from .published import Published as Published
     from .web import application as application

@@ -9,8 +9,7 @@ from dpcompose.errors import MissingExtraError
 from dpcompose.ledger import Checkpoint, Ledger, SigningKey
 from dpcompose.mechanisms import Gaussian
 from dpcompose.serve.identity import Identities, Role
-from dpcompose.serve.published import Published
-from dpcompose.serve.service import Service
+from dpcompose.serve.service import Published, Service
 
 
 def demo_service(folder: Path) -> tuple[Service, dict[str, str]]:

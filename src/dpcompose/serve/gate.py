@@ -25,10 +25,9 @@ from dpcompose.errors import (
 from dpcompose.ledger import scope_path
 from dpcompose.serve import agreement  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from dpcompose.serve.identity import PAGES, Identity, Permission
-from dpcompose.serve.queue import Queue
+from dpcompose.serve.queue import Queue, done, threads
 from dpcompose.serve.request import ROUTES, Answer, Fields
 from dpcompose.serve.service import Service
-from dpcompose.serve.workers import done, threads
 
 PERMISSIONS: Mapping[str, Permission] = {**ROUTES, **PAGES}
 """Every route by name. The application is built from this table, so no other route answers."""

@@ -24,9 +24,9 @@ from dpcompose.report import at_least, at_most
 from dpcompose.serve.gate import Gate, body_of, caller_of
 from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.look import SEARCHED, Look
+from dpcompose.serve.queue import done
 from dpcompose.serve.request import Answer
 from dpcompose.serve.service import Service, mechanism_of
-from dpcompose.serve.workers import done
 
 _TEMPLATES = files("dpcompose.serve") / "templates"
 STYLE = (_TEMPLATES / "style.css").read_text("utf-8")

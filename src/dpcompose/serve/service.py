@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, cast
 
@@ -18,6 +19,7 @@ from dpcompose.account import Account, BudgetArguments, Quote, charge_together
 from dpcompose.errors import (
     DomainError,
     DPComposeError,
+    EvidenceError,
     OverdrawnError,
     ScopeExistsError,
     StoreError,
@@ -26,20 +28,24 @@ from dpcompose.errors import (
 from dpcompose.ledger import (
     PEOPLE,
     Charge,
+    Checkpoint,
     Entry,
+    Evidence,
     Ledger,
     Left,
+    Moment,
     Receipt,
     SetFact,
     Statement,
+    VerifierKey,
     encode,
+    is_at_or_below,
     now,
     root_of,
 )
 from dpcompose.mechanisms import kinds, parse
 from dpcompose.serve.identity import OPERATOR, YEAR, Identities, Identity, Role
-from dpcompose.serve.published import Published
-from dpcompose.serve.queue import Verifier, computed, page
+from dpcompose.serve.queue import Verifier, computed, heed, page
 from dpcompose.serve.request import (
     ROUTES,
     After,
@@ -64,6 +70,60 @@ from dpcompose.serve.request import (
 
 RECORDED = 10
 """Refusals of one actor in an hour that are entries of their own."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """The file that `dpcompose ledger evidence checkpoint` writes, and the keys that sign it.
+
+    Args:
+        file: Read anew for each question, so that a keeper replaces it at any time.
+        keys: Public ones.
+    """
+
+    file: Path
+    keys: Sequence[VerifierKey]
+
+    @property
+    def signed(self) -> float:
+        """When it was written, in seconds since 1970.
+
+        Raises:
+            StoreError: There is none.
+        """
+        try:
+            return self.file.stat().st_mtime
+        except OSError:
+            raise StoreError("checkpoints", "their file cannot be read") from None
+
+    def checkpoint(self, root: str) -> Checkpoint:
+        """The largest checkpoint of a tree.
+
+        Raises:
+            UnsupportedError: There is none that a trusted key signed.
+        """
+        try:
+            found = Checkpoint.read_all(self.file.read_text("utf-8"), self.keys)
+        except (OSError, EvidenceError, UnicodeDecodeError):
+            found = ()
+        own = [each for each in found if each.root == root]
+        if not own:
+            raise UnsupportedError(
+                "a proof", "no signed checkpoint of this tree is published", "Ask its keeper"
+            )
+        return max(own, key=lambda each: each.size)
+
+    def proof(self, moment: Moment, scope: str, entry: int) -> str:
+        """The proof that an entry at or below a scope is under the checkpoint of its tree.
+
+        Raises:
+            DomainError: There is no such entry there.
+        """
+        root = root_of(scope)
+        for record in moment.snapshot.records(root, after=entry - 1, limit=1):
+            if record.sequence == entry and is_at_or_below(record.scope, scope):
+                return Evidence.prove_inclusion(moment.snapshot, entry, self.checkpoint(root), heed)
+        raise DomainError("entry", entry, f"the number of an entry of {scope!r}")
 
 
 @dataclass

@@ -29,7 +29,6 @@ from dpcompose.errors import (
 )
 from dpcompose.files import each_once
 from dpcompose.ledger import Charge, Receipt, root_of, scope_path
-from dpcompose.serve.document import document
 from dpcompose.serve.gate import (
     PERMISSIONS,
     Gate,
@@ -42,9 +41,9 @@ from dpcompose.serve.gate import (
 )
 from dpcompose.serve.identity import PAGES, Identity
 from dpcompose.serve.pages import Pages
-from dpcompose.serve.request import ROUTES, Fields
+from dpcompose.serve.queue import Together, done
+from dpcompose.serve.request import ROUTES, Fields, document
 from dpcompose.serve.service import Service, receipted
-from dpcompose.serve.workers import Together, done
 
 requests = logging.getLogger("dpcompose.serve.requests")
 _ROUTES = {each.path: name for name, each in PERMISSIONS.items()}
