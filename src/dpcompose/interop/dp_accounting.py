@@ -89,22 +89,20 @@ def read_event(event: Any, adjacency: Adjacency, above: tuple[int, ...] = ()) ->
         RefusedEventError: If an event cannot be read, or has no certified mechanism under the
             adjacency.
     """
-    known, read = dict[Any, Composable](), partial(_read_one, adjacency=adjacency, above=above)
-    return compose(*[_once(known, each, read) * times for each, times in counted(event)])
+    memo, read = dict[Any, Composable](), partial(_read_one, adjacency=adjacency, above=above)
+    return compose(*[_once(memo, each, read) * times for each, times in counted(event)])
 
 
-def _once(
-    known: dict[Any, Composable], event: Any, read: Callable[[Any], Composable]
-) -> Composable:
+def _once(memo: dict[Any, Composable], event: Any, read: Callable[[Any], Composable]) -> Composable:
     """The mechanisms that an event describes, read once for equal events if they can be compared."""
     try:
-        described = known.get(event)
+        described = memo.get(event)
     except (TypeError, RecursionError):  # it holds a list, or is too deep
         return read(event)
     if described is None:
         described = read(event)
-        if len(known) < MOST_KNOWN:
-            known[event] = described
+        if len(memo) < MOST_KNOWN:
+            memo[event] = described
     return described
 
 
