@@ -115,17 +115,11 @@ def test_other_claims() -> None:
         ("noisy.py:count --epsilon 1 --pairs same.json", "two different datasets"),
         ("check missing.json", "a file that can be read"),
         ("check same.json", "unchanged certificate"),
-        ("zoo unicorn", "half the scale"),
     ],
 )
 def test_bad_input_is_one_clear_error(line: str, said: str) -> None:
     status, text = _run(line)
     assert status == 2 and said in text
-
-
-def test_the_zoo_is_listed() -> None:
-    status, text = _run("zoo")
-    assert status == 0 and "half the scale" in text
 
 
 def test_scores_of_canaries() -> None:

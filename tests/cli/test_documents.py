@@ -54,7 +54,7 @@ LINES = [
     "ledger admin restore copy.db --anchor anchor.json --ledger restored.db",
     "ledger close world/a", "ledger evidence key acme.example --out secret.key",
     "ledger evidence check-proof entry.proof --trust key.txt", "ledger evidence check-proof secret.key --trust key.txt",
-    "audit zoo", "audit scores scores.csv --epsilon 1",
+    "audit scores scores.csv --epsilon 1",
     "release table.csv --unit id --max-rows 1 --scope r --questions count.toml --spend epsilon=0.1 --quote",
     "release table.csv --unit id --max-rows 1 --scope r --questions count.toml --spend epsilon=0.1",
 ]  # fmt: skip
@@ -68,7 +68,7 @@ ERRORS = [
     "ledger export nowhere", "ledger close nowhere", "ledger init --nonsense", "audit scores nowhere.csv --epsilon 1",
     "ledger evidence key acme.example",
     "ledger admin backup", "ledger admin backup --out l.db", "ledger admin restore nowhere", "ledger admin restore copy.db",
-    "ledger evidence check-proof nowhere", "audit check nowhere", "audit zoo nobody", "audit nothing --epsilon 1",
+    "ledger evidence check-proof nowhere", "audit check nowhere", "audit nothing --epsilon 1",
     "release nowhere.csv --questions count.toml",
 ]  # fmt: skip
 

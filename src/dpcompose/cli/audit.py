@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dpcompose import check as guard
-from dpcompose.cli.command import Result, argument, command, option
+from dpcompose.cli.command import ARGUMENT, Result, command, option
 from dpcompose.cli.inputs import described, loaded, read_plan, read_text
-from dpcompose.cli.output import BRIEF, DONE, REFUSED, stderr, stdout, write
+from dpcompose.cli.output import BRIEF, DONE, REFUSED, stderr, write
 from dpcompose.errors import DomainError
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ Alpha = Annotated[float, option("The probability of refuting a true claim.", sho
 
 @command("json", "html", "plot", files={"certificate": (".json",)}, doing=None)
 def mechanism(
-    name: Annotated[
-        str, argument("MODULE:NAME", "The mechanism: a function of a dataset.", shown=True)
-    ],
+    name: Annotated[str, ARGUMENT],
     epsilon: Epsilon = None,
     delta: Delta = 0.0,
     rho: Rho = None,
@@ -60,6 +58,7 @@ def mechanism(
     """Audit one mechanism against a claim.
 
     Args:
+        name (MODULE:NAME): The mechanism: a function of a dataset.
         pairs (FILE): JSON: [{"zero": ..., "one": ..., "distance": 1}]; else usual ones.
         samples (N): The most calls.
         seconds (S): The longest time.
@@ -131,7 +130,7 @@ def _audited(subject: Source, pairs: tuple[Pair, ...], **how: Any) -> AuditResul
 
 @command("json", doing=None)
 def check(
-    file: Annotated[Path, argument("CERTIFICATE", "A certificate.")],
+    file: Annotated[Path, ARGUMENT],
     again: str | None = None,
     pairs: Path | None = None,
     samples: int | None = None,
@@ -142,6 +141,7 @@ def check(
     draw from the mechanism again.
 
     Args:
+        file (CERTIFICATE): A certificate.
         again (MODULE:NAME): Bet on new draws too, first by its stakes.
         pairs (FILE): The pairs of the audit, for --again; else those that the certificate tells.
         samples (N): The most new calls, for --again; else ten times the first, at least 4,096.
@@ -212,53 +212,8 @@ def _again(file: Path, name: str, pairs: Path | None, samples: int | None) -> Re
 
 
 @command("json", doing=None)
-def zoo(
-    json: bool,
-    name: Annotated[
-        str | None, argument("NAME", "One entry; left out: the list.", shown=True)
-    ] = None,
-    everything: Annotated[bool, option(name="--all")] = False,
-    samples: int = 2_000_000,
-    seconds: float = 60.0,
-) -> Result:
-    """Audit broken mechanisms and their twins; exit status 1 if one is found otherwise than it is.
-
-    Args:
-        everything: Audit every entry.
-        samples (N): The most samples of each.
-        seconds (S): The longest time of each.
-    """
-    from dpcompose.audit import ALPHA, ENTRIES, Verdict, entry_of
-
-    if name is None and not everything:
-        entries = [
-            {"name": each.name, "claim": repr(each.claim), "truth": each.truth, "reference": each.reference}
-            for each in ENTRIES
-        ]  # fmt: skip
-        lines = "".join(
-            f"{e['name']:28} {e['claim']}; broken: epsilon {e['truth']}\n" for e in entries
-        )
-        return Result(lambda: {"entries": entries}, text=lines)
-    rows: list[dict[str, Any]] = []
-    limits: dict[str, Any] = {"samples": samples, "seconds": guard.positive("--seconds", seconds)}
-    for entry in ENTRIES if name is None else (entry_of(name),):
-        twin_claim = entry.claim if entry.twin_claim is None else entry.twin_claim
-        worlds = ("broken", entry.broken, entry.claim), ("twin", entry.twin, twin_claim)
-        for which, make, claim in worlds:
-            outcome = _audited(make(), entry.pairs, claim=claim, alpha=ALPHA, **limits)
-            verdict, count, event = outcome.verdict.value, outcome.samples, outcome.event
-            expected = (outcome.verdict is Verdict.REFUTED) is (which == "broken")
-            row = {"name": entry.name, "which": which, "verdict": verdict, "samples": count}
-            rows.append({**row, "event": event, "as_expected": expected})
-            if not json:
-                stdout(f"{entry.name:28} {which:6} {verdict:12} {count:>9,} samples  {event}\n")
-    expected = all(row["as_expected"] for row in rows)
-    return Result(lambda: {"audits": rows}, status=DONE if expected else REFUSED)
-
-
-@command("json", doing=None)
 def scores(
-    file: Annotated[Path, argument("FILE.csv", "Columns score and inside.")],
+    file: Annotated[Path, ARGUMENT],
     epsilon: float | None = None,
     mu: Mu = None,
     delta: float = 0.0,
@@ -267,6 +222,7 @@ def scores(
     """Audit one training run from the scores of canaries that fair coins put in.
 
     Args:
+        file (FILE.csv): Columns score and inside.
         epsilon (E): The claim of the run.
         delta (D): Of the claim; of mu, where epsilon is read.
     """
@@ -393,7 +349,7 @@ def read_pairs(file: Path) -> tuple[Pair, ...]:
     from dpcompose.audit import Pair
     from dpcompose.document import Document, read
 
-    class Stated(Document):
+    class Stated(Document, frozen=True):
         zero: Any
         one: Any
         distance: int = 1

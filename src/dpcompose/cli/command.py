@@ -75,6 +75,10 @@ def option(help: str = "", metavar: str | None = None, **more: Any) -> Declared:
     return Declared(help, metavar, **more)
 
 
+ARGUMENT = Declared(positional=True)
+"""An argument whose name and help are a line of the docstring."""
+
+
 def argument(metavar: str | None, help: str, *, shown: bool = False) -> Declared:
     """An argument with that name in the help."""
     return Declared(help, metavar, shown=shown, positional=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dpcompose.cli.command import (
+    ARGUMENT,
     KeptAnchor,
     LedgerUrl,
     PlanFile,
@@ -72,7 +73,7 @@ def show(url: LedgerUrl, html: Path | None, path: MaybePath = None) -> Result:
 @command("json", "csv")
 def log(
     url: LedgerUrl,
-    path: Annotated[str, argument("PATH", "A scope; those below it too.", shown=True)],
+    path: Annotated[str, ARGUMENT],
     after: Annotated[int, option(min=0)] = 0,
     most: Annotated[int, option(min=1)] = 1000,
     tail: Annotated[int | None, option(min=1)] = None,
@@ -82,6 +83,7 @@ def log(
     """Print the log of a scope and of the scopes below it, oldest first.
 
     Args:
+        path (PATH): A scope; those below it too.
         after: Only entries with larger numbers.
         most: At most so many.
         tail: Only the last so many.
@@ -122,13 +124,14 @@ def _moment(text: str) -> datetime:
 @command("json", doing="pricing the plan")
 def price(
     url: LedgerUrl,
-    path: Annotated[str, argument("PATH", "A scope.")],
+    path: Annotated[str, ARGUMENT],
     plan: PlanFile,
     delta: str | None = None,
 ) -> Result:
     """Say what a PLAN would be charged in a scope, and whether it fits; charges nothing.
 
     Args:
+        path (PATH): A scope.
         delta: The delta at which the plan would be charged.
     """
     from dpcompose.account import Account, charge_in_epsilon
@@ -158,13 +161,14 @@ def price(
 def exposure(
     steps: Progress,
     url: LedgerUrl,
-    paths: Annotated[list[str], argument("PATH...", "The scopes whose data hold the person.")],
+    paths: Annotated[list[str], ARGUMENT],
     delta: float,
     window: str | None = None,
 ) -> Result:
     """Report the worst-case and spent epsilon of someone in all these scopes.
 
     Args:
+        paths (PATH...): The scopes whose data hold the person.
         delta (D): At this delta.
         window (W): For budgets that renew: so many of their periods, or a duration such as P3Y.
     """

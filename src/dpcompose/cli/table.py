@@ -17,7 +17,7 @@ COMMANDS = {
     "import": "plan import_document", "serve": "serve serve",
     "statement write": "statement write_statement", "statement verify": "statement verify", "adaptive advise": "plan advise",
     "audit mechanism": "audit mechanism", "audit check": "audit check",
-    "audit zoo": "audit zoo", "audit scores": "audit scores",
+    "audit scores": "audit scores",
     "ledger init": "ledger init", "ledger scope": "ledger scope", "ledger charge": "ledger charge",
     "ledger redeem": "ledger redeem", "ledger close": "ledger close", "ledger show": "ledger_read show",
     "ledger price": "ledger_read price", "ledger log": "ledger_read log", "ledger exposure": "ledger_read exposure",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from dpcompose.composition import Calibration, Comparison, Risk
@@ -411,9 +412,12 @@ def account_pictures(
     """What an attacker gains, epsilon over delta, and how it grows under each theorem; the curves are computed."""
     growth = over_times(account, progress=progress)
     curve = over_delta(account, progress=progress)
-    attack = Picture("What an attacker gains", _UNREACHED, lambda axes: _draw_risk(axes, risk))
+    attack: list[Picture] = []
+    if risk is not None:
+        draw = partial(_draw_risk, risk)
+        attack.append(Picture("What an attacker gains", _UNREACHED, draw))
     return (
-        *([] if risk is None else [attack]),
+        *attack,
         Picture(
             "Epsilon over delta",
             "The certified epsilon for every delta; the mark is the question that was asked.",
@@ -459,7 +463,7 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
     style(axes, "upper left")
 
 
-def _draw_risk(axes: Axes, result: PlanRisk) -> None:
+def _draw_risk(result: PlanRisk, axes: Axes) -> None:
     lower, upper = ([getattr(each, end) for each in result.powers] for end in ("lower", "upper"))
     attacker(axes, result.rates, lower, upper, log=True)
     risk = result.risk

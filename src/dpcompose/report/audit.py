@@ -183,7 +183,11 @@ def _worlds(axes: Axes, result: AuditResult) -> None:
     error = 2 * np.sqrt(true * (1 - true) / totals[1])
     rates = np.linspace(0, 1, 401)
     axes.fill_between(rates, _allowed(points, rates), 1.0, color=INK, alpha=0.12, linewidth=0)
-    most = {"color": COLORS[1], "linestyle": "--", "label": "the most under the claim"}
+    most: dict[str, Any] = {
+        "color": COLORS[1],
+        "linestyle": "--",
+        "label": "the most under the claim",
+    }
     axes.plot(rates, _allowed(points, rates), **most)
     low, high = true - error, np.minimum(true + error, 1)
     axes.fill_between(false, low, high, color=COLORS[0], alpha=0.3, linewidth=0)

@@ -156,11 +156,12 @@ def _draw_deltas(axes: Axes, result: Summary, budget: tuple[float, float] | None
     label = f"measured, with limits that fail with probability {exactly(result.measured.failure)}"
     axes.fill_between(x, lower, upper, color=COLORS[0], alpha=0.3, linewidth=0, label=label)
     exact = result.ceiling * math.nan if result.walked is None else result.walked
-    for values, words, look in (
+    curves: list[tuple[Any, str | None, dict[str, Any]]] = [
         (limits.estimate, None, {"color": COLORS[0], "linewidth": 1.2}),
         (exact, "this adversary, exact", {"color": "black", "linewidth": 1.0, "linestyle": "--"}),
         (result.ceiling, "certified, every adversary", {"color": COLORS[1], "linewidth": 2.4}),
-    ):
+    ]
+    for values, words, look in curves:
         visible = np.where(values > floor, values, math.nan)
         if not np.isnan(visible).all():
             axes.plot(x, visible, label=words, **look)
@@ -177,7 +178,7 @@ def _draw_deltas(axes: Axes, result: Summary, budget: tuple[float, float] | None
                 label=theorem.name,
             )
     if budget is not None:
-        mark = {"color": "black", "marker": "x", "linestyle": "none"}
+        mark: dict[str, Any] = {"color": "black", "marker": "x", "linestyle": "none"}
         axes.plot(*([end] for end in budget), label="the budget claimed", **mark)
     axes.axvline(result.epsilon, color=INK, linewidth=0.8, linestyle=":")
     axes.set(yscale="log", ylim=(max(floor, min(upper) / 10), 1.3))

@@ -131,7 +131,8 @@ def message(axes: Axes, text: str) -> None:
 def style(axes: Axes, legend: str = "", **settings: Any) -> Axes:
     """Draw grid, ticks, labels and spines in ink, and a legend at that place if anything is labelled."""
     if legend and axes.get_legend_handles_labels()[0]:
-        axes.legend(loc=legend, **({"frameon": False, "fontsize": 8, "labelcolor": INK} | settings))
+        plain: dict[str, Any] = {"frameon": False, "fontsize": 8, "labelcolor": INK}
+        axes.legend(**(plain | {"loc": legend} | settings))
     axes.grid(True, which="major", color=INK, alpha=0.2, linewidth=0.6)
     axes.tick_params(which="both", colors=INK)
     for text in (axes.xaxis.label, axes.yaxis.label, axes.title):
