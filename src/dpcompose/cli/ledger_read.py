@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -28,8 +28,6 @@ from dpcompose.cli.output import (
     headed,
     package_version,
     require_harmless,
-    stderr,
-    stdout,
     write,
 )
 from dpcompose.errors import DomainError, TamperedError
@@ -226,12 +224,8 @@ def verify(
 # The file is looked at before the ledger is open: opening the ledger's own file again would drop the locks on it.
 @command("json", files={"out": (".json",)})
 def export(
-    steps: Progress,
-    url: LedgerUrl,
-    json: bool,
-    path: MaybePath = None,
-    out: Path | None = None,
-) -> None:
+    steps: Progress, url: LedgerUrl, path: MaybePath = None, out: Path | None = None
+) -> Result:
     """Write a document for a public registry of deployments: mechanisms, units, totals; no actors and no keys.
 
     Args:
@@ -253,9 +247,10 @@ def export(
                 balances, entries, anchor=moment.anchor(), producer=producer
             )
     text = dumps(headed("ledger export", deployments)) + "\n"
-    if out is not None:
-        write("--out", out, text)
-    if out is None or json:
-        stdout(text)
-    else:
-        stderr(f"wrote {out}")
+
+    def files() -> Iterator[str]:
+        if out is not None:
+            write("--out", out, text)
+            yield str(out)
+
+    return Result(lambda: deployments, text=text if out is None else "", files=files)
