@@ -7,8 +7,6 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dpcompose.composition import Composable, Part
 from dpcompose.experiment import Summary
 from dpcompose.report.layout import Page, PageTable, headings
@@ -152,7 +150,7 @@ def _draw_losses(axes: Axes, result: Summary) -> None:
 
 def _draw_deltas(axes: Axes, result: Summary, budget: tuple[float, float] | None) -> None:
     x, limits, floor = result.epsilons.tolist(), result.curve, 0.3 / result.transcripts
-    lower, upper = (np.maximum(ends, floor) for ends in (limits.lower, limits.upper))
+    lower, upper = (ends.clip(min=floor) for ends in (limits.lower, limits.upper))
     label = f"measured, with limits that fail with probability {exactly(result.measured.failure)}"
     axes.fill_between(x, lower, upper, color=COLORS[0], alpha=0.3, linewidth=0, label=label)
     exact = result.ceiling * math.nan if result.walked is None else result.walked
@@ -162,8 +160,8 @@ def _draw_deltas(axes: Axes, result: Summary, budget: tuple[float, float] | None
         (result.ceiling, "certified, every adversary", {"color": COLORS[1], "linewidth": 2.4}),
     ]
     for values, words, look in curves:
-        visible = np.where(values > floor, values, math.nan)
-        if not np.isnan(visible).all():
+        visible = [value if value > floor else math.nan for value in values.tolist()]
+        if not all(map(math.isnan, visible)):
             axes.plot(x, visible, label=words, **look)
     others = [each for each in result.theorems if each.name != "certified composition"]
     for position, theorem in enumerate(others):
