@@ -195,7 +195,7 @@ class Command:
 
     @cached_property
     def help(self) -> tuple[str, Mapping[str, tuple[str, str | None]]]:
-        """What the docstring says of the command, and of each option: its help, and the name of its value."""
+        """The docstring in parts: of the command, and of each option its help and the name of its value."""
         text, _, options = inspect.cleandoc(self.function.__doc__ or "").partition("\n\nArgs:\n")
         described = {
             each["name"]: (" ".join(each["help"].split()), each["value"])

@@ -337,7 +337,7 @@ def _few(value: Any) -> str:
 
 
 def meaning(account: PlanAccount) -> str:
-    """What the answer promises, in one sentence."""
+    """The promise of the answer, in one sentence."""
     question = account.question
     epsilon = account.total.upper if question.computed == "epsilon" else question.value
     delta = account.total.upper if question.computed == "delta" else question.value
@@ -409,7 +409,7 @@ def account_pictures(
     risk: PlanRisk | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> tuple[Picture, ...]:
-    """What an attacker gains, epsilon over delta, and how it grows under each theorem; the curves are computed."""
+    """The gain of an attacker, epsilon over delta, and its growth under each theorem; the curves are computed."""
     growth = over_times(account, progress=progress)
     curve = over_delta(account, progress=progress)
     attack: list[Picture] = []

@@ -83,7 +83,7 @@ def experiment_document(result: Summary, *, adversary: str, seed: int) -> dict[s
 def experiment_pictures(
     result: Summary, *, adversary: str = "", budget: tuple[float, float] | None = None
 ) -> tuple[Picture, Picture]:
-    """What the views give away, and the measured delta beside the certified one.
+    """The losses of the views, and the measured delta beside the certified one.
 
     Args:
         result: The results.

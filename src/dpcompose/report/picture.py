@@ -1,4 +1,4 @@
-"""What all pictures share: their frame, their colors, their files, and the curves that more than one result has.
+"""The parts that all pictures share: frame, colors, files, and the curves that more than one result has.
 
 A result names its pictures as `Picture`s; they become panels of one file, or SVG elements of a page. matplotlib is
 imported only when one is drawn.
