@@ -372,7 +372,8 @@ def wrapped_lines(source: Source) -> Iterator[str]:
         for first, second in pairwise(lines[1:]):
             if _is_prose(first) and _is_prose(second) and _indent(first) == _indent(second):
                 word = second.split()[0]
-                filled = first.rstrip()[-1] in ";:" or word.endswith(":")
+                entry = re.match(r"\s*\w+( \(.*?\))?:", second)  # of Args: "name (VALUE): help"
+                filled = first.rstrip()[-1] in ";:" or entry is not None
                 if word[0].islower() and not filled and len(first) + 1 + len(word) <= WIDTH:
                     yield f"the line that ends {first.strip()[-30:]!r} has room for {word!r}"
 

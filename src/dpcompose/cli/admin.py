@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 from dpcompose.cli.command import (
+    ARGUMENT,
     Actor,
     KeptAnchor,
     LedgerUrl,
     Result,
     TrustedKeys,
-    argument,
     command,
 )
 from dpcompose.cli.inputs import anchor_in, opened
@@ -21,12 +21,13 @@ from dpcompose.errors import DomainError, printable
 
 @command(doing=None)
 def schema(
-    line: Annotated[
-        list[str] | None,
-        argument("[COMMAND]...", "Such as account, or ledger show; left out: the names of all."),
-    ] = None,
+    line: Annotated[list[str] | None, ARGUMENT] = None,
 ) -> None:
-    """Print the JSON schema of a command's documents: dpcompose ledger admin schema ledger show."""
+    """Print the JSON schema of a command's documents: dpcompose ledger admin schema ledger show.
+
+    Args:
+        line ([COMMAND]...): Such as account, or ledger show; left out: the names of all.
+    """
     from dpcompose.document import dumps
     from dpcompose.report import DOCUMENTS, schema as schema_of
 
@@ -65,13 +66,17 @@ def backup(
 @command("json")
 def restore(
     steps: Progress,
-    source: Annotated[Path, argument("BACKUP", "What `backup` wrote.")],
+    source: Annotated[Path, ARGUMENT],
     url: LedgerUrl,
     anchor: KeptAnchor = None,
     trust: TrustedKeys = None,
     actor: Actor = "keeper",
 ) -> Result:
-    """Make a ledger from a BACKUP where there is none yet; trees that lack entries of the anchor are closed."""
+    """Make a ledger from a BACKUP where there is none yet; trees that lack entries of the anchor are closed.
+
+    Args:
+        source (BACKUP): What `backup` wrote.
+    """
     from dpcompose.ledger import restore as restored_from
 
     wanted = None if anchor is None else anchor_in(anchor, trust)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from dpcompose.cli.command import argument, command, option
+from dpcompose.cli.command import ARGUMENT, command, option
 from dpcompose.cli.inputs import pairs
 from dpcompose.cli.output import stderr, stdout
 from dpcompose.errors import DomainError, DPComposeError
@@ -33,9 +33,7 @@ CONFIDENCE = 0.95
 
 @command(doing=None)
 def ask(
-    file: Annotated[
-        Path, argument("FILE", "A CSV or Parquet file; its table is called as the file is.")
-    ],
+    file: Annotated[Path, ARGUMENT],
     person: str | None = None,
     budget: str | None = None,
     column: list[str] | None = None,
@@ -47,6 +45,7 @@ def ask(
     """Ask one file in SQL, privately: the price first, then the answer with its error. The ledger stands beside the file.
 
     Args:
+        file (FILE): A CSV or Parquet file; its table is called as the file is.
         person (COLUMN): The column that names the person.
         budget (EPSILON): The epsilon that all answers may cost together.
         column (NAME=KIND[,...]): What is known of a column: minutes=float, age=int,0,120, clinic=str,north,south.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dpcompose import check as guard
-from dpcompose.cli.command import Result, argument, command, option
+from dpcompose.cli.command import ARGUMENT, Result, command, option
 from dpcompose.cli.inputs import described, loaded, read_plan, read_text
 from dpcompose.cli.output import BRIEF, DONE, REFUSED, stderr, write
 from dpcompose.errors import DomainError
@@ -33,9 +33,7 @@ Alpha = Annotated[float, option("The probability of refuting a true claim.", sho
 
 @command("json", "html", "plot", files={"certificate": (".json",)}, doing=None)
 def mechanism(
-    name: Annotated[
-        str, argument("MODULE:NAME", "The mechanism: a function of a dataset.", shown=True)
-    ],
+    name: Annotated[str, ARGUMENT],
     epsilon: Epsilon = None,
     delta: Delta = 0.0,
     rho: Rho = None,
@@ -60,6 +58,7 @@ def mechanism(
     """Audit one mechanism against a claim.
 
     Args:
+        name (MODULE:NAME): The mechanism: a function of a dataset.
         pairs (FILE): JSON: [{"zero": ..., "one": ..., "distance": 1}]; else usual ones.
         samples (N): The most calls.
         seconds (S): The longest time.
@@ -131,7 +130,7 @@ def _audited(subject: Source, pairs: tuple[Pair, ...], **how: Any) -> AuditResul
 
 @command("json", doing=None)
 def check(
-    file: Annotated[Path, argument("CERTIFICATE", "A certificate.")],
+    file: Annotated[Path, ARGUMENT],
     again: str | None = None,
     pairs: Path | None = None,
     samples: int | None = None,
@@ -142,6 +141,7 @@ def check(
     draw from the mechanism again.
 
     Args:
+        file (CERTIFICATE): A certificate.
         again (MODULE:NAME): Bet on new draws too, first by its stakes.
         pairs (FILE): The pairs of the audit, for --again; else those that the certificate tells.
         samples (N): The most new calls, for --again; else ten times the first, at least 4,096.
@@ -213,7 +213,7 @@ def _again(file: Path, name: str, pairs: Path | None, samples: int | None) -> Re
 
 @command("json", doing=None)
 def scores(
-    file: Annotated[Path, argument("FILE.csv", "Columns score and inside.")],
+    file: Annotated[Path, ARGUMENT],
     epsilon: float | None = None,
     mu: Mu = None,
     delta: float = 0.0,
@@ -222,6 +222,7 @@ def scores(
     """Audit one training run from the scores of canaries that fair coins put in.
 
     Args:
+        file (FILE.csv): Columns score and inside.
         epsilon (E): The claim of the run.
         delta (D): Of the claim; of mu, where epsilon is read.
     """
@@ -348,7 +349,7 @@ def read_pairs(file: Path) -> tuple[Pair, ...]:
     from dpcompose.audit import Pair
     from dpcompose.document import Document, read
 
-    class Stated(Document):
+    class Stated(Document, frozen=True):
         zero: Any
         one: Any
         distance: int = 1

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from dpcompose.cli.command import Result, argument, command, option
+from dpcompose.cli.command import ARGUMENT, Result, command, option
 from dpcompose.cli.inputs import read_plan
 from dpcompose.cli.output import DONE, REFUSED, Progress, announce, error_boundary
 from dpcompose.errors import DomainError, UnsupportedError
@@ -33,13 +33,14 @@ _KINDS = {
 @command("json", "csv", doing=None)
 def theorem(
     words: list[str],
-    number: Annotated[
-        str | None, argument("[NUMBER]", "As printed, such as 3.20; left out: all statements.")
-    ] = None,
+    number: Annotated[str | None, ARGUMENT] = None,
 ) -> Result:
     """Evaluate a statement of the book: dpcompose theorem 3.20 --epsilon 0.1 --times 100 --slack 1e-6.
 
     Its parameters are options. The page lists them, and says where the printed statement is loose or wrong.
+
+    Args:
+        number ([NUMBER]): As printed, such as 3.20; left out: all statements.
     """
     from dpcompose.book import ELSEWHERE, STATEMENTS
 
@@ -123,17 +124,8 @@ class Player(StrEnum):
 @command("json", "csv", "plot")
 def experiment(
     steps: Progress,
-    adversary: Annotated[
-        Player,
-        argument(
-            "ADVERSARY",
-            "repeater (asks the same again and again), databases (Bob is in all of them), greedy, random, or "
-            "breaker (of the natural filter; it brings its own mechanisms).",
-        ),
-    ],
-    plan: Annotated[
-        Path | None, argument("PLAN", "A plan file: its mechanisms are the family.")
-    ] = None,
+    adversary: Annotated[Player, ARGUMENT],
+    plan: Annotated[Path | None, ARGUMENT] = None,
     rounds: int | None = None,
     epsilon: Annotated[float | None, option(shown="1")] = None,
     transcripts: Annotated[int | None, option(shown="200000, fewer where a game is long")] = None,
@@ -143,6 +135,9 @@ def experiment(
     """Simulate an attacker and compare it with the certified bound.
 
     Args:
+        adversary (ADVERSARY): repeater (asks the same again and again), databases (Bob is in all of them), greedy,
+            random, or breaker (of the natural filter; it brings its own mechanisms).
+        plan (PLAN): A plan file: its mechanisms are the family.
         rounds (K): k; left out: as many as the plan runs.
         epsilon (E): Ask for delta here.
         transcripts (N): How many games in each world.

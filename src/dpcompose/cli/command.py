@@ -75,6 +75,10 @@ def option(help: str = "", metavar: str | None = None, **more: Any) -> Declared:
     return Declared(help, metavar, **more)
 
 
+ARGUMENT = Declared(positional=True)
+"""An argument whose name and help are a line of the docstring."""
+
+
 def argument(metavar: str | None, help: str, *, shown: bool = False) -> Declared:
     """An argument with that name in the help."""
     return Declared(help, metavar, shown=shown, positional=True)
@@ -191,7 +195,7 @@ class Command:
 
     @cached_property
     def help(self) -> tuple[str, Mapping[str, tuple[str, str | None]]]:
-        """What the docstring says of the command, and of each option: its help, and the name of its value."""
+        """The docstring in parts: of the command, and of each option its help and the name of its value."""
         text, _, options = inspect.cleandoc(self.function.__doc__ or "").partition("\n\nArgs:\n")
         described = {
             each["name"]: (" ".join(each["help"].split()), each["value"])

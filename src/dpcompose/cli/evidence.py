@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dpcompose.cli.command import (
+    ARGUMENT,
     Actor,
     LedgerUrl,
     Result,
@@ -30,12 +31,13 @@ Root = Annotated[str, argument("SCOPE", "A top-level scope.")]
 
 @command("json", doing=None)
 def key(
-    name: Annotated[str, argument("NAME", "Who signs, such as acme.example/privacy.", shown=True)],
+    name: Annotated[str, ARGUMENT],
     out: Path | None = None,
 ) -> Result:
     """Make a key that signs checkpoints, and print its public half for those who check.
 
     Args:
+        name (NAME): Who signs, such as acme.example/privacy.
         out (FILE): Write the secret key to this new file.
     """
     from dpcompose.ledger import SigningKey
@@ -86,11 +88,15 @@ def announce(
 @command(files={"out": ()}, doing=None)
 def checkpoint(
     url: LedgerUrl,
-    scope: Annotated[str | None, argument("[SCOPE]", "One top-level scope.", shown=True)] = None,
+    scope: Annotated[str | None, ARGUMENT] = None,
     key: SecretKey = None,
     out: Out = None,
 ) -> None:
-    """Sign the state of the log now; whoever keeps it sees later whether anything was changed or taken away."""
+    """Sign the state of the log now; whoever keeps it sees later whether anything was changed or taken away.
+
+    Args:
+        scope ([SCOPE]): One top-level scope.
+    """
     with opened(url, reading=True) as ledger:
         from dpcompose.ledger import Checkpoint
 
@@ -144,10 +150,12 @@ def prove(
 
 
 @command("json", doing=None)
-def check_proof(
-    file: Annotated[Path, argument("FILE", "A proof.")], trust: TrustedKeys = None
-) -> Result:
-    """Check a proof against the keys that you trust; no ledger is needed. Exit status 1: it shows nothing."""
+def check_proof(file: Annotated[Path, ARGUMENT], trust: TrustedKeys = None) -> Result:
+    """Check a proof against the keys that you trust; no ledger is needed. Exit status 1: it shows nothing.
+
+    Args:
+        file (FILE): A proof.
+    """
     from dpcompose.ledger import Evidence
 
     keys = keys_of(trust)

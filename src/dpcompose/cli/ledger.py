@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from dpcompose.cli.command import (
+    ARGUMENT,
     Actor,
     Key,
     LedgerUrl,
     Result,
     ScopePath,
-    argument,
     command,
 )
 from dpcompose.cli.inputs import opened, pairs, plan_for, read_text
@@ -129,9 +129,7 @@ def scope(
 def charge(
     url: LedgerUrl,
     path: ScopePath,
-    plan: Annotated[
-        Path | None, argument("[PLAN]", "A plan file: one charge for all of it.")
-    ] = None,
+    plan: Annotated[Path | None, ARGUMENT] = None,
     cost: list[str] | None = None,
     key: Key = None,
     delta: str | None = None,
@@ -141,6 +139,7 @@ def charge(
     """Charge a budget and its parents, atomically, before noise is drawn.
 
     Args:
+        plan ([PLAN]): A plan file: one charge for all of it.
         cost (CURRENCY=AMOUNT): Explicit amounts instead of a plan; name every currency.
         delta: The delta at which the plan is charged.
         redeem: Redeem the receipt at once.
@@ -233,12 +232,14 @@ def _in_words(
 @command("json", doing=None)
 def redeem(
     url: LedgerUrl,
-    receipt: Annotated[
-        str, argument("RECEIPT", "A file, or - : what `charge --json` printed.", shown=True)
-    ],
+    receipt: Annotated[str, ARGUMENT],
     actor: Actor = "keeper",
 ) -> Result:
-    """Use up the receipt of a charge, before the noise is drawn: one charge pays for one answer."""
+    """Use up the receipt of a charge, before the noise is drawn: one charge pays for one answer.
+
+    Args:
+        receipt (RECEIPT): A file, or - : what `charge --json` printed.
+    """
     with opened(url) as ledger:
         from dpcompose.ledger import Receipt
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dpcompose.cli.command import (
+    ARGUMENT,
     KeptAnchor,
     LedgerUrl,
     PlanFile,
@@ -27,8 +28,6 @@ from dpcompose.cli.output import (
     headed,
     package_version,
     require_harmless,
-    stderr,
-    stdout,
     write,
 )
 from dpcompose.errors import DomainError, TamperedError
@@ -72,7 +71,7 @@ def show(url: LedgerUrl, html: Path | None, path: MaybePath = None) -> Result:
 @command("json", "csv")
 def log(
     url: LedgerUrl,
-    path: Annotated[str, argument("PATH", "A scope; those below it too.", shown=True)],
+    path: Annotated[str, ARGUMENT],
     after: Annotated[int, option(min=0)] = 0,
     most: Annotated[int, option(min=1)] = 1000,
     tail: Annotated[int | None, option(min=1)] = None,
@@ -82,6 +81,7 @@ def log(
     """Print the log of a scope and of the scopes below it, oldest first.
 
     Args:
+        path (PATH): A scope; those below it too.
         after: Only entries with larger numbers.
         most: At most so many.
         tail: Only the last so many.
@@ -122,13 +122,14 @@ def _moment(text: str) -> datetime:
 @command("json", doing="pricing the plan")
 def price(
     url: LedgerUrl,
-    path: Annotated[str, argument("PATH", "A scope.")],
+    path: Annotated[str, ARGUMENT],
     plan: PlanFile,
     delta: str | None = None,
 ) -> Result:
     """Say what a PLAN would be charged in a scope, and whether it fits; charges nothing.
 
     Args:
+        path (PATH): A scope.
         delta: The delta at which the plan would be charged.
     """
     from dpcompose.account import Account, charge_in_epsilon
@@ -158,13 +159,14 @@ def price(
 def exposure(
     steps: Progress,
     url: LedgerUrl,
-    paths: Annotated[list[str], argument("PATH...", "The scopes whose data hold the person.")],
+    paths: Annotated[list[str], ARGUMENT],
     delta: float,
     window: str | None = None,
 ) -> Result:
     """Report the worst-case and spent epsilon of someone in all these scopes.
 
     Args:
+        paths (PATH...): The scopes whose data hold the person.
         delta (D): At this delta.
         window (W): For budgets that renew: so many of their periods, or a duration such as P3Y.
     """
@@ -222,12 +224,8 @@ def verify(
 # The file is looked at before the ledger is open: opening the ledger's own file again would drop the locks on it.
 @command("json", files={"out": (".json",)})
 def export(
-    steps: Progress,
-    url: LedgerUrl,
-    json: bool,
-    path: MaybePath = None,
-    out: Path | None = None,
-) -> None:
+    steps: Progress, url: LedgerUrl, path: MaybePath = None, out: Path | None = None
+) -> Result:
     """Write a document for a public registry of deployments: mechanisms, units, totals; no actors and no keys.
 
     Args:
@@ -249,9 +247,10 @@ def export(
                 balances, entries, anchor=moment.anchor(), producer=producer
             )
     text = dumps(headed("ledger export", deployments)) + "\n"
-    if out is not None:
-        write("--out", out, text)
-    if out is None or json:
-        stdout(text)
-    else:
-        stderr(f"wrote {out}")
+
+    def files() -> Iterator[str]:
+        if out is not None:
+            write("--out", out, text)
+            yield str(out)
+
+    return Result(lambda: deployments, text=text if out is None else "", files=files)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from dpcompose.cli.command import PlanFile, Result, argument, command
+from dpcompose.cli.command import ARGUMENT, PlanFile, Result, command
 from dpcompose.cli.inputs import read_plan
 from dpcompose.cli.output import DONE, REFUSED, Progress
 from dpcompose.errors import PlanError
@@ -96,9 +96,7 @@ def calibrate(
 @command("json", "csv")
 def compare(
     steps: Progress,
-    plans: Annotated[
-        list[Path], argument("PLAN...", "Plan files (TOML), or - for standard input.")
-    ],
+    plans: Annotated[list[Path], ARGUMENT],
     delta: float | None = None,
     epsilon: float | None = None,
 ) -> Result:
@@ -107,6 +105,7 @@ def compare(
     All are asked the same question: that of --delta or --epsilon, or else that of the first plan.
 
     Args:
+        plans (PLAN...): Plan files (TOML), or - for standard input.
         delta (D): Compare epsilon at this delta.
         epsilon (E): Compare delta at this epsilon.
     """
@@ -158,7 +157,7 @@ def advise(
 
 @command("json", doing=None)
 def import_document(
-    file: Annotated[Path, argument("FILE", "A document of another library.")],
+    file: Annotated[Path, ARGUMENT],
     adjacency: str = "add-remove",
     delta: float | None = None,
 ) -> Result:
@@ -167,6 +166,7 @@ def import_document(
     It reads a DpEvent of dp_accounting and the state dictionary of an accountant of Opacus, both as JSON.
 
     Args:
+        file (FILE): A document of another library.
         adjacency (NAME): Who are neighbors: add-remove, replace or zero-out.
         delta (D): The plan asks for epsilon at this delta.
     """

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from dpcompose.cli.command import Actor, LedgerUrl, Result, argument, command
+from dpcompose.cli.command import ARGUMENT, Actor, LedgerUrl, Result, command
 from dpcompose.cli.inputs import pairs
 from dpcompose.cli.output import Progress, error_boundary, headed, require_writable, stderr, write
 from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
@@ -42,9 +42,7 @@ def _questions(
 @command("json")
 def release(
     steps: Progress,
-    table: Annotated[
-        str, argument("TABLE", "A file, a database's URL, or a name in the catalog.", shown=True)
-    ],
+    table: Annotated[str, ARGUMENT],
     ledger: LedgerUrl,
     scope: str,
     unit: list[str] | None = None,
@@ -67,6 +65,7 @@ def release(
     """Answer questions about a TABLE privately: charged to a ledger first, with noise of a stated size.
 
     Args:
+        table (TABLE): A file, a database's URL, or a name in the catalog.
         scope: The scope that is charged.
         unit: The column of the protected unit; may be repeated.
         max_rows: Rows kept of one unit.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from dpcompose.cli.command import PlanFile, Result, TrustedKeys, argument, command
+from dpcompose.cli.command import ARGUMENT, PlanFile, Result, TrustedKeys, command
 from dpcompose.cli.inputs import keys_of, opened, read_bytes, read_plan
 from dpcompose.cli.output import write
 
@@ -64,7 +64,7 @@ def write_statement(
 
 @command("json", doing="pricing the mechanisms again")
 def verify(
-    file: Annotated[Path, argument("FILE", "A privacy.json.")],
+    file: Annotated[Path, ARGUMENT],
     digest: str | None = None,
     ledger: str | None = None,
     trust: TrustedKeys = None,
@@ -72,6 +72,7 @@ def verify(
     """Check a privacy.json to the last byte, and price its mechanisms again; exit status 1 if it does not hold.
 
     Args:
+        file (FILE): A privacy.json.
         digest (HEX): Its digest, as it was published elsewhere.
         ledger (URL): The ledger that has the charges, to be verified too.
     """

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from dpcompose.composition import Calibration, Comparison, Risk
@@ -336,7 +337,7 @@ def _few(value: Any) -> str:
 
 
 def meaning(account: PlanAccount) -> str:
-    """What the answer promises, in one sentence."""
+    """The promise of the answer, in one sentence."""
     question = account.question
     epsilon = account.total.upper if question.computed == "epsilon" else question.value
     delta = account.total.upper if question.computed == "delta" else question.value
@@ -408,12 +409,15 @@ def account_pictures(
     risk: PlanRisk | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> tuple[Picture, ...]:
-    """What an attacker gains, epsilon over delta, and how it grows under each theorem; the curves are computed."""
+    """The gain of an attacker, epsilon over delta, and its growth under each theorem; the curves are computed."""
     growth = over_times(account, progress=progress)
     curve = over_delta(account, progress=progress)
-    attack = Picture("What an attacker gains", _UNREACHED, lambda axes: _draw_risk(axes, risk))
+    attack: list[Picture] = []
+    if risk is not None:
+        draw = partial(_draw_risk, risk)
+        attack.append(Picture("What an attacker gains", _UNREACHED, draw))
     return (
-        *([] if risk is None else [attack]),
+        *attack,
         Picture(
             "Epsilon over delta",
             "The certified epsilon for every delta; the mark is the question that was asked.",
@@ -459,7 +463,7 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
     style(axes, "upper left")
 
 
-def _draw_risk(axes: Axes, result: PlanRisk) -> None:
+def _draw_risk(result: PlanRisk, axes: Axes) -> None:
     lower, upper = ([getattr(each, end) for each in result.powers] for end in ("lower", "upper"))
     attacker(axes, result.rates, lower, upper, log=True)
     risk = result.risk

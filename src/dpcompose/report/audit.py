@@ -6,9 +6,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from dpcompose.audit import AuditResult, Verdict
 from dpcompose.report.layout import Page, PageTable, headings
@@ -155,7 +154,7 @@ def _wealth(axes: Axes, result: AuditResult, alpha: float) -> None:
         style(axes)
         return
     samples = [moment.samples for moment in result.moments]
-    wealth = np.array([moment.log_wealth for moment in result.moments]) / math.log(10)
+    wealth = [moment.log_wealth / math.log(10) for moment in result.moments]
     goal = -math.log10(alpha)
     axes.plot(samples, wealth, color=COLORS[0], linewidth=2.4, label="all bets together")
     axes.axhline(goal, color=COLORS[1], linestyle="--", label="1 / alpha")
@@ -172,33 +171,37 @@ def _worlds(axes: Axes, result: AuditResult) -> None:
     """True over false positives of the score that paid most: cells in the order of their stakes, bound before."""
     axes.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(0, 1), ylim=(0, 1))
     points, feature, cells = _best(result)
-    counts = np.array([[0, 0], *(rows for _, rows in sorted(cells, key=lambda each: -each[0]))])
-    totals = counts.sum(axis=0)
     axes.set_title(f"What the best score tells: {feature[:42]}")
-    if not totals.all():
+    ordered = [rows for _, rows in sorted(cells, key=lambda each: -each[0])]
+    zero, one = (sum(rows[world] for rows in ordered) for world in (0, 1))
+    if not (zero and one):
         message(axes, "nothing was bet")
         style(axes)
         return
-    false, true = (counts.cumsum(axis=0) / totals).T
-    error = 2 * np.sqrt(true * (1 - true) / totals[1])
-    rates = np.linspace(0, 1, 401)
-    axes.fill_between(rates, _allowed(points, rates), 1.0, color=INK, alpha=0.12, linewidth=0)
-    most = {"color": COLORS[1], "linestyle": "--", "label": "the most under the claim"}
-    axes.plot(rates, _allowed(points, rates), **most)
-    low, high = true - error, np.minimum(true + error, 1)
+    false = [each / zero for each in accumulate((rows[0] for rows in ordered), initial=0)]
+    true = [each / one for each in accumulate((rows[1] for rows in ordered), initial=0)]
+    rates = [step / 400 for step in range(401)]
+    limits = [_allowed(points, rate) for rate in rates]
+    axes.fill_between(rates, limits, 1.0, color=INK, alpha=0.12, linewidth=0)
+    label = "the most under the claim"
+    axes.plot(rates, limits, color=COLORS[1], linestyle="--", label=label)
+    errors = [2 * math.sqrt(rate * (1 - rate) / one) for rate in true]
+    low, high = (
+        [min(rate + side * error, 1.0) for rate, error in zip(true, errors, strict=True)]
+        for side in (-1, 1)
+    )
     axes.fill_between(false, low, high, color=COLORS[0], alpha=0.3, linewidth=0)
     axes.plot(false, true, color=COLORS[0], linewidth=1.6, label="the score, an estimate")
     style(axes, "lower right")
 
 
-def _allowed(points: Sequence[Mapping[str, str]], rates: Any) -> Any:
-    """The largest true positive rates at false positive rates under the claim."""
-    limits = np.ones_like(rates)
+def _allowed(points: Sequence[Mapping[str, str]], rate: float) -> float:
+    """The largest true positive rate at a false positive rate under the claim."""
+    most = 1.0
     for point in points:
         growth, delta = float.fromhex(point["growth"]), float.fromhex(point["delta"])
-        for line in (growth * rates + delta, 1 - (1 - rates - delta) / growth):
-            limits = np.minimum(limits, line)
-    return limits
+        most = min(most, growth * rate + delta, 1 - (1 - rate - delta) / growth)
+    return most
 
 
 def _best(result: AuditResult) -> tuple[Any, str, list[tuple[float, tuple[int, int]]]]:
@@ -216,9 +219,10 @@ def _best(result: AuditResult) -> tuple[Any, str, list[tuple[float, tuple[int, i
         each = zip(stakes["members"], counts, moment.members, strict=True)
         for staked, counted, (name, factor) in each:
             paid[moment.pair, name] += factor
-            f, g = (np.array(staked[side], dtype=object).sum(axis=0) for side in ("f", "g"))
+            f, g = (map(sum, zip(*staked[side], strict=True)) for side in ("f", "g"))
+            score = [float(each - other) for each, other in zip(f, g, strict=True)]
             rows = zip(counted["zero"], counted["one"], strict=True)
-            cells[moment.pair, name] += zip(map(float, f - g), rows, strict=True)
+            cells[moment.pair, name] += zip(score, rows, strict=True)
     if not paid:
         return (), "", []
     pair, name = best = max(paid, key=lambda each: paid[each])

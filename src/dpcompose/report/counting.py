@@ -5,25 +5,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import cycle
+from typing import TYPE_CHECKING
 
 from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import below, exactly
-from dpcompose.report.picture import INK, Picture, style
+from dpcompose.report.picture import COLORS, INK, Picture, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dpcompose.release import AccuracyCurve, CountingPlan
-
-_STYLES = {
-    "coordinated, zCDP": (0, (3, 1, 1, 1, 1, 1)),
-    "coordinated": "-.",
-    "tight, Gaussian": "-",
-    "tight, Laplace": (0, (5, 1)),
-    "Theorem 3.20": "--",
-    "basic composition": ":",
-}
 
 
 def counting_page(plan: CountingPlan) -> Page:
@@ -62,11 +54,10 @@ def counting_pictures(plan: CountingPlan, curves: Sequence[AccuracyCurve]) -> tu
     title = f"{plan.units:,} units, epsilon {exactly(plan.epsilon)}, delta {exactly(plan.delta)}"
 
     def draw(axes: Axes) -> None:
-        for curve in curves:
+        for color, curve in zip(cycle(COLORS), curves, strict=False):
             points = [(queries, error) for queries, error in curve.points if error < 1]
             if points:
-                line: Any = _STYLES.get(curve.method, "-")
-                axes.plot(*zip(*points, strict=True), linestyle=line, label=curve.method)
+                axes.plot(*zip(*points, strict=True), color=color, label=curve.method)
         axes.axhline(plan.accuracy, color=INK, linewidth=0.8)
         axes.set(xscale="log", yscale="log", xlabel="counting queries", title=title)
         axes.set(ylabel="error, as a part of the units")

@@ -7,8 +7,6 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dpcompose.composition import Composable, Part
 from dpcompose.experiment import Summary
 from dpcompose.report.layout import Page, PageTable, headings
@@ -85,7 +83,7 @@ def experiment_document(result: Summary, *, adversary: str, seed: int) -> dict[s
 def experiment_pictures(
     result: Summary, *, adversary: str = "", budget: tuple[float, float] | None = None
 ) -> tuple[Picture, Picture]:
-    """What the views give away, and the measured delta beside the certified one.
+    """The losses of the views, and the measured delta beside the certified one.
 
     Args:
         result: The results.
@@ -152,17 +150,18 @@ def _draw_losses(axes: Axes, result: Summary) -> None:
 
 def _draw_deltas(axes: Axes, result: Summary, budget: tuple[float, float] | None) -> None:
     x, limits, floor = result.epsilons.tolist(), result.curve, 0.3 / result.transcripts
-    lower, upper = (np.maximum(ends, floor) for ends in (limits.lower, limits.upper))
+    lower, upper = (ends.clip(min=floor) for ends in (limits.lower, limits.upper))
     label = f"measured, with limits that fail with probability {exactly(result.measured.failure)}"
     axes.fill_between(x, lower, upper, color=COLORS[0], alpha=0.3, linewidth=0, label=label)
     exact = result.ceiling * math.nan if result.walked is None else result.walked
-    for values, words, look in (
+    curves: list[tuple[Any, str | None, dict[str, Any]]] = [
         (limits.estimate, None, {"color": COLORS[0], "linewidth": 1.2}),
         (exact, "this adversary, exact", {"color": "black", "linewidth": 1.0, "linestyle": "--"}),
         (result.ceiling, "certified, every adversary", {"color": COLORS[1], "linewidth": 2.4}),
-    ):
-        visible = np.where(values > floor, values, math.nan)
-        if not np.isnan(visible).all():
+    ]
+    for values, words, look in curves:
+        visible = [value if value > floor else math.nan for value in values.tolist()]
+        if not all(map(math.isnan, visible)):
             axes.plot(x, visible, label=words, **look)
     others = [each for each in result.theorems if each.name != "certified composition"]
     for position, theorem in enumerate(others):
@@ -177,7 +176,7 @@ def _draw_deltas(axes: Axes, result: Summary, budget: tuple[float, float] | None
                 label=theorem.name,
             )
     if budget is not None:
-        mark = {"color": "black", "marker": "x", "linestyle": "none"}
+        mark: dict[str, Any] = {"color": "black", "marker": "x", "linestyle": "none"}
         axes.plot(*([end] for end in budget), label="the budget claimed", **mark)
     axes.axvline(result.epsilon, color=INK, linewidth=0.8, linestyle=":")
     axes.set(yscale="log", ylim=(max(floor, min(upper) / 10), 1.3))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpcompose import check
 from dpcompose.composition import Composable, Composition, Profile, epsilon, running_epsilon
@@ -68,7 +68,7 @@ def steps(
     empty = "epsilon is infinite" if shown else "no step is taken: epsilon is 0"
     lower, upper = ([ends[index] for index in shown] for ends in (result.lower, result.upper))
     band(axes, [index + 1 for index in shown], lower, upper, empty)
-    look = {"fontsize": 9, "va": "bottom"}
+    look: dict[str, Any] = {"fontsize": 9, "va": "bottom"}
     if budget is not None:
         axes.axhline(budget, color=COLORS[1], linewidth=1, linestyle="--")
         axes.annotate(f"budget {exactly(budget)}", (1, budget), color=COLORS[1], **look)

@@ -1,4 +1,4 @@
-"""What all pictures share: their frame, their colors, their files, and the curves that more than one result has.
+"""The parts that all pictures share: frame, colors, files, and the curves that more than one result has.
 
 A result names its pictures as `Picture`s; they become panels of one file, or SVG elements of a page. matplotlib is
 imported only when one is drawn.
@@ -131,7 +131,8 @@ def message(axes: Axes, text: str) -> None:
 def style(axes: Axes, legend: str = "", **settings: Any) -> Axes:
     """Draw grid, ticks, labels and spines in ink, and a legend at that place if anything is labelled."""
     if legend and axes.get_legend_handles_labels()[0]:
-        axes.legend(loc=legend, **({"frameon": False, "fontsize": 8, "labelcolor": INK} | settings))
+        plain: dict[str, Any] = {"frameon": False, "fontsize": 8, "labelcolor": INK}
+        axes.legend(**(plain | {"loc": legend} | settings))
     axes.grid(True, which="major", color=INK, alpha=0.2, linewidth=0.6)
     axes.tick_params(which="both", colors=INK)
     for text in (axes.xaxis.label, axes.yaxis.label, axes.title):
