@@ -29,7 +29,6 @@ from campaigns.release import places, tables
 from campaigns.release.places import Place
 from campaigns.release.truncation import excess
 from dpcompose.errors import DomainError, EngineError, UnsupportedError
-from dpcompose.release import transformation
 from dpcompose.release.aggregate import Scan
 from dpcompose.release.bounds import Bounds
 from dpcompose.release.expression import RowExpression
@@ -219,7 +218,7 @@ def _crowded(table: Table) -> Table:
         rows = rows.mutate(many=over("COUNT(*)", by=[rows["key0"]]))
         return rows.filter(f"{rows['many']} <= {most.of_key}")
 
-    with mock.patch.object(transformation, "few_of_each_key", few):
+    with mock.patch.object(sys.modules["dpcompose.release.table"], "few_of_each_key", few):
         return _one_key(table, (1, 1))
 
 

@@ -15,6 +15,7 @@ from dpcompose.account import open_scope
 from dpcompose.adaptive import BasicFilter
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.ledger import Ledger
+from dpcompose.pictured import Card
 from dpcompose.release import col
 from dpcompose.release.per_person import per_person
 from dpcompose.release.planner import SelectedAnswer
@@ -254,8 +255,9 @@ def test_the_same_key_gives_the_same_computed_answer(tmp_path: Any) -> None:
     first = asked.sql(text, spend={"epsilon": 1}, key="k")
     again = asked.sql(text, spend={"epsilon": 1}, key="k")
     assert isinstance(again, SelectedAnswer) and isinstance(first, SelectedAnswer)
-    head, line = str(first).splitlines()
-    assert head.split() == ["each_age", "n"] and line.split()[0] == first.texts()[0][0].split()[0]
+    assert isinstance(first, Card) and "<table>" in first._repr_html_()
+    for shown in (str(first), first._repr_html_()):
+        assert "each_age" in shown and first.texts()[0][0].split()[0] in shown
     assert again.rows == first.rows and again.replayed and not first.replayed
     assert 0.99 < float(asked.account.left()["epsilon"].fraction) <= 1.01
     with pytest.raises(DPComposeError):

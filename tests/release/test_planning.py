@@ -1,8 +1,7 @@
-"""How many counting queries, and workloads."""
+"""How many counting queries."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -13,8 +12,7 @@ from dpcompose import Exponential, Gaussian, Laplace, compose
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import advanced
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.release import counting, sampler
-from tests.release import world
+from dpcompose.release import counting
 
 
 @pytest.fixture(scope="module")
@@ -134,78 +132,3 @@ def test_numbers_outside_their_domain(bad: dict[str, Any]) -> None:
     good: dict[str, Any] = {"units": 1000, "accuracy": 0.1, "epsilon": 1.0, "delta": 1e-6}
     with pytest.raises(DomainError):
         release.plan(**(good | bad))
-
-
-ROWS = [(f"p{n}", "rome" if n % 3 else "oslo", float(n % 5), n % 2) for n in range(400)]
-KEYS = [("rome", 0), ("rome", 1), ("oslo", 0), ("oslo", 1)]
-COUNTS = [
-    release.Count(by=["city", "age"], keys=KEYS),
-    release.Count(by="city", keys=["rome", "oslo"]),
-    release.Count(by="age", keys=[0, 1]),
-]
-
-
-@pytest.mark.parametrize("method", ["independent", "coordinated"])
-def test_a_workload_is_one_charge(method: str) -> None:
-    ledger = world.ledger(epsilon=1.0)
-    asked = world.session(ledger, rows=ROWS)
-    answers = asked.workload(COUNTS, spend={"epsilon": "0.5"}, method=method, key="w")
-    assert float(ledger.available("world")["epsilon"].fraction) == pytest.approx(0.5)
-    assert len({answer.receipt for answer in answers}) == 1
-    assert [answer.table.num_rows for answer in answers] == [4, 2, 2]
-    assert all(
-        error > 0
-        for error in (answer.expected_error(0.9) for answer in answers)
-        if isinstance(error, float)
-    )
-    again = asked.workload(COUNTS, spend={"epsilon": "0.5"}, method=method, key="w")
-    assert [answer.columns for answer in again] == [answer.columns for answer in answers]
-
-
-def test_a_coordinated_workload_comes_near_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampler, "discrete_laplace", lambda values, **_: list(values))
-    monkeypatch.setattr(sampler, "least_with_noise", lambda scores, **_: scores.index(min(scores)))
-    answers = world.session(rows=ROWS).workload(
-        COUNTS, spend={"epsilon": 1}, method="coordinated", rounds=30
-    )
-    truth = {key: sum((city, age) == key for _, city, _, age in ROWS) for key in KEYS}
-    for row in answers[0].rows:
-        assert row["count"] == pytest.approx(truth[row["city"], row["age"]], abs=8)
-    assert sum(row["count"] for row in answers[1].rows) == pytest.approx(400, abs=1e-3)
-
-
-def test_the_choice_in_a_workload_is_as_sensitive_as_charged() -> None:
-    questions = release.Coordinated(counts=tuple(COUNTS), spend={"epsilon": 1})
-    (loop,) = questions.design(world.table(ROWS, max_rows_per_unit=3)).steps
-    mechanism = compose(loop.mechanism)
-    price = mechanism.pure()
-    assert price is not None
-    assert 0.99 < price <= 1
-    assert mechanism.count == 23
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "counts",
-    [
-        (),
-        (release.Count(by="city"),),
-        (release.Count(),),
-        (release.Units(by="city", keys=["rome"]),),
-        (
-            release.Count(
-                by=["age", "city"],
-                keys=list(itertools.product(range(400), [str(n) for n in range(400)])),
-            ),
-        ),
-    ],
-    ids=["none", "private keys", "no groups", "units", "too many"],
-)
-def test_what_cannot_be_coordinated(counts: Any) -> None:
-    with pytest.raises(DomainError):
-        world.session(rows=ROWS).workload(counts, spend={"epsilon": 1}, method="coordinated")
-
-
-def test_a_method_that_is_none() -> None:
-    with pytest.raises(DomainError, match="independent or coordinated"):
-        world.session(rows=ROWS).workload(COUNTS, spend={"epsilon": 1}, method="guess")

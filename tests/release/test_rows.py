@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import stat
 from datetime import date
 from pathlib import Path
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import dpcompose.release as release
-from dpcompose.errors import DomainError, KeyReusedError, ReleaseError, SpentError, UnsupportedError
+from dpcompose.errors import DomainError, KeyReusedError, ReleaseError, SpentError
 from dpcompose.release.aggregate import exact
 from dpcompose.release.aggregation import Aggregation, Edges
 from dpcompose.release.noise import LARGEST_SCORE, Selection
@@ -225,42 +224,3 @@ def test_a_directory_that_cannot_be_written(
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(DomainError, match="can be written"):
         world.session(answers=tmp_path)
-
-
-ROWS = [(f"p{n}", "rome" if n % 3 else "oslo", float(n % 5), n % 2) for n in range(400)]
-COUNTS = (
-    release.Count(by=["city", "age"], keys=[("rome", 0), ("rome", 1), ("oslo", 0), ("oslo", 1)]),
-    release.Count(by="city", keys=["rome", "oslo"]),
-    release.Count(by="age", keys=[0, 1]),
-)
-
-
-@pytest.mark.parametrize("spend", [{"epsilon": 2}, {"epsilon": "0.1"}, {"rho": 1}])
-@pytest.mark.parametrize("rounds", [1, 4])
-def test_the_error_of_a_coordinated_workload_is_bounded_by_its_check(
-    spend: Any, rounds: int
-) -> None:
-    asked = release.Coordinated(counts=COUNTS, rounds=rounds, spend=spend)
-    design = asked.design(world.table(ROWS, max_rows_per_unit=1))
-    found = exact(design.table, design.aggregation)
-    loop: Any = design.steps[0]
-    public = design.aggregation.public
-    assert public is not None
-    truth = [sum(found[public[cell]][0][0] for cell in query) for query in loop.queries]
-    beyond = 0
-    for _ in range(100):
-        columns = asked.columns(design, design.draw(found))
-        cells = columns[0].cells
-        off = max(
-            abs(math.fsum(cells[c] for c in query) - t)
-            for query, t in zip(loop.queries, truth, strict=True)
-        )
-        beyond += off > asked.errors(design, 0.2, columns)
-    # Of 100 at most 20 are expected; more than 50 come by chance with probability below 1e-10 (Chernoff).
-    assert beyond <= 50
-
-
-def test_the_error_of_a_coordinated_workload_is_not_quoted() -> None:
-    quote = world.session(rows=ROWS).quote(release.Coordinated(counts=COUNTS, spend=SPEND))
-    with pytest.raises(UnsupportedError, match="depends on the data"):
-        quote.expected_error(0.9)

@@ -327,17 +327,12 @@ def test_a_key_may_be_called_like_a_number(quiet: list[list[int]]) -> None:
         lambda: release.Mean(None, lower=0, upper=1),  # type: ignore[arg-type]
         lambda: release.Histogram([], edges=[0, 1]),  # type: ignore[arg-type]
         lambda: release.Quantile(0.5, 0.5, lower=0, upper=1, granularity=1),  # type: ignore[arg-type]
-        lambda: release.Coordinated(counts=(), rounds=0.5),  # type: ignore[arg-type]
-        lambda: release.Coordinated(counts=(), rounds=10**15),
         lambda: release.Session(world.table(), ledger=world.ledger(), scope="world", actor=3),  # type: ignore[arg-type]
         lambda: session(answers=3),
         lambda: session(answers="a\0b"),
         lambda: session().batch(3),  # type: ignore[arg-type]
         lambda: session().batch([3], spend={"epsilon": 0.1}),  # type: ignore[list-item]
         lambda: session().part(None, {"epsilon": 0.1}),  # type: ignore[arg-type]
-        lambda: session().workload([release.Units()], spend={"epsilon": 0.1}),  # type: ignore[list-item]
-        lambda: session().workload([release.Count()], spend={"epsilon": 0.1}, rounds=None),  # type: ignore[arg-type]
-        lambda: session().workload([release.Count()], spend={"epsilon": 0.1}, method=[]),  # type: ignore[arg-type]
         lambda: world.table(unit=None),
         lambda: world.table(unit=[["person"]]),
         lambda: world.table(schema=3),

@@ -44,7 +44,7 @@ def read(text: str, **given: Any) -> tuple[release.Question, ...]:
 def test_every_class_of_the_parser_is_allowed_by_name_or_refused() -> None:
     assert len(CLASSES) > 1000
     assert set(ALLOWED) <= {each.__name__ for each in CLASSES}
-    root, _ = parsed("SELECT COUNT(*) FROM people WHERE age > 1")
+    root = parsed("SELECT COUNT(*) FROM people WHERE age > 1")
     for each in CLASSES:
         if each.__name__ in ALLOWED and each is not exp.Anonymous:
             continue

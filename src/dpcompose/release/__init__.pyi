@@ -38,9 +38,8 @@ from .sparse_vector import SparseVector as SparseVector, open_sparse_vector as o
 from .sql import questions_of_sql as questions_of_sql
 from .synthetic import Synthetic as Synthetic, SyntheticData as SyntheticData
 from .table import Table as Table, table as table
-from .workload import Coordinated as Coordinated
 
 if True:
     from .catalog import budget_in_words as budget_in_words
+    from .explain import explains as explains
     from .file import questions as questions
-    from .sql import explains as explains

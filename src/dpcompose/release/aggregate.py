@@ -14,8 +14,9 @@ from datetime import date
 from typing import Any
 
 from dpcompose.release.aggregation import Aggregation, Bins, FixedPointGrid, GridPoints
+from dpcompose.release.columns import Key
 from dpcompose.release.query import Query, Value, case, narrowest, over, run
-from dpcompose.release.table import Key, Table
+from dpcompose.release.table import Table
 from dpcompose.release.truncation import ANY, Sampling, bounded, counted, sampled_rows
 
 LARGEST_KEY = 2**63 - 1
@@ -292,7 +293,7 @@ def _with_enough(groups: Query, keys: list[str], what: Aggregation) -> Query:
     if "bin" not in groups.types:
         return groups.filter(f"{number} >= {what.fewest}")
     whole = groups.mutate(whole=over(f"SUM({number})", by=[groups[name] for name in keys]))
-    return whole.filter(f"{whole['whole']} >= {what.fewest}").drop("whole")
+    return whole.select(*groups.types, where=[f"{whole['whole']} >= {what.fewest}"])
 
 
 def _units(table: Table, rows: Query, what: Aggregation, sampling: Sampling) -> Query:

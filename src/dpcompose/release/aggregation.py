@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from dpcompose.errors import DomainError
+from dpcompose.release.columns import Key
 from dpcompose.release.query import Engine, Value, case
 from dpcompose.release.spend import exact
-from dpcompose.release.table import Key
 
 MOST_STEPS = 2**40
 STEPS = 2**20
@@ -322,7 +322,7 @@ class Aggregation:
 
     @property
     def images(self) -> tuple[tuple[str, FixedPointGrid | Bins], ...]:
-        """What is made of columns of numbers, to be added up or to split groups into bins."""
+        """The grids and bins of columns of numbers, which are added up or split groups."""
         return (*((term.column, term.grid) for term in self.terms), *self.binned)
 
     @property

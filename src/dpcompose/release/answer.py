@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from itertools import islice, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from dpcompose import check
 from dpcompose.composition import Composable
@@ -18,11 +19,131 @@ from dpcompose.numerics import plain, two_digits, with_error
 from dpcompose.pictured import Card
 from dpcompose.release.arrow import arrow_table, polars_frame, write
 from dpcompose.release.design import Design, Released
-from dpcompose.release.question import Question, Values, key_columns
+from dpcompose.release.question import Interval, Question, Values, key_columns
+
+
+class AnswerTable(Card, ABC):
+    """An answer as a table: released numbers beside their keys, with the ends of those whose error is known."""
+
+    columns: tuple[Values, ...]
+    selected: ClassVar[bool] = False
+    """Whether its texts have their errors beside their numbers, not in a column of their own."""
+
+    @property
+    @abstractmethod
+    def main(self) -> Values:
+        """The column that the errors and the ends are about."""
+
+    @property
+    @abstractmethod
+    def bounded(self) -> Sequence[str]:
+        """The columns whose ends are known."""
+
+    @abstractmethod
+    def interval_of(self, name: str, confidence: float) -> Interval:
+        """Both ends of a column, row by row: each holds the exact number with at least that probability; NaN: unknown."""
+
+    @property
+    @abstractmethod
+    def paid(self) -> Receipt:
+        """The charge, redeemed by this answer alone."""
+
+    @property
+    def table(self) -> Any:
+        """The answer as an Arrow table: keys first; `.to_pandas()` makes a data frame of it."""
+        return arrow_table([(each.name, each.type, each.cells) for each in self.columns])
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The answer as plain Python values, one mapping a row."""
+        names = [each.name for each in self.columns]
+        rows = zip(*(each.cells for each in self.columns), strict=True)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    @property
+    def value(self) -> Any:
+        """The one number of an answer that is one number.
+
+        Raises:
+            DomainError: If the answer has several rows.
+        """
+        cells = self.main.cells
+        if len(cells) != 1:
+            raise DomainError("value", f"{len(cells)} rows", "an answer of one row", "See .table")
+        return cells[0]
+
+    @property
+    def spent(self) -> Mapping[str, Any]:
+        """The exact amounts charged, by currency; for a batch, those of all of it."""
+        return self.paid.cost
+
+    @property
+    def low(self) -> tuple[float, ...]:
+        """The low end of the column `main`, row by row, with 95 percent confidence; NaN where none is known."""
+        return self.interval(0.95)[0]
+
+    @property
+    def high(self) -> tuple[float, ...]:
+        """The high end, as `low`."""
+        return self.interval(0.95)[1]
+
+    def interval(self, confidence: float) -> Interval:
+        """Both ends of the column `main`, row by row: each holds the exact number with that probability.
+
+        For counts and sums they are the released number and its expected error to either side; for means, ratios and
+        shares an interval that fails with exactly the probability stated, to the steps of the noise; for variances one
+        that fails with at most it. For quantiles nothing is known of it: NaN. Clamping and left-out rows are not in it.
+
+        Args:
+            confidence: In (0, 1).
+
+        Raises:
+            DomainError: If the confidence is outside (0, 1).
+        """
+        return self.interval_of(self.main.name, confidence)
+
+    def with_ends(self, confidence: float = 0.95) -> Any:
+        """The answer as an Arrow table, with the columns `low` and `high`; with the column's name before, for several.
+
+        Args:
+            confidence: In (0, 1), of each row by itself.
+
+        Raises:
+            DomainError: If the confidence is outside (0, 1).
+        """
+        columns = [(each.name, each.type, each.cells) for each in self.columns]
+        taken = {each.name for each in self.columns}
+        for name in self.bounded:
+            prefix = "" if len(self.bounded) == 1 else f"{name}_"
+            for end, cells in zip(("low", "high"), self.interval_of(name, confidence), strict=True):
+                title = f"{prefix}{end}"
+                columns.append((f"{title}_" if title in taken else title, "double", cells))
+        return arrow_table(columns)
+
+    def to_pandas(self, confidence: float = 0.95) -> Any:
+        """The answer as a pandas data frame, with its ends; see `with_ends`."""
+        return self.with_ends(confidence).to_pandas()
+
+    def to_polars(self, confidence: float = 0.95) -> Any:
+        """The answer as a polars data frame, with its ends; see `with_ends`.
+
+        Raises:
+            DomainError: If the confidence is outside (0, 1).
+            MissingExtraError: If polars is not installed.
+        """
+        return polars_frame(self.with_ends(confidence))
+
+    def write(self, path: str | Path) -> None:
+        """Write the table as CSV or Parquet, by the end of the name.
+
+        Raises:
+            DomainError: If the name ends otherwise, or the file cannot be written.
+        """
+        write(self.table, path)
 
 
 @dataclass(frozen=True)
-class Answer(Card):
+class Answer(AnswerTable):
     """One answer, released.
 
     Args:
@@ -39,32 +160,12 @@ class Answer(Card):
     design: Design = field(repr=False, kw_only=True)
 
     @property
-    def table(self) -> Any:
-        """The answer as an Arrow table: keys first; `.to_pandas()` makes a data frame of it."""
-        return arrow_table([(values.name, values.type, values.cells) for values in self.columns])
+    def paid(self) -> Receipt:
+        return self.receipt
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
-        """The answer as plain Python values, one mapping a row."""
-        names = [values.name for values in self.columns]
-        return [
-            dict(zip(names, row, strict=True))
-            for row in zip(*(values.cells for values in self.columns), strict=True)
-        ]
-
-    @property
-    def value(self) -> Any:
-        """The one number of an answer that is one number.
-
-        Raises:
-            DomainError: If the answer has several rows.
-        """
-        released = self.columns[len(self.design.aggregation.by) :]
-        if len(released[0].cells) != 1:
-            raise DomainError(
-                "value", f"{len(released[0].cells)} rows", "an answer of one row", "See .table"
-            )
-        return released[0].cells[0]
+    def bounded(self) -> Sequence[str]:
+        return (self.main.name,)
 
     @property
     def main(self) -> Values:
@@ -93,81 +194,14 @@ class Answer(Card):
         for row, error in islice(zip(rows, errors, strict=False), most):
             number, reach = with_error(row[column], error)
             cells = [
-                number if place == column and not ranked else _text(cell)
-                for place, cell in enumerate(row)
+                number if at == column and not ranked else text_of(cell)
+                for at, cell in enumerate(row)
             ]
             texts.append([*cells, f"(rank ± {two_digits(error)})" if ranked else f"± {reach}"])
         return texts
 
-    @property
-    def spent(self) -> Mapping[str, Any]:
-        """The exact amounts charged, by currency; for a batch, those of all of it."""
-        return self.receipt.cost
-
-    def write(self, path: str | Path) -> None:
-        """Write the table as CSV or Parquet, by the end of the name.
-
-        Raises:
-            DomainError: If the name ends otherwise, or the file cannot be written.
-        """
-        write(self.table, path)
-
-    @property
-    def low(self) -> tuple[float, ...]:
-        """The low end of the column `main`, row by row, with 95 percent confidence; NaN where none is known."""
-        return self.interval(0.95)[0]
-
-    @property
-    def high(self) -> tuple[float, ...]:
-        """The high end, as `low`."""
-        return self.interval(0.95)[1]
-
-    def interval(self, confidence: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Both ends of the column `main`, row by row: each holds the exact number with that probability.
-
-        For counts and sums they are the released number and its expected error to either side; for means, ratios and
-        shares an interval that fails with exactly the probability stated, to the steps of the noise; for variances one
-        that fails with at most it. For quantiles nothing is known of it: NaN. Clamping and left-out rows are not in it.
-
-        Args:
-            confidence: In (0, 1).
-
-        Raises:
-            DomainError: If the confidence is outside (0, 1).
-        """
+    def interval_of(self, name: str, confidence: float) -> Interval:
         return self.question.interval(self.design, failure_of(confidence), self.columns)
-
-    def with_ends(self, confidence: float = 0.95) -> Any:
-        """The answer as an Arrow table, with the columns `low` and `high`.
-
-        Args:
-            confidence: In (0, 1), of each row by itself.
-
-        Raises:
-            DomainError: If the confidence is outside (0, 1).
-        """
-        low, high = self.interval(confidence)
-        taken = {values.name for values in self.columns}
-        ends = [
-            (f"{name}_" if name in taken else name, "double", cells)
-            for name, cells in (("low", low), ("high", high))
-        ]
-        return arrow_table(
-            [*((values.name, values.type, values.cells) for values in self.columns), *ends]
-        )
-
-    def to_pandas(self, confidence: float = 0.95) -> Any:
-        """The answer as a pandas data frame, with the columns `low` and `high`; see `with_ends`."""
-        return self.with_ends(confidence).to_pandas()
-
-    def to_polars(self, confidence: float = 0.95) -> Any:
-        """The answer as a polars data frame, with the columns `low` and `high`; see `with_ends`.
-
-        Raises:
-            DomainError: If the confidence is outside (0, 1).
-            MissingExtraError: If polars is not installed.
-        """
-        return polars_frame(self.with_ends(confidence))
 
     def plot(self, *, axes: Any = None, confidence: float = 0.95) -> Any:
         """A bar for each row of the column `main`, with its interval; returns the matplotlib axes.
@@ -220,11 +254,8 @@ class Answer(Card):
         return self.question.errors(self.design, failure_of(confidence), self.columns)
 
 
-SHOWN = 20
-"""The rows that a notebook shows."""
-
-
-def _text(cell: Any) -> str:
+def text_of(cell: Any) -> str:
+    """A cell for people."""
     if cell is None or isinstance(cell, bool):
         return "NULL" if cell is None else str(cell).lower()
     return plain(cell) if isinstance(cell, (int, float)) else str(cell)
@@ -349,10 +380,7 @@ class Quote(Card):
             DomainError: If the confidence is outside (0, 1), or a mean is quoted without a count.
         """
         failure = 1 - check.open_probability("confidence", confidence)
-        needed = not self.question.foreseen and self.question.kind not in (
-            "workload",
-            "synthetic data",
-        )
+        needed = not self.question.foreseen and self.question.kind != "synthetic data"
         rows = (check.count("count", count, least=1),) if needed or count is not None else ()
         found = self.question.errors(self.design, failure, (Values("count", "int64", rows),))
         return found[0] if isinstance(found, tuple) else found

@@ -19,10 +19,11 @@ from dpcompose.composition import Composable, compose
 from dpcompose.ledger import Ledger
 from dpcompose.release.aggregate import Groups, exact
 from dpcompose.release.answer import Answer
+from dpcompose.release.columns import Key
 from dpcompose.release.design import Design, PeelingStep
 from dpcompose.release.question import Question
 from dpcompose.release.session import Session
-from dpcompose.release.table import Key, Table
+from dpcompose.release.table import Table
 
 COPIES = 20_000
 """Answers that are drawn at once."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, cast
 from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.release.aggregation import MOST_BINS, Aggregation, Edges, RowNumbers
+from dpcompose.release.columns import Key
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, Released, digest
 from dpcompose.release.noise import Selection, noise_for, quotient_interval
 from dpcompose.release.question import (
@@ -24,7 +25,7 @@ from dpcompose.release.question import (
     one_of,
 )
 from dpcompose.release.spend import Spend
-from dpcompose.release.table import Key, Table
+from dpcompose.release.table import Table
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from dpcompose.mechanisms import BlackBox, Concentrated
 from dpcompose.release.aggregate import Groups, Numbers
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.bounds import Change
+from dpcompose.release.columns import Key, sorting
 from dpcompose.release.noise import Noise, Selection, noise_for
 from dpcompose.release.spend import Spend, below
-from dpcompose.release.table import Key, Table, sorting
+from dpcompose.release.table import Table
 
 
 @dataclass(frozen=True)

@@ -152,20 +152,6 @@ class OnDuckDB(Engine):
             (f"SELECT {texts} AS value, {places} AS place",),
         )
 
-    def small(self, rows: Query) -> Query:
-        """DuckDB expects one row of what is unpacked from one list, and many of a filter."""
-        cells = ", ".join(f"{self.text(name)}: {rows[name]}" for name in rows.types)
-        listed = Query(
-            self, {"listed": "list"}, (f"SELECT LIST({{{cells}}}) AS listed FROM ", rows, " AS t")
-        )
-        each = listed.select(row="UNNEST(t.listed)")
-        return each.select(
-            **{
-                name: Value(f"STRUCT_EXTRACT({each['row']}, {self.text(name)})", type)
-                for name, type in rows.types.items()
-            }
-        )
-
     def numbered(self, rows: Query, of: Sequence[str], order: Order) -> Query:
         """The ranks of all rows, sorted once, say where a group begins and ends: faster than a window for each group.
 
@@ -263,7 +249,6 @@ class OnPostgreSQL(Engine):
     """Sums of bigint are numeric, without a limit; text sorts by its collation, so its UTF-8 bytes are sorted."""
 
     name = "PostgreSQL"
-    half_joins = False
     types = TYPES | {"float64": "DOUBLE PRECISION", "string": "TEXT"}
 
     def __init__(self, raw: Any, *, connect: Callable[[], Any] | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
@@ -16,9 +17,15 @@ from dpcompose.release.answer import Quote
 from dpcompose.release.question import Question
 from dpcompose.release.table import Table
 
+EXPLAIN = re.compile(r"\s*explain\s+", re.IGNORECASE)
 LEAST, DECADES = -9, 12
 """Amounts are searched from 10^-9 up, over so many powers of ten, to three digits."""
 _LARGEST = {"epsilon": 100, "rho": 1000}
+
+
+def explains(text: object) -> bool:
+    """Whether a statement begins with EXPLAIN."""
+    return isinstance(text, str) and EXPLAIN.match(text) is not None
 
 
 def spend_within(question: Question, table: Table, currency: str) -> Mapping[str, Any] | None:

@@ -12,9 +12,9 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Protocol
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.columns import UnitTable
 from dpcompose.release.expression import (
     LARGEST,
     ColumnName,
@@ -22,7 +22,7 @@ from dpcompose.release.expression import (
     LiteralValue,
     RowExpression,
 )
-from dpcompose.release.query import Engine, Query, Value, case
+from dpcompose.release.query import Engine, Value, case
 
 MOST_WEIGHT = 5_000
 NUMBERS = ("integer", "float")
@@ -34,40 +34,6 @@ TYPES = {
     "date": "date",
 }
 _KINDS = {type: kind for kind, type in TYPES.items()}
-
-
-class TypedColumn(Protocol):
-    """A column with its kind."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """The kind of its values."""
-        ...
-
-    @property
-    def type(self) -> str:
-        """How its type is written."""
-        ...
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rows that an expression is used on.
-
-    Args:
-        data: The rows.
-        columns: Their columns.
-        weights: How often columns occur in a computed one.
-    """
-
-    data: Query
-    columns: Sequence[TypedColumn]
-    weights: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -85,7 +51,7 @@ class Compiled:
     weight: int
 
 
-def compiled(expression: RowExpression, rows: Rows) -> Compiled:
+def compiled(expression: RowExpression, rows: UnitTable) -> Compiled:
     """The expression for these rows. Its value for a row follows from that row alone.
 
     By induction: a column is one of the row, a constant of none, and every function of `FUNCTIONS` is a function of
@@ -126,11 +92,9 @@ def compiled(expression: RowExpression, rows: Rows) -> Compiled:
             )
 
 
-def _loaded(name: str, rows: Rows) -> Compiled:
+def _loaded(name: str, rows: UnitTable) -> Compiled:
     """A column as one of the kinds above; values that other engines cannot hold are NULL."""
-    column = next((each for each in rows.columns if each.name == name), None)
-    if column is None:
-        raise DomainError("col", name, f"one of {', '.join(each.name for each in rows.columns)}")
+    column = rows.column(name, "col")
     raw, weight, engine = rows.data[name], rows.weights.get(name, 1), rows.data.engine
     match column.kind:
         case "boolean":

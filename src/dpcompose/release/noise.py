@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from itertools import accumulate
 from statistics import NormalDist
-from typing import Protocol
 
 from dpcompose.composition import Composable, calibrate, compose
 from dpcompose.errors import DomainError
@@ -120,56 +120,59 @@ SUMMED = 60.0
 """Up to this sigma a discrete Gaussian's tails are summed; beyond it they are the normal's to e^(-2 pi^2 60^2)."""
 
 
-class Noise(Protocol):
-    """Noise on a vector of integers."""
-
-    @property
-    def change(self) -> Change:
-        """How far one unit moves the vector."""
-        ...
-
-    @property
-    def mechanism(self) -> Composable:
-        """The mechanism that is charged."""
-        ...
-
-    def draw(self, values: Sequence[int]) -> list[int]:
-        """Draw the released values: each plus its own noise."""
-        ...
-
-    def error(self, failure: float) -> int:
-        """The least t such that the noise on one coordinate is above t in size with at most that probability."""
-        ...
-
-    def error_beside(self, other: Noise, weight: float, failure: float) -> float:
-        """A t that |noise + weight * other noise| is above with at most that probability; both are of one kind."""
-        ...
-
-    @property
-    def spread(self) -> float:
-        """The scale, or sigma."""
-        ...
-
-    def plain(self) -> dict[str, object]:
-        """The description that the ledger stores."""
-        ...
-
-    def passing(self, probability: float) -> int:
-        """The least t such that noise of at least t has at most that probability (an upper bound on it does)."""
-        ...
-
-
 @dataclass(frozen=True)
-class DiscreteLaplaceNoise:
-    """Discrete Laplace noise: P(x) proportional to e^(-|x| / scale).
+class Noise(ABC):
+    """Noise on a vector of integers.
 
     Args:
-        scale: Exactly this double.
+        spread: The scale, or sigma: exactly this double.
         change: How far one unit moves the vector.
     """
 
-    scale: float
+    spread: float
     change: Change
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> Composable:
+        """The mechanism that is charged."""
+
+    @abstractmethod
+    def draw(self, values: Sequence[int]) -> list[int]:
+        """Draw the released values: each plus its own noise."""
+
+    @abstractmethod
+    def error(self, failure: float) -> int:
+        """The least t such that the noise on one coordinate is above t in size with at most that probability."""
+
+    @abstractmethod
+    def error_beside(self, other: Noise, weight: float, failure: float) -> float:
+        """A t that |noise + weight * other noise| is above with at most that probability; both are of one kind."""
+
+    @abstractmethod
+    def plain(self) -> dict[str, object]:
+        """The description that the ledger stores."""
+
+    @abstractmethod
+    def passing(self, probability: float) -> int:
+        """The least t such that noise of at least t has at most that probability (an upper bound on it does)."""
+
+    @property
+    def shift(self) -> int | tuple[int, ...] | None:
+        """The worst change as a mechanism's shift; None where no single one is the worst, or it is too long."""
+        worst, change = self.change.worst, self.change
+        if worst is None or change.largest > LARGEST_SHIFT or change.coordinates > MOST_COORDINATES:
+            return None
+        return worst[0] if len(worst) == 1 else worst
+
+
+class DiscreteLaplaceNoise(Noise):
+    """Discrete Laplace noise: P(x) proportional to e^(-|x| / scale)."""
+
+    @property
+    def scale(self) -> float:
+        """The scale."""
+        return self.spread
 
     @classmethod
     def costing(cls, change: Change, spend: Spend) -> DiscreteLaplaceNoise:
@@ -185,19 +188,10 @@ class DiscreteLaplaceNoise:
     @property
     def mechanism(self) -> Composable:
         """The composition of the worst change, where one change is the worst; else epsilon = l1 / scale."""
-        worst = self.change.worst
-        if (
-            worst is not None
-            and _listed(self.change)
-            and 1e-3 < self.scale < 1e9
-            and self._epsilon <= 300
-        ):
-            return DiscreteLaplace(self.scale, shift=worst[0] if len(worst) == 1 else worst)
-        return BlackBox(self._epsilon)
-
-    @property
-    def _epsilon(self) -> float:
-        return rounded_up(Fraction(self.change.l1) / Fraction(self.scale))
+        epsilon, shift = rounded_up(Fraction(self.change.l1) / Fraction(self.scale)), self.shift
+        if shift is not None and 1e-3 < self.scale < 1e9 and epsilon <= 300:
+            return DiscreteLaplace(self.scale, shift=shift)
+        return BlackBox(epsilon)
 
     def draw(self, values: Sequence[int]) -> list[int]:
         return sampler.discrete_laplace(values, scale=self.scale)
@@ -206,10 +200,6 @@ class DiscreteLaplaceNoise:
         # P(|X| > t) = 2 q^(t + 1) / (1 + q).
         rest = math.log(failure) + math.log1p(math.exp(-1 / self.scale)) - math.log(2)
         return max(math.ceil(-self.scale * rest * (1 - 1e-14)) - 1, 0)
-
-    @property
-    def spread(self) -> float:
-        return self.scale
 
     def error_beside(self, other: Noise, weight: float, failure: float) -> float:
         """The quantile of the sum of two continuous ones, of scales a >= b, and half a step for each rounding.
@@ -238,17 +228,13 @@ class DiscreteLaplaceNoise:
         return max(math.ceil(least * (1 + 1e-12) + 1e-9), 0)
 
 
-@dataclass(frozen=True)
-class DiscreteGaussianNoise:
-    """Discrete Gaussian noise: P(x) proportional to e^(-x^2 / (2 sigma^2)).
+class DiscreteGaussianNoise(Noise):
+    """Discrete Gaussian noise: P(x) proportional to e^(-x^2 / (2 sigma^2))."""
 
-    Args:
-        sigma: Exactly this double.
-        change: How far one unit moves the vector.
-    """
-
-    sigma: float
-    change: Change
+    @property
+    def sigma(self) -> float:
+        """The sigma."""
+        return self.spread
 
     @classmethod
     def costing(cls, change: Change, spend: Spend) -> DiscreteGaussianNoise:
@@ -268,9 +254,8 @@ class DiscreteGaussianNoise:
     @property
     def mechanism(self) -> Composable:
         """The composition of the worst change, where one change is the worst; else rho = l2^2 / (2 sigma^2)."""
-        worst = self.change.worst
-        if worst is not None and _listed(self.change) and 1e-2 < self.sigma < 1e9:
-            return DiscreteGaussian(self.sigma, shift=worst[0] if len(worst) == 1 else worst)
+        if self.shift is not None and 1e-2 < self.sigma < 1e9:
+            return DiscreteGaussian(self.sigma, shift=self.shift)
         return Concentrated(
             rounded_up(Fraction(self.change.l2_squared) / (2 * Fraction(self.sigma) ** 2))
         )
@@ -293,10 +278,6 @@ class DiscreteGaussianNoise:
             if beyond > most:
                 return reach
         return 0
-
-    @property
-    def spread(self) -> float:
-        return self.sigma
 
     def error_beside(self, other: Noise, weight: float, failure: float) -> float:
         both = math.hypot(self.sigma, weight * other.spread)
@@ -332,11 +313,6 @@ def noise_for(change: Change, spend: Spend) -> Noise:
     if spend.currency == "epsilon" and not spend.delta:
         return DiscreteLaplaceNoise.costing(change, spend)
     return DiscreteGaussianNoise.costing(change, spend)
-
-
-def _listed(change: Change) -> bool:
-    """Whether the worst change can be written down as a mechanism's shift."""
-    return change.largest <= LARGEST_SHIFT and change.coordinates <= MOST_COORDINATES
 
 
 def _calibrated(change: Change, epsilon: float, delta: float) -> float:

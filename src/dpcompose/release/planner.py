@@ -18,19 +18,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from html import escape
-from pathlib import Path
-from typing import Any
+from itertools import islice
+from typing import Any, ClassVar
+
+from sqlglot import exp
 
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Receipt
 from dpcompose.numerics import two_digits, with_error
-from dpcompose.release.answer import Answer, failure_of
-from dpcompose.release.arrow import arrow_table, polars_frame, write
-from dpcompose.release.question import Question, Values
+from dpcompose.release.answer import Answer, AnswerTable, failure_of, text_of
+from dpcompose.release.arrow import arrow_table
+from dpcompose.release.question import Interval as Ranges, Question, Values
+from dpcompose.release.sql_nodes import Ends, ends_of
 
-Interval = tuple[float, float]
-UNKNOWN: Interval = (math.nan, math.nan)
 ROW = "dpcompose_row"
 
 
@@ -149,10 +149,7 @@ class Plan:
         if not self.leaves:
             return answers[0]
         table, at = self._computed(answers)
-        columns = tuple(
-            Values(name, _type(column.type), tuple(column.to_pylist()))
-            for name, column in zip(self.names, table.columns, strict=True)
-        )
+        columns = tuple(map(_values, self.names, table.columns))
         return SelectedAnswer(self, tuple(answers), columns, tuple(at))
 
     def _computed(self, answers: Sequence[Answer] | None) -> tuple[Any, Sequence[int]]:
@@ -182,19 +179,19 @@ class Plan:
 _EXAMPLE = "SELECT COUNT(*) AS n FROM the table"
 
 
-def _type(kind: Any) -> str:
-    """The type of a column, as answers write it."""
+def _values(name: str, column: Any) -> Values:
+    """A column as answers write it: decimals as doubles."""
     import pyarrow.types as types
 
-    if types.is_decimal(kind):
-        return "double"
-    if types.is_date(kind):
-        return "date32"
-    return "double" if types.is_floating(kind) else "int64" if types.is_integer(kind) else str(kind)
+    kind = column.type
+    if types.is_decimal(kind) or types.is_floating(kind):
+        return Values(name, "double", tuple(column.cast("double").to_pylist()))
+    type = "int64" if types.is_integer(kind) else "date32" if types.is_date(kind) else str(kind)
+    return Values(name, type, tuple(column.to_pylist()))
 
 
 @dataclass(frozen=True)
-class SelectedAnswer:
+class SelectedAnswer(AnswerTable):
     """The answer to a statement, in the shape that was asked for: one table, with its names and their order.
 
     Args:
@@ -208,38 +205,11 @@ class SelectedAnswer:
     answers: tuple[Answer, ...] = field(repr=False)
     columns: tuple[Values, ...]
     places: tuple[int, ...] = field(repr=False)
-
-    def __str__(self) -> str:
-        """The answer as a table of text, each number with its error."""
-        rows = [[each.name for each in self.columns], *self.texts()]
-        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in rows
-        )
+    selected: ClassVar[bool] = True
 
     @property
-    def table(self) -> Any:
-        """The answer as an Arrow table."""
-        return arrow_table([(each.name, each.type, _plain(each)) for each in self.columns])
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """The answer as plain Python values, one mapping a row."""
-        return list(self.table.to_pylist())
-
-    @property
-    def value(self) -> Any:
-        """The one number of an answer that is one number.
-
-        Raises:
-            DomainError: If there are several.
-        """
-        if len(self.columns) != 1 or len(self.columns[0].cells) != 1:
-            raise DomainError(
-                "value", f"{len(self.columns)} columns", "an answer of one number", "See .table"
-            )
-        return self.columns[0].cells[0]
+    def paid(self) -> Receipt:
+        return self.receipt
 
     @property
     def receipt(self) -> Receipt:
@@ -247,18 +217,21 @@ class SelectedAnswer:
         return self.answers[0].receipt
 
     @property
-    def spent(self) -> Mapping[str, Any]:
-        """The exact amounts charged, by currency."""
-        return self.receipt.cost
-
-    @property
     def replayed(self) -> bool:
         """Whether this is the stored answer of an earlier request with the same key."""
         return self.answers[0].replayed
 
-    def interval_of(
-        self, name: str, confidence: float
-    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    @property
+    def bounded(self) -> Sequence[str]:
+        ends = self.plan.ends or ()
+        return [each.name for each, end in zip(self.columns, ends, strict=False) if end is not None]
+
+    @property
+    def main(self) -> Values:
+        """The first column whose ends are known, else the last one."""
+        return next((each for each in self.columns if each.name in self.bounded), self.columns[-1])
+
+    def interval_of(self, name: str, confidence: float) -> Ranges:
         """Both ends of a column, row by row: each holds the exact number with at least that probability; NaN: unknown.
 
         They are about the data as they are asked: with rows left out beyond the bounds, and values clamped.
@@ -276,103 +249,32 @@ class SelectedAnswer:
             return unknown, unknown
         (leaf,) = self.plan.leaves
         rows = leaf.rows(self.answers)
-        used = {each.name for each in _columns(expression)}
+        used = {each.name for each in expression.find_all(exp.Column) if each.name[0] == "q"}
         level = failure / max(len(used), 1) / (max(len(rows), 1) if self.plan.chosen else 1)
-        known: dict[int, Any] = {}
-        found = [
-            _ends(expression, _Row(leaf, self.answers, rows[at], level, known))
+        intervals: dict[int, Any] = {}
+        both = [
+            _outward(expression, _Row(leaf, self.answers, rows[at], level, intervals))
             for at in self.places
         ]
-        return tuple(low for low, _ in found), tuple(high for _, high in found)
+        return tuple(low for low, _ in both), tuple(high for _, high in both)
 
-    @property
-    def main(self) -> Values:
-        """The first column whose ends are known, else the last one."""
-        ends = self.plan.ends or ()
-        known = [each for each, end in zip(self.columns, ends, strict=False) if end is not None]
-        return known[0] if known else self.columns[-1]
-
-    def interval(self, confidence: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Both ends of the column `main`; see `interval_of`."""
-        return self.interval_of(self.main.name, confidence)
-
-    @property
-    def low(self) -> tuple[float, ...]:
-        """The low end of the column `main` with 95 percent confidence, row by row."""
-        return self.interval(0.95)[0]
-
-    @property
-    def high(self) -> tuple[float, ...]:
-        """The high end, as `low`."""
-        return self.interval(0.95)[1]
-
-    def texts(self, confidence: float = 0.95) -> list[list[str]]:
+    def texts(self, confidence: float = 0.95, *, most: int | None = None) -> list[list[str]]:
         """The rows for people: each number whose ends are known to as many places as its error, and with it."""
-        found: list[list[str]] = []
+        columns: list[list[str]] = []
         for column in self.columns:
-            low, high = self.interval_of(column.name, confidence)
-            errors = [
-                max(top - float(cell), float(cell) - bottom)
-                if isinstance(cell, int | float)
-                else math.nan
-                for cell, bottom, top in zip(column.cells, low, high, strict=True)
-            ]
-            found.append(
-                [_said(cell, error) for cell, error in zip(column.cells, errors, strict=True)]
-            )
-        return [list(row) for row in zip(*found, strict=True)]
-
-    def with_ends(self, confidence: float = 0.95) -> Any:
-        """The answer as an Arrow table, with both ends of each column that has some."""
-        columns = [(each.name, each.type, _plain(each)) for each in self.columns]
-        known = [
-            each.name
-            for each, end in zip(self.columns, self.plan.ends or (), strict=False)
-            if end is not None
-        ]
-        for name in known:
-            low, high = self.interval_of(name, confidence)
-            prefix = "" if len(known) == 1 else f"{name}_"
-            columns += [(f"{prefix}low", "double", low), (f"{prefix}high", "double", high)]
-        return arrow_table(columns)
-
-    def to_pandas(self, confidence: float = 0.95) -> Any:
-        """The answer as a pandas data frame, with ends."""
-        return self.with_ends(confidence).to_pandas()
-
-    def to_polars(self, confidence: float = 0.95) -> Any:
-        """The answer as a polars data frame, with ends."""
-        return polars_frame(self.with_ends(confidence))
-
-    def write(self, path: str | Path) -> None:
-        """Write the table as CSV or Parquet, by the end of the name."""
-        write(self.table, path)
-
-    def _repr_html_(self) -> str:
-        heads = "".join(f"<th>{escape(each.name)}</th>" for each in self.columns)
-        rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self.texts()[:20]]
-        return f"<table><tr>{heads}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+            both = zip(*self.interval_of(column.name, confidence), strict=True)
+            cells = islice(zip(column.cells, both, strict=True), most)
+            columns.append([_with_error(cell, low, high) for cell, (low, high) in cells])
+        return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _plain(values: Values) -> list[Any]:
-    return [
-        float(each) if values.type == "double" and each is not None else each
-        for each in values.cells
-    ]
-
-
-def _said(cell: Any, error: float) -> str:
-    if cell is None or isinstance(cell, bool) or not isinstance(cell, int | float):
-        return (
-            "NULL" if cell is None else str(cell).lower() if isinstance(cell, bool) else str(cell)
-        )
+def _with_error(cell: Any, low: float, high: float) -> str:
+    numeric = isinstance(cell, int | float) and not isinstance(cell, bool)
+    error = max(high - cell, cell - low) if numeric else math.nan
     if not 0 <= error < math.inf:
-        return f"{cell:,}" if isinstance(cell, int) else f"{cell:.6g}"
+        return text_of(cell)
     number, reach = with_error(cell, error)
     return f"{number} ± {reach or two_digits(error)}"
-
-
-# Ends of what is computed of noisy numbers.
 
 
 @dataclass(frozen=True)
@@ -383,84 +285,34 @@ class _Row:
     answers: Sequence[Answer]
     row: tuple[tuple[Any, ...], Mapping[int, int], Grouping]
     failure: float
-    known: dict[int, Any]
+    intervals: dict[int, Any]
 
-    def __getitem__(self, name: str) -> Interval:
-        if name.startswith("k"):
-            return _exactly(self.row[0][int(name[1:])])
-        offset, column, _ = self.leaf.columns[int(name[1:])]
-        place = self.row[2].questions[offset]
-        at, answer = self.row[1].get(place), self.answers[place]
-        if at is None:
-            return UNKNOWN
-        if answer.main.name != column:
-            return UNKNOWN
-        if place not in self.known:
-            self.known[place] = answer.question.interval(
+    def ends(self, column: Any) -> Ends | None:
+        """The ends of a column of the leaf."""
+        at = int(column.name[1:])
+        if column.name[0] == "k":
+            cell = self.row[0][at]
+            exact = isinstance(cell, int | float) and not isinstance(cell, bool)
+            return (Fraction(cell), Fraction(cell)) if exact else None
+        offset, name, _ = self.leaf.columns[at]
+        question = self.row[2].questions[offset]
+        number, answer = self.row[1].get(question), self.answers[question]
+        if number is None or answer.main.name != name:
+            return None
+        if question not in self.intervals:
+            self.intervals[question] = answer.question.interval(
                 answer.design, self.failure, answer.columns
             )
-        low, high = self.known[place]
-        return float(low[at]), float(high[at])
+        low, high = (float(each[number]) for each in self.intervals[question])
+        finite = math.isfinite(low) and math.isfinite(high)
+        return (Fraction(low), Fraction(high)) if finite else None
 
 
-def _exactly(cell: Any) -> Interval:
-    known = isinstance(cell, int | float) and not isinstance(cell, bool)
-    return (float(cell), float(cell)) if known else UNKNOWN
-
-
-def _columns(expression: Any) -> list[Any]:
-    return [
-        each
-        for each in expression.walk()
-        if type(each).__name__ == "Column" and each.name.startswith("q")
-    ]
-
-
-def _ends(node: Any, row: _Row) -> Interval:
-    """The ends of an expression; NaN where none are known."""
-    kind = type(node).__name__
-    if kind == "Column":
-        return row[node.name]
-    if kind == "Literal" and not node.args["is_string"]:
-        number = Fraction(str(node.this))
-        return math.nextafter(float(number), -math.inf), math.nextafter(float(number), math.inf)
-    if kind == "Paren":
-        return _ends(node.this, row)
-    if kind == "Cast":
-        # To nearest, whatever the number of digits.
-        low, high = _ends(node.this, row)
-        return _outward(low - 1, high + 1)
-    if kind == "Neg":
-        low, high = _ends(node.this, row)
-        return -high, -low
-    if kind in ("Add", "Sub", "Mul", "Div"):
-        return _combined(kind, _ends(node.this, row), _ends(node.expression, row))
-    if kind == "Round":
-        decimals = node.args.get("decimals")
-        places = int(str(decimals.this)) if decimals is not None else 0
-        low, high = _ends(node.this, row)
-        half = 0.5 * 10.0**-places
-        return _outward(low - half, high + half)
-    if kind == "Sqrt":
-        low, high = _ends(node.this, row)
-        return (
-            _outward(math.sqrt(max(low, 0)), math.sqrt(max(high, 0))) if high == high else UNKNOWN
-        )
-    return UNKNOWN
-
-
-def _combined(kind: str, one: Interval, two: Interval) -> Interval:
-    if any(math.isnan(end) for end in (*one, *two)):
-        return UNKNOWN
-    if kind == "Add":
-        return _outward(one[0] + two[0], one[1] + two[1])
-    if kind == "Sub":
-        return _outward(one[0] - two[1], one[1] - two[0])
-    if kind == "Div" and two[0] <= 0 <= two[1]:
-        return UNKNOWN
-    found = [a * b if kind == "Mul" else a / b for a in one for b in two]
-    return UNKNOWN if any(math.isnan(each) for each in found) else _outward(min(found), max(found))
-
-
-def _outward(low: float, high: float) -> Interval:
+def _outward(expression: Any, row: _Row) -> tuple[float, float]:
+    """The ends of an expression, rounded outward; NaN where none are known."""
+    try:
+        ends = ends_of(expression, row.ends)
+        low, high = (math.nan, math.nan) if ends is None else map(float, ends)
+    except (ZeroDivisionError, OverflowError):
+        return math.nan, math.nan
     return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)

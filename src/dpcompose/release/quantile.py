@@ -36,7 +36,7 @@ class Chosen(Clamped):
 
     def _chosen(
         self, table: Table, spend: Mapping[str, Any] | None,
-        makers: Sequence[Callable[[Change, GridPoints, Spend], ReleaseStep]], **described: object,
+        makers: Sequence[Callable[[Change, GridPoints, Spend], ReleaseStep]], **described: Any,
     ) -> Design:  # fmt: skip
         """The design of so many choices, each for an equal part of the amount."""
         points = GridPoints(self._grid(table))

@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from threading import Lock
@@ -92,7 +92,9 @@ class Query:
         """A column, in what is chosen of this query."""
         return Value(f"t.{self.engine.quoted(name)}", self.types[name])
 
-    def _made(self, columns: Mapping[str, str], *more: str | Query, head: str = "SELECT") -> Query:
+    def _select(
+        self, columns: Mapping[str, str], *more: str | Query, head: str = "SELECT"
+    ) -> Query:
         words = ", ".join(
             f"{value} AS {self.engine.quoted(name)}" for name, value in columns.items()
         )
@@ -103,7 +105,7 @@ class Query:
         """Some columns, and computed ones, of the rows for which all conditions hold."""
         taken = {name: self[name] for name in names} | columns
         tail = f" AS t WHERE {' AND '.join(where)}" if where else " AS t"
-        return self._made(taken, self, tail)
+        return self._select(taken, self, tail)
 
     def mutate(self, **columns: str) -> Query:
         """All columns, and computed ones in place of those of their names, or beside them."""
@@ -113,13 +115,9 @@ class Query:
         """The rows for which all conditions hold."""
         return self.select(*self.types, where=conditions) if conditions else self
 
-    def drop(self, name: str) -> Query:
-        """All columns but one."""
-        return self.select(*(each for each in self.types if each != name))
-
     def distinct(self) -> Query:
         """Different rows."""
-        return self._made(
+        return self._select(
             {name: self[name] for name in self.types}, self, " AS t", head="SELECT DISTINCT"
         )
 
@@ -127,7 +125,7 @@ class Query:
         """The rows added up by these columns, if there are any."""
         columns = {name: self[name] for name in by}
         tail = f" AS t GROUP BY {', '.join(columns.values())}" if by else " AS t"
-        return self._made(columns | sums, self, tail)
+        return self._select(columns | sums, self, tail)
 
     def join(
         self,
@@ -155,27 +153,10 @@ class Query:
         theirs = {
             name: Value(f"r.{quoted(of)}", other.types[of]) for name, of in (columns or {}).items()
         }
-        return self._made(
-            own | theirs, self, f" AS l {how.upper()} JOIN ", other, f" AS r ON {self._equal(on)}"
+        equal = " AND ".join(f"l.{quoted(own)} = r.{quoted(of)}" for own, of in on)
+        return self._select(
+            own | theirs, self, f" AS l {how.upper()} JOIN ", other, f" AS r ON {equal}"
         )
-
-    def _equal(self, on: Sequence[tuple[str, str]]) -> str:
-        quoted = self.engine.quoted
-        return " AND ".join(f"l.{quoted(own)} = r.{quoted(of)}" for own, of in on)
-
-    def having(self, other: Query, on: Sequence[tuple[str, str]], *, none: bool = False) -> Query:
-        """The rows that agree with one of another query, or with none."""
-        own = {
-            name: Value(f"l.{self.engine.quoted(name)}", type) for name, type in self.types.items()
-        }
-        if self.engine.half_joins:
-            word = "ANTI" if none else "SEMI"
-            return self._made(
-                own, self, f" AS l {word} JOIN ", other, f" AS r ON {self._equal(on)}"
-            )
-        word = "NOT EXISTS" if none else "EXISTS"
-        tail = f" AS r WHERE {self._equal(on)})"
-        return self._made(own, self, f" AS l WHERE {word} (SELECT 1 FROM ", other, tail)
 
     def union(self, *others: Query) -> Query:
         """The rows of all, with the columns of this one."""
@@ -341,8 +322,6 @@ class Engine(ABC):
     """Whether texts are sorted faster by integers that label them."""
     scattered: bool = False
     """Whether private keys may be too many for the machine that asks."""
-    half_joins: bool = True
-    """Whether it has the words SEMI JOIN and ANTI JOIN."""
 
     def __init__(
         self, raw: Any, *, foreign: bool = True, connect: Callable[[], Any] | None = None
@@ -434,10 +413,6 @@ class Engine(ABC):
         """A table of texts, `value`, and their places, `place`, to join with; None where a comparison does as well."""
         return None
 
-    def small(self, rows: Query) -> Query:
-        """The same rows, expected to be few: what a join keeps in memory, in place of the other side."""
-        return rows
-
     def numbered(self, rows: Query, of: Sequence[str], order: Order) -> Query:
         """The rows with their place, from 0, among those that are equal in `of`, and the number of those.
 
@@ -478,8 +453,7 @@ class Engine(ABC):
         """The table that an opening makes, under this name."""
         opening(self, name)
         self._opened.add(self.quoted(name))
-        found = self.table((name,))
-        return Query(self, found.types, found.parts, opening, found.name)
+        return replace(self.table((name,)), opening=opening)
 
     def open(self, table: Query) -> None:
         """Open a file, a frame or a public table on this connection, unless it is open there.
@@ -522,32 +496,26 @@ class Engine(ABC):
         self.raw.close()
 
 
-class _Silence:
-    """Warnings are off while any thread is inside: the filters of Python belong to all threads of a process."""
-
-    def __init__(self) -> None:
-        self._lock, self._inside, self._before = Lock(), 0, ExitStack()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._before.enter_context(warnings.catch_warnings())
-                warnings.simplefilter("ignore")
-            self._inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._before.close()
+_SILENT, _INSIDE = Lock(), list[ExitStack]()
+"""Who is inside `without_warnings`; the first one's stack restores the filters when the last one leaves."""
 
 
-_SILENCE = _Silence()
+@contextmanager
+def without_warnings() -> Generator[None]:
+    """Silence the warnings of the libraries below: they are not for analysts, and might speak of rows.
 
-
-def without_warnings() -> AbstractContextManager[None]:
-    """Silence the warnings of the libraries below: they are not for analysts, and might speak of rows."""
-    return _SILENCE
+    Warnings are off while any thread is inside: the filters of Python belong to all threads of a process.
+    """
+    with _SILENT:
+        _INSIDE.append(ExitStack())
+        if len(_INSIDE) == 1:
+            _INSIDE[0].enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")
+    try:
+        yield
+    finally:
+        with _SILENT:
+            _INSIDE.pop() if len(_INSIDE) > 1 else _INSIDE.pop().close()
 
 
 def narrowest(least: int, most: int) -> str:

@@ -15,10 +15,11 @@ from dpcompose.errors import DomainError
 from dpcompose.mechanisms import Concentrated
 from dpcompose.release.aggregation import STEPS, Aggregation, FixedPointGrid
 from dpcompose.release.bounds import Change
+from dpcompose.release.columns import Key, TableColumn
 from dpcompose.release.design import Design, KeyThreshold, NoiseStep, Released, ReleaseStep, digest
 from dpcompose.release.noise import noise_for
 from dpcompose.release.spend import SPEND_DOMAIN, Spend, below
-from dpcompose.release.table import Key, Table, TableColumn
+from dpcompose.release.table import Table
 
 MOST_KEYS = 1_000_000
 Asked = TypeVar("Asked", bound="Question")
@@ -183,8 +184,8 @@ class Question(ABC):
         paid, private = asked, what.public is None
         if len(changes) > 1 and asked.delta and not private and asked.currency == "epsilon":
             # Several Gaussians within one (epsilon, delta): shared out in rho, where nothing is lost.
-            ends = {"epsilon": below(asked.amount), "delta": below(asked.delta)}
-            rho = calibrate(Concentrated, **ends, parameter="increasing")
+            epsilon, delta = below(asked.amount), below(asked.delta)
+            rho = calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing")
             paid = Spend(Fraction(rho.value), "rho")
         makers = [partial(_noise_step, change) for change in changes]
         measures = range(first + private, first + private + len(changes))
@@ -299,7 +300,7 @@ class Clamped(OfColumn):
         ends = self.lower, self.upper, self.granularity
         return grid_of(table, self.column, *ends, steps=self.steps)
 
-    def _spec(self, grid: FixedPointGrid) -> dict[str, object]:
+    def _spec(self, grid: FixedPointGrid) -> dict[str, Any]:
         return spec(self.column, grid)
 
 
@@ -316,7 +317,7 @@ def grid_of(
     return FixedPointGrid.stated(lower, upper, granularity, whole=whole, steps=steps)
 
 
-def spec(column: str, grid: FixedPointGrid) -> dict[str, object]:
+def spec(column: str, grid: FixedPointGrid) -> dict[str, Any]:
     """A column and its grid, as the ledger stores them."""
     ends = {name: str(getattr(grid, name)) for name in ("lower", "upper", "granularity")}
     return {"column": column, **ends}

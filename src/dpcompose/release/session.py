@@ -10,15 +10,22 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Timer
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from dpcompose import check
 from dpcompose.account import Account, target_of
 from dpcompose.adaptive import from_description
 from dpcompose.composition import Composable, compose
-from dpcompose.errors import AlreadyRedeemedError, DomainError, SpentError, UnsupportedError
+from dpcompose.errors import (
+    AlreadyRedeemedError,
+    DomainError,
+    MissingExtraError,
+    SpentError,
+    UnsupportedError,
+)
 from dpcompose.ledger import Ledger, Receipt
 from dpcompose.release import arrow, sampler
 from dpcompose.release.aggregate import Scans
@@ -45,17 +52,17 @@ from dpcompose.release.counts import (
     Units,
 )
 from dpcompose.release.design import Design
-from dpcompose.release.explain import Explanation, cheapest
+from dpcompose.release.explain import Explanation, cheapest, explains
 from dpcompose.release.moments import Mean, Ratio, StandardDeviation, Sum, Variance
-from dpcompose.release.planner import Plan, SelectedAnswer
 from dpcompose.release.quantile import Maximum, Minimum, Quantile, Quantiles
 from dpcompose.release.question import Question, questions_of
 from dpcompose.release.spend import Spend, exact
-from dpcompose.release.sql import explains, planned
 from dpcompose.release.synthetic import Synthetic, SyntheticData
 from dpcompose.release.table import CATALOGUED, Table
-from dpcompose.release.workload import MOST_COUNTS, ROUNDS, Coordinated, read_off, rounds_of
 from dpcompose.values import Adjacency
+
+if TYPE_CHECKING:
+    from dpcompose.release.planner import Plan, SelectedAnswer
 
 SECONDS = 1.0
 
@@ -268,42 +275,6 @@ class Session(Asking):
             self.answers.keep(receipt, written(answers), binding.seal)
         return tuple(labeled(each) for each in answers)
 
-    def workload(
-        self,
-        questions: Sequence[Count],
-        *,
-        spend: Mapping[str, Any],
-        method: str = "independent",
-        rounds: int = ROUNDS,
-        key: str | None = None,
-    ) -> tuple[Answer, ...]:
-        """Many correlated counts for one charge: each with noise of its own, or all read off one synthetic table.
-
-        Coordinated answering pays where the questions are many and the table is large. The error of independent answers
-        is known before, by `quote`; that of coordinated ones is measured, and stated with the answer for all at once.
-
-        Args:
-            questions: Counts with public keys; what they spend is `spend`, in equal parts.
-            spend: What all of them may cost together.
-            method: "independent", or "coordinated" by multiplicative weights.
-            rounds: For "coordinated", how often the synthetic table is corrected.
-            key: An idempotency key, as for `ask`.
-
-        Raises:
-            As `ask`.
-        """
-        rounds = rounds_of(rounds)
-        counts = tuple(
-            replace(each, spend=None)
-            for each in questions_of(questions, most=MOST_COUNTS, kind=Count)
-        )
-        if not (isinstance(method, str) and method in ("independent", "coordinated")):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("method", method, "independent or coordinated")
-        if method == "independent":
-            return self.batch(counts, spend=spend, key=key)
-        synthetic = self.ask(Coordinated(counts=counts, rounds=rounds, spend=spend), key=key)
-        return read_off(synthetic, counts)
-
     def partition(self, by: str, *, keys: Sequence[Any]) -> dict[Any, Session]:
         """A session for each part of the table, of whose spending the largest counts; see `partition`.
 
@@ -387,7 +358,7 @@ class Session(Asking):
         tables: Mapping[str, Any] | None,
     ) -> tuple[Plan, list[Question]]:
         """The plan of a statement, and its questions with their parts of the spend, or with the error they may have."""
-        plan = planned(text, self.table, tables=tables, keys=keys)
+        plan = _planned(text, self.table, tables=tables, keys=keys)
         spend = spend if plan.spend is None else plan.spend
         if (spend is None) == (error is None):
             raise DomainError("spend", spend, 'what it may cost, such as "5%", or else error=')
@@ -557,6 +528,14 @@ class Session(Asking):
         if found is None:
             raise SpentError(receipt.key)
         return tuple(labeled(each) for each in stored(found, designs, questions, receipt))
+
+
+def _planned(text: str, table: Table, **options: Any) -> Plan:
+    if find_spec("sqlglot") is None:
+        raise MissingExtraError("SQL", "data")
+    from dpcompose.release.sql import planned
+
+    return planned(text, table, **options)
 
 
 def _key(questions: Sequence[Question], key: str | None) -> str | None:

@@ -11,6 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sqlglot import exp, parse_one
+
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.expression import col
 from dpcompose.release.file import KINDS
@@ -21,6 +23,7 @@ from dpcompose.release.sql_aggregate import NO_VALUE, Aggregates, column_of
 from dpcompose.release.sql_nodes import (
     aggregates_in,
     bare,
+    called,
     expressions_of,
     kind_of,
     options_of,
@@ -28,8 +31,8 @@ from dpcompose.release.sql_nodes import (
     source_of,
 )
 from dpcompose.release.sql_rows import names_of
-from dpcompose.release.sql_scalar import called, conjuncts, question_of
-from dpcompose.release.sql_syntax import EXPLAIN, number, parsed, refusal, shown
+from dpcompose.release.sql_scalar import conjuncts, question_of
+from dpcompose.release.sql_syntax import number, parsed, refusal, shown
 from dpcompose.release.table import Table
 
 
@@ -82,7 +85,7 @@ def planned(
         raise DomainError("keys", type(keys).__name__, "a list of keys, or None")
     known = {**table.public_tables, **dict.fromkeys(names_of(table), table), **(tables or {})}
     try:
-        root, _ = parsed(text)
+        root = parsed(text)
         stated, root = options_of(text, table, root)
         plan = _Statement(table, known, keys).plan(root)
     except UnsupportedError as error:
@@ -97,11 +100,6 @@ def _with_example(error: UnsupportedError, table: Table) -> UnsupportedError:
     shown_name = name if re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII) else f'"{name}"'
     remedy = f"{error.remedy}. This runs: SELECT COUNT(*) FROM {shown_name}"
     return UnsupportedError(error.what, error.reason, remedy.removeprefix(". "))
-
-
-def explains(text: object) -> bool:
-    """Whether a statement begins with EXPLAIN."""
-    return isinstance(text, str) and EXPLAIN.match(text) is not None
 
 
 _PLAIN = {"count", "units", "distinct", "sum", "quantile", "minimum", "maximum"}
@@ -152,8 +150,6 @@ class _Statement:
             and kind_of(root.args["from_"].this) == "Table"
             and root.args["from_"].this.name == self.leaves[0].name
         ):
-            from sqlglot import exp
-
             ends = tuple(bare(each).copy() if _noisy(bare(each)) else None for each in items)
             root.append("expressions", exp.column(ROW))
         chosen = bool(root.args.get("where") or root.args.get("limit") or root.args.get("offset"))
@@ -257,8 +253,6 @@ class _Statement:
                         reason,
                         "FROM (SELECT ...) AS q, of rows of persons",
                     )
-                from sqlglot import exp
-
                 known[inner.alias] = private
                 holder.set("this", exp.to_table(inner.alias))
         reader = Aggregates.of(node, self.base, known)
@@ -292,8 +286,6 @@ class _Statement:
                     parts = [other for other in parts if other is not each]
                     break
             if fits:
-                from sqlglot import exp
-
                 select = select.copy()
                 select.set(
                     "where",
@@ -393,7 +385,7 @@ class _Statement:
             if not columns:
                 for text, (offset, answered, shape) in asked.columns.items():
                     own = [f"q{len(columns) + place}" for place in range(len(answered))]
-                    made[text] = shape(*own)
+                    made[text] = parse_one(shape.format(*own))
                     columns += [(offset, each, kind) for each, kind in answered]
         types = tuple(keys[each] for each in names)
         self.leaves.append(Leaf(name, types, tuple(columns), tuple(groupings)))
@@ -433,8 +425,6 @@ class _Statement:
         named: Mapping[str, str],
     ) -> None:
         """The SELECT over the columns of its leaf, with the names of the answer."""
-        from sqlglot import exp
-
         taken: dict[str, int] = {}
         selected: list[Any] = []
         aliases = {each.alias for each in node.expressions if kind_of(each) == "Alias"}
@@ -464,8 +454,6 @@ def _found(node: Any, items: Sequence[Any], grouped: Mapping[str, Any]) -> dict[
     Raises:
         UnsupportedError: If it would show rows.
     """
-    from sqlglot import exp
-
     shows = any(
         kind_of(part) == "Star" and kind_of(part.parent) != "Count"
         for each in items
@@ -490,8 +478,6 @@ def _replaced(
     clause: str = "SELECT",
 ) -> Any:
     """An expression over the columns of a leaf."""
-    from sqlglot import exp
-
     text = shown(node)
     if kind_of(node) == "Column" and not node.table and node.name in aliases and text not in keys:
         return exp.column(node.name, quoted=True)
@@ -514,8 +500,6 @@ def _noisy(node: Any) -> bool:
 
 def _key(at: int, type: str) -> Any:
     """The key column of a leaf, with NULL for the group without a value."""
-    from sqlglot import exp
-
     column = exp.column(f"k{at}")
     return (
         exp.Nullif(this=column, expression=exp.Literal.string(NO_VALUE))

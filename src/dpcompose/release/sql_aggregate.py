@@ -11,17 +11,18 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from sqlglot import exp
+
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.expression import case, col
 from dpcompose.release.file import KINDS
 from dpcompose.release.question import Question
-from dpcompose.release.sql_nodes import CONDITIONS, condition_of, kind_of
+from dpcompose.release.sql_nodes import CONDITIONS, bare, built, called, condition_of, kind_of
 from dpcompose.release.sql_rows import SelectRows
 from dpcompose.release.sql_scalar import (
     ENDS,
     SUMS,
     answer_labels,
-    called,
     column_name,
     quantile,
     question_of,
@@ -30,6 +31,7 @@ from dpcompose.release.sql_scalar import (
 from dpcompose.release.sql_syntax import number, refusal, shown
 from dpcompose.release.table import Table
 
+ITSELF = "{0}"
 NO_VALUE = "\x1a no value"
 """The key of the private group of rows without a value; in the answer it is NULL."""
 
@@ -42,8 +44,8 @@ class AskedGrouping:
 
     Args:
         questions: In the order of the aggregates.
-        columns: For each aggregate's text the question's place, the columns of its answer with their types, and what
-            makes the aggregate of these.
+        columns: For each aggregate's text the question's place, the columns of its answer with their types, and the
+            words that make the aggregate of these.
         keys: The types of the grouping columns.
     """
 
@@ -91,7 +93,7 @@ class Aggregates(SelectRows):
         nodes = list(aggregates.values())
         if bins:
             found = [self._histogram(grouped[name], nodes, options) for name in bins]
-            asked.columns = {text: (0, [("count", "int64")], _itself) for text in aggregates}
+            asked.columns = {text: (0, [("count", "int64")], ITSELF) for text in aggregates}
         else:
             found = []
             for text, node in aggregates.items():
@@ -158,14 +160,16 @@ class Aggregates(SelectRows):
             question = question_of(SUMS[kind], node, column=column, **ends, **options)
             answered = [(column_of(question), "double")]
             if kind in ("Variance", "Stddev", "StddevSamp"):
-                return (
-                    question,
-                    [*answered, ("count", "double")],
-                    _of_sample if kind == "Variance" else _root_of_sample,
+                # Of a sample: times n / (n - 1), of the noisy n.
+                shape = (
+                    "({0} * {1} / ({1} - 1))"
+                    if kind == "Variance"
+                    else "({0} * SQRT({1} / ({1} - 1)))"
                 )
-            return question, answered, _itself
+                return question, [*answered, ("count", "double")], shape
+            return question, answered, ITSELF
         if kind == "Div":
-            return self._ratio(node, options), [("ratio", "double")], _itself
+            return self._ratio(node, options), [("ratio", "double")], ITSELF
         parts = quantile(node)
         if kind not in ENDS and parts is None:
             raise refusal(node, "no aggregate that is a question")
@@ -185,28 +189,21 @@ class Aggregates(SelectRows):
             question = question_of("quantile", node, column=column, q=shares[0], **ends, **options)
         else:
             question = question_of("quantiles", node, column=column, qs=shares, **ends, **options)
-        return question, [(column_of(question), "double")], _itself
+        return question, [(column_of(question), "double")], ITSELF
 
     def _filtered(
         self, node: Any, condition: Any, options: Mapping[str, Any]
     ) -> tuple[Question, list[tuple[str, str]], Any]:
         """An aggregate of the rows for which a condition holds; the groups are those of all rows."""
-        from sqlglot import exp
-
         kind, inner = kind_of(node), node.this
         if kind == "Count" and (inner is None or kind_of(inner) in ("Star", "Literal")):
             return self._indicator(condition, options)
         if kind == "Count" and kind_of(inner) != "Distinct":
-            there = exp.Not(this=exp.Is(this=inner.copy(), expression=exp.Null()))
-            return self._indicator(
-                exp.And(this=exp.Paren(this=condition.copy()), expression=there), options
-            )
+            some = built(":c AND NOT (:x IS NULL)", c=exp.Paren(this=condition), x=inner)
+            return self._indicator(some, options)
         if kind == "Sum":
-            chosen = exp.Case(
-                ifs=[exp.If(this=condition.copy(), true=inner.copy())],
-                default=exp.Literal.number(0),
-            )
-            return self._question(exp.Sum(this=chosen), options)
+            chosen = built("SUM(CASE WHEN :c THEN :x ELSE 0 END)", c=condition, x=inner)
+            return self._question(chosen, options)
         question, answered, shape = self._question(node, options)
         own = self.table if question.table is None else question.table
         return replace(question, table=own.where(scalar(condition, self.named))), answered, shape
@@ -221,23 +218,23 @@ class Aggregates(SelectRows):
         )
         self.texts[name] = f"if {shown(condition)}"
         self.computed[name] = case((scalar(condition, self.named), 1), else_=0)
-        return KINDS["sum"](column=name, lower=0, upper=1, **options), [("sum", "double")], _itself  # pyright: ignore[reportCallIssue]
+        return KINDS["sum"](column=name, lower=0, upper=1, **options), [("sum", "double")], ITSELF  # pyright: ignore[reportCallIssue]
 
     def _count(
         self, node: Any, options: Mapping[str, Any]
     ) -> tuple[Question, list[tuple[str, str]], Any]:
         inner = node.this
         if inner is None or kind_of(inner) in ("Star", "Literal"):
-            return KINDS["count"](**options), [("count", "int64")], _itself
+            return KINDS["count"](**options), [("count", "int64")], ITSELF
         if kind_of(inner) == "Distinct":
             names = [column_name(each, self.named) for each in inner.expressions]
             if set(names) == set(self.table.unit):
-                return KINDS["units"](**options), [("units", "int64")], _itself
+                return KINDS["units"](**options), [("units", "int64")], ITSELF
             if len(names) == 1:
                 return (
                     question_of("distinct", node, column=names[0], **options),
                     [("distinct", "int64")],
-                    _itself,
+                    ITSELF,
                 )
             raise UnsupportedError(
                 f"sql: {shown(node)}",
@@ -245,18 +242,13 @@ class Aggregates(SelectRows):
                 "Use COUNT(DISTINCT column)",
             )
         if kind_of(inner) == "Column" and column_name(inner, self.named) in self.table.unit:
-            return KINDS["count"](**options), [("count", "int64")], _itself
+            return KINDS["count"](**options), [("count", "int64")], ITSELF
         condition = condition_of(inner)
         if condition is not None:
-            from sqlglot import exp
-
             return self._filtered(exp.Count(this=condition[1]), condition[0], options)
-        from sqlglot import exp
-
-        self.table.column(inner.name) if kind_of(inner) == "Column" else None
-        return self._indicator(
-            exp.Not(this=exp.Is(this=inner.copy(), expression=exp.Null())), options
-        )
+        if kind_of(inner) == "Column":
+            self.table.column(inner.name)
+        return self._indicator(built("NOT (:x IS NULL)", x=inner), options)
 
     def _ratio(self, node: Any, options: Mapping[str, Any]) -> Question:
         column, ends = self.operand(node.this.this, "", "SUM")
@@ -275,8 +267,7 @@ class Aggregates(SelectRows):
         self, node: Any, aggregates: Sequence[Any], options: Mapping[str, Any]
     ) -> Question:
         """GROUP BY BIN(x, e0, e1, ...) with COUNT(*)."""
-        counted = [each.this if type(each).__name__ == "Alias" else each for each in aggregates]
-        if [shown(each) for each in counted] != ["COUNT(*)"] or len(node.expressions) < 3:
+        if [shown(bare(each)) for each in aggregates] != ["COUNT(*)"] or len(node.expressions) < 3:
             raise UnsupportedError(
                 "sql: BIN", "bins are counted", "SELECT BIN(x, 0, 10, 20), COUNT(*) ... GROUP BY 1"
             )
@@ -290,32 +281,6 @@ class Aggregates(SelectRows):
 def _declared(table: Table, name: str) -> bool:
     """Whether the keeper says the values of a column of text."""
     return name in table.ranges and table.column(name).kind == "text"
-
-
-def _itself(name: str) -> Any:
-    from sqlglot import exp
-
-    return exp.column(name)
-
-
-def _of_sample(name: str, count: str) -> Any:
-    """The variance of a sample, of that of all rows: times n / (n - 1), of the noisy n."""
-    from sqlglot import exp
-
-    n = exp.column(count)
-    below = exp.Paren(this=exp.Sub(this=n, expression=exp.Literal.number(1)))
-    return exp.Paren(
-        this=exp.Div(this=exp.Mul(this=exp.column(name), expression=n.copy()), expression=below)
-    )
-
-
-def _root_of_sample(name: str, count: str) -> Any:
-    from sqlglot import exp
-
-    n = exp.column(count)
-    below = exp.Paren(this=exp.Sub(this=n, expression=exp.Literal.number(1)))
-    part = exp.Sqrt(this=exp.Paren(this=exp.Div(this=n.copy(), expression=below)))
-    return exp.Paren(this=exp.Mul(this=exp.column(name), expression=part))
 
 
 def column_of(question: Question) -> str:

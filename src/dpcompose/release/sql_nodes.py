@@ -6,9 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
+
+from sqlglot import exp, parse_one
 
 from dpcompose.errors import UnsupportedError
 from dpcompose.release.sql_syntax import CALLS, PRIVATE, shown
@@ -68,8 +73,6 @@ def expressions_of(node: Any, part: str) -> list[Any]:
 
 def replaced_by(node: Any, names: Mapping[str, str]) -> Any:
     """An expression with columns in place of the aggregates that are known by their text."""
-    from sqlglot import exp
-
     if shown(node) in names:
         return exp.column(names[shown(node)])
     found = node.copy()
@@ -80,8 +83,6 @@ def replaced_by(node: Any, names: Mapping[str, str]) -> Any:
 
 def as_date(node: Any) -> None:
     """A text beside a date is a date."""
-    from sqlglot import exp
-
     if kind_of(node) == "Literal" and node.args["is_string"]:
         node.replace(exp.cast(node.copy(), "DATE"))
 
@@ -118,17 +119,7 @@ CONDITIONS = (
 )
 
 
-def signed(literal: Any) -> Any:
-    """A number that is written out, with its sign as a node of its own."""
-    from sqlglot import exp
-
-    text = str(literal.this)
-    return exp.Neg(this=exp.Literal.number(text[1:])) if text.startswith("-") else literal.copy()
-
-
 # What other programs say in other words, and the ends of expressions.
-
-_PARTS = ("YEAR", "MONTH", "DAY")
 
 
 def options_of(text: str, table: Any, root: Any) -> tuple[Mapping[str, Any] | None, Any]:
@@ -163,122 +154,129 @@ def options_of(text: str, table: Any, root: Any) -> tuple[Mapping[str, Any] | No
     return stated, root
 
 
+_SAME = {
+    "CountIf": "COUNT(*) FILTER (WHERE :this)",
+    "ApproxDistinct": "COUNT(DISTINCT :this)",
+    "SafeDivide": ":this / NULLIF(:expression, 0)",
+    "Ceil": "-(FLOOR(-(:this)))",
+    "CovarPop": "(AVG(:this * :expression) - AVG(:this) * AVG(:expression))",
+    "Corr": "((AVG(:this * :expression) - AVG(:this) * AVG(:expression))"
+    " / (STDDEV_POP(:this) * STDDEV_POP(:expression)))",
+}
+"""What other programs call otherwise, by the class of its node, in the words that are read."""
+
+
+def built(template: str, **parts: Any) -> Any:
+    """The expression that a text is, with these in place of its `:names`."""
+
+    def filled(each: Any) -> Any:
+        if not isinstance(each, exp.Placeholder):
+            return each
+        part = parts[each.name].copy()
+        return exp.Paren(this=part) if isinstance(part, exp.Binary) else part
+
+    return parse_one(template).transform(filled)
+
+
 def rewritten(node: Any) -> None:
     """Put the words that are read in place of others that mean the same."""
-    from sqlglot import exp
-
-    def put(made: Any) -> None:
-        node.replace(made)
-
-    kind = type(node).__name__
-    if kind == "CountIf":
-        put(exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=node.this)))
-    elif kind == "ApproxDistinct":
-        put(exp.Count(this=exp.Distinct(expressions=[node.this])))
-    elif kind == "SafeDivide":
-        below = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
-        put(exp.Div(this=node.this, expression=below))
-    elif kind == "Ceil":
-        put(
-            exp.Neg(
-                this=exp.Paren(
-                    this=exp.Floor(this=exp.Paren(this=exp.Neg(this=exp.Paren(this=node.this))))
-                )
-            )
-        )
-    elif kind == "ILike" and type(node.expression).__name__ == "Literal":
+    kind = kind_of(node)
+    if kind in _SAME:
+        node.replace(built(_SAME[kind], **node.args))
+    elif kind == "ILike" and isinstance(node.expression, exp.Literal):
         low = exp.Literal.string(str(node.expression.this).lower())
-        put(exp.Like(this=exp.Lower(this=node.this), expression=low))
-    elif (
-        kind == "Anonymous" and str(node.this).upper() == "DATE_PART" and len(node.expressions) == 2
-    ):
+        node.replace(built("LOWER(:this) LIKE :low", this=node.this, low=low))
+    elif called(node, "DATE_PART") and len(node.expressions) == 2:
         part = str(node.expressions[0].this).upper()
-        if part in _PARTS:
-            put(exp.Extract(this=exp.Var(this=part), expression=node.expressions[1]))
-    elif kind in ("CovarPop", "Corr"):
-        one, two = node.this, node.expression
-        product = exp.Avg(this=exp.Mul(this=one.copy(), expression=two.copy()))
-        means = exp.Mul(this=exp.Avg(this=one.copy()), expression=exp.Avg(this=two.copy()))
-        together = exp.Paren(this=exp.Sub(this=product, expression=means))
-        if kind == "Corr":
-            spreads = exp.Mul(
-                this=exp.StddevPop(this=one.copy()), expression=exp.StddevPop(this=two.copy())
-            )
-            together = exp.Paren(this=exp.Div(this=together, expression=exp.Paren(this=spreads)))
-        put(together)
+        if part in ("YEAR", "MONTH", "DAY"):
+            node.replace(built(f"EXTRACT({part} FROM :this)", this=node.expressions[1]))
+
+
+def called(node: Any, name: str) -> bool:
+    """Whether a node calls the function of this name."""
+    return kind_of(node) == "Anonymous" and str(node.this).upper() == name
 
 
 Ends = tuple[Fraction, Fraction]
 
 
-def ends_of(
-    node: Any, ranges: Mapping[str, Sequence[Any]], kinds: Mapping[str, str]
-) -> Ends | None:
-    """The ends of a number, exact, that follow from those of the columns; None where they do not."""
-    kind = type(node).__name__
+def ends_of(node: Any, of_column: Callable[[Any], Ends | None]) -> Ends | None:
+    """The ends of a number, exact, that follow from those of the columns; None where they do not.
 
-    def read(each: Any) -> Ends | None:
-        return ends_of(each, ranges, kinds)
+    Raises:
+        ZeroDivisionError: If a divisor may be 0.
+    """
 
     def hull(parts: Sequence[Any]) -> Ends | None:
-        found = [read(each) for each in parts if type(each).__name__ != "Null"]
-        known = [each for each in found if each is not None]
-        return (
-            (min(e[0] for e in known), max(e[1] for e in known))
-            if known and len(known) == len(found)
-            else None
-        )
-
-    if kind == "Column":
-        if kinds.get(node.name) == "boolean":
-            return Fraction(0), Fraction(1)
-        if node.name in ranges and kinds.get(node.name) != "text":
-            return Fraction(str(ranges[node.name][0])), Fraction(str(ranges[node.name][1]))
-    elif kind == "Literal" and not node.args["is_string"]:
-        return Fraction(str(node.this)), Fraction(str(node.this))
-    elif kind == "Paren":
-        return read(node.this)
-    elif kind == "Neg":
-        one = read(node.this)
-        return None if one is None else (-one[1], -one[0])
-    elif kind == "Abs":
-        one = read(node.this)
-        return None if one is None else (Fraction(0), max(abs(each) for each in one))
-    elif kind == "Floor":
-        one = read(node.this)
-        return None if one is None else (Fraction(one[0] // 1), Fraction(one[1] // 1))
-    elif kind in ("Add", "Sub", "Mul", "Div"):
-        one, two = read(node.this), read(node.expression)
-        if one is None or two is None:
+        ends = [ends_of(each, of_column) for each in parts if not isinstance(each, exp.Null)]
+        if not ends or None in ends:
             return None
-        if kind == "Add":
-            return one[0] + two[0], one[1] + two[1]
-        if kind == "Sub":
-            return one[0] - two[1], one[1] - two[0]
-        if kind == "Div" and two[0] <= 0 <= two[1]:
-            raise UnsupportedError(
-                f"sql: / by {node.expression.sql()[:60]}",
-                "it may be 0",
-                "State a range that leaves 0 out",
+        return min(each[0] for each in ends if each), max(each[1] for each in ends if each)
+
+    match kind_of(node):
+        case "Column":
+            return of_column(node)
+        case "Literal" if not node.args["is_string"]:
+            number = Decimal(str(node.this))
+            exact = Fraction(number) if abs(number.adjusted()) < 100 else None
+            return None if exact is None else (exact, exact)
+        case "Case" if node.this is None:
+            return hull([each.args["true"] for each in node.args["ifs"]] + _given(node, "default"))
+        case "If":
+            return hull([node.args["true"], *_given(node, "false")])
+        case "Coalesce":
+            return hull([node.this, *node.expressions])
+        case "Extract" | "Month" | "Day" as kind:
+            part = str(node.this.this).upper() if kind == "Extract" else kind.upper()
+            most = {"MONTH": 12, "DAY": 31}.get(part)
+            return None if most is None else (Fraction(1), Fraction(most))
+        case "Paren" | "Neg" | "Abs" | "Floor" | "Round" | "Cast" | "Sqrt" as kind:
+            one = ends_of(node.this, of_column)
+            return None if one is None else _of_one(kind, node, *one)
+        case "Add" | "Sub" | "Mul" | "Div" as kind:
+            one, two = (ends_of(each, of_column) for each in (node.this, node.expression))
+            if one is None or two is None:
+                return None
+            if kind == "Div" and two[0] <= 0 <= two[1]:
+                raise ZeroDivisionError
+            ends = [_ARITHMETIC[kind](a, b) for a in one for b in two]
+            return min(ends), max(ends)
+        case _:
+            return None
+
+
+_ARITHMETIC: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mul": operator.mul,
+    "Div": operator.truediv,
+}
+
+
+def _of_one(kind: str, node: Any, low: Fraction, high: Fraction) -> Ends:
+    """The ends of a function of one number."""
+    match kind:
+        case "Neg":
+            return -high, -low
+        case "Abs":
+            return Fraction(0), max(abs(low), abs(high))
+        case "Floor":
+            return Fraction(low // 1), Fraction(high // 1)
+        case "Round":
+            (decimals,) = _given(node, "decimals") or [exp.Literal.number(0)]
+            half = Fraction(10) ** -min(int(str(decimals.this)), 100) / 2
+            return low - half, high + half
+        case "Cast":
+            # To nearest, whatever the number of digits.
+            return low - 1, high + 1
+        case "Sqrt":
+            roots = [math.sqrt(max(each, 0)) for each in (low, high)]
+            return Fraction(math.nextafter(roots[0], 0)), Fraction(
+                math.nextafter(roots[1], math.inf)
             )
-        found = [a * b if kind == "Mul" else a / b for a in one for b in two]
-        return min(found), max(found)
-    elif kind == "Case" and node.this is None:
-        parts = [each.args["true"] for each in node.args["ifs"]]
-        return hull(
-            [*parts, *([node.args["default"]] if node.args.get("default") is not None else [])]
-        )
-    elif kind == "If":
-        return hull(
-            [
-                node.args["true"],
-                *([node.args["false"]] if node.args.get("false") is not None else []),
-            ]
-        )
-    elif kind == "Coalesce":
-        return hull([node.this, *node.expressions])
-    elif kind == "Extract" and str(node.this.this).upper() in ("MONTH", "DAY"):
-        return Fraction(1), Fraction(12 if str(node.this.this).upper() == "MONTH" else 31)
-    elif kind in ("Month", "Day"):
-        return Fraction(1), Fraction(12 if kind == "Month" else 31)
-    return None
+        case _:
+            return low, high
+
+
+def _given(node: Any, part: str) -> list[Any]:
+    return [] if node.args.get(part) is None else [node.args[part]]

@@ -16,22 +16,25 @@ from operator import and_
 from pathlib import PurePath
 from typing import Any, Self
 
+from sqlglot import exp, parse_one
+
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.expression import RowExpression
 from dpcompose.release.per_person import per_person
 from dpcompose.release.sql_nodes import (
     COMPARED,
+    Ends,
     aggregates_in,
     as_date,
     bare,
+    built,
+    called,
     ends_of,
     kind_of,
     replaced_by,
-    signed,
     source_of,
 )
 from dpcompose.release.sql_scalar import (
-    called,
     column_name,
     conjuncts,
     left_joined,
@@ -377,11 +380,13 @@ class SelectRows:
         self.computed[name] = scalar(node, self.named)
         return name
 
-    def ends(self, node: Any) -> tuple[Fraction, Fraction] | None:
+    def ends(self, node: Any) -> Ends | None:
         """The ends of an expression, exact, which follow from those of its columns; None where none are known."""
-        found = ends_of(
-            node, self.table.ranges, {each.name: each.kind for each in self.table.columns}
-        )
+        try:
+            found = ends_of(node, self._ends_of_column)
+        except ZeroDivisionError:
+            what, remedy = f"sql: {shown(node)[:60]}", "State a range that leaves 0 out"
+            raise UnsupportedError(what, "its divisor may be 0", remedy) from None
         if found is not None and not max(abs(each) for each in found) < 2**62:
             raise DomainError(
                 "sql",
@@ -390,6 +395,15 @@ class SelectRows:
                 "State a range: CLAMP(x, lower, upper)",
             )
         return found
+
+    def _ends_of_column(self, node: Any) -> Ends | None:
+        kinds = {each.name: each.kind for each in self.table.columns}
+        if kinds.get(node.name) == "boolean":
+            return Fraction(0), Fraction(1)
+        if node.name not in self.table.ranges or kinds.get(node.name) == "text":
+            return None
+        low, high = (Fraction(str(each)) for each in self.table.ranges[node.name])
+        return low, high
 
     def operand(self, node: Any, name: str, what: str) -> tuple[str, dict[str, Any]]:
         """The column of an aggregate, and the ends of its values."""
@@ -422,28 +436,15 @@ class SelectRows:
 
     def _clamped(self, node: Any) -> Any:
         """An expression whose columns are within the ends that are known of them; NULL stays NULL."""
-        from sqlglot import exp
-
-        found = node.copy()
-        wrapper = exp.Paren(this=found)
+        wrapper = exp.Paren(this=node.copy())
         for each in list(wrapper.find_all(exp.Column)):
             if each.name in self.table.ranges and self.table.column(each.name).numeric:
-                low, high = (exp.Literal.number(str(end)) for end in self.table.ranges[each.name])
-                clamped = exp.Case(
-                    ifs=[
-                        exp.If(
-                            this=exp.LT(this=each.copy(), expression=signed(low)),
-                            true=signed(low),
-                        ),
-                        exp.If(
-                            this=exp.GT(this=each.copy(), expression=signed(high)),
-                            true=signed(high),
-                        ),
-                    ],
-                    default=each.copy(),
-                )
-                each.replace(clamped)
+                low, high = (parse_one(str(end)) for end in self.table.ranges[each.name])
+                each.replace(built(_CLAMPED, x=each, low=low, high=high))
         return wrapper.this
+
+
+_CLAMPED = "CASE WHEN :x < :low THEN :low WHEN :x > :high THEN :high ELSE :x END"
 
 
 def names_of(table: Table) -> list[str]:

@@ -17,6 +17,7 @@ from dpcompose.release.expression import RowExpression, case, col, lit
 from dpcompose.release.file import KINDS
 from dpcompose.release.public import PublicTable, frozen, public
 from dpcompose.release.question import Question
+from dpcompose.release.sql_nodes import kind_of
 from dpcompose.release.sql_syntax import CALLS, CHAINS, number, refusal, shown
 from dpcompose.release.table import Table
 
@@ -27,7 +28,7 @@ def column_name(node: Any, named: Mapping[str, Any]) -> str:
     Raises:
         DomainError: If it is no column, or of a table that FROM does not name.
     """
-    if type(node).__name__ != "Column" or type(node.this).__name__ != "Identifier":
+    if kind_of(node) != "Column" or kind_of(node.this) != "Identifier":
         raise DomainError("sql", shown(node), "the name of a column")
     if node.table:
         if node.table not in named:
@@ -48,8 +49,8 @@ def _columns(table: Any) -> list[str]:
 
 def named_table(node: Any, tables: Mapping[str, Any]) -> tuple[str, Any]:
     """The alias of a table in FROM or JOIN, and the table."""
-    if type(node).__name__ != "Table" or type(node.this).__name__ != "Identifier":
-        raise refusal(node) if type(node).__name__ != "Table" else refusal(node.this)
+    if kind_of(node) != "Table" or kind_of(node.this) != "Identifier":
+        raise refusal(node) if kind_of(node) != "Table" else refusal(node.this)
     if node.name not in tables:
         raise DomainError("sql: FROM", node.name, f"one of {', '.join(dict.fromkeys(tables))}")
     return node.alias or node.name, frozen(tables[node.name])
@@ -67,14 +68,10 @@ def left_joined(
     while marker in _columns(other):
         marker += "_"
     for node in list(root.walk()):
-        if type(node).__name__ != "Column" or id(node) in own or node.name not in keys:
+        if kind_of(node) != "Column" or id(node) in own or node.name not in keys:
             continue
         parent = node.parent
-        if (
-            node.table == alias
-            and type(parent).__name__ == "Is"
-            and type(parent.expression).__name__ == "Null"
-        ):
+        if node.table == alias and kind_of(parent) == "Is" and kind_of(parent.expression) == "Null":
             node.this.set("this", marker)
             node.set("table", None)
             asked = True
@@ -96,9 +93,9 @@ def conjuncts(node: Any, connected: str = "And") -> list[Any]:
     waiting, found = [node], list[Any]()
     while waiting:
         each = waiting.pop()
-        if type(each).__name__ == connected:
+        if kind_of(each) == connected:
             waiting += [each.expression, each.this]
-        elif type(each).__name__ == "Paren" and type(each.this).__name__ in (connected, "Paren"):
+        elif kind_of(each) == "Paren" and kind_of(each.this) in (connected, "Paren"):
             waiting.append(each.this)
         else:
             found.append(each)
@@ -111,14 +108,14 @@ def literal(node: Any, what: str) -> Any:
     Raises:
         DomainError: If it is something else.
     """
-    kind = type(node).__name__
+    kind = kind_of(node)
     if kind == "Null":
         return None
     if kind == "Boolean":
         return bool(node.this)
     if kind == "Literal" and node.args["is_string"]:
         return str(node.this)
-    if kind == "Cast" and node.to.this.name == "DATE" and type(node.this).__name__ == "Literal":
+    if kind == "Cast" and node.to.this.name == "DATE" and kind_of(node.this) == "Literal":
         try:
             return date.fromisoformat(str(node.this.this))
         except ValueError:
@@ -143,14 +140,14 @@ def scalar(node: Any, named: Mapping[str, Any]) -> RowExpression:
         UnsupportedError: If it has a function that is not in the list.
         DomainError: If a name or a number is outside its domain.
     """
-    kind = type(node).__name__
+    kind = kind_of(node)
     if kind == "Column":
         return col(column_name(node, named))
     if kind in ("Literal", "Boolean", "Null") or (
-        kind == "Cast" and type(node.this).__name__ == "Literal"
+        kind == "Cast" and kind_of(node.this) == "Literal"
     ):
         return lit(_constant(node, "a value"))
-    if kind == "Neg" and type(node.this).__name__ == "Literal":
+    if kind == "Neg" and kind_of(node.this) == "Literal":
         return lit(_constant(node, "a value"))
     if kind == "Paren":
         return scalar(node.this, named)
@@ -202,10 +199,10 @@ _TYPES = {
 
 def _special(node: Any, read: Callable[[Any], RowExpression]) -> RowExpression:
     """The functions whose arguments are constants, lists or branches."""
-    match type(node).__name__:
-        case "Is" if type(node.expression).__name__ == "Null":
+    match kind_of(node):
+        case "Is" if kind_of(node.expression) == "Null":
             return read(node.this).is_null()
-        case "Is" if type(node.expression).__name__ == "Boolean":
+        case "Is" if kind_of(node.expression) == "Boolean":
             wanted = bool(node.expression.this)
             truth = read(node.this).fill_null(not wanted)
             return truth if wanted else ~truth
@@ -229,9 +226,7 @@ def _special(node: Any, read: Callable[[Any], RowExpression]) -> RowExpression:
                 "E": RowExpression.ends_with,
                 "C": RowExpression.contains,
             }
-            return method[type(node).__name__[0]](
-                read(node.this), literal(node.expression, "a text")
-            )
+            return method[kind_of(node)[0]](read(node.this), literal(node.expression, "a text"))
         case "Like":
             found = _like(read(node.this), literal(node.expression, "LIKE"))
             return ~found if node.args.get("negate") else found
@@ -264,15 +259,13 @@ def _like(text: RowExpression, pattern: object) -> RowExpression:
     raise UnsupportedError("sql: LIKE", "only % at the ends is read", "Use 'a%', '%a' or '%a%'")
 
 
-_SPREADS = {
-    "Variance": "variance",
-    "VariancePop": "variance",
-    "Stddev": "standard deviation",
-    "StddevPop": "standard deviation",
-    "StddevSamp": "standard deviation",
+SUMS = {
+    "Sum": "sum",
+    "Avg": "mean",
+    **dict.fromkeys(("Variance", "VariancePop"), "variance"),
+    **dict.fromkeys(("Stddev", "StddevPop", "StddevSamp"), "standard deviation"),
 }
 ENDS = {"Min": "minimum", "Max": "maximum"}
-SUMS = {"Sum": "sum", "Avg": "mean", **_SPREADS}
 
 
 _COLUMNS = {
@@ -286,15 +279,15 @@ _COLUMNS = {
 
 def quantile(node: Any) -> tuple[Any, list[Any]] | None:
     """The operand of a quantile and its shares; None if it is none."""
-    kind = type(node).__name__
+    kind = kind_of(node)
     if kind == "Median":
         return node.this, [0.5]
     if kind == "Quantile":
         shares = node.args["quantile"]
-        listed = shares.expressions if type(shares).__name__ == "Array" else [shares]
+        listed = shares.expressions if kind_of(shares) == "Array" else [shares]
         return node.this, [number(each, "QUANTILE") for each in listed]
-    if kind == "WithinGroup" and type(node.this).__name__ in ("PercentileCont", "PercentileDisc"):
-        ordered = node.expression.expressions if type(node.expression).__name__ == "Order" else []
+    if kind == "WithinGroup" and kind_of(node.this) in ("PercentileCont", "PercentileDisc"):
+        ordered = node.expression.expressions if kind_of(node.expression) == "Order" else []
         if len(ordered) == 1 and not ordered[0].args.get("desc"):
             return ordered[0].this, [number(node.this.this, "PERCENTILE_CONT")]
     if (
@@ -316,11 +309,6 @@ def question_of(kind: str, node: Any, **arguments: Any) -> Question:
         raise refusal(node, f"there is no question of kind {kind}")
     question: Any = KINDS[kind]
     return question(**arguments)
-
-
-def called(node: Any, name: str) -> bool:
-    """Whether a node calls the function of this name."""
-    return type(node).__name__ == "Anonymous" and str(node.this).upper() == name
 
 
 def answer_labels(question: Question, node: Any, keys: Mapping[str, str]) -> dict[str, str]:

@@ -17,7 +17,10 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
+from sqlglot.dialects.dialect import Dialect
+
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.explain import EXPLAIN
 
 DEEPEST = 100
 """Nodes inside each other."""
@@ -192,13 +195,12 @@ def _nodes(value: Any) -> Iterator[Any]:
             yield each
 
 
-EXPLAIN = re.compile(r"\s*explain\s+", re.IGNORECASE)
 MOST_CHARACTERS, MOST_TOKENS, MOST_BRACKETS = 20_000, 4_000, 20
 LARGEST = 2**63
 
 
-def parsed(text: object) -> tuple[Any, bool]:
-    """The SELECT that a text is, and whether the word EXPLAIN stands before it.
+def parsed(text: object) -> Any:
+    """The SELECT that a text is, behind the word EXPLAIN perhaps.
 
     The text is measured before it is parsed: its length, its words, its open brackets. Comments are refused, since
     programs differ in what they read in them.
@@ -206,17 +208,11 @@ def parsed(text: object) -> tuple[Any, bool]:
     Raises:
         DomainError: If it is no SQL, or no text of a usual size.
         UnsupportedError: If it has a clause that is not read.
-        MissingExtraError: If sqlglot is not installed.
     """
     if not isinstance(text, str) or not 1 <= len(text) <= MOST_CHARACTERS or "\0" in text:
         shown = len(text) if isinstance(text, str) else type(text).__name__
         raise DomainError("sql", shown, f"one SELECT, of at most {MOST_CHARACTERS:,} characters")
-    try:
-        from sqlglot.dialects.dialect import Dialect
-    except ImportError:
-        raise MissingExtraError("SQL", "data") from None
-    dialect, select = Dialect.get_or_raise(None), EXPLAIN.sub("", text, count=1)
-    explained, select = select != text, in_one_dialect(select)
+    dialect, select = Dialect.get_or_raise(None), in_one_dialect(EXPLAIN.sub("", text, count=1))
     with _silent():
         try:
             tokens = dialect.tokenize(select)
@@ -231,7 +227,7 @@ def parsed(text: object) -> tuple[Any, bool]:
     if type(root).__name__ not in ("Select", "Union"):
         raise refusal(root)
     require_allowed(root)
-    return root, explained
+    return root
 
 
 def _check(text: str, tokens: Sequence[Any]) -> None:

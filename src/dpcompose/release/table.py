@@ -1,159 +1,61 @@
-"""A table with its unit of privacy and bounds, and its columns."""
+"""A table with its unit of privacy, and its transformations: each one keeps every row with the unit that it came from.
+
+Stability. Write T(rows) for the rows that come out. For each transformation here, the rows of a unit u in T(rows) are
+a function of u's own rows and of public data. So tables that differ in one unit's rows are changed into tables that
+differ in that unit's rows, and so are the changes of changes, by induction. The bounds are enforced on what comes
+out, after the last transformation: whatever was done before, one unit has at most `bounds.rows` rows there. The bounds
+of a transformation say how much of a unit is worth keeping; that they hold is no assumption about rows.
+
+A join on another key is the one exception: its rows belong to nobody, and its bounds say how many one unit moves.
+"""
 
 from __future__ import annotations
 
 import json
-import numbers
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from dpcompose import check
-from dpcompose.errors import DomainError, DPComposeError, EngineError
-from dpcompose.release.bounds import Bounds
-from dpcompose.release.public import PublicSource
-from dpcompose.release.query import Engine, Query, Relation, TableName, unsettled, without_warnings
+from dpcompose.errors import (
+    DomainError,
+    DPComposeError,
+    EngineError,
+    UnknownMethodError,
+    UnsupportedError,
+)
+from dpcompose.release.bounds import MOST_ROWS, Bounds
+from dpcompose.release.columns import TableColumn, UnitTable
+from dpcompose.release.expression import RowExpression, col, one_to_one, row_expression
+from dpcompose.release.function import compiled
+from dpcompose.release.public import PublicTable
+from dpcompose.release.query import Query, of_public, unsettled, without_warnings
+from dpcompose.release.refusals import called, refused_method
 from dpcompose.release.source import opened
-from dpcompose.release.transformation import Transformations
+from dpcompose.release.truncation import (
+    KINDS as KEYS,
+    KeptRows,
+    few_of_each_key,
+    joined,
+    joined_bounds,
+    whole_rows,
+)
 
-Key = tuple[Any, ...]
 CATALOGUED = "catalog:"
 """How the sources of a catalog's tables begin, and what its version is told by among the views that are trusted."""
+MOST_STEPS = 50
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
 @dataclass(frozen=True)
-class TableColumn:
-    """One column: its name, its kind, and how its type is written.
-
-    Args:
-        name: As the engine has it.
-        kind: "integer", "float", "decimal", "text", "boolean", "date" or "other".
-        type: How its type is written, alike for all engines, such as int64, string or decimal(12, 2).
-    """
-
-    name: str
-    kind: str
-    type: str
-
-    @property
-    def numeric(self) -> bool:
-        """Whether it can be summed."""
-        return self.kind in ("integer", "float", "decimal", "boolean")
-
-    @property
-    def groups(self) -> bool:
-        """Whether its values can be keys: equality must mean the same everywhere, which it does not for floats."""
-        return self.kind in _READERS
-
-    @property
-    def identifies(self) -> bool:
-        """Whether it can name a unit of privacy."""
-        return self.groups or self.kind in ("decimal", "identifier")
-
-    def key(self, name: str, value: Any) -> Any:
-        """`value` as a key of this column; None stands for NULL.
-
-        Raises:
-            DomainError: If it cannot be a value of the column.
-        """
-        if value is None:
-            return None
-        read, domain = _READERS[self.kind]
-        found = read(value)
-        if found is None:
-            raise DomainError(name, value, f"{domain}, as the column {self.name!r} holds")
-        return found
-
-
-def _integer(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        return None
-    number = int(value)
-    return number if -(2**63) <= number < 2**63 else None
-
-
-def _text(value: Any) -> str | None:
-    if not isinstance(value, str) or len(value) > 10_000:
-        return None
-    try:
-        # Half a surrogate pair is no text in UTF-8.
-        value.encode()
-    except UnicodeEncodeError:
-        return None
-    return value if "\0" not in value else None
-
-
-def _date(value: Any) -> date | None:
-    return value if isinstance(value, date) and not isinstance(value, datetime) else None
-
-
-def _boolean(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-_READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "integer": (_integer, "a 64-bit integer"),
-    "text": (_text, "a text"),
-    "boolean": (_boolean, "True or False"),
-    "date": (_date, "a date"),
-}
-
-
-def sorting(key: Key) -> tuple[tuple[bool, Any], ...]:
-    """The sort key of a table's keys: text by code point, NULL last."""
-    return tuple((value is None, 0 if value is None else value) for value in key)
-
-
-@dataclass(frozen=True)
-class Table(Transformations):
+class Table(UnitTable):
     """A table with its unit of privacy. Make it with `table`; its rows are never shown.
 
-    What it was changed by follows it: `where`, `mutate` and the like give a table of the same unit.
-
-    Args:
-        name: What the ledger calls it; no secret is in it.
-        unit: The columns that name the unit of privacy: all rows that agree there belong to one unit. None after a
-            join on another key, whose rows belong to nobody.
-        bounds: What of one unit's rows is kept; where no unit is left, how many rows one unit moves.
-        columns: The columns; public, unlike the rows.
-        steps: The transformations that made it, as they are written, and their constants.
-        weights: How often the columns of its source occur in a computed one.
-        opened: The tables as they were opened, of which it is made; none if it is one itself.
-        ranges: What the keeper knows of columns, for questions that state none: the two ends of numbers, or the values of
-            a text.
-        public_tables: The public tables that the catalog lists.
-        part: The scope of the part of a partition that this is; empty for a whole table.
-        joined: Whether a row of what was opened may be several now.
-        copies: For computed columns that tell units apart as a column of the unit does, the name of that one.
+    What it was changed by follows it: `where`, `mutate` and the like give a table of the same unit. Whatever is not
+    here cannot be said.
     """
-
-    name: str
-    unit: tuple[str, ...]
-    bounds: Bounds
-    columns: tuple[TableColumn, ...]
-    data: Query = field(repr=False, compare=False)
-    base: TableName = field(default=(), repr=False, compare=False)
-    relation: Relation | None = field(default=None, repr=False, compare=False)
-    source: str = field(default="", repr=False, compare=False)
-    steps: tuple[str, ...] = ()
-    weights: Mapping[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
-    opened: tuple[Self, ...] = field(default=(), repr=False, compare=False)
-    ranges: Mapping[str, tuple[Any, ...]] = field(
-        default_factory=dict[str, tuple[Any, ...]], repr=False, compare=False
-    )
-    public_tables: Mapping[str, PublicSource] = field(
-        default_factory=dict[str, PublicSource], repr=False, compare=False
-    )
-    part: str = field(default="", repr=False)
-    joined: bool = field(default=False, repr=False, compare=False)
-    copies: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
-
-    @property
-    def engine(self) -> Engine:
-        """The engine that holds the rows."""
-        return self.data.engine
 
     @property
     def roots(self) -> tuple[Self, ...]:
@@ -189,42 +91,6 @@ class Table(Transformations):
     def catalog(self) -> str:
         """The catalog that lists it, as it is told among what is trusted; empty where none does."""
         return self.source.partition(" ")[0] if self.source.startswith(CATALOGUED) else ""
-
-    @property
-    def single(self) -> bool:
-        """Whether the database keeps it so that no unit has more than one row."""
-        unique = () if self.relation is None or self.joined else self.relation.unique
-        return any(columns <= {*self.unit} for columns in unique)
-
-    def column(self, name: object) -> TableColumn:
-        """The column of that name.
-
-        Raises:
-            DomainError: If there is none.
-        """
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise DomainError(
-            "column", name, f"one of {', '.join(column.name for column in self.columns)}"
-        )
-
-    def ends(self, column: str, lower: Any, upper: Any) -> tuple[Any, Any]:
-        """The ends of a column's values as typed; those that are not are the catalog's.
-
-        Raises:
-            DomainError: If the catalog has none.
-        """
-        if lower is not None and upper is not None:
-            return lower, upper
-        if column not in self.ranges:
-            name, remedy = (
-                ("lower" if lower is None else "upper"),
-                f"The catalog has no range for {column!r}",
-            )
-            raise DomainError(name, None, "a number", remedy)
-        least, most = self.ranges[column]
-        return (least if lower is None else lower), (most if upper is None else upper)
 
     @property
     def identity(self) -> str:
@@ -300,6 +166,365 @@ class Table(Transformations):
     def close(self) -> None:
         """Close the connection to the engine that holds the rows; nothing can be asked afterwards."""
         self.engine.close()
+
+    # Transformations
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse what other libraries do to tables, and this one does not."""
+        if any(each.name == name for each in self.__dict__.get("columns", ())):
+            raise UnknownMethodError(
+                f"the column {name!r}", "rows are never shown", f"Use release.col({name!r})"
+            )
+        raise refused_method("a table", name)
+
+    def __getitem__(self, item: object) -> NoReturn:
+        raise refused_method("a table", "[...]")
+
+    def where(self, predicate: RowExpression) -> Self:
+        """The rows for which a condition holds; where it is NULL, the row is left out.
+
+        Whether a row stays follows from that row alone: a unit's rows become some of its rows.
+
+        Raises:
+            DomainError: If it is no condition, or names a column that is not there.
+            UnsupportedError: If it is no expression made by `release.col`.
+        """
+        predicate = row_expression("where", predicate)
+        found = compiled(predicate, self._changing("where"))
+        if found.kind != "boolean":
+            raise DomainError("where", found.kind, "a condition, such as release.col('age') >= 18")
+        return self.changed(self.data.filter(found.value), f"where {predicate.text}")
+
+    def mutate(self, **expressions: RowExpression) -> Self:
+        """The table with further columns, or with others of these names.
+
+        Each value follows from its row alone, and no column of the unit changes: a unit's rows stay its rows.
+
+        Raises:
+            DomainError: If a name is a unit's, or no name, or differs from a column's in its letters' case only.
+            UnsupportedError: If one is no expression made by `release.col`.
+        """
+        if not expressions:
+            raise DomainError(
+                "mutate", 0, "one column or more, such as hours=release.col('minutes') / 60"
+            )
+        rows = self._changing("mutate")
+        weights = dict(self.weights)
+        columns: dict[str, str] = {}
+        expressions = {
+            name: row_expression(f"mutate {name}", each) for name, each in expressions.items()
+        }
+        for name, expression in expressions.items():
+            self._require_new(f"mutate {name}", name, {*columns})
+            found = compiled(expression, rows)
+            if found.kind == "timestamp":
+                raise DomainError(
+                    f"mutate {name}", found.kind, "a value of another kind, such as its date()"
+                )
+            columns[name], weights[name] = found.value, found.weight
+        step = "mutate " + ", ".join(f"{name}={each.text}" for name, each in expressions.items())
+        # Recomputing a column drops the range that the catalog has for it.
+        ranges = {name: ends for name, ends in self.ranges.items() if name not in expressions}
+        units = {**self.copies, **{name: name for name in self.unit}}
+        same = {
+            name: one_to_one(expressions.get(name, col(name)), units)
+            for name in {**units, **expressions}
+        }
+        copies = {name: unit for name, unit in same.items() if unit is not None}
+        data = self.data.mutate(**columns)
+        return self.changed(data, step, weights=weights, ranges=ranges, copies=copies)
+
+    def select(self, *names: str) -> Self:
+        """The table with these columns and those of the unit, which always stay: a unit's rows stay its rows.
+
+        Raises:
+            DomainError: If there is no such column.
+        """
+        self._changing("select")
+        there = [column.name for column in self.columns]
+        for name in names:
+            if name not in there:
+                raise DomainError("select", name, f"names of columns: {', '.join(there)}")
+        kept = list(dict.fromkeys([*self.unit, *names]))
+        if not kept:
+            raise DomainError("select", 0, "one column or more, where no unit is left")
+        return self.changed(self.data.select(*kept), f"select {kept}")
+
+    def union(self, other: Self) -> Self:
+        """The rows of this table and of another with the same unit and columns, bounded together.
+
+        Two files or frames are asked over one connection; else both have to be on one already.
+
+        A unit's rows become its rows here and its rows there, so its bounds add up.
+
+        Raises:
+            DomainError: If the other has another unit, other columns or other bounds.
+            UnsupportedError: If it is no table, or on another connection.
+        """
+        self._changing("union")
+        theirs = self._other("union", other)
+        here, there = (
+            [(each.name, each.type) for each in columns]
+            for columns in (self.columns, other.columns)
+        )
+        if here != there:
+            raise DomainError(
+                "union",
+                [name for name, _ in there],
+                f"the columns {here}, in this order",
+                "Use select",
+            )
+        one, two = self.bounds, other.bounds
+        bounds = _bounds(
+            one.rows + two.rows, one.groups + two.groups, one.rows_per_group + two.rows_per_group
+        )
+        data = self.data.union(theirs)
+        weights = {
+            name: max(self.weights.get(name, 1), other.weights.get(name, 1)) for name, _ in here
+        }
+        ranges = {
+            name: ends for name, ends in self.ranges.items() if other.ranges.get(name) == ends
+        }
+        step = f"union {other.identity}"
+        return self.changed(
+            data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges
+        )
+
+    def join(
+        self,
+        other: Self | PublicTable | str,
+        *,
+        on: str | Sequence[str],
+        how: str = "inner",
+        at_most: int | tuple[int, int] | None = None,
+        rows_per_unit: tuple[int, int] | None = None,
+    ) -> Self:
+        """The rows, each with the rows of another table that agree with it; NULL agrees with nothing.
+
+        With a public table on any key: a row meets rows that are public, at most as many as that table has for a key.
+        With a table of the same unit on the unit: a row meets rows of its own unit alone, equal byte for byte, after
+        both sides kept no more rows of a unit than their bounds say, so that none makes a square of its rows. Either
+        way a unit's rows follow from its own rows and public ones, and its bounds are multiplied.
+
+        The key of what comes out is this table's. With `how="left"` a row that meets none has NULL in the other columns
+        of the other table; test one there that has no NULL.
+
+        On another key with `at_most=(a, b)` the joined rows belong to no unit any more: see `keyed_join`, where it is
+        proved how many of them one unit moves. Such a table takes where, mutate, select and joins with public tables,
+        and answers counts and clamped sums with public keys.
+
+        Args:
+            other: A public table made by `release.public`, or the name of one in the catalog; or a table of the same
+                unit, over the same connection unless both are files or frames.
+            on: The key of the public table, or the unit's columns.
+            how: "inner", or "left" to keep rows that meet none.
+            at_most: Rows of a public table for a key that are joined, the first ones; by default its key is unique. For
+                two private tables on another key, the rows of a key that are kept of this one and of the other one.
+            rows_per_unit: There, the rows of a unit that are kept of each; by default as many as their bounds say.
+
+        Raises:
+            DomainError: If a column is missing or of another type, or the key is not unique and no bound is given.
+            UnsupportedError: For other joins: there, one unit's rows would meet those of others.
+        """
+        self._changing("join")
+        if how not in ("inner", "left"):
+            reason = "rows of the other table alone belong to nobody"
+            remedy = "Use how='inner' or how='left'"
+            raise UnsupportedError(f"a join with how={how!r}", reason, remedy)
+        keys = (on,) if isinstance(on, str) else tuple(on)
+        if isinstance(other, str):
+            if other not in self.public_tables:
+                known = ", ".join(self.public_tables) or "there are none"
+                raise DomainError(
+                    "join", other, f"a table, or the name of a public table of the catalog: {known}"
+                )
+            other = self.public_tables[other].opened()
+        if isinstance(other, PublicTable):
+            if isinstance(at_most, tuple) or rows_per_unit is not None:
+                raise DomainError(
+                    "at_most", at_most, "one number with a public table, without rows_per_unit"
+                )
+            return self._with_public(other, keys, how, at_most)
+        theirs = self._other("join", other)
+        if isinstance(at_most, tuple | list):
+            return self._on_another_key(other, theirs, keys, how, (at_most, rows_per_unit))
+        if set(keys) != set(self.unit) or at_most is not None or rows_per_unit is not None:
+            reason = "one unit's rows would meet those of others, and change them"
+            remedy = f"Join on the unit, {list(self.unit)}, or give at_most=(rows of a key here, rows there)"
+            raise UnsupportedError(f"a join on {list(keys)}", reason, remedy)
+        for name in other.columns:
+            if name.name not in self.unit:
+                self._require_new("join", name.name, set(), replaces=False)
+        one, two = self.bounds, other.bounds
+        most = one.rows * two.rows
+        bounds = _bounds(
+            most,
+            min(one.groups * two.groups, most),
+            min(one.rows_per_group * two.rows_per_group, most),
+        )
+        left = whole_rows(self, self.data, stage=f"join {len(self.steps)} left")
+        right = whole_rows(other, theirs, stage=f"join {len(self.steps)} right")
+        names = [name for name in right.types if name not in self.unit]
+        pairs = [(name, name) for name in self.unit]
+        data = left.join(right, pairs, {name: name for name in names}, how=how)
+        step = f"join {other.identity} on {sorted(keys)} {how}"
+        weights = {**{name: other.weights.get(name, 1) for name in names}, **self.weights}
+        ranges = {**other.ranges, **self.ranges}
+        return self.changed(
+            data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges
+        )
+
+    def _on_another_key(
+        self,
+        other: Self,
+        theirs: Query,
+        keys: tuple[str, ...],
+        how: str,
+        limits: tuple[object, object],
+    ) -> Self:
+        """Rows that belong to no unit; `keyed_join` proves how many of them one unit moves."""
+        if (
+            how != "inner"
+            or not keys
+            or len(set(keys)) < len(keys)
+            or set(keys) & {*self.unit, *other.unit}
+        ):
+            what = f"a join on {list(keys)} with how={how!r}"
+            reason = "rows are joined on a key that is not the unit"
+            remedy = "Use how='inner', and columns that are not the unit's"
+            raise UnsupportedError(what, reason, remedy)
+        for name in keys:
+            kinds = [table.column(name).kind for table in (self, other)]
+            if kinds[0] != kinds[1] or kinds[0] not in KEYS:
+                domain = "a column of integers, texts, dates or truth values, in both tables"
+                raise DomainError(
+                    "join on", name, domain, f"It holds {kinds[0]}, and {kinds[1]} there"
+                )
+        for name in other.columns:
+            if name.name not in (*self.unit, *keys):
+                self._require_new("join", name.name, set(), replaces=False)
+        ours, those = KeptRows.stated((self.bounds, other.bounds), *limits)
+        bounds, at = joined_bounds(ours, those), len(self.steps)
+        left = few_of_each_key(self, self.data, keys, ours, stage=f"keyed join {at} left")
+        right = few_of_each_key(other, theirs, keys, those, stage=f"keyed join {at} right")
+        data = joined(left, right, keys)
+        step = f"join {other.identity} on {[*keys]}, keeping {ours} and {those}"
+        weights = {
+            **{each.name: other.weights.get(each.name, 1) for each in other.columns},
+            **self.weights,
+        }
+        ranges = {**other.ranges, **self.ranges}
+        return self.changed(
+            data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges, unit=()
+        )
+
+    def _with_public(
+        self, other: PublicTable, keys: tuple[str, ...], how: str, at_most: int | None
+    ) -> Self:
+        frame, most = other.for_join(keys, at_most)
+        for name in frame.column_names:
+            if name not in keys:
+                self._require_new("join", name, set(), replaces=False)
+        same: dict[str, str] = {}
+        for at, name in enumerate(keys):
+            found = compiled(col(name), self)
+            if found.kind != other.kinds[name] or found.kind == "float":
+                domain = f"a column of {other.kinds[name]}s here too; it holds {found.kind}"
+                raise DomainError("join on", name, domain)
+            same[f"dpcompose_{at}"] = found.value
+        # One view for each choice of rows, whoever joins it.
+        label = sha256(repr((other.digest, keys, most, at_most is None)).encode()).hexdigest()
+        there = of_public(self.data.engine, other, frame, label[:32])
+        named = dict(zip(frame.column_names, there.types, strict=True))
+        pairs = [(own, named[name]) for own, name in zip(same, keys, strict=True)]
+        more = {name: of for name, of in named.items() if name not in keys}
+        own = [each.name for each in self.columns]
+        data = self.data.mutate(**same).join(there, pairs, more, take=own, how=how)
+        one = self.bounds
+        if not (self.unit or one.rows * most <= MOST_ROWS):
+            raise DomainError(
+                "join", one.rows * most, f"at most {MOST_ROWS:,} joined rows that one unit moves"
+            )
+        bounds = (
+            _bounds(one.rows * most, one.groups * most, one.rows_per_group * most)
+            if most > 1
+            else one
+        )
+        return self.changed(
+            data, f"join public {other.digest} on {list(keys)} {how} {most}", bounds=bounds
+        )
+
+    def _changing(self, what: str) -> Self:
+        """The table, which one more transformation may change."""
+        if not len(self.steps) < MOST_STEPS:
+            raise DomainError(what, len(self.steps) + 1, f"at most {MOST_STEPS} transformations")
+        for each in self.columns:
+            if each.name.casefold().startswith("dpcompose_"):
+                raise DomainError("column", each.name, "names that do not begin with dpcompose_")
+        return self
+
+    def _other(self, what: str, other: object) -> Query:
+        """The rows of the other table, of the same unit and bounds, over the connection of this one."""
+        if not isinstance(other, type(self)):
+            reason = "what is not known to be sound is refused"
+            raise UnsupportedError(
+                f"{what} with {called(other)}", reason, "Give a table of the same unit"
+            )
+        if not (self.unit and other.unit):
+            what, reason = f"{what} of a table joined on another key", "its rows belong to no unit"
+            raise UnsupportedError(
+                what, reason, "Do it before that join; where, mutate and select can follow it"
+            )
+        own, theirs = (
+            sorted((each.name, each.type) for each in of.columns if each.name in of.unit)
+            for of in (self, other)
+        )
+        if own != theirs:
+            raise DomainError(what, other.unit, f"a table of the same unit: {own}")
+        roots = (*self.roots, *other.roots)
+        catalogs = {root.catalog for root in roots}
+        # A catalog has a bound for each of its tables; in other scopes all have the same.
+        if ("" in catalogs or len(catalogs) > 1) and {root.bounds for root in roots} != {
+            self.roots[0].bounds
+        }:
+            raise DomainError(
+                what, str(other.roots[0].bounds), f"a table opened with {self.roots[0].bounds}"
+            )
+        with self.data.engine.turn:
+            data = other.data.over(self.data.engine)
+        if data is None:
+            remedy = (
+                "Open both over one connection, or give files or frames: those are asked together"
+            )
+            raise UnsupportedError(
+                f"{what} of tables on two connections", "no statement can ask both", remedy
+            )
+        return data
+
+    def _require_new(self, what: str, name: str, taken: set[str], *, replaces: bool = True) -> None:
+        """Refuse names that some engine takes for another one: cut off, or folded."""
+        what = what[:80]
+        if not _NAME.fullmatch(name):
+            raise DomainError(
+                what, name, "a name of 1 to 63 letters A to Z, digits and _, no digit first"
+            )
+        if name in self.unit or name.casefold() in {each.casefold() for each in self.unit}:
+            raise DomainError(what, name, "another name: a column of the unit cannot be changed")
+        there = {column.name for column in self.columns} | taken
+        alike = [
+            each
+            for each in there
+            if each.casefold() == name.casefold() and not (replaces and each == name)
+        ]
+        if alike or name.casefold().startswith("dpcompose_"):
+            raise DomainError(
+                what, name, f"a new name{f', not that of {alike[0]!r}' if alike else ''}"
+            )
+
+
+def _bounds(rows: int, groups: int, rows_per_group: int) -> Bounds:
+    most = min(rows, MOST_ROWS)
+    return Bounds(most, min(groups, most), min(rows_per_group, most))
 
 
 def table(

@@ -22,53 +22,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, Protocol
 
 from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.release.bounds import MOST_ROWS, Bounds
+from dpcompose.release.columns import UnitTable
 from dpcompose.release.expression import col
-from dpcompose.release.function import Rows, TypedColumn, compiled, is_plain_timestamp
-from dpcompose.release.query import Engine, Query, Value, case, over
+from dpcompose.release.function import compiled, is_plain_timestamp
+from dpcompose.release.query import Query, Value, case, over
 
 PRIME = 2**31 - 1
 _ORDERED = ("integer", "float", "decimal", "text", "boolean", "date")
 """The kinds of columns of which values that sort alike are alike to every question and expression."""
 FEW, MANY = 2**20, 2**31
 """Products of a place and a bound stay below 2^63: for bounds above FEW, places are cut off at MANY."""
-
-
-class UnitTable(Protocol):
-    """A table of which a part of each unit's rows is kept."""
-
-    @property
-    def unit(self) -> tuple[str, ...]:
-        """The columns that name the unit."""
-        ...
-
-    @property
-    def bounds(self) -> Bounds:
-        """The part of one unit that is kept."""
-        ...
-
-    @property
-    def single(self) -> bool:
-        """Whether the database keeps it so that no unit has more than one row."""
-        ...
-
-    @property
-    def engine(self) -> Engine:
-        """The engine that holds the rows."""
-        ...
-
-    @property
-    def columns(self) -> Sequence[TypedColumn]:
-        """All columns."""
-        ...
-
-    def column(self, name: object) -> TypedColumn:
-        """The column of that name."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -387,12 +354,12 @@ def joined_bounds(ours: KeptRows, theirs: KeptRows) -> Bounds:
 
 
 def few_of_each_key(
-    table: Any, data: Query, keys: Sequence[str], most: KeptRows, *, stage: str
+    table: UnitTable, data: Query, keys: Sequence[str], most: KeptRows, *, stage: str
 ) -> Query:
     """The rows of one side, without its unit, and with its keys once more as key0, key1, ...; NULL is no key."""
     bounds = Bounds(most.of_unit, most.of_unit, most.of_unit)
     whole = whole_rows(replace(table, bounds=bounds), data, stage=stage)
-    there = Rows(whole, table.columns, table.weights)
+    there = replace(table, data=whole)
     units = {f"unit{at}": name for at, name in enumerate(table.unit)}
     items = {
         f"item{at}": name

@@ -127,6 +127,11 @@ def _error(quote: Quote, confidence: float) -> float | None:
 
 
 def _table(answer: Answer, confidence: float, width: int) -> PageTable:
+    if answer.selected:
+        # A statement's answer has its errors beside its numbers.
+        head = [Heading(each.name, "right") for each in answer.columns]
+        texts = [tuple(row) for row in answer.texts(confidence, most=MOST_ROWS)]
+        return PageTable("", tuple(head), tuple(texts), _hidden(answer, len(texts)))
     by = list(answer.design.aggregation.by)
     cells, errors = answer.main.cells, answer.expected_error(confidence)
     each = errors if isinstance(errors, tuple) else (errors,) * len(cells)
@@ -137,9 +142,12 @@ def _table(answer: Answer, confidence: float, width: int) -> PageTable:
     rows = [tuple(row) for row in answer.texts(confidence, most=MOST_ROWS)]
     if barred:
         rows = [(*row, bar) for row, bar in zip(rows, _bars(cells, each, width), strict=False)]
-    hidden = len(cells) - len(rows)
-    notes = (f"{hidden:,} more rows: --out writes them all",) if hidden else ()
-    return PageTable(answer.question.kind, tuple(head), tuple(rows), notes)
+    return PageTable(answer.question.kind, tuple(head), tuple(rows), _hidden(answer, len(rows)))
+
+
+def _hidden(answer: Answer, shown: int) -> tuple[str, ...]:
+    hidden = len(answer.main.cells) - shown
+    return (f"{hidden:,} more rows: --out writes them all",) if hidden else ()
 
 
 def _bars(cells: Sequence[float], errors: Sequence[float], width: int) -> list[str]:

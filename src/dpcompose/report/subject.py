@@ -14,7 +14,7 @@ from dpcompose.report.text import text
 
 _SUBJECTS = {
     "PlanAccount": "account account", "[PlanAccount]": "account comparison", "PlanCalibration": "account calibration",
-    "[FilterAdvice]": "advice advice", "[Quote]": "release quote", "[Answer]": "release release",
+    "[FilterAdvice]": "advice advice", "[Quote]": "release quote", "[AnswerTable]": "release release",
     "AuditResult": "audit audit", "Summary": "experiment experiment", "Exposure": "exposure exposure",
     "Statement": "theorem evaluation", "[Statement]": "theorem listing", "Receipt": "ledger receipt",
     "Balance": "ledger balance", "[Balance]": "ledger tree", "Entry": "ledger entry", "[Entry]": "ledger log",
