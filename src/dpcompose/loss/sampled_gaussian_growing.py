@@ -71,7 +71,13 @@ class Row(NamedTuple):
 
     def cut(self, rows: slice) -> Row:
         """Some of the lines."""
-        return Row(*(each[rows] for each in self))
+        return Row(
+            self.log[rows],
+            self.error[rows],
+            self.size[rows],
+            self.outer[rows],
+            self.outer_size[rows],
+        )
 
     def contour(self, lines: Lines, direction: int, terms: int) -> ContourRows:
         """The line of one direction; `terms`: how many were added up."""
@@ -181,7 +187,11 @@ class Growing:
             loss, times = phases[at]
             if at > history.phase:
                 history.phase, history.taken, history.sums, history.terms = at, 0, sums, terms
-            steps = times - np.arange(count)[::-1, None] if at == len(phases) - 1 else times
+            steps = (
+                times - np.arange(count, dtype=float)[::-1, None]
+                if at == len(phases) - 1
+                else times
+            )
             if np.any(steps > history.taken):
                 if loss not in history.rows:
                     history.rows[loss] = _added(lines, loss)
