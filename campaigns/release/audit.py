@@ -231,7 +231,7 @@ def weakened(design: Design, parts: float = 4) -> Design:
     """The same design with noise for a sensitivity so many times too small."""
 
     def quieter(noise: Any) -> Any:
-        return replace(noise, scale=noise.scale / parts)
+        return replace(noise, spread=noise.spread / parts)
 
     steps: list[Any] = []
     for step in design.steps:

@@ -68,7 +68,7 @@ class Weakened(AdaptiveMarginals):
 
     def _noise(self, spend: Spend) -> DiscreteGaussianNoise:
         honest = super()._noise(spend)
-        return replace(honest, sigma=honest.sigma / self.parts)
+        return replace(honest, spread=honest.spread / self.parts)
 
 
 def rounds(*, parts: float = 1.0) -> AdaptiveMarginals:

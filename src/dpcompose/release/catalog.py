@@ -347,12 +347,12 @@ def open_file(
 
 
 def _definition(
-    source: Any, known: Mapping[str, Any] | None, person: Any, columns: Any, rows: Any
+    source: Any, stored: Mapping[str, Any] | None, person: Any, columns: Any, rows: Any
 ) -> dict[str, Any]:
     """The arguments of `table` for a source: as it was opened before, or as they are stated."""
     said: dict[str, Any]
-    if known is not None:
-        said = known["catalog"]["tables"]["file"] if "catalog" in known else known["opened"]
+    if stored is not None:
+        said = stored["catalog"]["tables"]["file"] if "catalog" in stored else stored["opened"]
     else:
         if person is None:
             raise DomainError(
@@ -380,7 +380,7 @@ def _definition(
         stated |= {"schema": schema, "ranges": _ranges(opened, ranges)}
     opened.close()
     for name, value in stated.items():
-        if known is not None and value is not None and value != said.get(name, {}):
+        if stored is not None and value is not None and value != said.get(name, {}):
             raise DomainError(
                 "release.open",
                 f"{name}={value!r}",
@@ -390,9 +390,9 @@ def _definition(
     return definition | {name: value for name, value in stated.items() if value is not None}
 
 
-def _budget(budget: Any, delta: Any, known: object) -> Filter | None:
+def _budget(budget: Any, delta: Any, stored: object) -> Filter | None:
     """The budget of an epsilon, and of the delta; None where one is kept already and nothing else is said."""
-    if budget is None and known is None:
+    if budget is None and stored is None:
         raise DomainError(
             "budget", None, "the epsilon that all answers may cost together, such as budget=2"
         )

@@ -10,6 +10,7 @@ random number or the time, so none can be said.
 from __future__ import annotations
 
 import numbers
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -27,7 +28,7 @@ MOST_VALUES = 1_000
 MOST_TEXT = 10_000
 
 
-class RowExpression:
+class RowExpression(ABC):
     """An expression whose value follows from one row; made by `col`, `lit` and `case`, and by what is said of these.
 
     Every function is total: where it has no value, it is NULL. `==` and its like build expressions; two expressions
@@ -35,9 +36,9 @@ class RowExpression:
     """
 
     @property
+    @abstractmethod
     def text(self) -> str:
         """How it is written; equal for equal expressions only."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return self.text

@@ -194,7 +194,7 @@ class Question(ABC):
         )
 
     def _in_parts(
-        self, table: Table, asked: Spend, what: Aggregation, makers: Sequence[Callable[[Spend], ReleaseStep]],
+        self, table: Table, named: Spend, what: Aggregation, makers: Sequence[Callable[[Spend], ReleaseStep]],
         measures: tuple[int, ...], *, paid: Spend | None = None, weights: Sequence[int] = (), **described: object,
     ) -> Design:  # fmt: skip
         """The design of steps that are each made for a part of the amount; private keys take one part more.
@@ -203,19 +203,19 @@ class Question(ABC):
         """
         private, weights = what.public is None, weights or (1,) * len(makers)
         if private:
-            KeyThreshold.require(asked)
+            KeyThreshold.require(named)
         part = Fraction(1, sum(weights) + private)
         # With private keys the delta is the threshold's, so an epsilon buys Laplace noise.
         steps = tuple(
-            make((paid or asked).part(weight * part, delta=not private))
+            make((paid or named).part(weight * part, delta=not private))
             for make, weight in zip(makers, weights, strict=True)
         )
         threshold = None
         if private:
-            each = asked.part(part).with_delta(asked.delta)
+            each = named.part(part).with_delta(named.delta)
             threshold = KeyThreshold.costing(table.bounds.presence, each)
         plain = self._described(what.by, what.public, **described)
-        return Design(table, what, steps, measures, threshold, spend=asked, description=plain)
+        return Design(table, what, steps, measures, threshold, spend=named, description=plain)
 
     def _of_keys(
         self, table: Table, spend: Mapping[str, Any] | None, what: Aggregation, change: Change, measure: int

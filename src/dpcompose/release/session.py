@@ -27,7 +27,7 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.ledger import Ledger, Receipt
-from dpcompose.release import arrow, sampler
+from dpcompose.release import arrow, counts, moments, sampler
 from dpcompose.release.aggregate import Scans
 from dpcompose.release.answer import (
     BIAS,
@@ -41,20 +41,9 @@ from dpcompose.release.answer import (
 )
 from dpcompose.release.answers import AnswerStore, answers_at, redeemed
 from dpcompose.release.bounding import Binding, Payer, opened_parts, require_part
-from dpcompose.release.counts import (
-    Contingency,
-    Count,
-    Distinct,
-    Histogram,
-    LeftOut,
-    RowsPerUnit,
-    Top,
-    Units,
-)
 from dpcompose.release.design import Design
 from dpcompose.release.explain import Explanation, cheapest, explains
-from dpcompose.release.moments import Mean, Ratio, StandardDeviation, Sum, Variance
-from dpcompose.release.quantile import Maximum, Minimum, Quantile, Quantiles
+from dpcompose.release.quantile import Chosen, Maximum, Minimum, Quantile, Quantiles
 from dpcompose.release.question import Question, questions_of
 from dpcompose.release.spend import Spend, exact
 from dpcompose.release.synthetic import Synthetic, SyntheticData
@@ -120,23 +109,23 @@ class Asking(ABC):
     def ask(self, question: Question, *, key: str | None = None) -> Answer:
         """The answer to one question."""
 
-    count = asks(Count)
-    units = asks(Units)
-    distinct = asks(Distinct)
-    histogram = asks(Histogram)
-    contingency = asks(Contingency)
-    top = asks(Top)
-    sum = asks(Sum)
-    mean = asks(Mean)
-    variance = asks(Variance)
-    standard_deviation = asks(StandardDeviation)
-    ratio = asks(Ratio)
+    count = asks(counts.Count)
+    units = asks(counts.Units)
+    distinct = asks(counts.Distinct)
+    histogram = asks(counts.Histogram)
+    contingency = asks(counts.Contingency)
+    top = asks(counts.Top)
+    sum = asks(moments.Sum)
+    mean = asks(moments.Mean)
+    variance = asks(moments.Variance)
+    standard_deviation = asks(moments.StandardDeviation)
+    ratio = asks(moments.Ratio)
     quantile = asks(Quantile)
     quantiles = asks(Quantiles)
     minimum = asks(Minimum)
     maximum = asks(Maximum)
-    rows_per_unit = asks(RowsPerUnit)
-    left_out = asks(LeftOut)
+    rows_per_unit = asks(counts.RowsPerUnit)
+    left_out = asks(counts.LeftOut)
     synthetic = _method(Synthetic, SyntheticData)
 
 
@@ -546,15 +535,11 @@ def _key(questions: Sequence[Question], key: str | None) -> str | None:
     return named[0] if named else key
 
 
-_CHOICES = (Quantile, Quantiles, Minimum, Maximum)
-"""Questions whose answer is chosen among candidates, which takes no delta."""
-
-
 def _needed(
     question: Question, part: Mapping[str, Any] | None, *, whole: bool
 ) -> Mapping[str, Any] | None:
     """The part of a common spend that a question may cost: of a percentage a delta only where its groups are private."""
     private = bool(question.by) and question.keys is None
-    if part is None or private or (whole and not isinstance(question, _CHOICES)):
+    if part is None or private or (whole and not isinstance(question, Chosen)):
         return part
     return {name: amount for name, amount in part.items() if name != "delta"}

@@ -113,8 +113,8 @@ _ONE_TABLE = {"histogram", "quantiles"}
 class _Statement:
     """A statement while it is read: which of its SELECTs are private, and which are computed of noisy answers."""
 
-    def __init__(self, base: Table, known: Mapping[str, Any], keys: Sequence[Any] | None) -> None:
-        self.base, self.known, self.keys = base, dict(known), keys
+    def __init__(self, base: Table, tables: Mapping[str, Any], keys: Sequence[Any] | None) -> None:
+        self.base, self.known, self.keys = base, dict(tables), keys
         self.released: set[str] = set()
         self.questions: list[Question] = []
         self.leaves: list[Leaf] = []
@@ -340,7 +340,7 @@ class _Statement:
         reader = self._reader(node)
         grouped = reader.grouped()
         items = [bare(each) for each in node.expressions]
-        found = _found(node, items, grouped)
+        found = _aggregates_of(node, items, grouped)
         node.set("group", None)
         wanted = [*(shown(each) for each in grouped.values()), *found]
         simple = top and [shown(each) for each in items] == wanted
@@ -364,19 +364,19 @@ class _Statement:
         self,
         reader: Aggregates,
         grouped: Mapping[str, Any],
-        found: Mapping[str, Any],
+        aggregates: Mapping[str, Any],
         name: str,
         *,
         frequent: bool,
     ) -> tuple[dict[str, str], dict[str, Any]]:
         """Ask the aggregates in every grouping; the types of the keys, and each aggregate over the leaf's columns."""
         columns: list[tuple[int, str, str]] = []
-        made: dict[str, Any] = {}
+        shapes: dict[str, Any] = {}
         groupings: list[Grouping] = []
         keys, names = dict[str, str](), list(grouped)
         for chosen in reader.sets:
             nodes = {each: grouped[each] for each in chosen}
-            asked = reader.asked(nodes, found, self.keys, frequent=frequent)
+            asked = reader.questions_of(nodes, aggregates, self.keys, frequent=frequent)
             keys |= asked.keys
             at = len(self.questions)
             self.questions += asked.questions
@@ -385,11 +385,11 @@ class _Statement:
             if not columns:
                 for text, (offset, answered, shape) in asked.columns.items():
                     own = [f"q{len(columns) + place}" for place in range(len(answered))]
-                    made[text] = parse_one(shape.format(*own))
+                    shapes[text] = parse_one(shape.format(*own))
                     columns += [(offset, each, kind) for each, kind in answered]
         types = tuple(keys[each] for each in names)
         self.leaves.append(Leaf(name, types, tuple(columns), tuple(groupings)))
-        return keys, made
+        return keys, shapes
 
     def _keep_plain(
         self,
@@ -421,7 +421,7 @@ class _Statement:
         node: Any,
         leaf: str,
         keys: Mapping[str, Any],
-        made: Mapping[str, Any],
+        shapes: Mapping[str, Any],
         named: Mapping[str, str],
     ) -> None:
         """The SELECT over the columns of its leaf, with the names of the answer."""
@@ -435,11 +435,11 @@ class _Statement:
                 raise DomainError("sql: AS", name, "a name that no other column of the answer has")
             taken[name] = taken.get(name, 0) + 1
             name = name if taken[name] == 1 else f"{name}_{taken[name]}"
-            selected.append(exp.alias_(_replaced(bare(item), keys, made), name, quoted=True))
+            selected.append(exp.alias_(_replaced(bare(item), keys, shapes), name, quoted=True))
         having, order = node.args.get("having"), node.args.get("order")
-        chosen = None if having is None else _replaced(having.this, keys, made, aliases, "HAVING")
+        chosen = None if having is None else _replaced(having.this, keys, shapes, aliases, "HAVING")
         for each in [] if order is None else order.expressions:
-            each.set("this", _replaced(each.this, keys, made, aliases, "ORDER BY"))
+            each.set("this", _replaced(each.this, keys, shapes, aliases, "ORDER BY"))
             each.set("nulls_first", False)
         parts: dict[str, Any] = {"expressions": selected, "having": None, "joins": None}
         parts["where"] = None if chosen is None else exp.Where(this=chosen)
@@ -448,7 +448,7 @@ class _Statement:
         node.set("from_", exp.From(this=exp.to_table(leaf)))
 
 
-def _found(node: Any, items: Sequence[Any], grouped: Mapping[str, Any]) -> dict[str, Any]:
+def _aggregates_of(node: Any, items: Sequence[Any], grouped: Mapping[str, Any]) -> dict[str, Any]:
     """The aggregates of a SELECT by their texts; COUNT(*) where it has groups alone.
 
     Raises:
@@ -473,7 +473,7 @@ def _found(node: Any, items: Sequence[Any], grouped: Mapping[str, Any]) -> dict[
 def _replaced(
     node: Any,
     keys: Mapping[str, Any],
-    made: Mapping[str, Any],
+    shapes: Mapping[str, Any],
     aliases: Collection[str] = (),
     clause: str = "SELECT",
 ) -> Any:
@@ -481,15 +481,15 @@ def _replaced(
     text = shown(node)
     if kind_of(node) == "Column" and not node.table and node.name in aliases and text not in keys:
         return exp.column(node.name, quoted=True)
-    if text in made:
-        return made[text].copy()
+    if text in shapes:
+        return shapes[text].copy()
     if text in keys:
         return keys[text].copy()
     if kind_of(node) == "Column":
         raise DomainError(f"sql: {clause}", text, "an aggregate, or a column of GROUP BY")
     found = node.copy()
     for each in list(found.iter_expressions()):
-        each.replace(_replaced(each, keys, made, aliases, clause))
+        each.replace(_replaced(each, keys, shapes, aliases, clause))
     return found
 
 

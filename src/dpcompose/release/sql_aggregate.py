@@ -60,7 +60,7 @@ class AskedGrouping:
 class Aggregates(SelectRows):
     """A SELECT whose aggregates are read as questions."""
 
-    def asked(
+    def questions_of(
         self,
         grouped: Mapping[str, Any],
         aggregates: Mapping[str, Any],

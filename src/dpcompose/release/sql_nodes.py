@@ -221,9 +221,9 @@ def ends_of(node: Any, of_column: Callable[[Any], Ends | None]) -> Ends | None:
             exact = Fraction(number) if abs(number.adjusted()) < 100 else None
             return None if exact is None else (exact, exact)
         case "Case" if node.this is None:
-            return hull([each.args["true"] for each in node.args["ifs"]] + _given(node, "default"))
+            return hull([each.args["true"] for each in node.args["ifs"]] + _listed(node, "default"))
         case "If":
-            return hull([node.args["true"], *_given(node, "false")])
+            return hull([node.args["true"], *_listed(node, "false")])
         case "Coalesce":
             return hull([node.this, *node.expressions])
         case "Extract" | "Month" | "Day" as kind:
@@ -263,7 +263,7 @@ def _of_one(kind: str, node: Any, low: Fraction, high: Fraction) -> Ends:
         case "Floor":
             return Fraction(low // 1), Fraction(high // 1)
         case "Round":
-            (decimals,) = _given(node, "decimals") or [exp.Literal.number(0)]
+            (decimals,) = _listed(node, "decimals") or [exp.Literal.number(0)]
             half = Fraction(10) ** -min(int(str(decimals.this)), 100) / 2
             return low - half, high + half
         case "Cast":
@@ -278,5 +278,5 @@ def _of_one(kind: str, node: Any, low: Fraction, high: Fraction) -> Ends:
             return low, high
 
 
-def _given(node: Any, part: str) -> list[Any]:
+def _listed(node: Any, part: str) -> list[Any]:
     return [] if node.args.get(part) is None else [node.args[part]]

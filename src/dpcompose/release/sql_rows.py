@@ -139,8 +139,8 @@ class SelectRows:
         self.keep(self.conditions)
         return self.with_items(self.root.expressions, {})
 
-    def with_items(self, items: Sequence[Any], made: Mapping[str, str]) -> Table:
-        """The table with the columns of some items; `made` are aggregates that are columns by now."""
+    def with_items(self, items: Sequence[Any], columns: Mapping[str, str]) -> Table:
+        """The table with the columns of some items; `columns` are aggregates that are columns by now."""
         ranges = dict(self.table.ranges)
         new: dict[str, RowExpression] = {}
         for item in items:
@@ -149,7 +149,7 @@ class SelectRows:
                 kind_of(inner) == "Column" and kind_of(inner.this) == "Star"
             ):
                 continue
-            inner = replaced_by(inner, made)
+            inner = replaced_by(inner, columns)
             name = (
                 item.alias
                 if kind_of(item) == "Alias"
@@ -328,7 +328,7 @@ class SelectRows:
         return found
 
     def _one_group(
-        self, each: Any, items: Mapping[str, Any], there: Collection[str]
+        self, each: Any, items: Mapping[str, Any], present: Collection[str]
     ) -> tuple[str, Any]:
         node, alias = each, ""
         if kind_of(each) == "Literal":
@@ -339,7 +339,7 @@ class SelectRows:
             node, alias = (node.this, node.alias) if kind_of(node) == "Alias" else (node, "")
         elif kind_of(each) == "Column" and each.name in items and not each.table:
             node, alias = items[each.name], each.name
-            if each.name in there and not (kind_of(node) == "Column" and node.name == each.name):
+            if each.name in present and not (kind_of(node) == "Column" and node.name == each.name):
                 if aggregates_in(node):
                     return each.name, each
                 domain = "an alias that is no column: GROUP BY takes the column of that name"
