@@ -292,3 +292,10 @@ def largest(within: Callable[[float], bool], *, guess: float) -> float:
             break
         low, high = (middle, high) if within(middle) else (low, middle)
     return low
+
+
+def sequence(name: str, value: Any) -> list[Any]:
+    """A list of whatever is to be checked."""
+    if not isinstance(value, list | tuple):
+        raise DomainError(name, value, "a list")
+    return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

@@ -16,6 +16,7 @@ from dpcompose.adaptive.amount import (
     nonnegative,
     probability,
     read,
+    sequence,
     written,
 )
 from dpcompose.adaptive.budget import Budget
@@ -141,7 +142,7 @@ class UnionFilter(Filter):
     kind: ClassVar[str] = "union"
 
     def __post_init__(self) -> None:
-        filters, shares = _sequence("filters", self.filters), _sequence("shares", self.shares)
+        filters, shares = sequence("filters", self.filters), sequence("shares", self.shares)
         if not filters or not all(isinstance(each, Budget) and each.theorem for each in filters):
             raise DomainError("filters", self.filters, "a list of budgets of one theorem each")
         if len(shares) != len(filters):
@@ -222,15 +223,9 @@ class UnionFilter(Filter):
             raise DomainError(
                 "parameters", list(stated), "those of a union filter: filters, shares"
             )
-        filters = [from_description(each) for each in _sequence("filters", stated["filters"])]
-        shares = [read("shares", each) for each in _sequence("shares", stated["shares"])]
+        filters = [from_description(each) for each in sequence("filters", stated["filters"])]
+        shares = [read("shares", each) for each in sequence("shares", stated["shares"])]
         return cls(tuple(filters), tuple(shares))  # pyright: ignore[reportArgumentType]
-
-
-def _sequence(name: str, value: Any) -> list[Any]:
-    if not isinstance(value, list | tuple):
-        raise DomainError(name, value, "a list")
-    return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 _UNSOUND = (

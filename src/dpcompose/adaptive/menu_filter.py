@@ -19,6 +19,7 @@ from dpcompose.adaptive.amount import (
     nonnegative,
     probability,
     read,
+    sequence,
     written,
 )
 from dpcompose.adaptive.budget import Budget
@@ -377,12 +378,12 @@ class MenuFilter(Filter):
             raise DomainError(
                 "adjacency", values["adjacency"], ", ".join(each.value for each in Adjacency)
             )
-        menu = tuple([compose(parse(text)) for text in _sequence("menu", values.pop("menu"))])
+        menu = tuple([compose(parse(text)) for text in sequence("menu", values.pop("menu"))])
         numbers = {name: read(name, values.pop(name)) for name in ("epsilon", "delta")}
         states = [
-            tuple(_sequence("states", state)) for state in _sequence("states", values.pop("states"))
+            tuple(sequence("states", state)) for state in sequence("states", values.pop("states"))
         ]
-        weights = tuple(_sequence("weights", values.pop("weights")))
+        weights = tuple(sequence("weights", values.pop("weights")))
         adjacency = Adjacency(values.pop("adjacency"))
         if "orientation" in values:
             values["orientation"] = check.named("orientation", values["orientation"], Orientation)
@@ -522,7 +523,7 @@ def _promise(member: Composition, adjacency: Adjacency) -> tuple[Fraction, Fract
 
 def _menu(menu: Any, adjacency: Adjacency) -> tuple[Composition, ...]:
     """The members, checked."""
-    listed = _sequence("menu", menu)
+    listed = sequence("menu", menu)
     if not 1 <= len(listed) <= MOST_MEMBERS:
         raise DomainError(
             "menu",
@@ -577,7 +578,7 @@ def _require_some(
 
 def _counts(name: str, rows: Any, members: int) -> list[tuple[int, ...]]:
     """Rows of counts, one for each member; an empty row is none."""
-    listed = [_sequence(name, row) for row in _sequence(name, rows)]
+    listed = [sequence(name, row) for row in sequence(name, rows)]
     if not len(listed) <= MOST_LISTED or any(len(row) not in (0, members) for row in listed):
         raise DomainError(name, rows, f"lists of {members} counts, one for each member of the menu")
     return [tuple([_count(name, each) for each in row]) for row in listed if row]
@@ -587,9 +588,3 @@ def _count(name: str, value: Any) -> int:
     if type(value) is not int or not 0 <= value <= MOST_COUNT:
         raise DomainError(name, value, f"integers from 0 to {MOST_COUNT}")
     return value
-
-
-def _sequence(name: str, value: Any) -> list[Any]:
-    if not isinstance(value, list | tuple):
-        raise DomainError(name, value, "a list")
-    return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

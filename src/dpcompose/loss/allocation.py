@@ -172,7 +172,7 @@ def _lost(real_part: float, frequencies: Reals, angle: float) -> Reals:
 
 
 def _most_lost(real_part: float, frequency: float) -> float:
-    """What a ray may lose there: even its best one loses half of log(frequency / real_part)."""
+    """The most that a ray may lose there: even its best one loses half of log(frequency / real_part)."""
     best = _lost(real_part, np.array([frequency]), math.atan2(frequency, real_part))[0]
     return max(_LOST, float(best) + 1)
 

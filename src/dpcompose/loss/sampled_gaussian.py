@@ -158,8 +158,8 @@ class RemovedMoments(SampledGaussianMoments):
     def _centers(self, order: float) -> tuple[Ball, Ball]:
         return self.field.exact(0), (self.field.exact(order) + 1) / self.noise
 
-    def _valley(self, order: float, far: float) -> tuple[float, float, Ball] | None:
-        return self._between_modes(order, far)
+    def _valley(self, order: float, reach: float) -> tuple[float, float, Ball] | None:
+        return self._between_modes(order, reach)
 
     def profile(self, x: Ball) -> Ball:
         """q times the profile without sampling at ln(1 + (e^x - 1) / q)."""
@@ -251,9 +251,9 @@ class ReplacedMoments(SampledGaussianMoments):
             return -(steep + 1 / self.noise), -steep
         return self._left_of(steep + 1 / self.noise, steep), self.field.exact(0)
 
-    def _valley(self, order: float, far: float) -> tuple[float, float, Ball] | None:
+    def _valley(self, order: float, reach: float) -> tuple[float, float, Ball] | None:
         """That of e^(-x^2 / 2) r(-x)^(order + 1), mirrored; r(x)^-order adds at most (1 - q)^-order."""
-        found = self._between_modes(order, far)
+        found = self._between_modes(order, reach)
         if found is None:
             return None
         low, high, bound = found
