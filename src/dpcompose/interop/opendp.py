@@ -33,7 +33,7 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.mechanisms import BlackBox, Concentrated, DominatingPair, RenyiCurve
-from dpcompose.plan import Entry, Plan
+from dpcompose.plan import Plan, PlanEntry
 from dpcompose.values import Adjacency, rounded_up, up
 
 ADD_REMOVE, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
@@ -420,7 +420,9 @@ def profile_plan(text: str, *, delta: float, source: str = "profile") -> Plan:
         )
     epsilon, mass = min(small)
     parameters = (("epsilon", epsilon), ("delta", mass), ("holds_under", adjacency))
-    return Plan((Entry("profile", "black-box", parameters),), adjacency=adjacency, source=source)
+    return Plan(
+        (PlanEntry("profile", "black-box", parameters),), adjacency=adjacency, source=source
+    )
 
 
 def _constructed(what: str, make: Callable[[], Any]) -> Any:
