@@ -30,7 +30,7 @@ from dpcompose.adaptive import (
     PureFilter,
     RenyiFilter,
 )
-from dpcompose.guarantee import concentrated, gaussian
+from dpcompose.guarantee import gaussian, renyi
 
 Reals = NDArray[np.float64]
 HAIR, LARGEST = 1e-13, 20.0
@@ -181,8 +181,8 @@ def promised(filter: Any, epsilon: float) -> float | None:
             return gaussian.gaussian_profile(epsilon, mu=float(filter.theorem.limit)).upper
         case "concentrated":
             # The rest keeps the promise: d + (1 - d) delta.
-            rest = concentrated.optimal_moment_delta(
-                concentrated.ConcentratedDP(float(filter.theorem.limit)), epsilon=epsilon
+            rest = renyi.concentrated_delta(
+                renyi.ConcentratedDP(float(filter.theorem.limit)), epsilon=epsilon
             )
             lost = float(filter.theorem.reserve)
             return lost + (1 - lost) * rest

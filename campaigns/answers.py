@@ -232,8 +232,8 @@ def names() -> dict[str, Any]:
     import dpcompose
     from dpcompose import adaptive, book, divergence
     from dpcompose.guarantee.approximate import ApproximateDP
-    from dpcompose.guarantee.concentrated import ConcentratedDP
     from dpcompose.guarantee.gaussian import GaussianTradeoff
+    from dpcompose.guarantee.renyi import ConcentratedDP
 
     found = {name: getattr(room, name) for room in (adaptive, dpcompose) for name in room.__all__}
     found |= {

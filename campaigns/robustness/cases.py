@@ -51,7 +51,6 @@ MADE = [
     "Risk",
     "Choice",
     "Comparison",
-    "Curve",
     "RenyiDP",
     "Estimate",
     "Exact",
@@ -510,7 +509,7 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     },
     "plan.risk_of": {"plan": lambda: plan.Plan.parse(PLAN)},
     "plan.PlanQuestion": {"value": lambda: 1e-6},
-    "plan.Entry": {
+    "plan.PlanEntry": {
         "kind": lambda: "laplace",
         "parameters": lambda: (("scale", 2.0),),
         "rate": lambda: 0.5,

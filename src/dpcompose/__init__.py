@@ -13,9 +13,8 @@ ledger), `release` (answers about tables), `experiment`, `plan` (TOML files), `r
 from importlib import import_module
 from typing import Any
 
-from dpcompose.attached import Attached
+from dpcompose.attached import Attached, Opens
 from dpcompose.face import face
-from dpcompose.opened import Opens
 from dpcompose.pictured import Card, Plot
 from dpcompose.version import __version__ as __version__
 

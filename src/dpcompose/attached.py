@@ -8,7 +8,7 @@ definition does not import its evaluation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 Supplied = TypeVar("Supplied", bound=type)
 _OWN = {
@@ -58,3 +58,21 @@ def supply(lower: type) -> Callable[[Supplied], Supplied]:
         return lower
 
     return moved
+
+
+class Opens:
+    """A budget that can be opened in a ledger."""
+
+    find: ClassVar[Callable[[str], Callable[..., Any]]]
+    """A function of the room `account`, by its name."""
+
+    def open(self, ledger: Any, path: str, *, actor: str, **terms: Any) -> Any:
+        """Open this budget as a new scope of a ledger, and return the account that charges it.
+
+        Args:
+            ledger: The ledger in which the scope is opened.
+            path: The path of the new scope; its parent scope must be open.
+            actor: Who opens it, recorded in the entry.
+            terms: The keywords of `account.open_scope`: an adjacency, the renewal period.
+        """
+        return Opens.find("open_scope")(ledger, path, filter=self, actor=actor, **terms)

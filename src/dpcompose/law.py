@@ -76,6 +76,11 @@ def alike(law: Law) -> Laws:
     return ((Pair(law, law), 1),)
 
 
+def bounded_by(law: Law, *attained: Pair, tight_alone: bool = False) -> Laws:
+    """Return one pair of `law` in both orders that is above the losses; `attained` are pairs that the mechanism has."""
+    return ((Pair(law, law, False, attained, tight_alone), 1),)
+
+
 def symmetric(*laws: tuple[Law, int]) -> Laws:
     """Return the losses of attained laws that are the same in both orders, with their counts."""
     return tuple([(Pair(law, law), times) for law, times in laws])
@@ -369,3 +374,7 @@ class Envelope(Law):
     """
 
     laws: tuple[Any, ...]
+
+
+NOTHING = Pair(TwoPoint(0.0), TwoPoint(0.0))
+"""The pair of an answer that does not depend on the record."""

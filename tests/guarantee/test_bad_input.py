@@ -12,7 +12,6 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee import (
     advanced,
     approximate,
-    concentrated,
     gaussian,
     group,
     heterogeneous,
@@ -20,9 +19,8 @@ from dpcompose.guarantee import (
     renyi,
 )
 from dpcompose.guarantee.approximate import ApproximateDP
-from dpcompose.guarantee.concentrated import ConcentratedDP
 from dpcompose.guarantee.gaussian import GaussianTradeoff
-from dpcompose.guarantee.renyi import RenyiDP
+from dpcompose.guarantee.renyi import ConcentratedDP, RenyiDP
 
 WRONG_TYPE: list[Any] = [True, None, "1", 1j, [1.0], math.nan]
 NEGATIVE: list[Any] = [*WRONG_TYPE, -1.0, -math.inf]
@@ -130,26 +128,26 @@ CALLS: list[tuple[str, Callable[..., Any], dict[str, Any], dict[str, list[Any]]]
     ),
     *(
         (
-            f"concentrated.{function.__name__}",
+            f"renyi.{function.__name__}",
             function,
             {"promise": RHO, "delta": 0.1},
             {"delta": PROBABILITY, "promise": [0.5, None, PROMISE]},
         )
-        for function in (concentrated.bun_steinke_epsilon, concentrated.concentrated_epsilon)
+        for function in (renyi.bun_steinke_epsilon, renyi.concentrated_epsilon)
     ),
     (
-        "concentrated.optimal_moment_delta",
-        concentrated.optimal_moment_delta,
+        "renyi.concentrated_delta",
+        renyi.concentrated_delta,
         {"promise": RHO, "epsilon": 1.0},
         {"epsilon": NEGATIVE},
     ),
     (
         "pure.renyi",
-        concentrated.pure_renyi,
+        renyi.pure_renyi,
         {"epsilon": 1.0, "order": 2.0},
         {"epsilon": NEGATIVE, "order": ORDER},
     ),
-    ("pure.concentrated", concentrated.pure_concentrated, {"epsilon": 1.0}, {"epsilon": FINITE}),
+    ("pure.concentrated", renyi.pure_concentrated, {"epsilon": 1.0}, {"epsilon": FINITE}),
     (
         "group.book",
         group.group_printed,

@@ -198,3 +198,12 @@ def test_huge_losses_do_not_overflow() -> None:
 def test_too_many_terms_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="relevant terms"):
         homogeneous_epsilon(1e-5, epsilon=1.0, times=10**13)
+
+
+def test_a_lattice_finer_than_the_masses_has_a_root() -> None:
+    """Masses that underflow together leave the cell without a weight, and the search goes on."""
+    epsilon, times, delta = 9.829571059569762, 4677793, 0.6737714977310781
+    found = homogeneous_epsilon(delta, epsilon=epsilon, times=times)
+    assert homogeneous_delta(found.upper, epsilon=epsilon, times=times).upper <= delta
+    assert homogeneous_delta(found.lower, epsilon=epsilon, times=times).lower >= delta
+    assert found.width <= 1e-12 * found.upper

@@ -13,9 +13,8 @@ import pytest
 from flint import arb, ctx
 
 from dpcompose.adaptive import ConcentratedFilter
-from dpcompose.guarantee import concentrated, gaussian, optimal, renyi
-from dpcompose.guarantee.concentrated import ConcentratedDP
-from dpcompose.guarantee.renyi import lossless_epsilon
+from dpcompose.guarantee import gaussian, optimal, renyi
+from dpcompose.guarantee.renyi import ConcentratedDP, lossless_epsilon
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["golden"]
 
@@ -119,7 +118,7 @@ def test_the_curve_of_a_gaussian_bounds_its_epsilon(mu: float, delta: float) -> 
     true = gaussian.gaussian_epsilon(delta, mu=mu)
     assert true.lower <= found.epsilon <= 1.6 * true.upper + 0.2 * mu
     assert found.epsilon == pytest.approx(
-        concentrated.concentrated_epsilon(ConcentratedDP(mu * mu / 2), delta=delta), rel=1e-6
+        renyi.concentrated_epsilon(ConcentratedDP(mu * mu / 2), delta=delta), rel=1e-6
     )
 
 
@@ -130,7 +129,7 @@ def test_the_curve_of_randomized_response_bounds_the_optimum(
     epsilon: float, times: int, delta: float
 ) -> None:
     found = renyi.renyi_epsilon(
-        lambda order: times * concentrated.pure_renyi(epsilon, order=order), delta=delta
+        lambda order: times * renyi.pure_renyi(epsilon, order=order), delta=delta
     )
     true = optimal.homogeneous_epsilon(delta, epsilon=epsilon, times=times)
     assert true.lower <= found.epsilon <= 1.3 * true.upper
@@ -182,16 +181,16 @@ def test_large_delta_is_the_corner() -> None:
 def test_golden_concentrated() -> None:
     data = row("zcdp_eps_basic")
     promise = ConcentratedDP(data["rho"])
-    basic = concentrated.bun_steinke_epsilon(promise, delta=data["delta"])
+    basic = renyi.bun_steinke_epsilon(promise, delta=data["delta"])
     assert basic == pytest.approx(data["expected"], rel=1e-12)
-    best = concentrated.concentrated_epsilon(promise, delta=data["delta"])
+    best = renyi.concentrated_epsilon(promise, delta=data["delta"])
     assert best <= 5.22153444453016904423 < basic
     assert best >= gaussian.gaussian_epsilon(data["delta"], mu=math.sqrt(2 * data["rho"])).lower
     data = row("zcdp_delta_cks_opt")
-    delta = concentrated.optimal_moment_delta(ConcentratedDP(data["rho"]), epsilon=data["eps"])
+    delta = renyi.concentrated_delta(ConcentratedDP(data["rho"]), epsilon=data["eps"])
     assert delta == pytest.approx(data["expected"], rel=1e-12)
-    rho = ConcentratedDP(10 * concentrated.pure_concentrated(0.1).rho)
-    assert concentrated.bun_steinke_epsilon(rho, delta=1e-6) == pytest.approx(
+    rho = ConcentratedDP(10 * renyi.pure_concentrated(0.1).rho)
+    assert renyi.bun_steinke_epsilon(rho, delta=1e-6) == pytest.approx(
         1.71152445151256066300, rel=1e-12
     )
 
@@ -199,39 +198,35 @@ def test_golden_concentrated() -> None:
 def test_a_promise_that_may_fail_uses_up_its_delta() -> None:
     promise = ConcentratedDP(0.5, delta=1e-7)
     rest = (1e-6 - 1e-7) / (1 - 1e-7)
-    wanted = concentrated.concentrated_epsilon(ConcentratedDP(0.5), delta=rest)
-    assert concentrated.concentrated_epsilon(promise, delta=1e-6) == pytest.approx(
-        wanted, rel=1e-12
-    )
-    assert concentrated.concentrated_epsilon(promise, delta=1e-7) == math.inf
-    assert concentrated.concentrated_epsilon(promise, delta=1e-8) == math.inf
-    assert concentrated.concentrated_epsilon(ConcentratedDP(0.0, delta=1e-7), delta=1e-7) == 0.0
-    assert concentrated.optimal_moment_delta(promise, epsilon=math.inf) >= 1e-7
+    wanted = renyi.concentrated_epsilon(ConcentratedDP(0.5), delta=rest)
+    assert renyi.concentrated_epsilon(promise, delta=1e-6) == pytest.approx(wanted, rel=1e-12)
+    assert renyi.concentrated_epsilon(promise, delta=1e-7) == math.inf
+    assert renyi.concentrated_epsilon(promise, delta=1e-8) == math.inf
+    assert renyi.concentrated_epsilon(ConcentratedDP(0.0, delta=1e-7), delta=1e-7) == 0.0
+    assert renyi.concentrated_delta(promise, epsilon=math.inf) >= 1e-7
 
 
 def test_golden_pure() -> None:
     for name in ("rdp_rr", "pure_to_rdp_stable"):
         data = row(name)
-        assert concentrated.pure_renyi(data["eps"], order=data["alpha"]) == pytest.approx(
+        assert renyi.pure_renyi(data["eps"], order=data["alpha"]) == pytest.approx(
             data["expected"], rel=1e-12
         )
     data = row("kl_tight_pure")
-    assert concentrated.pure_concentrated(data["eps"]).rho == pytest.approx(
-        data["expected"], rel=1e-12
-    )
+    assert renyi.pure_concentrated(data["eps"]).rho == pytest.approx(data["expected"], rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(100))
 def test_randomized_response_is_rounded_up_and_below_its_concentrated_line(seed: int) -> None:
     rng = random.Random(seed)
     epsilon, order = math.exp(rng.uniform(-20, 6)), 1 + math.exp(rng.uniform(-9, 9))
-    value = concentrated.pure_renyi(epsilon, order=order)
+    value = renyi.pure_renyi(epsilon, order=order)
     with ctx.workprec(400):
         e, a = arb(epsilon), arb(order)
         true = ((((a - arb("0.5")) * e).cosh()) / (e / 2).cosh()).log() / (a - 1)
         assert arb(value) >= true and (arb(value) - true) < true * arb("1e-12")
         assert true <= a * e * (e / 2).tanh()
-        assert arb(concentrated.pure_concentrated(epsilon).rho) >= e * (e / 2).tanh()
+        assert arb(renyi.pure_concentrated(epsilon).rho) >= e * (e / 2).tanh()
 
 
 def counted_tangents(monkeypatch: pytest.MonkeyPatch) -> list[None]:

@@ -28,7 +28,7 @@ def drawn(sigma: float) -> Batches:
 class TestEach:
     def test_more_rounds_cost_more_and_more_noise_less(self, build: type[Batches]) -> None:
         one = build(1.5)
-        under = one.holds_under
+        under = one.covered[0]
         for delta in DELTAS:
             answers = [
                 (build(sigma) * 2).epsilon(delta=delta, adjacency=under) for sigma in (1.5, 1.6)
@@ -42,7 +42,7 @@ class TestEach:
 
     def test_epsilon_and_delta_are_inverse(self, build: type[Batches]) -> None:
         both = build(1.5) * 2
-        under = build(1.5).holds_under
+        under = build(1.5).covered[0]
         found = both.epsilon(delta=1e-6, adjacency=under)
         assert both.delta(epsilon=found.upper, adjacency=under).upper <= 1e-6 * (1 + 1e-6)
         assert both.delta(epsilon=found.lower, adjacency=under).lower >= 1e-6 * (1 - 1e-6)
@@ -50,7 +50,7 @@ class TestEach:
         assert all(high.upper >= low.upper for high, low in pairwise(deltas))
 
     def test_never_above_the_noise_without_amplification(self, build: type[Batches]) -> None:
-        one, under = build(1.5), build(1.5).holds_under
+        one, under = build(1.5), build(1.5).covered[0]
         mu = one.gdp(adjacency=under) or 1 / 1.5 * one.reach
         plain = GaussianDP(mu * math.sqrt(3), holds_under=under)
         for delta in DELTAS:
@@ -69,8 +69,8 @@ class TestEach:
     def test_only_its_own_adjacency_and_no_sample(self, build: type[Batches]) -> None:
         one = build(1.5)
         for adjacency in Adjacency:
-            if adjacency is not one.holds_under:
+            if adjacency is not one.covered[0]:
                 with pytest.raises(dpcompose.errors.UnsupportedError, match="adjacency=Adjacency"):
                     one.epsilon(delta=1e-6, adjacency=adjacency)
         with pytest.raises(dpcompose.errors.UnsupportedError, match="sampled"):
-            one.sampled(0.1).epsilon(delta=1e-6, adjacency=one.holds_under)
+            one.sampled(0.1).epsilon(delta=1e-6, adjacency=one.covered[0])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
 from dpcompose.errors import UnreachableError
 from dpcompose.mechanisms import TruncatedPoisson
-from dpcompose.plan import Plan, account, calibrate, curve, risk_of
+from dpcompose.plan import Plan, account, calibrate, risk_of
 from dpcompose.plan.schema import FORMS, MECHANISMS
 from tests.laws.members import example
+
+CURVES = import_module("dpcompose.plan.account")
 
 # A kind with a parameter that is not listed takes all its arguments from the table of the laws.
 GIVEN = {"scale": "4.0", "sigma": "4.0", "epsilon": "0.5", "rho": "0.01", "mu": "0.2"}
@@ -66,8 +70,8 @@ def plan(kind: str, rate: str) -> Plan:
     "kind", sorted(MECHANISMS.keys() - {"fixed-size-sample", "truncated-poisson"})
 )
 def test_every_kind_at_rate_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(curve, "DECADES", 1)  # each of the rates takes a search of its own
-    monkeypatch.setattr(curve, "STEPS", 1)
+    monkeypatch.setattr(CURVES, "DECADES", 1)  # each of the rates takes a search of its own
+    monkeypatch.setattr(CURVES, "STEPS", 1)
     all_of_them, plain = plan(kind, "rate = 1\n"), plan(kind, "")
     assert all_of_them.question is not None
     assert (
@@ -76,7 +80,7 @@ def test_every_kind_at_rate_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
     )
     # Of one composition there is one risk.
     assert all_of_them.composition() == plain.composition()
-    profile = plain.composition().profile(adjacency=plain.adjacency, tolerance=curve.TOLERANCE)
+    profile = plain.composition().profile(adjacency=plain.adjacency, tolerance=CURVES.TOLERANCE)
     assert risk_of(all_of_them).risk.advantage == profile.question.delta(0.0)
     assert Plan.parse(all_of_them.toml()) == all_of_them
 

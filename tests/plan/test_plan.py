@@ -13,7 +13,7 @@ import dpcompose
 from dpcompose import Adjacency
 from dpcompose.errors import DomainError, PlanError
 from dpcompose.mechanisms import kinds
-from dpcompose.plan import Entry, Plan, PlanQuestion
+from dpcompose.plan import Plan, PlanEntry, PlanQuestion
 from dpcompose.plan.schema import COMMON, FORMS, MECHANISMS, dashed
 from tests.laws.members import example
 
@@ -209,15 +209,15 @@ def test_a_number_can_be_varied() -> None:
     [
         lambda: PlanQuestion("nonsense", 0.5),  # pyright: ignore
         lambda: PlanQuestion(["delta"], 0.5),  # pyright: ignore
-        lambda: Entry("a", ["laplace"], ()),  # pyright: ignore
-        lambda: Entry("a", "laplace", 0.5),  # pyright: ignore
-        lambda: Entry("a", "laplace", ()),
-        lambda: Entry("a", "laplace", (("sigma", 1.0),)),
+        lambda: PlanEntry("a", ["laplace"], ()),  # pyright: ignore
+        lambda: PlanEntry("a", "laplace", 0.5),  # pyright: ignore
+        lambda: PlanEntry("a", "laplace", ()),
+        lambda: PlanEntry("a", "laplace", (("sigma", 1.0),)),
         lambda: Plan((0.5,)),  # pyright: ignore
-        lambda: Plan((Entry("a", "laplace", (("scale", 1.0),)),), adjacency="replace"),  # pyright: ignore
-        lambda: Plan((Entry("a", "laplace", (("scale", 1.0),)),), source=3),  # pyright: ignore
-        lambda: Plan((Entry("a", "laplace", (("scale", 1.0),)),)).without("b"),
-        lambda: Plan((Entry("a", "laplace", (("scale", 1.0),)),)).locate(3),  # pyright: ignore
+        lambda: Plan((PlanEntry("a", "laplace", (("scale", 1.0),)),), adjacency="replace"),  # pyright: ignore
+        lambda: Plan((PlanEntry("a", "laplace", (("scale", 1.0),)),), source=3),  # pyright: ignore
+        lambda: Plan((PlanEntry("a", "laplace", (("scale", 1.0),)),)).without("b"),
+        lambda: Plan((PlanEntry("a", "laplace", (("scale", 1.0),)),)).locate(3),  # pyright: ignore
         lambda: Plan.parse(3),  # pyright: ignore
     ],
 )

@@ -28,11 +28,11 @@ from dpcompose.adaptive.amount import (
     shown,
 )
 from dpcompose.adaptive.theorems import Guarantee, Theorem
+from dpcompose.attached import Opens
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts
 from dpcompose.mechanisms import serialize
-from dpcompose.opened import Opens
 from dpcompose.values import Adjacency, exact
 
 MOST_PRICES = 1024

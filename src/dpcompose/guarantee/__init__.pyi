@@ -1,8 +1,7 @@
 from .approximate import ApproximateDP as ApproximateDP
-from .concentrated import ConcentratedDP as ConcentratedDP
 from .gaussian import GaussianTradeoff as GaussianTradeoff
 from .priced import Priced as Priced, TypedAmounts as TypedAmounts
-from .renyi import RenyiDP as RenyiDP
+from .renyi import ConcentratedDP as ConcentratedDP, RenyiDP as RenyiDP
 
 if True:
     from .advanced import (
@@ -17,11 +16,6 @@ if True:
         mirrored_epsilon as mirrored_epsilon,
         remaining_delta as remaining_delta,
         with_failures as with_failures,
-    )
-    from .concentrated import (
-        concentrated_epsilon as concentrated_epsilon,
-        pure_concentrated as pure_concentrated,
-        pure_renyi as pure_renyi,
     )
     from .gaussian import (
         gaussian_epsilon as gaussian_epsilon,
@@ -47,7 +41,10 @@ if True:
         RenyiPromise as RenyiPromise,
     )
     from .renyi import (
+        concentrated_epsilon as concentrated_epsilon,
         lossless_epsilon as lossless_epsilon,
+        pure_concentrated as pure_concentrated,
+        pure_renyi as pure_renyi,
         renyi_delta as renyi_delta,
         renyi_epsilon as renyi_epsilon,
     )

@@ -296,7 +296,7 @@ def _root(target: float, epsilon: float, times: int) -> tuple[float, float]:
 def _in_cell(tail: _Tail, target: float, width: float) -> float | None:
     # The root, if the target lies between the values at the two ends of the lattice cell.
     logarithm = math.log(target) - tail.scale - tail.fine
-    if not -700.0 < logarithm < 700.0:
+    if not (-700.0 < logarithm < 700.0 and tail.weight > 0.0):
         return None
     share = (math.exp(logarithm) - tail.at_lattice) / tail.weight
     if not 0.0 <= share <= -math.expm1(-width):

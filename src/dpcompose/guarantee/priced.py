@@ -10,7 +10,7 @@ from dpcompose.values import Adjacency, Bound, Orientation
 
 if TYPE_CHECKING:
     from dpcompose.guarantee.approximate import ApproximateDP
-    from dpcompose.guarantee.concentrated import ConcentratedDP
+    from dpcompose.guarantee.renyi import ConcentratedDP
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,11 @@ class TypedAmounts:
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
     mu_squared: Fraction | None = None
+
+    @classmethod
+    def gaussian(cls, mu_squared: Fraction) -> TypedAmounts:
+        """Return the amounts of a mechanism that Gaussian noise with mean `mu` and variance 1 dominates."""
+        return cls(rho=mu_squared / 2, mu_squared=mu_squared)
 
     def times(self, count: int) -> TypedAmounts:
         """The guarantees of `count` independent runs: every amount multiplied by `count`."""

@@ -266,7 +266,7 @@ def _poisson(event: Any, adjacency: Adjacency, inner: Composition) -> Composable
         return BlackBox(0.0, delta=rate, holds_under=adjacency)
     for part, _ in inner.parts:
         covered = [each for each, kinds in _AMPLIFIED.items() if isinstance(part, kinds)]
-        reason = f"no pair is known for {part!r} on a Poisson sample"
+        reason = f"no pair is known for {part!r} on a sample"
         if not covered:
             raise UnsupportedError("", reason, "Leave out the sample")
         require_adjacency(adjacency, *covered, why=reason)

@@ -19,7 +19,7 @@ from dpcompose.interop.event_tree import event_from_document
 from dpcompose.interop.opacus import from_state_dict
 from dpcompose.law import Atoms, Pair
 from dpcompose.mechanisms import DominatingPair, PrivateSelection, RenyiCurve, arguments
-from dpcompose.plan import COMPOSITION, MECHANISMS, SELECTION, Entry, Plan, PlanQuestion, dashed
+from dpcompose.plan import COMPOSITION, MECHANISMS, SELECTION, Plan, PlanEntry, PlanQuestion, dashed
 from dpcompose.values import Adjacency
 
 Keys = tuple[tuple[str, Any], ...]
@@ -52,12 +52,12 @@ def plan_of(
         raise DomainError("composition", "nothing", "at least one mechanism", remedy)
     tables = [dict(_table(part, times)) for part, times in parts]
     uses = Counter(table["kind"] for table in tables)
-    entries: list[Entry] = []
+    entries: list[PlanEntry] = []
     for position, table in enumerate(tables, start=1):
         kind, times = table.pop("kind"), table.pop("times", 1)
         name = kind if uses[kind] == 1 else f"{kind}-{position}"
         rate = None if "rate" in MECHANISMS[kind].parameters else table.pop("rate", None)
-        entries.append(Entry(name, kind, tuple(table.items()), rate, times))
+        entries.append(PlanEntry(name, kind, tuple(table.items()), rate, times))
     return Plan(tuple(entries), question, adjacency)
 
 

@@ -31,6 +31,19 @@ class Mechanism(ComposablePart):
     closed_form: ClassVar[bool] = False
     """Whether its prices follow from its parameters by formulas, so that no search is needed to charge it."""
 
+    covered: ClassVar[tuple[Adjacency, ...]] = tuple(Adjacency)
+    """The adjacencies under which losses are known, and what to do under the others."""
+    elsewhere: ClassVar[str] = ""
+    not_sampled: ClassVar[tuple[str, str] | None] = None
+    """Why no losses are known on a sample, and what to do instead; None if they are."""
+
+    def _accept(self, adjacency: Adjacency) -> None:
+        """Raise an UnsupportedError if no losses are known under `adjacency`."""
+        if adjacency not in self.covered:
+            names = " and ".join(each.value for each in self.covered)
+            reason = f"its losses are stated under {names} and say nothing under {adjacency.value}"
+            raise UnsupportedError(repr(self), reason, self.elsewhere)
+
     def __post_init__(self) -> None:
         """Check each field by its declaration; raises a DomainError for a value outside its
         domain.
@@ -107,9 +120,11 @@ class Mechanism(ComposablePart):
         pairs.
 
         Raises:
-            UnsupportedError: If the adjacency is REPLACE; subclasses with sound laws override this
-                method.
+            UnsupportedError: If `not_sampled` says why there are none, or the adjacency is REPLACE;
+                subclasses with sound laws override this method.
         """
+        if self.not_sampled:
+            raise UnsupportedError(f"{self!r}.sampled({rate!r})", *self.not_sampled)
         if adjacency is Adjacency.REPLACE:
             raise UnsupportedError(
                 f"{self!r}.sampled({rate!r})",
@@ -256,7 +271,10 @@ def set_fields(target: object, **values: object) -> None:
 
 @lru_cache(maxsize=1 << 12)
 def quotient(
-    noise: float, sensitivity: float, replace_sensitivity: float | None, adjacency: Adjacency
+    noise: float,
+    sensitivity: float,
+    replace_sensitivity: float | None = None,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
 ) -> Fraction:
     """Return sensitivity / noise as an exact fraction, each read as its double or decimal,
     whichever makes it larger.

@@ -27,7 +27,7 @@ from dpcompose.mechanisms.base import Mechanism, quotient, rounded
 from dpcompose.mechanisms.noise import Gaussian
 from dpcompose.mechanisms.parameter import count, declare, noise
 from dpcompose.mechanisms.part import Unsampled
-from dpcompose.values import Adjacency, down, exact, up
+from dpcompose.values import Adjacency, down, up
 
 MOST_STEPS, MOST_RECORDS = 10**6, 10**12
 
@@ -43,10 +43,12 @@ class Batches(Mechanism):
     """
 
     sigma: float = field(metadata=declare(noise("1e-6", "1e11")))
-    holds_under: ClassVar[Adjacency]
     reach: ClassVar[int]
     """How far one record moves the sum of its batch, at most."""
-    remedy: ClassVar[str]
+    not_sampled = (
+        "its batches are drawn already, and no pair is known for a sample of them",
+        "Gaussian(sigma).sampled(rate) draws each record",
+    )
 
     def laws(self, adjacency: Adjacency) -> Laws:
         self._accept(adjacency)
@@ -56,24 +58,12 @@ class Batches(Mechanism):
     def _pair(self) -> Pair:
         """Return the dominating pair, with attained pairs below it."""
 
-    def _accept(self, adjacency: Adjacency) -> None:
-        if adjacency is not self.holds_under:
-            reason = f"its losses are stated under {self.holds_under.value} and say nothing under {adjacency.value}"
-            raise UnsupportedError(repr(self), reason, self.remedy)
-
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Return the amounts of the noise without amplification, at the reading of sigma that costs
         more.
         """
         self._accept(adjacency)
-        square = (self.reach / min(exact(self.sigma), Fraction(self.sigma))) ** 2
-        return TypedAmounts(rho=square / 2, mu_squared=square)
-
-    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
-        reason = "its batches are drawn already, and no pair is known for a sample of them"
-        raise UnsupportedError(
-            f"{self!r}.sampled({rate!r})", reason, "Gaussian(sigma).sampled(rate) draws each record"
-        )
+        return TypedAmounts.gaussian(quotient(self.sigma, self.reach) ** 2)
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,11 +98,9 @@ class ShuffledEpochs(Batches):
 
     _: KW_ONLY
     steps: int = field(metadata=declare(count(MOST_STEPS)))
-    holds_under: ClassVar[Adjacency] = Adjacency.ZERO_OUT
-    reach: ClassVar[int] = 1
-    remedy: ClassVar[str] = (
-        "Ask with adjacency=Adjacency.ZERO_OUT: the number of records, and so the batches, must stay"
-    )
+    covered = (Adjacency.ZERO_OUT,)
+    reach = 1
+    elsewhere = "Ask with adjacency=Adjacency.ZERO_OUT: the number of records, and so the batches, must stay"
 
     def _pair(self) -> Pair:
         above = GaussianShift(1 / self.sigma, rounded(self.sigma))
@@ -153,11 +141,9 @@ class FixedSizeSample(Batches):
     _: KW_ONLY
     records: int = field(metadata=declare(count(MOST_RECORDS)))
     batch: int = field(metadata=declare(count()))
-    holds_under: ClassVar[Adjacency] = Adjacency.REPLACE
-    reach: ClassVar[int] = 2
-    remedy: ClassVar[str] = (
-        "Ask with adjacency=Adjacency.REPLACE: how a batch is drawn depends on the number of records"
-    )
+    covered = (Adjacency.REPLACE,)
+    reach = 2
+    elsewhere = "Ask with adjacency=Adjacency.REPLACE: how a batch is drawn depends on the number of records"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -231,7 +217,12 @@ class RandomAllocation(Mechanism):
     _: KW_ONLY
     steps: int = field(metadata=declare(count(MOST_STEPS)))
     selected: int = field(default=1, metadata=declare(count()))
-    holds_under: ClassVar[tuple[Adjacency, ...]] = (Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT)
+    covered = (Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT)
+    elsewhere = "Take the looser group of two of its add-remove guarantee, or Gaussian(sigma) without amplification"
+    not_sampled = (
+        "its records are allocated already, and no pair is known for a sample of them",
+        "Gaussian(sigma).sampled(rate) draws each record",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -243,19 +234,13 @@ class RandomAllocation(Mechanism):
         self._accept(adjacency)
         return _pairs(self.sigma, self.steps, self.selected)
 
-    def _accept(self, adjacency: Adjacency) -> None:
-        if adjacency not in self.holds_under:
-            reason = "its losses are stated under add-remove and zero-out: no pair is known where a record is replaced"
-            remedy = "Take the looser group of two of its add-remove guarantee, or Gaussian(sigma) without amplification"
-            raise UnsupportedError(repr(self), reason, remedy)
-
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Return the amounts of the record's steps as if they were known, at the reading of sigma
         that costs more.
         """
         self._accept(adjacency)
-        square = self.selected * quotient(self.sigma, 1.0, None, Adjacency.ADD_REMOVE) ** 2
-        return TypedAmounts(rho=square / 2, mu_squared=square)
+        square = self.selected * quotient(self.sigma, 1.0) ** 2
+        return TypedAmounts.gaussian(square)
 
     def unsampled(self, adjacency: Adjacency) -> Unsampled:
         """Return the record's steps as if they were known; they dominate, as hockey-stick
@@ -270,12 +255,6 @@ class RandomAllocation(Mechanism):
             f"{self!r}, for a group of {size}",
             reason,
             "(Gaussian(sigma) * selected).group(size), without amplification, is an upper bound",
-        )
-
-    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
-        reason = "its records are allocated already, and no pair is known for a sample of them"
-        raise UnsupportedError(
-            f"{self!r}.sampled({rate!r})", reason, "Gaussian(sigma).sampled(rate) draws each record"
         )
 
 

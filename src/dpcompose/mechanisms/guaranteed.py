@@ -10,7 +10,7 @@ from typing import Any
 from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, KnownCurve, TypedAmounts
-from dpcompose.law import Chained, GaussianShift, Laws, Pair, TwoPoint, alike
+from dpcompose.law import Chained, GaussianShift, Laws, TwoPoint, alike, bounded_by
 from dpcompose.mechanisms.base import Stated, set_fields
 from dpcompose.mechanisms.parameter import DELTA, EPSILON, HOLDS_UNDER, Parameter, amount, declare
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, exact, larger_reading, smaller_reading, up
@@ -79,8 +79,7 @@ class BlackBox(Stated):
             # The losses of a group lie on a lattice too fine for use; (2 epsilon, (1 + e^epsilon)
             # delta) is above them.
             delta = min(up(self.stated.delta * (2 + 4 * SMALLEST)), 1.0)
-            above = TwoPoint(2 * self.stated.epsilon, delta)
-            return ((Pair(above, above, attained=False), 1),)
+            return bounded_by(TwoPoint(2 * self.stated.epsilon, delta))
         if self._doubled(adjacency):
             return alike(Chained(self.stated.epsilon, self.stated.delta, categories=2, steps=2))
         return alike(TwoPoint(self.stated.epsilon, self.stated.delta))
@@ -251,7 +250,7 @@ class GaussianDP(Stated):
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Return mu squared from mu as written; of 2 mu for a group of two."""
         square = (exact(self.mu) * (2 if self._doubled(adjacency) else 1)) ** 2
-        return TypedAmounts(rho=square / 2, mu_squared=square)
+        return TypedAmounts.gaussian(square)
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """Return the Gaussian law of mu, or of 2 mu for a group of two."""

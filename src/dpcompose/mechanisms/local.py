@@ -9,6 +9,7 @@ from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
 from dpcompose.law import (
+    NOTHING,
     Atoms,
     Chained,
     Encoding,
@@ -21,6 +22,7 @@ from dpcompose.law import (
     ShuffledResponses,
     TwoPoint,
     alike,
+    bounded_by,
 )
 from dpcompose.mechanisms.base import Stated
 from dpcompose.mechanisms.parameter import (
@@ -94,8 +96,7 @@ class RandomizedResponse(Stated):
         doubled = self._doubled(adjacency)
         if (doubled or self.categories > 2) and 0 < self.stated < FINEST:
             # A lattice this fine has too many points; the largest losses alone are above these.
-            above = TwoPoint(self.stated * (2 if doubled else 1))
-            return ((Pair(above, above, attained=False), 1),)
+            return bounded_by(TwoPoint(self.stated * (2 if doubled else 1)))
         if doubled:
             return alike(Chained(self.stated, 0.0, self.categories, steps=2))
         return alike(_loss(self.stated, self.categories))
@@ -257,6 +258,5 @@ class ShuffledReports(_Local):
         else:
             loss = Shuffled(self.stated, self.reports)
         below = ShuffledResponses(self.stated, self.reports)
-        nothing = Pair(TwoPoint(0.0), TwoPoint(0.0))
-        inside = nothing if self.stated < SMALLEST else Pair(below, Reversed(below))
-        return ((Pair(loss, loss, False, (inside,)), 1),)
+        inside = NOTHING if self.stated < SMALLEST else Pair(below, Reversed(below))
+        return bounded_by(loss, inside)

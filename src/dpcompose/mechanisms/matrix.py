@@ -16,7 +16,7 @@ import numpy as np
 from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import TypedAmounts
-from dpcompose.law import GaussianShift, Laws, Pair
+from dpcompose.law import GaussianShift, Laws, Pair, alike, bounded_by
 from dpcompose.mechanisms.base import Mechanism
 from dpcompose.mechanisms.composable import Composable
 from dpcompose.mechanisms.noise import Gaussian
@@ -120,6 +120,10 @@ class CorrelatedNoise(Mechanism):
 
     sigma: float = field(metadata=declare(noise()))
     participation: Participation = field(metadata=declare(_PARTICIPATION))
+    not_sampled = (
+        "one sample for the whole run does not cover a record that is drawn anew in each step",
+        "Use MatrixMechanism(...).sampled_cyclically(rate) where the strategy has few bands",
+    )
 
     @property
     @abstractmethod
@@ -153,9 +157,9 @@ class CorrelatedNoise(Mechanism):
         middle = ends.lower + (ends.upper - ends.lower) / 2
         if ends.width <= ALIKE * middle:
             loss = GaussianShift(middle * factor, math.ceil(ends.width / (2 * middle * U)) + 4)
-            return ((Pair(loss, loss), 1),)
+            return alike(loss)
         above, below = GaussianShift(ends.upper * factor, 4), GaussianShift(ends.lower * factor, 4)
-        return ((Pair(above, above, False, (Pair(below, below),)), 1),)
+        return bounded_by(above, Pair(below, below))
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Return the amounts at the upper end of the sensitivity and the reading of sigma that
@@ -167,14 +171,7 @@ class CorrelatedNoise(Mechanism):
             / noise**2
             * (4 if adjacency is Adjacency.REPLACE else 1)
         )
-        return TypedAmounts(rho=square / 2, mu_squared=square)
-
-    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
-        raise UnsupportedError(
-            f"{self!r}.sampled({rate!r})",
-            "one sample for the whole run does not cover a record that is drawn anew in each step",
-            "Use MatrixMechanism(...).sampled_cyclically(rate) where the strategy has few bands",
-        )
+        return TypedAmounts.gaussian(square)
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -9,7 +9,6 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any, cast
 
@@ -26,13 +25,13 @@ from dpcompose.law import (
     SampledGaussian,
     alike,
 )
-from dpcompose.mechanisms.base import Mechanism, rounded
+from dpcompose.mechanisms.base import Mechanism, quotient, rounded
 from dpcompose.mechanisms.batches import MOST_RECORDS
 from dpcompose.mechanisms.noise import Gaussian
 from dpcompose.mechanisms.parameter import Parameter, count, declare, noise
 from dpcompose.mechanisms.part import Unsampled
 from dpcompose.numerics import U, at_least
-from dpcompose.values import Adjacency, Bound, down, exact
+from dpcompose.values import Adjacency, Bound, down
 
 MOST_SHIFTS = 1024
 _SEEN = 1e-250
@@ -122,6 +121,8 @@ class MixtureOfGaussians(_Mixture):
     _: KW_ONLY
     shifts: tuple[float, ...] = field(metadata=declare(_SHIFTS))
     weights: tuple[float, ...] = field(metadata=declare(_WEIGHTS))
+    covered = (Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT)
+    elsewhere = "Ask under add-remove or zero-out, or for a group of two"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -150,13 +151,6 @@ class MixtureOfGaussians(_Mixture):
         self._accept(adjacency)
         return mixture_pairs(self.sigma, self.shifts, self.weights)
 
-    def _accept(self, adjacency: Adjacency) -> None:
-        if adjacency is Adjacency.REPLACE:
-            reason = "its losses are those of a record that is added or removed"
-            raise UnsupportedError(
-                repr(self), reason, "Ask under add-remove or zero-out, or for a group of two"
-            )
-
     @property
     def _reach(self) -> float:
         return max(
@@ -166,10 +160,7 @@ class MixtureOfGaussians(_Mixture):
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Return the amounts of the largest shift, at the readings that cost more."""
         self._accept(adjacency)
-        return _typed(
-            max(exact(self._reach), Fraction(self._reach))
-            / min(exact(self.sigma), Fraction(self.sigma))
-        )
+        return TypedAmounts.gaussian(quotient(self.sigma, self._reach) ** 2)
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,6 +199,12 @@ class TruncatedPoisson(_Mixture):
     rate: float = field(metadata=declare(_RATE))
     records: int = field(metadata=declare(count(MOST_RECORDS)))
     batch: int = field(metadata=declare(count()))
+    covered = (Adjacency.ADD_REMOVE,)
+    elsewhere = "Ask with adjacency=Adjacency.ADD_REMOVE"
+    not_sampled = (
+        "its batches are samples already, and no pair is known for a sample of them",
+        "Give the product of the rates as rate",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -222,13 +219,6 @@ class TruncatedPoisson(_Mixture):
             return _plain(self.sigma, self.rate)
         return ((_capped(self.sigma, self.rate, self.records, self.batch), 1),)
 
-    def _accept(self, adjacency: Adjacency) -> None:
-        if adjacency is not Adjacency.ADD_REMOVE:
-            reason = (
-                f"its losses are stated under add-remove and say nothing under {adjacency.value}"
-            )
-            raise UnsupportedError(repr(self), reason, "Ask with adjacency=Adjacency.ADD_REMOVE")
-
     @property
     def _reach(self) -> float:
         """The largest amount by which a record moves the sum: 2 where it may displace another one,
@@ -239,7 +229,7 @@ class TruncatedPoisson(_Mixture):
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Return the amounts of the noise without amplification."""
         self._accept(adjacency)
-        return _typed(Fraction(self._reach) / min(exact(self.sigma), Fraction(self.sigma)))
+        return TypedAmounts.gaussian(quotient(self.sigma, self._reach) ** 2)
 
     def require_any_size(self, question: str) -> None:
         """Raise an UnsupportedError: with fewer records, one is drawn into a full batch more often.
@@ -254,16 +244,6 @@ class TruncatedPoisson(_Mixture):
                 reason,
                 "Gaussian(sigma / 2), without amplification, bounds it at every size",
             )
-
-    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
-        reason = "its batches are samples already, and no pair is known for a sample of them"
-        raise UnsupportedError(
-            f"{self!r}.sampled({rate!r})", reason, "Give the product of the rates as rate"
-        )
-
-
-def _typed(quotient: Fraction) -> TypedAmounts:
-    return TypedAmounts(rho=quotient**2 / 2, mu_squared=quotient**2)
 
 
 def _both(law: Mixture, *, attained: bool, attained_parts: tuple[Pair, ...] = ()) -> Pair:

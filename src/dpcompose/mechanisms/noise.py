@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from dpcompose import check
@@ -28,6 +27,7 @@ from dpcompose.law import (
     SkellamShift,
     TwoPoint,
     alike,
+    bounded_by,
     symmetric,
 )
 from dpcompose.mechanisms.base import ContinuousNoise, Mechanism, Stated, quotient, rounded
@@ -64,8 +64,7 @@ class Gaussian(ContinuousNoise):
         """Return rho = mu^2 / 2 and mu^2 for mu = sensitivity / sigma, exact, with each parameter
         at the reading that costs more.
         """
-        square = self._quotient(adjacency) ** 2
-        return TypedAmounts(rho=square / 2, mu_squared=square)
+        return TypedAmounts.gaussian(self._quotient(adjacency) ** 2)
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """Return one symmetric law: a Gaussian shift by mu = sensitivity / sigma."""
@@ -203,8 +202,7 @@ class Staircase(Stated):
         fall = math.exp(-self.stated)
         if self.stated < SMALLEST:
             # The largest losses alone: a pair above the one of the noise, which has smaller ones too.
-            above = TwoPoint(self.stated)
-            return ((Pair(above, above, attained=False), 1),)
+            return bounded_by(TwoPoint(self.stated))
         gamma = 1 / (1 + math.exp(self.stated / 2)) if self.gamma is None else self.gamma
         scale = -math.expm1(-self.stated) / (2 * (gamma + fall * (1 - gamma)))
         # What is left to 0, without cancellation; at the default 1 - 2 gamma is tanh(epsilon / 4).
@@ -326,7 +324,7 @@ class DiscreteLaplace(_Integer):
         """Return the L1 distance divided by the scale, exact, at the reading that costs more."""
         change = self._change_under(adjacency)
         distance = sum(abs(step) for step in (change if isinstance(change, tuple) else (change,)))
-        return TypedAmounts(quotient(self.scale, float(distance), None, Adjacency.ADD_REMOVE))
+        return TypedAmounts(quotient(self.scale, float(distance)))
 
     def _loss(self, shift: int) -> Law:
         return DiscreteLaplaceShift(self.scale, shift)
@@ -363,7 +361,7 @@ class DiscreteGaussian(_Integer):
         """
         change = self._change_under(adjacency)
         square = sum(step**2 for step in (change if isinstance(change, tuple) else (change,)))
-        return TypedAmounts(rho=square / (2 * min(exact(self.sigma), Fraction(self.sigma)) ** 2))
+        return TypedAmounts(rho=square * quotient(self.sigma, 1.0) ** 2 / 2)
 
     def _loss(self, shift: int) -> Law:
         return DiscreteGaussianShift(self.sigma, shift)

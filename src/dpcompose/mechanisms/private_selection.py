@@ -12,7 +12,15 @@ import numpy as np
 
 from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.law import AtomsAbove, AtomsOfParts, Laws, Pair, Reversed, TwoPoint
+from dpcompose.law import (
+    NOTHING,
+    AtomsAbove,
+    AtomsOfParts,
+    Laws,
+    Pair,
+    Reversed,
+    bounded_by,
+)
 from dpcompose.mechanisms.base import Mechanism
 from dpcompose.mechanisms.composable import Composable, ComposablePart
 from dpcompose.mechanisms.parameter import Parameter, declare
@@ -80,6 +88,10 @@ class PrivateSelection(Mechanism):
     _: KW_ONLY
     tries: float = field(metadata=declare(Parameter("amount", check.positive, "increasing")))
     shape: float = field(default=math.inf, metadata=declare(Parameter("number", _shape)))
+    not_sampled = (
+        "a selection on one sample has no pair of its own",
+        "Sample the base: PrivateSelection(base.sampled(rate), ...)",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,14 +108,6 @@ class PrivateSelection(Mechanism):
     def require_any_size(self, question: str) -> None:
         for part, _ in (self.base * 1).parts:
             part.require_any_size(question)
-
-    def sampled_laws(self, rate: float, adjacency: Adjacency) -> Laws:
-        """Raise an UnsupportedError: sample the base mechanism instead."""
-        raise UnsupportedError(
-            f"{self!r}.sampled({rate!r})",
-            "a selection on one sample has no pair of its own",
-            "Sample the base: PrivateSelection(base.sampled(rate), ...)",
-        )
 
 
 @lru_cache(maxsize=64)
@@ -154,7 +158,7 @@ def _selected(selection: PrivateSelection, adjacency: Adjacency) -> Laws:
     poisson = tries if shape == math.inf else 0.0
     moment = SelectionMoment(base, adjacency, ratio, math.log(most * _ROUNDING), poisson)
     law = AtomsAbove(tuple(nodes.tolist()), tuple(values.tolist()), moment)
-    return ((Pair(law, law, False, _one_run(base.parts, adjacency, shape)), 1),)
+    return bounded_by(law, *_one_run(base.parts, adjacency, shape))
 
 
 @dataclass(frozen=True)
@@ -214,17 +218,14 @@ def _one_run(
     found = [(part.pairs(adjacency), times) for part, times in parts]
     rows = [(Pair(*pair), count * times) for pairs, times in found for pair, count in pairs or ()]
     if shape == math.inf or any(pairs is None for pairs, _ in found):
-        return _NOTHING
+        return (NOTHING,)
     if len(rows) == 1 and rows[0][1] == 1:
         pair = rows[0][0]
-        return (pair,) if pair.attained else pair.attained_parts or _NOTHING
+        return (pair,) if pair.attained else pair.attained_parts or (NOTHING,)
     if not all(pair.attained for pair, _ in rows):
-        return _NOTHING
+        return (NOTHING,)
     law = AtomsOfParts(tuple(rows))
     return (Pair(law, Reversed(law)),)
-
-
-_NOTHING = (Pair(TwoPoint(0.0), TwoPoint(0.0)),)
 
 
 def _gamma(tries: float, shape: float) -> tuple[float, float]:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from fractions import Fraction
 from typing import Any, ClassVar
 
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import TypedAmounts
 from dpcompose.law import (
+    NOTHING,
     Atoms,
     BoundedRange,
     BoundedRangeAttained,
@@ -29,8 +29,9 @@ from dpcompose.law import (
     Pair,
     Reversed,
     TwoPoint,
+    bounded_by,
 )
-from dpcompose.mechanisms.base import ContinuousNoise, Mechanism, Stated
+from dpcompose.mechanisms.base import ContinuousNoise, Mechanism, Stated, quotient
 from dpcompose.mechanisms.parameter import (
     EPSILON,
     FLAG,
@@ -91,11 +92,10 @@ class Exponential(Stated):
         """Return the dominating law, with the attained two-point laws that it dominates."""
         epsilon = 2 * self.stated if self._doubled(adjacency) else self.stated
         if epsilon < SMALLEST:
-            nothing = Pair(TwoPoint(0.0), TwoPoint(0.0))
-            return ((Pair(TwoPoint(epsilon), TwoPoint(epsilon), False, (nothing,)), 1),)
+            return bounded_by(TwoPoint(epsilon), NOTHING)
         inside = attained_pairs(epsilon)
         loss = BoundedRange(epsilon)
-        return ((Pair(loss, loss, False, inside, tight_alone=True), 1),)
+        return bounded_by(loss, *inside, tight_alone=True)
 
 
 def attained_pairs(epsilon: float) -> tuple[Pair, ...]:
@@ -248,7 +248,7 @@ class NoisyMax(ContinuousNoise):
         if self.noise == "gumbel" and SMALLEST <= epsilon <= LARGEST:
             inside = attained_pairs(epsilon * (1 - 4 * UNIT_ROUNDOFF))
             loss = BoundedRange(up(epsilon))
-            return ((Pair(loss, loss, False, inside, tight_alone=True), 1),)
+            return bounded_by(loss, *inside, tight_alone=True)
         tail = {
             "laplace": _two_laplace_tail,
             "exponential": _laplace_tail,
@@ -326,13 +326,13 @@ class AboveThreshold(Stated):
             Chained(self.stated, 0.0, categories=2, steps=2) if doubled else TwoPoint(self.stated)
         )
         if not SMALLEST <= self.stated <= LARGEST:
-            return ((Pair(loss, loss, False, _NOTHING), 1),)
+            return bounded_by(loss, NOTHING)
         threshold, answer = self.scales
         ratio = answer / threshold
         tail = _two_laplace_tail if ratio < 1.1 else _unequal_tail(ratio)
         # One query moves by one sensitivity, by two for a group of two.
         inside = threshold_pairs(tail, (2 if doubled else 1) / threshold)
-        return ((Pair(loss, loss, False, inside), 1),)
+        return bounded_by(loss, *inside)
 
 
 @dataclass(frozen=True, repr=False)
@@ -361,10 +361,8 @@ class NoisyArgmax(Mechanism):
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Return mu squared = 2 / sigma^2, exact; four times that under replacement."""
-        square = (8 if adjacency is Adjacency.REPLACE else 2) / min(
-            exact(self.sigma), Fraction(self.sigma)
-        ) ** 2
-        return TypedAmounts(rho=square / 2, mu_squared=square)
+        votes = 8 if adjacency is Adjacency.REPLACE else 2
+        return TypedAmounts.gaussian(votes * quotient(self.sigma, 1.0) ** 2)
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """Return the Gaussian law, with the attained laws of two classes whose counts differ by
@@ -379,7 +377,7 @@ class NoisyArgmax(Mechanism):
         inside = threshold_pairs(
             _normal_tail, 2 * votes / spread, starts=[gap / spread for gap in gaps]
         )
-        return ((Pair(loss, loss, False, inside), 1),)
+        return bounded_by(loss, *inside)
 
 
 def threshold_pairs(tail: Tail, width: float, *, starts: Sequence[float] = ()) -> tuple[Pair, ...]:
@@ -413,10 +411,7 @@ def threshold_pairs(tail: Tail, width: float, *, starts: Sequence[float] = ()) -
                 log_ratio_relative_error=ratio_error,
             )
             found.append(Pair(atoms, atoms.reverse))
-    return tuple(found) or _NOTHING
-
-
-_NOTHING = (Pair(TwoPoint(0.0), TwoPoint(0.0)),)
+    return tuple(found) or (NOTHING,)
 
 
 def _noisy_maximum(epsilon: float, loss: Law, tail: Tail, *, tight: bool) -> Laws:
@@ -432,7 +427,7 @@ def _noisy_maximum(epsilon: float, loss: Law, tail: Tail, *, tight: bool) -> Law
     if epsilon < SMALLEST:
         loss, tight = TwoPoint(epsilon), False
     inside = threshold_pairs(tail, epsilon)
-    return ((Pair(loss, loss, False, inside, tight_alone=tight), 1),)
+    return bounded_by(loss, *inside, tight_alone=tight)
 
 
 def _laplace_tail(y: float) -> float:

@@ -90,9 +90,6 @@ class PlanEntry:
         )
 
 
-Entry = PlanEntry
-
-
 @dataclass(frozen=True)
 class PlanQuestion:
     """The fixed one of delta and epsilon; the other is to be computed.
@@ -179,7 +176,7 @@ class Plan:
             if not isinstance(value, kind):
                 raise DomainError(name, value, expected)
         if not all(isinstance(entry, PlanEntry) for entry in self.entries):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("entries", self.entries, "entries, each an Entry")
+            raise DomainError("entries", self.entries, "entries, each a PlanEntry")
         names = [entry.name for entry in self.entries]
         if not names or len(set(names)) < len(names):
             raise DomainError(
