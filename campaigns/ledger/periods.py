@@ -137,7 +137,7 @@ def campaign(url: str, *, seed: int, requests: int, weakness: str = "") -> int:
                 ledger.charge(path, cost={"epsilon": cost}, actor="client", key=str(number))
                 found, granted = None, granted + 1
             except OverdrawnError as refusal:
-                found = refusal.scope, Fraction(str(refusal.asked)), Fraction(str(refusal.left))
+                found = refusal.scope, Fraction(str(refusal.requested)), Fraction(str(refusal.left))
             except DPComposeError as error:
                 raise HistoryError(f"{path}: {error}") from error
             if found != expected:

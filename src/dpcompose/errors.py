@@ -13,7 +13,7 @@ DPComposeError
 │   ├── EngineError                the database engine failed
 │   └── SpentError                 a charge that was redeemed before, whose answer is not stored
 └── LedgerError                    a refusal or failure of the ledger; no balance was changed
-    ├── OverdrawnError             a charge above the remaining budget: scope, currency, asked, left
+    ├── OverdrawnError             a charge above the remaining budget: scope, currency, requested, left
     │   └── StepRefusedError       training steps above the remaining budget; how many would fit
     ├── UnknownScopeError          no open scope with that path
     ├── ScopeExistsError           a scope with that path and other caps, kind, description or key
@@ -196,15 +196,13 @@ class OverdrawnError(LedgerError):
         scope: The path of the first scope, from the root down, whose budget it exceeds.
         currency: The unit of the exceeded cap, such as `epsilon` or `rho`; `slots` if all slots of
             a scope are taken.
-        asked: The amount requested in that scope, exact.
+        requested: The amount in that scope, exact.
         left: The amount that remains in that scope, exact.
     """
 
-    def __init__(self, scope: str, currency: str, asked: Any, left: Any) -> None:
-        self.scope, self.currency, self.asked, self.left = scope, currency, asked, left
-        amounts = (
-            f"{few_digits(asked, up=True)} of {currency} asked, {few_digits(left, up=False)} left"
-        )
+    def __init__(self, scope: str, currency: str, requested: Any, left: Any) -> None:
+        self.scope, self.currency, self.requested, self.left = scope, currency, requested, left
+        amounts = f"{few_digits(requested, up=True)} of {currency} asked, {few_digits(left, up=False)} left"
         super().__init__(f"{scope}: {amounts}. Nothing was spent; ask for less")
 
     def reworded(self, text: str) -> OverdrawnError:
@@ -217,19 +215,19 @@ class StepRefusedError(OverdrawnError):
     """One or more training steps exceed the remaining budget; nothing was spent, and none may run.
 
     Args:
-        scope, currency, asked, left: See `OverdrawnError`.
+        scope, currency, requested, left: See `OverdrawnError`.
         steps: The number of steps requested.
         fitting: The number of these steps that the budget allows.
     """
 
     def __init__(
-        self, scope: str, currency: str, asked: Any, left: Any, *, steps: int, fitting: int
+        self, scope: str, currency: str, requested: Any, left: Any, *, steps: int, fitting: int
     ) -> None:
-        super().__init__(scope, currency, asked, left)
+        super().__init__(scope, currency, requested, left)
         self.steps, self.fitting = steps, fitting
         more = f"{fitting} more {'step' if fitting == 1 else 'steps'} of this kind would fit"
         self.args = (
-            f"{scope}: {steps} {'step' if steps == 1 else 'steps'} refused, {few_digits(asked, up=True)} of {currency} "
+            f"{scope}: {steps} {'step' if steps == 1 else 'steps'} refused, {few_digits(requested, up=True)} of {currency} "
             f"asked, {few_digits(left, up=False)} left; "
             f"{more}. Nothing was spent, and none may run; stop, or ask for fewer steps, more noise or smaller samples",
         )
@@ -238,8 +236,8 @@ class StepRefusedError(OverdrawnError):
 class ReservedError(OverdrawnError):
     """A charge exceeds what reservations of others leave of the budget; nothing was spent."""
 
-    def __init__(self, scope: str, currency: str, asked: Any, left: Any) -> None:
-        super().__init__(scope, currency, asked, left)
+    def __init__(self, scope: str, currency: str, requested: Any, left: Any) -> None:
+        super().__init__(scope, currency, requested, left)
         self.args = (
             f"{self.args[0]}, or ask again when what others reserved was used or has ended",
         )
@@ -262,19 +260,21 @@ class QuotaError(LedgerError):
         scope: The path of the scope of the quota.
         period: The period, such as `2030-05`; `total` for all time.
         currency: The unit of the exceeded quota, such as `epsilon` or `rho`.
-        asked: The amount requested, exact.
+        requested: The amount, exact.
         left: The amount that remains to this person, exact.
     """
 
-    def __init__(self, scope: str, period: str, *, currency: str, asked: Any, left: Any) -> None:
-        self.scope, self.period, self.currency, self.asked, self.left = (
+    def __init__(
+        self, scope: str, period: str, *, currency: str, requested: Any, left: Any
+    ) -> None:
+        self.scope, self.period, self.currency, self.requested, self.left = (
             scope,
             period,
             currency,
-            asked,
+            requested,
             left,
         )
-        amounts = f"{few_digits(asked, up=True)} of {currency} asked, {few_digits(left, up=False)} left to you"
+        amounts = f"{few_digits(requested, up=True)} of {currency} asked, {few_digits(left, up=False)} left to you"
         super().__init__(
             f"{scope}: {amounts} in {period}, by a quota. Nothing was spent; ask the keeper for more"
         )
@@ -419,9 +419,9 @@ class StoreError(LedgerError):
 class NewerSchemaError(StoreError):
     """The ledger was written by a later version of dpcompose."""
 
-    def __init__(self, where: str, found: int, known: int) -> None:
-        self.found, self.known = found, known
-        what = f"written by a later dpcompose (schema {found}; this version knows {known})"
+    def __init__(self, where: str, schema: int, newest: int) -> None:
+        self.schema, self.newest = schema, newest
+        what = f"written by a later dpcompose (schema {schema}; this version knows {newest})"
         super().__init__(
             where, what, "Install that version: pip install --upgrade dpcompose, or pull your clone"
         )

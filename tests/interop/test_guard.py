@@ -231,7 +231,7 @@ def test_some_order_of_the_default_filter_is_kept_whatever_is_chosen(ledger: Led
     for part in filter.parts:
         spent = sum(divergence(*kind, part.order) * ran.count(kind) for kind in kinds)
         limit = part.cap
-        assert limit > 0 and 3 * part.share <= Fraction(1, 10**6)
+        assert limit > 0 and 3 * part.portion <= Fraction(1, 10**6)
         shares.append(spent / float(limit))
     assert 0.9 < min(shares) <= 1
 

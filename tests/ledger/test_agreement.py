@@ -64,7 +64,7 @@ class Agreement(RuleBasedStateMachine):
                 answers.append(ask(ledger))
                 found = DONE
             except OverdrawnError as error:
-                asked, left = (Fraction(str(amount)) for amount in (error.asked, error.left))
+                asked, left = (Fraction(str(amount)) for amount in (error.requested, error.left))
                 found = Outcome("OverdrawnError", (error.scope, error.currency, asked, left))
             except LedgerError as error:
                 found = Outcome(type(error).__name__)

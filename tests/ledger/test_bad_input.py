@@ -197,7 +197,7 @@ def test_a_refusal_is_written_and_changes_no_balance(ledger: Ledger) -> None:
                 key="too much",
             )
         assert (raised.value.scope, raised.value.currency) == ("world", "epsilon")
-        assert (raised.value.asked, raised.value.left) == (
+        assert (raised.value.requested, raised.value.left) == (
             Amount.of("0.50000001"),
             Amount.of("0.5"),
         )

@@ -101,7 +101,7 @@ def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
     before = path.read_bytes()
     with pytest.raises(NewerSchemaError) as raised:
         Ledger.open(path)
-    assert (raised.value.found, raised.value.known) == (99, VERSION)
+    assert (raised.value.schema, raised.value.newest) == (99, VERSION)
     assert path.read_bytes() == before
 
 

@@ -70,7 +70,7 @@ def test_a_program_changes_the_place_of_the_ledger_and_nothing_else(town: Town):
         before = account.left()
         with pytest.raises(OverdrawnError) as refusal:
             account.charge(Gaussian(0.1), actor="Ada@city", key="much")
-        assert refusal.value.currency == "rho" and refusal.value.asked > refusal.value.left
+        assert refusal.value.currency == "rho" and refusal.value.requested > refusal.value.left
         assert account.left() == before
     assert town.ledger.verify().entries == 9
 

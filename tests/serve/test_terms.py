@@ -61,7 +61,7 @@ def test_a_reservation_keeps_others_out_and_its_uses_are_ordinary_charges(town: 
     fill(ben)
     with pytest.raises(ReservedError) as refusal:
         ben.charge(LARGE, key="more")
-    assert "reserved" in str(refusal.value) and refusal.value.asked > refusal.value.left
+    assert "reserved" in str(refusal.value) and refusal.value.requested > refusal.value.left
     with pytest.raises(ReservationError):
         ben.charge(LARGE, key="theft", reservation="study")
     for key in ("one", "two"):

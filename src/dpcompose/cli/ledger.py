@@ -167,7 +167,7 @@ def _refused(refusal: OverdrawnError) -> Result:
         "granted": False,
         "scope": refusal.scope,
         "currency": refusal.currency,
-        "asked": str(refusal.asked),
+        "asked": str(refusal.requested),
         "left": str(refusal.left),
         "reason": str(refusal),
     }

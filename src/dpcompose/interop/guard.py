@@ -641,7 +641,7 @@ def _kind(item: Any) -> StepKind:
 
 def _refused(refusal: OverdrawnError, steps: int, fitting: int) -> StepRefusedError:
     """The refusal of a step, from that of a filter, with amounts shown to six digits."""
-    asked, left = shown(Fraction(str(refusal.asked)), Fraction(str(refusal.left)))
+    asked, left = shown(Fraction(str(refusal.requested)), Fraction(str(refusal.left)))
     return StepRefusedError(
         refusal.scope, refusal.currency, asked, left, steps=steps, fitting=fitting
     )

@@ -415,7 +415,7 @@ class Tree:
         try:
             spend(self.chain(path), cost)
         except OverdrawnError as refusal:
-            short = refusal.scope, refusal.currency, refusal.asked, refusal.left
+            short = refusal.scope, refusal.currency, refusal.requested, refusal.left
             raise ReservedError(*short) from None
 
     def left(self, paths: Sequence[str]) -> dict[str, Left]:

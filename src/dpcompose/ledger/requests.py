@@ -74,7 +74,7 @@ def refused(
     short = {
         "scope": refusal.scope,
         "currency": refusal.currency,
-        "asked": str(refusal.asked),
+        "asked": str(refusal.requested),
         "left": str(refusal.left),
     }
     entry = Entry.after(head, Entry.REFUSED, {**content, "short": encode(short)}, time=time)

@@ -195,17 +195,17 @@ class SampledGaussianBatch:
     def _ends(self, power: float) -> tuple[Reals, Reals]:
         side = self._side[: len(self.noise)]
         # When adding, the mode solves x = -power w(x), whose right side falls: two steps from a bound stay on one side.
-        left = -power * share(np.zeros_like(self.noise), self.noise, self.rate)
+        left = -power * fraction(np.zeros_like(self.noise), self.noise, self.rate)
         right = np.zeros_like(left)
         if (left < -0.5 * self.noise).any():
-            right = -power * share(left, self.noise, self.rate)
-            left = np.maximum(left, -power * share(right, self.noise, self.rate))
+            right = -power * fraction(left, self.noise, self.rate)
+            left = np.maximum(left, -power * fraction(right, self.noise, self.rate))
         for _ in range(80):
             wide = (right - left > 0.5 * self.noise) & (right - left > 1e-6 * -left)
             if not wide.any():
                 break
             middle = (left + right) / 2
-            below = middle > -power * share(middle, self.noise, self.rate)
+            below = middle > -power * fraction(middle, self.noise, self.rate)
             left, right = np.where(below, left, middle), np.where(below, middle, right)
         return np.concatenate([-side, left - side]), np.concatenate([power + side, 1 + side])
 
@@ -249,7 +249,7 @@ class SampledGaussianBatch:
         if key not in self.cache.normal:
             grid, (noise, rate, times) = self.coarse(order, covering), self.both
             powers, side = self.powers(order)[covering], self._side[covering]
-            asked = own if covering is _ALL else _ALL
+            first_rows = own if covering is _ALL else _ALL
             self.cache.normal[key] = grid and near_normal(
                 grid,
                 noise[covering],
@@ -257,7 +257,7 @@ class SampledGaussianBatch:
                 powers,
                 side=side,
                 times=times[covering],
-                asked=asked,
+                first_rows=first_rows,
             )
         found = self.cache.normal[key]
         return found and (found[own] if covering is _ALL else found)
@@ -303,7 +303,7 @@ def _rows_of(curve: Cumulants, rows: slice, orders: slice) -> Cumulants:
     )
 
 
-def share(x: Reals, noise: Reals, rate: Reals) -> Reals:
+def fraction(x: Reals, noise: Reals, rate: Reals) -> Reals:
     """w(x) = q e^z / r, the weight of the sampled part."""
     z = (2 * x - 1) / (2 * noise**2) + np.log(rate / (1 - rate))
     return 1 / (1 + np.exp(np.minimum(-z, 700.0)))

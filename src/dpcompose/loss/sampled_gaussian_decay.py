@@ -92,7 +92,14 @@ class NearNormal:
 
 
 def near_normal(
-    grid: Grid, noise: Reals, rate: Reals, power: Reals, *, side: Reals, times: Reals, asked: slice
+    grid: Grid,
+    noise: Reals,
+    rate: Reals,
+    power: Reals,
+    *,
+    side: Reals,
+    times: Reals,
+    first_rows: slice,
 ) -> NearNormal | None:
     """The bounds at one order for each row; None if they cannot make all copies quiet together.
 
@@ -103,7 +110,7 @@ def near_normal(
         power: order + 1 or -order.
         side: How far the integrands reach beyond 0, 1 and their modes, at least sqrt(78) noise.
         times: How many copies.
-        asked: The rows that will be asked first: where they are not quiet, none of them.
+        first_rows: The rows that will be asked first: where they are not quiet, none of them.
     """
     points = grid.points
     exponent = points.log_weight + power * points.ratio
@@ -114,7 +121,7 @@ def near_normal(
     square = away * away
     second, fourth = row_dots(share, square), row_dots(share * square, square)
     deepest = times * np.log1p(-6 * second * second / (2 * fourth + 6 * second * second))
-    if not float(deepest[asked].sum()) < 2 * _QUIET:
+    if not float(deepest[first_rows].sum()) < 2 * _QUIET:
         return None
     # From here on a row is a handful of numbers, and floats are cheaper than columns of two.
     ends = [
@@ -149,7 +156,7 @@ def near_normal(
             for row, *each in zip(bounds, thetas[:, :, 0].tolist(), decayed.tolist(), strict=True)
         ]
     )
-    if not float((times * after)[asked].sum()) < _QUIET:
+    if not float((times * after)[first_rows].sum()) < _QUIET:
         return None
     variance, fourth = (
         np.array([[row.variance] for row in bounds]),

@@ -148,20 +148,20 @@ def coarse_step(noise: Reals) -> Reals:
     return shortened(np.minimum(0.4, 2.0 * noise) * noise)
 
 
-def most_moment(grid: Grid, known: Reals | None, noise: Reals, power: Reals) -> Reals:
+def most_moment(grid: Grid, log_total: Reals | None, noise: Reals, power: Reals) -> Reals:
     """log of an upper bound on M from the terms n r^p on the grid for planning, shape (m, 1).
 
     Where a step may miss more, n r^p is log-concave: up to the next point it rises by no more than up to this one.
 
     Args:
         grid: The one for planning.
-        known: log of their sum, if that is known.
+        log_total: log of their sum, if that is known.
         noise: sigma / sensitivity, shape (m, 1).
         power: Shape (m, 1).
     """
     steep = bool((power < _LOG_CONCAVE * noise * noise).any())
-    if known is not None and not steep:
-        return known + 0.01
+    if log_total is not None and not steep:
+        return log_total + 0.01
     exponent = grid.points.log_weight + power * grid.points.ratio
     if steep:
         first, second = exponent[:, :1], exponent[:, 1:2]

@@ -200,7 +200,7 @@ def refusal(error: DPComposeError) -> Response:
                 409, kind, "the ledger does not agree with itself; its keeper must look"
             )
         case OverdrawnError() | QuotaError():
-            amounts = {"asked": str(error.asked), "left": str(error.left)}
+            amounts = {"asked": str(error.requested), "left": str(error.left)}
             return error_answer(
                 409, kind, str(error), scope=error.scope, currency=error.currency, **amounts
             )
