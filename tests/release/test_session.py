@@ -27,8 +27,9 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.ledger import Ledger
-from dpcompose.release import KINDS, LeftOut, sampler, session as sessions
+from dpcompose.release import LeftOut, sampler, session as sessions
 from dpcompose.release.engines import OnDuckDB
+from dpcompose.release.file import KINDS
 from dpcompose.release.session import progress_message
 from tests.release import world
 from tests.release.world import session
