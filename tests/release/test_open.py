@@ -64,9 +64,18 @@ def test_a_percentage_is_one_of_the_whole_budget(path: Path) -> None:
         assert not answer.spent["delta"].fraction
     (private,) = session.batch([release.Count(by="clinic")], spend="5%")
     assert 0 < float(private.spent["delta"].fraction) <= 1e-7 * 0.05
+    # Every method of a question takes one, as does each question of a batch.
+    assert session.count(spend="5%").spent == answer.spent
+    assert session.count(by="clinic", spend="5%").spent == private.spent
+    assert (
+        session.quote(release.Count(spend="5%")).price
+        == session.quote(release.Count(), spend={"epsilon": 0.1}).price
+    )
     for wrong in ("5", "0%", "101%", "-1%", "nan%", "%", "five %"):
         with pytest.raises(DomainError, match="spend"):
             session.batch([release.Count()], spend=wrong)
+        with pytest.raises(DomainError, match="spend"):
+            session.count(spend=wrong)
     closed(session)
 
 

@@ -37,7 +37,7 @@ def spend_within(question: Question, table: Table, currency: str) -> Mapping[str
     """
     most = check.positive("error", question.error)
     failure = 1 - check.open_probability("confidence", question.confidence)
-    given = {} if question.spend is None else dict(question.spend)
+    given = dict(cast("Mapping[str, Any]", question.spend or {}))
     if not set(given) <= {"delta"}:
         raise DomainError(
             "spend", given, "nothing but a delta, where an error is asked for: the rest is found"

@@ -65,7 +65,7 @@ class Question(ABC):
     _: KW_ONLY
     by: str | Sequence[str] = ()
     keys: Sequence[Any] | None = field(default=None, repr=False)
-    spend: Mapping[str, Any] | None = None
+    spend: Mapping[str, Any] | str | None = None
     error: Any = None
     confidence: float = 0.95
     table: Table | None = None
@@ -86,8 +86,8 @@ class Question(ABC):
             check.positive("error", self.error)
         if self.key is not None:
             check.line("key", self.key)
-        if self.spend is not None:
-            check.kind("spend", self.spend, Mapping, SPEND_DOMAIN)
+        if self.spend is not None and not isinstance(self.spend, str):
+            check.kind("spend", self.spend, Mapping, f'{SPEND_DOMAIN}, or "5%"')
         if not isinstance(self.keys, Sized | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("keys", self.keys, f"a list of 1 to {MOST_KEYS:,} keys")
 

@@ -465,7 +465,10 @@ class Session(Asking):
         return designs
 
     def _bought(self, question: Question) -> Question:
-        """The question with the spend that its error needs, by the price of this scope; without an error, itself."""
+        """The question with the amounts that its error needs, or its percentage is, by this scope; else itself."""
+        if isinstance(question.spend, str):
+            amounts = _needed(question, self.percent(question.spend), whole=False)
+            question = replace(question, spend=amounts)
         if question.error is None:
             return question
 
