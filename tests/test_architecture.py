@@ -120,7 +120,7 @@ NO_NUMERICS = {
 
 # A third-party package, and the rooms it is confined to. What is not listed is not used.
 CONFINED_TO = {
-    "numpy": {*THEORY, "values", "interop", "release", "report"},
+    "numpy": {*THEORY, "values", "interop", "release"},
     "scipy": THEORY,
     "flint": {"proof"},
     "lazy_loader": {"face"},
