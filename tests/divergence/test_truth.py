@@ -205,3 +205,8 @@ def test_every_kind_of_input_means_the_same() -> None:
     assert {kl(kind, [0.25, 0.5, 0.25]) for kind in kinds} == {kl(kinds[0], [0.25, 0.5, 0.25])}
     assert {total_variation(kind, other).value for kind in kinds} == {Fraction(1, 2)}
     assert total_variation(np.array([1, 0]), [0, 1]).value == 1
+
+
+def test_a_divergence_of_zero_has_no_sign() -> None:
+    for zero in (kl([1], [1]), renyi([1], [1], order=2), hockey_stick([1], [1], ratio=1)):
+        assert math.copysign(1.0, zero.lower) == math.copysign(1.0, zero.upper) == 1.0

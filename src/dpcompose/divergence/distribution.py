@@ -132,7 +132,7 @@ def floor_ratio(epsilon: Rational | None, ratio: Rational | None) -> Fraction:
 
 
 def _floor(value: Fraction) -> float:
-    return 0.0 - _ceiling(-value)
+    return -_ceiling(-value) or 0.0  # never -0.0
 
 
 def _ceiling(value: Fraction) -> float:

@@ -94,11 +94,19 @@ def typed_units(name: str, value: Amount | int | str | Decimal | Fraction | floa
     """The units of what a person typed; see `Amount.of`."""
     if isinstance(value, Amount):
         return value.units
+    # Equal texts are the same amount, and equal floats; an integer may equal a boolean, which is none.
+    return (_remembered if type(value) in (str, float) else _units)(name, value)
+
+
+def _units(name: str, value: object) -> int:
     units = _exact(name, value, typed=True) * SCALE
     if units.denominator != 1:
         remedy = "Amount.up rounds a cost up, Amount.down rounds a cap down"
         raise DomainError(name, sayable(value), "a multiple of 1e-40", remedy)
     return _within(name, value, units.numerator)
+
+
+_remembered = lru_cache(maxsize=4096)(_units)
 
 
 @lru_cache(maxsize=4096)
