@@ -178,7 +178,7 @@ class Quota(Fact):
         for name, cap in self.caps.units.items():
             left, wanted = max(cap - used[name], 0), cost.get(name, 0)
             if not wanted <= left:
-                amounts = {"asked": Amount(wanted), "left": Amount(left)}
+                amounts = {"requested": Amount(wanted), "left": Amount(left)}
                 raise QuotaError(self.scope, self.label(time), currency=name, **amounts)
 
     def label(self, time: str) -> str:

@@ -236,13 +236,12 @@ def _error(url: str, status: int, answer: Mapping[str, Any]) -> DPComposeError:
         return LedgerError(f"{url}: {reason}")
     error: DPComposeError = kind.__new__(kind)
     error.args = (reason,)
-    found = {
-        name: answer[name] for name in ("scope", "currency", "asked", "left") if name in answer
-    }
+    fields = {"scope": "scope", "currency": "currency", "asked": "requested", "left": "left"}
     error.__dict__.update(
         {
-            name: Amount.of(text) if name in ("asked", "left") else text
-            for name, text in found.items()
+            field: Amount.of(answer[name]) if name in ("asked", "left") else answer[name]
+            for name, field in fields.items()
+            if name in answer
         }
     )
     return error
