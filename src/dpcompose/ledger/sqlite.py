@@ -220,7 +220,8 @@ class SQLiteStore:
     def _require_in_place(self) -> None:
         """Raise StoreError unless this is the file, and nothing is broken."""
         if self._broken is None and not are_in_place(self._files):
-            self._broken = self._misplaced(uncertain=False)
+            # Where another thread closed the ledger meanwhile, the files went with it, and it says so.
+            self._broken = self._broken or self._misplaced(uncertain=False)
         if self._broken is not None:
             raise self._broken
 
