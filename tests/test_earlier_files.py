@@ -24,7 +24,7 @@ from campaigns.ledger.processes import fork
 from campaigns.ledger.server import Server
 from dpcompose import Laplace, release
 from dpcompose.account import Account, exposure
-from dpcompose.ledger import Ledger, entry
+from dpcompose.ledger import Ledger, Statement, entry
 from dpcompose.ledger.head_record import HeadRecord
 
 FILES = Path(__file__).parent / "data" / "aa7d735"
@@ -240,3 +240,18 @@ def test_certificates_and_a_journal_of_an_audit(files: Path) -> None:
     claim = ("--epsilon", "1", "--resume", "refuted.journal")
     done = _command(files, "audit", "noisy.py:total", *claim)
     assert done.returncode == 1 and done.stdout.startswith("REFUTED"), done.stderr
+
+
+def test_statements_of_every_kind_are_read_as_they_were_written(tmp_path: Path) -> None:
+    """A ledger with each kind of statement once, as the first version of schema 6 named them."""
+    copied = tmp_path / "statements.db"
+    shutil.copy(FILES.parent / "schema6" / "statements.db", copied)
+    with Ledger.open(copied) as ledger:
+        assert ledger.verify().entries == 17
+        stated = [
+            entry.fields["statement"]["kind"]
+            for root in ("city", "~people")
+            for entry in ledger.entries(root)
+            if entry.kind == "stated"
+        ]
+    assert set(stated) == set(Statement.kinds) and len(stated) == 14

@@ -119,9 +119,9 @@ def test_who_was_invited_by_whom_and_revoked_when_is_in_the_chain(tmp_path: Path
     stated = [each for each in people.ledger.entries("~people") if each.kind == "stated"]
     kinds = [(each.actor, each.fields["statement"]["kind"]) for each in stated]
     assert kinds == [
-        ("operator", "Token.Invite"),
-        ("Grace", "Token.Invite"),
-        ("Grace", "Token.Revoke"),
+        ("operator", "Invite"),
+        ("Grace", "Invite"),
+        ("Grace", "Revoke"),
     ]
     ((_, ada),) = people.listed("city")
     assert (ada.name, ada.by, ada.revoked_by) == ("Ada", "Grace", "Grace") and ada.revoked

@@ -67,7 +67,7 @@ class Token(Fact):
         return json.loads(view.fact(PEOPLE, cls.CLOCK, "") or '""')
 
     @dataclass(frozen=True)
-    class Invite(Statement):
+    class Invite(Statement, stated="Invite"):
         """Invite a person: a token of that digest is good until a time."""
 
         digest: str
@@ -95,7 +95,7 @@ class Token(Fact):
             return {(Token.kind, self.digest): new.text, **_clock(self.at)}
 
     @dataclass(frozen=True)
-    class Revoke(Statement):
+    class Revoke(Statement, stated="Revoke"):
         """Revoke the tokens of a name in a subtree."""
 
         name: str
@@ -125,7 +125,7 @@ class Token(Fact):
             return _revoked(live, self.at, self.actor) if live else {}
 
     @dataclass(frozen=True)
-    class TrustClock(Statement):
+    class TrustClock(Statement, stated="TrustClock"):
         """Accept a clock that is behind a time that was recorded: tokens that were invited later are revoked."""
 
         at: str

@@ -79,10 +79,10 @@ class Reservation(Fact):
         return {**named, "held": self.held.texts(), "used": self.used.texts()}
 
     @dataclass(frozen=True)
-    class Reserve(Statement):
+    class Reserve(Statement, stated="Reserve"):
         """Keep room for charges of the actor."""
 
-        name: str
+        reservation: str
         charge: str
         times: int
         seconds: float
@@ -90,7 +90,7 @@ class Reservation(Fact):
 
         def changes(self, view: View, time: str) -> Facts:
             tree = Tree(view, root_of(self.path), time)
-            if tree.reservation(self.name) is not None:  # of an earlier version
+            if tree.reservation(self.reservation) is not None:  # of an earlier version
                 return {}
             own = [each for each in tree.reservations.values() if each.actor == self.actor]
             if not len(own) < Reservation.MOST:
@@ -105,17 +105,17 @@ class Reservation(Fact):
                 quota.require(view, self.actor, _sum(cost, *held).units, time)
             none, until = Amounts(dict.fromkeys(self.cost, 0)), later(time, self.seconds)
             new = Reservation(self.path, self.actor, held=self.cost, used=none, until=until)
-            return {**tree.expired(), (Reservation.kind, self.name): new.text}
+            return {**tree.expired(), (Reservation.kind, self.reservation): new.text}
 
     @dataclass(frozen=True)
-    class Return(Statement):
+    class Return(Statement, stated="Unreserve"):
         """Give a reservation back; whoever asks may, as the service decided before."""
 
-        name: str
+        reservation: str
 
         def changes(self, view: View, time: str) -> Facts:
-            own = Tree(view, root_of(self.path), time).reservations.get(self.name)
-            return {} if own is None else _ended({self.name: own.text})
+            own = Tree(view, root_of(self.path), time).reservations.get(self.reservation)
+            return {} if own is None else _ended({self.reservation: own.text})
 
 
 def _ended(texts: Mapping[str, str]) -> dict[tuple[str, str], str | None]:
@@ -191,7 +191,7 @@ class Quota(Fact):
         return {**named, "caps": self.caps.texts()}
 
     @dataclass(frozen=True)
-    class Set(Statement):
+    class Set(Statement, stated="SetQuota"):
         """Set the most that a person may spend in each period; empty caps take it away, and what was counted under it."""
 
         person: str
@@ -224,7 +224,7 @@ class Threshold(Fact):
     keeper: str
 
     @dataclass(frozen=True)
-    class Set(Statement):
+    class Set(Statement, stated="SetThreshold"):
         """Set the amounts above which a charge needs a second person; empty ones take it away."""
 
         amounts: Amounts
@@ -279,7 +279,7 @@ class ApprovalRequest(Fact):
         return {**named, **decided, **json.loads(self.charge)}
 
     @dataclass(frozen=True)
-    class Ask(Statement):
+    class Ask(Statement, stated="AskApproval"):
         """Ask that a second person approves the charge whose key names the request."""
 
         request: str
@@ -305,7 +305,7 @@ class ApprovalRequest(Fact):
             return {(ApprovalRequest.kind, self.request): new.text}
 
     @dataclass(frozen=True)
-    class Decide(Statement):
+    class Decide(Statement, stated="Decide"):
         """Approve or decline a request of somebody else."""
 
         name: str

@@ -195,10 +195,13 @@ class Statement:
     actor: str
     key: str | None = field(default=None, kw_only=True)
     redeems = None
+    kind: ClassVar[str]
+    """The name that entries have for such a statement; a name once written stays."""
     kinds: ClassVar[dict[str, type[Statement]]] = {}
 
-    def __init_subclass__(cls) -> None:
-        Statement.kinds[cls.__qualname__] = cls
+    def __init_subclass__(cls, *, stated: str) -> None:
+        cls.kind = stated
+        Statement.kinds[stated] = cls
 
     @staticmethod
     def read(path: str, actor: str, key: str | None, stated: Mapping[str, Any]) -> Statement:
@@ -210,7 +213,7 @@ class Statement:
         """Decide it; a statement that changes nothing is no entry."""
         common = {each.name for each in fields(Statement)}
         own = {name: value for name, value in vars(self).items() if name not in common}
-        stated = encode({"kind": type(self).__qualname__, **_plain(own)})
+        stated = encode({"kind": self.kind, **_plain(own)})
         content = content_of(self, statement=stated)
         head = view.head(root_of(self.path))
         if decided_before(view, self, content) is not None:
@@ -228,7 +231,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class SetFact(Statement):
+class SetFact(Statement, stated="Import"):
     """State a fact that no rule is about."""
 
     fact: str
@@ -237,3 +240,26 @@ class SetFact(Statement):
 
     def changes(self, view: View, time: str) -> Facts:
         return {(self.fact, self.name): self.value}
+
+
+@dataclass(frozen=True)
+class Correct(Statement, stated="Correct"):
+    """Correct a description below a scope; entries of an earlier version state it so, `SetFact` does since."""
+
+    name: str
+    description: str
+
+    def changes(self, view: View, time: str) -> Facts:
+        return {("kept", encode([self.path, self.name])): self.description}
+
+
+@dataclass(frozen=True)
+class CountRefusals(Statement, stated="CountRefusals"):
+    """Count the refusals of a person in an hour that are no entries; likewise of an earlier version."""
+
+    person: str
+    hour: str
+    count: int
+
+    def changes(self, view: View, time: str) -> Facts:
+        return {("refusals", encode([self.person, self.hour])): str(self.count)}
