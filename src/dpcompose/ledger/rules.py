@@ -195,7 +195,7 @@ class Statement:
     actor: str
     key: str | None = field(default=None, kw_only=True)
     redeems = None
-    kind: ClassVar[str]
+    kind: ClassVar[str] = ""
     """The name that entries have for such a statement; a name once written stays."""
     kinds: ClassVar[dict[str, type[Statement]]] = {}
 
