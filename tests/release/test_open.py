@@ -166,3 +166,20 @@ def test_a_ledger_of_an_earlier_version_is_gone_on_with(path: Path) -> None:
     closed(session)
     with pytest.raises(DomainError, match="Leave it out"):
         release.open(path, budget=1)
+
+
+def test_what_is_left_is_said_as_people_write_it(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closed(release.open(path, person="patient", budget=20))
+    assert "epsilon 20 of 20 at delta 1e-06 is left" in capsys.readouterr().err
+
+
+def test_arguments_of_functions_over_answers_keep_their_brackets(path: Path) -> None:
+    session = release.open(path, person="patient", budget=90)
+    answer = session.sql(
+        "SELECT SAFE_DIVIDE(COUNT(*) + 1, 2) AS half, COUNT(*) AS n FROM visits", spend="90%"
+    )
+    row = answer.to_pandas().iloc[0]
+    assert row["half"] == (row["n"] + 1) / 2
+    closed(session)

@@ -409,8 +409,8 @@ def budget_in_words(session: Session) -> str:
             ", ".join(f"{name} {float(each.fraction):.6g}" for name, each in left.items())
             + " is left"
         )
-    epsilon, delta = target_of(balance.scope) or ("", "")
-    return f"epsilon {known[1]:.6g} of {epsilon} at delta {float(delta):.6g} is left"
+    epsilon, delta = target_of(balance.scope) or ("nan", "nan")
+    return f"epsilon {known[1]:.6g} of {float(epsilon):.6g} at delta {float(delta):.6g} is left"
 
 
 def _location(source: object) -> str:

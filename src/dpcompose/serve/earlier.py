@@ -47,9 +47,11 @@ def take_over(ledger: Ledger, source: str | Path) -> int:
             tables = {n for (n,) in connection.execute(f"select name from {names}").fetchall()}
             is_earlier = is_file or "service_token" in tables
             facts = list(_facts(connection, tables)) if is_earlier else []
-    except sqlite3.Error as error:
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("sqlite3", "psycopg"):
+            raise
         remedy = "Name a file of people of an earlier version"
-        raise StoreError(str(path), str(error), remedy) from None
+        raise StoreError(path.name if is_file else "PostgreSQL", str(error), remedy) from None
     _record(ledger, facts)
     if is_file:
         path.rename(path.with_name(f"{path.name}.imported"))
