@@ -577,16 +577,12 @@ def bun_steinke_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
 
     Reference: [BunSteinke2016, Proposition 1.3]
     """
-    promise = _checked(promise)
-    remaining = _remaining(promise, delta)
-    if remaining is None:
-        return math.inf
-    if promise.rho == 0.0 or remaining == 1.0:
-        return 0.0
-    if remaining == 0.0:
-        return math.inf
-    logarithm = -math.log(remaining)
-    return up((promise.rho + 2.0 * math.sqrt(promise.rho * logarithm)) * (1.0 + 16 * UNIT_ROUNDOFF))
+
+    def converted(rho: float, remaining: float) -> float:
+        root = math.sqrt(rho * -math.log(remaining))
+        return up((rho + 2.0 * root) * (1.0 + 16 * UNIT_ROUNDOFF))
+
+    return _at_remaining(promise, delta, converted)
 
 
 def concentrated_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
@@ -608,18 +604,12 @@ def concentrated_epsilon(promise: ConcentratedDP, *, delta: float) -> float:
 
     Reference: [Asoodeh2021, Section III], [CanonneKamathSteinke2020, Corollary 13]
     """
-    promise = _checked(promise)
-    remaining = _remaining(promise, delta)
-    if remaining is None:
-        return math.inf
-    if promise.rho == 0.0 or remaining == 1.0:
-        return 0.0
-    if remaining == 0.0:
-        return math.inf
-    return min(
-        bun_steinke_epsilon(promise, delta=delta),
-        renyi_epsilon(promise.renyi, delta=remaining).epsilon,
-    )
+
+    def converted(_: float, remaining: float) -> float:
+        searched = renyi_epsilon(promise.renyi, delta=remaining).epsilon
+        return min(bun_steinke_epsilon(promise, delta=delta), searched)
+
+    return _at_remaining(promise, delta, converted)
 
 
 def concentrated_delta(promise: ConcentratedDP, *, epsilon: float) -> float:
@@ -648,6 +638,21 @@ def _checked(promise: object) -> ConcentratedDP:
     if not isinstance(promise, ConcentratedDP):
         raise DomainError("promise", promise, "a ConcentratedDP")
     return promise
+
+
+def _at_remaining(
+    promise: ConcentratedDP, delta: float, converted: Callable[[float, float], float]
+) -> float:
+    """Return the conversion of rho at the delta beside that of the promise; 0 or inf where that
+    says all.
+    """
+    promise = _checked(promise)
+    remaining = _remaining(promise, delta)
+    if remaining is None:
+        return math.inf
+    if promise.rho == 0.0 or remaining == 1.0:
+        return 0.0
+    return math.inf if remaining == 0.0 else converted(promise.rho, remaining)
 
 
 def _remaining(promise: ConcentratedDP, delta: float) -> float | None:
