@@ -180,6 +180,7 @@ def test_arguments_of_functions_over_answers_keep_their_brackets(path: Path) -> 
     answer = session.sql(
         "SELECT SAFE_DIVIDE(COUNT(*) + 1, 2) AS half, COUNT(*) AS n FROM visits", spend="90%"
     )
+    assert not isinstance(answer, release.Explanation)
     row = answer.to_pandas().iloc[0]
     assert row["half"] == (row["n"] + 1) / 2
     closed(session)
