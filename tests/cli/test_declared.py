@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import pytest
 
+from dpcompose.adaptive import Budget
 from dpcompose.cli.app import app
 from dpcompose.cli.command import Command
 from dpcompose.cli.table import COMMANDS, GROUPS, load, split
@@ -39,11 +40,13 @@ LIGHT = {
     "--version": {*PARSERS, "numpy", "dpcompose.cli.command", "dpcompose.report"},
     "ledger init": {*PARSERS, "numpy"},
     "ledger scope other --cap epsilon=1": PARSERS,
-    "ledger show": {*PARSERS, "numpy", "dpcompose.account"},
     "ledger show capped --csv": {*PARSERS, "numpy", "dpcompose.account"},
     "ledger log capped --json": {*PARSERS - {"msgspec"}, "numpy", "dpcompose.account"},
     "ledger charge capped --cost epsilon=0.1 --cost delta=0 --key one": {*PARSERS, "numpy", "dpcompose.account"},
-    "theorem 3.20 --epsilon 0.1 --times 9 --slack 1e-6": {*PARSERS, "dpcompose.composition"},
+    "ledger charge city/health --cost rho=0.001 --cost delta=0 --key two": {*PARSERS, "numpy", "scipy"},
+    "ledger show": {*PARSERS, "numpy", "scipy", "dpcompose.composition"},
+    "ledger log city": {*PARSERS, "numpy", "scipy", "dpcompose.composition"},
+    "theorem 3.20 --epsilon 0.1 --times 9 --slack 1e-6": {*PARSERS, "scipy", "dpcompose.composition"},
     "account plan.toml": {*PARSERS, "matplotlib", "scipy.optimize", "dpcompose.ledger", "dpcompose.account"},
 }  # fmt: skip
 """Lines, and modules that they do without."""
@@ -92,6 +95,9 @@ def test_a_command_imports_no_more_than_it_needs(line: str, tmp_path: Path) -> N
     environment = {**os.environ, **ENVIRONMENT}
     with Ledger.open(tmp_path / "l.db") as ledger:
         ledger.scope("capped", caps={"epsilon": 1, "delta": 0}, actor="Ada")
+        Budget(1, 1e-6, only="zcdp").open(ledger, "city", actor="Ada")
+        Budget(1, 1e-6, only="zcdp").open(ledger, "city/health", actor="Ada")
+        Budget(1, 1e-6).open(ledger, "city/schools", actor="Ada")
     done = subprocess.run(
         [sys.executable, "-c", program, *line.split()],
         check=True, capture_output=True, text=True, cwd=tmp_path, env=environment,

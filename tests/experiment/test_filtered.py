@@ -14,7 +14,6 @@ from dpcompose.adaptive import (
     GaussianFilter,
     PureFilter,
     RenyiFilter,
-    States,
 )
 from dpcompose.errors import DomainError, RefusedRoundError
 from dpcompose.experiment import (
@@ -23,6 +22,7 @@ from dpcompose.experiment import (
     NaturalFilterBreaker,
     Query,
     Repeater,
+    States,
     Wanderer,
     World,
 )

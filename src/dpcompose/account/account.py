@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpcompose import check, notebook
 from dpcompose.account.in_epsilon import both_in_epsilon
@@ -18,8 +18,7 @@ from dpcompose.account.scope import (
     chain,
 )
 from dpcompose.account.target import NumericLiteral, exact
-from dpcompose.adaptive import Budget, Odometer, known_pure, label, times_within
-from dpcompose.composition import Composable
+from dpcompose.adaptive import Budget, known_pure, label, times_within
 from dpcompose.errors import (
     DomainError,
     DPComposeError,
@@ -43,7 +42,7 @@ from dpcompose.ledger import (
     description_text,
     paths_down_to,
 )
-from dpcompose.mechanisms import BlackBox, serialize
+from dpcompose.mechanisms import BlackBox, Composable, serialize
 from dpcompose.values import Adjacency
 
 
@@ -128,6 +127,9 @@ def as_promise(ledger: Ledger, path: str, cost: Mapping[str, str]) -> BlackBox |
     epsilon, delta = (exact(name, cost[name]) for name in ("epsilon", "delta"))
     return BlackBox(epsilon, delta=delta)  # pyright: ignore[reportArgumentType]
 
+
+if TYPE_CHECKING:
+    from dpcompose.adaptive import Odometer
 
 VERSION = 1
 MOST_CHARGES = 10**15

@@ -370,7 +370,7 @@ class BudgetArguments:
             raise DomainError("only", self.only, f"left out beside the filter {self.filter}")
         if self.filter in (None, "budget"):
             return self._budget()
-        if self.filter not in list(FILTERS):
+        if self.filter not in FILTERS:
             raise DomainError("filter", self.filter, ", ".join(FILTERS))
         if self.filter == MenuFilter.kind:
             return self._menu()
@@ -384,8 +384,8 @@ class BudgetArguments:
         if "epsilon" not in self.target:
             raise DomainError("epsilon", None, "the target of the filter, or its own parameters")
         target = {name: exact(name, text) for name, text in self.target.items()}
-        reading = FILTERS[self.filter]
-        if not isinstance(reading, OneTheorem):
+        reading = NAMED.get(self.filter)
+        if reading is None:
             raise DomainError("filter", self.filter, ", ".join(NAMED))
         return reading.for_target(
             target["epsilon"],

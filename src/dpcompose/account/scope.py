@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from dpcompose import check
 from dpcompose.account.target import NumericLiteral, exact_text, target_in_words, target_of
-from dpcompose.adaptive import Curators, Filter, Odometer, from_description
-from dpcompose.composition import Comparison, Composable, compose
+from dpcompose.adaptive import Filter, from_description
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Amount, Entry, Kind, Ledger, Scope, paths_down_to, scope_path
 from dpcompose.mechanisms import parse
 from dpcompose.values import Adjacency, Orientation
+
+if TYPE_CHECKING:
+    from dpcompose.adaptive import Curators, Odometer
+    from dpcompose.composition import Comparison, Composable
 
 VERSION = 1
 Schedule = Sequence[tuple[str, int]]
@@ -83,11 +86,16 @@ class ScopeBudget:
     def _read(cls, scope: Scope, budget: Mapping[str, Any]) -> Self:
         if budget["version"] != VERSION:
             raise ValueError(f"version {budget['version']!r}")
+        odometer = None
+        if "odometer" in budget:
+            from dpcompose.adaptive import Odometer  # it needs scipy, and few scopes have one
+
+            odometer = Odometer.from_description(budget["odometer"])
         return cls(
             scope,
             None if budget["filter"] is None else from_description(budget["filter"]),
             Adjacency(budget["adjacency"]),
-            Odometer.from_description(budget["odometer"]) if "odometer" in budget else None,
+            odometer,
             tuple(
                 (str(text), check.count("times", times))
                 for text, times in budget.get("schedule", ())
@@ -109,6 +117,8 @@ class ScopeBudget:
     @property
     def curators(self) -> Curators:
         """The budget itself, as something that is priced; for slots, all of them."""
+        from dpcompose.adaptive import Curators
+
         if self.filter is None or self.adjacency is None:
             raise UnsupportedError(
                 f"the scope {self.path!r}", "it has no budget of its own", "Open it with a filter"
@@ -174,6 +184,8 @@ def described(
             "epsilon": str(exact_text("epsilon", epsilon)), "delta": str(exact_text("delta", delta))
         }  # fmt: skip
     if odometer is not None:
+        from dpcompose.adaptive import Odometer
+
         if not isinstance(odometer, Odometer):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("odometer", odometer, "an Odometer, or None")
         budget["odometer"] = odometer.description()
@@ -266,6 +278,8 @@ def history(ledger: Ledger, path: str, *, delta: float) -> History:
         UnknownScopeError: If there is no such scope.
         UnsupportedError: If a charge cannot be read back, or the charges are priced under different adjacencies.
     """
+    from dpcompose.composition import compose
+
     delta = check.probability("delta", delta)
     with ledger.moment() as moment:
         budget = ScopeBudget.of(moment.balance(path).scope)

@@ -2,7 +2,7 @@ from .advice import FilterAdvice as FilterAdvice, advise as advise
 from .amount import Total as Total
 from .budget import Budget as Budget
 from .description import from_description as from_description
-from .filter import Decision as Decision, Filter as Filter, Spending as Spending, States as States
+from .filter import Decision as Decision, Filter as Filter, Spending as Spending
 from .individual import (
     Curators as Curators,
     IndividualFilter as IndividualFilter,
@@ -41,5 +41,5 @@ if True:
         RenyiFilter as RenyiFilter,
         UnionFilter as UnionFilter,
     )
-    from .filter import REFUSED as REFUSED, Places as Places, times_within as times_within
+    from .filter import times_within as times_within
     from .pricing import known_pure as known_pure, label as label

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias, cast
 
 from dpcompose.errors import DomainError
-from dpcompose.guarantee import ApproximateDP, ConcentratedDP, homogeneous_epsilon
+from dpcompose.guarantee import ApproximateDP, ConcentratedDP
 from dpcompose.values import UNIT_ROUNDOFF, double_below, exact, rounded_down, rounded_up, up
 
 GRID = 10**40
@@ -227,6 +227,8 @@ def optimal(promise: ApproximateDP, times: int, *, delta: float) -> Total:
 
     Reference: [KairouzOhViswanath2015, Theorem 3.3], [VadhanZhang2023]
     """
+    from dpcompose.guarantee import homogeneous_epsilon  # it needs numpy
+
     found = homogeneous_epsilon(
         delta, epsilon=promise.epsilon, delta=promise.delta, times=times
     ).upper

@@ -21,7 +21,6 @@ from dpcompose.adaptive.amount import (
 )
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending
-from dpcompose.adaptive.menu_filter import MenuFilter
 from dpcompose.adaptive.theorems import KINDS, Advanced, best_order
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, Priced
@@ -236,12 +235,8 @@ _UNSOUND = (
 )
 
 
-FILTERS: dict[str, OneTheorem | type[Budget | UnionFilter | MenuFilter]] = {
-    **NAMED,
-    "budget": Budget,
-    UnionFilter.kind: UnionFilter,
-    MenuFilter.kind: MenuFilter,
-}
+FILTERS = (*NAMED, "budget", UnionFilter.kind, "menu")
+"""The names of filters in descriptions."""
 
 
 def from_description(description: Mapping[str, Any]) -> Filter:
@@ -275,7 +270,12 @@ def from_description(description: Mapping[str, Any]) -> Filter:
             key: text if key == "order" else written(_double(read(key, text)))
             for key, text in stated.items()
         }
-    return FILTERS[kind].described(stated)
+    if kind == "menu":
+        # It needs numpy, and the others do not.
+        from dpcompose.adaptive.menu_filter import MenuFilter
+
+        return MenuFilter.described(stated)
+    return {**NAMED, "budget": Budget, UnionFilter.kind: UnionFilter}[kind].described(stated)
 
 
 def _double(value: float | Fraction) -> float | Fraction:

@@ -13,12 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar, cast
 
-import numpy as np
-
 from dpcompose import check
 from dpcompose.adaptive.amount import probability
-from dpcompose.adaptive.worst_case import bounded, rounds
-from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import (
     ApproximateDP,
@@ -28,8 +24,7 @@ from dpcompose.guarantee import (
     pure_concentrated,
     pure_renyi,
 )
-from dpcompose.mechanisms import parse, serialize
-from dpcompose.numerics import Reals, U
+from dpcompose.mechanisms import Composable, serialize
 from dpcompose.values import Adjacency, Bound, Orientation, exact, rounded_down, rounded_up
 
 Answer = TypeVar("Answer")
@@ -224,7 +219,7 @@ def remainder(
     its rho but for delta, or by its (epsilon, delta), whichever is cheaper: what is (epsilon, delta)-DP is (epsilon,
     0)-DP but for a mass of delta [KairouzOhViswanath2015, Theorem 3.4].
 
-    A cut is the probability, in all, that is left to the rarest losses of parts that have a divergence alone (`_tails`).
+    A cut is the probability, in all, that is left to the rarest losses of parts that have a divergence alone (`tail.without`).
 
     Raises:
         UnsupportedError: If nothing finite is proved.
@@ -245,7 +240,10 @@ def remainder(
         text = serialize(mechanism) if isinstance(mechanism, Composable) else None
         if cut is None or text is None or not whole.is_divergence_alone:
             return whole
-        return _without_tail(_tails(text, adjacency), cut) or whole
+        from dpcompose.adaptive import tail  # it needs numpy, and few charges need it
+
+        divergence = tail.without(tail.tails(text, adjacency), cut)
+        return Remainder(cut, None, None, None, divergence) if divergence else whole
     concentrated = known_rho(mechanism, adjacency=adjacency)
     try:
         promised = _of_pure(*promise(mechanism, delta=delta, adjacency=adjacency))
@@ -276,58 +274,6 @@ def _whole(mechanism: Priced, adjacency: Adjacency) -> Remainder | None:
         return None
     square = _smallest(square, None if epsilon is None else _square(epsilon))
     return Remainder(_ZERO, epsilon, rho, square, divergence)
-
-
-Tail = tuple[Reals, Reals, float]
-
-
-@functools.lru_cache(maxsize=64)
-def _tails(text: str, adjacency: Adjacency) -> tuple[Tail, ...]:
-    """Masses, losses and the mass without a loss of a pair that dominates a mechanism in each order; () if none does."""
-    try:
-        found = rounds(parse(text), adjacency)
-    except UnsupportedError:
-        return ()
-    if len(found) != 1 or found[0][1] != 1:
-        return ()
-    return tuple(bounded(atoms) for atoms in found[0][0])
-
-
-def _without_tail(tails: tuple[Tail, ...], cut: Fraction) -> Remainder | None:
-    """The decomposition of whatever these pairs dominate, in which the largest losses are left to a mass of `cut`.
-
-    Let E be the outcomes of a pair (P, Q) but those of the largest losses, at least 0, of a mass of at most d under P,
-    hence under Q. With P' = P given E, and Q' likewise, P is (1 - d) P' + d (anything), since P(E) >= 1 - d, and so is
-    Q. Then D_a(P', Q') = ln(sum over E of P^a Q^(1 - a) P(E)^-a Q(E)^(a - 1)) / (a - 1), which is at most that without
-    the last two factors, plus a / (a - 1) ln(1 / (1 - d)). What the pair dominates is a post-processing of it
-    (Blackwell's theorem), and so are both parts. Both orders are decomposed apart: a theorem holds for one of them at a time.
-    """
-    rare = rounded_down(cut)
-    listed: list[tuple[Reals, Reals]] = []
-    for masses, losses, infinite in tails:
-        above = (np.cumsum(masses[::-1])[::-1] + infinite) * (1 + (len(masses) + 2) * U)
-        inside = above > rare
-        if not infinite <= rare or not np.any(inside) or not np.all(losses[~inside] >= 0):
-            return None
-        listed.append((masses[inside], losses[inside]))
-    if not listed:
-        return None
-    missing = -math.log1p(-rare) * (1 + 8 * U)
-
-    def divergence(order: float) -> Fraction | None:
-        most = max(_log_moment(order - 1.0, *each) for each in listed)
-        found = (max(most, 0.0) + order * missing) / (order - 1.0) * (1 + 8 * U)
-        return Fraction(found) if math.isfinite(found) else None
-
-    return Remainder(cut, None, None, None, divergence)
-
-
-def _log_moment(power: float, masses: Reals, losses: Reals) -> float:
-    """The logarithm of the sum of masses e^(power losses), rounded up."""
-    powers = power * losses
-    top = float(np.max(powers))
-    error = (len(masses) + 16 + 4 * (float(np.max(np.abs(powers))) + abs(top))) * U
-    return (math.log(float(np.sum(masses * np.exp(powers - top)))) + error) + top * (1 + 2 * U)
 
 
 def _square(epsilon: Fraction) -> Fraction:

@@ -9,9 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from dpcompose import check
 from dpcompose.adaptive import pricing
@@ -39,12 +37,11 @@ from dpcompose.guarantee import (
     TypedAmounts,
     gaussian_epsilon,
     gaussian_mu,
-    homogeneous_epsilon,
     lossless_epsilon,
     pure_concentrated,
     pure_renyi,
 )
-from dpcompose.numerics import Reals, minimum, walk
+from dpcompose.numerics import minimum, walk
 from dpcompose.values import (
     UNIT_ROUNDOFF,
     Adjacency,
@@ -55,7 +52,10 @@ from dpcompose.values import (
     up,
 )
 
-PriceRule = Callable[[Reals], Reals]
+if TYPE_CHECKING:
+    from dpcompose.numerics import Reals
+
+PriceRule = Callable[["Reals"], "Reals"]
 """The prices of records by a number of each; both of shape (records,)."""
 Guarantee = ApproximateDP | ConcentratedDP | RenyiDP | GaussianTradeoff
 _ZERO = Fraction(0)
@@ -213,6 +213,8 @@ class Pure(Theorem):
         """ln((e^epsilon + delta) / (1 - delta)): the profile of randomized response is the largest of all pure ones."""
         if not 0.0 < delta < 1.0 or not 0.0 < epsilon < 700.0:
             return epsilon
+        from dpcompose.guarantee import homogeneous_epsilon  # it needs numpy
+
         point = epsilon + math.log1p(delta * math.exp(-epsilon)) - math.log1p(-delta)
         point = walk(
             point,
@@ -287,6 +289,8 @@ class Basic(Pure):
 
 def _mean_of_laplace(epsilon: Reals) -> Reals:
     """The rho of Laplace noise, epsilon - 1 + e^-epsilon, rounded up; see `LaplaceLoss.zcdp`."""
+    import numpy as np
+
     least = epsilon + np.expm1(-epsilon) + 4 * UNIT_ROUNDOFF * epsilon
     return np.minimum(least, epsilon * np.tanh(epsilon / 2.0)) * (1 + 16 * UNIT_ROUNDOFF)
 
@@ -483,6 +487,8 @@ class Renyi(Theorem):
     @property
     def individual_laplace(self) -> PriceRule | None:
         """The divergence is at most the largest loss, and at most rho times the order."""
+        import numpy as np
+
         return lambda epsilon: np.minimum(epsilon, self.order * _mean_of_laplace(epsilon))
 
 

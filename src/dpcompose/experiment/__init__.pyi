@@ -24,6 +24,6 @@ from .query import (
     about_bob as about_bob,
     count as count,
 )
-from .round import Round as Round
+from .round import Round as Round, States as States
 from .solved import Position as Position, Refusal as Refusal, Solved as Solved
 from .summary import Summary as Summary, summarize as summarize

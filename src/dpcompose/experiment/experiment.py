@@ -11,13 +11,13 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from dpcompose import check
-from dpcompose.adaptive import Filter, Number, States
+from dpcompose.adaptive import Filter, Number
 from dpcompose.composition import Comparison, Composable, Composition, Profile, compose, one_of
 from dpcompose.errors import DomainError, RefusedRoundError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Reals, World
 from dpcompose.experiment.measured import Measured, Seed, Tally, Views, coins_of
-from dpcompose.experiment.round import Channels, Rules
+from dpcompose.experiment.round import Channels, Rules, States
 from dpcompose.experiment.solved import Position, Refusal, Solved, answer, opened, proposed, walk
 from dpcompose.values import Adjacency, Bound, Certificate, Orientation
 

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from dpcompose import check
-from dpcompose.adaptive import Places
 from dpcompose.errors import DomainError, RefusedRoundError, UnsupportedError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import DIGITS, Outcome, Reals, World
-from dpcompose.experiment.round import Channels, Groups, checked, reason_of
+from dpcompose.experiment.round import Channels, Groups, Places, checked, reason_of
 from dpcompose.values import Bound, Certificate, down, up
 
 # The position of a game, and one round of it.

@@ -18,7 +18,6 @@ from dpcompose import mechanisms as blocks
 from dpcompose.errors import DomainError, DPComposeError
 from dpcompose.mechanisms.base import Mechanism
 from dpcompose.mechanisms.composable import Composable
-from dpcompose.mechanisms.participation import Participation
 from dpcompose.values import Adjacency
 
 LONGEST = 4096
@@ -131,7 +130,7 @@ def _value(node: ast.expr) -> Any:
         case ast.Attribute(value=ast.Name(id="Adjacency"), attr=name):
             return Adjacency[name]
         case ast.Call(func=ast.Name(id="Participation"), args=[], keywords=keywords):
-            return Participation(
+            return blocks.Participation(
                 **{str(keyword.arg): _value(keyword.value) for keyword in keywords}
             )
         case ast.Call() | ast.BinOp(op=ast.Add() | ast.Mult()):
