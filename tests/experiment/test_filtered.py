@@ -9,11 +9,10 @@ from dpcompose import Adjacency, BlackBox, Gaussian, Laplace, Orientation, Rando
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
-    ConcentratedFilter,
+    Budget,
     Filter,
     GaussianFilter,
     PureFilter,
-    RenyiFilter,
     States,
 )
 from dpcompose.errors import DomainError, RefusedRoundError
@@ -30,9 +29,9 @@ from dpcompose.experiment import (
 FILTERS = (
     PureFilter(0.9),
     BasicFilter(0.9, delta=0.1),
-    AdvancedFilter.for_target(1.0, delta=0.1, mechanism_delta=0.05),
-    ConcentratedFilter.for_target(1.0, delta=0.1),
-    RenyiFilter.for_target(1.0, delta=0.1),
+    AdvancedFilter(1.0, delta=0.1, slack=0.05),
+    Budget(1.0, 0.1, only="zcdp"),
+    Budget(1.0, 0.1, only="renyi"),
 )
 
 
