@@ -89,8 +89,6 @@ MADE = [
     "Limits",
     "Measured",
     "Outcome",
-    "Position",
-    "Refusal",
     "Solved",
     "Summary",
     "Tally",
