@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dpcompose import check
 from dpcompose.adaptive import pricing
-from dpcompose.adaptive.amount import Number, Target
+from dpcompose.adaptive.amount import Number, probability, target
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.menu_filter import MenuFilter
@@ -20,8 +20,6 @@ from dpcompose.values import Adjacency, exact
 Work = Sequence[tuple[Composable, int]]
 MENU_WORK = 1e9
 """So much the search for a menu may take: advice is a matter of seconds."""
-_FINER = (1, 30, 1000)
-"""Mechanisms with a whole curve are charged at an equal share of delta, or at these parts of it."""
 
 
 @dataclass(frozen=True)
@@ -74,16 +72,13 @@ def advise(
     requested = {mechanism: times for mechanism, times in requested.items() if times}
     if not requested:
         raise DomainError("work", work, "at least one mechanism that is asked at least once")
-    target = Target.of(epsilon, delta, 0.0)
-    if not target.floats[0] > 0 or not 0 < target.floats[1] < 1:
-        raise DomainError(
-            "epsilon and delta", (epsilon, delta), "epsilon above 0, and delta in (0, 1)"
-        )
+    target(epsilon, delta)
+    whole = exact(probability("delta", delta))
     kinds = ("budget", "pure", "basic", "zcdp", "renyi", "gaussian")
-    found = [_best(kind, requested, target, adjacency) for kind in kinds]
+    found = [_best(kind, requested, epsilon, whole, adjacency) for kind in kinds]
     try:
         menu = MenuFilter.for_target(
-            list(requested), target.epsilon, target.delta, adjacency=adjacency, work=MENU_WORK
+            list(requested), epsilon, delta, adjacency=adjacency, work=MENU_WORK
         )
         found.append(_granted(menu, None, requested, adjacency))
     except DPComposeError as refusal:
@@ -97,13 +92,17 @@ def _order(advice: FilterAdvice) -> Fraction | float:
 
 
 def _best(
-    kind: str, requested: Mapping[Composable, int], target: Target, adjacency: Adjacency
+    kind: str,
+    requested: Mapping[Composable, int],
+    epsilon: Number,
+    whole: Fraction,
+    adjacency: Adjacency,
 ) -> FilterAdvice:
     """The best of the budgets of one kind."""
     found = [
         FilterAdvice(kind, refusal="the deltas of the mechanisms leave nothing of the target's")
     ]
-    for filter, delta in _candidates(kind, requested, target):
+    for filter, delta in _candidates(kind, requested, epsilon, whole):
         try:
             found.append(replace(_granted(filter, delta, requested, adjacency), kind=kind))
         except DPComposeError as refusal:
@@ -112,14 +111,13 @@ def _best(
 
 
 def _candidates(
-    kind: str, requested: Mapping[Composable, int], target: Target
-) -> Iterator[tuple[Filter, Fraction | None]]:
-    """The budgets of a kind for the target, and the delta of a charge under each."""
+    kind: str, requested: Mapping[Composable, int], epsilon: Number, whole: Fraction
+) -> Iterator[tuple[Budget, Fraction | None]]:
+    """The budgets of a kind, and the delta of a charge under each: an equal part of the reserve."""
     if kind not in ("basic", "zcdp"):
-        only = None if kind == "budget" else kind
-        yield Budget(target.epsilon, target.delta, only=only), None
+        yield Budget(epsilon, whole, only=None if kind == "budget" else kind), None
         return
-    whole, curves, declared = exact(target.delta), 0, Fraction(0)
+    curves, declared = 0, Fraction(0)
     for mechanism, times in requested.items():
         promise = mechanism.approximate()
         curves += times if promise is None else 0
@@ -127,9 +125,12 @@ def _candidates(
     left = whole - declared
     for part in (0, 1, 5) if left > 0 else ():
         kept = whole if kind == "basic" else declared + left * part / 10
-        budget = Budget(target.epsilon, target.delta, only=kind, reserve=kept)
-        for finer in _FINER if curves else (1,):
-            yield budget, (kept - declared) / (curves * finer) if curves else None
+        yield (
+            Budget(epsilon, whole, only=kind, reserve=kept),
+            (kept - declared) / curves if curves else None,
+        )
+        if kind == "basic":
+            return
 
 
 def _granted(

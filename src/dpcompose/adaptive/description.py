@@ -125,7 +125,7 @@ class UnionFilter(Filter):
         """
         # The exact share: as a float it may fall below the delta of the very filter whose share it is.
         epsilons = [
-            each.parts[0].total(1, delta_without_rounding(exact(portion), each.omitted(1))).epsilon
+            each.parts[0].epsilon(delta_without_rounding(exact(portion), each.omitted(1)))
             for each, portion in zip(self.filters, self.shares, strict=True)
         ]
         if not max(epsilons) <= LARGEST:
