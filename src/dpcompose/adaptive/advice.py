@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from threading import Thread
 
 from dpcompose import check
 from dpcompose.adaptive import pricing
@@ -20,6 +22,10 @@ from dpcompose.values import Adjacency, exact
 Work = Sequence[tuple[Composable, int]]
 MENU_WORK = 1e9
 """So much the search for a menu may take: advice is a matter of seconds."""
+SECONDS = 8.0
+"""So long the answers are waited for, in seconds of the processor."""
+KINDS = ("budget", "pure", "basic", "zcdp", "renyi", "gaussian", MenuFilter.kind)
+_TOO_LONG = f"it is not priced within {SECONDS:g} s of the processor: charge it to a budget, which takes its time"
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ def advise(
 ) -> tuple[FilterAdvice, ...]:
     """The part of some work that each budget of one target would grant, the one that grants most of it first.
 
+    It takes no more than ten seconds of the processor: a budget whose prices are not known by then has none.
     The advice is for whoever has not seen an answer yet: a budget is a promise only if it was fixed beforehand.
 
     >>> from dpcompose import Gaussian, Laplace
@@ -74,16 +81,44 @@ def advise(
         raise DomainError("work", work, "at least one mechanism that is asked at least once")
     target(epsilon, delta)
     whole = exact(probability("delta", delta))
-    kinds = ("budget", "pure", "basic", "zcdp", "renyi", "gaussian")
-    found = [_best(kind, requested, epsilon, whole, adjacency) for kind in kinds]
+    # The cheapest first; what is not done in time is refused.
+    rows = [
+        lambda kind=kind: _best(kind, requested, epsilon, whole, adjacency)
+        for kind in ("pure", "gaussian", "zcdp", "renyi", "basic", "budget")
+    ]
+    rows.append(lambda: _menu(requested, epsilon, delta, adjacency))
+    advice = {kind: FilterAdvice(kind, refusal=_TOO_LONG) for kind in KINDS}
+    errors: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            for row in rows:
+                found = row()
+                advice[found.kind] = found
+        except BaseException as error:
+            errors.append(error)
+
+    thread = Thread(target=ask, name="advice", daemon=True)
+    thread.start()
+    end = time.process_time() + SECONDS
+    while thread.is_alive() and time.process_time() < end:
+        thread.join(0.05)
+    if errors:
+        raise errors[0]
+    return tuple(sorted(dict(advice).values(), key=_order))
+
+
+def _menu(
+    requested: Mapping[Composable, int], epsilon: Number, delta: Number, adjacency: Adjacency
+) -> FilterAdvice:
+    """What a menu of the mechanisms would grant."""
     try:
         menu = MenuFilter.for_target(
             list(requested), epsilon, delta, adjacency=adjacency, work=MENU_WORK
         )
-        found.append(_granted(menu, None, requested, adjacency))
+        return _granted(menu, None, requested, adjacency)
     except DPComposeError as refusal:
-        found.append(FilterAdvice(MenuFilter.kind, refusal=str(refusal)))
-    return tuple(sorted(found, key=_order))
+        return FilterAdvice(MenuFilter.kind, refusal=str(refusal))
 
 
 def _order(advice: FilterAdvice) -> Fraction | float:
